@@ -10,7 +10,8 @@ DOCS_STAMP := $(VENV)/docs-installed
 TOOLS := build/tools/bin
 SPHINXOPTS ?=
 
-.PHONY: setup demo page test lint coverage docs dist hashes audit sbom nox clean
+.PHONY: setup demo page test test-slow lint coverage docs dist hashes audit sbom \
+    nox clean
 
 setup: $(STAMP)
 
@@ -39,6 +40,10 @@ lint: setup
 
 test: $(if $(PYTEST),setup,lint)
 	$(BIN)/python -m pytest $(or $(PYTEST),-n 2 --dist worksteal)
+
+# Those that take minutes each: kill loops, full disks, several processes, load.
+test-slow: setup
+	$(BIN)/python -m pytest -m slow $(PYTEST)
 
 # Branch coverage of the tests, and the lines that none of them runs.
 coverage: setup

@@ -10,7 +10,9 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 # The processes of a run share the cores: threads of OpenMP and OpenBLAS
 # that wait for one another would take many times as long.
@@ -22,13 +24,18 @@ os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 
 import pytest
 
-from tests.fresh_process import FreshProcesses, fresh_processes
+if TYPE_CHECKING:
+    from tests.kit.warm import Take, WarmModels
+
+from tests.fresh_process import FreshProcesses, connect, fork_server
+from tests.kit.cost import Costs
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
-def pytest_configure() -> None:
-    """Lets tests press Ctrl-C where a shell has started us with `&`, too."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Measures tests; lets them press Ctrl-C also where we run with `&`."""
+    config.pluginmanager.register(Costs())
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -145,14 +152,46 @@ def trained_run(collection_folder: Path, made_once) -> Path:
     return made_once("run", run)
 
 
+@pytest.fixture(scope="module")
+def remembered_graphs(made_once) -> Iterator[None]:
+    """Lets the exports of a module copy SavedModels that this run has written.
+
+    For tests of what is around the graph; see `tests/kit/golden.py`.
+    """
+    from tests.kit import golden
+
+    with golden.remembered_graphs(made_once("graphs", Path.mkdir)):
+        yield
+
+
+@pytest.fixture(scope="session")
+def warm_models() -> "WarmModels":
+    """The models that tests of this process share."""
+    from tests.kit.warm import WarmModels
+
+    return WarmModels()
+
+
+@pytest.fixture
+def warm(warm_models: "WarmModels") -> Iterator["Take"]:
+    """Lends compiled models, which other tests may have traced."""
+    with warm_models.lent() as take:
+        yield take
+
+
 @pytest.fixture(scope="session")
 def fresh_process(
-    tmp_path_factory: pytest.TempPathFactory,
+    made_once, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[FreshProcesses]:
-    """Runs code in a new process."""
-    folder = tmp_path_factory.mktemp("fresh_process")
-    with fresh_processes(folder) as run:
-        yield run
+    """Runs code in a new process; all processes of a run share the server."""
+    with ExitStack() as started:
+        folder = made_once(
+            "fork_server", lambda new: started.enter_context(fork_server(new))
+        )
+        requests = tmp_path_factory.mktemp("fresh_process")
+        # While somebody is connected the server stays.
+        with connect(folder / "socket"):
+            yield FreshProcesses(folder / "socket", requests)
 
 
 @pytest.fixture(scope="session")

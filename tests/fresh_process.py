@@ -1,42 +1,111 @@
-"""Runs code in processes that know nothing of the test: saved models load."""
+"""Runs code and programs in processes that know nothing of the test."""
 
+import itertools
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
+from typing import Any, TextIO
 
 ROOT = Path(__file__).parents[1]
+SERVER = Path(__file__).with_name("kit") / "fork_server.py"
+PROGRAM = (
+    "import runpy; runpy.run_module('lstm_dssm_programs', run_name='__main__')"
+)
 
-# Forks a process for each line of its input. It has imported TensorFlow,
-# TF.Text and Keras, but run nothing, and nothing of this package.
-SERVER = """
-import json, os, sys, traceback
-import keras, tensorflow, tensorflow_text
 
-assert not [name for name in sys.modules if name.startswith("keras_lstm_dssm")]
-for request in map(json.loads, sys.stdin):
-    process = os.fork()
-    if not process:
-        code = 1
-        for stream, path in enumerate(request["streams"]):
-            os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC), stream)
+class ForkedProcess:
+    """A process that was forked, as `subprocess.Popen` shows one.
+
+    Args:
+        connection: Connection to the server, on which the exit code comes.
+        streams: What the process prints, and prints as errors.
+
+    Attributes:
+        pid: Number of the process.
+        stdout: What it prints.
+        stderr: What it prints as errors.
+        returncode: Its exit code, or None while it was not waited for.
+    """
+
+    def __init__(
+        self, connection: socket.socket, streams: tuple[TextIO, TextIO]
+    ) -> None:
+        self._connection = connection
+        self.stdout, self.stderr = streams
+        self.pid = int(connection.recv(64))
+        self.returncode: int | None = None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Waits for the end; returns the exit code."""
+        if self.returncode is None:
+            self._connection.settimeout(timeout)
+            try:
+                self.returncode = int(self._connection.recv(64))
+            except (TimeoutError, BlockingIOError):
+                raise subprocess.TimeoutExpired("fork", timeout or 0) from None
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """Returns the exit code, or None while the process runs."""
         try:
-            os.chdir(request["folder"])
-            sys.argv = ["-c", *request["arguments"]]
-            exec(compile(request["code"], "<code>", "exec"), {})
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
-    status = os.waitpid(process, 0)[1]
-    print(os.waitstatus_to_exitcode(status), flush=True)
-"""
+            return self.wait(0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def send_signal(self, number: int) -> None:
+        """Sends a signal, unless the process has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Ends the process at once."""
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        """Asks the process to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """Waits for the end; returns all that was not read yet."""
+        read: dict[str, str] = {}
+
+        def read_all(name: str) -> None:
+            read[name] = getattr(self, name).read()
+
+        readers = [
+            threading.Thread(target=read_all, args=[name], daemon=True)
+            for name in ("stdout", "stderr")
+        ]
+        for reader in readers:
+            reader.start()
+        self.wait(timeout)
+        for reader in readers:
+            reader.join()
+        return read["stdout"], read["stderr"]
+
+    def __enter__(self) -> "ForkedProcess":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind:  # a test has failed: do not wait for what it would have sent
+            self.kill()
+        self.wait()
+        self.stdout.close()
+        self.stderr.close()
+        self._connection.close()
 
 
 class FreshProcesses:
@@ -46,14 +115,14 @@ class FreshProcesses:
     once, and the processes are its forks.
 
     Args:
-        server: Process that runs `SERVER`.
-        folder: Folder for what the processes print.
+        socket_path: Where a `fork_server.py` listens.
+        folder: Folder for requests, and for what the processes print.
     """
 
-    def __init__(self, server: "subprocess.Popen[str]", folder: Path) -> None:
-        self.server = server
-        self.output = folder / "output"
-        self.errors = folder / "errors"
+    def __init__(self, socket_path: Path, folder: Path) -> None:
+        self._socket_path = socket_path
+        self._folder = folder
+        self._numbers = itertools.count()
 
     def __call__(
         self,
@@ -77,40 +146,89 @@ class FreshProcesses:
             AssertionError: The exit code is another; the message is what the
                 process printed as errors.
         """
-        request = {
-            "code": code,
-            "arguments": [*map(str, arguments)],
-            "folder": str(folder),
-            "streams": [os.devnull, str(self.output), str(self.errors)],
-        }
-        assert self.server.stdin and self.server.stdout
-        print(json.dumps(request), file=self.server.stdin, flush=True)
-        found = self.server.stdout.readline()
-        assert found == f"{exit_code}\n", self.errors.read_text()
-        return self.output.read_text().splitlines()
+        with self.start(code, *arguments, folder=folder) as process:
+            printed, errors = process.communicate()
+        assert process.returncode == exit_code, errors
+        return printed.splitlines()
+
+    def program(self, *arguments: object, **options: Any) -> ForkedProcess:
+        """Starts `python -m lstm_dssm_programs`; for options see `start`."""
+        return self.start(PROGRAM, *arguments, **options)
+
+    def start(
+        self,
+        code: str,
+        *arguments: object,
+        folder: Path = ROOT,
+        environment: Mapping[str, str] | None = None,
+    ) -> ForkedProcess:
+        """Starts Python code, and does not wait for its end.
+
+        Args:
+            code: The code, which imports what it needs.
+            *arguments: They become `sys.argv[1:]`.
+            folder: Working folder.
+            environment: What is added to the environment. TensorFlow has been
+                imported already: it does not see what it reads on import.
+        """
+        request = self._folder / f"{next(self._numbers)}.json"
+        with request.open("w", encoding="utf-8") as file:
+            json.dump(
+                {
+                    "code": code,
+                    "arguments": [*map(str, arguments)],
+                    "folder": str(folder),
+                    "environment": dict(environment or {}),
+                },
+                file,
+            )
+        pipes = os.pipe(), os.pipe()
+        connection = connect(self._socket_path)
+        with open(os.devnull) as nothing:
+            given = [nothing.fileno(), *(write for _, write in pipes)]
+            socket.send_fds(connection, [os.fsencode(request)], given)
+        for _, write in pipes:
+            os.close(write)
+        # The text of errors is read as it comes, whatever its bytes.
+        streams = (os.fdopen(read, errors="replace") for read, _ in pipes)
+        return ForkedProcess(connection, (next(streams), next(streams)))
+
+
+def connect(path: Path) -> socket.socket:
+    """Connects to a server."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection.connect(str(path))
+    return connection
 
 
 @contextmanager
-def fresh_processes(folder: Path) -> Iterator[FreshProcesses]:
-    """Starts the process that forks, and ends it.
+def fork_server(folder: Path) -> Iterator[None]:
+    """Starts the process that forks, and at the end waits for its own.
 
-    Its strings have other hashes than ours, and sets of strings another order.
+    It ends when nobody is connected any more. Its strings have other hashes
+    than ours, and sets of strings another order.
 
     Args:
-        folder: Folder for what the processes print.
+        folder: Folder for its socket and for what it prints; it is made.
     """
-    environment = {"PYTHONHASHSEED": "12", "PYTHONPATH": str(ROOT)}
+    folder.mkdir()
+    environment = {
+        "PYTHONHASHSEED": "12",
+        "PYTHONPATH": str(ROOT),
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+    }
     with (
         (folder / "errors").open("w") as errors,
         subprocess.Popen(
-            [sys.executable, "-c", SERVER],
-            stdin=subprocess.PIPE,
+            [sys.executable, SERVER, folder / "socket"],
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment},
+            env={**os.environ, **environment},
         ) as server,
     ):
-        yield FreshProcesses(server, folder)
-        assert server.stdin
-        server.stdin.close()
+        assert server.stdout
+        ready = server.stdout.readline()
+        assert ready == "ready\n", (folder / "errors").read_text()
+        yield

@@ -40,20 +40,6 @@ def test_every_page_is_in_the_index() -> None:
             )
 
 
-def test_every_flag_of_every_command_of_the_quickstart_exists() -> None:
-    page = (DOCS / "own_clicks.md").read_text()
-    commands = re.findall(r"^lstm-dssm-(\w+) (.*)$", page, re.M)
-    assert len(commands) == 7
-    for name, arguments in commands:
-        module = importlib.import_module(f"keras_lstm_dssm.tools.{name}")
-        for flag in re.findall(r"--(\w+)", arguments):
-            assert flag in module.FLAGS, (name, flag)
-    train = importlib.import_module("keras_lstm_dssm.tools.train").FLAGS
-    for flag in ("on_bad_line", "max_bad_lines", "oov_buckets", "init",
-                 "replay", "resume"):  # fmt: skip
-        assert f"--{flag}" in page and flag in train
-
-
 def test_programs_of_the_reference_are_those_of_setup() -> None:
     pages = load("reference_pages", "docs")
     names = pages.programs()

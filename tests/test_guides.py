@@ -1,80 +1,25 @@
-"""Commands in docs/ have flags that exist, and the Python code there runs."""
+"""The Python code in docs/ runs, and so does a command of evaluation."""
 
 import re
-import shlex
 import shutil
 from pathlib import Path
-from string import Template
 
 import pytest
 
 import keras_lstm_dssm as dssm
-import lstm_dssm_programs
-from keras_lstm_dssm.papers import PAPERS, choose_rows
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.settings.papers import PAPER_DEFAULTS, TableSettings
-from keras_lstm_dssm.tools import evaluate, train
+from keras_lstm_dssm.tools import evaluate
 from tests.conftest import TOPICS
+from tests.test_pages import commands
 
 DOCS = Path(__file__).parents[1] / "docs"
-GUIDES = (
-    *("documents", "evaluate", "tune", "retrain", "reranking"),
-    *("results/few_clicks", "results/keyvec/README", "results/mv_lstm/README"),
-)
 
 
 def blocks(guide: str, language: str) -> list[str]:
     """Returns the code of a guide in one language."""
     page = (DOCS / f"{guide}.md").read_text()
     return re.findall(rf"^```{language}\n(.*?)^```", page, re.DOTALL | re.M)
-
-
-def commands(guide: str) -> list[list[str]]:
-    """Returns the words of each command of our programs in a guide.
-
-    Variables have the values that the guide's blocks set.
-    """
-    text = "".join(blocks(guide, "sh")).replace("\\\n", "")
-    values = dict(re.findall(r"^(\w+)=(\S+)$", text, re.M)) | {"rate": "0.01"}
-    return [
-        shlex.split(Template(line).safe_substitute(values))
-        for line in text.splitlines()
-        if line.strip().startswith("lstm-dssm-")
-    ]
-
-
-@pytest.mark.parametrize("guide", GUIDES)
-def test_commands_are_understood(guide: str) -> None:
-    """Names and values of flags, recipes and rows of tables are right."""
-    given = commands(guide)
-    assert len(given) >= 2
-    for name, *arguments in given:
-        name = name.removeprefix("lstm-dssm-")
-        program = lstm_dssm_programs.find(name).program
-        assert program.check([name, *arguments]) is None, arguments
-        values = program.flags
-        if name == "train" and not values.init:
-            train.flagged_recipe()
-        if name == "table":
-            assert choose_rows(PAPERS[values.paper].rows, values.systems)
-    page = (DOCS / f"{guide}.md").read_text()
-    known = {
-        flag
-        for name in (
-            "evaluate",
-            "export",
-            "query",
-            "serve",
-            "split",
-            "table",
-            "train",
-        )  # fmt: skip
-        for flag in lstm_dssm_programs.find(name).program.flags
-    }
-    assert set(re.findall(r"--(\w+)", page)) <= known | {
-        "new_epochs",
-        "nodecay",
-    }
 
 
 @pytest.fixture
@@ -90,7 +35,7 @@ def folders(
 
 
 def test_evaluate(folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first, *_ = commands("evaluate")
+    first, *_ = commands("docs/evaluate")
     assert evaluate.run(first) == 0
     assert Path("RUN/CARD.md").exists()
     metrics = dssm.run_folder.RunFolder("RUN").read_metrics()

@@ -1,4 +1,4 @@
-"""docs/mathematics.md names files that exist, and the choices in force."""
+"""docs/mathematics.md names the choices in force."""
 
 import pathlib
 import re
@@ -9,14 +9,6 @@ from keras_lstm_dssm.training.salience import MAX_SALIENT
 
 ROOT = pathlib.Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "mathematics.md").read_text()
-
-
-def test_every_file_that_the_page_names_exists() -> None:
-    names = re.findall(r"`([a-z_/]+\.py)`", PAGE)
-    assert len(names) >= 20
-    for name in names:
-        folder = ROOT if name.startswith("tests/") else ROOT / "keras_lstm_dssm"
-        assert (folder / name).is_file(), name
 
 
 def test_the_choices_that_the_papers_leave_open_are_those_of_the_presets() -> (

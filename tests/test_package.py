@@ -96,7 +96,8 @@ def test_the_wheel_installs_and_its_programs_start(
     assert fields["Project-URL"] is None
     site = tmp_path / "site"
     subprocess.run(
-        [*pip, "install", "--no-deps", "--target", site, wheel], check=True
+        [*pip, "install", "--no-deps", "--no-compile", "--target", site, wheel],
+        check=True,
     )
     done = subprocess.run(
         [site / "bin" / "lstm-dssm-split", "--help"],

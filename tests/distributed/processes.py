@@ -19,6 +19,15 @@ def free_addresses(count: int) -> list[str]:
         return [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
 
 
+def cluster_environment(addresses: Sequence[str], rank: int) -> dict[str, str]:
+    """Returns the TF_CONFIG of one worker."""
+    config = {
+        "cluster": {"worker": list(addresses)},
+        "task": {"type": "worker", "index": rank},
+    }
+    return {"TF_CONFIG": json.dumps(config)}
+
+
 def start_worker(
     addresses: Sequence[str],
     rank: int,
@@ -26,15 +35,11 @@ def start_worker(
     folder: pathlib.Path | None = None,
 ) -> subprocess.Popen[str]:
     """Starts one worker: `python COMMAND` with TF_CONFIG, in a folder."""
-    config = {
-        "cluster": {"worker": list(addresses)},
-        "task": {"type": "worker", "index": rank},
-    }
     return subprocess.Popen(
         [sys.executable, *command],
         env={
             **os.environ,
-            "TF_CONFIG": json.dumps(config),
+            **cluster_environment(addresses, rank),
             "TF_CPP_MIN_LOG_LEVEL": "3",
         },
         cwd=folder,

@@ -6,33 +6,47 @@ import numpy as np
 import pytest
 
 from tests.distributed import joint_training
-from tests.distributed.processes import free_addresses, start_worker
+from tests.distributed.processes import cluster_environment, free_addresses
+from tests.fresh_process import FreshProcesses
 
-PROGRAM = str(pathlib.Path(__file__).with_name("joint_training.py"))
-
+PROGRAM = (
+    "import sys; from tests.distributed.joint_training import main;"
+    " main(*sys.argv[1:])"
+)
 
 Results = list[dict[str, np.ndarray]]
 """Those of worker 0, of worker 1, and of one process alone."""
 
 
-def train(folder: pathlib.Path, *names: str) -> Results:
+def train(
+    fresh_process: FreshProcesses, folder: pathlib.Path, *names: str
+) -> Results:
     """Trains recipes of `joint_training` in all three ways."""
     paths = [folder / f"{name}.npz" for name in ("first", "second", "alone")]
     addresses = free_addresses(2)
     processes = [
-        start_worker(addresses, rank, PROGRAM, str(path), *names)
+        fresh_process.start(
+            PROGRAM,
+            path,
+            *names,
+            environment=cluster_environment(addresses, rank),
+        )
         for rank, path in enumerate(paths[:2])
     ]
     joint_training.main(str(paths[2]), *names)
     for process in processes:
-        errors = process.communicate()[1]
+        with process:
+            errors = process.communicate()[1]
         assert process.returncode == 0, errors
     return [dict(np.load(path)) for path in paths]
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    return train(tmp_path_factory.mktemp("joint"), "lstm", "best")
+def results(
+    fresh_process: FreshProcesses, tmp_path_factory: pytest.TempPathFactory
+) -> Results:
+    folder = tmp_path_factory.mktemp("joint")
+    return train(fresh_process, folder, "lstm", "best")
 
 
 def check_equal(results: Results, name: str) -> None:
@@ -69,8 +83,10 @@ def test_few_bytes_in_few_collectives(name: str, results: Results) -> None:
 
 
 @pytest.mark.slow
-def test_presets_and_tied_towers(tmp_path: pathlib.Path) -> None:
+def test_presets_and_tied_towers(
+    fresh_process: FreshProcesses, tmp_path: pathlib.Path
+) -> None:
     names = ("tied", "lstm_96", "whole_best")
-    results = train(tmp_path, *names)
+    results = train(fresh_process, tmp_path, *names)
     for name in names:
         check_equal(results, name)

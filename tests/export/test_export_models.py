@@ -29,6 +29,7 @@ from tests.serving.wire import warmup_requests
 TITLES = ["steel hex bolt", "wood glue", "garden hose"]
 export_module = importlib.import_module(export_models.__module__)
 DOCUMENTS = Documents(["t1", "t2", "t3"], TITLES)
+pytestmark = pytest.mark.usefixtures("remembered_graphs")
 
 
 @pytest.fixture(scope="module")

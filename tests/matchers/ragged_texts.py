@@ -1,5 +1,6 @@
 """Texts of different lengths for matchers, and checks that suit them all."""
 
+import functools
 import json
 import pathlib
 import zipfile
@@ -61,8 +62,9 @@ def randomise(layer: keras.layers.Layer) -> None:
         variable.assign(abs(values) if values.ndim == 1 else values)
 
 
+@functools.lru_cache(maxsize=32)
 def graph_of(matcher: Matcher) -> Callable[..., tf.Tensor]:
-    """Trace the matcher for any number of pairs and words."""
+    """Trace the matcher for any number of pairs and words, once."""
     text = WordSequences(
         tf.TensorSpec([None, None, matcher.word_dimension], matcher.dtype),
         tf.TensorSpec([None], tf.int32),
@@ -126,30 +128,41 @@ def check_gradients(matcher: Matcher) -> None:
     toward = tf.constant([0.3, -0.5, 1.0, 0.7, -1.2], tf.float64)
     words = [tf.Variable(text.vectors) for text in (query, document)]
 
-    def loss() -> tf.Tensor:
-        scores = matcher(
-            query._replace(vectors=words[0]),
-            document._replace(vectors=words[1]),
+    def loss(score: Callable[..., tf.Tensor]) -> tf.Tensor:
+        texts = (
+            query._replace(vectors=tf.convert_to_tensor(words[0])),
+            document._replace(vectors=tf.convert_to_tensor(words[1])),
         )
-        return tf.reduce_sum(scores * toward)
+        return tf.reduce_sum(score(*texts) * toward)
 
+    graph = graph_of(matcher)
     variables = [variable.value for variable in matcher.trainable_variables]
-    gradients = check_central_differences(loss, [*variables, *words])
+    gradients = check_central_differences(
+        lambda: loss(matcher),
+        [*variables, *words],
+        lambda: loss(lambda one, other: graph(*one, *other)),
+    )
     for gradient, text in zip(gradients[-2:], (query, document), strict=True):
         assert not gradient[~text.mask.numpy()].any()
 
 
 def check_central_differences(
-    loss: Callable[[], tf.Tensor], variables: Sequence[tf.Variable]
+    loss: Callable[[], tf.Tensor],
+    variables: Sequence[tf.Variable],
+    traced: Callable[[], tf.Tensor] | None = None,
 ) -> list[np.ndarray]:
-    """Compare up to 20 entries of each gradient, and return the gradients."""
+    """Compare up to 20 entries of each gradient, and return the gradients.
+
+    `traced` is the loss by a graph, where one is traced already: it is called,
+    not traced again.
+    """
     with tf.GradientTape() as tape:
         value = loss()
     gradients = [
         tf.convert_to_tensor(gradient).numpy()
         for gradient in tape.gradient(value, variables)
     ]
-    graph = tf.function(loss).get_concrete_function()
+    graph = tf.function(traced or loss).get_concrete_function()
     step, random = 1e-6, np.random.default_rng(0)
     for variable, gradient in zip(variables, gradients, strict=True):
         assert gradient.any()

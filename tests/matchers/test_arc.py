@@ -1,5 +1,6 @@
 """ARC-I and ARC-II against NumPy, one pair at a time."""
 
+import functools
 import pathlib
 from typing import Any
 
@@ -39,12 +40,14 @@ ARC_II: dict[str, dict[str, Any]] = {
 }
 
 
+@functools.cache
 def arc_i(form: str) -> ARCI:
     matcher = ARCI(3, **{"hidden": [6], **ARC_I[form]})
     randomise(matcher)
     return matcher
 
 
+@functools.cache
 def arc_ii(form: str) -> ARCII:
     matcher = ARCII(3, **{"hidden": [6], **ARC_II[form]})
     randomise(matcher)

@@ -1,5 +1,6 @@
 """CNTN against NumPy, one pair at a time."""
 
+import functools
 import pathlib
 from typing import Any
 
@@ -29,6 +30,7 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 
 
+@functools.cache
 def cntn(form: str) -> CNTN:
     arguments = {"dimension": 4, "slices": 2, **FORMS[form]}
     if len(arguments.get("filters", ())) != 3:

@@ -1,5 +1,6 @@
 """MultiGranCNN against NumPy, one pair at a time."""
 
+import functools
 import pathlib
 from typing import Any
 
@@ -32,6 +33,7 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 
 
+@functools.cache
 def multi_gran_cnn(form: str) -> MultiGranCNN:
     matcher = MultiGranCNN(3, **FORMS[form])
     randomise(matcher)

@@ -1,5 +1,6 @@
 """LSTM-RNN and Bi-LSTM-RNN against plain NumPy, in float64."""
 
+import functools
 import pathlib
 
 import numpy as np
@@ -22,6 +23,7 @@ every_kind = pytest.mark.parametrize(
 )
 
 
+@functools.cache
 def small(bidirectional: bool, share: bool) -> RecurrentCosine:
     matcher = RecurrentCosine(4, 3, bidirectional, share)
     randomise(matcher)
@@ -44,7 +46,7 @@ def vector(lstms: list, words: np.ndarray) -> np.ndarray:
 def test_scores_equal_numpy_whatever_the_padding_and_the_batch(
     bidirectional: bool, share: bool
 ) -> None:
-    matcher = small(bidirectional, share)
+    matcher = small(bidirectional=bidirectional, share=share)
     check_scores(
         matcher,
         lambda query, document: (

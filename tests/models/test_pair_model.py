@@ -14,6 +14,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import cosine_matrix
 from keras_lstm_dssm.models import two_tower as two_tower_module
 from keras_lstm_dssm.models.pair_batch import pair_batches
+from tests.kit.warm import Take
 from tests.models.small_towers import QUERIES, TITLES, fit, two_tower
 
 
@@ -102,8 +103,8 @@ def test_tied_towers_hash_together() -> None:
         model.fit(pairs, verbose=0)
 
 
-def test_predict_gives_the_cosines_of_pairs() -> None:
-    model = two_tower()
+def test_predict_gives_the_cosines_of_pairs(warm: Take) -> None:
+    model = warm(two_tower)
     expected = (
         model.query_encoder.encode(QUERIES)
         * model.document_encoder.encode(TITLES)
@@ -120,11 +121,11 @@ def test_predict_gives_the_cosines_of_pairs() -> None:
     assert model.predict([], [], verbose=0).shape == (0,)
 
 
-def test_evaluating_is_repeatable_and_moves_nothing() -> None:
+def test_evaluating_is_repeatable_and_moves_nothing(warm: Take) -> None:
     """Random negatives of a measurement are its own."""
     models = []
     for validated in (False, True):
-        model = two_tower(negatives="random")
+        model = warm(two_tower, negatives="random")
         fit(model, validation_data=(QUERIES, TITLES) if validated else None)
         losses = {
             loss(model.evaluate(QUERIES, TITLES, verbose=0)) for _ in "ab"
@@ -158,11 +159,13 @@ def test_validation_split_takes_the_last_pairs() -> None:
     assert loss(one.evaluate(*last, batch_size=3, verbose=0)) == found[0]
 
 
-def test_a_sorted_validation_list_has_the_loss_of_a_shuffled_one() -> None:
+def test_a_sorted_validation_list_has_the_loss_of_a_shuffled_one(
+    warm: Take,
+) -> None:
     """Sorted, most batches would hold one title, and cost nothing."""
     pairs = [(f"part {n % 6}", f"part no {n % 6}") for n in range(96)]
     queries, titles = zip(*sorted(pairs), strict=True)
-    model = two_tower()
+    model = warm(two_tower)
     in_order = pair_batches(queries, titles, batch_size=8)
     orders = [
         pair_batches(queries, titles, batch_size=8, shuffle_seed=seed)
@@ -220,9 +223,9 @@ def test_a_fit_without_negatives_is_warned_of_once(
     assert "the loss of epoch 5 is 0" in capsys.readouterr().err
 
 
-def test_callbacks_of_keras(tmp_path: pathlib.Path) -> None:
+def test_callbacks_of_keras(warm: Take, tmp_path: pathlib.Path) -> None:
     """The first epoch's weights, saved and restored, are those of a fit."""
-    epoch, stopped = two_tower(), two_tower()
+    epoch, stopped = warm(two_tower), warm(two_tower)
     fit(epoch)
     early = keras.callbacks.EarlyStopping(
         "loss", patience=1, mode="max", restore_best_weights=True
@@ -243,9 +246,10 @@ def test_callbacks_of_keras(tmp_path: pathlib.Path) -> None:
     ids=["in_batch", "random"],
 )
 def test_ways_to_run_a_step_agree(
-    negatives: str, ways: list[dict[str, Any]]
+    warm: Take, negatives: str, ways: list[dict[str, Any]]
 ) -> None:
-    graph = two_tower(negatives=negatives)
+    options = {} if negatives == "in_batch" else {"negatives": negatives}
+    graph = warm(two_tower, **options)
     expected = fit(graph, epochs=2).history["loss"]
     for options in ways:
         model = two_tower(negatives=negatives, **options)
@@ -254,9 +258,9 @@ def test_ways_to_run_a_step_agree(
         check_equal(model, graph, atol=1e-6)
 
 
-def test_one_batch_of_lists() -> None:
+def test_one_batch_of_lists(warm: Take) -> None:
     """Lists, arrays and tensors; a step on a batch is a fit of it."""
-    model, fitted = two_tower(), two_tower()
+    model, fitted = warm(two_tower), warm(two_tower)
     batches = [slice(start, start + 4) for start in range(0, 16, 4)]
     for kind, rows in zip(
         (list, tuple, lambda x: np.array(x, object), tf.constant),

@@ -10,7 +10,8 @@ import pytest
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import train as program
 from tests.bare_package import BARE_PACKAGE
-from tests.reliability.program import SETTINGS, train, write_log
+from tests.fresh_process import FreshProcesses
+from tests.reliability.program import SETTINGS, write_log
 
 
 def mounted(options: str, command: list[str]) -> list[str]:
@@ -56,14 +57,16 @@ def check_whole(run: RunFolder) -> None:
     ],
 )
 def test_no_room_after_the_first_epoch(
-    limit: int, name: str, tmp_path: pathlib.Path
+    limit: int,
+    name: str,
+    tmp_path: pathlib.Path,
+    fresh_process: FreshProcesses,
 ) -> None:
     """Files of more than `limit` bytes cannot be written."""
     run = RunFolder(tmp_path / "run")
     log = write_log(tmp_path / "clicks.tsv")
-    process = train(f"--data={log}", *SETTINGS, f"--output={run.path}")
-    with process:
-        assert process.stdout
+    flags = [f"--data={log}", *SETTINGS, f"--output={run.path}"]
+    with fresh_process.program("train", *flags) as process:
         assert any("15/15" in line for line in process.stdout)
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, limit))
         errors = process.communicate()[1]

@@ -15,6 +15,7 @@ import pytest
 
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import train as program
+from tests.fresh_process import ForkedProcess, FreshProcesses
 from tests.reliability.program import SETTINGS, train, write_log
 
 OFTEN = "--save_minutes=0.001"
@@ -46,7 +47,9 @@ def uninterrupted_long(log: pathlib.Path) -> RunFolder:
 
 
 def killed(
-    process: subprocess.Popen[str], seconds: float, after: str | None
+    process: subprocess.Popen[str] | ForkedProcess,
+    seconds: float,
+    after: str | None,
 ) -> bool:
     """Kills a process some time after a line of its output (or its start)."""
     assert process.stdout
@@ -73,6 +76,7 @@ def state(run: RunFolder) -> list[np.ndarray]:
 
 
 def kill_and_resume(
+    fresh_process: FreshProcesses,
     log: pathlib.Path,
     output: pathlib.Path,
     seed: int,
@@ -81,6 +85,9 @@ def kill_and_resume(
     while_starting: bool,
 ) -> int:
     """Kills a run a number of times, then resumes it to its end.
+
+    The first kill is one of a program that a shell has started, the others
+    are of forks.
 
     Args:
         seed: Seed of the random moments.
@@ -97,7 +104,11 @@ def kill_and_resume(
     new = (f"--data={log}", *SETTINGS, f"--epochs={epochs}")
     for number in range(kills):
         flags = ("--resume",) if run.config.exists() else new
-        process = train(*flags, OFTEN, f"--output={output}")
+        flags = (*flags, OFTEN, f"--output={output}")
+        if number:
+            process = fresh_process.program("train", *flags)
+        else:
+            process = train(*flags)
         if number == 0 and while_starting:
             deaths += killed(process, moments.uniform(0, 10), None)
         else:
@@ -121,10 +132,15 @@ def check_equal(
 
 
 def test_killed_twice(
-    log: pathlib.Path, uninterrupted: RunFolder, tmp_path: pathlib.Path
+    fresh_process: FreshProcesses,
+    log: pathlib.Path,
+    uninterrupted: RunFolder,
+    tmp_path: pathlib.Path,
 ) -> None:
     run = tmp_path / "run"
-    deaths = kill_and_resume(log, run, 4, 2, SHORT, while_starting=False)
+    deaths = kill_and_resume(
+        fresh_process, log, run, 4, 2, SHORT, while_starting=False
+    )
     assert deaths >= 1
     check_equal(RunFolder(run), uninterrupted)
 
@@ -133,12 +149,15 @@ def test_killed_twice(
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_killed_at_24_random_moments(
     seed: int,
+    fresh_process: FreshProcesses,
     log: pathlib.Path,
     uninterrupted_long: RunFolder,
     tmp_path: pathlib.Path,
 ) -> None:
     """Three times in each of eight runs."""
     run = tmp_path / "run"
-    deaths = kill_and_resume(log, run, seed, 3, LONG, while_starting=True)
+    deaths = kill_and_resume(
+        fresh_process, log, run, seed, 3, LONG, while_starting=True
+    )
     assert deaths == 3
     check_equal(RunFolder(run), uninterrupted_long, LONG)

@@ -9,7 +9,7 @@ import pytest
 
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.serving.security import Security, ServerTLS, TokenFile
-from keras_lstm_dssm.tools import query, serve
+from keras_lstm_dssm.tools import query
 
 PAGE = (Path(__file__).parents[2] / "docs" / "secure.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
@@ -17,18 +17,6 @@ BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 def blocks(language: str) -> list[str]:
     return [block for found, block in BLOCKS if found == language]
-
-
-def test_flags_and_their_defaults() -> None:
-    for name, value in re.findall(r"^\|.*?`--(\w+)=(\d+)` \|", PAGE, re.M):
-        assert serve.FLAGS[name].default == int(value), name
-    for flag in re.findall(r"`--(\w+)", PAGE.split("## Clients")[0]):
-        assert flag in serve.FLAGS, flag
-    for block in blocks(""):
-        program = serve if "lstm-dssm-serve" in block else query
-        if "lstm-dssm-" in block:
-            for flag in re.findall(r"--(\w+)", block):
-                assert flag in program.FLAGS, flag
 
 
 def test_from_certificates_to_answers(

@@ -74,6 +74,7 @@ def test_training_encoding_and_serving(
         assert 0 < serve[way]["p50_ms"] <= serve[way]["p99_ms"]
 
 
+@pytest.mark.slow
 def test_logs_in_processes_of_their_own(
     collection_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

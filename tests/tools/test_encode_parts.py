@@ -22,6 +22,7 @@ TITLES = {
     for number, (_, title) in enumerate(list(TOPICS.values()) * 5)
 }
 TAGS = "\tsteel,in stock"
+pytestmark = pytest.mark.usefixtures("remembered_graphs")
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ TITLES = (
     "t1\tsteel hex bolt zinc 3 in\nt2\tinterior wood glue 8 oz\n"
     "t3\t50 ft rubber garden hose\n"
 )
+pytestmark = pytest.mark.usefixtures("remembered_graphs")
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from tests.tools.conftest import succeed
 WRITTEN = [*SENTENCES, ["Drill the wood. Of glue", "The lamp"]]
 DOCUMENTS = [list(filter(None, sentences)) for sentences in WRITTEN]
 IDS = [f"d{number}" for number in range(len(WRITTEN))]
+pytestmark = pytest.mark.usefixtures("remembered_graphs")
 
 
 @pytest.fixture(scope="module")

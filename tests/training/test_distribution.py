@@ -1,8 +1,6 @@
 """Training under `tf.distribute`: one replica, and two on two CPUs."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from tests.fresh_process import ROOT, FreshProcesses
+from tests.fresh_process import FreshProcesses
 from tests.training.small_models import small_best, small_keyvec, small_scorer
 from tests.training.small_trainings import QUICK, StopAt, check_equal
 
@@ -20,16 +18,13 @@ TITLES = [text[::-1] for text in TEXTS]
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def results(
+    tmp_path_factory: pytest.TempPathFactory, fresh_process: FreshProcesses
+) -> Any:
     program = "tests.training.two_replicas"
-    finished = subprocess.run(
-        [sys.executable, "-m", program, str(tmp_path_factory.mktemp("models"))],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-    )
-    assert finished.returncode == 0, finished.stderr
-    return json.loads(finished.stdout)
+    code = f"import runpy; runpy.run_module({program!r}, run_name='__main__')"
+    (found,) = fresh_process(code, tmp_path_factory.mktemp("models"))
+    return json.loads(found)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Exported encoders give the encoders' own numbers, wherever they are run."""
 
-import json
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,9 +11,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.export import export_model
 from keras_lstm_dssm.text.strings import as_bytes
 from keras_lstm_dssm.text.word_hashing import MAX_BYTES_PER_WORD, MAX_LETTERS
-from tests.export.agreement import assert_cpp_agrees
-from tests.export.ops import serving_ops, stock_ops
-from tests.fresh_process import FreshProcesses
+from tests.export.agreement import check_export, loaded
 from tests.serving.wire import predict_request
 
 TEXTS = [
@@ -69,9 +66,8 @@ def exported(
 
 
 def serve(folder: Path, texts: list[str | bytes]) -> np.ndarray:
-    """Loads a version and calls its signature."""
-    model = tf.saved_model.load(str(folder))
-    outputs = model.signatures["serving_default"](
+    """Calls a version's signature."""
+    outputs = loaded(folder).signatures["serving_default"](
         text=tf.constant(as_bytes(texts), tf.string, [len(texts)])
     )
     return outputs["embedding"].numpy()
@@ -89,52 +85,23 @@ def test_one_text_has_the_vector_that_it_has_among_others(
     exported: Exported,
 ) -> None:
     """One short text is encoded by operations of its own."""
-    model = tf.saved_model.load(str(exported.folder))
+    model = loaded(exported.folder)
     for text, expected in zip(as_bytes(TEXTS), exported.expected, strict=True):
         vector = model.signatures["serving_default"](tf.constant([text]))
         np.testing.assert_allclose(vector["embedding"][0], expected, atol=1e-6)
-
-
-def test_fresh_process_gives_the_same_numbers(
-    exports: dict[str, Exported],
-    fresh_process: FreshProcesses,
-) -> None:
-    """By TensorFlow and TF.Text alone: without this package."""
-    script = (
-        "import json, sys, tensorflow as tf, tensorflow_text\n"
-        "assert 'keras_lstm_dssm' not in sys.modules\n"
-        "texts = [t.encode('latin-1') for t in json.loads(sys.argv[1])]\n"
-        "for folder in sys.argv[2:]:\n"
-        "    model = tf.saved_model.load(folder)\n"
-        "    serve = model.signatures['serving_default']\n"
-        "    found = serve(text=tf.constant(texts))['embedding']\n"
-        "    print(json.dumps(found.numpy().tolist()))"
-    )
-    folders = [export.folder for export in exports.values()]
-    texts = json.dumps([t.decode("latin-1") for t in as_bytes(TEXTS)])
-    lines = fresh_process(script, texts, *folders)
-    for line, export in zip(lines, exports.values(), strict=True):
-        np.testing.assert_allclose(json.loads(line), export.expected, atol=1e-6)
 
 
 def test_cpp_loader_gives_the_same_numbers(
     exports: dict[str, Exported],
 ) -> None:
     request = predict_request("x", text=as_bytes(TEXTS))
-    outputs = assert_cpp_agrees(
-        {export.folder: request for export in exports.values()}
+    outputs = check_export(
+        *((export.folder, request) for export in exports.values())
     )
     for output, export in zip(outputs, exports.values(), strict=True):
         np.testing.assert_allclose(
             output["embedding"], export.expected, atol=1e-6
         )
-
-
-def test_stock_servers_have_every_op(exported: Exported) -> None:
-    _, folder = exported
-    ops = serving_ops(folder)
-    assert "CaseFoldUTF8" in ops
-    assert ops <= stock_ops()
 
 
 def test_long_texts_and_words_are_cut_in_the_graph(

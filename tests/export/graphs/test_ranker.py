@@ -1,5 +1,6 @@
 """Exported rankers give the scores of Python, as pairs and in two stages."""
 
+import importlib
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from keras_lstm_dssm.export.graphs.ranking import (
     RankerModule,
     TwoStageModule,
 )
+from keras_lstm_dssm.export.graphs.retriever import Int8Vectors
 from keras_lstm_dssm.export.publish.models_config import served_version
 from keras_lstm_dssm.ranker import (
     BoostedTrees,
@@ -27,11 +29,12 @@ from keras_lstm_dssm.ranker.ranker import source_of, source_of_encoder
 from keras_lstm_dssm.serving import SavedRetriever, SavedScorer
 from keras_lstm_dssm.text.strings import as_bytes
 from tests.conftest import TOPICS
-from tests.export.agreement import assert_cpp_agrees
-from tests.export.ops import serving_ops, stock_ops
+from tests.export.agreement import check_export, loaded
+from tests.export.ops import serving_ops
 from tests.ranker.small_ranker import COLOURS, small_scorer
-from tests.serving.wire import predict_request, warmup_requests
+from tests.serving.wire import predict_request
 
+export_module = importlib.import_module(export_models.__module__)
 TITLES = [
     f"{colour} {title}" for colour in COLOURS for _, title in TOPICS.values()
 ] * 6  # more than the candidates
@@ -100,13 +103,6 @@ def expected_hits(ranker: Ranker, query: str) -> list[tuple[str, float]]:
     return [(IDS[rows[i]], float(scores[i])) for i in order]
 
 
-def test_stock_servers_have_the_ops(models: dict[str, Path]) -> None:
-    for folder in models.values():
-        assert serving_ops(folder) <= stock_ops()
-        assert "StringSplitV2" in serving_ops(folder)
-        assert warmup_requests(folder)
-
-
 def test_cpp_loader_gives_the_same_scores(
     ranker: Ranker, models: dict[str, Path]
 ) -> None:
@@ -114,16 +110,16 @@ def test_cpp_loader_gives_the_same_scores(
     queries = [query for query in QUERIES for _ in range(4)]
     titles = (TITLES[:3] + [""]) * len(QUERIES)
     ks = [5, 0, 1, 200, 3, 7]
-    scored, found = assert_cpp_agrees(
-        {
-            models["ranker"]: predict_request(
-                "ranker", query=as_bytes(queries), document=as_bytes(titles)
-            ),
-            models["two_stage"]: predict_request(
-                "two_stage", text=as_bytes(QUERIES), k=np.array(ks, np.int32)
-            ),
-        }
+    pairs = predict_request(
+        "ranker", query=as_bytes(queries), document=as_bytes(titles)
     )
+    search = predict_request(
+        "two_stage", text=as_bytes(QUERIES), k=np.array(ks, np.int32)
+    )
+    scored, found = check_export(
+        (models["ranker"], pairs), (models["two_stage"], search)
+    )
+    assert all("StringSplitV2" in serving_ops(f) for f in models.values())
     expected = ranker.score_pairs(queries, titles)
     assert np.ptp(expected) > 1
     np.testing.assert_allclose(scored["score"], expected, atol=1e-4)
@@ -189,9 +185,7 @@ def test_in_process(ranker: Ranker, models: dict[str, Path]) -> None:
 
 def test_no_rows_and_other_rows(models: dict[str, Path]) -> None:
     nothing = tf.constant([], tf.string)
-    serve = tf.saved_model.load(str(models["ranker"])).signatures[
-        "serving_default"
-    ]
+    serve = loaded(models["ranker"]).signatures["serving_default"]
     assert serve(query=nothing, document=nothing)["score"].shape == (0,)
     with pytest.raises(
         tf.errors.InvalidArgumentError, match="the same number of rows"
@@ -199,17 +193,34 @@ def test_no_rows_and_other_rows(models: dict[str, Path]) -> None:
         serve(query=tf.constant(["bolt"]), document=tf.constant(["a", "b"]))
 
 
-def test_int8_and_max_k(ranker: Ranker, tmp_path: Path) -> None:
+def test_int8_and_max_k(
+    ranker: Ranker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what is given to be written, as it would be called."""
+    given: dict[str, TwoStageModule] = {}
+
+    def publish(output: Path, modules: dict[str, TwoStageModule]) -> list[Path]:
+        given.update(modules)
+        return []
+
+    monkeypatch.setattr(export_module, "publish_models", publish)
     export_models(ranker, tmp_path, DOCUMENTS, "int8", max_k=3)
-    (hits,) = SavedRetriever(tmp_path / "two_stage").search(["wood glue"], 9)
-    assert len(hits) == 3
+    assert [*given] == ["ranker", "two_stage"]
+    assert isinstance(given["two_stage"].vectors[0], Int8Vectors)
+    found = given["two_stage"].serve(*map(tf.constant, (["wood glue"], [9])))
+    ((score, *others),) = found["scores"].numpy()
+    assert len(others) == 2
     best = max(score for _, score in expected_hits(ranker, "wood glue"))
-    assert hits[0].score == pytest.approx(best, abs=0.05)
-    readme = (tmp_path / "README.md").read_text()
+    assert score == pytest.approx(best, abs=0.05)
+
+
+def test_what_the_folder_says(models: dict[str, Path]) -> None:
+    folder = models["ranker"].parents[1]
+    readme = (folder / "README.md").read_text()
     assert 'client.search(["bolt"], k=5, model="two_stage")' in readme
     assert '["hex bolt", "wood glue"], model="ranker")' in readme
     for name in ("ranker", "two_stage"):
-        assert served_version(tmp_path / name) == tmp_path / name / "1"
+        assert served_version(folder / name) == folder / name / "1"
 
 
 def test_a_filter_orders_the_titles_with_a_tag(ranker: Ranker) -> None:

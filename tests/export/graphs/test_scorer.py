@@ -1,13 +1,11 @@
 """Exported pair scorers give the model's own scores, wherever they are run."""
 
-import json
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
@@ -16,12 +14,10 @@ from keras_lstm_dssm.export.graphs.ranking import ScorerModule
 from keras_lstm_dssm.export.graphs.saved_module import save_module
 from keras_lstm_dssm.serving import SavedScorer
 from keras_lstm_dssm.text.strings import as_bytes
-from tests.export.agreement import assert_cpp_agrees
-from tests.export.ops import serving_ops, stock_ops
-from tests.fresh_process import FreshProcesses
+from tests.export.agreement import check_export, check_ops
 from tests.matchers.small_matchers import SMALL_MATCHERS
 from tests.precision import precision
-from tests.serving.wire import predict_request, warmup_requests
+from tests.serving.wire import predict_request
 
 WORDS = ["bolt", "hex", "steel", "glue", "wood", "上海"]
 QUERIES = [
@@ -121,64 +117,16 @@ def check_scores(folder: Path, expected: np.ndarray) -> None:
         serve(query=tf.constant(["bolt"]), document=tf.constant(["a", "b"]))
 
 
-def check_ops(folder: Path) -> None:
-    """Stock servers have every op, and the model has no gradients."""
-    ops = serving_ops(folder)
-    assert "CaseFoldUTF8" in ops
-    assert ops <= stock_ops()
-    text = (folder / "saved_model.pb").read_bytes()
-    (graph,) = SavedModel.FromString(text).meta_graphs
-    library = graph.graph_def.library
-    assert library.function
-    assert not library.registered_gradients
-
-
 def test_cpp_loader_gives_the_same_scores(exports: dict[str, Exported]) -> None:
     """With the warm-up requests, which a server replays."""
     request = predict_request(
         "x", query=as_bytes(QUERIES), document=as_bytes(DOCUMENTS)
     )
-    outputs = assert_cpp_agrees(
-        {export.folder: request for export in exports.values()}
+    outputs = check_export(
+        *((export.folder, request) for export in exports.values())
     )
-    for output, (expected, folder) in zip(
-        outputs, exports.values(), strict=True
-    ):
-        np.testing.assert_allclose(output["score"], expected, atol=1e-6)
-        check_ops(folder)
-        rows = [
-            len(r.inputs["query"].string_val) for r in warmup_requests(folder)
-        ]
-        assert rows == [1, 8, 64]
-
-
-def test_fresh_process_gives_the_same_scores(
-    exports: dict[str, Exported],
-    fresh_process: FreshProcesses,
-) -> None:
-    """By TensorFlow and TF.Text alone: without this package."""
-    script = (
-        "import json, sys, tensorflow as tf, tensorflow_text\n"
-        "assert 'keras_lstm_dssm' not in sys.modules\n"
-        "sides = [[t.encode('latin-1') for t in side]\n"
-        "         for side in json.loads(sys.argv[1])]\n"
-        "query, document = map(tf.constant, sides)\n"
-        "for folder in sys.argv[2:]:\n"
-        "    model = tf.saved_model.load(folder)\n"
-        "    serve = model.signatures['serving_default']\n"
-        "    found = serve(query=query, document=document)['score']\n"
-        "    print(json.dumps(found.numpy().tolist()))"
-    )
-    folders = [export.folder for export in exports.values()]
-    texts = json.dumps(
-        [
-            [text.decode("latin-1") for text in as_bytes(side)]
-            for side in (QUERIES, DOCUMENTS)
-        ]
-    )
-    lines = fresh_process(script, texts, *folders)
-    for line, export in zip(lines, exports.values(), strict=True):
-        np.testing.assert_allclose(json.loads(line), export.expected, atol=1e-6)
+    for output, export in zip(outputs, exports.values(), strict=True):
+        np.testing.assert_allclose(output["score"], export.expected, atol=1e-6)
 
 
 def test_in_process(exports: dict[str, Exported]) -> None:

@@ -1,8 +1,6 @@
 """A refreshed retriever equals a full export, and encodes what changed."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +19,8 @@ from keras_lstm_dssm.export.publish import retriever_update
 from keras_lstm_dssm.export.publish.models_config import served_version
 from keras_lstm_dssm.serving import SavedRetriever
 from keras_lstm_dssm.tools import export
-from tests.export.agreement import assert_cpp_agrees
+from tests.export.agreement import check_export
+from tests.fresh_process import ForkedProcess, FreshProcesses
 from tests.models.small_keyvec import small_keyvec
 from tests.serving.wire import predict_request
 from tests.tools.conftest import Refused, refused, succeed  # noqa: F401
@@ -29,6 +28,7 @@ from tests.tools.conftest import Refused, refused, succeed  # noqa: F401
 OLD = {f"t{n}": f"number {n} steel bolt" for n in range(12)}
 ADDED = {"t3": "number 3 brass bolt", "t20": "wood glue", "t4": OLD["t4"]}
 GONE = ["t5", "t99", "t0"]
+pytestmark = pytest.mark.usefixtures("remembered_graphs")
 NEW = {
     key: ADDED.get(key, title) for key, title in OLD.items() if key not in GONE
 } | {"t20": "wood glue"}
@@ -131,7 +131,7 @@ def test_equal_to_a_full_export(
         text=[b"wood glue", b"brass bolt"],
         k=np.array([20, 3], np.int32),
     )
-    cpp, other = assert_cpp_agrees({result.folder: request, full: request})
+    cpp, other = check_export((result.folder, request), (full, request))
     assert cpp["ids"].shape == (2, 9)
     np.testing.assert_array_equal(cpp["ids"], other["ids"])
     np.testing.assert_allclose(cpp["scores"], other["scores"], atol=1e-6)
@@ -206,27 +206,24 @@ def test_the_program(
 OTHER_UPDATE = """
 import sys
 from keras_lstm_dssm.export import Documents, update_retriever
-print("started", flush=True)
 update_retriever(sys.argv[1], Documents(["t40"], ["of another process"]))
 """
 
 
 def test_two_updates_at_once_lose_nothing(
-    models: Path, monkeypatch: pytest.MonkeyPatch
+    models: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fresh_process: FreshProcesses,
 ) -> None:
     """The second process waits, and adds to what the first one publishes."""
     encode = retriever_update.encode_in_batches
-    others: list[subprocess.Popen[str]] = []
+    others: list[ForkedProcess] = []
 
     def encode_while_another_starts(*arguments):
-        other = subprocess.Popen(
-            [sys.executable, "-c", OTHER_UPDATE, models / "retriever"],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )  # fmt: skip
+        other = fresh_process.start(OTHER_UPDATE, models / "retriever")
         others.append(other)
-        assert other.stdout
         # To its end, or until it waits.
-        while line := other.stdout.readline():
+        while line := other.stderr.readline():
             if "waiting" in line:
                 break
         return encode(*arguments)
@@ -236,8 +233,9 @@ def test_two_updates_at_once_lose_nothing(
     )
     update_retriever(models / "retriever", documents(ADDED))
     (other,) = others
-    output, _ = other.communicate(timeout=60)
-    assert other.returncode == 0, output
+    with other:
+        _, errors = other.communicate(timeout=60)
+    assert other.returncode == 0, errors
     live = served_version(models / "retriever")
     assert live and live.name == "3"
     ids = {key.decode() for key in variables(live)["ids"]}

@@ -1,0 +1,51 @@
+"""A break that no test finds is told, and all breaks can be applied."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.fresh_process import ROOT, FreshProcesses
+from tests.kit.breaks import BREAKS, Break, read_breaks, survived
+
+
+def test_a_break_is_found_only_by_a_test_that_fails(
+    fresh_process: FreshProcesses, tmp_path: Path
+) -> None:
+    package = tmp_path / "keras_lstm_dssm" / "__init__.py"
+    package.parent.mkdir()
+    package.write_text("one = 1\ntwo = 2\ntwo_again = 2\n")
+    (tmp_path / "test_one.py").write_text(
+        "from keras_lstm_dssm import one\n\ndef test_one():\n"
+        "    assert one == 1\n\ndef test_nothing():\n    pass\n"
+    )
+    before = package.read_text()
+
+    def problem(old: str, new: str, test: str) -> str | None:
+        row = Break("keras_lstm_dssm/__init__.py", old, new, test)
+        found = survived(fresh_process, tmp_path, row)
+        assert package.read_text() == before
+        return found
+
+    assert problem("one = 1", "one = 3", "test_one.py::test_one") is None
+    for row, exit_code in (
+        (("two = 2", "two = 3", "test_one.py::test_one"), 0),
+        (("one = 1", "one = 3", "test_one.py::test_nothing"), 0),
+        (("one = 1", "one = 3", "test_one.py::test_missing"), 4),
+        (("one = 1", "one = ", "test_one.py::test_one"), 2),
+    ):
+        assert (problem(*row) or "").startswith(f"exit code {exit_code}: ")
+    for old in ("= 2", "absent"):
+        with pytest.raises(ValueError, match=r"times, expected it once"):
+            problem(old, "", "test_one.py::test_one")
+
+
+def test_every_break_can_be_applied_and_names_a_test() -> None:
+    rows = read_breaks(BREAKS)
+    assert len({*rows}) == len(rows) > 0
+    for row in rows:
+        assert (ROOT / row.file).read_text().count(row.old) == 1, row
+        assert row.new != row.old, row
+        path, name = re.split(r"::", row.test)
+        text = (ROOT / path).read_text()
+        assert f"def {name.split('[')[0]}(" in text, row.test

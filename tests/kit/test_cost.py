@@ -1,0 +1,46 @@
+"""The processor time that is printed is that of all processes of a run."""
+
+import re
+from pathlib import Path
+
+from tests.fresh_process import ROOT, FreshProcesses
+
+BURN = "import time; s = time.process_time()\nwhile time.process_time() < s + {}: pass"  # noqa: E501
+TESTS = f"""
+import subprocess, sys, time
+import pytest
+
+@pytest.fixture(scope="module")
+def slow():
+    exec({BURN.format(0.4)!r})
+
+def test_set_up(slow): pass
+def test_child():
+    subprocess.run([sys.executable, "-c", {BURN.format(0.6)!r}])
+def test_waits(): time.sleep(0.5)
+def test_fails():
+    exec({BURN.format(0.2)!r})
+    assert 0
+"""
+PYTEST = f"""
+import sys; sys.path.insert(0, {str(ROOT)!r})
+import pytest
+from tests.kit.cost import Costs
+sys.exit(pytest.main(sys.argv[1:], [Costs()]))
+"""
+
+
+def test_what_is_measured(
+    fresh_process: FreshProcesses, tmp_path: Path
+) -> None:
+    (tmp_path / "test_some.py").write_text(TESTS)
+    lines = fresh_process(
+        PYTEST, "-q", "-p", "no:cacheprovider", folder=tmp_path, exit_code=1
+    )
+    found = dict(re.findall(r" *([\d.]+) s  (?:\S+::)?(\S+)", "\n".join(lines)))
+    seconds = {name: float(value) for value, name in found.items()}
+    assert [*seconds][:3] == ["test_child", "test_set_up", "test_fails"]
+    assert 0.6 <= seconds["test_child"] and 0.4 <= seconds["test_set_up"]
+    assert seconds["test_waits"] < 0.3
+    assert seconds["all"] >= sum(seconds.values()) - seconds["all"]
+    assert "all of 4 tests" in "\n".join(lines)

@@ -1,0 +1,188 @@
+"""What README and the pages of docs/ name exists: programs, flags, files."""
+
+import re
+import shlex
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import pytest
+
+import lstm_dssm_programs
+from keras_lstm_dssm.papers import PAPERS, choose_rows
+from keras_lstm_dssm.tools import train
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+TEXTS = {
+    path.relative_to(ROOT).with_suffix("").as_posix(): path.read_text()
+    for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
+}
+PROGRAMS = lstm_dssm_programs.program_names()
+BLOCK = re.compile(r"^ *(?:\$ )?(lstm-dssm-\w+ (?:.*\\\n)*.*)$", re.MULTILINE)
+INLINE = re.compile(r"`lstm-dssm-(\w+) ([^`]*--[^`]*)`")
+
+SHOWN = {
+    "README": (
+        "train evaluate export search serve query encode table_iv table analyze"
+        " keys teach"
+    ),
+    "docs/http": "serve train export",
+    "docs/scaling": "train encode index export",
+    "docs/own_clicks": "split train evaluate export search serve query",
+    "docs/analysis": "analyze",
+}
+"""Page -> the programs that it must show, and no others."""
+
+NUMBERS = {"docs/own_clicks": 7, "docs/analysis": 5}
+"""Page -> the number of its commands; two or more if it is one of GUIDES."""
+
+GUIDES = (
+    *("documents", "evaluate", "tune", "retrain", "reranking"),
+    *("results/few_clicks", "results/keyvec/README", "results/mv_lstm/README"),
+)
+
+OTHERS = {
+    # Of TensorFlow Serving.
+    "docs/local-service": (
+        "enable_serialization_as_tensor_content file_system_poll_wait_seconds"
+        " model_config_file_poll_wait_seconds ssl_config_file enable_batching"
+        " allow_version_labels_for_unavailable_models model_config_file"
+        " monitoring_config_file rest_api_port enforce_session_run_timeout"
+        " enable_grpc_healthcheck_service"
+    ),
+    "docs/http": "enable_cors",
+    "docs/secure": "ssl_config_file",
+    "docs/serving": (
+        "allow_version_labels_for_unavailable_models enable_batching"
+        " model_config_file_poll_wait_seconds"
+    ),
+    # Of a benchmark, and of programs that the page does not name.
+    "docs/scaling": "step_seconds steps rounds",
+    "docs/retrain": "new_epochs",
+    "docs/few_clicks": "mix",
+}
+"""Page -> the flags on it that are of no program of ours that it names."""
+
+
+def program(name: str) -> Any:
+    """Returns a program, whose flags can be parsed."""
+    return lstm_dssm_programs.find(name).program
+
+
+def commands(page: str) -> list[list[str]]:
+    """Returns the words of each command of our programs on a page.
+
+    Variables have the values that the page's blocks set. What is said of a
+    command in parentheses is left out, and so are those that end with "...".
+    """
+    text = TEXTS[page]
+    values = dict(re.findall(r"^(\w+)=(\S+)$", text, re.M)) | {"rate": "0.01"}
+    return [
+        shlex.split(
+            re.sub(
+                r"\\\n|\(and [^)]*\)|# .*",
+                "",
+                Template(line).safe_substitute(values),
+            )
+        )
+        for line in BLOCK.findall(text)
+        if not line.endswith("...")
+    ]
+
+
+COMMANDS = {page: commands(page) for page in TEXTS}
+
+
+def test_every_page_is_read() -> None:
+    assert len(TEXTS) > 40
+    assert sum(map(len, COMMANDS.values())) > 120
+
+
+@pytest.mark.parametrize("page", [p for p, given in COMMANDS.items() if given])
+def test_commands_are_understood(
+    page: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Names and values of flags, recipes and rows of tables are right."""
+    for name, *arguments in COMMANDS[page]:
+        short = name.removeprefix("lstm-dssm-")
+        code = program(short).check([name, *arguments])
+        assert code is None, (arguments, capsys.readouterr().err)
+        values = program(short).flags
+        if short == "train" and not (
+            values.init or values.resume or values.preset == "ranker"
+        ):
+            train.flagged_recipe()
+        if short == "table":
+            assert choose_rows(PAPERS[values.paper].rows, values.systems)
+
+
+@pytest.mark.parametrize("page", SHOWN)
+def test_the_programs_that_a_page_shows(page: str) -> None:
+    names = {words[0].removeprefix("lstm-dssm-") for words in COMMANDS[page]}
+    assert names == set(SHOWN[page].split())
+
+
+def test_how_many_commands_a_page_has() -> None:
+    for page, number in NUMBERS.items():
+        assert len(COMMANDS[page]) == number, page
+    of_clicks = set(re.findall(r"--(\w+)", TEXTS["docs/own_clicks"]))
+    assert of_clicks >= {
+        "on_bad_line", "max_bad_lines", "oov_buckets", "init", "replay",
+        "resume",
+    }  # fmt: skip
+    for page in GUIDES:
+        assert len(COMMANDS[f"docs/{page}"]) >= 2, page
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_flags_are_those_of_programs_that_the_page_names(page: str) -> None:
+    text = TEXTS[page]
+    names = set(re.findall(r"lstm-dssm-(\w+)", text)) & set(PROGRAMS)
+    flags = {flag for name in names or PROGRAMS for flag in program(name).flags}
+    flags |= {f"no{flag}" for flag in flags}
+    unknown = set(re.findall(r"`--(\w+)", text)) - flags
+    assert unknown == set(OTHERS.get(page, "").split())
+    for name, rest in INLINE.findall(text):
+        flags = {*program(name).flags}
+        assert set(re.findall(r"--(\w+)", rest)) <= flags, (name, rest)
+
+
+@pytest.mark.parametrize("page", ["docs/secure", "docs/local-service"])
+def test_tables_have_the_defaults_of_the_server(page: str) -> None:
+    flags = program("serve").flags
+    found = dict(re.findall(r"^\|.*?`--(\w+)=(\d+)`", TEXTS[page], re.M))
+    assert {"max_message_mb", "max_rows"} <= found.keys()
+    if page == "docs/local-service":
+        assert {"versions", "poll_seconds"} <= found.keys()
+    for name, value in found.items():
+        assert flags[name].default == float(value), name
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_files_that_a_page_names_exist(page: str) -> None:
+    """From the root or in the package; those without a folder anywhere."""
+    written = re.findall(r"`([\w/.*-]+\.py)`", TEXTS[page])
+    written += re.findall(
+        r"`((?:tests|benchmarks|docs|release)/[\w/*-]+)`", TEXTS[page]
+    )
+    for name in set(written) - {"encoders.py"}:  # which the reader writes
+        if "/" in name:
+            roots = (ROOT, ROOT / "keras_lstm_dssm", DOCS)
+            assert any(any(root.glob(name)) for root in roots), name
+        else:
+            assert any(ROOT.glob(name)) or any(ROOT.glob(f"*/**/{name}")), name
+    for image in re.findall(r"images/[\w.-]+", TEXTS[page]):
+        assert (DOCS / image).is_file(), image
+    for name in re.findall(r"keras_lstm_dssm\.benchmarks\.(\w+)", TEXTS[page]):
+        assert (ROOT / "benchmarks" / f"{name}.py").is_file(), name
+
+
+def test_pages_that_name_many_files() -> None:
+    """Of mathematics every equation's, and those that say what is tested."""
+    for page, least in (
+        ("mathematics", 20), ("reliability", 1), ("performance", 1),
+        ("benchmarks", 1),
+    ):  # fmt: skip
+        names = re.findall(r"`[\w/]+/\w+\.py`", TEXTS[f"docs/{page}"])
+        assert len(names) >= least, page
