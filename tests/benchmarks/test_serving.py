@@ -32,6 +32,7 @@ def test_figures_of_each_size(monkeypatch: pytest.MonkeyPatch) -> None:
             )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_towers")
 def test_measure_load() -> None:
     # A busy machine may not load a new version within four seconds.
