@@ -65,7 +65,7 @@ def test_every_flag_of_every_command_exists() -> None:
 def test_the_page_of_negatives_runs(
     run_blocks: Callable[[str, int], str],
 ) -> None:
-    page = (ROOT / "docs/negatives.md").read_text()
+    page = (ROOT / "docs/train.md").read_text()
     assert "['titanium drill bits']" in run_blocks(page, 1)
     module = __import__("keras_lstm_dssm.tools.train", fromlist=["FLAGS"])
     for flag in re.findall(r"`--(\w+)", page):
@@ -75,7 +75,7 @@ def test_the_page_of_negatives_runs(
 def test_the_page_of_mixtures_runs(
     run_blocks: Callable[[str, int], str],
 ) -> None:
-    page = (ROOT / "docs/mixtures.md").read_text()
+    page = (ROOT / "docs/rerank.md").read_text()
     assert "'t1'" in run_blocks(page, 3)
     assert Path("mixed_models/retriever/1/saved_model.pb").exists()
     for name, arguments in COMMANDS.findall(page):
@@ -124,7 +124,7 @@ def test_the_cosine_of_several_teachers_is_the_sum_of_theirs(
 
 
 def test_every_flag_of_the_page_of_http_exists() -> None:
-    page = (ROOT / "docs/http.md").read_text()
+    page = (ROOT / "docs/local_server.md").read_text()
     names = set()
     for name, arguments in COMMANDS.findall(page):
         names.add(name)

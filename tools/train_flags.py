@@ -132,7 +132,7 @@ def define_train_flags(values: flags.FlagValues) -> None:
         "Recipe: two towers (a system of the paper, `best`, or `taught` for "
         "--teacher), a pair scorer (such as `mv_lstm_tensor`), `keyvec` for "
         "documents, or `ranker`, boosted trees over --features "
-        "(docs/ranker.md). The flags below change single values of it; their "
+        "(docs/rerank.md). The flags below change single values of it; their "
         "default is the preset's.",
     )  # fmt: skip
     whole("epochs", None, "Passes over the pairs or documents.", 1)
@@ -244,7 +244,7 @@ def define_train_flags(values: flags.FlagValues) -> None:
     text(
         "init", None,
         "Folder of a run, from whose weights a new run starts, with the "
-        "recipe of that run unless --preset is given (docs/retrain.md).",
+        "recipe of that run unless --preset is given (docs/train.md).",
     )  # fmt: skip
     text(
         "replay", None,

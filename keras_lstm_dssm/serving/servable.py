@@ -45,7 +45,7 @@ class StatusError(Exception):
 
     Codes and messages are those of TensorFlow Serving, so that a client that
     was tested with this server handles TensorFlow Serving's errors, too.
-    docs/local-service.md lists the differences.
+    docs/local_server.md lists the differences.
 
     Args:
         code: The status code, for example `grpc.StatusCode.NOT_FOUND`.

@@ -139,7 +139,7 @@ def train(
             recipe's `teacher_weight` says. Default `None`.
         init: A trained model, or the folder of its run, from whose weights
             this training starts: a new run, with its own schedule, of the
-            same network (docs/retrain.md). Default `None`: random weights.
+            same network (docs/train.md). Default `None`: random weights.
         replay: With `init`, for two towers: old clicks and how many to draw
             for each new one, such as `"old.tsv:0.2"` or `(log, 0.2)`; each
             epoch draws others. Default `None`.

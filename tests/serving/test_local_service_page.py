@@ -1,4 +1,4 @@
-"""docs/local-service.md: its code runs, its defaults are those of flags."""
+"""docs/local_server.md: its code runs, its defaults are those of flags."""
 
 import pathlib
 import re

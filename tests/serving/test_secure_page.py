@@ -1,4 +1,4 @@
-"""docs/secure.md: its commands, its Python and its figures are true."""
+"""docs/local_server.md: its commands, its Python and its figures are true."""
 
 import re
 import shutil
