@@ -15,13 +15,15 @@ SPHINXOPTS ?=
 setup: $(STAMP)
 
 $(STAMP): setup.py pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
-	touch $(STAMP)
+	@echo "Set-up, once: installing TensorFlow and what else is needed into" \
+	    "$(VENV) takes some minutes and 3.5 GB."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade pip
+	@$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
+	@touch $(STAMP)
 
 demo: setup
-	$(BIN)/python -m lstm_dssm_programs demo --output=build/demo
+	@$(BIN)/python -m lstm_dssm_programs demo --output=build/demo
 
 # A page for searching the demo's titles, at http://127.0.0.1:8501/.
 page: setup
@@ -82,7 +84,7 @@ sbom: setup $(TOOLS)/nox
 	@echo "wrote build/sbom.cdx.json"
 
 # The tests on each Python that this machine has, with the newest packages; those
-# with the oldest that setup.py allows: `make nox NOX='-s "tests-3.12(oldest)"'`.
+# with the oldest that pyproject.toml allows: `make nox NOX='-s "tests-3.12(oldest)"'`.
 nox: $(TOOLS)/nox
 	$(TOOLS)/nox $(NOX)
 

@@ -15,13 +15,14 @@ import functools
 import gc
 import importlib.util
 import os
-import pkgutil
+import runpy
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -47,7 +48,7 @@ def start(name: str) -> int:
     everything is shown.
 
     Args:
-        name: Name of a module in `keras_lstm_dssm.tools.flags`.
+        name: Name of a module in `keras_lstm_dssm.tools`.
 
     Returns:
         The exit code: 0, or 1 after one line on standard error.
@@ -55,8 +56,7 @@ def start(name: str) -> int:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         package = _unloaded_package()
-        flags = importlib.import_module(f"{_PACKAGE}.tools.flags")
-        names = sorted(one.name for one in pkgutil.iter_modules(flags.__path__))
+        names = program_names()
         if name not in names:
             print(
                 f"error: found no program {name!r}, expected one of "
@@ -64,14 +64,15 @@ def start(name: str) -> int:
                 file=sys.stderr,
             )
             return 1
-        module = importlib.import_module(f"{flags.__name__}.{name}")
-        code = module.COMMAND_LINE.check()
+        program, module = find(name)
+        code = program.check()
         if code is not None:
             return code
         with _without_notes():
-            if module.COMMAND_LINE.tensorflow:
+            if program.tensorflow:
                 _load(package)
-            program = importlib.import_module(f"{_PACKAGE}.tools.{name}")
+            if module is None:
+                module = importlib.import_module(f"{_PACKAGE}.tools.{name}")
     except ImportError as error:
         if "--debug" in sys.argv:
             raise
@@ -79,7 +80,36 @@ def start(name: str) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    return program.run()
+    return module.run()
+
+
+def program_names() -> list[str]:
+    """Return the names of the modules in `tools` that are programs."""
+    _unloaded_package()
+    tools = importlib.import_module(f"{_PACKAGE}.tools")
+    return sorted(
+        path.stem
+        for folder in tools.__path__
+        for path in Path(folder).glob("*.py")
+        if "\nrun = " in path.read_text(encoding="utf-8")
+    )
+
+
+def find(name: str) -> tuple[Any, ModuleType | None]:
+    """Return a `Program` and its module, unless this imports TensorFlow.
+
+    Programs that are written in two modules have their flags in
+    `tools.flags`; the second module may be imported when they are parsed.
+    """
+    _unloaded_package()
+    tools = importlib.import_module(f"{_PACKAGE}.tools")
+    if any(
+        Path(each, "flags", f"{name}.py").exists() for each in tools.__path__
+    ):
+        flags = importlib.import_module(f"{_PACKAGE}.tools.flags.{name}")
+        return flags.COMMAND_LINE, None
+    module = importlib.import_module(f"{_PACKAGE}.tools.{name}")
+    return module.program, module
 
 
 def _unloaded_package() -> ModuleType:
@@ -100,6 +130,17 @@ def _unloaded_package() -> ModuleType:
     return sys.modules.setdefault(
         _PACKAGE, importlib.util.module_from_spec(spec)
     )
+
+
+def run_module(name: str) -> None:
+    """Run a module of the package as a script that needs no TensorFlow.
+
+    Args:
+        name: Its dotted name. What it imports of the package is imported
+            without the package's `__init__`.
+    """
+    _unloaded_package()
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
 def _load(package: ModuleType) -> None:

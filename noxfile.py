@@ -1,18 +1,24 @@
 """Sessions of the tests: each Python, with the oldest and newest packages.
 
 `nox -l` lists them; a Python that is not installed is skipped. `oldest` takes
-the lowest version that setup.py allows of each direct requirement, `newest`
-the latest release that it allows, and `pinned` those of constraints.txt.
+the lowest version that pyproject.toml allows of each direct requirement,
+`newest` the latest release that it allows, and `pinned` those of
+constraints.txt.
 
 Example:
   nox -s "tests-3.12(newest)" -- -k recipe
 """
 
-import ast
+import sys
 from pathlib import Path
 
 import nox
 from packaging.requirements import Requirement
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # nox has it
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 PACKAGES = ("oldest", "newest", "pinned")
@@ -22,27 +28,19 @@ nox.options.default_venv_backend = "venv"
 nox.options.error_on_missing_interpreters = False
 
 
-def lowest(path: str = "setup.py") -> list[str]:
+def lowest(path: str = "pyproject.toml") -> list[str]:
     """Returns a pin of the lowest allowed version of each requirement.
 
-    All strings in the file that are requirements with `>=` count: those of
-    the package and those of its extras.
+    Those of the package and of its extras count that have `>=`.
     """
+    project = tomllib.loads(Path(path).read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
     pins = {}
-    for node in ast.walk(ast.parse(Path(path).read_text(encoding="utf-8"))):
-        if not isinstance(node, ast.Constant) or not isinstance(
-            node.value, str
-        ):
-            continue
-        if ">=" not in node.value or node.value.startswith(">"):
-            continue
-        requirement = Requirement(node.value)
-        (version,) = (
-            part.version
-            for part in requirement.specifier
-            if part.operator == ">="
-        )
-        pins[requirement.name] = f"{requirement.name}=={version}"
+    for text in sum(extras, project["dependencies"]):
+        requirement = Requirement(text)
+        for part in requirement.specifier:
+            if part.operator == ">=":
+                pins[requirement.name] = f"{requirement.name}=={part.version}"
     return sorted(pins.values())
 
 

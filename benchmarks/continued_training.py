@@ -20,18 +20,18 @@ from pathlib import Path
 from typing import Any
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
+from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.data import Pair, open_log, write_pairs
 from keras_lstm_dssm.evaluation import Task, system_of
 
-FLAGS = new_flags()
-define = definers(FLAGS)
-define.string("data", "api", "The clicks, as for lstm-dssm-train.")
-define.string("preset", "best", "The recipe of two towers.")
-define.integer("epochs", 6, "Epochs of a training on random weights.", 1)
-define.integer("new_epochs", 2, "Epochs of a training that is continued.", 1)
-define.list("replay", ["0.2", "1"], "Shares of old clicks to compare.")
-define.integer("seed", 0, "Seed of all trainings.", 0)
+program = Program(__doc__)
+FLAGS = program.flags
+program.string("data", "api", "The clicks, as for lstm-dssm-train.")
+program.string("preset", "best", "The recipe of two towers.")
+program.integer("epochs", 6, "Epochs of a training on random weights.", 1)
+program.integer("new_epochs", 2, "Epochs of a training that is continued.", 1)
+program.list("replay", ["0.2", "1"], "Shares of old clicks to compare.")
+program.integer("seed", 0, "Seed of all trainings.", 0)
 
 _NEW = 0.2
 _HELD_OUT = 10  # one query of so many
@@ -41,9 +41,6 @@ _MEASURE = "mrr@10"
 
 def cut(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
     """Cuts clicks into old and new ones, and each of them into train and test.
-
-    Args:
-        pairs: The clicks.
 
     Returns:
         The parts `old`, `old_test`, `new` and `new_test`. No query of a test
@@ -146,7 +143,7 @@ def main(_: list[str]) -> dict[str, Any]:
     return figures
 
 
-run = CommandLine(__doc__, FLAGS).program(main)
+run = program.main(main)
 
 if __name__ == "__main__":
     sys.exit(run())

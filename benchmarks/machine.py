@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.benchmarks.measurement import seconds
+from keras_lstm_dssm.benchmarks.clocks import seconds
 from keras_lstm_dssm.text import WordBatch
 
 _PACKAGES = ("keras-lstm-dssm", "tensorflow", "keras", "numpy", "torch", "jax")
@@ -54,11 +54,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def gemm_rate(threads: int) -> float:
-    """Return the FLOP/s of float32 matrix products that all threads compute.
-
-    Args:
-        threads: Number of products at the same time, one for each core.
-    """
+    """Return the FLOP/s of float32 matrix products that all threads compute."""
     a = tf.random.uniform([_SIDE, _SIDE])
 
     def product(_: int) -> None:
@@ -108,12 +104,7 @@ class StepWork(NamedTuple):
     bytes: int
 
     def seconds(self, gemm_flops: float, copy_bytes: float) -> float:
-        """Return the seconds of the operations and then of the copies.
-
-        Args:
-            gemm_flops: The machine's rate of `gemm_rate`.
-            copy_bytes: The machine's rate of `copy_rate`.
-        """
+        """Return the seconds of the operations and then of the copies."""
         return self.flops / gemm_flops + self.bytes / copy_bytes
 
 

@@ -9,26 +9,27 @@ queries that they have not learnt from. Neither dev nor test chooses.
 
 import sys
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
+from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.data import open_collection
-from keras_lstm_dssm.evaluation.measures import evaluate
+from keras_lstm_dssm.evaluation.measures import evaluate_queries, mean
 from keras_lstm_dssm.ranker import OverlapFeatures, PairFeatures
-from keras_lstm_dssm.ranker.graded_lists import GradedLists
+from keras_lstm_dssm.ranker.graded_lists import GradedLists, JudgedPairs
 from keras_lstm_dssm.ranker.ranker import open_sources
-from keras_lstm_dssm.ranker.train_ranker import Rows, TreeOptions, train_trees
+from keras_lstm_dssm.ranker.train_ranker import TreeOptions, train_trees
 
-FLAGS = new_flags()
-define = definers(FLAGS)
-define.string("data", None, "BEIR folder with grades.")
-define.string("encoder", None, "As for lstm-dssm-train --preset=ranker.")
-define.integer("folds", 5, "Number of folds.", 2)
-define.integer("trees", 200, "Number of trees.", 1)
-define.integer("leaves", 15, "Number of leaves of a tree.", 2)
-define.integer("seed", 0, "Seed of the folds.", 0)
+program = Program(__doc__, required=["data"])
+FLAGS = program.flags
+program.string("data", None, "BEIR folder with grades.")
+program.string("encoder", None, "As for lstm-dssm-train --preset=ranker.")
+program.integer("folds", 5, "Number of folds.", 2)
+program.integer("trees", 200, "Number of trees.", 1)
+program.integer("leaves", 15, "Number of leaves of a tree.", 2)
+program.integer("seed", 0, "Seed of the folds.", 0)
 
 _BAGGING = {"bagging_fraction": 0.5, "bagging_freq": 1, "feature_fraction": 0.5}
 _OPTIONS = {
@@ -41,16 +42,13 @@ _MEASURES = ("ndcg@1", "ndcg@3", "ndcg@10")
 
 
 def cross_validate(
-    rows: Rows, options: TreeOptions, leaves: int, folds: int, seed: int = 0
+    rows: JudgedPairs,
+    options: TreeOptions,
+    leaves: int,
+    folds: int,
+    seed: int = 0,
 ) -> np.ndarray:
     """Scores rows by trees that have not learnt from their lists.
-
-    Args:
-        rows: The lists.
-        options: The options of the trees.
-        leaves: Number of leaves of a tree.
-        folds: Number of folds.
-        seed: Seed of the draw of each list's fold.
 
     Returns:
         float `[rows]`.
@@ -61,7 +59,7 @@ def cross_validate(
     for number in range(folds):
         inside = fold_of_row != number
         trees = train_trees(
-            Rows(
+            JudgedPairs(
                 rows.features[inside],
                 rows.grades[inside],
                 np.array(rows.sizes)[fold != number].tolist(),
@@ -79,11 +77,7 @@ def main(_: list[str]) -> dict[str, Any]:
     lists = GradedLists.from_collection(open_collection(FLAGS.data))
     sources = open_sources([], FLAGS.encoder)
     features = PairFeatures(OverlapFeatures.from_titles(lists.titles), sources)
-    rows = Rows(
-        features(*lists.pairs(), progress=True),
-        np.array([g for one in lists.lists for g in one.grades]),
-        [len(one.titles) for one in lists.lists],
-    )
+    rows = JudgedPairs.from_lists(lists.lists, partial(features, progress=True))
     scores = {
         f"{name} alone": rows.features[:, column]
         for column, name in enumerate(features.names)
@@ -102,7 +96,7 @@ def main(_: list[str]) -> dict[str, Any]:
     return results
 
 
-def _measure(rows: Rows, scores: np.ndarray) -> dict[str, float]:
+def _measure(rows: JudgedPairs, scores: np.ndarray) -> dict[str, float]:
     """Returns the NDCG of scores, averaged over the lists."""
     run, qrels, start = {}, {}, 0
     for number, size in enumerate(rows.sizes):
@@ -112,10 +106,10 @@ def _measure(rows: Rows, scores: np.ndarray) -> dict[str, float]:
         run[key] = dict(zip(ids, scores[part].tolist(), strict=True))
         qrels[key] = dict(zip(ids, rows.grades[part].tolist(), strict=True))
         start += size
-    return evaluate(run, qrels, 1, _MEASURES)
+    return mean(evaluate_queries(run, qrels, 1, _MEASURES))
 
 
-run = CommandLine(__doc__, FLAGS, required=["data"]).program(main)
+run = program.main(main)
 
 if __name__ == "__main__":
     sys.exit(run())

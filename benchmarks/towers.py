@@ -1,30 +1,101 @@
-"""The model of this package and its peers, behind one interface.
+"""The suites `train`, `encode` and `profile`: the speed of two towers.
 
-Each class of towers has `train(batches, steps)`, which returns the seconds of
-a training step, and `encode(titles, batch_size)`, which returns vectors.
+The towers of this package and their peers are processes, which answer as those
+of `peers` do: `train` is the seconds of a training step, `encode` those of
+encoding all titles.
 """
 
-from collections.abc import Mapping
+import collections
+import itertools
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.benchmarks import keras_towers
+from keras_lstm_dssm.benchmarks.clocks import (
+    WARM_STEPS,
+    interleaved_medians,
+    wall_and_cpu,
+)
 from keras_lstm_dssm.benchmarks.machine import StepWork, step_work
-from keras_lstm_dssm.benchmarks.measurement import fit_seconds
-from keras_lstm_dssm.benchmarks.optional_peer import optional_peer
+from keras_lstm_dssm.benchmarks.measure import (
+    Contender,
+    compare,
+    fit_seconds,
+    fit_wall_and_cpu,
+    full_batches,
+    has_library,
+    ours,
+    peer,
+)
+from keras_lstm_dssm.benchmarks.peers import (
+    Texts,
+    as_batch,
+    keras_towers,
+    write_input,
+)
+from keras_lstm_dssm.data import ClickLog, training_batches
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.export_models import export_model
+from keras_lstm_dssm.layers import LetterTrigrams
+from keras_lstm_dssm.serving.saved_models import SavedEncoder
 
 PRESET = "lstm_96"
-KERAS_FORMS = ("keras_segments", "keras_padded")
+CELLS = 96
+KERAS_FORMS = {
+    "keras_segments": keras_towers.SegmentTower,
+    "keras_padded": keras_towers.PaddedTower,
+}
 """The two ways to sum an `Embedding` by word; `keras` is the faster one."""
-TORCH_FORMS = {"torch_one_thread": 1, "torch_all_threads": None}
+TORCH_FORMS = {
+    "torch_one_thread": "one thread",
+    "torch_all_threads": "all threads",
+}
 """Name -> threads of an operation; `torch` is the faster one. Which one that
 is depends on the processor."""
 
+_COUNTED_BATCHES = 8
+
+CELL_COUNTS = (48, 96, 192, 384)
+TITLE_WORDS = (3, 6, 12, 24)
+BATCH_FACTORS = (0.25, 0.5, 1, 2, 4)
+
+HASHING = LetterTrigrams()
+
+# Kinds of operations, by the ends of the names of their types.
+_KINDS = {
+    "matrix products": ("MatMul",),
+    "rows of tables and words": (
+        "Gather", "GatherV2", "ScatterUpdate", "SegmentSum",
+        "WithNumSegments", "TopKV2", "Pow",
+    ),
+    "loss and accuracy": (
+        "SelectV2", "Max", "Exp", "Less", "Greater", "Equal", "L2Loss",
+        "GatherNd", "TensorScatterSub",
+    ),
+    "gates": (
+        "Sigmoid", "Tanh", "SigmoidGrad", "TanhGrad", "Mul", "AddV2", "Sub",
+    ),
+    "copies": (
+        "ConcatV2", "Split", "Slice", "TensorListConcatV2", "Transpose",
+        "Pack", "Tile",
+    ),
+    "words to trigrams": (
+        "PyFuncStateless",  # `HashedTextCache`
+        "UnicodeTranscode", "UnicodeDecode", "Unique", "CaseFoldUTF8",
+        "NormalizeUTF8", "WhitespaceTokenizeWithOffsetsV2",
+        "StaticRegexReplace", "StringSplitV2", "RegexReplace", "StringStrip",
+    ),
+}  # fmt: skip
+
 
 def new_model(cells: int) -> dssm.TwoTower:
-    """Return a compiled LSTM-DSSM with in-batch negatives and Nesterov."""
+    """Returns a compiled LSTM-DSSM with in-batch negatives and Nesterov."""
     model = dssm.TwoTower.from_preset(
         PRESET, negatives="in_batch", encoder_config={"cells": cells}
     )
@@ -32,11 +103,11 @@ def new_model(cells: int) -> dssm.TwoTower:
     return model
 
 
-class OwnTowers:
+class PackageTowers:
     """Runs `TwoTower` as its users do."""
 
-    def __init__(self) -> None:
-        self.model = new_model(keras_towers.CELLS)
+    def __init__(self, cells: int | None = None) -> None:
+        self.model = new_model(cells or CELLS)
 
     def train(self, batches: tf.data.Dataset, steps: int) -> float:
         """Return the seconds of a training step from strings to new weights."""
@@ -57,32 +128,166 @@ class OwnTowers:
         )
 
 
-def new_peers() -> dict[str, Any]:
-    """Return the peers by name; print how to install those that are missing."""
-    forms = (keras_towers.SegmentTower, keras_towers.PaddedTower)
-    peers: dict[str, Any] = {
-        name: keras_towers.KerasTowers(form)
-        for name, form in zip(KERAS_FORMS, forms, strict=True)
+def measure_training(
+    log: ClickLog,
+    machine: dict[str, Any],
+    batch_size: int,
+    steps: int,
+    rounds: int,
+) -> dict[str, Any]:
+    """Times training steps of our towers and of peers on the same clicks.
+
+    Returns:
+        The result of `compared`, in pairs a second; `limit_fraction`: the
+        time that the work of a step (`step_work`) would take at the machine's
+        rates, divided by the time that a step takes; and `environments`, the
+        threads and the allocator of each, see `measure.compare`.
+    """
+    batches = batches_of(log, batch_size, steps)
+    with tempfile.TemporaryDirectory() as folder:
+        taken, chosen = compare(
+            contenders(Path(folder), log.paths, batches, [], batch_size, steps),
+            "train",
+            rounds,
+        )
+    own = PackageTowers()
+    limits = [
+        own.work(*pair).seconds(machine["gemm_flops"], machine["copy_bytes"])
+        for pair in batches.take(_COUNTED_BATCHES)
+    ]
+    result = compared(
+        {name: batch_size / wall for name, (wall, _) in taken.items()},
+        "pairs_per_second",
+    )
+    limit = sum(limits) / len(limits)
+    return {
+        **result,
+        "limit_fraction": limit / taken["ours"][0],
+        "environments": chosen,
     }
-    optional: dict[str, Any] = {}
-    with optional_peer("torch"):
-        from keras_lstm_dssm.benchmarks.torch_towers import TorchTowers
 
-        for name, threads in TORCH_FORMS.items():
-            optional[name] = TorchTowers(threads)
-    with optional_peer("jax"):
-        from keras_lstm_dssm.benchmarks.jax_towers import JaxTowers
 
-        optional["jax"] = JaxTowers()
-    return optional | peers
+def measure_encoding(
+    titles: list[str], batch_size: int, rounds: int
+) -> dict[str, Any]:
+    """Times the encoding of distinct titles by our towers and by peers.
+
+    The exported encoder is measured too. The titles that the PyTorch and JAX
+    peers read are hashed beforehand.
+
+    Returns:
+        The result of `compared`, in titles a second, and `environments`, see
+        `measure_training`.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        encoders = contenders(Path(folder), [], [], titles, batch_size, 0)
+        medians, chosen = compare(encoders, "encode", rounds)
+    rates = {name: len(titles) / wall for name, (wall, _) in medians.items()}
+    return {**compared(rates, "titles_per_second"), "environments": chosen}
+
+
+def contenders(
+    folder: Path,
+    paths: Sequence[str],
+    batches: Iterable[tuple[tf.Tensor, tf.Tensor]],
+    titles: Sequence[str],
+    batch_size: int,
+    steps: int,
+) -> dict[str, Contender]:
+    """Returns our towers and the peers whose libraries are installed."""
+    arguments = list(paths), list(titles), batch_size, steps, CELLS
+    found = {"ours": ours(folder, "ours", partial(own_works, *arguments))}
+    if titles:
+        found["exported"] = ours(
+            folder,
+            "exported",
+            partial(exported_works, list(titles), batch_size, CELLS),
+        )
+    for form in KERAS_FORMS:
+        found[form] = ours(folder, form, partial(keras_works, form, *arguments))
+    with_torch, with_jax = has_library("torch"), has_library("jax")
+    if with_torch or with_jax:
+        write_input(
+            folder,
+            {"cells": CELLS, "trigrams": HASHING.size},
+            train=(
+                as_batch(*map(hash_texts, pair))
+                for pair in islice(batches, WARM_STEPS + steps)
+            ),
+            encode=(
+                as_batch(hash_texts(titles[start : start + batch_size]))
+                for start in range(0, len(titles), batch_size)
+            ),
+        )
+    if with_torch:
+        for form, threads in TORCH_FORMS.items():
+            found[form] = peer("torch_towers", folder, threads=[threads])
+    if with_jax:
+        found["jax"] = peer("jax_towers", folder)
+    return found
+
+
+def hash_texts(texts: tf.Tensor | Sequence[str]) -> Texts:
+    """Hashes strings `(batch,)` for peers that read NumPy's arrays."""
+    ids = HASHING(tf.constant(texts))
+    return Texts(
+        ids.flat_values.numpy(),
+        ids.values.row_lengths().numpy(),
+        ids.row_lengths().numpy(),
+    )
+
+
+def own_works(
+    paths: Sequence[str],
+    titles: list[str],
+    batch_size: int,
+    steps: int,
+    cells: int,
+) -> dict[str, Callable[[], Any]]:
+    """Returns the work of the towers of this package, in their process.
+
+    It is `train` on the clicks in `paths`, or else `encode` of the titles.
+    """
+    towers = PackageTowers(cells)
+    if paths:
+        batches = batches_of(ClickLog(paths), batch_size, steps)
+        return {
+            "train": partial(fit_wall_and_cpu, towers.model, batches, steps)
+        }
+    encode = partial(towers.encode, titles, batch_size)
+    return {"encode": partial(wall_and_cpu, encode)}
+
+
+def exported_works(
+    titles: list[str], batch_size: int, cells: int
+) -> dict[str, Callable[[], Any]]:
+    """Returns the work of the exported encoder, in its process."""
+    with tempfile.TemporaryDirectory() as folder:
+        export_model(PackageTowers(cells).model.document_encoder, folder)
+        encoder = SavedEncoder(folder)
+    encode = partial(encoder.encode, titles, batch_size)
+    return {"encode": partial(wall_and_cpu, encode)}
+
+
+def keras_works(
+    form: str,
+    paths: Sequence[str],
+    titles: list[str],
+    batch_size: int,
+    steps: int,
+    cells: int,
+) -> dict[str, Callable[[], Any]]:
+    """Returns the work of the towers of stock Keras layers, as `own_works`."""
+    towers = keras_towers.KerasTowers(KERAS_FORMS[form], cells)
+    if paths:
+        batches = batches_of(ClickLog(paths), batch_size, steps)
+        return {"train": partial(towers.train, batches, steps)}
+    encode = partial(towers.encode, titles, batch_size)
+    return {"encode": partial(wall_and_cpu, encode)}
 
 
 def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
     """Return the rates, and ours divided by each of the others.
-
-    Args:
-        rates: Rates per second by name, `ours` among them.
-        unit: Name of the rate in the result, such as `pairs_per_second`.
 
     Returns:
         `{name: {unit: rate}}`, with `keras` and `torch` for the faster of
@@ -96,10 +301,10 @@ def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
 'ratio_jax': 3.0}
     """
     rates = dict(rates)
-    for peer, names in (("keras", KERAS_FORMS), ("torch", TORCH_FORMS)):
+    for library, names in (("keras", KERAS_FORMS), ("torch", TORCH_FORMS)):
         forms = [rates[name] for name in names if name in rates]
         if forms:
-            rates[peer] = max(forms)
+            rates[library] = max(forms)
     result: dict[str, Any] = {
         name: {unit: rate} for name, rate in rates.items()
     }
@@ -109,3 +314,113 @@ def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
         elif name != "ours":
             result[f"ratio_{name}"] = rates["ours"] / rate
     return result
+
+
+def batches_of(log: ClickLog, batch_size: int, steps: int) -> tf.data.Dataset:
+    """Streams a log as training does, in batches of equal size.
+
+    Returns:
+        Batches `(query, document)` of strings, `WARM_STEPS + steps` or more.
+    """
+    if log.count() < batch_size:
+        raise InputError(
+            f"{', '.join(log.paths)}: {log.count()} clicks, fewer than one "
+            f"batch of {batch_size}; give a smaller --batch_size"
+        )
+    return full_batches(
+        partial(training_batches, log), log.count(), batch_size, steps
+    )
+
+
+def measure_profile(
+    log: ClickLog, batch_size: int, steps: int, rounds: int
+) -> dict[str, Any]:
+    """Time training steps of several sizes, and the operations of one.
+
+    Returns:
+        `parts`, the milliseconds that each kind of operation takes in a
+        step, summed over threads; and the milliseconds of a step by the
+        number of `cells`, of `words` in a title, and by `batch_size`.
+    """
+    cells = CELLS
+    batches = batches_of(log, batch_size, steps)
+    sizes = [int(factor * batch_size) for factor in BATCH_FACTORS]
+    growth = {
+        "cells": {n: (n, batches) for n in CELL_COUNTS},
+        "words": {
+            n: (cells, _titles_of_length(n, log, batch_size, steps))
+            for n in TITLE_WORDS
+        },
+        "batch_size": {
+            n: (cells, batches_of(log, n, steps))
+            for n in sizes
+            if n <= log.count()
+        },
+    }
+    step_seconds = interleaved_medians(
+        {
+            f"{axis} {value}": partial(
+                fit_seconds, new_model(cells), data, steps
+            )
+            for axis, points in growth.items()
+            for value, (cells, data) in points.items()
+        },
+        rounds,
+    )
+    return {
+        "parts": _parts(batches, steps),
+        **{
+            axis: {
+                str(value): 1000 * step_seconds[f"{axis} {value}"]
+                for value in points
+            }
+            for axis, points in growth.items()
+        },
+    }
+
+
+def _titles_of_length(
+    words: int, log: ClickLog, batch_size: int, steps: int
+) -> tf.data.Dataset:
+    """Return batches whose titles have the same number of words."""
+    count = batch_size * (steps + WARM_STEPS)
+    pairs = list(islice(itertools.cycle(log), count))
+    stream = itertools.cycle(
+        [word for pair in pairs for word in pair.document.split()]
+    )
+    titles = [" ".join(islice(stream, words)) for _ in pairs]
+    columns = [pair.query for pair in pairs], titles
+    return tf.data.Dataset.from_tensor_slices(columns).batch(batch_size)
+
+
+def _parts(batches: tf.data.Dataset, steps: int) -> dict[str, float]:
+    """Profile the milliseconds of each kind of operation in a step."""
+    model = new_model(CELLS)
+    fit_seconds(model, batches, steps)  # the texts are cached then
+    parts: dict[str, float] = collections.defaultdict(float)
+    with tempfile.TemporaryDirectory() as folder:
+        with tf.profiler.experimental.Profile(folder):
+            model.fit(batches, steps_per_epoch=steps, shuffle=False, verbose=0)
+        for operation, milliseconds in _operations(folder):
+            kind = next(
+                (k for k, ends in _KINDS.items() if operation.endswith(ends)),
+                "other",
+            )
+            parts[kind] += milliseconds / steps
+    return dict(sorted(parts.items(), key=lambda item: -item[1]))
+
+
+def _operations(folder: str) -> Iterable[tuple[str, float]]:
+    """Yield type and milliseconds of each operation in a profile."""
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+    space = xplane_pb2.XSpace()
+    (file,) = Path(folder).rglob("*.xplane.pb")
+    space.ParseFromString(file.read_bytes())
+    for plane in space.planes:
+        for line in plane.lines:
+            for event in line.events:
+                name = plane.event_metadata[event.metadata_id].name
+                # Events that are not operations have no type after the name.
+                if "::" not in name and ":" in name and " " not in name:
+                    yield name.rsplit(":", 1)[1], event.duration_ps / 1e9

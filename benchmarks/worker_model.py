@@ -14,20 +14,24 @@ import sys
 from typing import Any, NamedTuple
 
 from keras_lstm_dssm import PRESETS
-from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
+from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.data import open_log, training_batches
 
-FLAGS = new_flags()
-define = definers(FLAGS)
-define.string("data", "api", "The clicks, as for lstm-dssm-train.")
-define.string("preset", "lstm_96", "The recipe of two towers.")
-define.integer("rows", 2048, "Pairs of each worker in a batch.", 1)
-define.list("workers", ["1", "2", "8", "16", "32", "64"], "Numbers of workers.")
-define.float("step_seconds", 1.0, "Seconds of a step of one worker alone.")
-define.float("latency", 1e-3, "Seconds of a message between two workers.")
-define.float("bandwidth", 1e9, "Bytes per second from a worker to the next.")
-define.float("gigaflops", 100.0, "Matrix products of a worker, 1e9 per second.")
-define.float("row_seconds", 3e-6, "Seconds to update a row of all tables.")
+program = Program(__doc__)
+FLAGS = program.flags
+program.string("data", "api", "The clicks, as for lstm-dssm-train.")
+program.string("preset", "lstm_96", "The recipe of two towers.")
+program.integer("rows", 2048, "Pairs of each worker in a batch.", 1)
+program.list(
+    "workers", ["1", "2", "8", "16", "32", "64"], "Numbers of workers."
+)
+program.float("step_seconds", 1.0, "Seconds of a step of one worker alone.")
+program.float("latency", 1e-3, "Seconds of a message between two workers.")
+program.float("bandwidth", 1e9, "Bytes per second from a worker to the next.")
+program.float(
+    "gigaflops", 100.0, "Matrix products of a worker, 1e9 per second."
+)
+program.float("row_seconds", 3e-6, "Seconds to update a row of all tables.")
 
 
 class Step(NamedTuple):
@@ -106,6 +110,8 @@ def steps_of(counts: list[int]) -> list[Step]:
     )
     towers = len(model.towers)
     log = open_log(FLAGS.data)
+    one_text = model.document_encoder.trigrams.distinct(["hex bolt"])
+    trained = model.document_encoder.blocks(one_text)[0].shape[1]
     steps = []
     for workers in counts:
         batch = workers * FLAGS.rows
@@ -126,7 +132,7 @@ def steps_of(counts: list[int]) -> list[Step]:
                 FLAGS.rows,
                 len(titles),
                 model.document_encoder.dimension,
-                model.document_encoder.trained_dimension,
+                trained,
                 sum(map(len, rows)),
                 sum(table.shape[1] for table in tables) // towers,
                 all_weights - in_tables,
@@ -161,7 +167,7 @@ def main(_: list[str]) -> dict[str, Any]:
     return results
 
 
-run = CommandLine(__doc__, FLAGS).program(main)
+run = program.main(main)
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -14,36 +14,36 @@ import json
 import os
 import socket
 import statistics
-import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.command_line import CommandLine, definers, new_flags
+from keras_lstm_dssm.benchmarks.measure import Worker
+from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.data import open_log, training_batches
 from keras_lstm_dssm.distributed.cluster import Cluster, in_cluster
 from keras_lstm_dssm.distributed.collectives import Collectives, connect
 from keras_lstm_dssm.distributed.joint_step import JointStep
-from keras_lstm_dssm.errors import InputError
 
-FLAGS = new_flags()
-define = definers(FLAGS)
-define.string("data", "api", "The clicks, as for lstm-dssm-train.")
-define.string("preset", "lstm_96", "The recipe of two towers.")
-define.string("negatives", None, "Negatives other than the recipe's.")
-define.integer("batch_size", 4096, "Pairs in a batch of all workers.", 2)
-define.integer("steps", 4, "Training steps in a turn.", 1)
-define.integer("rounds", 5, "Turns of each.", 1)
-define.integer("worker_threads", 1, "Threads of each of the two workers.", 1)
+program = Program(__doc__)
+FLAGS = program.flags
+program.string("data", "api", "The clicks, as for lstm-dssm-train.")
+program.string("preset", "lstm_96", "The recipe of two towers.")
+program.string("negatives", None, "Negatives other than the recipe's.")
+program.integer("batch_size", 4096, "Pairs in a batch of all workers.", 2)
+program.integer("steps", 4, "Training steps in a turn.", 1)
+program.integer("rounds", 5, "TimedTurns of each.", 1)
+program.integer("worker_threads", 1, "Threads of each of the two workers.", 1)
 
 _MEGABYTE = 2**20
 
 
-class Turns(keras.callbacks.Callback):
+class TimedTurns(keras.callbacks.Callback):
     """Waits for a line on standard input before each turn, and times it."""
 
     def __init__(self, steps: int, collectives: Collectives | None) -> None:
@@ -109,7 +109,7 @@ def train() -> None:
         epochs=1,
         steps_per_epoch=FLAGS.steps * (FLAGS.rounds + 1),
         verbose=0,
-        callbacks=[Turns(FLAGS.steps, collectives)],
+        callbacks=[TimedTurns(FLAGS.steps, collectives)],
     )
 
 
@@ -134,34 +134,6 @@ def connection(collectives: Collectives) -> dict[str, float]:
     }
 
 
-class _Child:
-    """A process that trains in turns."""
-
-    def __init__(self, **environment: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", __spec__.name, *sys.argv[1:]],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3",
-                 "WORKER_SPEED": "1", **environment},
-        )  # fmt: skip
-
-    def go(self) -> None:
-        """Starts a turn."""
-        assert self.process.stdin
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
-
-    def line(self) -> str:
-        """Returns the next line that the process prints."""
-        assert self.process.stdout
-        line = self.process.stdout.readline()
-        if not line:
-            raise InputError("a process of the benchmark has ended")
-        return line
-
-
 def main(_: list[str]) -> dict[str, Any]:
     """Lets the processes take turns, and prints the ratios."""
     if os.environ.get("WORKER_SPEED"):
@@ -172,36 +144,40 @@ def main(_: list[str]) -> dict[str, Any]:
             each.bind(("127.0.0.1", 0))
         ports = [each.getsockname()[1] for each in (one, other)]
     addresses = [f"127.0.0.1:{port}" for port in ports]
-    workers = [
-        _Child(
-            TF_CONFIG=json.dumps(
-                {
-                    "cluster": {"worker": addresses},
-                    "task": {"type": "worker", "index": rank},
-                }
-            )
-        )
+    configs = [
+        {
+            "cluster": {"worker": addresses},
+            "task": {"type": "worker", "index": rank},
+        }
         for rank in (0, 1)
     ]
-    teams = {"one process": [_Child()], "two workers": workers}
-    seconds: dict[str, list[float]] = {name: [] for name in teams}
+    environments: dict[str, list[dict[str, str]]] = {
+        "one process": [{}],
+        "two workers": [{"TF_CONFIG": json.dumps(each)} for each in configs],
+    }
+    command = [sys.executable, "-m", __spec__.name, *sys.argv[1:]]
+    seconds: dict[str, list[float]] = {name: [] for name in environments}
     sent = 0.0
-    try:
+    with ExitStack() as stack:
+        teams = {
+            name: [
+                stack.enter_context(
+                    Worker(command, {"WORKER_SPEED": "1", **environment})
+                )
+                for environment in team
+            ]
+            for name, team in environments.items()
+        }
         for _turn in range(FLAGS.rounds + 1):  # the first one traces
-            for name, team in teams.items():
-                for child in team:
-                    assert "waiting" in child.line()
-                for child in team:
-                    child.go()
-                turns = [json.loads(child.line()) for child in team]
+            for name, workers in teams.items():
+                for worker in workers:
+                    assert "waiting" in worker.line()
+                for worker in workers:
+                    worker.start_turn("go")
+                turns = [json.loads(worker.line()) for worker in workers]
                 seconds[name].append(max(each[0] for each in turns))
                 print(f"{name}: {seconds[name][-1]:.3f} s a step", flush=True)
                 sent = max(sent, turns[0][1])
-    finally:
-        for team in teams.values():
-            for child in team:
-                child.process.kill()
-                child.process.communicate()
     ratios = [
         one / two
         for one, two in zip(*(t[1:] for t in seconds.values()), strict=True)
@@ -222,7 +198,7 @@ def main(_: list[str]) -> dict[str, Any]:
     return results
 
 
-run = CommandLine(__doc__, FLAGS).program(main)
+run = program.main(main)
 
 if __name__ == "__main__":
     sys.exit(run())

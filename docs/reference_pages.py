@@ -6,15 +6,23 @@ with public names (`__all__`), and one for each program, made from its
 docstring and its flags.
 """
 
-import ast
 import importlib
 import inspect
 import re
 import shutil
+import sys
 import textwrap
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+import lstm_dssm_programs
+from keras_lstm_dssm.command_line import Program
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # pytest has it
 
 HERE = Path(__file__).parent
 GENERATED = HERE / "generated"
@@ -76,12 +84,10 @@ def write(app: Any = None) -> None:
 
 
 def programs() -> tuple[str, ...]:
-    """Returns the names in `PROGRAMS` of setup.py."""
-    tree = ast.parse((HERE.parent / "setup.py").read_text(encoding="utf-8"))
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and node.targets[0].id == "PROGRAMS":
-            return ast.literal_eval(node.value)
-    raise LookupError("setup.py: found no PROGRAMS")
+    """Returns the names of the programs that pyproject.toml installs."""
+    text = (HERE.parent / "pyproject.toml").read_text(encoding="utf-8")
+    scripts = tomllib.loads(text)["project"]["scripts"]
+    return tuple(name.removeprefix("lstm-dssm-") for name in scripts)
 
 
 def _write_api() -> None:
@@ -153,9 +159,9 @@ def _directive(path: str, value: Any) -> str:
 def _write_programs() -> None:
     names = (*programs(), "demo")
     for name in names:
-        module = importlib.import_module(f"{PACKAGE}.tools.flags.{name}")
+        program, _ = lstm_dssm_programs.find(name)
         path = GENERATED / "programs" / f"lstm-dssm-{name}.md"
-        path.write_text(program_page(name, module), encoding="utf-8")
+        path.write_text(program_page(name, program), encoding="utf-8")
     rows = "\n".join(f"lstm-dssm-{name}" for name in names)
     (GENERATED / "programs" / "index.md").write_text(
         "# Programs\n\nEvery program has `--help`, `--json=FILE` for its "
@@ -166,21 +172,21 @@ def _write_programs() -> None:
     )
 
 
-def program_page(name: str, module: ModuleType) -> str:
+def program_page(name: str, program: Program) -> str:
     """Returns the page of a program in Markdown: its help and its flags.
 
     Args:
         name: The program's name, without `lstm-dssm-`.
-        module: Its module in `keras_lstm_dssm.tools.flags`.
+        program: The program.
     """
     title = f"lstm-dssm-{name}"
     if name == "demo":  # it is started from a clone only
         title = "make demo"
-    flags = [module.FLAGS[key] for key in sorted(set(module.FLAGS))]
+    flags = [program.flags[key] for key in sorted(set(program.flags))]
     described = "\n".join(
         _flag(flag) for flag in flags if flag.name not in ("help", "h", "?")
     )
-    return f"# {title}\n\n{_prose(module.__doc__)}\n\n## Flags\n\n{described}"
+    return f"# {title}\n\n{_prose(program.doc)}\n\n## Flags\n\n{described}"
 
 
 def _flag(flag: Any) -> str:

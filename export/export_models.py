@@ -346,12 +346,7 @@ def _encoder_module(encoder: GraphEncoder | KeyVec) -> EncodingModule:
 def _check_output(
     output: str | os.PathLike[str], names: Collection[str]
 ) -> None:
-    """Checks that models of these names can be published in a folder.
-
-    Raises:
-        InputError: See `check_folder` and `check_server_files`; or the folder
-            has encoders of another training, whose retriever would be replaced.
-    """
+    """Checks that models of these names can be published in a folder."""
     if "retriever" in names:
         others = {"query_encoder", "keyvec"} & find_models(output).keys()
         for name in others.difference(names):

@@ -1,20 +1,20 @@
 """The base of all programs: flags, help, one-line errors, JSON results.
 
-A program has two modules. The one in `tools/flags` has a docstring that serves
-as its help, its own `FLAGS`, and a `COMMAND_LINE`; it imports no TensorFlow, so
-that help and wrong flags are answered at once. The one of the same name in
-`tools` has the work, and `run = COMMAND_LINE.program(main)`, which
-`lstm_dssm_programs` and tests call. The programs in `benchmarks` are one module
-each.
+A program is a module in `tools` or `benchmarks` with the object `program` at
+its top, whose docstring serves as its help and whose flags are defined below
+it, and with `run = program.main(main)` at its end, which `lstm_dssm_programs`
+and tests call. What is imported at the top of a program of `tools` loads no
+TensorFlow, so that help and wrong flags are answered at once; `main` imports
+the rest.
 """
 
 import io
 import logging
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from absl import flags
 
@@ -27,77 +27,63 @@ Main = Callable[[list[str]], Mapping[str, Any] | None]
 what `--json=FILE` writes."""
 
 
-def new_flags() -> flags.FlagValues:
-    """Return the flags that every program has: `--json`, `--debug`, `--help`.
+class Definers:
+    """absl's functions `DEFINE_string`, ..., for the flags of one program."""
 
-    Each program has a set of its own, since several can be imported into one
-    process and absl's global set does not allow a second `--data`.
-    """
-    values = flags.FlagValues()
-    define = definers(values)
-    define.string(
-        "json", None, "File to which the results are also written, as JSON."
-    )
-    define.bool(
-        "debug", False, "Show tracebacks of errors, also for wrong input."
-    )
-    define.bool("help", False, "Show this help.", short_name="h")
-    return values
+    def __init__(self, values: flags.FlagValues) -> None:
+        self.string = partial(flags.DEFINE_string, flag_values=values)
+        self.integer = partial(flags.DEFINE_integer, flag_values=values)
+        self.float = partial(flags.DEFINE_float, flag_values=values)
+        self.bool = partial(flags.DEFINE_bool, flag_values=values)
+        self.enum = partial(flags.DEFINE_enum, flag_values=values)
+        self.list = partial(flags.DEFINE_list, flag_values=values)
 
 
-class Definers(NamedTuple):
-    """absl's functions `DEFINE_string`, ..., for one program's flags."""
-
-    string: Callable[..., Any]
-    integer: Callable[..., Any]
-    float: Callable[..., Any]
-    bool: Callable[..., Any]
-    enum: Callable[..., Any]
-    list: Callable[..., Any]
-
-
-def definers(values: flags.FlagValues) -> Definers:
-    """Return absl's functions with `flag_values` bound to a program's flags."""
-    return Definers(
-        *(
-            partial(getattr(flags, f"DEFINE_{kind}"), flag_values=values)
-            for kind in Definers._fields
-        )
-    )
-
-
-class CommandLine:
+class Program(Definers):
     """The help and the flags of a program, and how it parses them.
+
+    Every program has the flags `--json`, `--debug` and `--help`, in a set of
+    its own: several programs can be imported into one process, and absl's
+    global set does not allow a second `--data`. `string`, `integer`, `float`,
+    `bool`, `enum` and `list` are absl's `DEFINE_string`, ..., for this set.
 
     Args:
         doc: The help: what the program does, and an example.
-        values: The program's flags, from `new_flags`.
         required: Names of the flags that must not be missing or empty.
         arguments: Whether the program takes arguments that are not flags.
         tensorflow: Whether the program's work needs TensorFlow.
 
     Example:
-        >>> COMMAND_LINE = CommandLine(__doc__, FLAGS, required=["output"])
-        >>> run = COMMAND_LINE.program(main)
+        >>> program = Program(__doc__, required=["output"])
+        >>> FLAGS = program.flags
+        >>> _ = program.string("output", None, "Folder to write.")
+        >>> run = program.main(main)
     """
 
     def __init__(
         self,
-        doc: str,
-        values: flags.FlagValues,
+        doc: str | None,
         required: Sequence[str] = (),
         arguments: bool = False,
         tensorflow: bool = True,
     ) -> None:
-        self.doc = doc
-        self.values = values
+        self.doc = doc or ""  # none with `python -OO`
+        self.flags = flags.FlagValues()
+        super().__init__(self.flags)
         self.required = required
         self.arguments = arguments
         self.tensorflow = tensorflow
         self._names: list[str] = []
+        self.string(
+            "json", None, "File to which the results are also written, as JSON."
+        )
+        self.bool(
+            "debug", False, "Show tracebacks of errors, also for wrong input."
+        )
+        self.bool("help", False, "Show this help.", short_name="h")
 
-    def program(self, main: Main) -> Callable[..., int]:
-        """Wrap `main` into a function that parses flags and reports errors.
+    def main(self, main: Main) -> Callable[..., int]:
+        """Wraps `main` into a function that parses flags and reports errors.
 
         Args:
             main: The work.
@@ -117,34 +103,45 @@ class CommandLine:
         return run
 
     def check(self, argv: Sequence[str] | None = None) -> int | None:
-        """Parse the flags, and print the help, or what is wrong with them.
+        """Parses the flags, and print the help, or what is wrong with them.
 
         Args:
             argv: The program's name, flags and arguments; by default those of
                 this process.
 
         Returns:
-            The exit code, see `program`; None if there is work to do.
+            The exit code, see `main`; None if there is work to do.
         """
         return self._reported(
             self._parse, list(sys.argv if argv is None else argv)
         )
 
+    def check_unused(self, names: Iterable[str], why: str) -> None:
+        """Raises `InputError` for the first of these flags that is set.
+
+        Args:
+            names: Names of flags.
+            why: What the error says after the name, such as "is for --run".
+        """
+        for name in names:
+            if self.flags[name].present:
+                raise InputError(f"--{name} {why}")
+
     def _parse(self, argv: list[str]) -> int | None:
-        values = self.values
+        values = self.flags
         logging.getLogger("absl").setLevel(logging.ERROR)
         values.unparse_flags()
         for name in values:
             values[name].unparse()
         if isinstance(sys.stdout, io.TextIOWrapper):  # prints any title
             sys.stdout.reconfigure(errors="backslashreplace")
-        if argv[1:] == ["--version"]:  # with a value it is a flag of query
+        if self._asks_version(argv[1:]):
             print(f"keras-lstm-dssm {__version__}")
             return 0
         if {"--help", "-h", "--helpfull"} & set(argv[1:]):
             print(
                 f"{self.doc.strip()}\n\nFlags:\n{_flags_help(values)}\n"
-                "  --version: Alone: show the version of the package."
+                "  --version: Without a value: show the version of the package."
             )
             return 0
         self._names = values(argv)[1:]
@@ -159,22 +156,29 @@ class CommandLine:
             check_writable(values.json)
         return None
 
+    def _asks_version(self, words: Sequence[str]) -> bool:
+        """Returns whether `--version` stands without a value among words."""
+        if "--version" not in words:
+            return False
+        after = words[words.index("--version") + 1 :]
+        return not after or after[0].startswith("-")
+
     def _work(self, main: Main) -> int:
         result = main(self._names)
-        if self.values.json and result is not None:
-            write_json(self.values.json, result)
+        if self.flags.json and result is not None:
+            write_json(self.flags.json, result)
         return 0
 
     def _reported(
         self, work: Callable[..., int | None], *arguments: Any
     ) -> int | None:
-        """Call a function; print an error in one line and return its code."""
+        """Calls a function; prints an error in one line, returns its code."""
         try:
             return work(*arguments)
         except (InputError, OSError, flags.Error) as error:
-            if self.values.is_parsed() and self.values.debug:
+            if self.flags.is_parsed() and self.flags.debug:
                 raise
-            print(f"error: {_one_line(error, self.values)}", file=sys.stderr)
+            print(f"error: {_one_line(error, self.flags)}", file=sys.stderr)
             return 1
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
@@ -182,7 +186,7 @@ class CommandLine:
 
 
 def _flags_help(values: flags.FlagValues) -> str:
-    """Return the help of a program's flags, without the modules' names."""
+    """Returns the help of a program's flags, without the modules' names."""
     lines = values.get_help(include_special_flags=False).splitlines()
     return "\n".join(line for line in lines if line.startswith(" "))
 
@@ -198,3 +202,36 @@ def _one_line(error: BaseException, values: flags.FlagValues) -> str:
         if match and expected and "expected" not in message[match.end() :]:
             return f"{match[1]}: expected {expected}"
     return message
+
+
+# What follows goes with the last program that is written in two modules.
+
+
+def new_flags() -> flags.FlagValues:
+    """Returns the flags that every program has."""
+    return Program("").flags
+
+
+class _Unpacked(Definers):
+    def __iter__(self) -> Iterator[Callable[..., Any]]:
+        return iter(vars(self).values())
+
+
+definers = _Unpacked
+
+
+class CommandLine(Program):
+    """A program whose flags and work are in two modules."""
+
+    def __init__(
+        self,
+        doc: str,
+        values: flags.FlagValues,
+        required: Sequence[str] = (),
+        arguments: bool = False,
+        tensorflow: bool = True,
+    ) -> None:
+        super().__init__(doc, required, arguments, tensorflow)
+        self.flags = values
+
+    program = Program.main

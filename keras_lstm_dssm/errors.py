@@ -34,7 +34,7 @@ def import_optional(module: str, extra: str) -> ModuleType:
 
     Args:
         module: Dotted name of the module.
-        extra: The extra of this package that installs it, as in setup.py.
+        extra: The extra of this package that installs it, as in pyproject.toml.
 
     Returns:
         The module.

@@ -45,6 +45,15 @@ def files_hash(paths: Iterable[str | os.PathLike[str]]) -> str:
     return digest.hexdigest()
 
 
+def file_hash(path: str | os.PathLike[str]) -> str:
+    """Returns the SHA-256 of a file's bytes."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while data := file.read(1 << 20):
+            digest.update(data)
+    return digest.hexdigest()
+
+
 def title_hashes(titles: Iterable[str]) -> np.ndarray:
     """Returns a hash of each title, uint8 `[n, 16]`.
 

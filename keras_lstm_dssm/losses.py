@@ -6,13 +6,13 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.registration import Configured, register
 
 __all__ = ["CosineSoftmax", "Distillation", "KeyVecLoss", "PairwiseHinge"]
 
 
 @register
-class CosineSoftmax(keras.losses.Loss):
+class CosineSoftmax(Configured, keras.losses.Loss):
     """Computes the negative log likelihood of clicks from scaled cosines.
 
         l_r = -log( exp(g R(Q,D+)) / sum over D of exp(g R(Q,D)) )
@@ -105,10 +105,6 @@ class CosineSoftmax(keras.losses.Loss):
             return all_logits - tf.gather_nd(scaled, places), gradient
 
         return losses(y_pred)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor arguments as a dict, for `from_config`."""
-        return {**super().get_config(), "gamma": self.gamma}
 
 
 @register
@@ -209,16 +205,11 @@ class Distillation(CosineSoftmax):
         """Returns the constructor arguments as a dict, for `from_config`."""
         config = super().get_config()
         del config["reduction"]  # always the mean
-        return {
-            **config,
-            "weight": self.weight,
-            "temperature": self.temperature,
-            "teacher_gamma": self.teacher_gamma,
-        }
+        return config
 
 
 @register
-class KeyVecLoss(keras.losses.Loss):
+class KeyVecLoss(Configured, keras.losses.Loss):
     """Adds up the two parts of the loss of `KeyVec` for each document.
 
         L_read = sum_{i in S*} log p_i + sum_{i not in S*} log(1 - p_i)
@@ -337,18 +328,9 @@ class KeyVecLoss(keras.losses.Loss):
         )
         return tf.linalg.matvec(self.parts(y_true, y_pred), weights)
 
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "read_weight": self.read_weight,
-            "word_weight": self.word_weight,
-            "normalize": self.normalize,
-        }
-
 
 @register
-class PairwiseHinge(keras.losses.Loss):
+class PairwiseHinge(Configured, keras.losses.Loss):
     """Computes how far a positive is from beating a negative by the margin.
 
         l = max(0, margin + s(Q, D-) - s(Q, D+))
@@ -406,7 +388,3 @@ class PairwiseHinge(keras.losses.Loss):
             tf.reduce_sum(violation * negatives, axis=-1),
             tf.reduce_sum(negatives, axis=-1),
         )
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor arguments as a dict, for `from_config`."""
-        return {**super().get_config(), "margin": self.margin}

@@ -1,7 +1,8 @@
-"""The decorator that registers every Keras class of this package."""
+"""What every Keras class of this package has: its name and configuration."""
 
+import inspect
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import keras
 
@@ -20,3 +21,30 @@ def register(cls: T) -> T:
         package=PACKAGE
     )
     return decorate(cls)
+
+
+def added_arguments(instance: Any, base: type) -> dict[str, Any]:
+    """Returns the constructor arguments that subclasses of a class add.
+
+    Each is an attribute of its name. Keras has the name and the dtype.
+    """
+    names = [
+        name
+        for cls in reversed(type(instance).__mro__)
+        if issubclass(cls, base) and "__init__" in vars(cls)
+        for name in inspect.signature(cls).parameters
+    ]
+    return {
+        name: getattr(instance, name)
+        for name in names
+        if name not in ("name", "dtype") and hasattr(instance, name)
+    }
+
+
+class Configured:
+    """Gives a Keras object a configuration: the arguments of constructors."""
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor arguments as a dict, for `from_config`."""
+        config = super().get_config()  # type: ignore[misc]
+        return {**added_arguments(self, Configured), **config}

@@ -198,14 +198,7 @@ def has_field(values: np.ndarray) -> bool:
 def write_tensor(values: np.ndarray, proto: Any) -> None:
     """Writes an array into the typed field of its dtype, as TF Serving does.
 
-    Args:
-        values: Array of any shape; strings as an object array of bytes.
-        proto: An empty message `TensorProto`, of this package or of
-            TensorFlow.
-
-    Raises:
-        TypeError: The dtype has no counterpart in TensorFlow, or an element
-            of an object array is not bytes.
+    Raises `TypeError` for a dtype without a counterpart in TensorFlow.
     """
     if not has_field(values):
         raise TypeError(f"there is no tensor of dtype {values.dtype}")
@@ -221,23 +214,10 @@ def write_tensor(values: np.ndarray, proto: Any) -> None:
 
 
 def read_tensor(proto: Any) -> np.ndarray:
-    """Returns the array that a message holds, in either of its two forms.
+    """Returns the array that a message `TensorProto` holds, in either form.
 
-    Args:
-        proto: A message `TensorProto`, with values in the typed field of its
-            dtype, whose last value stands for those that are missing, or as
-            bytes in `tensor_content`.
-
-    Returns:
-        The array; strings as an object array of bytes.
-
-    Raises:
-        InputError: The dtype is none of NumPy's.
-
-    Example:
-        >>> proto = message_class("TensorProto")(dtype=1, float_val=[0.5])
-        >>> read_tensor(proto)
-        array(0.5, dtype=float32)
+    In the typed field of a dtype the last value stands for those that are
+    missing. Strings are an object array of bytes.
     """
     name = dtype_of(proto.dtype)
     if name not in _KINDS:

@@ -14,11 +14,9 @@ _DAY = 86_400
 
 
 def checked_timeout(timeout: float) -> float:
-    """Checks and returns the deadline of a request, in seconds.
+    """Checks and returns the deadline of a request, in seconds, at most a day.
 
-    Raises:
-        InputError: `timeout` is not above 0, or more than a day. (gRPC treats
-            a number that is far too large as a deadline that has passed.)
+    gRPC treats a number that is far too large as a deadline that has passed.
     """
     if not 0 < timeout <= _DAY:
         raise InputError(
@@ -28,11 +26,7 @@ def checked_timeout(timeout: float) -> float:
 
 
 def message_bytes(max_message_mb: int) -> int:
-    """Checks the size of the largest message, in MiB, and returns the bytes.
-
-    Raises:
-        InputError: `max_message_mb` is not from 1 to 2047.
-    """
+    """Checks the size of the largest message, in MiB, and returns the bytes."""
     if not 1 <= max_message_mb <= 2047:
         raise InputError(
             f"max_message_mb is {max_message_mb}; expected 1 to 2047"
@@ -44,11 +38,7 @@ def check_certificate_and_key(
     certificate: str | os.PathLike[str] | None,
     key: str | os.PathLike[str] | None,
 ) -> None:
-    """Checks that a client has both a certificate and its key, or neither.
-
-    Raises:
-        InputError: One of the two is None.
-    """
+    """Checks that a client has both a certificate and its key, or neither."""
     if (certificate is None) != (key is None):
         raise InputError(
             "a client's certificate needs its key, and the key its"
@@ -71,12 +61,7 @@ def is_loopback(host: str) -> bool:
 def token_headers(
     token: str | None, host: str, encrypted: bool
 ) -> list[tuple[str, str]]:
-    """Returns the header with a token, no header for None.
-
-    Raises:
-        InputError: The token has characters that a header cannot hold, or
-            would be sent to another machine in clear text.
-    """
+    """Returns the header with a token, no header for None."""
     if token is None:
         return []
     if not token.isascii() or not token.isprintable() or " " in token:
@@ -115,12 +100,7 @@ def read_token(path: str | os.PathLike[str]) -> str:
 
 
 def read_tokens(path: str | os.PathLike[str]) -> list[str]:
-    """Reads a file of tokens, one a line; blank and `#` lines are left out.
-
-    Raises:
-        InputError: The file cannot be read, or has a line that is no token,
-            or no token at all.
-    """
+    """Reads a file of tokens, one a line; blank and `#` lines are left out."""
     path = Path(path)
     try:
         with path.open("rb") as file:

@@ -205,11 +205,7 @@ KEY_PARTS = (
 def checked_output(
     prediction: Prediction, output: Output, rows: int
 ) -> np.ndarray:
-    """Returns an output after checking its dtype and shape.
-
-    Raises:
-        InputError: The output is missing, or of another dtype or shape.
-    """
+    """Returns an output after checking its dtype and shape."""
     name, dtype, rank = output
     shape = ", ".join([str(rows), "any"][:rank])
     expected = (

@@ -97,12 +97,8 @@ class Metadata(NamedTuple):
 class AsyncTextClient:
     """The methods of `TextClient` as coroutines, over any way to send requests.
 
-    It caches the signatures of models, with which inputs are compared before
-    they are sent: on a server that batches, a request without rows, or with a
-    wrong dtype or rank, can fail the requests of others, or end the server.
-
-    Args:
-        send: Sends a request and returns the reply; see `Transport.send`.
+    Signatures are cached and inputs compared with them before they are sent: on
+    a server that batches, a wrong request can fail those of others.
     """
 
     def __init__(
@@ -321,12 +317,7 @@ class Transport(Protocol):
     timeout: float
 
     def send(self, request: Request) -> Any:
-        """Sends a request and returns what answers its kind.
-
-        Raises:
-            ServingError: The server rejects the request, does not answer in
-                time or cannot be reached.
-        """
+        """Sends a request and returns what answers its kind."""
 
     def close(self) -> None:
         """Closes the connections."""

@@ -15,16 +15,8 @@ from lstm_dssm_client.errors import InputError
 def as_bytes(texts: Any) -> list[bytes]:
     """Converts any iterable of strings or bytes to a list of UTF-8 bytes.
 
-    Bytes that are not UTF-8 and that Python has decoded with surrogates, as
-    from a command line, become the same bytes again; any other lone surrogate
-    becomes "?".
-
-    Raises:
-        InputError: `texts` is not an iterable, or an element is not a string.
-
-    Example:
-    >>> as_bytes(["bolt", b"Mutter"])
-    [b'bolt', b'Mutter']
+    Bytes that Python has decoded with surrogates become the same bytes again;
+    any other lone surrogate becomes "?".
     """
     if isinstance(texts, str | bytes):
         raise InputError(
@@ -54,11 +46,7 @@ def _encoded(index: int, text: Any) -> bytes:
 
 
 def query_as_bytes(query: Any) -> bytes:
-    """Converts one query to UTF-8 bytes, see `as_bytes`.
-
-    Raises:
-        InputError: `query` is not one text.
-    """
+    """Converts one query to UTF-8 bytes, see `as_bytes`."""
     if not isinstance(query, str | bytes):
         raise InputError(
             f"query is {query!r:.60} ({type(query).__name__}), expected"
@@ -70,12 +58,7 @@ def query_as_bytes(query: Any) -> bytes:
 def pairs_as_bytes(
     queries: Any, documents: Any
 ) -> tuple[list[bytes], list[bytes]]:
-    """Converts as many queries as documents to UTF-8 bytes, see `as_bytes`.
-
-    Raises:
-        InputError: The texts are not strings, or not as many documents as
-            queries.
-    """
+    """Converts as many queries as documents to UTF-8 bytes, see `as_bytes`."""
     sides = as_bytes(queries), as_bytes(documents)
     if len(sides[0]) != len(sides[1]):
         raise InputError(
@@ -86,16 +69,7 @@ def pairs_as_bytes(
 
 
 def tags_as_bytes(tags: Any) -> bytes:
-    """Converts tags to one text in UTF-8, with commas between; b"" for none.
-
-    Raises:
-        InputError: `tags` is not an iterable of strings, or a tag is blank or
-            has a comma, a tab or a line break.
-
-    Example:
-    >>> tags_as_bytes(["steel", "in stock"])
-    b'steel,in stock'
-    """
+    """Converts tags to one text in UTF-8, with commas between; b"" for none."""
     if isinstance(tags, str | bytes) or not isinstance(tags, Iterable):
         raise InputError(
             f"expected a list of tags, got {tags!r:.60}; write [tag]"
@@ -118,10 +92,6 @@ def slices_of_size(
     """Divides rows of these sizes into slices of bounded length and size.
 
     A row above `max_size` is a slice by itself; no slice is empty.
-
-    Example:
-    >>> list(slices_of_size([3, 9, 1, 1, 1], 2, 10))
-    [slice(0, 1, None), slice(1, 3, None), slice(3, 5, None)]
     """
     start, total = 0, 0
     for row, size in enumerate(sizes):
@@ -144,9 +114,6 @@ def rows_for(k: int, name: str = "k") -> int:
     """Returns the maximum number of texts in a request for k results each.
 
     `name` is the name of k in the error.
-
-    Raises:
-        InputError: k is below 1, or too large for int32.
     """
     if not 1 <= k < 2**31:
         raise InputError(f"{name} is {k}; expected 1 or more, below 2**31")
@@ -159,9 +126,6 @@ def chunked(
     """Divides texts into object arrays of bytes, one for each request.
 
     An array has half a megabyte at most; a longer text is one by itself.
-
-    Raises:
-        InputError: `texts` is not an iterable of strings or bytes.
     """
     encoded = as_bytes(texts)
     for rows in slices_of_size(

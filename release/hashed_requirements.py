@@ -1,6 +1,6 @@
 """Writes the pinned packages with the SHA-256 of each file.
 
-pip resolves the requirements of setup.py with `dev` and the pins of
+pip resolves the requirements of pyproject.toml with `dev` and the pins of
 constraints.txt, in this environment's Python, and reports the file that it
 would install of each package. Files of other Pythons or machines have other
 hashes: run it there, too.

@@ -30,10 +30,8 @@ ILLUSTRATED = (NameError, InputError, FileNotFoundError, ServingError)
 
 LONG = {
     "keras_lstm_dssm.encoders.activations.activations",
-    "keras_lstm_dssm.benchmarks.click_data.synthetic_lines",
+    "keras_lstm_dssm.benchmarks.scaling.synthetic_lines",
     "keras_lstm_dssm.encoders.combined_encoder.CombinedEncoder",
-    "keras_lstm_dssm.papers.table_data.open_document_data",
-    "keras_lstm_dssm.papers.table_data.open_table_data",
     "keras_lstm_dssm.distillation.outside_encoder.open_outside_encoder",
 }
 

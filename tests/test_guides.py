@@ -1,6 +1,5 @@
 """Commands in docs/ have flags that exist, and the Python code there runs."""
 
-import importlib
 import re
 import shlex
 import shutil
@@ -10,9 +9,10 @@ from string import Template
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.papers import PAPERS
-from keras_lstm_dssm.papers.rows import choose_rows
+import lstm_dssm_programs
+from keras_lstm_dssm.papers import PAPERS, choose_rows
 from keras_lstm_dssm.serving import PredictionServer
+from keras_lstm_dssm.settings.papers import PAPER_DEFAULTS, TableSettings
 from keras_lstm_dssm.tools import evaluate
 from keras_lstm_dssm.tools.flagged_recipe import flagged_recipe
 from tests.conftest import TOPICS
@@ -51,10 +51,9 @@ def test_commands_are_understood(guide: str) -> None:
     assert len(given) >= 2
     for name, *arguments in given:
         name = name.removeprefix("lstm-dssm-")
-        program = importlib.import_module(f"keras_lstm_dssm.tools.{name}")
-        flags = importlib.import_module(f"keras_lstm_dssm.tools.flags.{name}")
-        assert flags.COMMAND_LINE.check([name, *arguments]) is None, arguments
-        values = program.FLAGS
+        program, _ = lstm_dssm_programs.find(name)
+        assert program.check([name, *arguments]) is None, arguments
+        values = program.flags
         if name == "train" and not values.init:
             flagged_recipe(values)
         if name == "table":
@@ -71,9 +70,7 @@ def test_commands_are_understood(guide: str) -> None:
             "table",
             "train",
         )  # fmt: skip
-        for flag in importlib.import_module(
-            f"keras_lstm_dssm.tools.flags.{name}"
-        ).FLAGS
+        for flag in lstm_dssm_programs.find(name)[0].flags
     }
     assert set(re.findall(r"--(\w+)", page)) <= known | {
         "new_epochs",
@@ -133,8 +130,8 @@ def test_defaults_that_the_guides_name() -> None:
     )  # fmt: skip
     ends = best.momentum_ends, best.momentum_middle, best.momentum_fraction
     assert ends == (0.9, 0.995, 0.02)
-    options = PAPERS["table_iv"].options
-    assert (options["search"], options["dev_evaluations"]) == (0.15, 5)
+    settings = TableSettings("api", **PAPER_DEFAULTS["table_iv"])
+    assert (settings.search, settings.dev_evaluations) == (0.15, 5)
 
 
 def test_reranking(

@@ -59,8 +59,7 @@ for name in sys.argv[1:]:
 
 
 def test_flags_are_parsed_without_tensorflow() -> None:
-    folder = pathlib.Path(lstm_dssm_programs.__file__).parent / "tools/flags"
-    names = [file.stem for file in folder.glob("[!_]*.py")]
+    names = lstm_dssm_programs.program_names()
     assert {"train", "query", "table_iv", "demo"} < set(names)
     done = subprocess.run(
         [sys.executable, "-c", PARSE, *names], capture_output=True, text=True

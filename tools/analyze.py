@@ -1,242 +1,155 @@
-"""Shows, on a page of HTML, what a trained model represents of a text.
+r"""Show what a trained model represents of a text, on one HTML page.
 
-This is the work of the program lstm-dssm-analyze. Its help and its flags are in
-`tools/flags/analyze.py`, which is imported first and without TensorFlow.
+Example:
+  lstm-dssm-analyze --run=RUN --query="hotels in shanghai" \
+      --document="shanghai hotels accommodation" --output=report.html
+  lstm-dssm-analyze --run=RUN --data=api --claims --output=report.html
+
+The page has the paper's Figs. 4 to 7 and Tables I to III for a query and a
+title, the attenuation of each word, the nearest titles and a map of titles.
+With --claims it also measures, on the queries and titles of the data, whether
+the words that the model attenuates are stop words, how much of the cosine
+remains with the keywords alone, and whether the words of a cell are similar.
+With --projector, titles and vectors are written into RUN/logs for TensorBoard.
+
+For the run of an MV-LSTM, the page has the interaction matrices of some test
+queries with a right and a wrong answer, and the words that match best. For that
+of a KeyVec it has some test documents with their key sentences and key words,
+and a map of documents.
 """
 
 import sys
+from pathlib import Path
 from typing import Any
 
-from keras_lstm_dssm.analysis.claims import (
-    CLAIM_LABELS,
-    ClaimResult,
-    measure_claims,
+from keras_lstm_dssm.command_line import Program
+from keras_lstm_dssm.settings.choices import MAP_METHODS
+from keras_lstm_dssm.settings.reports import (
+    PAPER_DOCUMENT,
+    PAPER_QUERY,
+    ReportSettings,
 )
-from keras_lstm_dssm.analysis.keyvec_report import (
-    document_figures,
-    name_of,
-    write_document_report,
-)
-from keras_lstm_dssm.analysis.maps import write_projector
-from keras_lstm_dssm.analysis.report import write_analysis_report
-from keras_lstm_dssm.analysis.scorer_report import (
-    ComparedQuery,
-    check_matrix,
-    example_answers,
-    write_scorer_report,
-)
-from keras_lstm_dssm.analysis.tower_report import (
-    ReportInput,
-    ReportTexts,
-    read_report_documents,
-    read_report_texts,
-)
-from keras_lstm_dssm.analysis.words import attenuation
-from keras_lstm_dssm.data import describe_bad
-from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import check_writable
-from keras_lstm_dssm.model_cards.record import card_tables
-from keras_lstm_dssm.models import (
-    KeyVec,
-    KeyVecRecipe,
-    PairScorer,
-    recipe_from_dict,
-)
-from keras_lstm_dssm.ranker import Ranker
-from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.settings.choices import DEFAULT_SALIENCE
-from keras_lstm_dssm.settings.reports import ReportSettings
 from keras_lstm_dssm.text_files import text_lines
-from keras_lstm_dssm.tools.analyze_flags import check_used
-from keras_lstm_dssm.tools.flags.analyze import COMMAND_LINE, FLAGS
-from keras_lstm_dssm.tools.train_flags import allowed_bad_lines
-from keras_lstm_dssm.training import DocumentTargets
-from keras_lstm_dssm.training.document_targets import TARGETS_FILE
+from keras_lstm_dssm.tools.train_flags import (
+    allowed_bad_lines,
+    define_bad_line_flags,
+)
+
+program = Program(__doc__, required=["run", "output"])
+FLAGS = program.flags
+_DEFAULTS = ReportSettings()
+
+program.string("run", None, "The folder that lstm-dssm-train wrote.")
+program.string("output", None, "The HTML file to write.")
+program.string("query", PAPER_QUERY, "A query, by default the paper's.")
+program.string(
+    "document", PAPER_DOCUMENT,
+    "The title of a document to compare with the query, by default the "
+    "paper's.",
+)  # fmt: skip
+program.string(
+    "data", None,
+    "Data with titles and queries: `api`, a BEIR folder or click files; for a "
+    "KeyVec `api_documents` or a folder of documents. By default the data that "
+    "the run was trained on.",
+)  # fmt: skip
+define_bad_line_flags(FLAGS)
+program.string(
+    "queries", None,
+    "A file with queries for the topics of the cells, one a line; by default "
+    "the queries of the data.",
+)  # fmt: skip
+program.integer(
+    "cells", _DEFAULTS.cells,
+    "Number of most active cells of a text, for its keywords.", 1,
+)  # fmt: skip
+program.integer(
+    "topic_cells", _DEFAULTS.topic_cells,
+    "Number of most active cells of a query, for the topics.", 1,
+)  # fmt: skip
+program.float(
+    "change", _DEFAULTS.change,
+    "A word is assigned to a cell whose output changes at the word by this "
+    "share of its final output, or more.", 0,
+)  # fmt: skip
+program.float(
+    "share", _DEFAULTS.share,
+    "A keyword is assigned to more than this share of the active cells.", 0, 1,
+)  # fmt: skip
+program.enum(
+    "map", _DEFAULTS.map, MAP_METHODS,
+    "Method that lays out the map of titles or documents.",
+)  # fmt: skip
+program.integer(
+    "map_titles", _DEFAULTS.map_titles,
+    "Number of titles or documents on the map.", 3,
+)  # fmt: skip
+program.integer(
+    "examples", _DEFAULTS.examples,
+    "Pair scorers: number of queries, each with two answers. KeyVec: number of "
+    "documents.", 1,
+)  # fmt: skip
+program.string(
+    "salience", None,
+    "KeyVec: what chooses the key sentences to compare with, `bm25`, "
+    "`trigrams`, `lead` or a run folder; by default as in training.",
+)  # fmt: skip
+program.string(
+    "csv", None, "KeyVec: a folder to write the figures to, as CSV files."
+)
+program.string(
+    "pictures", None, "A folder to keep the pictures in, as PNG files."
+)
+program.bool("claims", False, "Also measure the paper's claims on the data.")
+program.bool(
+    "projector", False, "Also write RUN/logs for TensorBoard's projector."
+)
 
 
 def main(_: list[str]) -> dict[str, Any]:
-    """Write the page; return the effects of the words, and the claims."""
-    check_writable(FLAGS.output)
-    run = RunFolder(FLAGS.run)
-    history = run.read_history()
-    queries = []
-    if FLAGS.queries:
-        queries = [line for line in text_lines(FLAGS.queries) if line.strip()]
-    model = run.load_model()
-    if isinstance(model, PairScorer):
-        return _analyze_scorer(model, run)
-    if isinstance(model, KeyVec):
-        return _analyze_documents(model, run)
-    if isinstance(model, Ranker):
-        raise InputError(
-            f"{run.path}: found a ranker, which has no figures of its own: "
-            "expected another run; metrics.json says what its trees compare"
-        )
-    check_used(FLAGS, ("salience", "csv"), f"the two towers in {run.path}")
-    texts = _read_texts(run)
-    settings = ReportSettings(
-        *(FLAGS[name].value for name in ReportSettings._fields)
-    )
-    claims = (
-        measure_claims(
-            model, texts.pairs, texts.contexts,
-            settings.cells, settings.change, settings.share,
-        )
-        if FLAGS.claims
-        else []
-    )  # fmt: skip
-    report_input = ReportInput(
-        model,
-        FLAGS.query,
-        FLAGS.document,
-        queries or [pair.query for pair in texts.pairs],
-        texts.titles,
-        history,
-        claims,
-        card_tables(run.path),
-    )
-    write_analysis_report(FLAGS.output, report_input, settings, FLAGS.pictures)
+    """Writes the page; returns the results that it shows."""
+    from keras_lstm_dssm.analysis import analyze_run
+    from keras_lstm_dssm.analysis.claims import CLAIM_LABELS
+    from keras_lstm_dssm.data.click_log import describe_bad
+
+    report = analyze_run(FLAGS.run, FLAGS.output, _settings())
+    if report.bad_lines:
+        print(f"skipped bad lines: {describe_bad(report.bad_lines)}")
     print(f"wrote {FLAGS.output}")
-    if FLAGS.projector:
-        vectors = model.document_encoder.encode(texts.titles)
-        write_projector(run.logs, texts.titles, vectors)
-        print(f"titles for the projector: tensorboard --logdir={run.logs}")
-    _print_claims(claims)
-    towers = {"query": model.query_encoder, "document": model.document_encoder}
-    return {
-        **{
-            side: [e._asdict() for e in attenuation(tower, FLAGS[side].value)]
-            for side, tower in towers.items()
-        },
-        "claims": [
-            {**claim._asdict(), "comparison": claim.comparison._asdict()}
-            for claim in claims
-        ],
-    }
-
-
-def _analyze_scorer(scorer: PairScorer, run: RunFolder) -> dict[str, Any]:
-    """Write the page of a pair scorer; return the cells of each pair."""
-    check_used(
-        FLAGS,
-        ("claims", "projector", "queries", "salience", "csv"),
-        f"the pair scorer in {run.path}",
-    )
-    check_matrix(scorer)
-    data, max_bad_lines, min_relevant = _data(run)
-    compared = [
-        ComparedQuery(
-            one.query, {"right answer": one.right, "wrong answer": one.wrong}
-        )
-        for one in example_answers(
-            scorer, data, FLAGS.examples, min_relevant, max_bad_lines
-        )
-    ]
-    if FLAGS["query"].present or FLAGS["document"].present:
-        compared.insert(
-            0, ComparedQuery(FLAGS.query, {"document": FLAGS.document})
-        )
-    matrices = write_scorer_report(
-        FLAGS.output, scorer, compared, run.read_history(), FLAGS.pictures,
-        card_tables(run.path),
-    )  # fmt: skip
-    print(f"wrote {FLAGS.output}")
-    return {
-        "pairs": [
-            {
-                "query": query,
-                "document": document,
-                "kind": kind,
-                "score": matrix.score,
-                "cells": [cell._asdict() for cell in matrix.strongest],
-            }
-            for (query, documents), of_query in zip(
-                compared, matrices, strict=True
-            )
-            for (kind, document), matrix in zip(
-                documents.items(), of_query, strict=True
-            )
-        ]
-    }
-
-
-def _analyze_documents(model: KeyVec, run: RunFolder) -> dict[str, Any]:
-    """Write the page of a KeyVec, and perhaps CSV files; return the figures."""
-    check_used(
-        FLAGS,
-        ("claims", "queries", "query", "document"),
-        f"the KeyVec in {run.path}",
-    )
-    data, max_bad_lines, _ = _data(run)
-    config = run.read_config()
-    teacher, theta = FLAGS.salience, None
-    if teacher is None:
-        teacher = config.get("salience") or DEFAULT_SALIENCE
-        theta = DocumentTargets.from_file(run.path / TARGETS_FILE).counts.theta
-    recipe = recipe_from_dict(config["recipe"])
-    assert isinstance(recipe, KeyVecRecipe)
-    given = read_report_documents(
-        data, teacher, theta, model.max_sentences, max_bad_lines,
-        recipe.key_words_of,
-    )  # fmt: skip
-    if given.bad_lines:
-        print(f"skipped bad lines: {describe_bad(given.bad_lines)}")
-    figures = document_figures(
-        model, given, FLAGS.examples, FLAGS.map, FLAGS.map_titles
-    )
-    write_document_report(
-        FLAGS.output, given, figures, run.read_history(), FLAGS.pictures,
-        card_tables(run.path),
-    )  # fmt: skip
-    print(f"wrote {FLAGS.output}")
-    if FLAGS.csv:
-        figures.write_csv(FLAGS.csv)
-    if FLAGS.projector:
-        titles = [name_of(document) for document in given.documents]
-        sentences = [document.sentences for document in given.documents]
-        write_projector(run.logs, titles, model.encode(sentences))
-        print(f"documents for the projector: tensorboard --logdir={run.logs}")
-    return figures.as_json()
-
-
-def _data(run: RunFolder) -> tuple[str, int, int]:
-    """Return --data or, by default, the run's, and how training read them.
-
-    Returns:
-        The data, the bad lines that may be skipped, and the grade of a
-        relevant document.
-    """
-    config = {} if FLAGS.data else run.read_config()
-    max_bad_lines = allowed_bad_lines(FLAGS)
-    if not FLAGS["on_bad_line"].present:
-        max_bad_lines = config.get("max_bad_lines", max_bad_lines)
-    data = FLAGS.data or config.get("data", "")
-    return data, max_bad_lines, config.get("min_relevant", 1)
-
-
-def _read_texts(run: RunFolder) -> ReportTexts:
-    """Read --data or, by default, the run's data as training read it."""
-    data, max_bad_lines, _ = _data(run)
-    texts = read_report_texts(data, max_bad_lines)
-    if texts.bad_lines:
-        print(f"skipped bad lines: {describe_bad(texts.bad_lines)}")
-    return texts
-
-
-def _print_claims(claims: list[ClaimResult]) -> None:
-    """Print the results of the claims, grouped by claim."""
+    if FLAGS.projector and report.projected:
+        texts, logs = report.projected[0], Path(FLAGS.run, "logs")
+        print(f"{texts} for the projector: tensorboard --logdir={logs}")
+    claims = report.values.get("claims", [])
     for name, label in CLAIM_LABELS.items():
-        of_claim = [result for result in claims if result.claim == name]
-        if of_claim:
+        results = [result for result in claims if result["claim"] == name]
+        if results:
             print(label)
-        for _, side, model, (value, chance, p, number) in of_claim:
+        for result in results:
             print(
-                f"  {side:8} {model:10} value {value:6.3f}"
-                f"  chance {chance:6.3f}  p {p:.4f}  of {number:,}"
+                "  {side:8} {model:10}".format(**result),
+                "value {value:6.3f}  chance {chance:6.3f}  p {p:.4f}  "
+                "of {number:,}".format(**result["comparison"]),
             )
+    return report.values
 
 
-run = COMMAND_LINE.program(main)
+def _settings() -> ReportSettings:
+    """Returns the settings of the flags that are given."""
+    given = {
+        name: FLAGS[name].value
+        for name in ReportSettings._fields
+        if FLAGS[name].present
+    }
+    if FLAGS.queries:
+        lines = text_lines(FLAGS.queries)
+        given["queries"] = [line for line in lines if line.strip()]
+    given["max_bad_lines"] = None
+    if FLAGS["on_bad_line"].present:
+        given["max_bad_lines"] = allowed_bad_lines(FLAGS)
+    return ReportSettings(**given)
+
+
+run = program.main(main)
 
 if __name__ == "__main__":
     sys.exit(run())

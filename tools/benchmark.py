@@ -1,55 +1,131 @@
-"""Measures the speed of training, encoding and serving.
+"""Measure the speed of training, encoding and serving, and how it scales.
 
-This is the work of the program lstm-dssm-benchmark. Its help and its
-flags are in `tools/flags/benchmark.py`, which is imported first and without
-TensorFlow.
+Example:
+  lstm-dssm-benchmark --suite=train,encode --data=clicks.tsv.gz --json=out.json
+
+Suites, several separated by commas, or `all`:
+  train   pairs/s, from strings to updated weights
+  encode  titles/s, from strings to vectors
+  serve   milliseconds for one query, in process and over gRPC
+  load    many clients of lstm-dssm-serve, over gRPC and HTTP, while versions
+          are swapped, and one client of each kind beside servers that always
+          send the same reply
+  batch   milliseconds for a request of 1 to 512 queries
+  retriever  latency, memory and recall of a retriever of many titles
+  profile milliseconds of each kind of operation in a training step, and of
+          the step by number of cells, words and pairs in a batch
+  scale   cost of a pair, memory, and time to the first training step, on
+          synthetic logs
+  cores   milliseconds of a training step and of encoding with 1, 2, 4 and more
+          cores, and the speed with 8 and 16 as Amdahl's law predicts it
+  matching  triples/s of pair scorers, from strings to updated weights, and
+          milliseconds to score 1,000 candidates of one query
+  documents  documents/s and sentences/s of KeyVec, from strings to updated
+          weights and from strings to vectors, and the cost of a sentence in
+          documents of 8 to 1,000 sentences
+In `train` and `encode`, the same towers in stock Keras and, where they are
+installed, in PyTorch and JAX are measured in turn with those of this package;
+so are the pair scorers of `matching` and the KeyVec of `documents` in PyTorch.
+Each of them is a process of its own, with the threads and the allocator that a
+warm-up has found to be its fastest; `environments` in the results names them.
+`matching` reads the judged lists of --data, or if they have none, mines
+negatives for its clicks. Results are medians. Run it on an idle machine; its
+load is printed first.
 """
 
+import importlib
 import sys
 import tempfile
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from keras_lstm_dssm.benchmarks.cores_suite import measure_cores
-from keras_lstm_dssm.benchmarks.documents_suite import measure_documents
-from keras_lstm_dssm.benchmarks.load_suite import measure_load
-from keras_lstm_dssm.benchmarks.machine import describe_machine
-from keras_lstm_dssm.benchmarks.matching_suite import measure_matching
-from keras_lstm_dssm.benchmarks.profile_suite import measure_profile
-from keras_lstm_dssm.benchmarks.request_suites import (
-    measure_batches,
-    measure_serving,
-)
-from keras_lstm_dssm.benchmarks.retriever_suite import measure_retriever
-from keras_lstm_dssm.benchmarks.scale_suite import measure_scale
-from keras_lstm_dssm.benchmarks.speed_suites import (
-    measure_encoding,
-    measure_training,
-)
-from keras_lstm_dssm.data import (
-    ClickLog,
-    Triples,
-    is_collection,
-    open_collection,
-    open_documents,
-    open_log,
-)
-from keras_lstm_dssm.data.sources import API, API_DOCUMENTS
+from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.tools.flags.benchmark import COMMAND_LINE, FLAGS
+from keras_lstm_dssm.settings.presets import TOWER_PRESETS
 
-DOCUMENTS = "documents"
-SUITES = (
-    "train", "encode", "serve", "load", "batch", "retriever", "profile",
-    "scale", "cores", "matching", DOCUMENTS,
+if TYPE_CHECKING:
+    from keras_lstm_dssm.data import ClickLog, Triples
+
+program = Program(__doc__)
+FLAGS = program.flags
+program.list("suite", ["train"], "Suites to run, or `all`.")
+program.string(
+    "data",
+    None,
+    "`api` (the default), `api_sentences`, a folder in BEIR's format, or click "
+    "files. If `documents` is the only suite: `api_documents` (the default) or "
+    "a folder of documents; beside other suites it reads `api_documents`.",
+)
+program.integer(
+    "batch_size", 1024, "Pairs in a training step; texts encoded at once.", 2
+)
+program.integer("triples", 128, "Triples in a training step of `matching`.", 1)
+program.integer(
+    "documents", 32, "Documents in a training step of `documents`.", 1
+)
+program.integer("steps", 30, "Training steps in one measurement.", 1)
+program.integer("rounds", 5, "Measurements, whose median is printed.", 1)
+program.integer("titles", 20_480, "Largest number of titles to encode.", 1)
+program.integer("queries", 500, "Single queries in one measurement.", 1)
+program.list("clients", ["8", "64"], "Numbers of concurrent clients in `load`.")
+program.float(
+    "seconds", 60.0, "Seconds of requests for each number of clients.", 0.1
+)
+program.float(
+    "swap_seconds", 5.0,
+    "Seconds between the new versions published in `load`.", 0.1,
+)  # fmt: skip
+program.integer(
+    "hostile", 0,
+    "Number of clients that send half of a request or read no reply; beside "
+    "them `load` is measured a second time.", 0,
+)  # fmt: skip
+program.integer(
+    "titles_in_index", 1_000_000, "Number of titles in `retriever`.", 1
+)
+program.list(
+    "pairs", ["10000", "100000", "1000000", "10000000"],
+    "Sizes of the logs in `scale`; ten million pairs take 0.8 GB on disk.",
+)  # fmt: skip
+
+program.enum(
+    "preset", "lstm_96", list(TOWER_PRESETS),
+    "Towers of `scale`; of others than `lstm_96` the whole recipe is measured, "
+    "with its synthetic pairs, mining and batch size.",
+)  # fmt: skip
+
+program.integer(
+    "mine_clusters", 0,
+    "As for lstm-dssm-train, in the recipe that `scale` measures.", 0,
 )  # fmt: skip
 
 
+DOCUMENTS = "documents"
+SUITES = {
+    "train": "towers.measure_training",
+    "encode": "towers.measure_encoding",
+    "serve": "serving.measure_serving",
+    "load": "serving.measure_load",
+    "batch": "serving.measure_batches",
+    "retriever": "retriever.measure_retriever",
+    "profile": "towers.measure_profile",
+    "scale": "scaling.measure_scale",
+    "cores": "scaling.measure_cores",
+    "matching": "word_models.measure_matching",
+    DOCUMENTS: "word_models.measure_documents",
+}
+"""Name of a suite -> the function of `benchmarks` that measures it."""
+
+
 def main(_: list[str]) -> dict[str, Any]:
-    """Run the suites; print and return their results."""
-    suites = SUITES if FLAGS.suite == ["all"] else FLAGS.suite
+    """Runs the suites; prints and returns their results."""
+    from keras_lstm_dssm.benchmarks.machine import describe_machine
+    from keras_lstm_dssm.data import open_documents, open_log
+    from keras_lstm_dssm.data.sources import API, API_DOCUMENTS
+
+    suites = list(SUITES) if FLAGS.suite == ["all"] else FLAGS.suite
     unknown = set(suites) - set(SUITES)
     if unknown or not suites:
         raise InputError(
@@ -59,14 +135,14 @@ def main(_: list[str]) -> dict[str, Any]:
     _numbers("pairs")  # raises for wrong numbers before the work
     _numbers("clients")
     only_documents = set(suites) == {DOCUMENTS}
-    suite_runs: dict[str, Callable[[], dict[str, Any]]] = {}
+    arguments: dict[str, Callable[[], tuple[Any, ...]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         if DOCUMENTS in suites:
             given = FLAGS.data if only_documents else None
             documents = open_documents(given or API_DOCUMENTS)
-            suite_runs[DOCUMENTS] = lambda: measure_documents(
+            arguments[DOCUMENTS] = lambda: (
                 documents, FLAGS.documents, FLAGS.steps, FLAGS.rounds
-            )
+            )  # fmt: skip
         if not only_documents:
             copy = Path(folder, "clicks.tsv")
             log = open_log(FLAGS.data or API, write_to=copy)
@@ -74,62 +150,64 @@ def main(_: list[str]) -> dict[str, Any]:
         machine = describe_machine()
         _show(machine)
         if not only_documents:
-            suite_runs |= _click_suites(log, machine)
+            arguments |= _click_suites(log, machine)
         results: dict[str, Any] = {"machine": machine}
         for suite in suites:
             print(suite, flush=True)  # some take minutes
-            results[suite] = suite_runs[suite]()
+            module, function = SUITES[suite].split(".")
+            benchmarks = importlib.import_module(
+                f"keras_lstm_dssm.benchmarks.{module}"
+            )
+            results[suite] = getattr(benchmarks, function)(*arguments[suite]())
             _show(results[suite])
     return results
 
 
 def _click_suites(
-    log: ClickLog, machine: dict[str, Any]
-) -> dict[str, Callable[[], dict[str, Any]]]:
-    """Return the suites that read clicks, by name."""
+    log: "ClickLog", machine: dict[str, Any]
+) -> dict[str, Callable[[], tuple[Any, ...]]]:
+    """Returns the arguments of the suites that read clicks, by suite."""
     batch_size, rounds = FLAGS.batch_size, FLAGS.rounds
     effort = batch_size, FLAGS.steps, rounds
     return {
-        "train": lambda: measure_training(log, machine, *effort),
-        "encode": lambda: measure_encoding(_titles(log), batch_size, rounds),
-        "serve": lambda: measure_serving(_queries(log), rounds),
-        "load": lambda: measure_load(
-            _queries(log),
-            _numbers("clients"),
-            FLAGS.seconds,
-            FLAGS.swap_seconds,
-            rounds,
-            FLAGS.hostile,
+        "train": lambda: (log, machine, *effort),
+        "encode": lambda: (_titles(log), batch_size, rounds),
+        "serve": lambda: (_queries(log), rounds),
+        "load": lambda: (
+            _queries(log), _numbers("clients"), FLAGS.seconds,
+            FLAGS.swap_seconds, rounds, FLAGS.hostile,
         ),
-        "batch": lambda: measure_batches(_queries(log), _titles(log), rounds),
-        "retriever": lambda: measure_retriever(
+        "batch": lambda: (_queries(log), _titles(log), rounds),
+        "retriever": lambda: (
             log, FLAGS.titles_in_index, FLAGS.queries, rounds
         ),
-        "profile": lambda: measure_profile(log, *effort),
-        "scale": lambda: measure_scale(
+        "profile": lambda: (log, *effort),
+        "scale": lambda: (
             _numbers("pairs"), *effort, FLAGS.preset, FLAGS.mine_clusters
         ),
-        "cores": lambda: measure_cores(log, *effort),
-        "matching": lambda: measure_matching(
-            _triples(log), FLAGS.triples, FLAGS.steps, rounds
-        ),
-    }
+        "cores": lambda: (log, *effort),
+        "matching": lambda: (_triples(log), FLAGS.triples, FLAGS.steps, rounds),
+    }  # fmt: skip
 
 
-def _queries(log: ClickLog) -> list[str]:
+def _queries(log: "ClickLog") -> list[str]:
     distinct = dict.fromkeys(pair.query for pair in log)
     return list(islice(distinct, FLAGS.queries))
 
 
-def _titles(log: ClickLog) -> list[str]:
+def _titles(log: "ClickLog") -> list[str]:
     return list(islice(log.documents(), FLAGS.titles))
 
 
-def _triples(log: ClickLog) -> Triples:
+def _triples(log: "ClickLog") -> "Triples":
+    """Returns judged lists, or else triples of clicks and random titles."""
+    from keras_lstm_dssm.data import Triples, open_collection
+    from keras_lstm_dssm.data.sources import API, is_collection
+
     data = FLAGS.data or API
     if is_collection(data):
         collection = open_collection(data)
-        if collection.judged_negatives():
+        if collection.has_judged_negatives():
             return Triples.from_collection(collection)
     return Triples.from_clicks(log)
 
@@ -158,7 +236,7 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-run = COMMAND_LINE.program(main)
+run = program.main(main)
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -1,38 +1,110 @@
-"""Encodes texts into files of vectors with an exported encoder.
+r"""Encode texts into vectors with an exported encoder.
 
-This is the work of the program lstm-dssm-encode. Its help and its flags are in
-`tools/flags/encode.py`, which is imported first and without TensorFlow.
+Example:
+  lstm-dssm-encode --saved_model=MODELS/document_encoder \
+      --input=titles.txt --output=vectors.npy --ids=vectors.ids
+  lstm-dssm-encode --saved_model=MODELS/document_encoder \
+      --input="titles-*.tsv.gz" --output=PARTS --shard=3/16
+
+The input has one text a line, compressed by gzip or not; an empty line is an
+empty text. The output is a NumPy array, float32 [lines, d], with rows of unit
+length, which faiss and ScaNN read. With --ids the input is a file of documents
+as lstm-dssm-export --documents reads it: one title a line, or an id, a tab and
+a title. The ids are then written too, line i for row i of the array.
+
+A folder of documents, or a file of JSON lines (.jsonl or .jsonl.gz), has the
+form of docs/documents.md: the output has one row for each document.
+
+With --shard, --rows_per_file, --format or --workers the titles are streamed
+into parts in the folder --output, with their ids; parts that are complete are
+not encoded again (docs/scaling.md). Each shard is a process of its own, and
+--workers starts them with Ray. lstm-dssm-index and lstm-dssm-export read the
+folder.
 """
 
+import os
 import sys
 import time
-from typing import Any
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.bulk.documents import (
-    has_json_documents,
-    read_documents,
-)
-from keras_lstm_dssm.export.bulk.parts import write_ids, write_vectors
-from keras_lstm_dssm.files import check_writable
-from keras_lstm_dssm.serving.saved_models import SavedEncoder
-from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
+from keras_lstm_dssm.command_line import Program
+from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.files import check_folder, check_writable
+from keras_lstm_dssm.settings.choices import FORMATS
 from keras_lstm_dssm.text_files import text_lines
-from keras_lstm_dssm.tools.encode_flags import PART_FLAGS
-from keras_lstm_dssm.tools.encode_into_parts import encode_by_flags
-from keras_lstm_dssm.tools.flags.encode import COMMAND_LINE, FLAGS
+
+if TYPE_CHECKING:
+    from keras_lstm_dssm.export.bulk.encode import Encode, PartResult
+
+program = Program(__doc__, required=["saved_model", "input", "output"])
+FLAGS = program.flags
+program.string(
+    "saved_model", None,
+    "Folder of an exported encoder or KeyVec, of which the newest version that "
+    "models.config serves is used; or the folder of one version.",
+)  # fmt: skip
+program.string(
+    "input", None,
+    "File of texts, one a line; or documents in JSON. For parts: titles, or "
+    "ids, a tab and titles, perhaps one more tab and tags; also .parquet with "
+    "the columns title, id and tags, globs, and several files separated by "
+    "commas.",
+)  # fmt: skip
+program.string(
+    "output", None, "The .npy file to write, or the folder of parts."
+)
+program.string("ids", None, "File to write the documents' ids to.")
+program.string(
+    "shard", "0/1",
+    "Encode a share of the parts: 3/16 is number 3 of the shares 0 to 15, "
+    "each of which is a process of its own, on any machine.",
+)  # fmt: skip
+program.integer(
+    "rows_per_file", 1_000_000,
+    "Lines of the input in a part. Memory does not depend on it.", 1,
+)  # fmt: skip
+program.enum(
+    "format", "npy", list(FORMATS),
+    "How parts are written: a NumPy array, with ids and hashes of titles "
+    "beside it; or parquet, which needs pyarrow. Default with --workers: "
+    "parquet.",
+)  # fmt: skip
+program.integer(
+    "workers", None,
+    "Encode all parts with this many actors of Ray, which restarts those "
+    'that fail. Needs pip install "keras-lstm-dssm[ray]".', 1,
+)  # fmt: skip
+program.string(
+    "ray_address", None,
+    "With --workers: address of a Ray cluster, such as auto; by default "
+    "Ray is started on this machine.",
+)  # fmt: skip
+
+PART_FLAGS = ("shard", "rows_per_file", "format", "workers")
+"""Names of flags; if any of them is set, the output is parts."""
 
 
 def main(_: list[str]) -> dict[str, Any]:
     """Encodes the texts and returns the array's shape and the speed."""
+    from keras_lstm_dssm.export.bulk.documents import (
+        has_json_documents,
+        read_documents,
+    )
+    from keras_lstm_dssm.export.bulk.parts import write_ids, write_vectors
+    from keras_lstm_dssm.serving.saved_models import SavedEncoder
+    from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
+
     use_one_intra_op_thread()
     if any(FLAGS[name].present for name in PART_FLAGS):
-        if FLAGS.ids:
-            raise InputError(
-                "--ids is a flag for one .npy file: leave it out, since parts "
-                "have their ids"
-            )
-        return encode_by_flags(FLAGS)
+        program.check_unused(
+            ["ids"],
+            "is a flag for one .npy file: leave it out, since parts have "
+            "their ids",
+        )
+        return _encode_parts()
     check_writable(FLAGS.output)
     ids: list[str] = []
     if FLAGS.ids:
@@ -54,7 +126,86 @@ def main(_: list[str]) -> dict[str, Any]:
     return {"shape": vectors.shape, "texts_per_second": speed}
 
 
-run = COMMAND_LINE.program(main)
+def _encode_parts() -> dict[str, Any]:
+    """Encodes parts, prints a line for each, and returns the totals."""
+    from keras_lstm_dssm.export.bulk import encode as bulk
+    from keras_lstm_dssm.export.bulk.documents import (
+        document_files,
+        is_parquet,
+    )
+    from keras_lstm_dssm.export.publish.models_config import saved_fingerprint
+
+    shard = bulk.Shard.parse(FLAGS.shard)
+    if FLAGS.ray_address and not FLAGS.workers:
+        raise InputError("--ray_address is used with --workers only")
+    if FLAGS.workers and FLAGS["shard"].present:
+        raise InputError(
+            "--shard and --workers are both set: expected one of them, since "
+            "Ray deals the parts to its workers"
+        )
+    kind = FLAGS.format
+    if FLAGS.workers and not FLAGS["format"].present:
+        kind = "parquet"
+    folder = Path(FLAGS.output)
+    if folder.suffix == ".npy" and not folder.is_dir():
+        raise InputError(
+            f"{folder}: expected a folder for parts: leave out the suffix"
+        )
+    check_folder(folder)
+    files = document_files(FLAGS.input)
+    if kind == "parquet" or any(map(is_parquet, files)):
+        import_optional("pyarrow.parquet", "parquet")  # before the work
+    job = bulk.PartJob(
+        folder, files, FLAGS.rows_per_file, kind,
+        saved_fingerprint(FLAGS.saved_model),
+    )  # fmt: skip
+    if FLAGS.workers:
+        load = partial(load_encoder, os.path.abspath(FLAGS.saved_model))
+        results = bulk.encode_with_ray(
+            load, job, FLAGS.workers, FLAGS.ray_address
+        )
+    else:
+        encode = load_encoder(FLAGS.saved_model)
+        folder.mkdir(parents=True, exist_ok=True)
+        results = bulk.encode_shard(encode, job, shard)
+    return _reported(results)
+
+
+def load_encoder(saved_model: str) -> "Encode":
+    """Loads an exported encoder, also in the processes of Ray."""
+    from keras_lstm_dssm.serving.saved_models import SavedEncoder
+
+    return SavedEncoder(saved_model).encode
+
+
+def _reported(results: "Iterable[PartResult]") -> dict[str, Any]:
+    start = time.monotonic()
+    parts = complete = rows = encoded = 0
+    for result in results:
+        parts += 1
+        rows += result.rows
+        if result.was_complete:
+            complete += 1
+            what = "complete already"
+        else:
+            encoded += result.rows
+            speed = result.rows / max(result.seconds, 1e-9)
+            what = f"{speed:,.0f} titles/s"
+        print(f"{result.name}: {result.rows:,} titles, {what}", flush=True)
+    speed = encoded / max(time.monotonic() - start, 1e-9)
+    print(
+        f"{parts:,} parts, {complete:,} of them complete already: "
+        f"{rows:,} titles, {speed:,.0f} titles/s"
+    )
+    return {
+        "parts": parts,
+        "complete_already": complete,
+        "rows": rows,
+        "titles_per_second": speed,
+    }
+
+
+run = program.main(main)
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -1,28 +1,91 @@
-"""Exports a trained model as SavedModels for TF Serving.
+"""Export a trained model for TF Serving.
 
-This is the work of the program lstm-dssm-export. Its help and its flags are in
-`tools/flags/export.py`, which is imported first and without TensorFlow.
+Example:
+  lstm-dssm-export --run=build/run --documents=titles.txt --output=MODELS
+
+Writes query_encoder/ and document_encoder/, or keyvec/ of the run of a KeyVec,
+and, with --documents, retriever/; of the run of a pair scorer, scorer/; of
+that of a ranker, ranker/ and, with --documents, two_stage/. MODELS
+may have models of another run: they do not change. The exported ones get a new
+version of the same number. A running server of MODELS changes to the new
+versions of all models when they are complete. titles.txt has one title a line,
+or an id, a tab and a title; --documents can also be a folder of documents, or
+a file of JSON lines (docs/documents.md). docs/serving.md describes the files
+and how much accuracy --vectors=int8 costs.
+
+--documents can also be a folder of parts that lstm-dssm-encode has written with
+the document_encoder of the same run. With --update=MODELS/retriever --add=FILE
+--delete=IDS, and no --run, only titles that have changed are encoded, and a
+whole new version is published (docs/scaling.md).
+
+With --mix=RUN2 --mix_weights=0.6,0.4 the encoders of several runs become one:
+the cosine of their vectors, and the score of the retriever, is the weighted
+sum of the runs' cosines. docs/rerank.md says how to choose the weights.
 """
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import Mixture
-from keras_lstm_dssm.export.bulk.documents import Documents, read_documents
-from keras_lstm_dssm.export.bulk.parts import EncodedParts, has_parts
-from keras_lstm_dssm.export.export_models import export_models
-from keras_lstm_dssm.export.publish.retriever_update import update_retriever
-from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
+from keras_lstm_dssm.settings.choices import MAX_K, VECTORS
 from keras_lstm_dssm.text_files import text_lines
-from keras_lstm_dssm.tools.flags.export import COMMAND_LINE, FLAGS
-from keras_lstm_dssm.tools.mixture_flags import MODEL
-from keras_lstm_dssm.tools.mixture_systems import required_weights
+from keras_lstm_dssm.tools.mixture_flags import define_mixture_flags
+
+if TYPE_CHECKING:
+    from keras_lstm_dssm.evaluation import Mixture
+    from keras_lstm_dssm.export.bulk.documents import Documents
+    from keras_lstm_dssm.export.bulk.parts import EncodedParts
+
+program = Program(__doc__)
+FLAGS = program.flags
+program.string("run", None, "Folder of a run that lstm-dssm-train wrote.")
+program.string("output", None, "Folder of the models, created if missing.")
+program.string(
+    "documents", None,
+    "The documents of the retriever, or of the two stages of a ranker: a "
+    "file of titles, .txt or .gz, a folder "
+    "of documents or a file .jsonl; not for pair scorers. Without it no "
+    "retriever is exported.",
+)  # fmt: skip
+program.enum(
+    "vectors", "float32", list(VECTORS),
+    "How the retriever stores the documents' vectors: with 4 bytes a number, "
+    "or rounded to 1 byte.",
+)  # fmt: skip
+program.integer(
+    "max_k", MAX_K,
+    "Largest number of results for a query. A request for more gets this "
+    "many, so that no request can exhaust the server's memory.",
+    1, 2**31 - 1,
+)  # fmt: skip
+program.string(
+    "update", None,
+    "Folder of a retriever, such as MODELS/retriever, to publish anew after "
+    "some of its titles have changed; without --run.",
+)  # fmt: skip
+program.string(
+    "add", None,
+    "With --update: titles to add, as for --documents; one whose id exists "
+    "replaces the old title.",
+)  # fmt: skip
+program.string(
+    "delete", None, "With --update: file of ids to remove, one a line."
+)
+define_mixture_flags(
+    program,
+    "folders of other runs of two towers",
+    ", such as lstm-dssm-evaluate has chosen on dev",
+)
 
 
 def main(_: list[str]) -> dict[str, Any]:
     """Exports the models and returns the folders of their new versions."""
+    from keras_lstm_dssm.analysis.evaluate import required_weights
+    from keras_lstm_dssm.export.export_models import export_models
+    from keras_lstm_dssm.run_folder import RunFolder
+    from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
+
     use_one_intra_op_thread()
     if FLAGS.update:
         return _updated()
@@ -31,13 +94,11 @@ def main(_: list[str]) -> dict[str, Any]:
             raise InputError(
                 f"--{flag.name} is missing: {FLAGS[flag.name].help}"
             )
-    for flag in (FLAGS["add"], FLAGS["delete"]):
-        if flag.value:
-            raise InputError(
-                f"--{flag.name} is used with --update=MODELS/retriever only: "
-                "leave it out"
-            )
-    weights = required_weights(FLAGS)
+    program.check_unused(
+        ("add", "delete"),
+        "is used with --update=MODELS/retriever only: leave it out",
+    )
+    weights = required_weights(FLAGS.mix, FLAGS.mix_weights)
     documents = _documents(FLAGS.documents) if FLAGS.documents else None
     folders = export_models(
         _load_mixture(weights)
@@ -55,7 +116,10 @@ def main(_: list[str]) -> dict[str, Any]:
     return {"folders": [str(folder) for folder in folders]}
 
 
-def _documents(path: str) -> Documents | EncodedParts:
+def _documents(path: str) -> "Documents | EncodedParts":
+    from keras_lstm_dssm.export.bulk.documents import read_documents
+    from keras_lstm_dssm.export.bulk.parts import EncodedParts, has_parts
+
     if has_parts(path):
         parts = EncodedParts(path)
         print(f"{parts.rows:,} encoded titles")
@@ -67,12 +131,14 @@ def _documents(path: str) -> Documents | EncodedParts:
 
 def _updated() -> dict[str, Any]:
     """Updates the retriever of --update, and returns what has changed."""
-    for name in ("run", "output", "documents", "mix", "vectors", "max_k"):
-        if FLAGS[name].present:
-            raise InputError(
-                f"--{name} is not used with --update, which keeps the model "
-                "and its settings: leave it out"
-            )
+    from keras_lstm_dssm.export.bulk.documents import read_documents
+    from keras_lstm_dssm.export.publish.retriever_update import update_retriever
+
+    program.check_unused(
+        ("run", "output", "documents", "mix", "vectors", "max_k"),
+        "is not used with --update, which keeps the model and its settings: "
+        "leave it out",
+    )
     if not (FLAGS.add or FLAGS.delete):
         raise InputError("--update needs --add, --delete or both")
     deleted = text_lines(FLAGS.delete) if FLAGS.delete else ()
@@ -99,8 +165,12 @@ def _updated() -> dict[str, Any]:
     return {**result._asdict(), "folder": str(result.folder)}
 
 
-def _load_mixture(weights: dict[str, float]) -> Mixture:
+def _load_mixture(weights: dict[str, float]) -> "Mixture":
     """Loads the towers of --run and --mix, with their weights."""
+    from keras_lstm_dssm.analysis.evaluate import MODEL
+    from keras_lstm_dssm.evaluation import Mixture
+    from keras_lstm_dssm.run_folder import RunFolder
+
     folders = {MODEL: RunFolder(FLAGS.run)}
     for name in FLAGS.mix:
         folders[name] = RunFolder(name)
@@ -116,7 +186,7 @@ def _load_mixture(weights: dict[str, float]) -> Mixture:
     )
 
 
-run = COMMAND_LINE.program(main)
+run = program.main(main)
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -6,7 +6,7 @@ from typing import Any
 from absl import flags
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.data import absolute_spec
+from keras_lstm_dssm.data.sources import absolute_spec
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import AnyRecipe, find_recipe, recipe_from_dict
 from keras_lstm_dssm.tools.train_flags import (

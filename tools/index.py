@@ -1,7 +1,24 @@
-"""Builds a faiss index over exported vectors; measures its recall.
+r"""Build a faiss index over exported vectors and measure its recall.
 
-This is the work of the program lstm-dssm-index. Its help and its flags are in
-`tools/flags/index.py`, which is imported first and without TensorFlow.
+With tens of millions of documents, an index is faster than an exported
+retriever, but misses some of the nearest documents. Needs
+pip install "keras-lstm-dssm[faiss]".
+
+Example:
+  lstm-dssm-encode --saved_model=MODELS/document_encoder \
+      --input=titles.txt --output=titles.npy --ids=titles.ids
+  lstm-dssm-encode --saved_model=MODELS/query_encoder \
+      --input=queries.txt --output=queries.npy
+  lstm-dssm-index --vectors=titles.npy --queries=queries.npy \
+      --factory=HNSW32 --search=efSearch=128 --output=titles.faiss
+
+--vectors can also be a folder of parts that lstm-dssm-encode --shard has
+written: they are read one at a time, and their ids are written to OUTPUT.ids;
+their tags, if they have any, to OUTPUT.tags.
+
+Prints the index's size and the time to build it and, with --queries, its
+recall compared with exact search and the milliseconds for a query. Row i of
+the vectors is document i of the index.
 """
 
 import sys
@@ -9,27 +26,48 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError, import_optional
-from keras_lstm_dssm.export.bulk.faiss_index import (
-    build_index,
-    index_recall,
-    write_index,
-)
-from keras_lstm_dssm.export.bulk.parts import (
-    EncodedParts,
-    has_parts,
-    read_vectors,
-)
 from keras_lstm_dssm.files import check_writable
-from keras_lstm_dssm.tools.flags.index import COMMAND_LINE, FLAGS
+
+program = Program(__doc__, required=["vectors", "output"])
+FLAGS = program.flags
+program.string(
+    "vectors", None, "The documents' vectors, .npy, or a folder of parts."
+)
+program.string(
+    "queries", None, "Vectors of queries to measure the recall with, .npy."
+)
+program.string(
+    "factory", "HNSW32",
+    "Kind of index, as faiss.index_factory takes it: HNSW32, IVF1024,Flat.",
+)  # fmt: skip
+program.string(
+    "search", "",
+    "Search parameters of the index: efSearch=128 (HNSW), nprobe=16 (IVF). "
+    "Larger values raise the recall and the time for a query.",
+)  # fmt: skip
+program.string("output", None, "File of the index to write.")
+
 
 _RECALL_AT = (10, 100)
 
 
 def main(_: list[str]) -> dict[str, Any]:
     """Builds, writes and measures the index; returns the results."""
+    import numpy as np
+
+    from keras_lstm_dssm.export.bulk.faiss_index import (
+        build_index,
+        index_recall,
+        write_index,
+    )
+    from keras_lstm_dssm.export.bulk.parts import (
+        EncodedParts,
+        has_parts,
+        read_vectors,
+    )
+
     check_writable(FLAGS.output)
     import_optional("faiss", "faiss")  # fails before the work if missing
     vectors: np.ndarray | EncodedParts
@@ -39,7 +77,12 @@ def main(_: list[str]) -> dict[str, Any]:
     else:
         vectors = read_vectors(FLAGS.vectors)
         rows, width = vectors.shape
-    queries = _queries(width) if FLAGS.queries else None
+    queries = read_vectors(FLAGS.queries) if FLAGS.queries else None
+    if queries is not None and queries.shape[1] != width:
+        raise InputError(
+            f"{FLAGS.queries}: found vectors of {queries.shape[1]} numbers, "
+            f"expected {width} as in {FLAGS.vectors}"
+        )
     start = time.perf_counter()
     index = build_index(vectors, FLAGS.factory, FLAGS.search)
     results: dict[str, Any] = {
@@ -63,17 +106,7 @@ def main(_: list[str]) -> dict[str, Any]:
     return results
 
 
-def _queries(width: int) -> np.ndarray:
-    queries = read_vectors(FLAGS.queries)
-    if queries.shape[1] != width:
-        raise InputError(
-            f"{FLAGS.queries}: found vectors of {queries.shape[1]} numbers, "
-            f"expected {width} as in {FLAGS.vectors}"
-        )
-    return queries
-
-
-run = COMMAND_LINE.program(main)
+run = program.main(main)
 
 if __name__ == "__main__":
     sys.exit(run())

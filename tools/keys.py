@@ -1,32 +1,54 @@
-"""Prints the key sentences and the key words of a page.
+"""Print the key sentences and the key words of a page.
 
-This is the work of the program lstm-dssm-keys. Its help and its flags are in
-`tools/flags/keys.py`, which is imported first and without TensorFlow.
+The page is a text file, compressed by gzip if it ends in .gz, or - for
+standard input. The sentences with the largest probability of being key come
+first, then the words that the page's vector predicts best; these need not
+occur in the page. Each line has a probability, two spaces, and the sentence or
+word.
+
+Example:
+  lstm-dssm-keys --run=KEYVEC_RUN page.txt
+  lstm-dssm-keys --run=KEYVEC_RUN --sentences=3 --words=5 - < page.txt
 """
 
 import sys
 from contextlib import AbstractContextManager
 from typing import IO, Any
 
+from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.models import KeyVec
-from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.text import split_sentences
 from keras_lstm_dssm.text_files import reading
-from keras_lstm_dssm.tools.flags.keys import COMMAND_LINE, FLAGS
+
+program = Program(__doc__, required=["run"], arguments=True)
+FLAGS = program.flags
+program.string(
+    "run", None, "Folder of the run of a KeyVec that lstm-dssm-train wrote."
+)
+program.integer("sentences", 5, "Number of key sentences.", 1)
+program.integer("words", 10, "Number of key words.", 1)
+
 
 _LONGEST = 1 << 26
 
 
 def main(pages: list[str]) -> dict[str, Any]:
     """Prints and returns the key sentences and key words of the page."""
+    from keras_lstm_dssm.models import KeyVec
+    from keras_lstm_dssm.run_folder import RunFolder
+    from keras_lstm_dssm.text import split_sentences
+
     if len(pages) != 1:
         raise InputError(
             f"found {len(pages)} pages, expected one: give the path of a text "
             "file, or - for standard input"
         )
     sentences = split_sentences(read_page(pages[0]))
-    model = load_keyvec(FLAGS.run)
+    model = RunFolder(FLAGS.run).load_model()
+    if not isinstance(model, KeyVec):
+        raise InputError(
+            f"{FLAGS.run}: found a {type(model).__name__}, expected the run of "
+            "a KeyVec: train one with lstm-dssm-train --preset=keyvec"
+        )
     limit = model.max_sentences
     if limit is not None and len(sentences) > limit:
         print(
@@ -94,22 +116,7 @@ def read_page(path: str) -> str:
     return text
 
 
-def load_keyvec(run: str) -> KeyVec:
-    """Loads the trained KeyVec of a run folder.
-
-    Raises:
-        InputError: The folder has no model, or one of another kind.
-    """
-    model = RunFolder(run).load_model()
-    if not isinstance(model, KeyVec):
-        raise InputError(
-            f"{run}: found a {type(model).__name__}, expected the run of a "
-            "KeyVec: train one with lstm-dssm-train --preset=keyvec"
-        )
-    return model
-
-
-run = COMMAND_LINE.program(main)
+run = program.main(main)
 
 if __name__ == "__main__":
     sys.exit(run())

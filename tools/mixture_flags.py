@@ -1,17 +1,7 @@
 """The flags --mix and --mix_weights: systems that a model is mixed with."""
 
 from keras_lstm_dssm.command_line import Definers
-from keras_lstm_dssm.settings.choices import RANDOM_ORDER, TOKENIZERS
-
-BM25 = "bm25"
-MODEL = "model"
-"""The name of the model of --run in a mixture."""
-
-MIXTURE = "mixture"
-"""The name of the mixture in results."""
-
-RESERVED = (MIXTURE, RANDOM_ORDER)
-"""What a part cannot be called: rows of the results have these names."""
+from keras_lstm_dssm.settings.choices import TOKENIZERS
 
 
 def define_mixture_flags(define: Definers, parts: str, weights: str) -> None:

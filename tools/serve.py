@@ -1,7 +1,23 @@
-"""The program lstm-dssm-serve, which serves exported models.
+r"""Serve exported models over gRPC and HTTP, with TF Serving's services.
 
-Its help and its flags are in `tools/flags/serve.py`, which is imported first
-and without TensorFlow.
+The server is meant for trials and tests on one machine; the README with the
+exported models has the command line of TF Serving itself. Versions exported
+while it runs are loaded, warmed up and then served; models.config can set
+version policies and labels. SIGINT (ctrl-c) and SIGTERM stop the server when
+the running requests have ended.
+
+With --http_port the server also has TF Serving's REST API, metrics and a page
+for searching at / (docs/local_server.md). This needs
+pip install "keras-lstm-dssm[http]".
+
+Only this machine can connect, unless --host names another address; then TLS,
+and tokens or certificates of clients, are required (docs/local_server.md).
+
+Example:
+  lstm-dssm-serve --models=MODELS --port=8500
+  lstm-dssm-serve --models=MODELS --http_port=8501 --click_log=clicks.tsv
+  lstm-dssm-serve --models=MODELS --host=0.0.0.0 --tls_cert=server.crt \
+      --tls_key=server.key --token_file=tokens.txt
 """
 
 import gc
@@ -12,25 +28,120 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
+from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving.limits import Bounds
-from keras_lstm_dssm.serving.prediction_server import Page, PredictionServer
-from keras_lstm_dssm.serving.security import Security, ServerTLS, TokenFile
-from keras_lstm_dssm.tools.flags.serve import COMMAND_LINE, FLAGS
+from keras_lstm_dssm.settings.choices import (
+    BATCH_SIZES,
+    MAX_MESSAGE_MB,
+    MAX_REQUESTS,
+    MAX_SERVED_K,
+    MAX_TEXT_KB,
+)
+
+if TYPE_CHECKING:
+    from keras_lstm_dssm.serving.security import ServerTLS
+
+program = Program(__doc__, required=["models", "host"])
+FLAGS = program.flags
+program.string("models", None, "Folder that lstm-dssm-export wrote.")
+program.integer("port", 8500, "Port; 0 takes a free one.", 0, 65535)
+program.string(
+    "host", "127.0.0.1", "Address to listen on; 0.0.0.0 for all interfaces."
+)
+program.integer(
+    "http_port", None,
+    "Port for HTTP: TF Serving's REST API, metrics and a page for searching; "
+    "0 takes a free one. By default there is none.", 0, 65535,
+)  # fmt: skip
+program.string(
+    "click_log", None,
+    "File to which results that are followed on the page are appended, query "
+    "TAB title.",
+)  # fmt: skip
+program.string(
+    "titles", None,
+    "File of the titles that the page shows for ids, id TAB title a line, if "
+    "the retriever returns ids.",
+)  # fmt: skip
+program.integer(
+    "versions", 1,
+    "Number of a model's newest versions to load, if models.config has no "
+    "version policy for it.",
+    1,
+)  # fmt: skip
+program.integer(
+    "max_message_mb", MAX_MESSAGE_MB, "Largest request, in MiB.", 1, 2047
+)
+program.integer(
+    "max_rows", BATCH_SIZES[-1],
+    "Largest number of rows in a request, as max_batch_size in "
+    "batching.config.", 1,
+)  # fmt: skip
+program.integer(
+    "max_text_kb", MAX_TEXT_KB, "Largest text in a request, in KiB.", 1
+)
+program.integer(
+    "max_k", MAX_SERVED_K,
+    "Largest number of results for a text that a request may ask for. The "
+    "retriever's own limit is that of lstm-dssm-export --max_k.", 1,
+)  # fmt: skip
+program.integer(
+    "max_requests", MAX_REQUESTS,
+    "Largest number of requests at the same time, of each protocol; others "
+    "are refused (RESOURCE_EXHAUSTED, 429).", 1,
+)  # fmt: skip
+program.string(
+    "tls_cert", None,
+    "Certificate of the server in PEM, with those of intermediate "
+    "authorities; connections are then encrypted.",
+)  # fmt: skip
+program.string(
+    "tls_key", None, "Private key of --tls_cert in PEM, without a password."
+)
+program.string(
+    "client_ca", None,
+    "Authorities in PEM whose certificates clients must have.",
+)  # fmt: skip
+program.string(
+    "token_file", None,
+    "File of tokens, one a line, of which each request must have one; read "
+    "again when it changes.",
+)  # fmt: skip
+program.bool(
+    "insecure", False,
+    "Listen to other machines even without TLS and --token_file or "
+    "--client_ca.",
+)  # fmt: skip
+program.bool(
+    "verify", False,
+    "Load only versions whose files agree with their MANIFEST.sha256.",
+)  # fmt: skip
+program.float(
+    "poll_seconds", 1.0,
+    "Seconds between checks for new versions; 0 checks only at the start.",
+    0,
+)  # fmt: skip
+program.float(
+    "grace_seconds", 10.0,
+    "Seconds that running requests may still take after SIGINT or SIGTERM.", 0,
+)  # fmt: skip
 
 
 def main(_: list[str]) -> None:
     """Serves until a signal arrives."""
+    from keras_lstm_dssm.serving.limits import Bounds
+    from keras_lstm_dssm.serving.prediction_server import Page, PredictionServer
+    from keras_lstm_dssm.serving.security import Security, TokenFile
+
     # Imported modules are never garbage. Without this, the collection after
     # an unloaded version would scan them and stop all requests for 0.25 s.
     gc.freeze()
     if FLAGS.http_port is None:
-        for flag in (FLAGS["click_log"], FLAGS["titles"]):
-            if flag.value is not None:
-                raise InputError(
-                    f"--{flag.name} is for the page: give --http_port, too"
-                )
+        program.check_unused(
+            ("click_log", "titles"), "is for the page: give --http_port, too"
+        )
     security = Security(
         _server_tls(),
         TokenFile(FLAGS.token_file) if FLAGS.token_file else None,
@@ -87,8 +198,10 @@ def main(_: list[str]) -> None:
         os._exit(0)
 
 
-def _server_tls() -> ServerTLS | None:
+def _server_tls() -> "ServerTLS | None":
     """Returns the certificate of --tls_cert; None without it."""
+    from keras_lstm_dssm.serving.security import ServerTLS
+
     if not (FLAGS.tls_cert or FLAGS.tls_key or FLAGS.client_ca):
         return None
     if not (FLAGS.tls_cert and FLAGS.tls_key):
@@ -115,7 +228,7 @@ def _logged() -> Iterator[None]:
         log.removeHandler(handler)
 
 
-run = COMMAND_LINE.program(main)
+run = program.main(main)
 
 if __name__ == "__main__":
     sys.exit(run())

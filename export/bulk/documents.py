@@ -137,9 +137,6 @@ def document_files(spec: str) -> list[str]:
     """Returns the files that paths or globs, separated by commas, name.
 
     Each is returned once, those of a glob sorted.
-
-    Raises:
-        InputError: There is none.
     """
     files: dict[str, None] = {}
     for part in (part.strip() for part in spec.split(",") if part.strip()):
@@ -159,15 +156,8 @@ def document_files(spec: str) -> list[str]:
 class DocumentReader(ABC):
     """Reads one file of documents from its start to its end.
 
-    Args:
-        path: The file.
-        distinct: The documents that were read before, of this file and of
-            others, by id. A document that is repeated is then left out, and
-            an id of two different ones is an error, as is an empty file. By
-            default all are read, and their ids are not remembered.
-
-    Raises:
-        InputError: The file is wrong; also later, while it is read.
+    `distinct` has the documents read before, by id: repeated ones are left out,
+    and an id of two different ones is an error. `None` reads all.
     """
 
     def __init__(
@@ -197,11 +187,7 @@ class DocumentReader(ABC):
         """Whether there are no more lines or rows."""
 
     def _is_new(self, row: _Row) -> bool:
-        """Returns whether a document is not a repetition of an earlier one.
-
-        Raises:
-            InputError: An earlier one has its id, but another text or tags.
-        """
+        """Returns whether a document is not a repetition of an earlier one."""
         if self._distinct is None:
             return True
         known = self._distinct.setdefault(row[0], row)
@@ -295,16 +281,9 @@ class TextDocuments(DocumentReader):
 
 
 def _parse_title(line: bytes) -> _Row | None:
-    r"""Parses a title; an id and a title; or these and tags, with tabs between.
+    """Parses a title; an id and a title; or these and tags, with tabs between.
 
     White space around fields and tags is left out.
-
-    Raises:
-        InputError: The line is wrong; without its number.
-
-    Example:
-    >>> _parse_title(b"a7\thex bolt\tsteel, in stock")
-    ('a7', 'hex bolt', [], ('steel', 'in stock'))
     """
     try:
         text = line.decode()
@@ -339,11 +318,7 @@ def _parse_json(line: bytes) -> _Row | None:
 class ParquetDocuments(DocumentReader):
     """Reads a parquet file with a column `title`, and perhaps `id` and `tags`.
 
-    Tags are a list of strings, or a string with commas between. pyarrow must
-    be installed. See `DocumentReader`.
-
-    Attributes:
-        count: Number of its rows.
+    Tags are a list of strings, or a string with commas between.
     """
 
     def __init__(

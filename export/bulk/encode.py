@@ -64,39 +64,23 @@ class Shard(NamedTuple):
 
 
 class PartJob(NamedTuple):
-    """What all parts of an output have in common.
+    """What all parts of an output have in common."""
 
-    Attributes:
-        folder: The folder of the parts.
-        files: The files of titles.
-        lines: Number of lines in a part.
-        kind: One of `FORMATS`.
-        encoder_sha256: Fingerprint of the encoder.
-    """
-
-    folder: Path
-    files: Sequence[str]
-    lines: int
-    kind: str
+    folder: Path  # of the parts
+    files: Sequence[str]  # of titles
+    lines: int  # in a part
+    kind: str  # one of FORMATS
     encoder_sha256: str
 
 
 class PartResult(NamedTuple):
-    """A part that is complete.
-
-    Attributes:
-        name: Its name.
-        rows: Number of its titles.
-        seconds: The time of encoding and writing.
-        was_complete: Whether an earlier run has written it.
-        last: Whether no other part of the input file follows.
-    """
+    """A part that is complete."""
 
     name: str
-    rows: int
-    seconds: float
-    was_complete: bool
-    last: bool
+    rows: int  # the number of its titles
+    seconds: float  # of encoding and writing
+    was_complete: bool  # written by an earlier run
+    last: bool  # no other part of the input file follows
 
 
 Encode = Callable[[list[str]], Any]
@@ -112,10 +96,6 @@ def encode_shard(
     """Encodes the parts of a shard, by default all, that are not complete.
 
     Yields the result of each part, in the order of the input.
-
-    Raises:
-        InputError: The input is wrong; or a part is complete, but of other
-            titles or of another encoder.
     """
     number, shards = shard or Shard()
     for file_number, path in enumerate(job.files):
@@ -214,19 +194,8 @@ def encode_with_ray(
 ) -> Iterator[PartResult]:
     """Encodes all parts that are not complete, with actors of Ray Data.
 
-    Args:
-        load_encoder: Loads the encoder, on each machine.
-        job: The input and the output.
-        workers: Number of actors, of one CPU each.
-        address: Address of a Ray cluster, such as `"auto"`; `None` starts
-            Ray on this machine, or uses the Ray of this process.
-
-    Yields:
-        The result of each part, as it is complete.
-
-    Raises:
-        InputError: Ray is not installed, there is no cluster, or it has
-            fewer CPUs than workers; or see `encode_shard`.
+    There are `workers` actors, of one CPU each. Without an `address` Ray is
+    started here, or that of this process is used. Yields each complete part.
     """
     ray = import_optional("ray", "ray")
     data = import_optional("ray.data", "ray")

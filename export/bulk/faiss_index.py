@@ -23,27 +23,9 @@ def build_index(
 ) -> Any:
     """Builds a faiss index over unit vectors, with inner products as scores.
 
-    Args:
-        vectors: float32 `[n, d]`, rows of length 1, so that inner products
-            are cosines; or encoded parts, of which one is in memory at a
-            time, and which train the index with a million vectors at most.
-        factory: The kind of index, as `faiss.index_factory` takes it, for
-            example `HNSW32`, `HNSW32_SQ8` or `IVF1024,Flat`.
-        search: Search parameters, as `faiss.ParameterSpace` takes them, for
-            example `efSearch=128` (HNSW) or `nprobe=16` (IVF); several are
-            separated by commas. Larger values raise recall and time. The
-            default, "", leaves faiss's own values.
-
-    Returns:
-        The `faiss.Index`, which returns row numbers of `vectors`.
-
-    Raises:
-        InputError: faiss is not installed, or does not know `factory` or
-            `search`.
-
-    Example:
-    >>> index = build_index(np.load("titles.npy"), "HNSW32", "efSearch=128")
-    >>> scores, rows = index.search(encoder.encode(["angle bracket"]), 10)
+    Of encoded parts one is in memory at a time; a million vectors at most train
+    the index. For `factory` and `search` see `faiss.index_factory` and
+    `faiss.ParameterSpace`, such as `HNSW32` and `efSearch=128`.
     """
     faiss = import_optional("faiss", "faiss")
     try:
@@ -74,11 +56,7 @@ def build_index(
 
 
 def write_index(path: str | os.PathLike[str], index: Any) -> None:
-    """Writes a `faiss.Index` to a file, for `faiss.read_index`.
-
-    Raises:
-        InputError: faiss cannot write the file.
-    """
+    """Writes a `faiss.Index` to a file, for `faiss.read_index`."""
     faiss = import_optional("faiss", "faiss")
     with replacing(path) as partial:
         try:
@@ -99,16 +77,7 @@ def index_recall(
 ) -> float:
     """Computes the recall@k of an index compared with exact search.
 
-    Args:
-        index: A `faiss.Index` over `vectors`.
-        vectors: Unit vectors of documents, float32 `[n, d]`, or the parts
-            that have them.
-        queries: Unit vectors of queries, float32 `[m, d]`.
-        k: Number of nearest documents for each query, at most n.
-
-    Returns:
-        The share of the k nearest documents that the index returns, from 0
-        to 1, as the mean over queries.
+    This is the mean share of the k nearest documents that it returns.
     """
     faiss = import_optional("faiss", "faiss")
     search = import_optional("faiss.contrib.exhaustive_search", "faiss")

@@ -92,24 +92,6 @@ class EncodedParts:
 
     Iterating yields the `DocumentRows` of each part, in the order of the input;
     one part is in memory at a time.
-
-    Args:
-        folder: The folder of the parts.
-
-    Attributes:
-        rows: Number of titles.
-        dimension: Width of a vector.
-        encoder_sha256: Fingerprint of the encoder.
-        tagged: Number of titles that have tags.
-
-    Raises:
-        InputError: A part is missing or damaged, or parts are of different
-            encoders or inputs.
-
-    Example:
-    >>> parts = EncodedParts("PARTS")
-    >>> parts.rows, parts.dimension
-    (10000000, 96)
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -138,13 +120,7 @@ class EncodedParts:
             yield read_part(self.folder, name, info)
 
     def read(self) -> DocumentRows:
-        """Reads all parts, each row once.
-
-        A title that is repeated with its id and tags is read once.
-
-        Raises:
-            InputError: An id has two titles, or two sets of tags.
-        """
+        """Reads all parts, each distinct row once; an id has one title."""
         ids: list[str] = []
         tags: list[tuple[str, ...]] = []
         vectors = np.empty((self.rows, self.dimension), np.float32)
@@ -259,10 +235,6 @@ def writing_part(
 
     The files get their names at the end, unless an exception is raised.
     `write_info` then completes the part.
-
-    Raises:
-        InputError: An id has a line break; or pyarrow is not installed.
-        OSError: A file cannot be written.
     """
     base = folder / name
     with ExitStack() as files:
@@ -466,15 +438,7 @@ def write_vectors(path: str | os.PathLike[str], vectors: np.ndarray) -> None:
 
 
 def read_vectors(path: str | os.PathLike[str]) -> np.ndarray:
-    """Maps a `.npy` file of vectors, float32 `[n, d]`, into memory, read-only.
-
-    Raises:
-        InputError: The file is missing, or holds something else.
-
-    Example:
-    >>> read_vectors("titles.npy").shape
-    (1000000, 96)
-    """
+    """Maps a `.npy` file of vectors, float32 `[n, d]`, into memory."""
     expected = "expected float32 [n, d], as lstm-dssm-encode writes it"
     try:
         vectors = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -493,11 +457,7 @@ def read_vectors(path: str | os.PathLike[str]) -> np.ndarray:
 
 
 def write_ids(path: str | os.PathLike[str], ids: Sequence[str]) -> None:
-    """Writes ids, one a line; line i belongs to row i of the vectors.
-
-    Raises:
-        InputError: An id has a line break.
-    """
+    """Writes ids, one a line; line i belongs to row i of the vectors."""
     _check_ids(path, ids)
     with _text_file(path) as file:
         file.writelines(f"{key}\n" for key in ids)

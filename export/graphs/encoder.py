@@ -11,7 +11,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.graphs.saved_module import EncodingModule
 from keras_lstm_dssm.models import TwoTower
-from keras_lstm_dssm.text import encode_in_batches
+from keras_lstm_dssm.text.strings import encode_in_batches
 
 _ENCODE_BATCH = 2048
 
@@ -73,17 +73,8 @@ class EncoderModule(EncodingModule):
 class MixtureEncoder:
     """Encodes texts by several encoders, into one unit vector, in a graph.
 
-    The vector is `[sqrt(w_1) v_1, sqrt(w_2) v_2, ...]` with unit vectors v_i
-    and weights w_i that sum to 1, so that the inner product of a query's and
-    a document's vector is the weighted sum of the encoders' cosines.
-
-    Args:
-        encoders: Name -> encoder, float32 or float64.
-        weights: Name -> weight, above 0; their sum is 1.
-
-    Attributes:
-        weights: The variables of all encoders.
-        scales: Square roots of the parts' weights, in the same order.
+    It is `[sqrt(w_1) v_1, sqrt(w_2) v_2, ...]` with unit vectors v_i and
+    weights w_i that sum to 1: inner products are weighted sums of cosines.
     """
 
     def __init__(

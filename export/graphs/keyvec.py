@@ -12,7 +12,8 @@ from keras_lstm_dssm.export.graphs.saved_module import (
 )
 from keras_lstm_dssm.layers import unit
 from keras_lstm_dssm.models import KeyVec
-from keras_lstm_dssm.text import as_strings, graph_sentences
+from keras_lstm_dssm.text.sentences import graph_sentences
+from keras_lstm_dssm.text.strings import as_strings
 
 MAX_N = 250
 """Maximum number of sentences and of words in a reply of `KEYS`."""
@@ -21,11 +22,8 @@ MAX_N = 250
 class KeyVecModule(EncodingModule):
     """A trained KeyVec, float32 or float64.
 
-    A document is a string, which the graph splits into sentences by the rule
-    of `split_sentences`.
-
-    Attributes:
-        vocabulary: The words that can be key words, strings `[words]`.
+    A document is a string, split into sentences by the rule of
+    `split_sentences`.
     """
 
     def __init__(self, model: KeyVec) -> None:
@@ -90,13 +88,10 @@ class KeyVecModule(EncodingModule):
     def _read(
         self, text: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.Tensor, tf.Tensor]:
-        """Computes the vectors of documents and the p_i of their sentences.
+        """Computes the sentences, the vectors and the sentences' p_i.
 
-        It is a `tf.function`, so that both signatures call the same graph.
-
-        Returns the sentences, ragged strings `[batch, (sentences)]`, the
-        vectors `[batch, d]`, and the p_i of the sentences that were read; for
-        no documents the result of one empty document.
+        It is a `tf.function`, so that both signatures call the same graph. For
+        no documents it gives the result of one empty document.
         """
         # The LSTM needs a document.
         extra = tf.cast(tf.equal(tf.shape(text)[0], 0), tf.int32)

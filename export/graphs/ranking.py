@@ -28,16 +28,11 @@ from keras_lstm_dssm.export.graphs.saved_module import (
     finite_weights,
     signature,
 )
-from keras_lstm_dssm.models import PairScorer
+from keras_lstm_dssm.models import PairScorer, TwoTower
 from keras_lstm_dssm.ranker import Ranker
 from keras_lstm_dssm.ranker.overlap_features import on_grid
-from keras_lstm_dssm.ranker.ranker import (
-    CANDIDATES,
-    MatcherScore,
-    TowerCosine,
-    graph_scores,
-)
-from keras_lstm_dssm.text import as_strings
+from keras_lstm_dssm.ranker.ranker import CANDIDATES, graph_scores
+from keras_lstm_dssm.text.strings import as_strings
 
 PADDING_SCORE = float(np.finfo(np.float32).min)
 """Score in the columns beyond a query's own k: the lowest float32 number, as
@@ -76,12 +71,7 @@ def scored_pairs(
 
 
 class RankerModule(ServedModule):
-    """A trained ranker with the models whose scores it reads.
-
-    Raises:
-        InputError: The ranker reads an encoder that is not of this package,
-            or a weight is NaN or infinite.
-    """
+    """A trained ranker with the models whose scores it reads."""
 
     def __init__(self, ranker: Ranker) -> None:
         super().__init__()
@@ -93,16 +83,14 @@ class RankerModule(ServedModule):
         # Tables of vocabularies; a server's loader fails without them.
         self.resources: list[Any] = []
         for name, source in ranker.features.sources.items():
-            if isinstance(source, TowerCosine):
-                for encoder in (
-                    source.model.query_encoder,
-                    source.model.document_encoder,
-                ):
+            model = source.model
+            if isinstance(model, TwoTower):
+                for encoder in (model.query_encoder, model.document_encoder):
                     encoder.sync_weights()
                     self.weights += finite_weights(encoder)
-            elif isinstance(source, MatcherScore):
-                self.weights += finite_weights(source.model)
-                self.resources += source.model.words.resources
+            elif model is not None:
+                self.weights += finite_weights(model)
+                self.resources += model.words.resources
             else:
                 raise InputError(
                     f"the ranker reads the cosine of {name}, which is not of"
@@ -137,9 +125,9 @@ class RankerModule(ServedModule):
             if name in known:
                 scores = known[name]
             else:
-                assert isinstance(source, TowerCosine | MatcherScore)
+                assert source.model is not None
                 scores = scored_pairs(
-                    queries, titles, partial(graph_scores, source)
+                    queries, titles, partial(graph_scores, source.model)
                 )
             columns.append(on_grid(scores)[:, tf.newaxis])
         return self._ranker.score_features(tf.concat(columns, axis=1))
@@ -149,11 +137,7 @@ class TwoStageModule(RankerModule):
     """An exact retriever of candidates, and a ranker that orders them.
 
     The candidates are the 100 titles with the largest cosine of the ranker's
-    first two towers. The vectors of the titles by all towers that the ranker
-    reads are computed here. For the arguments see `export_models`.
-
-    Raises:
-        InputError: The ranker reads no towers, or see `RankerModule`.
+    first two towers. For the arguments see `export_models`.
     """
 
     def __init__(
@@ -180,7 +164,7 @@ class TwoStageModule(RankerModule):
         towers = {
             name: source.model
             for name, source in ranker.features.sources.items()
-            if isinstance(source, TowerCosine)
+            if isinstance(source.model, TwoTower)
         }
         self._towers = [
             (name, model.query_encoder.unit_vectors)
@@ -251,12 +235,7 @@ class TwoStageModule(RankerModule):
 
 
 class ScorerModule(ServedModule):
-    """A trained pair scorer, float32 or float64.
-
-    Raises:
-        InputError: A weight is NaN or infinite, or the matcher has not been
-            pre-trained.
-    """
+    """A trained pair scorer, float32 or float64."""
 
     def __init__(self, model: PairScorer) -> None:
         super().__init__()
@@ -277,13 +256,9 @@ class ScorerModule(ServedModule):
     ) -> dict[str, tf.Tensor]:
         """Signature `serving_default`: scores pairs of strings `[batch]`.
 
-        A query has one row for each of its documents, because a server that
-        batches requests needs the batch as the first dimension of every
-        input. Each distinct text is encoded once nevertheless, and the score
-        of a pair does not depend on the other pairs.
-
-        `score` is float32 `[batch]`, for float64 models, too: clients expect
-        it. Only the order within a query has a meaning.
+        A server that batches needs the batch first, so that a query has a row
+        for each document; distinct texts are encoded once. `score` is float32
+        `[batch]`, whatever the model: clients expect it.
         """
         query = with_equal_rows(query, document)
         return {"score": scored_pairs(query, document, self._score)}

@@ -18,7 +18,7 @@ from keras_lstm_dssm.files import read_json, write_json
 from keras_lstm_dssm.fingerprints import HASH_BYTES
 from keras_lstm_dssm.settings import choices
 from keras_lstm_dssm.settings.choices import MAX_K
-from keras_lstm_dssm.text import as_strings
+from keras_lstm_dssm.text.strings import as_strings
 from lstm_dssm_client.texts import tags_as_bytes
 
 
@@ -26,13 +26,7 @@ class DocumentTags(tf.Module):
     """The tags of each of n documents, as variables of a graph.
 
     A query's tags are compared with all distinct tags once, and then each
-    document's numbers are looked up in the result: the time is proportional to
-    the number of documents, as that of the search itself.
-
-    Attributes:
-        names: The distinct tags, string `[t]`, ascending.
-        numbers: Indices into `names`, int32 `[n, w]`; t where a document has
-            fewer than w tags.
+    document's numbers are looked up in the result.
     """
 
     def __init__(self, tags: Sequence[Sequence[str]]) -> None:
@@ -93,16 +87,7 @@ MAX_TAGS = 32
 
 
 def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Returns the tags of one document, once each, without space around them.
-
-    Raises:
-        InputError: They are no strings, or more than 32; or a tag is blank,
-            or has a comma, a tab or a line break.
-
-    Example:
-    >>> checked_tags(["steel", " in stock", "steel"])
-    ('steel', 'in stock')
-    """
+    """Returns the tags of one document, once each, without outer space."""
     joined = tags_as_bytes(tags).decode("utf-8", "surrogateescape")
     distinct = tuple(dict.fromkeys(joined.split(","))) if joined else ()
     if len(distinct) > MAX_TAGS:
@@ -114,14 +99,7 @@ def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
 
 
 class Float32Vectors(tf.Module):
-    """Stores vectors as float32, 4 bytes a number.
-
-    Args:
-        rows: Unit vectors, `[n, d]`.
-
-    Attributes:
-        count: The number of vectors, n.
-    """
+    """Stores unit vectors as float32, 4 bytes a number."""
 
     names = ("rows",)
     """The arguments and variables, whose values `stored` returns."""
@@ -212,18 +190,10 @@ class Int8Vectors(tf.Module):
 
 
 def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rounds vectors to integers, each vector on its own scale.
+    """Rounds vectors `[n, d]` to integers, each vector on its own scale.
 
-    Args:
-        vectors: Float `[n, d]`, without a row of zeros.
-
-    Returns:
-        Codes, int8 `[n, d]`, and scales, float32 `[n]`; `codes * scales` are
-        vectors of length 1.
-
-    Example:
-    >>> int8_codes(np.array([[0.6, -0.8]], np.float32))
-    (array([[  95, -127]], dtype=int8), array([0.00630517], dtype=float32))
+    Returns codes, int8, and scales, float32 `[n]`; `codes * scales` have length
+    1.
     """
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     codes = np.rint(vectors * (127 / largest)).astype(np.int8)
@@ -250,21 +220,12 @@ _HASHES = Path("assets.extra", "title_hashes.npy")
 
 @dataclasses.dataclass(frozen=True)
 class RetrieverSource:
-    """What an update reads of a version: how its vectors were made.
+    """What an update reads of a version, from files beside the SavedModel."""
 
-    It is stored in files beside the SavedModel.
-
-    Attributes:
-        encoder_sha256: Fingerprint of the encoder of its titles.
-        hashes: Hashes of the titles, uint8 `[n, 16]`.
-        kind: How the vectors are stored, a key of `VECTORS`.
-        max_k: Maximum number of results for a query.
-    """
-
-    encoder_sha256: str
-    hashes: np.ndarray
-    kind: str
-    max_k: int
+    encoder_sha256: str  # of the encoder of its titles
+    hashes: np.ndarray  # of the titles, uint8 [n, 16]
+    kind: str  # how the vectors are stored, a key of VECTORS
+    max_k: int  # the maximum number of results for a query
 
     def write(self, version: Path) -> None:
         """Writes the files into a version's folder."""
@@ -331,21 +292,9 @@ def nearest(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Finds the documents with the largest cosines, by exact search.
 
-    The documents are compared block by block, and only the best `width` of
-    all blocks so far are kept. The matrix `[batch, n]` of all scores is never
-    computed: a million documents and 512 queries would take 2 GB.
-
-    Args:
-        queries: Unit vectors, float32 `[batch, d]`.
-        documents: The vectors of n documents.
-        width: Number of documents to return, an int32 scalar from 0 to n.
-        mask: Which documents each query may find; by default all.
-
-    Returns:
-        Scores, float32 `[batch, width]`, descending, and the rows of the
-        documents, int32 of the same shape. Of documents with equal scores
-        the one with the lower row comes first. Documents outside the mask
-        come last, with the score `PADDING_COSINE`.
+    Block by block the best `width` so far are kept: all scores of a million
+    documents and 512 queries would take 2 GB. Returns scores, descending, and
+    rows, `[batch, width]`; documents outside the mask last, `PADDING_COSINE`.
     """
     count = documents.count
 
@@ -383,19 +332,12 @@ def nearest(
 
 
 class DocumentRows(NamedTuple):
-    """The encoded documents of a retriever, or some of them.
-
-    Attributes:
-        ids: The id of each document.
-        vectors: Unit vectors, float32 `[n, d]`, or what stores them.
-        hashes: Hashes of the texts, uint8 `[n, 16]`.
-        tags: The tags of each document; none if no document has any.
-    """
+    """The encoded documents of a retriever, or some of them."""
 
     ids: Sequence[str]
-    vectors: Any
-    hashes: np.ndarray
-    tags: Sequence[Sequence[str]] = ()
+    vectors: Any  # unit vectors, float32 [n, d], or what stores them
+    hashes: np.ndarray  # of the texts, uint8 [n, 16]
+    tags: Sequence[Sequence[str]] = ()  # none if no document has any
 
     @property
     def tags_of_each(self) -> Sequence[Sequence[str]]:
@@ -406,12 +348,7 @@ class DocumentRows(NamedTuple):
 def check_documents(
     ids: Sequence[str], texts: Sequence[Any], tags: Sequence[Sequence[str]] = ()
 ) -> None:
-    """Checks that there are documents, each with an id, and their tags.
-
-    Raises:
-        InputError: There are none, or another number of ids; an id is empty;
-            there are tags, but not for each document; or see `checked_tags`.
-    """
+    """Checks that there are documents, each with an id, and their tags."""
     if len(texts) == 0 or len(ids) != len(texts):
         raise InputError(
             f"a retriever needs titles and as many ids; got {len(texts)} "
@@ -449,13 +386,9 @@ def filtered_signature(
 ) -> Any:
     """Returns the signature `filtered`: a search of documents with tags only.
 
-    It is an attribute of a module, not a method, since TensorFlow saves every
-    signature that a class has, and only documents with tags need this one.
-
-    Its inputs are those of `serving_default`, and `tags`: for each query tags
-    that are separated by commas, or "" for all documents. Its outputs are
-    those of `serving_default` for a retriever of the documents that have any
-    of the tags, padded to the same width.
+    It is an attribute of a module, since TensorFlow saves every signature that
+    a class has. Inputs are those of `serving_default`, and `tags`: for each
+    query tags separated by commas, or "" for all documents.
     """
 
     @signature(text=tf.string, k=tf.int32, tags=tf.string)
@@ -470,20 +403,8 @@ def filtered_signature(
 class RetrieverModule(ServedModule):
     """A query encoder with the vectors and ids of all documents.
 
-    The signature `filtered` exists if any document has tags.
-
-    Args:
-        encoder: The module of the query encoder.
-        rows: The encoded documents.
-        kind: How the vectors are stored, a key of `VECTORS`.
-        max_k: Maximum number of results for a query. A larger k in a request
-            is reduced to it, so that no request can make the server sort and
-            send an unlimited number of documents.
-        encoder_sha256: Fingerprint of the encoder of the documents; without
-            it no later update is possible.
-
-    Attributes:
-        source: What a later update reads, if one is possible.
+    A k above `max_k` in a request is reduced to it. Without `encoder_sha256`,
+    the fingerprint of the document encoder, no later update is possible.
     """
 
     def __init__(

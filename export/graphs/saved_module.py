@@ -33,26 +33,9 @@ SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 def signature(**dtypes: tf.DType) -> Callable[[Callable[..., Any]], Any]:
     """Declares a function as a signature, whose inputs are vectors `[batch]`.
 
-    TF Serving does not compare shapes with the signature, and some kernels of
-    TF.Text, such as that of `WhitespaceTokenizer`, end the process of the
-    server if they are given a scalar. So the graph fails with
-    INVALID_ARGUMENT before any other operation reads an input of another rank.
-
-    Args:
-        **dtypes: The inputs, in the order of the function's arguments: name
-            to dtype.
-
-    Returns:
-        A decorator of a method, or of a function without `self`, that returns
-        a `tf.function`.
-
-    Example:
-    >>> class Length(tf.Module):
-    ...     @signature(text=tf.string)
-    ...     def serve(self, text):
-    ...         return {"length": tf.strings.length(text)}
-    >>> Length().serve(tf.constant(["bolt"]))["length"].numpy()
-    array([4], dtype=int32)
+    TF Serving does not compare shapes, and some kernels of TF.Text end the
+    server if they get a scalar. So the graph fails with INVALID_ARGUMENT before
+    any other operation reads an input of another rank.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -91,11 +74,7 @@ class ServedModule(tf.Module):
 def finite_weights(layer: Any) -> list[Any]:
     """Returns the TensorFlow variables of an encoder or a model.
 
-    The `tf.Module` that is exported must have them as an attribute: TF Serving
-    restores only variables that it finds there.
-
-    Raises:
-        InputError: A weight is NaN or infinite.
+    TF Serving restores only variables that are in an attribute of the module.
     """
     for weight in layer.weights:
         # The outputs may still be finite, but equal for all texts.
@@ -110,19 +89,8 @@ def finite_weights(layer: Any) -> list[Any]:
 class EncodingModule(ServedModule):
     """Base class of exported encoders: `encode` is their graph.
 
-    Args:
-        encoder: A `GraphEncoder` or a `KeyVec`, with weights that are up to
-            date.
-        resources: Other objects of the graph, such as the table of a
-            vocabulary; a server's loader fails without them.
-
-    Attributes:
-        weights: The variables.
-        resources: See above.
-        fingerprint: Hash of what determines the vectors.
-
-    Raises:
-        InputError: A weight is NaN or infinite.
+    `resources` are other objects of the graph, such as the table of a
+    vocabulary; a server's loader fails without them.
     """
 
     def __init__(self, encoder: Any, resources: Sequence[Any] = ()) -> None:
@@ -174,11 +142,7 @@ def save_module(module: ServedModule, folder: Path) -> None:
 
 
 def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
-    """Reads all signatures of a SavedModel, TensorFlow's internal ones too.
-
-    Raises:
-        InputError: The folder holds no SavedModel.
-    """
+    """Reads all signatures of a SavedModel, TensorFlow's internal ones too."""
     path = Path(folder, "saved_model.pb")
     try:
         model = SavedModel.FromString(path.read_bytes())
@@ -198,19 +162,6 @@ def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
 def predict_signatures(
     folder: str | os.PathLike[str],
 ) -> dict[str, Signature]:
-    """Reads the signatures that Predict can call, ascending by name.
-
-    Args:
-        folder: A version's folder, with `saved_model.pb` in it.
-
-    Raises:
-        InputError: The folder holds no SavedModel.
-
-    Example:
-    >>> predict_signatures("models/query_encoder/1")
-    {'serving_default': Signature(
-        inputs={'text': TensorInfo(dtype='string', shape=(None,))},
-        outputs={'embedding': TensorInfo(dtype='float32', shape=(None, 96))})}
-    """
+    """Reads the signatures that Predict can call, ascending by name."""
     definitions = SignatureDefMap(signature_def=signature_defs(folder))
     return signatures(definitions.SerializeToString())

@@ -24,11 +24,7 @@ MODELS_CONFIG = "models.config"
 
 
 def read_models_config(path: str | os.PathLike[str]) -> ModelServerConfig:
-    """Reads a `ModelServerConfig` in text format; a missing file is empty.
-
-    Raises:
-        InputError: The file has another format, or a `custom_model_config`.
-    """
+    """Reads a `ModelServerConfig` in text format; a missing file is empty."""
     path = Path(path)
     config = ModelServerConfig()
     if path.exists():
@@ -54,12 +50,8 @@ Configs = Mapping[str, ModelConfig] | None
 def read_configs(path: Path) -> Configs:
     """Reads the models that a server is to serve; see `Configs`.
 
-    They are an empty dict for `model_config_list {}`, which unloads all.
-
-    Raises:
-        InputError: The file has another format, lists a model twice, or has
-            no `model_config_list`: TF Serving ignores such a file, which may
-            be incomplete because it is being written.
+    A file without a `model_config_list`, which TF Serving ignores, is an error:
+    it may be incomplete because it is being written.
     """
     if not path.exists():
         return None
@@ -83,12 +75,9 @@ def read_configs(path: Path) -> Configs:
 def live_versions(
     folders: Mapping[int, Path], config: ModelConfig, latest: int
 ) -> dict[int, Path]:
-    """Selects versions by the `model_version_policy` of a model's entry.
+    """Selects versions, ascending, by the `model_version_policy` of an entry.
 
-    Args:
-        folders: The versions on disk, ascending by number.
-        config: The entry in `models.config`.
-        latest: How many of the newest versions to select without a policy.
+    Without a policy these are the `latest` newest ones.
     """
     policy = config.model_version_policy
     kind = policy.WhichOneof("policy_choice")
@@ -102,14 +91,10 @@ def live_versions(
 
 
 def served_version(base: str | os.PathLike[str]) -> Path | None:
-    """Returns the folder of the newest version that is served of a model.
+    """Returns the folder of the newest served version of a model, or `None`.
 
-    If `models.config` next to the folder `base` of the model names versions,
-    newer ones are not served, for example that of an interrupted export. It is
-    `None` if the model has no version.
-
-    Raises:
-        InputError: See `read_models_config`.
+    If `models.config` next to `base` names versions, newer ones are not served,
+    for example that of an interrupted export.
     """
     base = Path(base).resolve()
     folders = version_folders(base)
@@ -123,21 +108,10 @@ def served_version(base: str | os.PathLike[str]) -> Path | None:
 def update_models_config(
     path: Path, names: Iterable[str], exported: Mapping[str, int], root: str
 ) -> None:
-    """Writes the newest exports into a server's configuration.
+    """Writes the newest exports, and other `names`, into `models.config`.
 
-    The entry of an added model has its version on a line with the comment
-    "newest export". Later exports change only the number on that line: other
-    comments, labels, and policies without this comment do not change.
-
-    Args:
-        path: The file, made if missing.
-        names: Models that the file must list; missing ones are added.
-        exported: Model name to the version to serve. Any other model is
-            added without a policy, so that its newest version is served.
-        root: The path of the models' folder on the server.
-
-    Raises:
-        InputError: See `read_models_config`.
+    An added model has its version on a line with the comment "newest export".
+    Later exports change only the number on that line, nothing of an operator.
     """
     config = read_models_config(path)
     old = path.read_text(encoding="utf-8") if path.exists() else ""
@@ -199,14 +173,9 @@ def _added(text: str, entries: str) -> str:
 
 
 def saved_fingerprint(path: str | os.PathLike[str]) -> str:
-    """Returns the fingerprint of an exported encoder.
+    """Returns the fingerprint of an exported encoder, or a hash of its files.
 
-    For a SavedModel without one, which another program or an earlier version
-    has written, it is a hash of its files. `path` is the folder of a model, or
-    of a version, see `SavedEncoder`.
-
-    Raises:
-        InputError: There is no SavedModel.
+    `path` is the folder of a model, or of a version, see `SavedEncoder`.
     """
     folder = served_version(path) or Path(path)
     if (folder / FINGERPRINT_FILE).exists():

@@ -33,7 +33,7 @@ from keras_lstm_dssm.export.publish.versions import (
 )
 from keras_lstm_dssm.fingerprints import title_hashes
 from keras_lstm_dssm.model_cards.record import refresh_models_card
-from keras_lstm_dssm.text import as_bytes, encode_in_batches
+from keras_lstm_dssm.text.strings import as_bytes, encode_in_batches
 
 _ENCODE_BATCH = 2048
 

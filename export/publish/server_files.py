@@ -82,14 +82,7 @@ _TEMPLATE = Path(__file__).with_name("server_readme.md")
 
 
 def server_readme(folders: Mapping[str, Path], root: str) -> str:
-    """Returns the README of the folder of these models, by name.
-
-    Each must have a version. `root` is the path of the folder on the server.
-
-    Raises:
-        InputError: The newest version of a model is no SavedModel, or has no
-            signature for Predict.
-    """
+    """Returns the README of these models, which lie in `root` on the server."""
     table, memory, calls, curls, total = [], [], [], [], 0
     for name, base in folders.items():
         number, newest = list(version_folders(base).items())[-1]
@@ -131,11 +124,7 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
 
 
 def memory_bytes(version: Path) -> int:
-    """Returns the memory of a version's variables, in bytes, from its files.
-
-    Raises:
-        InputError: The files of the variables are damaged.
-    """
+    """Returns the memory of a version's variables, in bytes, from its files."""
     variables = version / "variables"
     if not (variables / "variables.index").exists():
         return 0
@@ -196,16 +185,9 @@ def publish_models(
 def check_server_files(
     models_dir: str | os.PathLike[str], names: Collection[str] = ()
 ) -> None:
-    """Checks, before an export, that `write_server_files` will succeed.
+    """Checks, before an export, that `write_server_files` can succeed.
 
-    Args:
-        models_dir: The folder of the models, which may be missing.
-        names: Models that will get a new version.
-
-    Raises:
-        InputError: There is a `models.config` that no server could read, a
-            folder whose name is no valid model name, or another model whose
-            newest version is no SavedModel with a signature.
+    `names` are the models that will get a new version.
     """
     read_models_config(Path(models_dir, MODELS_CONFIG))
     others = {
@@ -222,34 +204,10 @@ def write_server_files(
 ) -> None:
     """Writes `batching.config`, `README.md` and, last, `models.config`.
 
-    `models.config` names the version of each exported model that is served.
-    It is replaced as a whole, so a server that reads it sees the versions of
-    one export together, and never those of an export that was interrupted.
-
-    An operator's changes to the two configurations are kept: in
-    `models.config` only the version numbers with the export's own comment
-    change and missing models are added, and an existing `batching.config` is
-    not replaced. The README is always replaced.
-
-    Args:
-        models_dir: A folder with models, `NAME/NUMBER/saved_model.pb`.
-        exported: Model name to the version that an export has published.
-
-    Raises:
-        InputError: There is no model in the folder, one is damaged, or
-            `models.config` cannot be read.
-
-    Example:
-        >>> write_server_files("models", {"query_encoder": 1})
-        >>> print(Path("models/models.config").read_text())
-        model_config_list {
-          config {
-            name: "query_encoder"
-            base_path: "/models/query_encoder"
-            model_platform: "tensorflow"
-            model_version_policy { specific { versions: 1 } }  # newest ...
-          }
-        }
+    That is replaced as a whole, so that a server sees the versions of one
+    export together. In it only version numbers with the export's own comment
+    change, and an existing `batching.config` is kept: an operator may edit
+    both.
     """
     models_dir = Path(models_dir)
     folders = model_folders(models_dir)

@@ -4,7 +4,6 @@ They are listed, published whole or not at all, and verified against the
 digests in their `MANIFEST.sha256`.
 """
 
-import hashlib
 import os
 import re
 import tempfile
@@ -21,6 +20,7 @@ from keras_lstm_dssm.export.graphs.saved_module import (
 )
 from keras_lstm_dssm.export.publish.warmup import WARMUP_SIZES, write_warmup
 from keras_lstm_dssm.files import flush_to_disk, lock_folder
+from keras_lstm_dssm.fingerprints import file_hash
 
 Write = Callable[[Path], None]
 """A function that writes a SavedModel into the folder of this path."""
@@ -34,16 +34,7 @@ _VERSIONS = 2**63
 
 
 def model_folder(models_dir: str | os.PathLike[str], name: str) -> Path:
-    """Returns the folder of a model, whether it exists or not.
-
-    Raises:
-        InputError: The name has characters other than letters, digits, "_",
-            "-" and ".".
-
-    Example:
-    >>> model_folder("models", "retriever")
-    PosixPath('models/retriever')
-    """
+    """Returns the folder of a model of a valid name, even if it is missing."""
     if not _NAME.fullmatch(name):
         raise InputError(
             f"{models_dir}: found the name {name!r}; a model's name has "
@@ -76,9 +67,6 @@ def find_models(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
     """Returns the folders of models that have a version, by name, ascending.
 
     There are none if `models_dir` is missing. Hidden folders are ignored.
-
-    Raises:
-        InputError: A model's name is not valid, see `model_folder`.
     """
     models_dir = Path(models_dir)
     if not models_dir.is_dir():
@@ -91,11 +79,7 @@ def find_models(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
 
 
 def model_folders(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
-    """Returns what `find_models` does, for a folder that must have a model.
-
-    Raises:
-        InputError: It has none, or is missing; or see `find_models`.
-    """
+    """Returns what `find_models` does, for a folder that must have a model."""
     if not Path(models_dir).is_dir():
         raise InputError(
             f"{models_dir}: no such folder; expected one that "
@@ -115,13 +99,8 @@ def publication(
 ) -> AbstractContextManager[None]:
     """Lets one process at a time publish in a folder of models; others wait.
 
-    A process holds it from its checks of the folder, or where it reads the live
-    version, until `models.config` and the card are written, so that it replaces
-    no version that it has not seen. The file `MODELS/.lock` stays.
-
-    Example:
-    >>> with publication("models"):
-    ...     folders = publish_models("models", modules)
+    A process holds it from its checks of the folder until `models.config` and
+    the card are written, so that it replaces no version that it has not seen.
     """
     return lock_folder(models_dir, "publishing models", wait=True)
 
@@ -129,33 +108,11 @@ def publication(
 def publish(
     base: str | os.PathLike[str], write: Write, version: int | None = None
 ) -> Path:
-    """Publishes a SavedModel as a new version of a model.
+    """Publishes a SavedModel as a new version, by default the next number.
 
-    A running server polls `base` and loads a version as soon as its folder
-    appears, even if files are missing from it. Therefore the SavedModel is
-    written into a hidden folder next to it, on the same file system, and
-    renamed when all its files are complete and on the disk; the last of them
-    is `MANIFEST.sha256`. If writing fails or is interrupted, the hidden folder
-    is removed.
-
-    Args:
-        base: The model's folder, made if missing.
-        write: Called with the path to which it writes the SavedModel.
-        version: The version number, 1 or more; by default one above the
-            model's largest.
-
-    Returns:
-        The version's folder, `base/<number>`.
-
-    Raises:
-        InputError: The version exists already, or is below 1; TensorFlow
-            cannot write it, for example on a full disk.
-        OSError: A file cannot be written.
-
-    Example:
-        >>> publish("models/query_encoder",
-        ...         lambda path: tf.saved_model.save(module, path))
-        PosixPath('models/query_encoder/1')
+    A running server loads a version as soon as its folder appears. So `write`
+    fills a hidden folder, which is renamed when all files, last the manifest,
+    are complete and on the disk; it is removed if writing fails.
     """
     base = Path(base)
     if version is not None and not 1 <= version < _VERSIONS:
@@ -171,26 +128,10 @@ def publish(
 def publish_together(
     models_dir: str | os.PathLike[str], writers: Mapping[str, Write]
 ) -> list[Path]:
-    """Publishes a new version of several models, under one number.
+    """Publishes a new version of several models, all or none, as one number.
 
-    Models of one training belong together, for example the query encoder and
-    the document encoder: the cosine of vectors from two trainings is
-    meaningless. Equal version numbers mean the same training, so the
-    number is above every version of every model in the folder, and it is
-    given to all models or to none.
-
-    Args:
-        models_dir: The folder of all models, made if missing.
-        writers: Model name to the function that writes its SavedModel. All
-            are called before the first version appears.
-
-    Returns:
-        The folders `models_dir/<name>/<number>`, in the order of `writers`.
-
-    Raises:
-        InputError: TensorFlow cannot write a model, for example on a full
-            disk. No version is published.
-        OSError: A file cannot be written. No version is published.
+    Models of one training belong together: the cosine of vectors from two
+    trainings is meaningless. The number is above every version in the folder.
     """
     models_dir = Path(models_dir)
     return _publish(
@@ -334,7 +275,7 @@ def write_manifest(folder: str | os.PathLike[str]) -> Path:
     """
     path = Path(folder, MANIFEST)
     lines = [
-        f"{_digest(Path(folder, name))}  {name}\n" for name in _files(folder)
+        f"{file_hash(Path(folder, name))}  {name}\n" for name in _files(folder)
     ]
     try:
         path.write_text("".join(lines), encoding="utf-8")
@@ -368,7 +309,7 @@ def verify_manifest(folder: str | os.PathLike[str]) -> None:
             problem = f"it is missing, and {MANIFEST} lists it"
         elif name not in listed:
             problem = f"{MANIFEST} does not list it"
-        elif _digest(Path(folder, name)) != listed[name]:
+        elif file_hash(Path(folder, name)) != listed[name]:
             problem = f"found another content than {MANIFEST} says"
         else:
             continue
@@ -424,11 +365,3 @@ def _files(folder: str | os.PathLike[str]) -> Iterator[str]:
             )
         if name != MANIFEST:
             yield name
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        digest = hashlib.sha256()
-        while block := file.read(1 << 20):
-            digest.update(block)
-        return digest.hexdigest()

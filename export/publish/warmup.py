@@ -80,25 +80,7 @@ def write_warmup(
     """Writes one request for each signature and number of rows.
 
     A server rejects a version if one of the requests fails. So the SavedModel
-    is loaded from disk and runs each request first; its outputs must be
-    finite and have as many rows as the input.
-
-    Args:
-        version: The version's folder, with `saved_model.pb` in it.
-        name: The model's name.
-        sizes: Numbers of rows of the requests.
-
-    Returns:
-        The file, a TFRecord of `PredictionLog`.
-
-    Raises:
-        InputError: A request fails or its output is not finite; a signature
-            has an input other than `text`, `k`, `n`, `query`, `document`
-            and `tags`; there are over 1,000 requests.
-
-    Example:
-    >>> write_warmup("models/query_encoder/1", "query_encoder")
-    PosixPath('models/query_encoder/1/assets.extra/tf_serving_warmup_requests')
+    is loaded and runs each first; outputs are finite, of as many rows.
     """
     requests = [
         _request(name, key, signature, rows)

@@ -5,12 +5,14 @@ matcher compares, as in the case study of Wan et al. 2016; and which sentences
 and words of a document are key for a KeyVec.
 """
 
+from keras_lstm_dssm.analysis.analyze import analyze_run
+from keras_lstm_dssm.analysis.evaluate import evaluate_run
 from keras_lstm_dssm.analysis.keyvec_report import (
     ExplainedDocument,
     explain_documents,
 )
 from keras_lstm_dssm.analysis.scorer_report import (
-    StrongCell,
+    WordMatch,
     WordMatrix,
     compare_words,
     strongest_words,
@@ -35,6 +37,7 @@ from keras_lstm_dssm.encoders.activations import (
     activations,
     each_activations,
 )
+from keras_lstm_dssm.settings.reports import ReportSettings
 
 __all__ = [
     "Activations",
@@ -42,16 +45,19 @@ __all__ = [
     "ExplainedDocument",
     "Growth",
     "Keyword",
-    "StrongCell",
+    "ReportSettings",
     "TopicWord",
     "VectorPart",
     "WordEffect",
+    "WordMatch",
     "WordMatrix",
     "activations",
     "active_cells",
+    "analyze_run",
     "attenuation",
     "compare_words",
     "each_activations",
+    "evaluate_run",
     "explain_documents",
     "frame",
     "growth",

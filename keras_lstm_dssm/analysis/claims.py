@@ -6,7 +6,7 @@ similarity of the words of a cell with that of exchanged cells.
 
 import string
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -24,11 +24,7 @@ from keras_lstm_dssm.analysis.words import (
     each_change,
     keywords,
 )
-from keras_lstm_dssm.encoders.activations import (
-    each_activations,
-    is_recurrent,
-    words_of,
-)
+from keras_lstm_dssm.encoders.activations import each_activations, words_of
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation.significance import randomisation_test
@@ -59,17 +55,7 @@ NO_COMPARISON = ChanceComparison(0.0, 0.0, 1.0, 0)
 def compare_with_draws(
     draws: np.ndarray, value: float, number: int
 ) -> ChanceComparison:
-    """Compare a measure with random draws of it (a Monte Carlo test).
-
-    Args:
-        draws: `[draws]`, the measure of each random choice.
-        value: The measure of the actual choice.
-        number: See `ChanceComparison`.
-
-    Example:
-    >>> compare_with_draws(np.array([1.0, 2.0, 1.0]), 3.0, 10)
-    ChanceComparison(value=3.0, chance=1.3333333333333333, p=0.5, number=10)
-    """
+    """Compare a measure with random draws `[n]` of it (a Monte Carlo test)."""
     above = (1 + np.sum(draws >= value)) / (1 + len(draws))
     below = (1 + np.sum(draws <= value)) / (1 + len(draws))
     p = min(1.0, 2 * float(min(above, below)))
@@ -81,14 +67,9 @@ _CHANCE_DRAWS = 2000
 
 
 def is_stop_word(words: Sequence[str]) -> np.ndarray:
-    """Return which words are English stop words, bool `[words]`.
+    """Return which words are among NLTK's 179 English stop words, `[words]`.
 
-    Stop words are the 179 of NLTK's list, which bm25s contains. Punctuation
-    before and after a word is ignored.
-
-    Example:
-    >>> is_stop_word(["the", "array,", "of"]).tolist()
-    [True, False, True]
+    Punctuation before and after a word is ignored.
     """
     bare = (word.strip(string.punctuation) for word in words)
     return np.array([word in _STOP_WORDS for word in bare], bool)
@@ -101,21 +82,9 @@ def stop_word_share(
 ) -> ChanceComparison:
     """Compute the share of stop words among the words that a model chose.
 
-    A random choice takes equally many words from each text's candidates.
-
-    Args:
-        stop: bool `[words]` for each text: which words are stop words.
-        chosen: bool `[words]` for each text: the words that the model chose.
-        candidates: bool `[words]` for each text: the words that the model
-            could choose from; they include the chosen ones.
-
-    Returns:
-        Shares from 0 to 1; `number` is that of the chosen words.
-
-    Example:
-    >>> mask = np.array([True, False])
-    >>> float(stop_word_share([mask], [mask], [mask | True])[0])
-    1.0
+    A random choice takes equally many words from each text's candidates,
+    which include the chosen ones. `number` is that of the chosen words. All
+    arguments are bool `[words]` for each text.
     """
     sizes = np.array(
         [
@@ -150,22 +119,11 @@ def remaining_cosine(
 ) -> ChanceComparison:
     """Compute the cosine that remains when only the chosen words are read.
 
-    A random choice takes equally many words from each text's candidates.
-    Texts of which all candidates are chosen, or none, are left out, because
-    they have only one random choice.
-
-    Args:
-        encoder: The encoder of the texts.
-        texts: The words of each text.
-        others: Float `[texts, dimension]`: for each text, the unit vector of
-            the text that it is paired with.
-        chosen: bool `[words]` for each text: the words to read.
-        candidates: bool `[words]` for each text, see `stop_word_share`.
-
-    Returns:
-        Mean cosines of the chosen words as shares of the mean cosine of the
-        whole texts; `p` is of the randomisation test of the differences by
-        text, and `number` is that of the texts.
+    Value and chance are shares of the mean cosine of the whole texts, whose
+    words are `texts`, with the unit vectors `others` `[texts, dimension]`; `p`
+    is of the randomisation test of the differences by text. Choices are as in
+    `stop_word_share`. Texts of which all candidates are chosen, or none, have
+    only one random choice and are left out.
     """
     rows = [
         row
@@ -224,30 +182,24 @@ class WordAssignments(NamedTuple):
     cells: int
 
 
-class WordVectors(NamedTuple):
-    """Unit vectors `[words, d]`, and the row of each word."""
-
-    rows: dict[str, int]
-    vectors: np.ndarray
-
-
 def assign_words(
     encoder: TextEncoder, texts: Sequence[str], cells: int, change: float
 ) -> WordAssignments:
     """Assign the words of texts to cells; see `topics` for the arguments."""
-    active, assignments = [], []
+    active: list[list[int]] = []
+    assignments: list[tuple[int, int, str]] = []
     number_of_cells = 0
     for text, read in enumerate(each_activations(encoder, texts)):
         number_of_cells = len(read.recurrent_vector)
-        active_of_text: list[int] = []
+        active.append([])
         for network in read.directions:
             words = assigned(network, cells, change)
             for cell, _ in active_cells(network, cells):
-                slot = len(active_of_text)
-                for position in np.flatnonzero(words[:, cell]):
-                    assignments.append((text, slot, read.words[position]))
-                active_of_text.append(cell + network.offset)
-        active.append(active_of_text)
+                assignments += [
+                    (text, len(active[text]), read.words[position])
+                    for position in np.flatnonzero(words[:, cell])
+                ]
+                active[text].append(cell + network.offset)
     text_of, slots, words_of = (
         zip(*assignments, strict=True) if assignments else ((), (), ())
     )
@@ -260,20 +212,14 @@ def assign_words(
     )
 
 
-def context_vectors(contexts: Sequence[Sequence[str]]) -> WordVectors:
-    """Compute word vectors from the texts that words occur in (LSA).
+def context_vectors(
+    contexts: Sequence[Sequence[str]],
+) -> Mapping[str, np.ndarray]:
+    """Compute unit vectors of words from the texts that they occur in (LSA).
 
     They are the 100 largest singular vectors of the TF-IDF matrix of words
     and contexts, of which words in fewer than three contexts are left out.
     Neither the model nor the spelling of a word has an influence on them.
-
-    Args:
-        contexts: The words of each text.
-
-    Raises:
-        InputError: scikit-learn is not installed, or fewer than two words
-            occur often enough.
-
     Source: Deerwester et al. 1990, "Indexing by Latent Semantic Analysis".
     """
     text = import_optional("sklearn.feature_extraction.text", "analysis")
@@ -290,14 +236,14 @@ def context_vectors(contexts: Sequence[Sequence[str]]) -> WordVectors:
     svd = decomposition.TruncatedSVD(size, random_state=0).fit(table)
     vectors = svd.components_.T * svd.singular_values_
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    vectors = vectors / np.maximum(lengths, 1e-12)
-    return WordVectors(vectorizer.vocabulary_, vectors.astype(np.float32))
+    vectors = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
+    return {word: vectors[row] for word, row in vectorizer.vocabulary_.items()}
 
 
 def coherence(
     encoder: TextEncoder,
     assignments: WordAssignments,
-    word_vectors: WordVectors,
+    word_vectors: Mapping[str, np.ndarray],
     same_trigrams: bool = True,
 ) -> ChanceComparison:
     """Compute how similar the words of one cell are.
@@ -305,24 +251,16 @@ def coherence(
     It is the mean cosine of the vectors of all pairs of different words that
     are assigned to the same cell. A random choice gives each text the active
     cells of another text: which words occur together in a text stays the
-    same, and which cells they are assigned to does not.
+    same, and which cells they are assigned to does not. `number` is that of
+    the different words with a vector, the 1500 most frequent ones at most.
 
-    Args:
-        encoder: The encoder of the assignments, for the words' trigrams.
-        assignments: From `assign_words`.
-        word_vectors: From `context_vectors`. Words without a vector are left
-            out.
-        same_trigrams: Whether pairs that share a letter trigram count. Any
-            encoder of trigrams treats such words alike, even untrained.
-
-    Returns:
-        Mean cosines; `number` is that of the different words, which are the
-        1500 most frequent ones at most.
+    Any encoder of trigrams treats words that share one alike, even untrained:
+    pairs of such words count only with `same_trigrams`.
     """
     names, name_of, counts = np.unique(
         assignments.word.astype(str), return_inverse=True, return_counts=True
     )
-    known = np.array([name in word_vectors.rows for name in names], bool)
+    known = np.array([name in word_vectors for name in names], bool)
     if not known.any():
         return NO_COMPARISON
     frequent = np.argsort(-np.where(known, counts, 0), kind="stable")[
@@ -337,9 +275,7 @@ def coherence(
     pairs = 1 - np.eye(len(frequent), dtype=np.float32)
     if not same_trigrams:
         pairs[_share_trigram(encoder, names[frequent])] = 0
-    vectors = word_vectors.vectors[
-        [word_vectors.rows[name] for name in names[frequent]]
-    ]
+    vectors = np.array([word_vectors[name] for name in names[frequent]])
     similarity = pairs * (vectors @ vectors.T)
     sparse = import_optional("scipy.sparse", "analysis")
 
@@ -399,19 +335,11 @@ CLAIM_LABELS = {
 
 
 class ClaimResult(NamedTuple):
-    """A number that measures a claim, for one encoder.
+    """A number that measures a claim, for one encoder, beside chance."""
 
-    Attributes:
-        claim: The name of the result, a key of `CLAIM_LABELS`.
-        side: The encoder whose texts it is about, "query" or "document".
-        model: "trained", or "untrained" for the same encoders with random
-            weights.
-        comparison: The number, and chance.
-    """
-
-    claim: str
-    side: str
-    model: str
+    claim: str  # a key of CLAIM_LABELS
+    side: str  # "query" or "document"
+    model: str  # "trained", or "untrained": the same with random weights
     comparison: ChanceComparison
 
 
@@ -427,23 +355,13 @@ def measure_claims(
 
     Each result is computed for the model and for `untrained_copy(model)`:
     what both show is not an effect of training. For example, any encoder of
-    trigrams is changed little by a short word, which has few of them.
-
-    Args:
-        model: A `TwoTower`.
-        pairs: Queries, each with the title of a relevant document.
-        contexts: Texts for the word vectors, see `context_vectors`.
-        cells: See `keywords`.
-        change: See `keywords`.
-        share: See `keywords`.
-
-    Returns:
-        The results that the texts allow: where no text has a keyword, for
-        example, there are no results about keywords. The untrained copy has
-        none about cosines, which would be noise.
+    trigrams is changed little by a short word, which has few of them. The
+    untrained copy has no results about cosines, which would be noise, and
+    where no text has a keyword, there are none about keywords.
 
     Raises:
-        InputError: scikit-learn is not installed, or there are no pairs.
+        InputError: scikit-learn is not installed, or there are no pairs (a
+            query with the title of a relevant document).
     """
     if not pairs:
         raise InputError(
@@ -453,7 +371,7 @@ def measure_claims(
     keras.utils.set_random_seed(0)
     models = {"trained": model, "untrained": untrained_copy(model)}
     queries, titles = (list(side) for side in zip(*pairs, strict=True))
-    recurrent = is_recurrent(model.query_encoder, model.document_encoder)
+    recurrent = all(tower.networks for tower in model.towers)
     if recurrent:
         word_vectors = context_vectors(words_of(model.query_encoder, contexts))
     results = []
@@ -485,14 +403,10 @@ def measure_claims(
 
 
 def untrained_copy(model: Any) -> Any:
-    """Return a copy of a model with the random weights it could start from.
+    """Return a copy of a `TwoTower` with random weights it could start from.
 
-    Only weights that training changes are random. Weights that are fixed
-    before training, such as the IDF of the words that `adapt` counts, are
-    those of the model, so that the copy differs by training alone.
-
-    Args:
-        model: A `TwoTower`.
+    Weights that are fixed before training, such as the IDF of the words that
+    `adapt` counts, are those of the model: the copy differs by training alone.
     """
     copy = type(model).from_config(model.get_config())
     for random, trained in zip(copy.towers, model.towers, strict=True):
@@ -528,7 +442,7 @@ def _compare_words(
             "cosine_of_strong_half",
             remaining_cosine(encoder, split_texts, others, strong, all_words),
         )
-    if not is_recurrent(encoder):
+    if not encoder.networks:
         return
     counted, unassigned, keyword = [], [], []
     for read in each_activations(encoder, texts):

@@ -18,14 +18,7 @@ MARKERS = "osD^vP"
 
 
 class Curve(NamedTuple):
-    """One line of a chart.
-
-    Attributes:
-        x: The positions of the points.
-        y: Their values.
-        spread: The standard deviation at each point, drawn as an error bar;
-            by default None.
-    """
+    """One line of a chart; `spread` is the standard deviation at each point."""
 
     x: Sequence[float]
     y: Sequence[float]
@@ -41,7 +34,8 @@ def drawing(
 ) -> Iterator[list[Any]]:
     """Open axes side by side to draw on, and write them to a PNG file.
 
-    The file is written when the `with` block ends without an exception.
+    The file is written when the `with` block ends without an exception; its
+    folder is created if there is none.
 
     Args:
         path: The PNG file.
@@ -52,10 +46,6 @@ def drawing(
 
     Raises:
         InputError: matplotlib is not installed.
-
-    Example:
-    >>> with drawing(Path("line.png")) as (axis,):
-    ...     lines = axis.plot([1, 2, 3])
     """
     matplotlib = import_optional("matplotlib", "analysis")
     figures = import_optional("matplotlib.figure", "analysis")
@@ -71,6 +61,7 @@ def drawing(
         yield figure.subplots(
             1, columns, sharey=True, squeeze=False, width_ratios=widths
         )[0]
+        path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as partial:
             figure.savefig(partial, dpi=DOTS_PER_INCH)
 
@@ -95,14 +86,9 @@ def curve_chart(
     y_label: str,
     **scales: Any,
 ) -> None:
-    """Draw named curves, with error bars where they have a spread.
+    """Draw curves by their labels, with error bars where they have a spread.
 
-    Args:
-        path: The PNG file.
-        curves: Label -> curve.
-        x_label: The label of the horizontal axis.
-        y_label: The label of the vertical axis.
-        **scales: Properties of the axes, such as `xscale="log"`.
+    `scales` are properties of the axes, such as `xscale="log"`.
     """
     with drawing(path, figsize=(7, 4.5)) as (axis,):
         for index, (label, curve) in enumerate(curves.items()):

@@ -41,12 +41,7 @@ def draw_activations(
 
     As in Figs. 4 and 5 of the paper, there is a row for each cell, a column
     for each word and one range of colours; columns after the text are zero.
-
-    Args:
-        path: The PNG file to write.
-        read: From `activations`.
-        others: Other activations to compare with: the range of colours and
-            the number of columns are those that all of them need.
+    The range and the number of columns are those that `others` need, too.
     """
     arrays, texts = read.arrays, [read, *others]
     limit = max(
@@ -58,13 +53,13 @@ def draw_activations(
     # square root show both.
     norm = colors.FuncNorm((_signed_root, _signed_square), -limit, limit)
     width = 1.4 + len(arrays) * max(1.6, 0.32 * columns)
-    size = (width, 4.5 + _label_height(*(text.words for text in texts)))
+    size = (width, 4.5 + label_height(*(text.words for text in texts)))
     with drawing(path, len(arrays), figsize=size) as axes:
         for axis, (name, array) in zip(axes, arrays.items(), strict=True):
             padded = np.zeros((columns, array.shape[1]))
             padded[: len(array)] = array
-            image = _heat_map(axis, padded.T, norm=norm)
-            _label_words(axis, read.words)
+            image = heat_map(axis, padded.T, norm=norm)
+            label_words(axis, read.words)
             axis.set_title(_AXIS_TITLES[name], fontsize=10)
         # Cells are numbered by their positions in the text's vector.
         axis.yaxis.get_major_locator().set_params(integer=True)
@@ -78,19 +73,16 @@ def draw_active(
 ) -> None:
     """Draw y(t) of the most active cells at each word, Fig. 6.
 
-    Args:
-        path: The PNG file to write.
-        read: From `activations`.
-        cells: The number of cells; the most active one is on top.
+    The most active cell is on top.
     """
     most_active = [cell for cell, _ in active_cells(read, cells)]
-    height = 0.6 + 0.24 * len(most_active) + _label_height(read.words)
+    height = 0.6 + 0.24 * len(most_active) + label_height(read.words)
     size = (2.4 + 0.5 * len(read.words), height)
     with drawing(path, figsize=size) as (axis,):
         rows = read.y[:, most_active].T
         limit = np.abs(rows).max()
-        image = _heat_map(axis, rows, vmin=-limit, vmax=limit)
-        _label_words(axis, read.words)
+        image = heat_map(axis, rows, vmin=-limit, vmax=limit)
+        label_words(axis, read.words)
         numbers = [str(cell + read.offset) for cell in most_active]
         axis.set_yticks(range(len(most_active)), numbers)
         axis.set_ylabel("cell")
@@ -110,12 +102,7 @@ def draw_aligned(
     output. The lines below are the cosine with the whole other text after
     each word and, where the vectors have several parts, what each part adds.
 
-    Args:
-        path: The PNG file to write.
-        growing: The cosines after each word, from `growth`.
-        read: The activations of the query and of the title; without them
-            only the lines are drawn.
-        cells: The number of cells.
+    Without the activations `read` of both texts, only the lines are drawn.
     """
     sides = (growing.query_words, growing.document_words)
     scaled = [_divide_by_length(text) for text in read]
@@ -128,15 +115,15 @@ def draw_aligned(
     # The height of the lines, in rows of cells.
     space = 2 if len(lines) == 1 else 6
     widths = [len(words) for words in sides]
-    height = 1.0 + 0.26 * (len(best) + space) + _label_height(*sides)
+    height = 1.0 + 0.26 * (len(best) + space) + label_height(*sides)
     size = (2.5 + 0.6 * sum(widths), height)
     with drawing(path, 2, widths, figsize=size) as axes:
         for index, axis in enumerate(axes):
             if scaled:
                 rows = scaled[index][:, best].T
-                image = _heat_map(axis, rows, vmin=-limit, vmax=limit)
+                image = heat_map(axis, rows, vmin=-limit, vmax=limit)
             _draw_lines(axis, lines, index, len(best), space)
-            _label_words(axis, sides[index])
+            label_words(axis, sides[index])
             axis.set_title(SIDES[index], fontsize=10)
         labels = [*map(str, best), "cosine"]
         axes[0].set_yticks(
@@ -149,18 +136,20 @@ def draw_aligned(
             add_legend(axis, len(lines))
 
 
-def _heat_map(axis: Any, rows: np.ndarray, **colours: Any) -> Any:
+def heat_map(axis: Any, rows: np.ndarray, **colours: Any) -> Any:
+    """Draw a picture with a coloured cell for each number."""
     return axis.imshow(
         rows, _COLOUR_MAP, aspect="auto", interpolation="nearest", **colours
     )
 
 
-def _label_height(*texts: Sequence[str]) -> float:
+def label_height(*texts: Sequence[str]) -> float:
     """Return the height in inches of the words below a picture."""
     return 0.12 * max(len(short(word)) for words in texts for word in words)
 
 
-def _label_words(axis: Any, words: Sequence[str]) -> None:
+def label_words(axis: Any, words: Sequence[str]) -> None:
+    """Write a word below each column."""
     axis.set_xticks(range(len(words)), map(short, words), rotation=90)
 
 

@@ -20,25 +20,14 @@ _MOST_OPACITY = 0.5
 
 
 class Strong(str):
-    """The text of a table cell that is set in bold.
-
-    Example:
-    >>> HtmlTable(["Title"], [[Strong("hex bolt")]]).rows[0][0]
-    'hex bolt'
-    """
+    """The text of a table cell that is set in bold."""
 
 
 @dataclass(frozen=True)
 class Bar:
     """A table cell that shows a number and a bar of proportional length.
 
-    Args:
-        value: The number; the bar of a negative number has length 0.
-        maximum: The number whose bar has full length.
-
-    Example:
-    >>> Bar(0.5, maximum=2.0).share
-    0.25
+    The bar of `maximum` has full length, that of a negative number none.
     """
 
     value: float
@@ -56,17 +45,9 @@ class Bar:
 class Shaded:
     """A text on a coloured background, whose opacity shows a share.
 
-    The text is legible on every shade, on a light page and on a dark one.
-
-    Args:
-        text: The text.
-        share: From 0, no colour, to 1, the strongest one.
-        note: What a browser shows when the pointer rests on the text.
-
-    Example:
-    >>> strongest, text = Shaded("hex", 1.0, "adds 0.3"), Shaded("or", 0.0, "")
-    >>> strongest.opacity > text.opacity == 0
-    True
+    A share of 1 has the strongest colour, 0 none; the text is legible on every
+    shade, on a light page and on a dark one. A browser shows `note` when the
+    pointer rests on the text.
     """
 
     text: str
@@ -87,19 +68,8 @@ Cell = str | Bar | Shaded
 class HtmlTable:
     """A table, whose first column names the rows.
 
-    Args:
-        header: The names of the columns.
-        rows: The cells of each row, as many as there are columns.
-        heading: A heading above the table; by default none.
-        text_columns: The columns that are aligned to the left, counted from
-            0. Others are aligned to the right, as numbers are, but for the
-            first, which is always aligned to the left.
-
-    Example:
-    >>> rows = [["0.9", "hex bolt"]]
-    >>> table = HtmlTable(["Cosine", "Title"], rows, text_columns=[1])
-    >>> table.rows[0][1]
-    'hex bolt'
+    `text_columns`, counted from 0, and the first column are aligned to the
+    left, others to the right, as numbers are.
     """
 
     kind: ClassVar[str] = "table"
@@ -113,17 +83,8 @@ class HtmlTable:
 class HtmlPicture:
     """A PNG file from `drawing` that is embedded in the page.
 
-    Args:
-        caption: The text alternative (`alt`) of the picture.
-        path: The file, which is read when the page is rendered.
-        heading: A heading above the picture; by default none.
-
-    Example:
-    >>> from keras_lstm_dssm.analysis.drawing import Curve, curve_chart
-    >>> loss = {"loss": Curve([1, 2], [0.5, 0.4])}
-    >>> _ = curve_chart(Path("loss.png"), loss, "epoch", "loss")
-    >>> HtmlPicture("Loss by epoch", Path("loss.png")).width > 100
-    True
+    `caption` is its text alternative (`alt`). The file is read when the page
+    is rendered.
     """
 
     kind: ClassVar[str] = "picture"
@@ -150,16 +111,7 @@ class HtmlPicture:
 
 @dataclass(frozen=True)
 class HtmlList:
-    """A bulleted list.
-
-    Args:
-        items: The text of each item.
-        heading: A heading above the list; by default none.
-
-    Example:
-    >>> HtmlList(["query: bolt", "title: hex bolt"], "Texts").heading
-    'Texts'
-    """
+    """A bulleted list."""
 
     kind: ClassVar[str] = "list"
     items: Sequence[str]
@@ -168,19 +120,7 @@ class HtmlList:
 
 @dataclass(frozen=True)
 class HtmlSection:
-    """A section of the page.
-
-    Args:
-        title: Its heading.
-        blocks: Its tables, pictures and lists, in order.
-        text: A paragraph below the heading; by default none.
-
-    Example:
-    >>> table = HtmlTable(["System", "MAP"], [["BM25", "0.41"]])
-    >>> section = HtmlSection("Results", [table], "On the split test.")
-    >>> section.blocks[0].header
-    ['System', 'MAP']
-    """
+    """A section of the page: a heading, a paragraph, and blocks below it."""
 
     title: str
     blocks: Sequence[HtmlTable | HtmlPicture | HtmlList]
@@ -196,22 +136,17 @@ def write_html_report(
     """Write a report as one HTML page that loads nothing else.
 
     A table or picture wider than the screen scrolls by itself, and is shown
-    whole in print. Every text is escaped.
+    whole in print. Every text is escaped. An existing file is replaced only
+    when the new one is complete.
 
     Args:
-        path: The HTML file. An existing file is replaced only when the new
-            one is complete.
+        path: The HTML file.
         title: The heading of the page.
         sections: Its sections, in order.
         lead: A paragraph below the heading; by default none.
 
     Raises:
         InputError: jinja2 is not installed.
-        OSError: The file cannot be written.
-
-    Example:
-    >>> table = HtmlTable(["Preset", "NDCG@10"], [["lstm_96", "33.1"]])
-    >>> write_html_report("r.html", "Results", [HtmlSection("Test", [table])])
     """
     jinja2 = import_optional("jinja2", "analysis")
     environment = jinja2.Environment(

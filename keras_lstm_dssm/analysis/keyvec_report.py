@@ -1,22 +1,13 @@
-"""The report of a KeyVec: key sentences, key words, neighbours, a map.
+"""The report of a KeyVec: key sentences, key words, neighbours, a map."""
 
-`explained_documents` computes what the report shows, which is also written as
-JSON and CSV.
-"""
-
-from __future__ import annotations
-
-import os
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_lstm_dssm.analysis.drawing import curve_chart
 from keras_lstm_dssm.analysis.html import (
     Cell,
     HtmlPicture,
@@ -24,39 +15,39 @@ from keras_lstm_dssm.analysis.html import (
     HtmlTable,
     Shaded,
     Strong,
-    write_html_report,
 )
-from keras_lstm_dssm.analysis.maps import (
-    DocumentMap,
-    document_map,
-    draw_document_map,
+from keras_lstm_dssm.analysis.maps import document_map, draw_map
+from keras_lstm_dssm.analysis.report import (
+    Report,
+    report_data,
+    training_sections,
 )
-from keras_lstm_dssm.analysis.tower_report import (
-    ReportDocuments,
-    card_section,
-    epoch_curves,
-)
+from keras_lstm_dssm.data.collection import SPLITS
 from keras_lstm_dssm.data.documents import Document
+from keras_lstm_dssm.data.sources import open_documents
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Index
-from keras_lstm_dssm.files import write_csv
-from keras_lstm_dssm.model_cards.cards import CardTable
-from keras_lstm_dssm.models.keyvec import KeyVec
-from keras_lstm_dssm.training.salience import Agreement, agreement
-
-if TYPE_CHECKING:  # the training package imports this one
-    from keras_lstm_dssm.training.document_targets import DocumentTargets
+from keras_lstm_dssm.models import KeyVec, KeyVecRecipe
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.choices import DEFAULT_SALIENCE
+from keras_lstm_dssm.settings.reports import ReportSettings
+from keras_lstm_dssm.training.document_targets import (
+    TARGETS_FILE,
+    DocumentTargets,
+    KeyWords,
+)
+from keras_lstm_dssm.training.salience import (
+    Agreement,
+    agreement,
+    salience_teacher,
+)
 
 
 @dataclass(frozen=True)
 class ExplainedSentence:
-    """Holds a sentence, its p_i, and whether the teacher chooses it.
+    """Holds a sentence, its p_i, and whether it is in S*, by a teacher.
 
-    Attributes:
-        text: The sentence.
-        probability: Its p_i.
-        salient: Whether it is in S*, the key sentences by a teacher that
-            knows the summary; `None` where there is nothing to compare with.
+    `salient` is `None` where there is nothing to compare with.
     """
 
     text: str
@@ -66,14 +57,7 @@ class ExplainedSentence:
 
 @dataclass(frozen=True)
 class PredictedWord:
-    """Holds a word that the vector of a document predicts.
-
-    Attributes:
-        word: The word.
-        probability: Its softmax(W_v d + b_v).
-        is_key_word: Whether it is one of the document's key words, see
-            `KeyWords`.
-    """
+    """Holds a word that a document's vector predicts, with its probability."""
 
     word: str
     probability: float
@@ -82,15 +66,10 @@ class PredictedWord:
 
 @dataclass(frozen=True)
 class KeyWord:
-    """Holds a key word of a document, and how probable a `KeyVec` finds it.
+    """Holds a key word of a document, see `training.KeyWords`.
 
-    Key words are the words of highest TF-IDF, see `training.KeyWords`.
-
-    Attributes:
-        word: The word.
-        rank: Its rank among all words by probability, from 1; `None` for one
-            that is not in the vocabulary.
-        probability: Its probability, or `None`.
+    `rank` is that among all words by probability, from 1. Both are `None` for
+    a word that is not in the vocabulary.
     """
 
     word: str
@@ -100,14 +79,7 @@ class KeyWord:
 
 @dataclass(frozen=True)
 class NearDocument:
-    """Holds one of the nearest documents of another document.
-
-    Attributes:
-        id: Its id.
-        title: Its title, or without one its first sentence.
-        label: Its class; "" without one.
-        cosine: The cosine of the vectors of both documents.
-    """
+    """Holds one of the nearest documents of another one."""
 
     id: str
     title: str
@@ -189,36 +161,42 @@ def explain_documents(
     chosen = [documents[row] for row in rows]
     sentences = [document.sentences for document in chosen]
     probabilities = model.probabilities(sentences)
-    index = Index.from_vectors(vectors, [one.id for one in documents])
-    found, cosines = index.nearest(
+    index = Index.from_vectors(vectors, [each.id for each in documents])
+    neighbours, cosines = index.nearest(
         vectors[list(rows)], nearest, exclude=[[row] for row in rows]
     )
     of_words = model.word_probabilities(vectors[list(rows)]).numpy()
     vocabulary = model.key_vocabulary
-    return [
-        ExplainedDocument(
-            document.id,
-            name_of(document),
-            document.label,
-            list(document.summary),
-            _sentences(document, p, targets),
-            *_words(document, p_words, targets, model, vocabulary, words),
-            [
-                NearDocument(
-                    documents[row].id,
-                    name_of(documents[row]),
-                    documents[row].label,
-                    float(cosine),
-                )
-                for row, cosine in zip(*hits, strict=True)
-                if row >= 0
-            ],
+    explained = []
+    for document, p, p_words, near, similar in zip(
+        chosen, probabilities, of_words, neighbours, cosines, strict=True
+    ):
+        predicted, key_words = _words(
+            document, p_words, targets, model, vocabulary, words
         )
-        for document, p, p_words, hits in zip(
-            chosen, probabilities, of_words,
-            zip(found, cosines, strict=True), strict=True,
+        near_documents = [
+            NearDocument(
+                documents[row].id,
+                name_of(documents[row]),
+                documents[row].label,
+                float(cosine),
+            )
+            for row, cosine in zip(near, similar, strict=True)
+            if row >= 0  # there are fewer documents than `nearest`
+        ]
+        explained.append(
+            ExplainedDocument(
+                document.id,
+                name_of(document),
+                document.label,
+                list(document.summary),
+                _sentences(document, p, targets),
+                predicted,
+                key_words,
+                near_documents,
+            )
         )
-    ]  # fmt: skip
+    return explained
 
 
 def name_of(document: Document) -> str:
@@ -269,195 +247,210 @@ def _words(
     ]
 
 
-@dataclass(frozen=True)
-class DocumentFigures:
-    """Holds the results that the report of a `KeyVec` shows.
+class ReportDocuments(NamedTuple):
+    """Holds documents, and their key sentences and key words by a teacher.
 
-    Attributes:
-        explained: Some documents with their key sentences and words.
-        by_model: How well p_i ranks the key sentences S* before the others,
-            over all documents with a summary; `None` if there are none.
-        by_position: How well the order of the sentences in the document does;
-            `None` if there are no documents with a summary.
-        ids: The id of each document of the map.
-        map: The map of the documents.
+    The documents are without sentences that the model skips.
     """
 
-    explained: list[ExplainedDocument]
-    by_model: Agreement | None
-    by_position: Agreement | None
-    ids: list[str]
-    map: DocumentMap
-
-    def as_json(self) -> dict[str, Any]:
-        """Return all figures as dictionaries, lists, strings and numbers."""
-        return {
-            "key_sentences": {
-                name: values and values._asdict()
-                for name, values in (
-                    ("model", self.by_model),
-                    ("position", self.by_position),
-                )
-            },
-            "documents": [asdict(document) for document in self.explained],
-            "map": list(self._map_rows()),
-        }
-
-    def write_csv(self, folder: str | os.PathLike[str]) -> None:
-        """Write the figures as CSV files.
-
-        The files are `sentences.csv`, `predicted_words.csv`,
-        `key_words.csv`, `nearest.csv` and `map.csv`, with a header each.
-        In all but the last one, the column `document` has the id of the
-        document that a row is about.
-
-        Args:
-            folder: The folder, which is created if there is none.
-        """
-        path = Path(folder)
-        path.mkdir(parents=True, exist_ok=True)
-        for name in ("sentences", "predicted", "key_words", "nearest"):
-            file = "predicted_words" if name == "predicted" else name
-            rows = [
-                {"document": document.id, **asdict(record)}
-                for document in self.explained
-                for record in getattr(document, name)
-            ]
-            write_csv(path / f"{file}.csv", rows)
-        write_csv(path / "map.csv", list(self._map_rows()))
-
-    def _map_rows(self) -> Iterator[Mapping[str, Any]]:
-        for key, label, (x, y) in zip(
-            self.ids, self.map.labels, self.map.positions.tolist(), strict=True
-        ):
-            yield {"id": key, "class": label, "x": x, "y": y}
+    split: str
+    documents: list[Document]
+    targets: DocumentTargets
+    teacher: str
+    bad_lines: dict[str, int]
 
 
-def document_figures(
+def read_report_documents(
+    data: str,
+    teacher: str,
+    theta: float | None = None,
+    max_sentences: int | None = None,
+    max_bad_lines: int = 0,
+    key_words_of: str = "summary",
+) -> ReportDocuments:
+    """Read the documents of the last split, and compute their targets.
+
+    The last split is test, or else dev, or else train. The threshold `theta`
+    of the teacher's similarity is by default computed from the split train.
+
+    Raises:
+        InputError: The data or the teacher are not found, or a line is bad.
+    """
+    folder = open_documents(data, max_bad_lines, max_sentences)
+    split = [name for name in SPLITS if folder.count(name)][-1]
+    documents = list(folder.of(split))
+    train = folder.of("train") if folder.count("train") else documents
+    compared = salience_teacher(teacher, train)
+    key_words = KeyWords(train, source=key_words_of)
+    if theta is None and compared.theta is None:
+        of_train = DocumentTargets.from_teacher(train, compared, key_words)
+        theta = of_train.counts.theta
+    return ReportDocuments(
+        split,
+        documents,
+        DocumentTargets.from_teacher(documents, compared, key_words, theta),
+        teacher,
+        dict(folder.counts.bad_lines),
+    )
+
+
+def report_on_keyvec(
+    model: KeyVec, run: RunFolder, settings: ReportSettings, pictures: Path
+) -> Report:
+    """Report on the key sentences and the vectors of documents.
+
+    Raises:
+        InputError: The data or the teacher are not found, there are fewer than
+            three documents, or matplotlib is not installed.
+    """
+    data, max_bad_lines, _ = report_data(run, settings)
+    config = run.read_config()
+    teacher, theta = settings.salience, None
+    if teacher is None:
+        teacher = config.get("salience") or DEFAULT_SALIENCE
+        theta = DocumentTargets.from_file(run.path / TARGETS_FILE).counts.theta
+    documents = read_report_documents(
+        data, teacher, theta, model.max_sentences, max_bad_lines,
+        KeyVecRecipe.from_dict(config["recipe"]).key_words_of,
+    )  # fmt: skip
+    return report_on_documents(model, documents, run, settings, pictures)
+
+
+def report_on_documents(
     model: KeyVec,
-    given: ReportDocuments,
-    examples: int = 3,
-    map_method: str = "tsne",
-    map_documents: int = 2000,
-) -> DocumentFigures:
-    """Compute what the report of a `KeyVec` shows of its documents.
+    source: ReportDocuments,
+    run: RunFolder,
+    settings: ReportSettings,
+    pictures: Path,
+) -> Report:
+    """Report on documents that have been read, with their targets.
 
     The documents to explain, and those of the map, are drawn at random with
     a fixed seed, the former among those with a summary if there are any.
-
-    Args:
-        model: A trained `KeyVec`.
-        given: The documents, from `read_report_documents`.
-        examples: Number of documents to explain. Default 3.
-        map_method: See `document_map`.
-        map_documents: Largest number of documents on the map. Default 2,000.
-
-    Raises:
-        InputError: There are fewer than three documents.
     """
-    documents = given.documents
-    random = np.random.default_rng(0)
-    order = random.permutation(len(documents)).tolist()
+    documents = source.documents
+    order = np.random.default_rng(0).permutation(len(documents)).tolist()
     with_summary = [row for row in order if documents[row].summary]
-    on_map = sorted(order[:map_documents])
-    vectors = model.encode([one.sentences for one in documents])
-    layout = document_map(
-        vectors[on_map], [documents[row].label for row in on_map], map_method
-    )
-    by_model = by_position = None
-    if with_summary:
-        compared = [documents[row] for row in sorted(with_summary)]
-        p = model.probabilities([one.sentences for one in compared])
-        marks = [given.targets.of(one).marks() for one in compared]
-        by_model = agreement(marks, p)
-        by_position = agreement(marks, [-np.arange(len(m)) for m in marks])
+    on_map = sorted(order[: settings.map_titles])
+    vectors = model.encode([document.sentences for document in documents])
+    labels = [documents[row].label for row in on_map]
+    layout = document_map(vectors[on_map], labels, settings.map)
+    compared = [documents[row] for row in sorted(with_summary)]
+    agreements = _agreements(model, compared, source.targets)
     explained = explain_documents(
         model,
         documents,
-        given.targets,
-        (with_summary or order)[:examples],
+        source.targets,
+        (with_summary or order)[: settings.examples],
         vectors=vectors,
     )
-    ids = [documents[row].id for row in on_map]
-    return DocumentFigures(explained, by_model, by_position, ids, layout)
-
-
-def write_document_report(
-    path: str | os.PathLike[str],
-    given: ReportDocuments,
-    figures: DocumentFigures,
-    history: Sequence[dict[str, float]] = (),
-    pictures: str | os.PathLike[str] | None = None,
-    card: Sequence[CardTable] = (),
-) -> None:
-    """Write the report, a page that needs no other file and no network.
-
-    Args:
-        path: The HTML file to write.
-        given: The documents, from `read_report_documents`.
-        figures: What the model finds in them, from `document_figures`.
-        history: The figures of the epochs, from `RunFolder.read_history`.
-        pictures: A folder in which the pictures are kept as PNG files; by
-            default they are in the page only.
-        card: The tables of the run's card, from `card_tables`; by default
-            the report has none.
-
-    Raises:
-        InputError: jinja2 or matplotlib is not installed.
-
-    Example:
-    >>> given = read_report_documents("api_documents", "bm25")
-    >>> figures = document_figures(model, given)
-    >>> write_document_report("report.html", given, figures)
-    """
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(pictures or temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        sections = [
-            *_agreement_sections(given, figures),
-            *(_document_section(one) for one in figures.explained),
-            _map_section(folder / "document_map.png", given, figures),
-        ]
-        if history:
-            sections.append(_loss_section(folder / "loss.png", history))
-        if card:
-            sections.append(card_section(card))
-        write_html_report(
-            path,
-            "What KeyVec finds in a document",
-            sections,
-            f"{len(given.documents):,} documents of the split {given.split}. "
-            "The model computes of each sentence the probability p that it "
-            "is key, and a vector of the document, from which it predicts key "
-            "words. It does not read the summary.",
+    picture = pictures / "document_map.png"
+    draw_map(picture, layout, legend=True)
+    sections = [
+        *_agreement_sections(agreements, len(compared), source.teacher),
+        *map(_document_section, explained),
+        HtmlSection(
+            "A map of documents",
+            [HtmlPicture("Documents on a plane, coloured by class", picture)],
+            f"{len(on_map):,} of {len(documents):,} documents: those "
+            "with similar vectors lie together. The model has not seen the "
+            "classes; the largest ones have a colour. Distances between groups "
+            "mean little.",
+        ),
+        *training_sections(
+            run,
+            pictures / "loss.png",
+            {
+                "loss": "training",
+                "read_loss": "training, key sentences",
+                "key_word_loss": "training, key words",
+                "val_loss": "validation",
+            },
+            "mean loss of a document",
+            text="Where the validation loss rises while the loss of training "
+            "falls, the model overfits.",
+        ),
+    ]
+    map_rows = [
+        {"id": documents[row].id, "class": label, "x": x, "y": y}
+        for row, label, (x, y) in zip(
+            on_map, labels, layout.positions.tolist(), strict=True
         )
+    ]
+    return Report(
+        "What KeyVec finds in a document",
+        f"{len(documents):,} documents of the split {source.split}. "
+        "The model computes of each sentence the probability p that it "
+        "is key, and a vector of the document, from which it predicts key "
+        "words. It does not read the summary.",
+        sections,
+        {
+            "key_sentences": {
+                name: values and values._asdict()
+                for name, values in agreements.items()
+            },
+            "documents": [asdict(document) for document in explained],
+            "map": map_rows,
+        },
+        source.bad_lines,
+        {
+            "sentences.csv": _records(explained, "sentences"),
+            "predicted_words.csv": _records(explained, "predicted"),
+            "key_words.csv": _records(explained, "key_words"),
+            "nearest.csv": _records(explained, "nearest"),
+            "map.csv": map_rows,
+        },
+        ("documents", list(map(name_of, documents)), lambda: vectors),
+    )
+
+
+def _records(
+    explained: Sequence[ExplainedDocument], name: str
+) -> list[dict[str, Any]]:
+    """Return the records of one field of all documents, with their ids."""
+    return [
+        {"document": document.id, **asdict(record)}
+        for document in explained
+        for record in getattr(document, name)
+    ]
+
+
+def _agreements(
+    model: KeyVec, documents: Sequence[Document], targets: DocumentTargets
+) -> dict[str, Agreement | None]:
+    """Compute how well p_i and the order of sentences rank S* first."""
+    if not documents:
+        return {"model": None, "position": None}
+    p = model.probabilities([document.sentences for document in documents])
+    marks = [targets.of(document).marks() for document in documents]
+    by_position = agreement(marks, [-np.arange(len(m)) for m in marks])
+    return {"model": agreement(marks, p), "position": by_position}
 
 
 def _agreement_sections(
-    given: ReportDocuments, figures: DocumentFigures
+    agreements: dict[str, Agreement | None], number: int, teacher: str
 ) -> Iterator[HtmlSection]:
     """Yield the section on all documents with a summary, if there are any."""
+    by_model, by_position = agreements["model"], agreements["position"]
+    if not by_model or not by_position:
+        return
     compared = {
-        "p of the model": figures.by_model,
-        "position in the document": figures.by_position,
+        "p of the model": by_model,
+        "position in the document": by_position,
     }
     rows = [
-        [name, f"{found.average_precision:.3f}", f"{found.precision:.3f}"]
-        for name, found in compared.items()
-        if found
+        [name, f"{values.average_precision:.3f}", f"{values.precision:.3f}"]
+        for name, values in compared.items()
     ]
-    if not rows or not figures.by_model:
-        return
-    number = sum(bool(document.summary) for document in given.documents)
     yield HtmlSection(
         "Key sentences of all documents",
         [HtmlTable(["Ranked by", "Average precision", "Precision"], rows)],
         f"The sentences of each of {number:,} documents are ranked, and "
-        f"compared with S*, those that the teacher ({given.teacher}) chooses "
+        f"compared with S*, those that the teacher ({teacher}) chooses "
         "because they resemble a sentence of the summary "
-        f"({figures.by_model.base_rate:.1%} of all sentences). Precision is "
+        f"({by_model.base_rate:.1%} of all sentences). Precision is "
         "the share of S* among as many of the first sentences as S* has; for "
-        f"a random order it is {figures.by_model.base_rate:.3f}.",
+        f"a random order it is {by_model.base_rate:.3f}.",
     )
 
 
@@ -547,38 +540,4 @@ def _nearest_table(document: ExplainedDocument) -> HtmlTable:
         rows,
         "Nearest documents (bold: of the same class)",
         text_columns=[1, 2],
-    )
-
-
-def _map_section(
-    path: Path, given: ReportDocuments, figures: DocumentFigures
-) -> HtmlSection:
-    draw_document_map(path, figures.map)
-    return HtmlSection(
-        "A map of documents",
-        [HtmlPicture("Documents on a plane, coloured by class", path)],
-        f"{len(figures.ids):,} of {len(given.documents):,} documents: those "
-        "with similar vectors lie together. The model has not seen the "
-        "classes; the largest ones have a colour. Distances between groups "
-        "mean little.",
-    )
-
-
-def _loss_section(
-    path: Path, history: Sequence[dict[str, float]]
-) -> HtmlSection:
-    """Return the curves of the loss and of its parts by epoch."""
-    labels = {
-        "loss": "training",
-        "read_loss": "training, key sentences",
-        "key_word_loss": "training, key words",
-        "val_loss": "validation",
-    }
-    curves = epoch_curves(history, labels)
-    curve_chart(path, curves, "epoch", "mean loss of a document")
-    return HtmlSection(
-        "Loss by epoch",
-        [HtmlPicture("Loss by epoch", path)],
-        "Where the validation loss rises while the loss of training falls, "
-        "the model overfits.",
     )

@@ -1,4 +1,4 @@
-"""Maps of titles and of documents: their vectors laid out on a plane.
+"""Maps: the vectors of titles or of documents, laid out on a plane.
 
 A map is a picture, or files for TensorBoard's projector.
 """
@@ -25,43 +25,32 @@ from keras_lstm_dssm.files import replacing, write_text
 from keras_lstm_dssm.settings.choices import MAP_METHODS
 
 
-class TitleMap(NamedTuple):
-    """The position of each title on a plane, and the clusters.
+class TextMap(NamedTuple):
+    """The position of each text on a plane, and its group.
 
     Attributes:
-        positions: float `[titles, 2]`.
-        clusters: int `[titles]`, the cluster of each title; -1 for none.
-        names: A name for each cluster: the words that distinguish it from
-            the others.
+        positions: float `[texts, 2]`.
+        groups: int `[texts]`, the group of each text; -1 or -2 for none.
+        names: The name of each group.
+        others: What texts without a group are: the names of -1 and of -2.
     """
 
     positions: np.ndarray
-    clusters: np.ndarray
+    groups: np.ndarray
     names: list[str]
+    others: tuple[str, str] = ("", "")
 
 
 def title_map(
     titles: Sequence[str], vectors: np.ndarray, method: str = "tsne"
-) -> TitleMap:
-    """Lay titles out on a plane and cluster their positions.
+) -> TextMap:
+    """Lay titles out on a plane and group them by clusters of positions.
 
     HDBSCAN clusters the positions on the plane and not the vectors, so that
     the clusters are those that a reader of the picture sees. A cluster has
-    1/80 of all titles or more, and at least 5.
-
-    Args:
-        titles: The texts, for the names of the clusters.
-        vectors: Float `[titles, dimension]`, unit vectors from `encode`.
-        method: `"tsne"`, the default, shows which titles are neighbours,
-            while its distances mean little; `"pca"` is linear.
-
-    Raises:
-        InputError: The method is unknown, there are fewer than three titles,
-            or scikit-learn is not installed.
-
-    Sources: van der Maaten and Hinton 2008, "Visualizing Data using t-SNE";
-    Campello et al. 2013, "Density-Based Clustering Based on Hierarchical
-    Density Estimates".
+    1/80 of all titles or more, and at least 5, and is named by the words that
+    distinguish it from the others. Source: Campello et al. 2013,
+    "Density-Based Clustering Based on Hierarchical Density Estimates".
     """
     positions = plane_positions(vectors, method)
     cluster = import_optional("sklearn.cluster", "analysis")
@@ -73,21 +62,50 @@ def title_map(
     )
     with _one_thread():
         clusters = clustering.fit_predict(positions)
-    return TitleMap(positions, clusters, _cluster_names(titles, clusters))
+    words: list[list[str]] = [[] for _ in range(clusters.max() + 1)]
+    for title, cluster_of_title in zip(titles, clusters, strict=True):
+        if cluster_of_title >= 0:
+            words[cluster_of_title] += set(title.casefold().split())
+    names = [
+        ", ".join(short(word) for word, _ in best)
+        for best in distinctive_words(words, 2)
+    ]
+    return TextMap(positions, clusters, names)
+
+
+MOST_CLASSES = 12
+"""Largest number of classes with their own colour and marker; readers could
+not distinguish more."""
+
+
+def document_map(
+    vectors: np.ndarray, labels: Sequence[str], method: str = "tsne"
+) -> TextMap:
+    """Lay documents out on a plane and group them by their classes.
+
+    The 12 classes with the most documents are groups, the largest first, of
+    equal ones in alphabetical order.
+    """
+    counts = Counter(filter(None, labels))
+    order = sorted(counts, key=lambda label: (-counts[label], label))
+    names = order[:MOST_CLASSES]
+    number = {name: group for group, name in enumerate(names)} | {"": -2}
+    return TextMap(
+        plane_positions(unit_vectors(vectors, "document"), method, "documents"),
+        np.array([number.get(label, -1) for label in labels]),
+        names,
+        (f"{len(order) - len(names):,} smaller classes", "without a class"),
+    )
 
 
 def plane_positions(
     vectors: np.ndarray, method: str = "tsne", name: str = "titles"
 ) -> np.ndarray:
-    """Project vectors on a plane.
+    """Project unit vectors `[n, dimension]` on a plane, `[n, 2]`.
 
-    Args:
-        vectors: Float `[n, dimension]`, unit vectors.
-        method: See `title_map`.
-        name: What error messages call the vectors. Default "titles".
-
-    Returns:
-        float `[n, 2]`.
+    `"tsne"` shows which vectors are neighbours, while its distances mean
+    little; `"pca"` is linear. Error messages call the vectors `name`. Source:
+    van der Maaten and Hinton 2008, "Visualizing Data using t-SNE".
 
     Raises:
         InputError: The method is unknown, there are fewer than three vectors,
@@ -124,66 +142,56 @@ def _one_thread() -> Any:
     return import_optional("threadpoolctl", "analysis").threadpool_limits(1)
 
 
-def draw_title_map(path: Path, layout: TitleMap) -> None:
-    """Draw a map on which each cluster has a colour, a marker and its name.
+def draw_map(path: Path, layout: TextMap, legend: bool = False) -> None:
+    """Draw a map on which each group has a colour and a marker.
 
-    Args:
-        path: The PNG file to write.
-        layout: The positions and clusters, from `title_map`.
+    The names of the groups are written in their midst or, with `legend`, below
+    the map, with the numbers of their texts.
     """
     effects = import_optional("matplotlib.patheffects", "analysis")
     halo = effects.withStroke(linewidth=3, foreground="white")
-    with drawing(path, figsize=(8, 7)) as (axis,):
-        unclustered = layout.positions[layout.clusters < 0]
-        axis.scatter(*unclustered.T, s=6, color="#bbbbbb")
-        for cluster, name in enumerate(layout.names):
-            positions = layout.positions[layout.clusters == cluster]
+    with drawing(path, figsize=(8, 8 if legend else 7)) as (axis,):
+
+        def scatter(group: int, name: str, **look: Any) -> np.ndarray:
+            positions = layout.positions[layout.groups == group]
+            if len(positions):
+                label = f"{short(name)} ({len(positions):,})"
+                axis.scatter(*positions.T, label=label, **look)
+            return positions
+
+        for group, colour in ((-1, "#bbbbbb"), (-2, "#dddddd")):
+            scatter(group, layout.others[-group - 1], s=6, color=colour)
+        for group, name in enumerate(layout.names):
             # A colour that is used again gets another marker.
-            turn = cluster // len(COLOURS)
-            axis.scatter(
-                *positions.T, s=14, color=COLOURS[cluster % len(COLOURS)],
-                marker=MARKERS[(cluster + turn) % len(MARKERS)],
+            turn = group // len(COLOURS)
+            positions = scatter(
+                group, name, s=20 if legend else 14,
+                color=COLOURS[group % len(COLOURS)],
+                marker=MARKERS[(group + turn) % len(MARKERS)],
                 edgecolor="white", linewidth=0.3,
             )  # fmt: skip
-            axis.annotate(
-                name, np.median(positions, axis=0), ha="center", va="center",
-                fontsize=8, color="#111111", path_effects=[halo],
-            )  # fmt: skip
+            if not legend:
+                axis.annotate(
+                    name, np.median(positions, axis=0), ha="center",
+                    va="center", fontsize=8, color="#111111",
+                    path_effects=[halo],
+                )  # fmt: skip
         axis.set_axis_off()  # the positions have no unit
-
-
-def _cluster_names(titles: Sequence[str], clusters: np.ndarray) -> list[str]:
-    words: list[list[str]] = [[] for _ in range(clusters.max() + 1)]
-    for title, cluster in zip(titles, clusters, strict=True):
-        if cluster >= 0:
-            words[cluster] += set(title.casefold().split())
-    return [
-        ", ".join(short(word) for word, _ in best)
-        for best in distinctive_words(words, 2)
-    ]
+        if legend:
+            add_legend(axis, 3)
 
 
 def write_projector(
     logs: str | os.PathLike[str], titles: Sequence[str], vectors: np.ndarray
 ) -> None:
-    """Write titles and vectors for TensorBoard's embedding projector.
+    """Write titles and their vectors for TensorBoard's projector.
 
     `tensorboard --logdir=LOGS` shows them. The files are
     `projector_config.pbtxt`, `projector/titles.tsv` and
     `projector/titles.labels.tsv`.
 
-    Args:
-        logs: The folder of logs, such as `logs/` of a run.
-        titles: The texts, one for each vector.
-        vectors: Float `[titles, dimension]`, from `encode`.
-
     Raises:
         InputError: There are not as many titles as vectors.
-
-    Example:
-    >>> write_projector(
-    ...     RunFolder(run).logs, titles, model.document_encoder.encode(titles)
-    ... )
     """
     from tensorboard.plugins import projector
 
@@ -207,82 +215,3 @@ def write_projector(
         metadata_path=str(labels.relative_to(logs)),
     )
     projector.visualize_embeddings(os.fspath(logs), config)
-
-
-MOST_CLASSES = 12
-"""Largest number of classes with their own colour and marker; readers could
-not distinguish more."""
-
-
-class DocumentMap(NamedTuple):
-    """Holds the position of each document on a plane, and its class.
-
-    Attributes:
-        positions: float `[documents, 2]`.
-        labels: The class of each document; "" for none.
-        largest: The classes with the most documents, the largest first, of
-            equal ones in alphabetical order; at most 12.
-    """
-
-    positions: np.ndarray
-    labels: list[str]
-    largest: list[str]
-
-
-def document_map(
-    vectors: np.ndarray, labels: Sequence[str], method: str = "tsne"
-) -> DocumentMap:
-    """Project documents on a plane by the cosines of their vectors.
-
-    Args:
-        vectors: Float `[documents, dimension]`, from `KeyVec.encode`.
-        labels: The class of each document; "" for none.
-        method: `"tsne"` (default) or `"pca"`, see `title_map`.
-
-    Raises:
-        InputError: The method is unknown, there are fewer than three
-            documents, or scikit-learn is not installed.
-    """
-    counts = Counter(filter(None, labels))
-    order = sorted(counts, key=lambda label: (-counts[label], label))
-    return DocumentMap(
-        plane_positions(unit_vectors(vectors, "document"), method, "documents"),
-        list(labels),
-        order[:MOST_CLASSES],
-    )
-
-
-def draw_document_map(path: Path, layout: DocumentMap) -> None:
-    """Draw a map on which the largest classes have a colour and a marker.
-
-    Args:
-        path: The PNG file to write.
-        layout: The positions and classes, from `document_map`.
-    """
-    labels = np.array(layout.labels, object)
-    is_large = np.isin(labels, layout.largest)
-    others = len(set(filter(None, layout.labels))) - len(layout.largest)
-    with drawing(path, figsize=(8, 8)) as (axis,):
-        for name, chosen, colour in (
-            (f"{others:,} smaller classes", ~is_large & (labels != ""),
-             "#bbbbbb"),
-            ("without a class", labels == "", "#dddddd"),
-        ):  # fmt: skip
-            if chosen.any():
-                axis.scatter(
-                    *layout.positions[chosen].T, s=6, color=colour,
-                    label=f"{name} ({chosen.sum():,})",
-                )  # fmt: skip
-        for number, label in enumerate(layout.largest):
-            chosen = labels == label
-            # A colour that is used again gets another marker.
-            turn = number // len(COLOURS)
-            axis.scatter(
-                *layout.positions[chosen].T, s=20,
-                color=COLOURS[number % len(COLOURS)],
-                marker=MARKERS[(number + turn) % len(MARKERS)],
-                edgecolor="white", linewidth=0.3,
-                label=f"{short(label)} ({chosen.sum():,})",
-            )  # fmt: skip
-        axis.set_axis_off()  # the positions have no unit
-        add_legend(axis, 3)

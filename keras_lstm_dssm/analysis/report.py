@@ -1,89 +1,126 @@
-"""The report of two towers as one HTML page of pictures and tables."""
+"""What the reports of all kinds of models have: data, losses, the card."""
 
 import os
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from keras_lstm_dssm.analysis.html import HtmlSection, write_html_report
-from keras_lstm_dssm.analysis.tower_report import (
-    ReportInput,
-    card_section,
-    claims_section,
-    cost_section,
-    map_section,
-    nearest_section,
-    pair_sections,
-    topics_section,
+import numpy as np
+
+from keras_lstm_dssm.analysis.drawing import Curve, curve_chart
+from keras_lstm_dssm.analysis.html import (
+    HtmlPicture,
+    HtmlSection,
+    HtmlTable,
+    write_html_report,
 )
-from keras_lstm_dssm.encoders.activations import is_recurrent
+from keras_lstm_dssm.model_cards.cards import CardTable
+from keras_lstm_dssm.model_cards.record import card_tables
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.reports import ReportSettings
 
-_NOT_RECURRENT = (
-    " An encoder that reads all words at once has no activations, keywords "
-    "and topics by word: an LSTM, a bidirectional LSTM or an RNN has them."
-)
+
+class Report(NamedTuple):
+    """A report of a model: its page, and the same results as values.
+
+    Attributes:
+        title: The heading of the page.
+        lead: The paragraph below it.
+        sections: The sections of the page.
+        values: The results, for JSON.
+        bad_lines: Reason for skipping lines of the data -> number of lines.
+        csv: Name of a file -> its rows.
+        projected: For TensorBoard's projector: what the texts are, the texts,
+            and a function that returns their vectors.
+    """
+
+    title: str
+    lead: str
+    sections: Sequence[HtmlSection]
+    values: dict[str, Any]
+    bad_lines: dict[str, int] = {}
+    csv: Mapping[str, Sequence[Mapping[str, Any]]] = {}
+    projected: tuple[str, Sequence[str], Callable[[], np.ndarray]] | None = None
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the page, which needs no other file and no network."""
+        write_html_report(path, self.title, self.sections, self.lead)
 
 
-def write_analysis_report(
-    path: str | os.PathLike[str],
-    report_input: ReportInput,
-    settings: ReportSettings | None = None,
-    pictures: str | os.PathLike[str] | None = None,
-) -> None:
-    """Write the report, a page that needs no other file and no network.
+def report_data(
+    run: RunFolder, settings: ReportSettings
+) -> tuple[str, int, int]:
+    """Return the data of the settings or, as training read them, the run's.
 
-    It covers section V-A of Palangi et al. 2016. For encoders that are not
-    recurrent, it states that the sections about cells are left out.
+    With the data come the largest number of bad lines to skip, and the grade
+    from which a document is relevant.
+    """
+    config = {} if settings.data else run.read_config()
+    max_bad_lines = settings.max_bad_lines
+    if max_bad_lines is None:
+        max_bad_lines = config.get("max_bad_lines", 0)
+    data = settings.data or config.get("data", "")
+    return data, max_bad_lines, config.get("min_relevant", 1)
+
+
+def training_sections(
+    run: RunFolder,
+    picture: Path,
+    labels: Mapping[str, str],
+    unit: str,
+    title: str = "Loss by epoch",
+    caption: str = "Loss by epoch",
+    text: str = "",
+    **scales: Any,
+) -> list[HtmlSection]:
+    """Return the sections on training: the loss by epoch, the model card.
+
+    A section that the run has nothing for is left out, and so is a curve whose
+    column an epoch lacks.
 
     Args:
-        path: The HTML file to write.
-        report_input: The model and the texts to report on.
-        settings: Thresholds and sizes, by default those of `ReportSettings`.
-        pictures: A folder in which the pictures are kept as PNG files; by
-            default they are in the page only.
-
-    Raises:
-        InputError: jinja2, matplotlib or scikit-learn is not installed, or
-            there are fewer than three titles.
-
-    Example:
-    >>> write_analysis_report(
-    ...     "report.html",
-    ...     ReportInput(model, "hotels in shanghai", "shanghai hotels",
-    ...                 queries, titles),
-    ... )
+        run: The run.
+        picture: The PNG file to write.
+        labels: Column of the history -> label of its curve.
+        unit: The label of the vertical axis.
+        title: The heading of the section with the losses.
+        caption: The caption of the picture.
+        text: The paragraph of this section.
+        **scales: See `curve_chart`.
     """
-    model = report_input.model
-    towers = model.query_encoder, model.document_encoder
-    names = list(dict.fromkeys(type(tower).__name__ for tower in towers))
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(pictures or temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        sections = _sections(report_input, settings or ReportSettings(), folder)
-        write_html_report(
-            path,
-            f"What {' and '.join(names)} keep{'s' * (len(names) == 1)} of a "
-            "text",
-            list(sections),
-            f"Query: {report_input.query!r}. Title: {report_input.document!r}."
-            + _NOT_RECURRENT * (not is_recurrent(*towers)),
-        )
+    sections = []
+    history = run.read_history()
+    if history:
+        epochs = [row["epoch"] for row in history]
+        curves = {
+            label: Curve(epochs, [row[column] for row in history])
+            for column, label in labels.items()
+            if all(column in row for row in history)
+        }
+        curve_chart(picture, curves, "epoch", unit, **scales)
+        block = HtmlPicture(caption, picture)
+        sections.append(HtmlSection(title, [block], text))
+    tables = card_tables(run.path)
+    if tables:
+        sections.append(card_section(tables))
+    return sections
 
 
-def _sections(
-    report_input: ReportInput, settings: ReportSettings, folder: Path
-) -> Iterator[HtmlSection]:
-    model, titles = report_input.model, report_input.titles
-    texts = report_input.query, report_input.document
-    yield from pair_sections(model, texts, settings, folder)
-    if is_recurrent(model.query_encoder, model.document_encoder):
-        yield topics_section(model, report_input.queries, settings)
-    yield nearest_section(model, *texts, titles)
-    yield map_section(model, titles, settings, folder)
-    if report_input.history:
-        yield cost_section(report_input.history, folder)
-    if report_input.card:
-        yield card_section(report_input.card)
-    if report_input.claims:
-        yield claims_section(report_input.claims)
+def card_section(tables: Sequence[CardTable]) -> HtmlSection:
+    """Return the section with the model card's tables: training and metrics."""
+    return HtmlSection(
+        "What was trained, and how good it is",
+        [
+            HtmlTable(
+                table.head,
+                [
+                    [str(cell).replace("`", "") for cell in row]
+                    for row in table.rows
+                ],
+                table.title.replace("`", ""),
+                text_columns=[1] if table.title == "Training" else [],
+            )
+            for table in tables
+        ],
+        "From CARD.md of the run, which has the recipe and the limits, too.",
+    )

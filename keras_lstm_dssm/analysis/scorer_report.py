@@ -4,24 +4,19 @@ It shows queries of a data set with a right and a wrong answer.
 """
 
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.analysis.drawing import (
-    curve_chart,
-    drawing,
-    short,
-)
+from keras_lstm_dssm.analysis.drawing import drawing, short
 from keras_lstm_dssm.analysis.heat_maps import (
-    _heat_map,
-    _label_height,
-    _label_words,
+    heat_map,
+    label_height,
+    label_words,
 )
 from keras_lstm_dssm.analysis.html import (
     Cell,
@@ -30,9 +25,12 @@ from keras_lstm_dssm.analysis.html import (
     HtmlSection,
     HtmlTable,
     Strong,
-    write_html_report,
 )
-from keras_lstm_dssm.analysis.tower_report import card_section, epoch_curves
+from keras_lstm_dssm.analysis.report import (
+    Report,
+    report_data,
+    training_sections,
+)
 from keras_lstm_dssm.data.sources import (
     is_collection,
     open_collection,
@@ -43,8 +41,9 @@ from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation.bm25 import bm25_neighbours
 from keras_lstm_dssm.layers.word_vectors import VocabularyVectors
 from keras_lstm_dssm.matchers.mv_lstm import MVLSTM
-from keras_lstm_dssm.model_cards.cards import CardTable
 from keras_lstm_dssm.models.pair_scorer import PairScorer
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.reports import ReportSettings
 from keras_lstm_dssm.text.strings import as_strings
 from keras_lstm_dssm.text.word_hashing import normalize, split_words
 
@@ -52,18 +51,11 @@ _CLICKS = 60_000
 _NEIGHBOURS = 4
 
 
-class ExampleAnswers(NamedTuple):
-    """A query with a right and a wrong answer.
-
-    Attributes:
-        query: The query.
-        right: A relevant document.
-        wrong: Of the documents that are not, the one with the highest score.
-    """
+class ComparedQuery(NamedTuple):
+    """A query, and what a document is, such as "right answer" -> its text."""
 
     query: str
-    right: str
-    wrong: str
+    documents: dict[str, str]
 
 
 def example_answers(
@@ -72,20 +64,13 @@ def example_answers(
     count: int = 3,
     min_relevant: int = 1,
     max_bad_lines: int = 0,
-) -> list[ExampleAnswers]:
-    """Draw queries of a data set, the same ones for every scorer.
+) -> list[ComparedQuery]:
+    """Draw queries, the same ones for every scorer, with two answers each.
 
     The queries are those of the last split of a collection, which is its
-    test split if there is one, or of a click log. Wrong answers are the
-    query's documents that are judged not relevant; where there are none, the
-    nearest titles by BM25.
-
-    Args:
-        scorer: Chooses the wrong answer with the highest score.
-        data: "api", "api_sentences", a BEIR folder or click files.
-        count: The number of queries.
-        min_relevant: Grade from which a document is a right answer.
-        max_bad_lines: Largest number of bad lines of click files to skip.
+    test split if there is one, or of a click log. The wrong answer is the one
+    with the highest score of the documents that are judged not relevant;
+    where there are none, of the nearest titles by BM25.
 
     Raises:
         InputError: The data are wrong, or no query has both answers.
@@ -95,9 +80,9 @@ def example_answers(
     drawn = _with_negatives((lists[row] for row in order), titles)
     examples = []
     for query, positives, negatives in islice(drawn, count):
-        scores = scorer.score(query, negatives)
-        wrong = negatives[int(np.argmax(scores))]
-        examples.append(ExampleAnswers(query, positives[0], wrong))
+        wrong = negatives[int(np.argmax(scorer.score(query, negatives)))]
+        answers = {"right answer": positives[0], "wrong answer": wrong}
+        examples.append(ComparedQuery(query, answers))
     if not examples:
         raise InputError(
             f"{data}: found no query with a right and a wrong answer: name "
@@ -120,21 +105,22 @@ def _lists(
         for query, title in islice(log, _CLICKS):
             clicked.setdefault(query, []).append(title)
         lists = (JudgedList(query, c, []) for query, c in clicked.items())
-        titles = [title for one in clicked.values() for title in one]
-    return [one for one in lists if one.positives], list(dict.fromkeys(titles))
+        titles = [title for of_query in clicked.values() for title in of_query]
+    with_positive = [judged for judged in lists if judged.positives]
+    return with_positive, list(dict.fromkeys(titles))
 
 
 def _with_negatives(
     lists: Iterator[JudgedList], titles: list[str]
 ) -> Iterator[JudgedList]:
     """Yield the lists with negatives, judged or nearest by BM25."""
-    for one in lists:
-        negatives = one.negatives
+    for judged in lists:
+        negatives = judged.negatives
         if not negatives:
-            depth = _NEIGHBOURS + len(one.positives)
-            (rows,) = bm25_neighbours([one.query], titles, depth)
+            depth = _NEIGHBOURS + len(judged.positives)
+            (rows,) = bm25_neighbours([judged.query], titles, depth)
             near = [titles[row] for row in rows]
-            right = set(normalize(one.positives, "alphanumeric"))
+            right = set(normalize(judged.positives, "alphanumeric"))
             words = normalize(near, "alphanumeric")
             negatives = [
                 title
@@ -142,11 +128,11 @@ def _with_negatives(
                 if of_title not in right
             ]
         if negatives:
-            yield one._replace(negatives=negatives)
+            yield judged._replace(negatives=negatives)
 
 
-class StrongCell(NamedTuple):
-    """One of the largest values of an interaction matrix.
+class WordMatch(NamedTuple):
+    """A query's and a document's word with one of the largest interactions.
 
     Attributes:
         query_word: The query's word, as the model reads it.
@@ -155,14 +141,14 @@ class StrongCell(NamedTuple):
         slice: The number of the slice, from 0; a matrix of cosines has one.
         query_position: The position of the query's word, from 0.
         document_position: The position of the document's word, from 0.
-        contribution: What the cell adds to the score, see `WordMatrix`.
+        contribution: What the match adds to the score, see `WordMatrix`.
 
     Example:
     >>> words = dssm.layers.TrigramVectors(dimension=4)
     >>> matcher = dssm.matchers.MVLSTM(word_dimension=4, units=3, hidden=5, k=1)
     >>> scorer = dssm.PairScorer(words, matcher)
-    >>> cell = compare_words(scorer, "hex bolt", "steel bolt").strongest[0]
-    >>> cell.query_word in ("hex", "bolt")
+    >>> match = compare_words(scorer, "hex bolt", "steel bolt").strongest[0]
+    >>> match.query_word in ("hex", "bolt")
     True
     """
 
@@ -209,7 +195,7 @@ class WordMatrix(NamedTuple):
     cells: np.ndarray
     score: float
     rest: float
-    strongest: list[StrongCell]
+    strongest: list[WordMatch]
 
 
 def compare_words(scorer: PairScorer, query: str, document: str) -> WordMatrix:
@@ -254,7 +240,7 @@ def compare_words(scorer: PairScorer, query: str, document: str) -> WordMatrix:
             continue
         column = positions[1][number, rank]
         strongest.append(
-            StrongCell(
+            WordMatch(
                 words[0][row],
                 words[1][column],
                 float(values[number, rank]),
@@ -277,7 +263,7 @@ def compare_words(scorer: PairScorer, query: str, document: str) -> WordMatrix:
 
 def strongest_words(
     scorer: PairScorer, query: str, document: str
-) -> list[StrongCell]:
+) -> list[WordMatch]:
     """List the words that match best, as in the case study of Wan et al. 2016.
 
     Args:
@@ -303,11 +289,7 @@ def strongest_words(
 
 
 def check_matrix(scorer: PairScorer) -> MVLSTM:
-    """Return the matcher of a pair scorer, if it has an interaction matrix.
-
-    Raises:
-        InputError: It has none.
-    """
+    """Return the matcher, or raise `InputError` if it has no matrix."""
     if not isinstance(scorer.matcher, MVLSTM):
         raise InputError(
             f"{type(scorer.matcher).__name__} has no interaction matrix of "
@@ -333,94 +315,69 @@ def _unknown(
     return tuple(word for word in distinct if word not in known)
 
 
-class ComparedQuery(NamedTuple):
-    """A query, and the documents that the report compares it with.
+def report_on_scorer(
+    scorer: PairScorer, run: RunFolder, settings: ReportSettings, pictures: Path
+) -> Report:
+    """Report on the words that an MV-LSTM matches.
 
-    Attributes:
-        query: The query.
-        documents: What a document is, such as "right answer" -> its text.
-    """
-
-    query: str
-    documents: dict[str, str]
-
-
-def write_scorer_report(
-    path: str | os.PathLike[str],
-    scorer: PairScorer,
-    queries: Sequence[ComparedQuery],
-    history: Sequence[dict[str, float]] = (),
-    pictures: str | os.PathLike[str] | None = None,
-    card: Sequence[CardTable] = (),
-) -> list[list[WordMatrix]]:
-    """Write the report, a page that needs no other file and no network.
-
-    It extends the case study of Wan et al. 2016 by pictures of the whole
-    interaction matrices and by what each cell adds to the score.
-
-    Args:
-        path: The HTML file to write.
-        scorer: A `PairScorer` whose matcher is an `MVLSTM`.
-        queries: The queries, each with one document or more.
-        history: The figures of the epochs, from `RunFolder.read_history`.
-        pictures: A folder in which the pictures are kept as PNG files; by
-            default they are in the page only.
-        card: The tables of the run's card, from `card_tables`; by default
-            the report has none.
-
-    Returns:
-        The matrices of each query, one for each of its documents.
+    The report extends the case study of Wan et al. 2016 by pictures of the
+    whole interaction matrices and by what each cell adds to the score.
 
     Raises:
-        InputError: The matcher has no interaction matrix, or jinja2 or
-            matplotlib is not installed.
-
-    Example:
-    >>> texts = {"right answer": "memory error", "wrong answer": "apple pie"}
-    >>> compared = ComparedQuery("memory stick error", texts)
-    >>> write_scorer_report("report.html", scorer, [compared])
+        InputError: The matcher has no interaction matrix, the data are wrong,
+            or matplotlib is not installed.
     """
     matcher = check_matrix(scorer)
-    compared = [
-        [compare_words(scorer, query, text) for text in documents.values()]
-        for query, documents in queries
-    ]
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(pictures or temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        sections = [
-            _query_section(folder / f"matrix_{number}.png", query, matrices)
-            for number, (query, matrices) in enumerate(
-                zip(queries, compared, strict=True), 1
-            )
+    data, max_bad_lines, min_relevant = report_data(run, settings)
+    queries = example_answers(
+        scorer, data, settings.examples, min_relevant, max_bad_lines
+    )
+    training = training_sections(
+        run, pictures / "loss.png", {"loss": "training"},
+        "mean loss of a triple", caption="Loss of training by epoch",
+    )  # fmt: skip
+    if settings.query is not None or settings.document is not None:
+        query, document = settings.pair
+        queries.insert(0, ComparedQuery(query, {"document": document}))
+    sections, pairs = [], []
+    for number, compared in enumerate(queries, 1):
+        matrices = {
+            kind: compare_words(scorer, compared.query, document)
+            for kind, document in compared.documents.items()
+        }
+        picture = pictures / f"matrix_{number}.png"
+        sections.append(_query_section(picture, compared, matrices))
+        pairs += [
+            {
+                "query": compared.query,
+                "document": compared.documents[kind],
+                "kind": kind,
+                "score": matrix.score,
+                "cells": [match._asdict() for match in matrix.strongest],
+            }
+            for kind, matrix in matrices.items()
         ]
-        if history:
-            sections.append(_loss_section(folder / "loss.png", history))
-        if card:
-            sections.append(card_section(card))
-        write_html_report(
-            path,
-            "Which words MV-LSTM matches",
-            sections,
-            f"{len(queries)} queries; {matcher.interaction} interaction, "
-            f"the {matcher.k} strongest cells of each slice, "
-            f"{'k-max' if matcher.pooling == 'k_max' else 'dynamic'} pooling. "
-            "A cell compares a position of the query with one of the "
-            "document, both read from left to right and from right to left.",
-        )
-    return compared
+    return Report(
+        "Which words MV-LSTM matches",
+        f"{len(queries)} queries; {matcher.interaction} interaction, "
+        f"the {matcher.k} strongest cells of each slice, "
+        f"{'k-max' if matcher.pooling == 'k_max' else 'dynamic'} pooling. "
+        "A cell compares a position of the query with one of the "
+        "document, both read from left to right and from right to left.",
+        [*sections, *training],
+        {"pairs": pairs},
+    )
 
 
 def _query_section(
-    path: Path, compared: ComparedQuery, matrices: list[WordMatrix]
+    path: Path, compared: ComparedQuery, matrices: dict[str, WordMatrix]
 ) -> HtmlSection:
     titles = [
-        f"{name}\nscore {matrix.score:.2f}"
-        for name, matrix in zip(compared.documents, matrices, strict=True)
+        f"{kind}\nscore {matrix.score:.2f}" for kind, matrix in matrices.items()
     ]
-    draw_matrices(path, matrices, titles)
-    unknown = dict.fromkeys(w for matrix in matrices for w in matrix.unknown)
-    texts = [f"{name}: {text}" for name, text in compared.documents.items()]
+    draw_matrices(path, list(matrices.values()), titles)
+    unknown = dict.fromkeys(w for m in matrices.values() for w in m.unknown)
+    texts = [f"{kind}: {text}" for kind, text in compared.documents.items()]
     if unknown:
         texts.append(
             "not in the vocabulary, so that they have one word vector: "
@@ -430,10 +387,10 @@ def _query_section(
         HtmlTable(
             ["Rank", "Query", "Document", "Value", "Adds to the score"],
             list(_rows(matrix)),
-            f"The strongest cells, {name}",
+            f"The strongest cells, {kind}",
             text_columns=[1, 2],
         )
-        for name, matrix in zip(compared.documents, matrices, strict=True)
+        for kind, matrix in matrices.items()
     ]
     caption = "Interaction matrices with the strongest cells"
     return HtmlSection(
@@ -448,33 +405,25 @@ def _query_section(
     )
 
 
-def _loss_section(
-    path: Path, history: Sequence[dict[str, float]]
-) -> HtmlSection:
-    curves = epoch_curves(history, {"loss": "training"})
-    curve_chart(path, curves, "epoch", "mean loss of a triple")
-    return HtmlSection(
-        "Loss by epoch", [HtmlPicture("Loss of training by epoch", path)]
-    )
-
-
 def _rows(matrix: WordMatrix) -> Iterator[list[Cell]]:
-    slices = matrix.cells.shape[2]
-    ranks = [0] * slices
-    cell: StrongCell
-    for cell in matrix.strongest:
-        ranks[cell.slice] += 1
-        rank = str(ranks[cell.slice])
+    several = matrix.cells.shape[2] > 1
+    for rank, match in _ranked(matrix):
         yield [
-            f"slice {cell.slice + 1}, {rank}" if slices > 1 else rank,
-            cell.query_word,
-            cell.document_word,
-            f"{cell.value:.2f}",
-            f"{cell.contribution:+.3f}",
+            f"slice {match.slice + 1}, {rank}" if several else str(rank),
+            match.query_word,
+            match.document_word,
+            f"{match.value:.2f}",
+            f"{match.contribution:+.3f}",
         ]
-    of_cells = sum(cell.contribution for cell in matrix.strongest)
+    of_cells = sum(match.contribution for match in matrix.strongest)
     yield ["other", "", "", "", f"{matrix.score - of_cells:+.3f}"]
     yield [Strong("score"), "", "", "", Strong(f"{matrix.score:+.3f}")]
+
+
+def _ranked(matrix: WordMatrix) -> Iterator[tuple[int, WordMatch]]:
+    """Yield the strongest cells with their ranks in their slices, from 1."""
+    for _, matches in groupby(matrix.strongest, lambda match: match.slice):
+        yield from enumerate(matches, 1)
 
 
 def draw_matrices(
@@ -485,11 +434,6 @@ def draw_matrices(
     There is a row for each word of the query, a column for each word of the
     document, and one range of colours. The slices of a tensor are below one
     another. The strongest cells of each slice are framed, with their ranks.
-
-    Args:
-        path: The PNG file to write.
-        matrices: From `compare_words`, all with the same query.
-        titles: A title for each matrix.
     """
     query, slices = matrices[0].query_words, matrices[0].cells.shape[2]
     # A row without cells has the name of the slice below it.
@@ -501,7 +445,7 @@ def draw_matrices(
     size = (
         1.6 + label_width + 0.32 * sum(widths),
         1.0 + 0.26 * height * slices
-        + _label_height(*(matrix.document_words for matrix in matrices)),
+        + label_height(*(matrix.document_words for matrix in matrices)),
     )  # fmt: skip
     patches = import_optional("matplotlib.patches", "analysis")
     with drawing(path, len(matrices), widths, figsize=size) as axes:
@@ -509,26 +453,24 @@ def draw_matrices(
             shape = slices, height, len(matrix.document_words)
             rows = np.full(shape, np.nan)
             rows[:, -len(query) :] = matrix.cells.transpose(2, 0, 1)
-            image = _heat_map(
+            image = heat_map(
                 axis, rows.reshape(-1, shape[2]), vmin=-limit, vmax=limit
             )
-            _label_words(axis, matrix.document_words)
+            label_words(axis, matrix.document_words)
             axis.set_title(title, fontsize=10)
-            ranks = [0] * slices
-            for cell in matrix.strongest:
-                ranks[cell.slice] += 1
-                column = cell.document_position
+            for rank, match in _ranked(matrix):
+                column = match.document_position
                 row = (
-                    (cell.slice + 1) * height - len(query)
-                    + cell.query_position
+                    (match.slice + 1) * height - len(query)
+                    + match.query_position
                 )  # fmt: skip
                 corner = column - 0.5, row - 0.5
                 axis.add_patch(
                     patches.Rectangle(corner, 1, 1, fill=False, clip_on=False)
                 )
-                dark = abs(cell.value) > 0.6 * limit
+                dark = abs(match.value) > 0.6 * limit
                 axis.text(
-                    column, row, str(ranks[cell.slice]), fontsize=8,
+                    column, row, str(rank), fontsize=8,
                     ha="center", va="center", color="w" if dark else "k",
                 )  # fmt: skip
         labels: list[str] = []

@@ -1,10 +1,10 @@
-"""Sections of reports on a pair of texts, on many texts and on training.
+"""The report of two towers: what their vectors keep of texts.
 
-The inputs of the reports are here, too: texts or documents of a data set.
+It covers section V-A of Palangi et al. 2016.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -12,8 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_lstm_dssm.analysis.claims import CLAIM_LABELS, ClaimResult
-from keras_lstm_dssm.analysis.drawing import Curve, curve_chart
+from keras_lstm_dssm.analysis.claims import (
+    CLAIM_LABELS,
+    ClaimResult,
+    measure_claims,
+)
 from keras_lstm_dssm.analysis.heat_maps import (
     draw_activations,
     draw_active,
@@ -27,10 +30,14 @@ from keras_lstm_dssm.analysis.html import (
     HtmlTable,
     Strong,
 )
-from keras_lstm_dssm.analysis.maps import draw_title_map, title_map
+from keras_lstm_dssm.analysis.maps import draw_map, title_map
+from keras_lstm_dssm.analysis.report import (
+    Report,
+    report_data,
+    training_sections,
+)
 from keras_lstm_dssm.analysis.words import (
     SIDES,
-    WHOLE_VECTOR,
     Keyword,
     VectorPart,
     attenuation,
@@ -43,33 +50,92 @@ from keras_lstm_dssm.analysis.words import (
     topics,
 )
 from keras_lstm_dssm.data.click_log import ClickLog, Pair
-from keras_lstm_dssm.data.collection import SPLITS
-from keras_lstm_dssm.data.documents import Document
-from keras_lstm_dssm.data.sources import (
-    API,
-    open_collection,
-    open_documents,
-    open_log,
-)
-from keras_lstm_dssm.encoders.activations import (
-    Activations,
-    activations,
-    is_recurrent,
-)
-from keras_lstm_dssm.encoders.text_encoder import TextEncoder
+from keras_lstm_dssm.data.sources import API, open_collection, open_log
+from keras_lstm_dssm.encoders.activations import Activations, activations
+from keras_lstm_dssm.encoders.text_encoder import WHOLE_VECTOR, TextEncoder
 from keras_lstm_dssm.evaluation.index import Index
-from keras_lstm_dssm.model_cards.cards import CardTable
+from keras_lstm_dssm.models.two_tower import TwoTower
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.reports import ReportSettings
-from keras_lstm_dssm.training.document_targets import DocumentTargets, KeyWords
-from keras_lstm_dssm.training.salience import salience_teacher
 
 _MOST_CELLS = 24
 _MOST_WORDS = 12
+_NEAREST = 10
 _METHOD_NAMES = {"tsne": "t-SNE", "pca": "PCA"}
+_NOT_RECURRENT = (
+    " An encoder that reads all words at once has no activations, keywords "
+    "and topics by word: an LSTM, a bidirectional LSTM or an RNN has them."
+)
 
 
-def topics_section(
-    model: Any, queries: Sequence[str], settings: ReportSettings
+def report_on_towers(
+    model: TwoTower, run: RunFolder, settings: ReportSettings, pictures: Path
+) -> Report:
+    """Report on the vectors of texts, as section V-A of the paper does.
+
+    For encoders that are not recurrent, the report states that the sections
+    about cells are left out.
+
+    Raises:
+        InputError: The data are wrong, there are fewer than three titles, or
+            matplotlib or scikit-learn is not installed.
+    """
+    data, max_bad_lines, _ = report_data(run, settings)
+    texts = read_report_texts(data, max_bad_lines)
+    training = training_sections(
+        run,
+        pictures / "cost.png",
+        {"loss": "training", "val_loss": "validation"},
+        "mean cost (4) of a click",
+        "Cost of training by epoch (Fig. 7)",
+        "Cost of training by epoch",
+        "On a logarithmic scale. Where the training cost still falls at the "
+        "end, more epochs may help; where it falls while the validation cost "
+        "rises, the model overfits.",
+        yscale="log",
+    )
+    titles = texts.titles
+    claims = []
+    if settings.claims:
+        claims = measure_claims(
+            model, texts.pairs, texts.contexts,
+            settings.cells, settings.change, settings.share,
+        )  # fmt: skip
+    query, document = settings.pair
+    towers = model.query_encoder, model.document_encoder
+    recurrent = all(tower.networks for tower in towers)
+    sections = list(_pair_sections(model, recurrent, settings, pictures))
+    if recurrent:
+        queries = settings.queries or [pair.query for pair in texts.pairs]
+        sections.append(_topics_section(model, queries, settings))
+    sections.append(_nearest_section(model, query, document, titles))
+    sections.append(_map_section(model, titles, settings, pictures))
+    sections += training
+    if claims:
+        sections.append(_claims_section(claims))
+    names = list(dict.fromkeys(type(tower).__name__ for tower in towers))
+    values: dict[str, Any] = {
+        side: [effect._asdict() for effect in attenuation(tower, text)]
+        for side, tower, text in zip(SIDES, towers, settings.pair, strict=True)
+    }
+    values["claims"] = [
+        {**claim._asdict(), "comparison": claim.comparison._asdict()}
+        for claim in claims
+    ]
+    encode_titles = partial(model.document_encoder.encode, titles)
+    return Report(
+        f"What {' and '.join(names)} keep{'s' * (len(names) == 1)} of a text",
+        f"Query: {query!r}. Title: {document!r}."
+        + _NOT_RECURRENT * (not recurrent),
+        sections,
+        values,
+        texts.bad_lines,
+        projected=("titles", titles, encode_titles),
+    )
+
+
+def _topics_section(
+    model: TwoTower, queries: Sequence[str], settings: ReportSettings
 ) -> HtmlSection:
     """Return Table III: the words of each cell."""
     words_by_cell = topics(
@@ -95,11 +161,11 @@ def topics_section(
     )
 
 
-def nearest_section(
-    model: Any, query: str, document: str, titles: Sequence[str], most: int = 10
+def _nearest_section(
+    model: TwoTower, query: str, document: str, titles: Sequence[str]
 ) -> HtmlSection:
     """Return the titles that are nearest to the query."""
-    hits = Index(model, titles).search([query], most)[0]
+    hits = Index(model, titles).search([query], _NEAREST)[0]
     rows = [
         [f"{score:.3f}", Strong(title) if title == document else title]
         for title, score in hits
@@ -113,15 +179,18 @@ def nearest_section(
     )
 
 
-def map_section(
-    model: Any, titles: Sequence[str], settings: ReportSettings, folder: Path
+def _map_section(
+    model: TwoTower,
+    titles: Sequence[str],
+    settings: ReportSettings,
+    folder: Path,
 ) -> HtmlSection:
     """Return a map of the titles on a plane."""
     rows = np.random.default_rng(0).permutation(len(titles))
     sample = [titles[row] for row in rows[: settings.map_titles]]
     path = folder / "title_map.png"
     vectors = model.document_encoder.encode(sample)
-    draw_title_map(path, title_map(sample, vectors, settings.map))
+    draw_map(path, title_map(sample, vectors, settings.map))
     return HtmlSection(
         "A map of titles",
         [HtmlPicture("Titles on a plane, with the names of clusters", path)],
@@ -133,42 +202,8 @@ def map_section(
     )
 
 
-def cost_section(
-    history: Sequence[dict[str, float]], folder: Path
-) -> HtmlSection:
-    """Return the section with Fig. 7, the cost of training by epoch."""
-    labels = {"loss": "training", "val_loss": "validation"}
-    curves = epoch_curves(history, labels)
-    path = folder / "cost.png"
-    curve_chart(path, curves, "epoch", "mean cost (4) of a click", yscale="log")
-    return HtmlSection(
-        "Cost of training by epoch (Fig. 7)",
-        [HtmlPicture("Cost of training by epoch", path)],
-        "On a logarithmic scale. Where the training cost still falls at the "
-        "end, more epochs may help; where it falls while the validation cost "
-        "rises, the model overfits.",
-    )
-
-
-def epoch_curves(
-    history: Sequence[Mapping[str, float]], labels: Mapping[str, str]
-) -> dict[str, Curve]:
-    """Return a curve by epoch for each column that all epochs have.
-
-    Args:
-        history: The metrics of the epochs, from `RunFolder.read_history`.
-        labels: Column -> label of its curve.
-    """
-    epochs = [row["epoch"] for row in history]
-    return {
-        label: Curve(epochs, [row[name] for row in history])
-        for name, label in labels.items()
-        if all(name in row for row in history)
-    }
-
-
-def claims_section(claims: Sequence[ClaimResult]) -> HtmlSection:
-    """Return the report's section that tests the paper's claims."""
+def _claims_section(claims: Sequence[ClaimResult]) -> HtmlSection:
+    """Return the section that tests the paper's claims."""
     rows: dict[str, list[list[str]]] = {name: [] for name in CLAIM_LABELS}
     for claim, side, model, (value, chance, p, number) in claims:
         numbers = [f"{value:.3f}", f"{chance:.3f}", f"{p:.4f}", f"{number:,}"]
@@ -188,45 +223,19 @@ def claims_section(claims: Sequence[ClaimResult]) -> HtmlSection:
     )
 
 
-def card_section(tables: Sequence[CardTable]) -> HtmlSection:
-    """Return the section with the model card's tables: training and metrics."""
-    return HtmlSection(
-        "What was trained, and how good it is",
-        [
-            HtmlTable(
-                table.head,
-                [
-                    [str(cell).replace("`", "") for cell in row]
-                    for row in table.rows
-                ],
-                table.title.replace("`", ""),
-                text_columns=[1] if table.title == "Training" else [],
-            )
-            for table in tables
-        ],
-        "From CARD.md of the run, which has the recipe and the limits, too.",
-    )
-
-
 _DIRECTIONS = ("Cells, left to right", "Cells, right to left")
 
 
-def pair_sections(
-    model: Any, texts: tuple[str, str], settings: ReportSettings, folder: Path
+def _pair_sections(
+    model: TwoTower, recurrent: bool, settings: ReportSettings, folder: Path
 ) -> Iterator[HtmlSection]:
-    """Yield the sections; those about cells only for recurrent encoders.
-
-    Args:
-        model: A `TwoTower`.
-        texts: The query and the title.
-        settings: The thresholds, for active cells and keywords.
-        folder: The folder in which pictures are written.
-    """
+    """Yield the sections; those about cells only for recurrent encoders."""
+    texts = settings.pair
     towers = model.query_encoder, model.document_encoder
     read = [
         activations(tower, text)
         for tower, text in zip(towers, texts, strict=True)
-        if is_recurrent(*towers)
+        if recurrent
     ]
     if read:
         cells = min(settings.cells, read[0].y.shape[1])
@@ -244,7 +253,7 @@ def pair_sections(
     yield _words_section(towers, texts, vectors, read, settings)
 
 
-def _parts_section(model: Any, vectors: list[np.ndarray]) -> HtmlSection:
+def _parts_section(model: TwoTower, vectors: list[np.ndarray]) -> HtmlSection:
     query, document = vectors
     whole = VectorPart(WHOLE_VECTOR, 0, len(query))
     parts = [*common_parts(model), whole]
@@ -282,7 +291,7 @@ def _parts_section(model: Any, vectors: list[np.ndarray]) -> HtmlSection:
 
 
 def _aligned_section(
-    model: Any,
+    model: TwoTower,
     texts: tuple[str, str],
     read: list[Activations],
     settings: ReportSettings,
@@ -416,8 +425,7 @@ class ReportTexts(NamedTuple):
             split; in click files, a clicked one.
         contexts: The query and the title of each click as one text; the
             titles if there are no clicks.
-        bad_lines: Reason for skipping lines of the click files -> number of
-            such lines.
+        bad_lines: Reason for skipping lines -> number of such lines.
     """
 
     titles: list[str]
@@ -429,17 +437,10 @@ class ReportTexts(NamedTuple):
 def read_report_texts(
     data: str, max_bad_lines: int = 0, most: int = 60_000, pairs: int = 1000
 ) -> ReportTexts:
-    """Read the texts for a report.
+    """Read the texts for a report from "api", a BEIR folder or click files.
 
-    Args:
-        data: "api", a BEIR folder or click files, see `open_log`.
-        max_bad_lines: Largest number of bad lines of click files to skip,
-            see `ClickLog`; by default the first one raises `InputError`.
-        most: The number of titles and of contexts, the first ones.
-        pairs: The number of queries, drawn at random.
-
-    Raises:
-        InputError: `data` is none of these, or a line is not a click.
+    These are the first `most` titles and contexts, and `pairs` queries that
+    are drawn at random.
     """
     log: ClickLog | None
     titles: Iterable[str]
@@ -469,92 +470,3 @@ def read_report_texts(
         contexts,
         log.bad_lines() if log and max_bad_lines else {},
     )
-
-
-class ReportDocuments(NamedTuple):
-    """Holds the documents that the report of a `KeyVec` is about.
-
-    Attributes:
-        split: Name of their split.
-        documents: The documents, without sentences that the model skips.
-        targets: Their key sentences and key words by the teacher.
-        teacher: Its name: "bm25", "trigrams", "lead" or a run folder.
-        bad_lines: What is wrong -> number of lines that are left out.
-    """
-
-    split: str
-    documents: list[Document]
-    targets: DocumentTargets
-    teacher: str
-    bad_lines: dict[str, int]
-
-
-def read_report_documents(
-    data: str,
-    teacher: str,
-    theta: float | None = None,
-    max_sentences: int | None = None,
-    max_bad_lines: int = 0,
-    key_words_of: str = "summary",
-) -> ReportDocuments:
-    """Read the documents of the last split, and compute their targets.
-
-    The last split is test, or else dev, or else train.
-
-    Args:
-        data: "api_documents" or a folder of documents.
-        teacher: What chooses key sentences, see `salience_teacher`.
-        theta: The threshold of the teacher's similarity; by default it is
-            computed from the documents of the split train.
-        max_sentences: Number of sentences to read of each document, as the
-            model does. Default `None` for all.
-        max_bad_lines: Largest number of bad lines to leave out.
-        key_words_of: The `source` of `KeyWords`. Default `"summary"`.
-
-    Raises:
-        InputError: The data or the teacher are not found, or a line is bad.
-    """
-    folder = open_documents(data, max_bad_lines, max_sentences)
-    split = [name for name in SPLITS if folder.count(name)][-1]
-    documents = list(folder.of(split))
-    train = folder.of("train") if folder.count("train") else documents
-    compared = salience_teacher(teacher, train)
-    key_words = KeyWords(train, source=key_words_of)
-    if theta is None and compared.theta is None:
-        of_train = DocumentTargets.from_teacher(train, compared, key_words)
-        theta = of_train.counts.theta
-    return ReportDocuments(
-        split,
-        documents,
-        DocumentTargets.from_teacher(documents, compared, key_words, theta),
-        teacher,
-        dict(folder.counts.bad_lines),
-    )
-
-
-class ReportInput(NamedTuple):
-    """Holds the model, the texts and the measured claims of a report.
-
-    Attributes:
-        model: A `TwoTower`.
-        query: A query.
-        document: The title of a document, to compare with the query.
-        queries: Queries for the topics of the cells.
-        titles: Distinct titles, at least three, to search and to lay out on
-            the map.
-        history: The losses of the epochs, from `RunFolder.read_history`; by
-            default none, and the report has no curve of the cost.
-        claims: From `measure_claims`; by default none, and the report has no
-            section about them.
-        card: The tables of the run's card, from `card_tables`; by default
-            none, and the report does not say what was trained.
-    """
-
-    model: Any
-    query: str
-    document: str
-    queries: Sequence[str]
-    titles: Sequence[str]
-    history: Sequence[dict[str, float]] = ()
-    claims: Sequence[ClaimResult] = ()
-    card: Sequence[CardTable] = ()

@@ -5,7 +5,7 @@ The keywords of a text activate its cells most (section V-A of Palangi et al.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +15,7 @@ from keras_lstm_dssm.encoders.activations import (
     each_activations,
     words_of,
 )
-from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
-from keras_lstm_dssm.encoders.recurrent_encoders import BidirectionalLSTMEncoder
-from keras_lstm_dssm.encoders.text_encoder import TextEncoder
+from keras_lstm_dssm.encoders.text_encoder import WHOLE_VECTOR, TextEncoder
 from keras_lstm_dssm.errors import import_optional
 from keras_lstm_dssm.settings.reports import (
     ACTIVE_CELLS,
@@ -26,8 +24,8 @@ from keras_lstm_dssm.settings.reports import (
     TOPIC_CELLS,
 )
 
-WHOLE_VECTOR = "whole vector"
-"""The name of the part where a vector is not divided into parts."""
+SIDES = ("query", "document")
+"""What the two encoders of a `TwoTower` read, in this order."""
 
 
 class VectorPart(NamedTuple):
@@ -61,18 +59,11 @@ def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
     >>> vector_parts(encoder)[1]
     VectorPart(name='trigram sum', start=32, stop=64)
     """
-    if not isinstance(encoder, CombinedEncoder):
-        return [VectorPart(WHOLE_VECTOR, 0, encoder.dimension)]
-    widths = {
-        "LSTM output": encoder.cells,
-        "trigram sum": encoder.bag,
-        "word sketch": encoder.sketch,
-        "length norm": 1,
-    }
+    widths = encoder.parts()
     stops = np.cumsum(list(widths.values())).tolist()
     return [
-        VectorPart(name, stop - widths[name], stop)
-        for name, stop in zip(widths, stops, strict=True)
+        VectorPart(name, stop - width, stop)
+        for (name, width), stop in zip(widths.items(), stops, strict=True)
     ]
 
 
@@ -90,16 +81,9 @@ def common_parts(model: Any) -> list[VectorPart]:
 def part_products(
     parts: list[VectorPart], vectors: np.ndarray, other: np.ndarray
 ) -> np.ndarray:
-    """Return what each part adds to the inner products with one vector.
+    """Return what each part adds to inner products with `other`, `[n, parts]`.
 
-    Args:
-        parts: Parts that cover the vectors, from `common_parts`.
-        vectors: Float `[n, dimension]`.
-        other: Float `[dimension]`.
-
-    Returns:
-        Float `[n, parts]`; each row adds up to the whole inner product,
-        which is the cosine where all vectors have unit length.
+    The parts cover the vectors; each row adds up to the whole inner product.
     """
     return np.stack(
         [vectors[:, p.start : p.stop] @ other[p.start : p.stop] for p in parts],
@@ -110,24 +94,21 @@ def part_products(
 def cell_note(encoder: TextEncoder) -> str:
     """Return a sentence that says which numbers of the vector are cells.
 
-    It begins with a space, and is empty where the vector consists of the
-    cells of one network.
+    It is empty where the vector consists of the cells of one network.
     """
-    if isinstance(encoder, CombinedEncoder):
+    lstm, *others = encoder.parts().values()
+    if others:
         return (
-            f" The cells are those of the LSTM: the first {encoder.cells} of "
-            f"the vector's {encoder.dimension} numbers."
+            f" The cells are those of the LSTM: the first {lstm} of the "
+            f"vector's {encoder.dimension} numbers."
         )
-    if isinstance(encoder, BidirectionalLSTMEncoder):
+    if len(encoder.networks) > 1:
         return (
-            f" Cells from {encoder.cells} on belong to the network that reads "
-            "from right to left, and whose final output is at the first word."
+            f" Cells from {encoder.dimension // 2} on belong to the network "
+            "that reads from right to left, and whose final output is at the "
+            "first word."
         )
     return ""
-
-
-SIDES = ("query", "document")
-"""What the two encoders of a `TwoTower` read, in this order."""
 
 
 class Growth(NamedTuple):
@@ -162,6 +143,18 @@ class Growth(NamedTuple):
     parts: tuple[str, ...]
     query_parts: np.ndarray
     document_parts: np.ndarray
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the columns side, word and cosine, for `frame`."""
+        sides = len(self.query_words), len(self.document_words)
+        return {
+            "side": np.repeat(SIDES, sides).tolist(),
+            "word": [*self.query_words, *self.document_words],
+            "cosine": [
+                *self.query_cosines.tolist(),
+                *self.document_cosines.tolist(),
+            ],
+        }
 
 
 def growth(model: Any, query: str, document: str) -> Growth:
@@ -255,15 +248,7 @@ def attenuation(
 def each_change(
     encoder: TextEncoder, texts: Sequence[Sequence[str]]
 ) -> list[np.ndarray]:
-    """Return `WordEffect.change` of every word of many texts.
-
-    Args:
-        encoder: The encoder of the texts.
-        texts: The words of each text, from `words_of`.
-
-    Returns:
-        A float array `[words]` for each text.
-    """
+    """Return `WordEffect.change` of each word of many texts, `[words]` each."""
     whole = encoder.encode([" ".join(words) for words in texts])
     without = encoder.encode([t for words in texts for t in _without(words)])
     ends = np.cumsum([len(words) for words in texts])
@@ -309,46 +294,14 @@ def frame(result: Any) -> Any:
     ... )
     """
     pandas = import_optional("pandas", "analysis")
-    if isinstance(result, Activations):
-        return pandas.concat(
-            [
-                pandas.DataFrame(_columns(network))
-                for network in result.directions
-            ],
-            ignore_index=True,
-        )
-    if isinstance(result, Growth):
-        return pandas.DataFrame(
-            list(_growth_rows(result)), columns=["side", "word", "cosine"]
-        )
+    if isinstance(result, Activations | Growth):
+        return pandas.DataFrame(result.columns())
     if isinstance(result, Mapping):
         return pandas.DataFrame(
             [(cell, *word) for cell, words in result.items() for word in words],
             columns=["cell", "word", "query"],
         )
     return pandas.DataFrame(result)
-
-
-def _columns(read: Activations) -> dict[str, Any]:
-    """Return the columns for one network, ordered by word and then by cell."""
-    words, cells = read.y.shape
-    return {
-        "reverse": [read.reverse] * read.y.size,
-        "position": np.repeat(np.arange(words), cells),
-        "word": np.repeat(np.array(read.words, object), cells),
-        "cell": np.tile(np.arange(cells), words),
-        **{name: array.ravel() for name, array in read.arrays.items()},
-    }
-
-
-def _growth_rows(result: Growth) -> Iterator[tuple[str, str, float]]:
-    sides = (
-        (result.query_words, result.query_cosines),
-        (result.document_words, result.document_cosines),
-    )
-    for side, (words, cosines) in zip(SIDES, sides, strict=True):
-        for word, cosine in zip(words, cosines, strict=True):
-            yield side, word, cosine
 
 
 class ActiveCell(NamedTuple):
@@ -416,7 +369,7 @@ def active_cells(
 def assigned(
     read: Activations, cells: int = ACTIVE_CELLS, change: float = LEAST_CHANGE
 ) -> np.ndarray:
-    """Return which words are assigned to which active cells.
+    """Return which words are assigned to which active cells, `[words, cells]`.
 
     "Whenever there is a large enough change in cell activation value, we
     assume an important keyword has been detected" (section V-A2). The paper
@@ -424,15 +377,8 @@ def assigned(
     |y(t) - y(t-1)| >= change |y(T)|, where y(T) is the cell's final output,
     so that one threshold serves models of any scale.
 
-    Args:
-        read: The activations of one network, see `active_cells`.
-        cells: The number of most active cells.
-        change: The threshold, as a share of the final output.
-
-    Returns:
-        bool `[words, all cells]`; False for cells that are not among the
-        most active, and for the first word read, which changes every cell
-        from zero.
+    False for cells that are not among the most active, and for the first word
+    read, which changes every cell from zero.
     """
     active = [cell for cell, _ in active_cells(read, cells)]
     result = np.zeros(read.y.shape, bool)
@@ -541,23 +487,12 @@ def topics(
 def distinctive_words(
     groups: Sequence[Iterable[str]], most: int
 ) -> list[list[tuple[str, int]]]:
-    """Choose the words that distinguish each group from the others.
+    """Choose words that distinguish each group, with their counts in it.
 
     Words are ranked by count^2 / (count in all groups + 5): words that are
     frequent in the group and rare in the others. Ranked by the count alone,
     every group would have the same stop words; without the 5, words that
     occur once would come first.
-
-    Args:
-        groups: The words of each group, repeated as often as they occur.
-        most: The largest number of words for each group.
-
-    Returns:
-        For each group, its words and their counts in it, the best first.
-
-    Example:
-    >>> distinctive_words([["the", "fft", "fft"], ["the", "csv"]], 1)
-    [[('fft', 2)], [('csv', 1)]]
     """
     counts = [Counter(group) for group in groups]
     total: Counter[str] = sum(counts, Counter())

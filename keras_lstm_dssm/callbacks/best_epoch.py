@@ -19,28 +19,8 @@ from keras_lstm_dssm.private_api import replica_count
 class BestEpoch(keras.callbacks.Callback):
     """Measures a model after epochs, keeps the best weights, stops early.
 
-    Base of `RankingEvaluation` and `ValidationLoss`. A subclass has `name`
-    and defines `figures`, and may define `is_better`. The figures are added
-    to the epoch's logs, so that they appear in the progress bar, in the
-    history and in TensorBoard. List this callback before others that read
-    the logs.
-
-    Args:
-        every: Measure every n epochs, and after the last one. Default 1.
-        keep_best: Whether the weights of the best epoch replace those of the
-            last one when the training ends. Default `True`.
-        patience: Number of evaluations without a better figure after which
-            the training stops; `None`, the default, never stops it.
-
-    Attributes:
-        best: The best figure so far; `None` before the first.
-        best_epoch: The epoch of that figure, counted from 1.
-        best_weights: The weights of that epoch, if they are kept.
-        on_best: Function that is called with the model when its weights are
-            the best so far; `None`, the default, for no function.
-
-    Raises:
-        InputError: A number is below 1.
+    Base of `RankingEvaluation`, which describes arguments and attributes, and
+    of `ValidationLoss`. `on_best` is called with the model at a new best epoch.
     """
 
     def __init__(
@@ -64,29 +44,25 @@ class BestEpoch(keras.callbacks.Callback):
 
     @property
     def name(self) -> str:
-        """Name in the logs of the figure that decides which epoch is best."""
+        """Name in the logs of the metric that decides which epoch is best."""
         raise NotImplementedError(f"{type(self).__name__}.name")
 
-    def figures(self) -> dict[str, float]:
-        """Measures the model with its current weights.
+    def metrics(self) -> dict[str, float]:
+        """Measures the model: name in the logs -> value, one of them `name`."""
+        raise NotImplementedError(f"{type(self).__name__}.metrics")
 
-        Returns:
-            Name in the logs -> figure, among them that of `name`.
-        """
-        raise NotImplementedError(f"{type(self).__name__}.figures")
-
-    def is_better(self, figure: float, best: float) -> bool:
-        """Returns whether a figure is better than the best one so far."""
-        return figure > best
+    def is_better(self, metric: float, best: float) -> bool:
+        """Returns whether a metric is better than the best one so far."""
+        return metric > best
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Measures the model, if that is due after this epoch."""
         if not self.is_due(epoch + 1, self.params["epochs"]):
             return
-        figures = self.figures()
+        metrics = self.metrics()
         if logs is not None:
-            logs.update(figures)
-        self.count(epoch + 1, figures[self.name])
+            logs.update(metrics)
+        self.count(epoch + 1, metrics[self.name])
         if self.best_epoch == epoch + 1 and self.keep_best:
             self.keep()
         if self.should_stop:
@@ -96,17 +72,17 @@ class BestEpoch(keras.callbacks.Callback):
         """Returns whether to measure after an epoch, counted from 1."""
         return epoch % self.every == 0 or epoch == epochs
 
-    def count(self, epoch: int, figure: float) -> None:
-        """Records the figure of an epoch, counted from 1."""
-        if self.best is None or self.is_better(figure, self.best):
-            self.best, self.best_epoch = figure, epoch
+    def count(self, epoch: int, metric: float) -> None:
+        """Records the metric of an epoch, counted from 1."""
+        if self.best is None or self.is_better(metric, self.best):
+            self.best, self.best_epoch = metric, epoch
             self.evaluations_since_best = 0
         else:
             self.evaluations_since_best += 1
 
     @property
     def should_stop(self) -> bool:
-        """Whether the last `patience` evaluations gave no better figure."""
+        """Whether the last `patience` evaluations gave no better metric."""
         return (
             self.patience is not None
             and self.evaluations_since_best >= self.patience
@@ -127,7 +103,7 @@ class BestEpoch(keras.callbacks.Callback):
 class RankingEvaluation(BestEpoch):
     """Measures rankings after epochs, keeps the best weights, stops early.
 
-    The figures are added to the epoch's logs under the name `dev_` and the
+    The metrics are added to the epoch's logs under the name `dev_` and the
     measure, such as `dev_mrr@10`, so that they appear in the progress bar,
     in the history and in TensorBoard. List this callback before others that
     read the logs.
@@ -142,16 +118,17 @@ class RankingEvaluation(BestEpoch):
         every: Evaluate every n epochs, and after the last one. Default 1.
         keep_best: Whether the weights of the best epoch replace those of the
             last one when the training ends. Default `True`.
-        patience: Number of evaluations without a better figure after which
+        patience: Number of evaluations without a better value after which
             the training stops; `None`, the default, never stops it.
         min_relevant: Grade from which a document of a `Collection` is
             relevant, default 1; a task has its own.
 
     Attributes:
-        best: The best figure so far, from 0 to 1; `None` before the first.
-        best_epoch: The epoch of that figure, counted from 1.
+        best: The best value so far, from 0 to 1; `None` before the first.
+        best_epoch: The epoch of that value, counted from 1.
         best_weights: The weights of that epoch, if they are kept.
-        on_best: See `BestEpoch`.
+        on_best: Function that is called with the model when its weights are
+            the best so far; `None`, the default, for no function.
 
     Raises:
         InputError: The measure is unknown, a number is below 1, or the
@@ -194,15 +171,15 @@ class RankingEvaluation(BestEpoch):
 
     @property
     def name(self) -> str:
-        """Name of the figure in the logs, such as `dev_mrr@10`."""
+        """Name of the metric in the logs, such as `dev_mrr@10`."""
         return f"dev_{self.measure}"
 
-    def figures(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """Evaluates on dev."""
         return {self.name: self.evaluate()}
 
     def evaluate(self) -> float:
-        """Returns the figure of the model as it is now, from 0 to 1."""
+        """Returns the metric of the model as it is now, from 0 to 1."""
         _, by_query = self.task.measure(system_of(self.model))
         return mean(by_query, [self.measure])[self.measure]
 
@@ -210,26 +187,8 @@ class RankingEvaluation(BestEpoch):
 class ValidationLoss(BestEpoch):
     """Measures the loss after epochs, keeps the best weights, stops early.
 
-    The figures are those of `evaluate` with `val_` before their names, such
-    as `val_loss`, of which the smallest is the best. See `BestEpoch` for the
-    attributes.
-
-    Args:
-        batches: Dataset of batches of texts, as for `evaluate` of the model.
-        every: Measure every n epochs, and after the last one. Default 1.
-        keep_best: Whether the weights of the best epoch replace those of the
-            last one when the training ends. Default `True`.
-        patience: Number of evaluations without a smaller loss after which
-            the training stops; `None`, the default, never stops it.
-
-    Raises:
-        InputError: A number is below 1.
-
-    Example:
-    >>> loss = ValidationLoss(examples.in_order(32), patience=3)
-    >>> model.fit(batches, epochs=40, callbacks=[loss])
-    >>> loss.best_epoch
-    12
+    The metrics are those of `evaluate` on the batches of texts, with `val_`
+    before their names, such as `val_loss`, of which the smallest is the best.
     """
 
     def __init__(
@@ -248,7 +207,7 @@ class ValidationLoss(BestEpoch):
         """Name of the loss in the logs."""
         return "val_loss"
 
-    def figures(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """Measures the loss and the other metrics of the model."""
         if self._hashed is None:  # each dataset traces the hashing anew
             self._hashed = (
@@ -259,6 +218,6 @@ class ValidationLoss(BestEpoch):
         values = self.model.evaluate(self._hashed, verbose=0, return_dict=True)
         return {f"val_{name}": float(value) for name, value in values.items()}
 
-    def is_better(self, figure: float, best: float) -> bool:
+    def is_better(self, metric: float, best: float) -> bool:
         """Returns whether a loss is smaller than the best one so far."""
-        return figure < best
+        return metric < best

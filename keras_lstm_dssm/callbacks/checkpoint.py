@@ -21,23 +21,8 @@ _RARELY = 50
 class Checkpoint(keras.callbacks.Callback):
     """Saves model and optimizer, so that a run can be resumed.
 
-    A checkpoint is saved after each epoch, and within an epoch when the last
-    one is older than `minutes`. It replaces the old one when it is complete,
-    and only if all its numbers are finite. If saving took more than half a
-    second, no checkpoint is saved after an epoch until 50 times as long has
-    passed, so that these take at most a fiftieth of the training.
-
-    Args:
-        run: The run's folder.
-        minutes: Age of the last checkpoint after which one is saved within
-            an epoch.
-        needed: `needed(epochs)` returns whether a checkpoint must be saved
-            after that many epochs; see `BasePlan.needs_checkpoint`. Default
-            `None`: never.
-
-    Raises:
-        Diverged: The weights are not finite.
-        OSError: The checkpoint cannot be written.
+    It does so after each epoch (but see `on_epoch_end`), and within one if the
+    last checkpoint is older than `minutes`. All numbers must be finite.
     """
 
     def __init__(
@@ -60,7 +45,11 @@ class Checkpoint(keras.callbacks.Callback):
             self._save()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Saves a checkpoint, unless saving is slow and the last one is new."""
+        """Saves a checkpoint, unless saving is slow and the last one is new.
+
+        If it takes over half a second, it takes at most a fiftieth of the
+        training, but for epochs for which `needed(epochs)` is true.
+        """
         if (
             self._seconds < _QUICK
             or time.monotonic() - self._saved > _RARELY * self._seconds
@@ -95,13 +84,9 @@ class Checkpoint(keras.callbacks.Callback):
 
 
 class HistoryFile(keras.callbacks.Callback):
-    """Writes the figures of each epoch to `history.csv`.
+    """Writes the metrics of each epoch to `history.csv`.
 
-    A resumed run keeps the rows of the epochs that it does not repeat.
-
-    Args:
-        run: The run's folder.
-        initial_epoch: Number of complete epochs.
+    A resumed run keeps the rows of the `initial_epoch` complete epochs.
     """
 
     def __init__(self, run: RunFolder, initial_epoch: int = 0) -> None:

@@ -35,13 +35,10 @@ class DeadNetwork(ArithmeticError):
 
 
 def check_finite(model: Any) -> None:
-    """Checks that all variables that a checkpoint saves are finite.
+    """Raises `Diverged` unless all variables of a checkpoint are finite.
 
-    A finite loss does not suffice: an infinite weight saturates a gate, and
-    the loss stays finite.
-
-    Raises:
-        Diverged: A number is NaN or infinite.
+    A finite loss does not suffice: an infinite weight saturates a gate, and the
+    loss stays finite.
     """
     owners = [
         (layer.name.replace("_", " "), layer.variables)
@@ -67,21 +64,8 @@ def explain(
 ) -> None:
     """Raises an `InputError` that says what to do, if the cause is known.
 
-    Args:
-        error: `Diverged`, `DeadNetwork` or an error of TensorFlow.
-        run: The run that stopped; `None` if nothing was written.
-        model: Its model, of which only the count of training steps is used.
-        logs: Click logs of training and validation, as they were when
-            training began.
-        batches: Function from a training step to the batches from it on. A
-            training step reads hashed words only, but the order is a function
-            of the seed, so that the texts of its batch can be read again.
-
-    Raises:
-        FailedTraining: The loss or a weight is not finite, or the network is
-            dead.
-        InputError: The TensorBoard log cannot be written, or a file of the
-            logs has changed.
+    `batches(step)` are those from a step on: it has read hashed words only, but
+    their order is a function of the seed. `logs` are as when training began.
     """
     if isinstance(error, _LOST):
         return
@@ -148,19 +132,9 @@ _FEW = 0.25  # the accuracy of random scores is 0.5
 class DeadNetworkWatch(keras.callbacks.Callback):
     """Stops when the scores of nearly all triples of an epoch are equal.
 
-    If the relu units of the last hidden layer are 0 for every pair of texts,
-    or its tanh units are 1 or -1, all pairs have one score and hardly a weight
-    has a gradient: the loss of each triple is the margin, its accuracy 0. A
-    few pairs may still differ by rounding. The first epoch is no sign of it,
-    because it starts with equal scores, and neither is the rest of an epoch
-    that was interrupted.
-
-    Args:
-        margin: Margin of the hinge loss.
-        steps: Training steps in a whole epoch.
-
-    Raises:
-        DeadNetwork: In `on_epoch_end`.
+    If the relu units of the last hidden layer are 0 for every pair of texts, or
+    its tanh units are 1 or -1, all pairs have one score and hardly a weight has
+    a gradient: the loss of each triple is the margin, its accuracy 0.
     """
 
     def __init__(self, margin: float, steps: int) -> None:
@@ -170,6 +144,9 @@ class DeadNetworkWatch(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Compares the epoch's loss with the margin."""
+        # The first epoch is no sign of it, because it starts with equal
+        # scores, and neither is the rest of an epoch that was interrupted. A
+        # few pairs may still differ by rounding.
         if (
             epoch
             and self.params["steps"] == self.steps

@@ -13,30 +13,21 @@ from keras_lstm_dssm.data.batches import (
 from keras_lstm_dssm.data.click_log import (
     ClickLog,
     Pair,
-    describe_bad,
     write_pairs,
 )
-from keras_lstm_dssm.data.collection import (
-    Collection,
-    describe,
-    write_collection,
-)
+from keras_lstm_dssm.data.collection import Collection, write_collection
 from keras_lstm_dssm.data.documents import (
     Document,
     DocumentFolder,
     write_documents,
 )
 from keras_lstm_dssm.data.sources import (
-    absolute_spec,
-    is_collection,
-    judged_negatives,
+    DataSource,
     open_collection,
     open_documents,
-    open_files,
     open_log,
-    titles_of,
 )
-from keras_lstm_dssm.data.split import split_log, splits_of
+from keras_lstm_dssm.data.split import split_log
 from keras_lstm_dssm.data.statistics import alphabet_warning
 from keras_lstm_dssm.data.triples import (
     JudgedList,
@@ -50,34 +41,27 @@ __all__ = [
     "ClickFrequencies",
     "ClickLog",
     "Collection",
+    "DataSource",
     "Document",
     "DocumentFolder",
     "GivenNegatives",
     "JudgedList",
     "Pair",
     "Triples",
-    "absolute_spec",
     "alphabet_warning",
     "build_api_documents",
     "build_api_search",
     "build_api_sentences",
     "click_grades",
     "clicked_lists",
-    "describe",
-    "describe_bad",
     "evaluation_batches",
-    "is_collection",
     "judged_lists",
-    "judged_negatives",
     "open_collection",
     "open_documents",
-    "open_files",
     "open_log",
     "redrawn_pairs",
     "split_log",
-    "splits_of",
     "title_pairs",
-    "titles_of",
     "training_batches",
     "write_collection",
     "write_documents",

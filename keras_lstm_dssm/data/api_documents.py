@@ -96,10 +96,8 @@ def write_api_documents(
 ) -> DocumentFolder:
     """Writes the documents and queries that are made of docstrings.
 
-    Args:
-        folder: The folder to create.
-        definitions: Modules, before what they contain, and what they
-            contain; a docstring that was read before is skipped.
+    `definitions` are modules, each before what it contains, and what they
+    contain; a docstring that was read before is skipped.
     """
     docs: dict[str, Definition] = {}
     modules: dict[str, Definition] = {}
@@ -151,16 +149,7 @@ def write_api_documents(
 
 
 def package_class(module: str, packages: Iterable[str]) -> str:
-    """Returns the class of the documents from a module, its public package.
-
-    Args:
-        module: Dotted name.
-        packages: The names of all packages.
-
-    Example:
-    >>> package_class("keras.src.ops.math", {"keras", "keras.src.ops"})
-    'keras.ops'
-    """
+    """Returns the class of documents: keras.src.ops.math -> "keras.ops"."""
     parts = module.split(".")
     public = [
         part
@@ -203,14 +192,9 @@ def _last(name: str) -> str:
 
 
 class _Draft(NamedTuple):
-    """Holds the sentences of a docstring that may become a document.
+    """The sentences of a docstring that may become a document.
 
-    Attributes:
-        module: The dotted name of its module.
-        name: The name of the function or class.
-        summary: The sentences of the first paragraph.
-        body: The other sentences.
-        words: The normalised words of the sentences of both.
+    `words` are the normalised words of the sentences of summary and body.
     """
 
     module: str

@@ -56,12 +56,9 @@ _MAX_WORDS = 32
 def first_sentence(doc: str) -> str | None:
     """Returns the first sentence of a docstring in plain words.
 
-    Markup, signatures and the closing full stop are removed. `None` is
-    returned for a sentence of fewer than 3 or more than 32 words, for
-    boilerplate, and for text that is not prose.
-
-    >>> first_sentence("Return ``True`` if *x* is :class:`~a.Finite`. Or not.")
-    'Return True if x is Finite'
+    Markup, signatures and the closing full stop are removed. `None` is returned
+    for a sentence of fewer than 3 or more than 32 words, for boilerplate, and
+    for text that is not prose.
     """
     text = _plain(_first_paragraph(doc))
     sentence = _END.split(text, maxsplit=1)[0].strip(" .,:;!?-_=")
@@ -74,12 +71,7 @@ def first_sentence(doc: str) -> str | None:
 
 
 def sentence_runs(doc: str) -> Iterator[list[str]]:
-    r"""Yields the runs of consecutive plain sentences of a docstring.
-
-    >>> doc = "Sort `items` now. It is stable.\n>>> f()\n\nGo on from here."
-    >>> list(sentence_runs(doc))
-    [['Sort items now', 'It is stable'], ['Go on from here']]
-    """
+    """Yields the runs of consecutive plain sentences of a docstring."""
     lines = [
         "" if _NOT_PROSE.match(line) else f"{line}\n"
         for line in inspect.cleandoc(doc).splitlines()
@@ -150,16 +142,11 @@ _TYPE = re.compile(r"[\w*, .`]+ : ")  # "axis : int, optional"
 
 
 def prose_sentences(text: str) -> list[str]:
-    r"""Returns the plain sentences of a docstring or of some paragraphs of one.
+    """Returns the plain sentences of a docstring or of some paragraphs of one.
 
     `sentence_runs` leaves out what is indented. Here the descriptions of
-    arguments and the items of lists are read as well; code, examples, types
-    and headings are left out. Markup is removed, and each sentence ends with
-    a full stop.
-
-    >>> doc = "Sort `a` now.\n\nArgs:\n    a: The list to sort. It stays."
-    >>> prose_sentences(doc)
-    ['Sort a now.', 'The list to sort.']
+    arguments and the items of lists are read as well; code, examples, types and
+    headings are left out. Each sentence ends with a full stop.
     """
     return [
         f"{sentence}."

@@ -51,14 +51,7 @@ _RENAMED = {
 
 
 def public_names(modules: Mapping[str, Module]) -> dict[Definition, str]:
-    """Maps each public definition to its shortest public dotted name.
-
-    Args:
-        modules: All modules, from `api_sources.read_modules`.
-
-    Returns:
-        Definition -> name, of public definitions only, in a fixed order.
-    """
+    """Returns definition -> its shortest public name, in a fixed order."""
     queue = [
         _entry(_RENAMED.get(name, name), name)
         for name in modules
@@ -87,11 +80,7 @@ def public_names(modules: Mapping[str, Module]) -> dict[Definition, str]:
 
 
 def title(name: str) -> str:
-    """Splits a dotted name into lower-case words.
-
-    >>> title("numpy.asarray_chkfinite"), title("http.server.HTTPServer")
-    ('numpy asarray chkfinite', 'http server')
-    """
+    """Splits a dotted name into lower-case words, without repetitions."""
     spaced = re.sub(r"([a-z])([A-Z])|([A-Z])([A-Z][a-z])", r"\1\3 \2\4", name)
     words = re.split(r"[._\s]+", spaced.lower().strip("._"))
     distinct: list[str] = []

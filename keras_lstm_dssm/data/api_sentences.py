@@ -23,7 +23,6 @@ from keras_lstm_dssm.data.click_log import Pair
 from keras_lstm_dssm.data.collection import (
     SPLITS,
     Collection,
-    describe,
     write_collection,
 )
 from keras_lstm_dssm.data.split import split_by_groups
@@ -84,18 +83,12 @@ def build_api_sentences(
         print("Reading docstrings (once, ~1 minute) ...", file=sys.stderr)
     collection = write_lists(folder, adjacent_sentences(docstrings()))
     if progress:
-        print(describe(collection), file=sys.stderr)
+        print(collection.describe(), file=sys.stderr)
     return collection
 
 
 class SentencePair(NamedTuple):
-    """Holds two sentences, the second of which follows the first.
-
-    Attributes:
-        query: The first sentence.
-        answer: The second sentence.
-        module: The dotted name of the module that they are from.
-    """
+    """Two sentences of a module's docstring: the answer follows the query."""
 
     query: str
     answer: str
@@ -107,9 +100,7 @@ def adjacent_sentences(
 ) -> Iterator[SentencePair]:
     """Yields the pairs of adjacent sentences, of 5 to 50 words each.
 
-    Args:
-        docs: (module, docstring); a docstring that was read before is
-            skipped.
+    `docs` are (module, docstring); a repeated docstring is skipped.
     """
     read: set[str] = set()
     for module, doc in docs:
@@ -126,15 +117,7 @@ def adjacent_sentences(
 def write_lists(
     folder: str | os.PathLike[str], pairs: Iterable[SentencePair]
 ) -> Collection:
-    """Writes the lists of five of adjacent sentences.
-
-    Args:
-        folder: The folder to create.
-        pairs: Pairs of sentences.
-
-    Raises:
-        InputError: A split has too few answers for a list.
-    """
+    """Writes the lists of five; too few answers raise `InputError`."""
     lists, all_answers = _lists(pairs)
     splits = split_by_groups(
         [pair.module for _, pair in lists.values()],
@@ -198,11 +181,9 @@ def write_lists(
 def _lists(
     pairs: Iterable[SentencePair],
 ) -> tuple[dict[str, tuple[str, SentencePair]], dict[str, list[str]]]:
-    """Returns the first and all answers of each query, by normalised words.
+    """Returns query -> first answer and the pair; and query -> all answers.
 
-    Returns:
-        Words of a query -> words of its first answer, and the pair of texts;
-        words of a query -> words of all its answers.
+    Queries and answers are normalised words.
     """
     pairs = list(pairs)
     queries = normalize((pair.query for pair in pairs), "alphanumeric")

@@ -111,14 +111,12 @@ class Definition(NamedTuple):
 
 
 class Module:
-    """Holds a module's definitions, and the names that it imports.
+    """A module's definitions, and the names that it imports.
 
-    Attributes:
-        definitions: Name -> its definition and those of its methods.
-        imports: Name -> (module, name in it or None for the module itself).
-        stars: The modules imported with `*`.
-        added: Docstrings that NumPy adds with `add_newdoc`: (module, class
-            or "", name, docstring).
+    `definitions` are name -> its definition and those of its methods; `imports`
+    are name -> (module, name in it or `None` for the module itself); `stars`
+    are the modules imported with `*`; `added` are docstrings that NumPy adds
+    with `add_newdoc`: (module, class or "", name, docstring).
     """
 
     def __init__(self, name: str, is_package: bool = False) -> None:

@@ -167,10 +167,8 @@ def _pair_batches(
 ) -> tf.data.Dataset:
     """Divides arrays of lines into batches of (query, document).
 
-    Args:
-        epochs: Function that yields, for each epoch, arrays of its lines.
-        batch_size: Pairs in a batch; fewer in the last one of an epoch.
-        count: The number of batches in all epochs.
+    `epochs` yields, for each epoch, arrays of its lines; the last batch of an
+    epoch may be smaller; `count` is the number of all batches.
     """
     # Several batches at once: each call from TensorFlow to Python takes time.
     element_size = batch_size * max(1, _LINES_PER_ELEMENT // batch_size)
@@ -320,15 +318,10 @@ class GivenNegatives:
 def titles_of_batch(
     document: tf.Tensor, extras: Mapping[str, Any]
 ) -> tf.Tensor:
-    """Returns the titles of each row of a batch: the clicked one comes first.
+    """Returns the clicked title and the negatives of each row of a batch.
 
-    Args:
-        document: The clicked titles, strings `[batch]`.
-        extras: Further tensors of the batch; the negatives, strings
-            `[batch, k]`, are `"negatives"`.
-
-    Returns:
-        Strings `[batch, 1 + k]`; `[batch, 1]` without negatives.
+    They are strings `[batch, 1 + k]`, with the k negatives of
+    `extras["negatives"]`; `[batch, 1]` without negatives.
     """
     titles = document[:, tf.newaxis]
     if "negatives" in extras:

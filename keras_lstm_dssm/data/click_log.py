@@ -47,15 +47,10 @@ def click_line(pair: Pair) -> str:
 
 
 def parse_line(line: bytes) -> Pair | str:
-    r"""Parses a line into a click, or returns what is wrong with the line.
+    """Parses a line into a click, or returns what is wrong with the line.
 
     A byte order mark at the start of a field (which concatenated logs have),
     white space around it and a carriage return at the end are removed.
-
-    >>> parse_line(b" angle bracket\t12-Gauge Angle\r")
-    Pair(query='angle bracket', document='12-Gauge Angle')
-    >>> parse_line(b"angle bracket")
-    'no tab'
     """
     if len(line) > _LONGEST:
         return f"a line of more than {_LONGEST >> 20} MB"
@@ -78,20 +73,12 @@ def parse_line(line: bytes) -> Pair | str:
 
 
 def line_field(field: bytes) -> bytes:
-    r"""Removes white space around a field, and a byte order mark before it.
-
-    >>> line_field(b" angle bracket\r")
-    b'angle bracket'
-    """
+    """Removes white space around a field, and a byte order mark before it."""
     return field.strip().removeprefix(BOM).strip()
 
 
 def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
-    """Yields the index of each bad line, and what is wrong with it.
-
-    Args:
-        chunk: Whole lines, each ended by a line feed.
-    """
+    """Yields the index of each bad line of whole lines, and what is wrong."""
     data = np.frombuffer(chunk, np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
     starts = np.concatenate([[0], ends[:-1] + 1])
@@ -118,21 +105,8 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
 class BadLines:
     """Counts the bad lines of one pass over a file, and raises above a limit.
 
-    Args:
-        allowed: The number of bad lines that do not stop the pass.
-        expected: What a good line has, for the message.
-        programs: The programs that can leave bad lines out.
-
-    Attributes:
-        counts: Counter of the bad lines, by what was wrong with them.
-
-    Example:
-    >>> bad = BadLines(allowed=1)
-    >>> bad.add("a.tsv", 2, "no tab")
-    >>> bad.add("a.tsv", 9, "2 tabs")
-    Traceback (most recent call last):
-    ...
-    keras_lstm_dssm.errors.InputError: a.tsv:9: found 2 tabs, expected ...
+    `counts` is a Counter by what was wrong with the lines; `expected` and
+    `programs`, which can leave bad lines out, are for the message.
     """
 
     def __init__(
@@ -147,15 +121,9 @@ class BadLines:
         self.counts: Counter[str] = Counter()
 
     def add(self, path: str, number: int | None, problem: str) -> None:
-        """Counts a bad line.
+        """Counts a bad line; `number` is `None` for the file as a whole.
 
-        Args:
-            path: The file.
-            number: The line number, from 1; `None` for the file as a whole.
-            problem: What is wrong with the line.
-
-        Raises:
-            InputError: There are more bad lines than allowed.
+        More bad lines than allowed raise `InputError`.
         """
         self.counts[problem] += 1
         if self.counts.total() <= self.allowed:
@@ -179,11 +147,7 @@ class BadLines:
 
 
 def describe_bad(counts: dict[str, int]) -> str:
-    """Lists counts of bad lines by what was wrong, the most frequent first.
-
-    >>> describe_bad({"2 tabs": 1, "no tab": 3})
-    'no tab: 3, 2 tabs: 1'
-    """
+    """Lists counts of bad lines by what was wrong, the most frequent first."""
     return ", ".join(f"{k}: {n:,}" for k, n in Counter(counts).most_common())
 
 
@@ -205,12 +169,10 @@ _READ_AT_ONCE = 1 << 30
 
 
 class LogFile(NamedTuple):
-    """Describes a file of a click log whose lines have been checked.
+    """A file whose lines have been checked.
 
-    Attributes:
-        path: The path of the file.
-        lines: Number of lines, without the blank ones at the very end.
-        skipped: Line numbers of the bad lines, from 1, ascending.
+    `lines` are counted without the blank ones at the very end; `skipped` are
+    the numbers of the bad lines, from 1, ascending.
     """
 
     path: str
@@ -224,28 +186,14 @@ class LogFile(NamedTuple):
 
 
 class LineBlocks:
-    r"""Reads the lines of a click log by blocks, in any order of the blocks.
+    """Reads the lines of a click log by blocks, in any order of the blocks.
 
     A block is a run of consecutive lines of one file: 8 lines, or more for a
-    log of more than 33 million. Only the byte position of each block is held
-    in memory, 8 bytes each. gzip allows no random access, so compressed files
-    are decompressed once into a temporary file (in `$TMPDIR`), which the
-    operating system removes when the object or the process is gone.
-
-    Args:
-        files: The checked files of the log, from `ClickLog.files`.
-
-    Attributes:
-        clicks: int `[blocks]`, the number of clicks in each block.
-
-    Raises:
-        InputError: A file cannot be read or decompressed, or has changed
-            since its lines were counted.
-
-    Example:
-    >>> blocks = LineBlocks(ClickLog("clicks.tsv").files())
-    >>> blocks.read(np.array([0, 7]))[0]
-    b'angle bracket\t12-Gauge Angle'
+    log of more than 33 million. Only the byte position of each block is held in
+    memory, 8 bytes each. gzip allows no random access, so compressed files are
+    decompressed once into a temporary file (in `$TMPDIR`), which the operating
+    system removes when the object or the process is gone. `clicks` is int
+    `[blocks]`, the number of clicks in each block.
     """
 
     def __init__(self, files: Sequence[LogFile]) -> None:
@@ -266,16 +214,10 @@ class LineBlocks:
         return len(self.clicks)
 
     def read(self, blocks: np.ndarray) -> list[bytes]:
-        """Reads the clicks of some blocks.
+        """Reads the good lines of some blocks, whose indices ascend.
 
-        Args:
-            blocks: int `[n]`, indices of blocks, ascending.
-
-        Returns:
-            Their lines, without line feeds and without the bad lines.
-
-        Raises:
-            InputError: See the class.
+        A file that has changed since its lines were counted raises
+        `InputError`.
         """
         lines: list[bytes] = []
         bounds = np.searchsorted(blocks, self._first_block)
@@ -565,28 +507,15 @@ _LONGEST_LINE = 1 << 26
 _RUN = 1024  # consecutive lines of a compressed file for one worker
 
 
-class DealtLog(ClickLog):
+class ShardedClickLog(ClickLog):
     """Streams one worker's shard of a click log; all shards make up the log.
 
     Files are assigned round-robin: worker r of n reads the files r, r + n, and
-    so on. The remaining files, fewer than workers, are divided by lines, so
-    that one file serves any number of workers, too. Of a plain file that is
-    divided, a worker reads its lines only; a compressed one is decompressed
-    from end to end. Its lines go to a temporary file (in `$TMPDIR`), which
-    the operating system removes when the process ends.
-
-    Args:
-        paths: All files of the log, in one order on all workers.
-        rank: The worker, from 0.
-        workers: Number of workers.
-        max_bad_lines: Number of bad lines that may be left out.
-        cut: Further files, each of which is cut by lines.
-
-    Raises:
-        InputError: See `ClickLog`; or there are fewer lines than workers.
-
-    Example:
-    >>> log = DealtLog(["a.tsv", "b.tsv", "c.tsv"], rank=0, workers=2)
+    so on. The remaining files, fewer than workers, and all of `cut` are divided
+    by lines, so that one file serves any number of workers, too. Of a plain
+    file that is divided, a worker reads its lines only; a compressed one is
+    decompressed from end to end. Its lines go to a temporary file (in
+    `$TMPDIR`), which the operating system removes when the process ends.
     """
 
     def __init__(
@@ -639,10 +568,8 @@ def _copy_part(
 class _LineNumber:
     """Computes the number of a line when an error message needs it.
 
-    Args:
-        path: The file.
-        start: Position of the chunk's first byte, or the number of its first
-            line if `path` is `None`.
+    `start` is the position of the chunk's first byte, or the number of its
+    first line if `path` is `None`.
     """
 
     def __init__(self, path: str | None, start: int) -> None:

@@ -18,8 +18,9 @@ from keras_lstm_dssm.data.click_log import (
     write_pairs,
 )
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.measures import LARGEST_GRADE, click_grades
 from keras_lstm_dssm.files import flush_to_disk
-from keras_lstm_dssm.text_files import one_line, text_lines, write_lines
+from keras_lstm_dssm.text_files import text_lines, write_lines
 
 SPLITS = ("train", "dev", "test")
 
@@ -27,19 +28,10 @@ SPLITS = ("train", "dev", "test")
 class JudgedQueries:
     """Reads the queries of a folder, and which documents are relevant to them.
 
-    The base of `Collection` and `DocumentFolder`, which add the documents:
-    `queries.jsonl` (`_id`, `text`) may be compressed and end in `.gz`;
-    `qrels/<split>.tsv` has a header, then query-id, corpus-id, score. A file
-    is read and checked when it is first needed.
-
-    Args:
-        folder: Path of the folder.
-
-    Attributes:
-        folder: Path of the folder, a `str`.
-        splits: Those of "train", "dev" and "test" that have a qrels file.
-        expected_folder: What a folder must be, for a message.
-        known_document: What a judged document must be, for a message.
+    The base of `Collection` and `DocumentFolder`, which add the documents. A
+    file is read and checked when it is first needed. `expected_folder` and
+    `known_document` are what messages say a folder and a judged document must
+    be.
     """
 
     expected_folder = (
@@ -216,6 +208,30 @@ class Collection(JudgedQueries):
         return self._texts("corpus.jsonl", ("title", "text"))
 
     @functools.cached_property
+    def has_click_counts(self) -> bool:
+        """Whether a grade, of any split, is above `LARGEST_GRADE`.
+
+        All grades are then numbers of clicks.
+        """
+        return any(
+            grade > LARGEST_GRADE
+            for split in self.splits
+            for judged in self.qrels(split).values()
+            for grade in judged.values()
+        )
+
+    def graded_qrels(self, split: str) -> dict[str, dict[str, int]]:
+        """Returns the grades of a split, computed from clicks if necessary.
+
+        Numbers of clicks become grades 0 to 4 by `click_grades`, query by
+        query.
+        """
+        qrels = self.qrels(split)
+        if not self.has_click_counts:
+            return qrels
+        return {query: click_grades(clicks) for query, clicks in qrels.items()}
+
+    @functools.cached_property
     def clicks(self) -> ClickLog | None:
         """The folder's click file, or `None` without one."""
         path = self._find(CLICKS)
@@ -261,53 +277,41 @@ class Collection(JudgedQueries):
         os.makedirs(os.path.dirname(write_to) or ".", exist_ok=True)
         return write_pairs(clicks, write_to)
 
-    def judged_negatives(self, min_relevant: int = 1) -> dict[str, list[str]]:
-        """Returns query -> titles that are judged not relevant to it.
-
-        A title of two ids may be judged relevant, too: `judged_negatives` of
-        `keras_lstm_dssm.data` leaves such titles out.
+    def has_judged_negatives(self, min_relevant: int = 1) -> bool:
+        """Returns whether a document is judged not relevant in train.
 
         Args:
-            min_relevant: The lowest score in qrels/train.tsv of a relevant
-                document. Default 1.
+            min_relevant: The lowest score of a relevant document.
         """
-        titles: dict[str, list[str]] = {}
-        if "train" not in self.splits:
-            return titles
-        for query_id, scores in self.qrels("train").items():
-            query = one_line(self.queries[query_id])
-            titles.setdefault(query, []).extend(
-                one_line(self.documents[document_id])
-                for document_id, score in scores.items()
-                if score < min_relevant
-            )
-        return titles
+        return "train" in self.splits and any(
+            score < min_relevant
+            for scores in self.qrels("train").values()
+            for score in scores.values()
+        )
+
+    def describe(self) -> str:
+        """Describes the sizes of the collection, one line for each split.
+
+        Example:
+        >>> print(Collection("parts").describe())
+        4 titles, 3 queries
+        train: 3 clicks
+        dev: 1 queries, 2 pairs
+        test: 2 queries, 4 pairs
+        """
+        lines = [
+            f"{len(self.documents):,} titles, {len(self.queries):,} queries"
+        ]
+        if self.clicks and "train" not in self.splits:
+            lines.append(f"train: {self.clicks.count():,} clicks")
+        for split in self.splits:
+            qrels = self.qrels(split)
+            pairs = sum(map(len, qrels.values()))
+            lines.append(f"{split}: {len(qrels):,} queries, {pairs:,} pairs")
+        return "\n".join(lines)
 
     def _judged_documents(self, split: str) -> Container[str]:
         return self.documents
-
-
-def describe(collection: Collection) -> str:
-    """Describes the sizes of a collection, one line for each split.
-
-    Example:
-    >>> print(describe(Collection("parts")))
-    4 titles, 3 queries
-    train: 3 clicks
-    dev: 1 queries, 2 pairs
-    test: 2 queries, 4 pairs
-    """
-    lines = [
-        f"{len(collection.documents):,} titles,"
-        f" {len(collection.queries):,} queries"
-    ]
-    if collection.clicks and "train" not in collection.splits:
-        lines.append(f"train: {collection.clicks.count():,} clicks")
-    for split in collection.splits:
-        qrels = collection.qrels(split)
-        pairs = sum(map(len, qrels.values()))
-        lines.append(f"{split}: {len(qrels):,} queries, {pairs:,} pairs")
-    return "\n".join(lines)
 
 
 _Qrels = Mapping[str, Mapping[str, int]]

@@ -60,16 +60,10 @@ class Document(NamedTuple):
 
 
 def parse_document(line: bytes) -> Document | str:
-    r"""Parses a line into a document, or returns what is wrong with the line.
+    """Parses a line into a document, or returns what is wrong with the line.
 
     White space within a title or sentence becomes a single space, and empty
     sentences are left out. Unknown fields are ignored.
-
-    >>> parse_document(b'{"_id": "d1", "text": "Sort it. It is stable."}')
-    Document(id='d1', title='', sentences=['Sort it.', 'It is stable.'],
-             summary=[], label='', split='train')
-    >>> parse_document(b'{"_id": "d1", "sentences": "Sort it."}')
-    'sentences that are not a list of strings'
     """
     if len(line) > _LONGEST:
         return f"a line of more than {_LONGEST >> 20} MB"
@@ -171,16 +165,11 @@ MAX_SENTENCES = 250
 
 @dataclass
 class DocumentCounts:
-    """Holds the counts of documents, sentences and bad lines of a folder.
+    """Counts of the documents, sentences and bad lines of a folder.
 
-    Attributes:
-        split_of: Document id -> its split, in the order of the documents.
-        classes: Class -> number of documents; "" counts those without one.
-        sentences: The number of sentences that are read.
-        no_summary: The number of documents without a summary.
-        cut: The number of documents of which only the first sentences are
-            read.
-        bad_lines: What is wrong -> number of lines that are left out.
+    `split_of` is document id -> split; `classes` counts documents by class, ""
+    those without one; `no_summary` those without a summary; `cut` those of
+    which only the first sentences are read; `bad_lines` what is wrong.
     """
 
     split_of: dict[str, str] = field(default_factory=dict)

@@ -108,91 +108,98 @@ def open_log(
     >>> [query for query, _ in open_log("parts")]
     ['bolt', 'wood adhesive', 'light']
     """
-    paths: list[str] = []
-    for number, part in enumerate(_parts(spec), 1):
-        refuse_documents(part)
-        if is_collection(part):
+    return DataSource(spec).log(min_relevant, write_to, max_bad_lines)
+
+
+class DataSource:
+    """What a data specification names; it opens each collection once.
+
+    Args:
+        spec: Data specification, see `open_log`.
+
+    Example:
+    >>> source = DataSource("parts")
+    >>> source.titles(source.log())
+    ['steel hex bolt', 'wood glue', 'desk lamp', 'hex nut']
+    """
+
+    def __init__(self, spec: str) -> None:
+        self.spec = spec
+        self.parts = _parts(spec)
+        self._opened: dict[str, Collection] = {}
+
+    def collection(self, part: str) -> Collection:
+        """Returns the collection that a part names."""
+        if part not in self._opened:
+            self._opened[part] = open_collection(part)
+        return self._opened[part]
+
+    @property
+    def collections(self) -> list[Collection]:
+        """The collections of the parts that are no click files."""
+        return [self.collection(p) for p in self.parts if is_collection(p)]
+
+    def log(
+        self,
+        min_relevant: int = 1,
+        write_to: str | os.PathLike[str] | None = None,
+        max_bad_lines: int = 0,
+    ) -> ClickLog:
+        """Opens the clicks to train on, see `open_log`."""
+        paths: list[str] = []
+        for number, part in enumerate(self.parts, 1):
+            refuse_documents(part)
+            if not is_collection(part):
+                paths += ClickLog(part).paths
+                continue
             target = write_to
             if write_to is not None and number > 1:
                 path = Path(write_to)
                 target = path.with_name(f"{path.stem}{number}{path.suffix}")
-            paths += (
-                open_collection(part).training_log(min_relevant, target).paths
+            collection = self.collection(part)
+            paths += collection.training_log(min_relevant, target).paths
+        return ClickLog(paths, max_bad_lines)
+
+    def titles(self, log: ClickLog) -> list[str]:
+        """Returns the distinct titles of the collections and of the clicks.
+
+        Those of the collections come first, clicked or not.
+        """
+        titles: dict[str, None] = {}
+        for collection in self.collections:
+            titles.update(dict.fromkeys(collection.documents.values()))
+        titles.update(dict.fromkeys(log.documents()))
+        return list(titles)
+
+    def judged_negatives(self, min_relevant: int = 1) -> dict[str, list[str]]:
+        """Returns query -> titles judged not relevant, of the collections.
+
+        Titles that are judged relevant to the query, too, are left out, see
+        `only_negatives`.
+
+        Raises:
+            InputError: There are no such titles.
+        """
+        lists = [
+            judged
+            for collection in self.collections
+            if "train" in collection.splits
+            for judged in judged_lists(collection, "train", min_relevant)
+        ]
+        titles: dict[str, list[str]] = {}
+        for judged in only_negatives(lists):
+            titles.setdefault(judged.query, []).extend(judged.negatives)
+        if not any(titles.values()):
+            raise InputError(
+                f"{self.spec}: found no title with a score below "
+                f"{min_relevant}, expected a BEIR folder whose qrels/train.tsv"
+                " has such: train without --judged_negatives"
             )
-        else:
-            paths += ClickLog(part).paths
-    return ClickLog(paths, max_bad_lines)
-
-
-def judged_negatives(spec: str, min_relevant: int = 1) -> dict[str, list[str]]:
-    """Returns query -> titles judged not relevant, from the BEIR folders.
-
-    Titles that are judged relevant to the query, too, are left out, see
-    `only_negatives`.
-
-    Args:
-        spec: Data specification, see `open_log`.
-        min_relevant: The lowest score of a relevant document. Default 1.
-
-    Raises:
-        InputError: There are no such titles.
-
-    Example:
-    >>> from keras_lstm_dssm.data import write_collection
-    >>> titles, grades = {"d1": "bolt", "d2": "nut"}, {"d1": 1, "d2": 0}
-    >>> qrels = {"train": {"q1": grades}}
-    >>> _ = write_collection("judged", titles, {"q1": "hex bolt"}, qrels, [])
-    >>> judged_negatives("judged")
-    {'hex bolt': ['nut']}
-    """
-    collections = map(open_collection, filter(is_collection, _parts(spec)))
-    lists = [
-        one
-        for collection in collections
-        if "train" in collection.splits
-        for one in judged_lists(collection, "train", min_relevant)
-    ]
-    titles: dict[str, list[str]] = {}
-    for one in only_negatives(lists):
-        titles.setdefault(one.query, []).extend(one.negatives)
-    if not any(titles.values()):
-        raise InputError(
-            f"{spec}: found no title with a score below {min_relevant}, "
-            "expected a BEIR folder whose qrels/train.tsv has such: train "
-            "without --judged_negatives"
-        )
-    return titles
-
-
-def titles_of(spec: str, log: ClickLog) -> list[str]:
-    """Returns the distinct titles of the collections and of the clicks.
-
-    Args:
-        spec: Data specification, see `open_log`.
-        log: The clicks that `open_log` returned for it.
-
-    Returns:
-        The titles of the collections, clicked or not, then of all clicks.
-
-    Example:
-    >>> titles_of("parts", open_log("parts"))
-    ['steel hex bolt', 'wood glue', 'desk lamp', 'hex nut']
-    """
-    titles: dict[str, None] = {}
-    for part in _parts(spec):
-        if is_collection(part):
-            documents = open_collection(part).documents
-            titles.update(dict.fromkeys(documents.values()))
-    titles.update(dict.fromkeys(log.documents()))
-    return list(titles)
+        return titles
 
 
 def absolute_spec(spec: str) -> str:
-    """Makes the paths of a data specification absolute.
-
-    >>> absolute_spec("api")
-    'api'
-    """
+    """Makes the paths of a data specification absolute."""
     names = (*_BUILT_IN, API_DOCUMENTS)
     return ",".join(
         part if part in names else os.path.abspath(part)
@@ -201,19 +208,7 @@ def absolute_spec(spec: str) -> str:
 
 
 def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
-    """Opens click files: paths or globs, separated by commas.
-
-    Args:
-        spec: Paths or globs, separated by commas.
-        max_bad_lines: The number of bad lines that may be left out.
-
-    Raises:
-        InputError: There is no path, or no file matches one.
-
-    Example:
-    >>> open_files("parts/clicks.train.tsv*").count()
-    3
-    """
+    """Opens click files: paths or globs, separated by commas."""
     return ClickLog(_parts(spec), max_bad_lines)
 
 
@@ -224,24 +219,12 @@ def _parts(spec: str) -> list[str]:
 
 
 def is_collection(part: str | os.PathLike[str]) -> bool:
-    """Returns whether a part of a specification is `api` or a folder.
-
-    Example:
-    >>> [is_collection(part) for part in ("api", "parts", "clicks.tsv")]
-    [True, True, False]
-    """
+    """Returns whether a part of a specification is `api` or a folder."""
     return part in _BUILT_IN or os.path.isdir(part)
 
 
 def refuse_documents(spec: str) -> None:
-    """Checks that a specification of titles does not name documents.
-
-    Args:
-        spec: A part of a data specification.
-
-    Raises:
-        InputError: It is "api_documents" or a folder of documents.
-    """
+    """Raises `InputError` if a specification of titles names documents."""
     if spec == API_DOCUMENTS or (
         _has(spec, DOCUMENTS_FILE) and not _has(spec, "corpus.jsonl")
     ):

@@ -19,16 +19,7 @@ from keras_lstm_dssm.text_files import one_line
 
 
 def joined(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """Returns the smallest item of each item's group.
-
-    Args:
-        count: Number of items, 0 to count - 1.
-        pairs: Pairs of items that are in one group.
-
-    Example:
-    >>> joined(3, [(2, 0)])
-    [0, 1, 0]
-    """
+    """Returns the smallest item of each item's group, given pairs of items."""
     from scipy.sparse import coo_array, csgraph
 
     edges = np.array(list(pairs), np.int64).reshape(-1, 2).T
@@ -48,19 +39,10 @@ def split_by_groups(
     """Assigns items to train and held-out splits without texts in common.
 
     Items of one module, or with a text in common or nearly so (see
-    `near_duplicates`), form a group. The splits are filled with groups in the
-    order of a hash. A group that would fill more than a fifth of a split is
-    put into "train", so that one group cannot dominate dev or test.
-
-    Args:
-        modules: The module of each item.
-        texts: The normalised texts of each item.
-        keys: A text of each item; that of the first item of a group is hashed.
-        shares: Split -> the largest share of the items that it gets; all
-            other items are in "train".
-
-    Returns:
-        The split of each item.
+    `near_duplicates`), form a group. The splits are filled, up to their shares
+    of the items, with groups in the order of a hash of the first item's key. A
+    group that would fill more than a fifth of a split is put into "train", so
+    that one group cannot dominate dev or test.
     """
     first_of_module: dict[str, int] = {}
     first_of_text: dict[str, int] = {}
@@ -93,25 +75,14 @@ def _hash(text: str) -> bytes:
 def near_duplicates(
     texts: Sequence[str], share: float = 0.75
 ) -> Iterator[tuple[int, int]]:
-    """Yields pairs of texts that have nearly the same words.
+    """Yields positions of texts with nearly the same words, the earlier second.
 
-    Two texts are near if the words in both are at least `share` of the words
-    in either (the Jaccard index of their sets of words).
-
-    Args:
-        texts: Words separated by spaces, such as `normalize` returns.
-        share: The smallest Jaccard index, above 0.
-
-    Yields:
-        Positions of the two texts, the earlier one second.
+    The words in both texts are at least `share` of the words in either (the
+    Jaccard index of their sets of words).
 
     Source: Chaudhuri, Ganti and Kaushik 2006, "A Primitive Operator for
-    Similarity Joins in Data Cleaning", for the prefixes: two sets that are
-    near have one of their rarest words in common.
-
-    Example:
-    >>> list(near_duplicates(["a b c d", "e", "b c d"]))
-    [(2, 0)]
+    Similarity Joins in Data Cleaning", for the prefixes: two sets that are near
+    have one of their rarest words in common.
     """
     counts = Counter(word for text in texts for word in set(text.split()))
     by_word: dict[str, list[int]] = {}
@@ -139,22 +110,10 @@ def splits_of(
 ) -> list[str]:
     """Returns "train", "dev" or "test" for each query.
 
-    The split depends on the words of the query alone, not on the process or
-    on other queries, so that no query changes its split when a log grows.
-    Queries that differ in letter case, white space or (by default) in
-    punctuation only, which an encoder may not distinguish, are in the same
-    split.
-
-    Args:
-        queries: Texts of the queries.
-        dev_percent: Percentage of queries for dev.
-        test_percent: Percentage of queries for test.
-        split: The rule by which words are separated, see `normalize_texts`;
-            with `"space"`, punctuation is a part of the words.
-
-    Example:
-    >>> splits_of(["Sort a list", "a b c  D", "a, b: c-d!"], 3, 9)
-    ['train', 'test', 'test']
+    The split depends on the words of the query alone, so that no query changes
+    its split when a log grows. Queries that differ in letter case, white space
+    or (by default) in punctuation only are in the same split; `split` is the
+    rule by which words are separated, see `normalize_texts`.
     """
     splits = []
     for words in normalize(queries, split):

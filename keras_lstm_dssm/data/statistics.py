@@ -5,7 +5,6 @@ alphabet.
 """
 
 import itertools
-import os
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
@@ -18,6 +17,7 @@ from keras_lstm_dssm.data.batches import training_batches
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.sources import (
     API_DOCUMENTS,
+    DataSource,
     is_collection,
     open_collection,
     open_documents,
@@ -33,15 +33,11 @@ _PATTERNS = ("*.jsonl", "*.jsonl.gz", "*.tsv", "*.tsv.gz", "qrels/*.tsv*")
 """The files of a folder of data, in BEIR's form or of documents."""
 
 
-def data_facts(spec: str) -> dict[str, Any]:
-    """Returns the names, the total size and the SHA-256 of a data set's files.
+def data_statistics(spec: str) -> dict[str, Any]:
+    """Returns `spec`, and `files`, `bytes` and `sha256` of a data set.
 
-    Args:
-        spec: Data specification, see `data.open_log`.
-
-    Returns:
-        `spec`, and `files`, `bytes` and `sha256` (see
-        `fingerprints.files_hash`) where the files can be read.
+    Only `spec` where the files cannot be read; for the sum see
+    `fingerprints.files_hash`.
     """
     facts: dict[str, Any] = {"spec": spec}
     try:
@@ -56,9 +52,8 @@ def data_facts(spec: str) -> dict[str, Any]:
 
 def _files(spec: str) -> list[Path]:
     """Returns the files of a data set, in a fixed order."""
-    parts = [spec] if os.path.isdir(spec) else spec.split(",")
     paths: list[Path] = []
-    for part in parts:
+    for part in DataSource(spec).parts:
         if part == API_DOCUMENTS:
             folder = Path(open_documents(part).folder)
         elif is_collection(part):
@@ -71,16 +66,11 @@ def _files(spec: str) -> list[Path]:
     return paths
 
 
-def text_facts(log: ClickLog | None) -> dict[str, Any]:
-    """Returns the scripts and the lengths of a click log's texts.
+def text_statistics(log: ClickLog | None) -> dict[str, Any]:
+    """Returns the scripts and the lengths of a log's first 10,000 clicks.
 
-    Args:
-        log: The click log, of which the first 10,000 clicks are read.
-
-    Returns:
-        `sample`, the number of clicks; `scripts`: name -> share of the
-        letters, largest first; `query_words` and `title_words`: median and
-        99th percentile of the numbers of words. Empty without a log.
+    These are `sample`, the number of clicks; the shares of `scripts`; and
+    `query_words` and `title_words`, see `_percentiles`. Empty without a log.
     """
     if log is None:
         return {}
@@ -96,22 +86,14 @@ def text_facts(log: ClickLog | None) -> dict[str, Any]:
     }
 
 
-def document_facts(
+def document_statistics(
     spec: str, max_bad_lines: int = 0, max_sentences: int | None = None
 ) -> dict[str, Any]:
-    """Returns the scripts and the lengths of documents.
+    """Returns the scripts and the lengths of the first 1,000 documents.
 
-    Args:
-        spec: Data specification, see `data.open_documents`; the first 1,000
-            documents of the split train are read.
-        max_bad_lines: The number of bad lines that may be left out.
-        max_sentences: The number of sentences to read of each document.
-
-    Returns:
-        `documents`, their number; `scripts` as of `text_facts`; and
-        `sentences` and `sentence_words`: median and 99th percentile of the
-        numbers of sentences of a document and of words of a sentence. Empty
-        where the documents cannot be read, or none is of the split train.
+    These are `documents`, their number; the shares of `scripts`; `sentences` of
+    a document and `sentence_words` of a sentence, see `_percentiles`. Empty
+    where the documents cannot be read, or none is of the split train.
     """
     try:
         folder = open_documents(spec, max_bad_lines, max_sentences)
@@ -131,13 +113,9 @@ def document_facts(
 
 
 def scripts(texts: Iterable[str]) -> dict[str, float]:
-    """Returns the share of each script among the letters of texts.
+    """Returns the share of each script among the letters, the largest first.
 
     Scripts are named by the first word of their letters' Unicode names.
-
-    Example:
-    >>> scripts(["bolt", "гайка 7"])
-    {'CYRILLIC': 0.556, 'LATIN': 0.444}
     """
     letters = Counter(char for text in texts for char in text)
     counts: Counter[str] = Counter()

@@ -76,19 +76,8 @@ def only_negatives(lists: Iterable[JudgedList]) -> Iterator[JudgedList]:
     """Removes negatives that another list of the query has as positives.
 
     A collection may hold a title under two ids, or a query twice, which were
-    judged differently. Texts with the same normalised words are one text, as
-    in `clicked_lists`.
-
-    Args:
-        lists: Judged lists, held in memory.
-
-    Yields:
-        Each list, with the remaining negatives.
-
-    Example:
-    >>> both = JudgedList("bolt", ["hex bolt"], ["Hex-Bolt", "nut"])
-    >>> next(only_negatives([both])).negatives
-    ['nut']
+    judged differently. Texts with the same normalised words are one text, as in
+    `clicked_lists`.
     """
     lists = list(lists)
     texts = dict.fromkeys(
@@ -324,16 +313,7 @@ class Triples:
     def from_clicks(
         cls, log: ClickLog, top: int = 4, index: Any = None, seed: int = 0
     ) -> "Triples":
-        """Takes the clicks of a log, with mined negatives.
-
-        Args:
-            log: The click log.
-            top: See `clicked_lists`.
-            index: See `clicked_lists`.
-            seed: See `clicked_lists`.
-
-        Raises:
-            InputError: See the class and `clicked_lists`.
+        """Takes the clicks of a log, with negatives of `clicked_lists`.
 
         Example:
         >>> triples = Triples.from_clicks(ClickLog("clicks.tsv.gz"))

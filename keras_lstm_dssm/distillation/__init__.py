@@ -1,9 +1,10 @@
 """Knowledge distillation: towers learn from pretrained sentence encoders."""
 
 from keras_lstm_dssm.distillation.teacher_vectors import (
+    TaughtBatches,
     TeacherVectors,
     open_outside_encoder,
     teach,
 )
 
-__all__ = ["TeacherVectors", "open_outside_encoder", "teach"]
+__all__ = ["TaughtBatches", "TeacherVectors", "open_outside_encoder", "teach"]

@@ -52,11 +52,7 @@ def send(stream: IO[bytes], content: bytes) -> None:
 
 
 def receive(stream: IO[bytes]) -> bytes:
-    """Reads a frame.
-
-    Raises:
-        EOFError: The other process has ended.
-    """
+    """Reads a frame; raises `EOFError` if the other process has ended."""
     header = stream.read(8)
     length = int.from_bytes(header, "little")
     content = stream.read(length) if len(header) == 8 else b""

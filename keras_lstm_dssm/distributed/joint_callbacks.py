@@ -197,8 +197,8 @@ class JointEvaluation(BestEpoch):
         if self.evaluation is not None:
             self.evaluation.set_model(model)
 
-    def figures(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """Returns what worker 0 measures."""
-        mine = self.evaluation.figures() if self.evaluation else None
-        figures: dict[str, float] = self.collectives.gather_objects(mine)[0]
-        return figures
+        mine = self.evaluation.metrics() if self.evaluation else None
+        metrics: dict[str, float] = self.collectives.gather_objects(mine)[0]
+        return metrics

@@ -4,9 +4,14 @@ import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.distributed.collectives import Collectives
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.models.pair_batch import HashedPairs
+from keras_lstm_dssm.models.text_model import OneProcess
+from keras_lstm_dssm.models.two_tower import TwoTower
 
 _WORD = 32  # rows of a table in one integer of a packed set
 
@@ -33,34 +38,32 @@ class JointRows(NamedTuple):
         )
 
 
-class JointTitles(NamedTuple):
-    """The distinct titles of all workers' batches, the same on each worker.
+class JointBatch(NamedTuple):
+    """What the batches of all workers have together.
 
-    The titles of worker 0 come first, then those that only the others have.
+    Their distinct titles are the same on each worker: first those of worker
+    0, then those that only the others have.
 
     Attributes:
-        index: int32 `(own titles,)`: where the distinct titles of this
-            worker's batch are among those of all workers.
-        given: int32 `(titles,)`: the titles of this worker's batch whose
-            vectors it gives to all workers: those no earlier worker has.
-        counts: How many titles each worker gives.
+        rows: For each tower the rows of its tables that the batches read.
+        contributed: int32 `(titles,)`: the titles of this worker's batch
+            whose vectors it gives to all workers: those no earlier worker has.
+        counts: How many titles each worker contributes.
         clicked: int32 `(all rows,)`: the clicked title of each row of all
             workers' batches.
         first_row: Number of rows before those of this worker.
         share: Float scalar, this worker's rows as a share of all.
-        log_q: float `(all titles,)`, see `log_q_of_distinct`; or `None`.
     """
 
-    index: tf.Tensor
-    given: tf.Tensor
+    rows: list[JointRows]
+    contributed: tf.Tensor
     counts: list[tf.Tensor]
     clicked: tf.Tensor
     first_row: tf.Tensor
     share: tf.Tensor
-    log_q: tf.Tensor | None
 
 
-class JointStep:
+class JointStep(OneProcess):
     """Makes one training step of the batches of all workers.
 
     The workers' batches are one batch: documents of other workers are
@@ -87,37 +90,33 @@ class JointStep:
         self.stop_wanted = tf.Variable(0, trainable=False, dtype=tf.int32)
         self.stops = tf.Variable(0, trainable=False, dtype=tf.int32)
 
-    def join(
-        self,
-        rows: Sequence[tf.Tensor],
-        sizes: Sequence[int],
-        fingerprints: tf.Tensor,
-        clicked: tf.Tensor,
-        candidates: int,
-        log_q: tuple[tf.Tensor, tf.Tensor] | None = None,
-    ) -> tuple[list[JointRows], JointTitles]:
+    def join(self, model: TwoTower, batch: HashedPairs) -> HashedPairs:
         """Tells all workers what this worker's batch has.
 
-        Args:
-            rows: For each tower the rows of its tables that the batch reads,
-                int `(r,)`, each once.
-            sizes: For each tower the number of rows of its tables.
-            fingerprints: int64 `(titles,)`, those of the distinct titles.
-            clicked: int32 `(batch,)`: the clicked title of each row.
-            candidates: Titles that each row of the batch has, at most.
-            log_q: Sum and number of the `log_q` of each title, float
-                `(titles,)`; see `log_q_of_distinct`.
+        The batch returned has the field `joint`; its candidates and `log_q` are
+        those of the distinct titles of all workers. Raises `InputError` if a
+        batch has a teacher's vectors, or was hashed without fingerprints.
         """
+        if batch.teacher is not None or batch.fingerprints is None:
+            raise InputError(
+                "several workers train on strings and without a teacher: got "
+                "batches with a teacher's vectors, or hashed ones"
+            )
+        both = (batch.query, batch.document)
+        sizes = [tower.trigrams.size for tower in model.towers]
         packed = [
-            _pack(rows_read, size)
-            for rows_read, size in zip(rows, sizes, strict=True)
+            _pack(words.trigrams, size)
+            for words, size in zip(both, sizes, strict=False)
         ]
-        most = self.most_rows * candidates
-        columns = [tf.bitcast(fingerprints, tf.int32)]
-        if log_q is not None:
-            columns += [tf.bitcast(part, tf.int32)[:, None] for part in log_q]
+        clicked = batch.candidates[:, 0]
+        columns = [tf.bitcast(batch.fingerprints, tf.int32)]
+        if batch.log_q is not None:
+            columns += [
+                tf.bitcast(part, tf.int32)[:, None] for part in batch.log_q
+            ]
         titles = tf.concat(columns, axis=1)
         width = titles.shape[1]
+        most = self.most_rows * tf.shape(batch.candidates)[1]
         counts = tf.stack(
             [tf.shape(titles)[0], tf.size(clicked), self.stop_wanted.value()]
         )
@@ -135,22 +134,21 @@ class JointStep:
         )
         counts, *sets, all_clicked, all_titles = all_parts
         self.stops.assign(tf.reduce_sum(counts[:, 2]))
-        joint_rows = [
+        all_titles = tf.reshape(all_titles, [self.cluster.size, -1, width])
+        rows = [
             _unpack(all_sets, size)
             for all_sets, size in zip(sets, sizes, strict=True)
         ]
-        all_titles = tf.reshape(all_titles, [self.cluster.size, -1, width])
-        return joint_rows, self._joint_titles(
-            counts, all_clicked, all_titles, log_q is not None
-        )
+        return self._joined(batch, rows, counts, all_clicked, all_titles)
 
-    def _joint_titles(
+    def _joined(
         self,
+        batch: HashedPairs,
+        rows: list[JointRows],
         counts: tf.Tensor,
         clicked: tf.Tensor,
         titles: tf.Tensor,
-        with_log_q: bool,
-    ) -> JointTitles:
+    ) -> HashedPairs:
         rank, size = self.cluster.rank, self.cluster.size
         numbers = tf.concat([titles[r, : counts[r, 0]] for r in range(size)], 0)
         keys = tf.bitcast(numbers[:, :2], tf.int64)
@@ -162,9 +160,9 @@ class JointStep:
         starts = tf.concat([[0], tf.cumsum(counts[:, 0])], axis=0)
         bounds = tf.searchsorted(first, starts)
         of_worker = tf.split(index, counts[:, 0], num=size)
-        all_log_q = None
-        if with_log_q:
-            sums, numbers_of = (
+        log_q = None
+        if batch.log_q is not None:
+            log_q = tuple(
                 tf.math.unsorted_segment_sum(
                     tf.bitcast(numbers[:, column], tf.float32),
                     index,
@@ -172,74 +170,96 @@ class JointStep:
                 )
                 for column in (2, 3)
             )
-            all_log_q = tf.math.divide_no_nan(sums, numbers_of)
-        return JointTitles(
-            index=of_worker[rank],
-            given=first[bounds[rank] : bounds[rank + 1]] - starts[rank],
-            counts=tf.unstack(bounds[1:] - bounds[:-1], num=size),
-            clicked=tf.concat(
-                [
-                    tf.gather(of_worker[r], clicked[r, : counts[r, 1]])
-                    for r in range(size)
-                ],
-                axis=0,
+        return batch._replace(
+            candidates=tf.gather(of_worker[rank], batch.candidates),
+            log_q=log_q,
+            joint=JointBatch(
+                rows,
+                contributed=first[bounds[rank] : bounds[rank + 1]]
+                - starts[rank],
+                counts=tf.unstack(bounds[1:] - bounds[:-1], num=size),
+                clicked=tf.concat(
+                    [
+                        tf.gather(of_worker[r], clicked[r, : counts[r, 1]])
+                        for r in range(size)
+                    ],
+                    axis=0,
+                ),
+                first_row=tf.reduce_sum(counts[:rank, 1]),
+                share=counts[rank, 1] / tf.reduce_sum(counts[:, 1]),
             ),
-            first_row=tf.reduce_sum(counts[:rank, 1]),
-            share=counts[rank, 1] / tf.reduce_sum(counts[:, 1]),
-            log_q=all_log_q,
         )
 
-    def share_vectors(
-        self, vectors: tf.Tensor, titles: JointTitles, trained: int
-    ) -> tf.Tensor:
+    def rows_read(
+        self, model: TwoTower, batch: HashedPairs
+    ) -> list[tuple[keras.Variable, tf.Tensor]]:
+        """Returns each table with the rows that any worker reads."""
+        return [
+            (table, joint.rows)
+            for tower, joint in zip(model.towers, batch.joint.rows, strict=True)
+            for table in tower.tables
+        ]
+
+    def share_titles(
+        self, titles: Sequence[tf.Tensor], batch: HashedPairs
+    ) -> Sequence[tf.Tensor]:
         """Gives the vectors of this worker's titles to all workers.
 
-        Args:
-            vectors: `(own titles, width)`.
-            titles: The titles of all workers.
-            trained: Number of columns, the first ones, that depend on
-                trained weights; only their gradient is exchanged.
-
-        Returns:
-            `(all titles, width)`.
+        Only the first block of columns has a gradient (`TextEncoder.blocks`).
+        The batches of an evaluation are not joined: their titles stay.
         """
+        if batch.joint is None:
+            return titles
+        contributed, counts = batch.joint.contributed, batch.joint.counts
+        trained, *untrained = titles
 
-        def gradient(error: tf.Tensor) -> tf.Tensor:
-            error = tf.convert_to_tensor(error)
-            own = self.collectives.sum_own_rows(
-                error[:, :trained], titles.counts
-            )
-            own = tf.pad(own, [[0, 0], [0, vectors.shape[1] - trained]])
+        def gradient(*errors: tf.Tensor) -> tf.Tensor:
+            error = tf.convert_to_tensor(errors[0])
+            own = self.collectives.sum_own_rows(error, counts)
             return tf.scatter_nd(
-                titles.given[:, tf.newaxis], own, tf.shape(vectors)
+                contributed[:, tf.newaxis], own, tf.shape(trained)
             )
 
         @tf.custom_gradient
-        def forward(vectors: tf.Tensor) -> tuple[tf.Tensor, Any]:
-            given = tf.gather(vectors, titles.given)
-            return (
-                self.collectives.gather_rows(given, titles.counts),
-                gradient,
-            )
+        def forward(trained: tf.Tensor) -> tuple[list[tf.Tensor], Any]:
+            vectors = tf.concat([trained, *untrained], axis=1)
+            own = tf.gather(vectors, contributed)
+            shared = self.collectives.gather_rows(own, counts)
+            widths = [block.shape[1] for block in titles]
+            return tf.split(shared, widths, axis=1), gradient
 
-        return forward(vectors)
+        blocks: list[tf.Tensor] = forward(trained)
+        return blocks
 
-    def sum_gradients(
+    def all_clicked(self, batch: HashedPairs) -> tuple[tf.Tensor, Any]:
+        """Returns the clicked titles of all rows, and this worker's first."""
+        if batch.joint is None:
+            return super().all_clicked(batch)
+        return batch.joint.clicked, batch.joint.first_row
+
+    def weigh(self, loss: tf.Tensor, batch: HashedPairs) -> tf.Tensor:
+        """Multiplies a mean loss by the share of this worker's rows."""
+        if batch.joint is None:
+            return loss
+        return loss * tf.cast(batch.joint.share, loss.dtype)
+
+    def sum(
         self,
+        model: TwoTower,
+        batch: HashedPairs,
         loss: tf.Tensor,
-        gradients: Sequence[Any],
-        rows: Sequence[JointRows | None],
+        gradients: list[Any],
     ) -> tuple[tf.Tensor, list[Any]]:
         """Adds the loss and the gradients of all workers, in one collective.
 
-        Args:
-            loss: Scalar.
-            gradients: Tensors, `IndexedSlices` of distinct rows, or `None`.
-            rows: For each gradient the rows of the table, or `None`.
-
-        Returns:
-            The sums; that of a table has the rows of `rows`.
+        The sum for a table has the rows that any worker reads.
         """
+        rows_of = {
+            id(table): joint
+            for tower, joint in zip(model.towers, batch.joint.rows, strict=True)
+            for table in tower.tables
+        }
+        rows = [rows_of.get(id(v)) for v in model.trainable_variables]
         dense = [
             gradient
             if gradient is None

@@ -19,8 +19,8 @@ from keras_lstm_dssm.data.batches import (
     GivenNegatives,
     training_batches,
 )
-from keras_lstm_dssm.data.click_log import ClickLog, DealtLog
-from keras_lstm_dssm.data.sources import judged_negatives
+from keras_lstm_dssm.data.click_log import ClickLog, ShardedClickLog
+from keras_lstm_dssm.data.sources import DataSource
 from keras_lstm_dssm.data.statistics import alphabet_warning
 from keras_lstm_dssm.distributed.cluster import Cluster
 from keras_lstm_dssm.distributed.collectives import (
@@ -219,7 +219,7 @@ def share_of(
     rows = cluster.share(recipe.batch_size)
 
     def read() -> dict[str, Any]:
-        log = DealtLog(
+        log = ShardedClickLog(
             paths[: len(paths) - len(cut)],
             cluster.rank,
             cluster.size,
@@ -397,8 +397,8 @@ class WorkerRun:
         if self.recipe.judged_negatives:
             judged = on_each(
                 self.collectives,
-                lambda: judged_negatives(
-                    self.data.data, self.data.min_relevant
+                lambda: DataSource(self.data.data).judged_negatives(
+                    self.data.min_relevant
                 ),
             )
         # Of the clicks' frequencies each worker counts its part.

@@ -1,9 +1,6 @@
 """Text encoders: from strings to vectors."""
 
-from keras_lstm_dssm.encoders.combined_encoder import (
-    CombinedEncoder,
-    FixedColumns,
-)
+from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
 from keras_lstm_dssm.encoders.feed_forward_encoders import (
     CLSMEncoder,
     DSSMEncoder,
@@ -20,7 +17,6 @@ __all__ = [
     "CLSMEncoder",
     "CombinedEncoder",
     "DSSMEncoder",
-    "FixedColumns",
     "LSTMEncoder",
     "RNNEncoder",
     "TextEncoder",

@@ -6,11 +6,6 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders.recurrent_encoders import (
-    BidirectionalLSTMEncoder,
-    LSTMEncoder,
-    RNNEncoder,
-)
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers.letter_trigrams import TrigramEmbedding
@@ -101,6 +96,27 @@ class Activations(NamedTuple):
         """
         return np.concatenate([network.final_y for network in self.directions])
 
+    def columns(self) -> dict[str, np.ndarray]:
+        """Return the columns of a data frame, a row for each word and cell.
+
+        Those of the forward network come first, ordered by word, then by cell.
+        """
+        words, cells = self.y.shape
+        columns = {
+            "reverse": np.full(self.y.size, self.reverse),
+            "position": np.repeat(np.arange(words), cells),
+            "word": np.repeat(np.array(self.words, object), cells),
+            "cell": np.tile(np.arange(cells), words),
+            **{name: array.ravel() for name, array in self.arrays.items()},
+        }
+        if not self.backward:
+            return columns
+        backward = self.backward.columns()
+        return {
+            name: np.concatenate([values, backward[name]])
+            for name, values in columns.items()
+        }
+
 
 def activations(encoder: TextEncoder, text: str) -> Activations:
     """Return all activations of a recurrent encoder while it reads a text.
@@ -177,11 +193,6 @@ def words_of(
     return [tuple(w.decode() for w in row) for row in words.to_list()]
 
 
-def is_recurrent(*encoders: TextEncoder) -> bool:
-    """Return whether every one of the encoders reads word by word."""
-    return all(isinstance(e, LSTMEncoder | RNNEncoder) for e in encoders)
-
-
 def recurrent_networks(
     encoder: TextEncoder,
 ) -> list[tuple[TrigramEmbedding, Recurrent]]:
@@ -190,18 +201,13 @@ def recurrent_networks(
     Raises:
         InputError: The encoder is not recurrent (DSSM, CLSM).
     """
-    if isinstance(encoder, RNNEncoder):
-        return [(encoder.embedding, encoder.rnn)]
-    if not isinstance(encoder, LSTMEncoder):
+    if not encoder.networks:
         raise InputError(
             f"{type(encoder).__name__} reads all words at once and has no "
             "activations by word: use an LSTM, bidirectional LSTM, RNN or "
             "combined encoder"
         )
-    networks = [(encoder.embedding, encoder.lstm)]
-    if isinstance(encoder, BidirectionalLSTMEncoder):
-        networks.append((encoder.backward_embedding, encoder.backward_lstm))
-    return networks
+    return encoder.networks
 
 
 def _compute(

@@ -1,6 +1,6 @@
 """`CombinedEncoder`: the vectors of an LSTM, of trigrams and of words, joined.
 
-`FixedColumns` caches the columns of these vectors that are not trained.
+`UntrainedColumnCache` caches the columns of these vectors that are not trained.
 """
 
 import threading
@@ -23,7 +23,7 @@ from keras_lstm_dssm.text.caches import (
     Fields,
     HashedTextCache,
     batch_of_fields,
-    written,
+    store_rows,
 )
 from keras_lstm_dssm.text.strings import as_strings
 from keras_lstm_dssm.text.word_batch import WordBatch
@@ -119,12 +119,7 @@ class CombinedEncoder(LSTMEncoder):
         without_long = self.length_norm < 1 and self.long.numpy() == 1
         return self.word_sketch.needs_adapt or bool(without_long)
 
-    @property
-    def trained_dimension(self) -> int:
-        """Number of columns without those of the sketch."""
-        return self.dimension - self.sketch - 1
-
-    def adapt(
+    def adapt(  # type: ignore[override]
         self,
         texts: Sequence[str | bytes],
         batch_size: int = 2048,
@@ -158,43 +153,38 @@ class CombinedEncoder(LSTMEncoder):
             np.percentile(np.concatenate(lengths), _LONG_PERCENTILE)
         )
 
+    def training_cache(self, cache: HashedTextCache) -> Any:
+        """Return a cache of the untrained columns, too."""
+        # A subclass may compose its vectors in another way.
+        return (
+            UntrainedColumnCache(self, cache)
+            if type(self) is CombinedEncoder
+            else cache
+        )
+
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Compute and concatenate the three parts."""
-        fixed = (
-            self.compose_fixed(words) if words.fixed is None else words.fixed
-        )
-        return tf.concat(
-            [self.compose_trained(words, training), fixed], axis=-1
-        )
+        return tf.concat(self.blocks(words, training), axis=-1)
 
-    def compose_trained(
+    def blocks(
         self, words: WordBatch, training: bool = False
-    ) -> tf.Tensor:
-        """Compute the first two parts of the vectors, which are trained.
-
-        Returns:
-            `(texts, trained_dimension)`.
-        """
+    ) -> tuple[tf.Tensor, ...]:
+        """Compute the first two parts, which are trained, and the third one."""
         bag = self.bag_embedding(words, training=training)
         parts = (
             super().compose(words, training),
             gather_sum(bag, *words.flat(), training=training),
         )
-        return tf.concat(
+        trained = tf.concat(
             [
                 unit(part) * factor
                 for part, factor in zip(parts, self._factors[:2], strict=True)
             ],
             axis=-1,
         )
-
-    def compose_fixed(self, words: WordBatch) -> tf.Tensor:
-        """Compute the third part of the vectors, which has no trained weights.
-
-        Returns:
-            `(texts, dimension - trained_dimension)`.
-        """
-        return self.scale_sketches(self.sum_sketches(words))
+        if words.untrained is not None:
+            return trained, words.untrained
+        return trained, self.scale_sketches(self.sum_sketches(words))
 
     def sum_sketches(self, words: WordBatch) -> tf.Tensor:
         """Sum the sketches of each distinct text's words, `(texts, sketch)`."""
@@ -217,21 +207,20 @@ class CombinedEncoder(LSTMEncoder):
         part = tf.concat([unit(sketch) * m, tf.sqrt(1 - m**2)], axis=-1)
         return part * self._factors[2]
 
+    def parts(self) -> dict[str, int]:
+        """Return the name and the width of each part of the vectors."""
+        return {
+            "LSTM output": self.cells,
+            "trigram sum": self.bag,
+            "word sketch": self.sketch,
+            "length norm": 1,
+        }
+
     @property
     def _factors(self) -> list[float]:
         """The norms of the three parts of a vector, whose squares sum to 1."""
         total = sum(self.shares)
         return [(share / total) ** 0.5 for share in self.shares]
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "bag": self.bag,
-            "sketch": self.sketch,
-            "shares": self.shares,
-            "length_norm": self.length_norm,
-        }
 
 
 MAX_BYTES = 1 << 28
@@ -241,28 +230,14 @@ _VECTOR = 64
 """A multiple of the count of numbers that one vector instruction reads."""
 
 
-class FixedColumns:
+class UntrainedColumnCache:
     """Hashes texts, and looks up the untrained columns of their vectors.
 
     The last columns of a `CombinedEncoder`'s vector are a sketch of the words
     (`WordSketch`), which training does not change. A training reads the same
-    texts in every epoch. The sketch of a text is computed when a batch first
-    contains the text, and stored; later batches copy it.
-
-    The cache is bounded: when it is full, the columns of texts that it does
-    not hold are computed each time.
-
-    Args:
-        encoder: The encoder of the texts.
-        cache: Cache of hashed texts with the encoder's hashing settings.
-        max_bytes: Largest size of the stored columns.
-
-    Example:
-    >>> encoder = CombinedEncoder(cells=32, bag=32, sketch=63)
-    >>> encoder.adapt(["steel hex bolt", "wood glue"])
-    >>> columns = FixedColumns(encoder, encoder.trigrams.cache())
-    >>> columns.distinct(tf.constant(["hex bolts"])).fixed.shape
-    TensorShape([1, 64])
+    texts in every epoch: the columns of a text are computed when a batch first
+    contains it, and stored, up to `max_bytes`; those of texts that a full cache
+    does not hold are computed each time.
     """
 
     def __init__(
@@ -274,7 +249,7 @@ class FixedColumns:
         self.encoder = encoder
         self.cache = cache
         self._dtype = np.dtype(encoder.compute_dtype)
-        self._width = encoder.dimension - encoder.trained_dimension
+        self._width = encoder.sketch + 1
         ids = tf.TensorSpec([None], tf.int32)
         words = tf.TensorSpec([None, None], tf.int32)
         self._compute = tf.function(
@@ -287,12 +262,12 @@ class FixedColumns:
         self._most = max_bytes // (self._width * self._dtype.itemsize)
         self._empty()
 
-    def forget_outdated(self) -> None:
+    def clear_if_stale(self) -> None:
         """Empties the cache if it was filled with other weights.
 
-        The columns depend on the variables of `encoder.word_sketch` and on
-        `encoder.long`, which `adapt` sets. Must be called whenever these may
-        have changed, before further texts are hashed.
+        They are those of `encoder.word_sketch` and `encoder.long`, which
+        `adapt` sets. To be called before texts are hashed after a possible
+        change.
         """
         weights = weights_hash(
             [*self.encoder.word_sketch.variables, self.encoder.long]
@@ -308,15 +283,11 @@ class FixedColumns:
         self._row_of_text = np.empty(0, np.int32)  # -1 for none
 
     def distinct(self, texts: tf.Tensor) -> WordBatch:
-        """Hashes texts into a `WordBatch` that includes the field `fixed`.
-
-        Args:
-            texts: String tensor `[batch]`, which may be empty.
-        """
+        """Hashes strings `[batch]` into a `WordBatch`, with all columns."""
         types = [*FIELD_TYPES, tf.as_dtype(self._dtype)]
-        *fields, fixed = DataFunction(self._distinct, types)(texts)
-        fixed.set_shape([None, self._width])
-        return batch_of_fields(fields)._replace(fixed=fixed)
+        *fields, untrained = DataFunction(self._distinct, types)(texts)
+        untrained.set_shape([None, self._width])
+        return batch_of_fields(fields)._replace(untrained=untrained)
 
     def _distinct(self, texts: np.ndarray) -> tuple[np.ndarray, ...]:
         fields, numbers = self.cache.fields(texts)
@@ -332,11 +303,10 @@ class FixedColumns:
     def _of_words(self, words: WordBatch) -> tf.Tensor:
         """Computes the untrained columns of texts, `(texts, width)`.
 
-        A text gets the same bits whatever other texts are in its batch.
-        Vector instructions round powers and roots differently from those for
-        a single number, which TensorFlow uses for what does not fill a
-        vector. A resumed run computes the columns in other batches, and must
-        get equal bits.
+        A text gets the same bits whatever other texts are in its batch: a
+        resumed run computes the columns in other batches. Vector instructions
+        round powers and roots differently from those for a single number, which
+        TensorFlow uses for what does not fill a vector.
         """
         sketch = self.encoder.sum_sketches(words)
         texts = tf.shape(sketch)[0]
@@ -344,14 +314,7 @@ class FixedColumns:
         return self.encoder.scale_sketches(padded)[:texts]
 
     def _cached(self, numbers: np.ndarray) -> np.ndarray:
-        """Copies the columns of cached texts, computes and stores the others.
-
-        Args:
-            numbers: int `[texts]`, distinct numbers of hashed texts.
-
-        Returns:
-            `[texts, width]`.
-        """
+        """Copies columns of cached texts; computes and stores the others."""
         short = numbers.max(initial=-1) + 1 - len(self._row_of_text)
         if short > 0:
             more = max(short, len(self._row_of_text))
@@ -367,7 +330,7 @@ class FixedColumns:
             computed = self._computed(fields)
             result[new] = computed[WordBatch(*fields).text_index]
             stored = order[: self._most - self._stored]
-            self._columns = written(
+            self._columns = store_rows(
                 self._columns, self._stored, computed[: len(stored)]
             )
             end = self._stored + len(stored)

@@ -61,10 +61,6 @@ class DSSMEncoder(TextEncoder):
             y = layer(y)
         return y
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {**super().get_config(), "units": self.units}
-
 
 @register
 class CLSMEncoder(TextEncoder):
@@ -137,12 +133,3 @@ class CLSMEncoder(TextEncoder):
         return tf.stack(
             [padded[shift : shift + size] for shift in range(self.window)], 1
         )
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "window": self.window,
-            "filters": self.filters,
-            "units": self.units,
-        }

@@ -8,7 +8,7 @@ from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.layers.letter_trigrams import TrigramEmbedding, gather_sum
 from keras_lstm_dssm.layers.packed_sequence import pack
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
-from keras_lstm_dssm.layers.recurrent import Recurrent, last_output_of_one
+from keras_lstm_dssm.layers.recurrent import Recurrent, run_single_sequence
 from keras_lstm_dssm.layers.recurrent_cell import RNNCell
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text.word_batch import WordBatch
@@ -25,7 +25,7 @@ def _run(
         # A batch of one text has no padding.
         projected = layer.project(embedding(words))
         values = tf.gather(projected, words.words[0])
-        return last_output_of_one(layer.cell, values)
+        return run_single_sequence(layer.cell, values)
     steps = pack(words.words, words.lengths)
     projected = layer.project(embedding(words, training=training))
     values = gather_sum(projected, steps.values, training=training)
@@ -70,13 +70,10 @@ class RNNEncoder(TextEncoder):
         """Run the RNN over the words of each distinct text."""
         return _run(self.embedding, self.rnn, words, training)
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "truncate": self.truncate,
-        }
+    @property
+    def networks(self) -> list[tuple[TrigramEmbedding, Recurrent]]:
+        """The RNN and its embedding."""
+        return [(self.embedding, self.rnn)]
 
 
 @register
@@ -120,6 +117,11 @@ class LSTMEncoder(TextEncoder):
         """Run the LSTM over the words of each distinct text."""
         return _run(self.embedding, self.lstm, words, training)
 
+    @property
+    def networks(self) -> list[tuple[TrigramEmbedding, Recurrent]]:
+        """The LSTM and its embedding."""
+        return [(self.embedding, self.lstm)]
+
     def _create_layers(self, suffix: str) -> tuple[Any, PeepholeLSTM]:
         """Create one direction's embedding, of all gates, and its LSTM."""
         lstm = PeepholeLSTM(
@@ -134,16 +136,6 @@ class LSTMEncoder(TextEncoder):
         width = self.cells * len(lstm.cell.gates)
         lstm.build((None, None, width))
         return self._embedding(width, f"embedding{suffix}"), lstm
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "cells": self.cells,
-            "peephole": self.peephole,
-            "forget_gate": self.forget_gate,
-            "truncate": self.truncate,
-        }
 
 
 @register
@@ -181,3 +173,11 @@ class BidirectionalLSTMEncoder(LSTMEncoder):
             training,
         )
         return tf.concat([forward, backward], axis=-1)
+
+    @property
+    def networks(self) -> list[tuple[TrigramEmbedding, Recurrent]]:
+        """The LSTM that reads forward, and the one that reads backward."""
+        return [
+            *super().networks,
+            (self.backward_embedding, self.backward_lstm),
+        ]

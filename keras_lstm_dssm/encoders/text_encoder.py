@@ -14,13 +14,19 @@ from keras_lstm_dssm.layers.letter_trigrams import (
     SyncedWeights,
     TrigramEmbedding,
 )
+from keras_lstm_dssm.layers.recurrent import Recurrent
 from keras_lstm_dssm.private_api import accept_any_inputs
+from keras_lstm_dssm.registration import added_arguments
+from keras_lstm_dssm.text.caches import HashedTextCache
 from keras_lstm_dssm.text.strings import as_strings, encode_in_batches
 from keras_lstm_dssm.text.word_batch import (
     WordBatch,
-    is_one_short_text,
-    words_of_one_text,
+    hash_single_text,
+    is_single_short_text,
 )
+
+WHOLE_VECTOR = "whole vector"
+"""The name of the part where a vector is not divided into parts."""
 
 
 class TextEncoder(SyncedWeights, keras.Model):
@@ -84,14 +90,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         accept_any_inputs(self)
 
     def build(self, input_shape: Any) -> None:
-        """Do nothing: the constructor has created all weights.
-
-        Keras records the shape, and shows it in the summary of a model that
-        contains the encoder.
-
-        Args:
-            input_shape: `(batch,)`.
-        """
+        """Record the shape for summaries; all weights exist already."""
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Compute the vector of each distinct text from its words.
@@ -105,6 +104,16 @@ class TextEncoder(SyncedWeights, keras.Model):
             of each row of the batch.
         """
         raise NotImplementedError(f"{type(self).__name__}.compose")
+
+    def blocks(
+        self, words: WordBatch, training: bool = False
+    ) -> tuple[tf.Tensor, ...]:
+        """Compute the vectors as blocks of columns, for a loss.
+
+        Only the first block depends on trained weights. Vectors of several
+        blocks have length 1, so that their inner product is a cosine.
+        """
+        return (self.compose(words, training),)
 
     def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
         """Encode strings, or a `WordBatch`."""
@@ -188,14 +197,14 @@ class TextEncoder(SyncedWeights, keras.Model):
         Returns:
             `(1, dimension)`.
         """
-        words = words_of_one_text(
+        words = hash_single_text(
             text, self.trigrams.oov_buckets, self.trigrams.split
         )
         return unit(self.compose(words))
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
         """Return whether a batch is one text that `unit_vector` encodes."""
-        return is_one_short_text(texts, self.trigrams.max_words)
+        return is_single_short_text(texts, self.trigrams.max_words)
 
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
         if self._graph is None:
@@ -271,10 +280,29 @@ class TextEncoder(SyncedWeights, keras.Model):
         """Whether `adapt` must be called before training; here `False`."""
         return False
 
+    def adapt(self, texts: Sequence[str | bytes], **kwargs: Any) -> None:
+        """Compute statistics of the titles of documents; here there are none.
+
+        Args:
+            texts: The titles of all documents, each of them once.
+            **kwargs: See `CombinedEncoder.adapt`.
+        """
+
+    def training_cache(self, cache: HashedTextCache) -> Any:
+        """Return what hashes the texts of a training, by a cache of texts."""
+        return cache
+
     @property
-    def trained_dimension(self) -> int:
-        """Number of columns of the vectors, the first ones, that learn."""
-        return self.dimension
+    def networks(self) -> list[tuple[TrigramEmbedding, Recurrent]]:
+        """Embedding and layer of each network that reads word by word.
+
+        The second network, if any, reads from right to left. Here: none.
+        """
+        return []
+
+    def parts(self) -> dict[str, int]:
+        """Return the name and the width of each part of the vectors."""
+        return {WHOLE_VECTOR: self.dimension}
 
     @property
     def embeddings(self) -> list[TrigramEmbedding]:
@@ -303,4 +331,5 @@ class TextEncoder(SyncedWeights, keras.Model):
             "name": self.name,
             "dtype": self.dtype_policy.name,
             **{name: hashing[name] for name in names},
+            **added_arguments(self, TextEncoder),
         }

@@ -15,7 +15,7 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation.runs import kth_largest
-from keras_lstm_dssm.evaluation.systems import Scores, ScoringSystem
+from keras_lstm_dssm.evaluation.systems import CorpusSystem, Scores
 from keras_lstm_dssm.settings import choices
 
 Tokenizer = Callable[[str], list[str]]
@@ -33,34 +33,19 @@ def space_separated(text: str) -> list[str]:
 
     An encoder with `split="space"` reads the same words, but drops invisible
     code points.
-
-    >>> space_separated("Angle-Bracket, 12 Gauge")
-    ['angle-bracket,', '12', 'gauge']
     """
     return unicodedata.normalize("NFKC", text).casefold().split()
 
 
 def alphanumeric(text: str) -> list[str]:
-    """Finds runs of letters and digits after NFKC and case folding.
-
-    They are the words of an encoder with `split="alphanumeric"`.
-
-    >>> alphanumeric("Angle-Bracket, 12 Gauge")
-    ['angle', 'bracket', '12', 'gauge']
-    """
+    """Finds runs of letters and digits, as `split="alphanumeric"` does."""
     return re.findall(r"[^\W_]+", " ".join(space_separated(text)))
 
 
 def stemmed(text: str) -> list[str]:
     """Stems English words (Porter2) and leaves out `STOP_WORDS`.
 
-    Raises:
-        InputError: snowballstemmer is not installed.
-
     Source: https://snowballstem.org/algorithms/english/stemmer.html
-
-    >>> stemmed("Brackets for the hanging of 2 shelves")
-    ['bracket', 'hang', '2', 'shelv']
     """
     return [_stem(w) for w in alphanumeric(text) if w not in STOP_WORDS]
 
@@ -88,21 +73,10 @@ encoders' `split`."""
 
 
 class TokenizedTitles:
-    """Maps the words of titles to ids.
+    """Maps the words of titles to `ids`, by a `vocabulary` of word -> id.
 
-    Args:
-        titles: The titles to split into words.
-        tokenizer: Function from a string to its words.
-        vocabulary: Word -> id; other words are dropped. By default, the
-            words of the titles are numbered in order of occurrence.
-
-    Attributes:
-        vocabulary: Word -> id.
-        ids: The word ids of each title.
-
-    Example:
-    >>> TokenizedTitles(["red hat", "blue hat"], alphanumeric).ids
-    [[0, 1], [2, 1]]
+    Without one, the words are numbered in order of occurrence; words that a
+    given vocabulary lacks are dropped.
     """
 
     def __init__(
@@ -133,15 +107,9 @@ class TokenizedTitles:
 
 
 def count_matrix(titles: Sequence[Sequence[int]], size: int) -> Any:
-    """Counts the words of each title.
+    """Counts words: float32 `scipy.sparse.csr_array` `[titles, size]`.
 
-    Args:
-        titles: The word ids of each title, each below `size`.
-        size: Number of words in the vocabulary.
-
-    Returns:
-        float32 `scipy.sparse.csr_array` `[titles, size]`, in canonical format,
-        with int32 indices: scikit-learn 1.7 clusters no others.
+    The indices are int32: scikit-learn 1.7 clusters no others.
     """
     from scipy import sparse
 
@@ -167,11 +135,7 @@ def cached_titles(
 def training_titles(
     titles: Sequence[str], tokenizer: Tokenizer
 ) -> TokenizedTitles:
-    """Tokenizes the titles that a system is trained on.
-
-    Raises:
-        InputError: `titles` is not a sequence of strings, or has no word.
-    """
+    """Tokenizes the titles that a system is trained on, and checks them."""
     expected = "expected a sequence of titles with at least one word"
     if isinstance(titles, str) or not isinstance(titles, Sequence):
         raise InputError(f"found {titles!r:.40}, {expected}")
@@ -191,7 +155,7 @@ def not_fitted(system: str) -> InputError:
     return InputError(f"{system} is not trained: call fit(titles) first")
 
 
-class BM25System(ScoringSystem):
+class BM25System(CorpusSystem):
     """Ranks by BM25 with Lucene's IDF, log(1 + (N - df + 0.5)/(df + 0.5)).
 
     The IDF is computed over the whole corpus in both modes. Retrieval returns
@@ -225,7 +189,7 @@ class BM25System(ScoringSystem):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Scores all titles; see `ScoringSystem.scores`."""
+        """Scores all titles; see `CorpusSystem.scores`."""
         index = _index(titles, self.tokenizer, self.k1, self.b)
         for query in queries:
             ids = index.get_tokens_ids(self.tokenizer(query))
@@ -258,23 +222,11 @@ def _index(
 def bm25_neighbours(
     texts: Sequence[str], titles: Sequence[str], k: int
 ) -> Iterator[np.ndarray]:
-    """Yields the rows of the titles with the highest BM25 scores.
+    """Yields the rows of the k titles of highest BM25 for each text.
 
-    Words are runs of letters and digits; k1 is 1.2, b is 0.75. Titles with
-    the same score are in their order.
-
-    Args:
-        texts: The texts to search for.
-        titles: The titles to search.
-        k: The number of titles for each text.
-
-    Yields:
-        For each text, integers of shape `[k]` or less, best first: titles
-        without a word of the text are left out.
-
-    Example:
-    >>> [row.tolist() for row in bm25_neighbours(["a b"], ["b", "c", "a b"], 2)]
-    [[2, 0]]
+    The best title comes first. Words are runs of letters and digits; k1 is
+    1.2, b is 0.75. Titles with the same score are in their order; those
+    without a word of the text are left out.
     """
     system = BM25System(tokenizer=alphanumeric)
     for scores, matching in system.scores(texts, tuple(titles)):

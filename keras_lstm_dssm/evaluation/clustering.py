@@ -3,7 +3,7 @@
 import functools
 import warnings
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation.index import unit_vectors
 from keras_lstm_dssm.evaluation.measures import QueryMeasures, mean
+from keras_lstm_dssm.evaluation.runs import System
 from keras_lstm_dssm.settings.choices import CLUSTER_MEASURES
 
 K_MEANS_SEEDS = 5
@@ -22,7 +23,7 @@ _RANDOM_DRAWS = 20
 def cluster_measures(
     classes: Sequence[Hashable], clusters: Sequence[Hashable]
 ) -> dict[str, float]:
-    """Compares clusters with classes.
+    """Compares the clusters of documents with their classes.
 
     - `"f1"`, over all pairs of documents: precision is the share of the pairs
       of one cluster that are of one class, recall the share of the pairs of
@@ -34,21 +35,6 @@ def cluster_measures(
     - `"ari"`, the adjusted Rand index (Hubert and Arabie 1985), and `"ami"`,
       the adjusted mutual information (Vinh et al. 2010). Both are 0 in
       expectation for random clusters, and may be below.
-
-    Args:
-        classes: The class of each document.
-        clusters: The cluster of each document, in the same order.
-
-    Returns:
-        The values, by the names of `CLUSTER_MEASURES`.
-
-    Raises:
-        InputError: The two are not equally long, there is no document, or
-            scikit-learn is not installed.
-
-    Example:
-    >>> cluster_measures(["a", "a", "b", "b"], [0, 0, 0, 1])["f1"]
-    0.4
     """
     if len(classes) != len(clusters) or not len(classes):
         raise InputError(
@@ -69,30 +55,13 @@ def cluster_measures(
 
 
 def k_means(vectors: Any, clusters: int, seed: int = 0) -> np.ndarray:
-    """Clusters vectors of unit length by k-means.
+    """Clusters vectors, scaled to unit length, by k-means; integers `[n]`.
 
-    k-means++ chooses the first centres, and of 10 such starts the one with
-    the smallest sum of squared distances is returned. On unit vectors, the
-    squared distance of two of them is 2 - 2 cosine.
-
-    Args:
-        vectors: Float `[n, d]`, an array or a sparse matrix of SciPy; rows
-            are scaled to unit length, and a zero vector stays zero.
-        clusters: Number of clusters, from 1 to n.
-        seed: Seed of the first centres.
-
-    Returns:
-        Integers `[n]`, the cluster of each row. Vectors with fewer than
-        `clusters` different values have fewer clusters.
-
-    Raises:
-        InputError: `clusters` is not from 1 to n, a vector is not finite, or
-            scikit-learn is not installed.
-
-    Example:
-    >>> labels = k_means(np.array([[1.0, 0], [0, 1], [0, 2]]), clusters=2)
-    >>> bool(labels[0] != labels[1] == labels[2])
-    True
+    k-means++ chooses the first centres, and of 10 such starts the one with the
+    smallest sum of squared distances is returned. On unit vectors, the squared
+    distance of two of them is 2 - 2 cosine. `vectors` is an array or a sparse
+    matrix of SciPy; vectors with fewer than `clusters` different values have
+    fewer clusters.
     """
     if not 1 <= clusters <= vectors.shape[0]:
         raise InputError(
@@ -116,20 +85,6 @@ def _unit_rows(vectors: Any) -> Any:
         return unit_vectors(vectors, "document")
     preprocessing = import_optional("sklearn.preprocessing", "baselines")
     return preprocessing.normalize(vectors)
-
-
-def encoder_of(system: Any) -> Callable[[list[str]], Any] | None:
-    """Returns the method of a system that computes vectors of documents.
-
-    Args:
-        system: Any system.
-
-    Returns:
-        Its method `encode_document` or `encode`, a function from n texts to
-        float `[n, d]`, an array or a sparse matrix; `None` without one, as of
-        BM25.
-    """
-    return getattr(system, "encode_document", getattr(system, "encode", None))
 
 
 class ClusterTask(NamedTuple):
@@ -228,21 +183,24 @@ class ClusterTask(NamedTuple):
             text += f"; left out: {without:,} of no class"
         return text
 
-    def measure(self, system: Any) -> tuple[None, QueryMeasures]:
+    def accepts(self, system: System) -> bool:
+        """Returns whether a system computes vectors of documents."""
+        return system.encode_document is not None
+
+    def measure(self, system: System) -> tuple[None, QueryMeasures]:
         """Measures the clusters of a system's vectors.
 
         Args:
-            system: An object with a method that `encoder_of` finds, such as
-                a `DenseSystem`.
+            system: A system with an `encode_document`.
 
         Returns:
             `None`, as there is no ranking, and seed -> measure -> value. Seeds
             take the place of the queries of a `Task`.
 
         Raises:
-            InputError: The system has no such method.
+            InputError: The system computes no vectors.
         """
-        encode = encoder_of(system)
+        encode = system.encode_document
         if encode is None:
             raise InputError(
                 f"{type(system).__name__} has no method encode: expected a"
@@ -269,7 +227,7 @@ class ClusterTask(NamedTuple):
 
     def random(self) -> dict[str, float]:
         """Returns the mean of each measure for random clusters."""
-        return mean(self.random_queries(), self.measures)
+        return mean(self.random_queries())
 
 
 @functools.lru_cache(8)
@@ -283,4 +241,4 @@ def _random_measures(labels: tuple[str, ...]) -> dict[str, float]:
         )
         for draw in range(_RANDOM_DRAWS)
     }
-    return mean(draws, CLUSTER_MEASURES)
+    return mean(draws)

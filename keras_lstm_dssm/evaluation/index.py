@@ -1,17 +1,17 @@
 """Vector search by cosine: exact, or approximate for large logs.
 
-`Index` compares a query with every document. `TitleClusters` compares it
+`Index` compares a query with every document. `IVFIndex` compares it
 with those of the nearest clusters only, to mine negatives.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.runs import Ranker, kth_largest
+from keras_lstm_dssm.evaluation.runs import TieBreaker, kth_largest
 from lstm_dssm_client.signatures import Hit
 
 Encode = Callable[[list[str]], np.ndarray]
@@ -26,7 +26,7 @@ class Index:
 
     Every search compares the query with all documents. The order of the
     documents in the corpus never changes a result: documents with the same
-    cosine are ordered by a hash of the query and the id, as in `Ranker`.
+    cosine are ordered by a hash of the query and the id, as in `TieBreaker`.
 
     Args:
         encoder: The encoder of the documents: an object with
@@ -192,23 +192,32 @@ class Index:
         shape = len(vectors), min(k, len(self))
         rows = np.full(shape, -1, np.intp)
         scores = np.full(shape, -np.inf, np.float32)
-        # Twice the bound on the rounding error of a product of unit vectors.
-        margin = width * np.finfo(np.float32).eps
+        for n, rough in enumerate(self.rough_cosines(vectors)):
+            if exclude is not None:
+                rough[list(exclude[n])] = -np.inf
+            threshold = kth_largest(rough, k) - self.margin
+            # The cosines of excluded rows are -inf.
+            near = np.flatnonzero(rough >= max(threshold, -2))
+            exact = cosines(self.vectors[near], vectors[n])
+            query_id = query_ids[n] if query_ids else ""
+            order = self._ties.order(query_id, exact, k, near)
+            rows[n, : len(order)] = near[order]
+            scores[n, : len(order)] = exact[order]
+        return rows, scores
+
+    def rough_cosines(self, vectors: np.ndarray) -> Iterator[np.ndarray]:
+        """Yields the cosines of each unit vector with all documents, rounded.
+
+        Those of equal documents may differ; see `margin`.
+        """
         size = max(1, _BLOCK // len(self))
         for start in range(0, len(vectors), size):
-            block = vectors[start : start + size] @ self.vectors.T
-            for n, rough in enumerate(block, start):
-                if exclude is not None:
-                    rough[list(exclude[n])] = -np.inf
-                threshold = kth_largest(rough, k) - margin
-                # The cosines of excluded rows are -inf.
-                near = np.flatnonzero(rough >= max(threshold, -2))
-                exact = cosines(self.vectors[near], vectors[n])
-                query_id = query_ids[n] if query_ids else ""
-                order = self._ranker.order(query_id, exact, k, near)
-                rows[n, : len(order)] = near[order]
-                scores[n, : len(order)] = exact[order]
-        return rows, scores
+            yield from vectors[start : start + size] @ self.vectors.T
+
+    @property
+    def margin(self) -> np.float32:
+        """Twice the bound on the rounding errors of `rough_cosines`."""
+        return self.vectors.shape[1] * np.finfo(np.float32).eps
 
     def _set_documents(
         self, get_vectors: Callable[[], np.ndarray], ids: list[str]
@@ -229,7 +238,7 @@ class Index:
             )
         self.ids = ids
         self.vectors = vectors
-        self._ranker = Ranker(ids)
+        self._ties = TieBreaker(ids)
 
 
 def cosines(vectors: np.ndarray, vector: np.ndarray) -> np.ndarray:
@@ -242,11 +251,7 @@ def cosines(vectors: np.ndarray, vector: np.ndarray) -> np.ndarray:
 
 
 def encode_texts(encode: Encode, texts: Iterable[str]) -> np.ndarray:
-    """Encodes each distinct text once.
-
-    Returns:
-        Float `[texts, d]`, in the texts' order.
-    """
+    """Encodes each distinct text once: float `[texts, d]`, in their order."""
     texts = list(texts)
     row = {text: i for i, text in enumerate(dict.fromkeys(texts))}
     vectors = np.asarray(encode(list(row)))
@@ -256,17 +261,10 @@ def encode_texts(encode: Encode, texts: Iterable[str]) -> np.ndarray:
 
 
 def unit_vectors(vectors: np.ndarray, name: str = "row") -> np.ndarray:
-    """Scales vectors to unit length.
+    """Scales vectors `[n, d]` to unit length, float32; zero stays zero.
 
-    Args:
-        vectors: Float `[n, d]`.
-        name: What error messages call a row.
-
-    Returns:
-        float32 `[n, d]`; a zero vector stays zero.
-
-    Raises:
-        InputError: The shape is not `[n, d]`, or a number is not finite.
+    Another shape, or a number that is not finite, raises `InputError`; `name`
+    is what its message calls a row.
     """
     vectors = np.asarray(vectors, np.float32)
     if vectors.ndim != 2:
@@ -302,26 +300,18 @@ _THREADS = 2
 _GROUPS_FOR_EACH = 4  # groups of scores, for each of the largest to be found
 
 
-class TitleClusters:
+class IVFIndex:
     """Searches titles by cosine approximately, with an inverted file (IVF).
 
-    Spherical k-means on a sample divides n titles into sqrt(n) clusters.
-    A query is compared with the titles of the clusters whose centres are
-    nearest to it (an inverted file, Sivic and Zisserman 2003), so that the
-    cost of n queries grows with n^1.5, and not with n^2. One product
-    compares the titles of a cluster with all queries that read it.
+    Spherical k-means on a sample divides n titles into sqrt(n) clusters. A
+    query is compared with the titles of the clusters whose centres are nearest
+    to it (an inverted file, Sivic and Zisserman 2003), so that the cost of n
+    queries grows with n^1.5, and not with n^2. One product compares the titles
+    of a cluster with all queries that read it.
 
     Args:
         titles: float32 `[titles, d]`, vectors of norm 1.
         seed: Seed of the sample and of the first centres. Default 0.
-
-    Raises:
-        InputError: There is no title.
-
-    Example:
-    >>> titles = np.eye(3, dtype="float32")
-    >>> TitleClusters(titles).nearest(titles[:1], 2, [[0]], clusters=1).tolist()
-    [[1, 2]]
     """
 
     def __init__(self, titles: np.ndarray, seed: int = 0) -> None:
@@ -356,9 +346,6 @@ class TitleClusters:
 
         Returns:
             Integers `[queries, k]`, nearest first; -1 where fewer are found.
-
-        Raises:
-            InputError: `k` or `clusters` is below 1.
         """
         for name, value in (("k", k), ("clusters", clusters)):
             if value < 1:
@@ -472,9 +459,7 @@ def _nearest_centres(
 def _parts(values: np.ndarray, scores: int) -> list[np.ndarray]:
     """Divides an array into parts that have `_SCORES_AT_ONCE` scores each.
 
-    Args:
-        values: The array; an empty one is returned as one part.
-        scores: Number of scores that are computed for each of its rows.
+    Each row has `scores` of them; an empty array is returned as one part.
     """
     size = max(1, _SCORES_AT_ONCE // scores)
     return [

@@ -11,17 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.runs import Qrels, Run
+from keras_lstm_dssm.evaluation.runs import ListScores, Qrels, Run
 from keras_lstm_dssm.settings.choices import MEASURES, NDCG_CUTOFFS
 
 
 class TieGroup(NamedTuple):
-    """Holds documents with one score.
-
-    Attributes:
-        size: Number of documents.
-        grades: The grades of those that are judged; the others have 0.
-    """
+    """The documents of one score, and the grades of those that are judged."""
 
     size: int
     grades: Sequence[int]
@@ -30,16 +25,7 @@ class TieGroup(NamedTuple):
 def tie_groups(
     scores: Mapping[str, float], grades: Mapping[str, int]
 ) -> list[TieGroup]:
-    """Groups the documents of a list by their scores, best first.
-
-    Args:
-        scores: Document id -> score; higher is better.
-        grades: Document id -> grade; other documents have grade 0.
-
-    Example:
-    >>> tie_groups({"a": 1.0, "b": 2.0, "c": 1.0}, {"a": 1})
-    [TieGroup(size=1, grades=[0]), TieGroup(size=2, grades=[1, 0])]
-    """
+    """Groups the documents of a list by their scores, best first."""
     by_score: dict[float, list[int]] = {}
     for document_id, score in scores.items():
         by_score.setdefault(score, []).append(grades.get(document_id, 0))
@@ -57,8 +43,8 @@ def expected_measures(
 ) -> dict[str, float]:
     """Computes the expected measures of one query exactly.
 
-    In a group of n documents, r of them relevant, each rank holds each
-    document with probability 1/n, which gives
+    In a group of n documents, r of them relevant, each rank holds each document
+    with probability 1/n, which gives
 
     - NDCG@k, P@k, recall@k: the value with the mean gain of the group at
       each of its ranks, as they are linear in the gains;
@@ -68,20 +54,9 @@ def expected_measures(
       groups before, r/n (R + 1 + (j - 1)(r - 1)/(n - 1)) / i, summed over
       the ranks and divided by the number of relevant documents.
 
-    Args:
-        groups: The ranked documents, groups of equal scores, best first.
-        judged: The grades of all judged documents of the query, at least
-            one of them relevant.
-        min_relevant: Grade from which a document counts as relevant.
-        depth: Number of ranks in a run; `None` for all.
-
-    Returns:
-        Measure -> expectation: all of `MEASURES`, and `"mrr"`, the
-        reciprocal rank without a cutoff.
-
-    Example:
-    >>> expected_measures([TieGroup(5, [1, 0, 0, 0, 0])], [1])["mrr"]
-    0.4566666666666666...
+    `judged` are the grades of all judged documents of the query, one or more of
+    them relevant. The measures are all of `MEASURES`, and `"mrr"`, the
+    reciprocal rank without a cutoff.
     """
     all_gains = sorted(map(gain, judged), reverse=True)
     all_relevant = sum(value >= gain(min_relevant) for value in all_gains)
@@ -146,36 +121,6 @@ LARGEST_GRADE = 5
 with the gain 2^grade - 1 the best document alone would determine NDCG."""
 
 
-def evaluate(
-    run: Run,
-    qrels: Qrels,
-    min_relevant: int = 1,
-    names: Sequence[str] = MEASURES,
-) -> dict[str, float]:
-    """Computes the measures of a run, averaged over its queries.
-
-    Args:
-        run: Query id -> document id -> score, best first, as `Ranker` makes
-            them.
-        qrels: Query id -> document id -> grade, at most `LARGEST_GRADE`.
-        min_relevant: Grade from which a document counts as relevant.
-        names: The measures, some of `MEASURES` and `"mrr"`, the reciprocal
-            rank without a cutoff. Default `MEASURES`.
-
-    Returns:
-        Measure -> mean over the queries, from 0 to 1; keys are `names`.
-
-    Raises:
-        InputError: No query has a relevant document, `min_relevant` is below
-            1, or a grade is above `LARGEST_GRADE`.
-
-    Example:
-    >>> evaluate({"q": {"b": 2.0, "a": 1.0}}, {"q": {"a": 1}})["mrr@10"]
-    0.5
-    """
-    return mean(evaluate_queries(run, qrels, min_relevant, names), names)
-
-
 def evaluate_queries(
     run: Run,
     qrels: Qrels,
@@ -189,17 +134,21 @@ def evaluate_queries(
     document is relevant if its grade is `min_relevant` or more.
 
     Args:
-        run: See `evaluate`. A query that is not in it gets 0.
-        qrels: See `evaluate`. A document that is not in it has grade 0.
-        min_relevant: See `evaluate`.
-        names: See `evaluate`.
+        run: Query id -> document id -> score, best first, as `TieBreaker` makes
+            them. A query that is not in it gets 0.
+        qrels: Query id -> document id -> grade, at most `LARGEST_GRADE`. A
+            document that is not in it has grade 0.
+        min_relevant: Grade from which a document counts as relevant.
+        names: The measures, some of `MEASURES` and `"mrr"`, the reciprocal
+            rank without a cutoff. Default `MEASURES`.
 
     Returns:
         Query id -> measure -> value, for the queries with a relevant
         document.
 
     Raises:
-        InputError: See `evaluate`.
+        InputError: `min_relevant` is below 1, or a grade is above
+            `LARGEST_GRADE`.
 
     Example:
     >>> run = {"q": {"d1": 0.9, "d2": 0.4}}
@@ -249,21 +198,48 @@ def evaluate_queries(
     }
 
 
+def expected_queries(
+    scores: ListScores,
+    qrels: Qrels,
+    min_relevant: int = 1,
+    names: Sequence[str] = MEASURES,
+) -> QueryMeasures:
+    """Computes the measures of each query in expectation over ties.
+
+    It takes scores with ties, as `System.list_scores` returns them, where
+    `evaluate_queries` takes a run. A score that is not finite raises
+    `ValueError`.
+    """
+    values: QueryMeasures = {}
+    for query_id, judged in with_relevant(qrels, min_relevant).items():
+        of_query = scores.get(query_id)
+        if not of_query:
+            values[query_id] = dict.fromkeys(names, 0.0)
+            continue
+        if not np.isfinite(list(of_query.values())).all():
+            raise ValueError(f"query {query_id}: a score is not finite")
+        expected = expected_measures(
+            tie_groups(of_query, judged), judged.values(), min_relevant
+        )
+        values[query_id] = {name: expected[name] for name in names}
+    return values
+
+
 def mean(
     values: Mapping[str, Mapping[str, float]],
-    names: Sequence[str] = MEASURES,
+    names: Sequence[str] | None = None,
 ) -> dict[str, float]:
     """Averages measures over the queries.
 
     Args:
         values: Query id -> measure -> value.
-        names: The measures.
+        names: The measures. Default: all that the queries have.
 
     Raises:
         InputError: There is no query.
 
     Example:
-    >>> mean({"q1": {"map": 1.0}, "q2": {"map": 0.5}}, ["map"])
+    >>> mean({"q1": {"map": 1.0}, "q2": {"map": 0.5}})
     {'map': 0.75}
     """
     if not values:
@@ -271,6 +247,8 @@ def mean(
             "no query has a relevant document: check the split and"
             " min_relevant, the grade from which a document is relevant"
         )
+    if names is None:
+        names = list(next(iter(values.values())))
     return {
         name: float(np.mean([query[name] for query in values.values()]))
         for name in names
@@ -280,9 +258,8 @@ def mean(
 def with_relevant(qrels: Qrels, min_relevant: int) -> Qrels:
     """Returns the qrels of the queries that have a relevant document.
 
-    Raises:
-        InputError: `min_relevant` is below 1, or a grade is above
-            `LARGEST_GRADE`.
+    A grade above `LARGEST_GRADE`, or `min_relevant` below 1, raises
+    `InputError`.
     """
     if min_relevant < 1:
         raise InputError(
@@ -314,23 +291,9 @@ def random_order(
 ) -> QueryMeasures:
     """Computes the expected measures of a uniformly random order exactly.
 
-    A random order is one tie between all candidates, see
-    `expected_measures`.
-
-    Args:
-        qrels: See `evaluate`; every judged document is a candidate.
-        candidates: Query id -> number of candidates: the number of judged
-            documents, or the size of the corpus.
-        min_relevant: Grade from which a document counts as relevant.
-        depth: Number of ranks in a run; `None` for all candidates.
-        names: See `evaluate`.
-
-    Returns:
-        Query id -> measure -> expectation, like `evaluate_queries`.
-
-    Example:
-    >>> random_order({"q": {"a": 1, "b": 0}}, {"q": 2})["q"]["mrr@10"]
-    0.75
+    A random order is one tie between all candidates, see `expected_measures`.
+    `candidates` is query id -> their number: that of the judged documents, or
+    the size of the corpus.
     """
     expected: QueryMeasures = {}
     for query_id, judged in with_relevant(qrels, min_relevant).items():

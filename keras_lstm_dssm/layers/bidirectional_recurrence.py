@@ -10,25 +10,12 @@ import tensorflow as tf
 
 from keras_lstm_dssm.layers.packed_sequence import (
     FlatPacking,
-    RowSequences,
+    FlatSequences,
     earlier_values,
-    last_rows,
 )
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM, PeepholeLSTMCell
 
 Arrays = dict[str, tf.TensorArray]
-
-
-def recurrent_gradients(
-    outputs: Sequence[tf.Tensor], dz: Sequence[tf.Tensor], counts: tf.Tensor
-) -> list[tf.Tensor]:
-    """Compute the gradient of W_rec of each direction, by one product."""
-    gradients = []
-    for y, each in zip(outputs, dz, strict=True):
-        before = earlier_values(y, counts)
-        later = last_rows(each, before)
-        gradients.append(tf.matmul(before, later, transpose_a=True))
-    return gradients
 
 
 def loop_forward(
@@ -44,17 +31,15 @@ def loop_forward(
     Args:
         cell: Cell whose `activate` is called.
         table: Inputs after `project`, `(rows, gates * units)`.
-        index: int32 `(directions, steps)`, the row of `table` that each
-            direction reads at each packed step.
-        recurrent: W_rec of each direction, `(directions, units, gates *
-            units)`.
+        index: int32 `(directions, steps)`, the row of `table` at each step.
+        recurrent: W_rec, `(directions, units, gates * units)`.
         counts: int32 `(time,)`, as in `PackedSequence`.
         kept: Names of the gates to return; none if there is no gradient.
 
     Returns:
         y of each direction, packed; and by name the gates at each time,
-        `(directions, counts[t], units)`. With gates there is also `c`, whose
-        element t + 1 is c(t), and the first one zero.
+        `(directions, counts[t], units)`, with `c`, of which element t + 1 is
+        c(t), and the first one zero.
     """
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
@@ -105,14 +90,8 @@ def loop_backward(
 ) -> tuple[tf.Tensor, ...]:
     """Compute the gradients for the inputs of each direction, packed.
 
-    Args:
-        cell: Cell whose `backpropagate` is called.
-        now: Gates and c, from `loop_forward`.
-        errors: Gradients of the loss for y, `(rows, units)`.
-        index: int32 `(directions, steps)`, the row of `errors` of each
-            direction at each packed step.
-        recurrent: As for `loop_forward`.
-        counts: As for `loop_forward`.
+    `now` is from `loop_forward`; `errors`, `(rows, units)`, are the gradients
+    of the loss for y, and `index` has their row at each packed step.
     """
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
@@ -173,7 +152,7 @@ _KEPT = ("i", "f", "g", "o")
 
 def run_on_rows(
     layers: Sequence[PeepholeLSTM],
-    sequences: RowSequences,
+    sequences: FlatSequences,
     training: bool = False,
 ) -> tf.Tensor:
     """Run an LSTM forward, and perhaps another one backward, over sequences.
@@ -181,18 +160,14 @@ def run_on_rows(
     The forward and the backward LSTM of a text read the same words, so that
     one loop with products `(directions, rows, units)` does the work of two.
     For narrow LSTMs, the number of operations takes more time than their
-    arithmetic.
-
-    A batch of texts has three times as many words as distinct words. So the
-    inputs are projected once for each distinct word; at each time the loop
-    gathers those that it needs.
+    arithmetic. The inputs are projected once for each distinct word, of which
+    there are a third as many; at each time the loop gathers those it needs.
 
     Args:
         layers: The forward LSTM, and the backward one if there is one, equal
             but for their weights, with a forget gate and without peepholes.
         sequences: The sequences to read.
-        training: Whether a gradient will be computed. With `False`, the
-            default, a gradient is still correct, but slower to compute.
+        training: Whether a gradient will be computed; without, it is slower.
 
     Returns:
         y of all LSTMs side by side, `(values, layers * units)`, in the order
@@ -241,10 +216,13 @@ def run_on_rows(
                 )
                 for each, place in zip(dz, places, strict=True)
             ]
-            return [
-                tf.concat(sums, axis=0),
-                *recurrent_gradients(outputs, dz, counts),
+            gradients = [
+                cell.weight_gradients(
+                    each, {"y": y}, {"y": earlier_values(y, counts)}
+                )["recurrent"]
+                for y, each in zip(outputs, dz, strict=True)
             ]
+            return [tf.concat(sums, axis=0), *gradients]
 
         return result, gradient
 

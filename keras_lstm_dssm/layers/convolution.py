@@ -14,21 +14,13 @@ from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
 from keras_lstm_dssm.layers.pooling import OrderedKMax, dynamic_k
 from keras_lstm_dssm.layers.scoring_mlp import small_uniform
 from keras_lstm_dssm.private_api import accept_any_arguments
-from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.registration import Configured, register
 
 PADDINGS = ("wide", "narrow")
 
 
 def zero_padding(values: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-    """Set the values past the end of each text to 0.
-
-    Args:
-        values: Float `[texts, time, features]`.
-        lengths: int32 `[texts]`.
-
-    Returns:
-        Float `[texts, time, features]`.
-    """
+    """Set values `[texts, time, features]` past the end of each text to 0."""
     mask = tf.sequence_mask(lengths, tf.shape(values)[1])
     return tf.where(mask[:, :, tf.newaxis], values, tf.zeros([], values.dtype))
 
@@ -36,16 +28,9 @@ def zero_padding(values: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
 def fixed_time(
     values: tf.Tensor, lengths: tf.Tensor, time: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Pad with zeros or cut texts to a fixed length.
+    """Pad with zeros or cut texts `[texts, any, features]` to a fixed length.
 
-    Args:
-        values: Float `[texts, any, features]`.
-        lengths: int32 `[texts]`.
-        time: The fixed length.
-
-    Returns:
-        Float `[texts, time, features]`, 0 past the end of a text; and the
-        lengths, at most `time`.
+    Returns the texts, 0 past their ends, and their lengths, at most `time`.
     """
     lengths = tf.minimum(lengths, time)
     values = zero_padding(values[:, :time], lengths)
@@ -57,20 +42,11 @@ def fixed_time(
 def masked_max_pool(
     values: tf.Tensor, lengths: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Take the maximum of each window of two, windows do not overlap.
+    """Take the maximum of each window of two: z_i = max(z_{2i-1}, z_{2i}).
 
-        z_i = max(z_{2i-1}, z_{2i})
-
-    Positions past the end of a text do not take part, so that the last
-    window of a text has one position where its length is odd.
-
-    Args:
-        values: Float `[texts, time, features]`.
-        lengths: int32 `[texts]`.
-
-    Returns:
-        Float `[texts, ceil(time / 2), features]`, 0 past the end; and the
-        lengths, halved and rounded up.
+    Positions past the end of a text, of values `[texts, time, features]`, do
+    not take part, so that the last window of a text has one position where its
+    length is odd. Returns `ceil(time / 2)` positions, and the halved lengths.
     """
     mask = tf.sequence_mask(lengths, tf.shape(values)[1])[:, :, tf.newaxis]
     values = tf.where(mask, values, tf.constant(values.dtype.min, values.dtype))
@@ -80,7 +56,7 @@ def masked_max_pool(
 
 
 @register
-class MaskedConvolution(keras.layers.Layer):
+class MaskedConvolution(Configured, keras.layers.Layer):
     """Applies filters to each window of words, texts have their own lengths.
 
         z_i = g_i f(W [x_i; ..; x_{i+width-1}] + b)
@@ -88,36 +64,11 @@ class MaskedConvolution(keras.layers.Layer):
     The vectors past the end of a text count as zero, whatever they are. The
     gate g of Hu et al. 2014 is 0 where all of the window is padding, else 1;
     it depends on the lengths alone, so that a window of real words is never
-    taken for padding.
-
-    Args:
-        filters: Number of filters.
-        width: Number of words in a window. Default 3.
-        padding: `"wide"` (default) for all windows with at least one word,
-            `length + width - 1` of them; or `"narrow"` for the windows that
-            begin at a word and end before the end of the time axis. Use
-            `"narrow"` on a time axis of a fixed length, see `fixed_time`,
-            because texts that reach its end have fewer windows.
-        activation: The f, a name that Keras knows. Default `None`, linear.
-        use_bias: Whether there is a b. Default `True`.
-        **kwargs: Arguments of `keras.layers.Layer`.
-
-    Call arguments:
-        vectors: Float `(texts, time, features)`.
-        lengths: int32 `(texts,)`, at least 1.
-
-    Returns:
-        Float `(texts, new time, filters)`, 0 past the end of a text, and the
-        numbers of windows, int32 `(texts,)`. The new time is `time + width -
-        1` if wide, `time - width + 1` if narrow.
-
-    Raises:
-        InputError: An argument is not supported.
-
-    Example:
-    >>> values, lengths = MaskedConvolution(7)(tf.ones([2, 5, 4]), [5, 2])
-    >>> values.shape, lengths.numpy()
-    (TensorShape([2, 7, 7]), array([7, 4], dtype=int32))
+    taken for padding. `"wide"` padding has all windows with at least one word;
+    `"narrow"` those within the time axis, for a fixed length (`fixed_time`).
+    Takes `(texts, time, features)` and lengths, int32 `(texts,)`; returns
+    `(texts, new time, filters)`, 0 past the end of a text, and the numbers of
+    windows.
     """
 
     def __init__(
@@ -150,11 +101,7 @@ class MaskedConvolution(keras.layers.Layer):
         accept_any_arguments(self)  # such as a list of lengths
 
     def build(self, input_shape: Any) -> None:
-        """Create the weights.
-
-        Args:
-            input_shape: `(texts, time, features)`.
-        """
+        """Create the weights."""
         self.convolution.build((None, None, input_shape[-1]))
 
     def call(
@@ -171,43 +118,16 @@ class MaskedConvolution(keras.layers.Layer):
             lengths = tf.minimum(lengths, tf.shape(vectors)[1] - outside)
         return zero_padding(self.convolution(vectors), lengths), lengths
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "filters": self.filters,
-            "width": self.width,
-            "padding": self.padding,
-            "activation": self.activation,
-            "use_bias": self.use_bias,
-        }
-
 
 class Features(NamedTuple):
-    """Holds the features of a batch of texts.
-
-    Attributes:
-        values: Float `[texts, time, features]`, 0 past the end of a text.
-        lengths: int32 `[texts]`, at least 1.
-    """
+    """Float `[texts, time, features]`, 0 past the end; and the lengths."""
 
     values: tf.Tensor
     lengths: tf.Tensor
 
 
-class ConvolutionStack(keras.layers.Layer):
-    """Base of the stacks: the convolutions and their arguments.
-
-    Args:
-        filters: Number of filters of each convolution. Default 50 and 50.
-        width: Number of positions in a window. Default 3.
-        activation: Name of the activation of the convolutions.
-        use_bias: Whether the convolutions have a bias. Default `True`.
-        **kwargs: Arguments of `keras.layers.Layer`.
-
-    Raises:
-        InputError: An argument is not supported.
-    """
+class ConvolutionStack(Configured, keras.layers.Layer):
+    """Base of the stacks: the convolutions and their arguments."""
 
     padding: str
     """`"wide"` or `"narrow"`, see `MaskedConvolution`."""
@@ -245,11 +165,7 @@ class ConvolutionStack(keras.layers.Layer):
         accept_any_arguments(self)  # such as a list of lengths
 
     def build(self, input_shape: Any) -> None:
-        """Create the weights.
-
-        Args:
-            input_shape: `(texts, time, features)`.
-        """
+        """Create the weights."""
         features = input_shape[-1]
         for convolution in self.convolutions:
             convolution.build((None, None, features))
@@ -264,25 +180,10 @@ class ConvolutionStack(keras.layers.Layer):
     def flat(self, vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
         """Compute one vector of each text: all features of all positions.
 
-        Args:
-            vectors: Float `(texts, time, features)`.
-            lengths: int32 `(texts,)`, at least 1.
-
-        Returns:
-            Float `(texts, flat_width)`.
+        Takes what a call takes; returns float `(texts, flat_width)`.
         """
         result = self(vectors, lengths)[-1]
         return tf.reshape(result.values, [-1, self.flat_width])
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "filters": self.filters,
-            "width": self.width,
-            "activation": self.activation,
-            "use_bias": self.use_bias,
-        }
 
 
 @register
@@ -292,36 +193,11 @@ class WindowPoolingStack(ConvolutionStack):
         z^(l)_i = g_i f(W_l [z^(l-1)_i; ..; z^(l-1)_{i+width-1}] + b_l)
         z^(l+1)_i = max(z^(l)_{2i-1}, z^(l)_{2i})
 
-    This is the convolutional sentence model of Hu et al. 2014. The texts have
-    a fixed length and are padded with zeros; g is 0 in windows of padding
-    only, see `MaskedConvolution`. A window of two at the end of an odd number
-    has one position (not stated in the paper).
-
-    Args:
-        filters: Number of filters of each convolution. Default 200 and 200.
-        width: Number of positions in a window. Default 3.
-        activation: Name of the activation. Default `"relu"`.
-        use_bias: Whether there is a bias. Default `True`.
-        max_words: The fixed length. Default 50; longer texts are cut.
-        **kwargs: Arguments of `keras.layers.Layer`.
-
-    Call arguments:
-        vectors: Float `(texts, time, features)`.
-        lengths: int32 `(texts,)`, at least 1.
-
-    Returns:
-        List of `Features`: the map of each convolution after its pooling.
-        The last one has `time` positions, 0 past the end of a text.
-
-    Raises:
-        InputError: An argument is not supported, or `max_words` is too small
-            for so many layers.
-
-    Example:
-    >>> stack = WindowPoolingStack(filters=[6, 5], max_words=12)
-    >>> maps = stack(tf.ones([1, 7, 4]), tf.constant([7]))
-    >>> [tuple(values.shape) for values, _ in maps]
-    [(1, 5, 6), (1, 2, 5)]
+    The convolutional sentence model of Hu et al. 2014. Texts are cut or padded
+    to `max_words`; g is 0 in windows of padding only, see `MaskedConvolution`.
+    A window of two at the end of an odd number has one position (not stated in
+    the paper). Returns a list of `Features`: the map of each convolution after
+    its pooling; the last one has `time` positions.
     """
 
     padding = "narrow"
@@ -349,10 +225,6 @@ class WindowPoolingStack(ConvolutionStack):
             maps.append(Features(values, lengths))
         return maps
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {**super().get_config(), "max_words": self.max_words}
-
 
 @register
 class KMaxStack(ConvolutionStack):
@@ -361,35 +233,11 @@ class KMaxStack(ConvolutionStack):
         c_l = f(W_l * z_{l-1} + b_l)
         z_l = the k_l largest values of each feature of c_l, in their order
 
-    Of Kalchbrenner et al. 2014; k_l follows from the number of words, see
-    `dynamic_k`. As f is monotone, it may as well come after the pooling.
-
-    Args:
-        filters: Number of filters of each convolution. Default 50 and 50.
-        width: Number of positions in a window. Default 3.
-        activation: Name of the activation, monotone. Default `"tanh"`.
-        use_bias: Whether there is a bias. Default `True`.
-        k_top: The k of the last pooling. Default 10.
-        k_min: The smallest k of the other poolings. Default `None`, `k_top`.
-        **kwargs: Arguments of `keras.layers.Layer`.
-
-    Call arguments:
-        vectors: Float `(texts, time, features)`.
-        lengths: int32 `(texts,)`, at least 1.
-
-    Returns:
-        List of `Features`: the values of each convolution before its pooling,
-        and as last element those after the last pooling, with `k_top`
-        positions. Texts with fewer positions are filled with 0.
-
-    Raises:
-        InputError: An argument is not supported.
-
-    Example:
-    >>> stack = KMaxStack(filters=[6, 5], k_top=2)
-    >>> maps = stack(tf.ones([1, 7, 4]), tf.constant([7]))
-    >>> [tuple(values.shape) for values, _ in maps]
-    [(1, 9, 6), (1, 6, 5), (1, 2, 5)]
+    Of Kalchbrenner et al. 2014; k_l follows from the number of words and from
+    `k_top` and `k_min`, see `dynamic_k`. As f is monotone, it may as well come
+    after the pooling. Returns a list of `Features`: the values of each
+    convolution before its pooling, and last those after the last pooling, with
+    `k_top` positions, filled with 0.
     """
 
     padding = "wide"
@@ -423,32 +271,11 @@ class KMaxStack(ConvolutionStack):
         top = tf.ensure_shape(pooled.values, shape)
         return [*maps, Features(top, pooled.lengths)]
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "k_top": self.k_top,
-            "k_min": self.k_min,
-        }
-
 
 def halved_time(time: int, width: int, layers: int) -> int:
-    """Compute the size after narrow convolutions and windows of two.
+    """Compute the size after narrow convolutions, each with windows of two.
 
-    Args:
-        time: The size before.
-        width: Number of positions in a window of the convolution.
-        layers: Number of convolutions, each followed by windows of two.
-
-    Returns:
-        The size after, at least 1.
-
-    Raises:
-        InputError: `time` is too small for so many layers.
-
-    Example:
-    >>> halved_time(50, width=3, layers=2)
-    11
+    Raises `InputError` if `time` is too small for so many layers.
     """
     size = time
     for _ in range(layers):

@@ -29,7 +29,7 @@ def unit(y: tf.Tensor) -> tf.Tensor:
 def _unit_and_scale(y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Return unit vectors as `unit` does, and what each was multiplied by.
 
-    The factors are `(..., 1)`, and 0 for a zero vector, which has no gradient.
+    The factors are `(..., 1)`; 0 for a zero vector, which has no gradient.
     """
     square = tf.reduce_sum(y * y, axis=-1, keepdims=True)
     zero = square <= 1e-30  # False for NaN
@@ -59,9 +59,7 @@ def cosine_pairs(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(unit(query) * unit(document), axis=-1)
 
 
-def cosine_matrix(
-    query: tf.Tensor, document: tf.Tensor, trained: int | None = None
-) -> tf.Tensor:
+def cosine_matrix(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
     """Compute R of every query and every document, (3).
 
     Its gradient is (15), for all pairs at once.
@@ -69,9 +67,6 @@ def cosine_matrix(
     Args:
         query: Vectors `(queries, d)`.
         document: Vectors `(documents, d)`.
-        trained: Number of columns, the first ones, that depend on trained
-            weights; the others get a gradient of zero, which takes no
-            product. Default `None` for all.
 
     Returns:
         `(queries, documents)`.
@@ -85,25 +80,18 @@ def cosine_matrix(
 
     @tf.custom_gradient
     def cosines(query: tf.Tensor, document: tf.Tensor) -> Any:
-        query_unit, query_scale = _unit_and_scale(query)
-        document_unit, document_scale = _unit_and_scale(document)
-        result = tf.matmul(query_unit, document_unit, transpose_b=True)
-        width = tf.shape(query)[-1]
-        columns = width if trained is None else trained
+        q, query_scale = _unit_and_scale(query)
+        d, document_scale = _unit_and_scale(document)
+        result = tf.matmul(q, d, transpose_b=True)
 
         def gradient(error: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            q, d = query_unit[:, :columns], document_unit[:, :columns]
             # What (15) subtracts: the part along the vector itself.
             along = error * result
             of_query = tf.matmul(error, d)
             of_query -= q * tf.reduce_sum(along, axis=1)[:, tf.newaxis]
             of_document = tf.matmul(error, q, transpose_a=True)
             of_document -= d * tf.reduce_sum(along, axis=0)[:, tf.newaxis]
-            rest = [[0, 0], [0, width - columns]]
-            return (
-                tf.pad(of_query * query_scale, rest),
-                tf.pad(of_document * document_scale, rest),
-            )
+            return of_query * query_scale, of_document * document_scale
 
         return result, gradient
 

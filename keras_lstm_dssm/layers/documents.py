@@ -12,29 +12,18 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
-from keras_lstm_dssm.layers.packed_sequence import RowSequences
+from keras_lstm_dssm.layers.packed_sequence import FlatSequences
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
 from keras_lstm_dssm.private_api import accept_any_inputs
-from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.registration import Configured, register
 from keras_lstm_dssm.text.word_batch import WordBatch
 
 
 def sentence_weights(logits: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
     """Compute the weights p_i / sum_j p_j of sentences within documents.
 
-    This is the softmax of log p_i. It is defined even where all p_i of a
-    document are too small for a float.
-
-    Args:
-        logits: Float `(n,)`, the logits of p.
-        document: int32 `(n,)`, the document of each sentence, ascending.
-
-    Returns:
-        Float `(n,)`, of sum 1 in each document.
-
-    Example:
-    >>> sentence_weights(tf.constant([-500.0, -500.0, 3.0]), [0, 0, 1]).numpy()
-    array([0.5, 0.5, 1. ], dtype=float32)
+    This is the softmax of log p_i, from the logits of p, `(n,)`. It is defined
+    even where all p_i of a document are too small for a float.
     """
     log_p = tf.math.log_sigmoid(logits)
     largest = tf.stop_gradient(tf.math.segment_max(log_p, document))
@@ -43,33 +32,14 @@ def sentence_weights(logits: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
 
 
 @register
-class DocumentEncoder(keras.layers.Layer):
+class DocumentEncoder(Configured, keras.layers.Layer):
     """Represents documents by a weighted mean of their sentences.
 
         d = tanh(W_d (sum_i p_i / (sum_j p_j) h_i) + b_d)
 
-    Eq. (3) of Bi and Ma 2017.
-
-    Args:
-        state_dimension: Width of the states h. Default 200.
-        dimension: Width of d. Default 100.
-        **kwargs: Arguments of `keras.layers.Layer`.
-
-    Call arguments:
-        states: Float `(n, state_dimension)`, h of each sentence.
-        logits: Float `(n,)`, the logits of p.
-        document: int32 `(n,)`, the document of each sentence: ascending,
-            with at least one sentence for each document.
-
-    Returns:
-        Float `(documents, dimension)`.
-
-    Raises:
-        InputError: A width is less than 1.
-
-    Example:
-    >>> DocumentEncoder()(tf.ones([3, 200]), tf.zeros([3]), [0, 1, 1]).shape
-    TensorShape([2, 100])
+    Eq. (3) of Bi and Ma 2017. Takes the states h `(n, state_dimension)`, the
+    logits of p `(n,)`, and the document of each sentence, int32 `(n,)`,
+    ascending and without gaps; returns `(documents, dimension)`.
     """
 
     def __init__(
@@ -93,17 +63,9 @@ class DocumentEncoder(keras.layers.Layer):
         weights = sentence_weights(logits, document)[:, tf.newaxis]
         return self.dense(tf.math.segment_sum(weights * states, document))
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "state_dimension": self.state_dimension,
-            "dimension": self.dimension,
-        }
-
 
 @register
-class SentenceEncoder(keras.layers.Layer):
+class SentenceEncoder(Configured, keras.layers.Layer):
     """Represents sentences by convolutions and a maximum over time.
 
         s_f = relu(max_t (W_f [w_t; ..; w_{t+k-1}]) + b_f)
@@ -118,35 +80,9 @@ class SentenceEncoder(keras.layers.Layer):
     proportional to the number of words, without padding. Of windows with the
     same largest value, the first one receives the gradient.
 
-    Args:
-        word_dimension: Width of the word vectors. Default 100.
-        filters: Number of filters of each window. Default 50.
-        windows: Numbers of words in a window. Default 3, 4 and 5.
-        **kwargs: Arguments of `keras.layers.Layer`.
-
-    Call arguments:
-        vectors: Float `(n, word_dimension)`, the vector of each distinct
-            word of `words`.
-        words: `WordBatch` of sentences, with `n` distinct words.
-        training: Whether a gradient will be computed. With `False`, the
-            default, a gradient is slower to compute, and is divided among
-            windows of the same value.
-
-    Returns:
-        Float `(u, dimension)`, a vector for each of the `u` distinct
-        sentences, in their order.
-
-    Attributes:
-        dimension: Width of the result, `filters` for each window.
-
-    Raises:
-        InputError: A number is less than 1, or there are no windows.
-
-    Example:
-    >>> words = VocabularyVectors(["hat", "red"], dimension=100)
-    >>> batch = words.distinct(["Red hat!", "old hat", "Red hat!"])
-    >>> SentenceEncoder()(words.embedding(batch), batch).shape
-    TensorShape([2, 150])
+    Takes the vectors of the n distinct words of a `WordBatch` of sentences,
+    `(n, word_dimension)`, and the batch; returns `(u, dimension)`, a vector for
+    each distinct sentence.
     """
 
     def __init__(
@@ -203,34 +139,15 @@ class SentenceEncoder(keras.layers.Layer):
             largest.append(_largest_sums(products, rows, sentence, training))
         return tf.nn.relu(tf.concat(largest, axis=1) + self.bias)
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "word_dimension": self.word_dimension,
-            "filters": self.filters,
-            "windows": self.windows,
-        }
-
 
 def windows_of(
     lengths: tf.Tensor, width: int
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """List the windows of sentences whose words follow each other.
+    """List the windows of sentences, of lengths `(sentences,)`.
 
-    Args:
-        lengths: int32 `(sentences,)`, at least 1.
-        width: Number of words in a window.
-
-    Returns:
-        `position`, int32 `(windows, width)`, the index of each word among
-        those of all sentences, 0 past the end of the sentence; `sentence`,
-        int32 `(windows,)`, ascending; and `inside`, bool `(windows, width)`,
-        `False` past the end.
-
-    Example:
-    >>> windows_of(tf.constant([3, 1]), 2)[0].numpy().tolist()
-    [[0, 1], [1, 2], [3, 0]]
+    Returns `position`, int32 `(windows, width)`, the index of each word among
+    those of all sentences, 0 past the end of the sentence; `sentence`, int32
+    `(windows,)`, ascending; and `inside`, bool, `False` past the end.
     """
     counts = tf.maximum(lengths - width + 1, 1)
     sentence = tf.repeat(tf.range(tf.size(lengths)), counts)
@@ -250,14 +167,7 @@ def _largest_sums(
 
         y[s, f] = max over w with segment[w] = s of sum_o values[rows[w, o], f]
 
-    Args:
-        values: Float `(n, columns)`.
-        rows: int32 `(sums, terms)`, rows of `values`.
-        segment: int32 `(sums,)`, ascending, every segment at least once.
-        training: Whether a gradient will be computed.
-
-    Returns:
-        Float `(segments, columns)`.
+    `segment`, int32 `(sums,)`, is ascending; every segment occurs.
     """
 
     def sums_of(values: tf.Tensor) -> tf.Tensor:
@@ -294,43 +204,20 @@ def _largest_sums(
 
 
 @register
-class SentenceReader(keras.layers.Layer):
+class SentenceReader(Configured, keras.layers.Layer):
     """Computes states and probabilities of sentences by a bidirectional LSTM.
 
         h_i = [h_forward(i); h_backward(i)]
         p_i = sigmoid(w_l' h_i + b_l)
 
     Eq. (2) of Bi and Ma 2017: an LSTM with forget gate in each direction; p_i
-    is the probability that sentence i is a key sentence. The backward LSTM
-    starts at the last sentence of each document. There is no padding: the
-    time is proportional to the number of sentences.
+    is the probability that sentence i is a key sentence. Without `scores` all
+    logits are 0. There is no padding: the time is proportional to the number
+    of sentences.
 
-    Args:
-        sentence_dimension: Width of the vectors of sentences. Default 150.
-        units: Width of the LSTM of each direction. Default 100.
-        scores: Whether there are w_l and b_l. Default `True`; with `False`
-            all logits are 0, so that all sentences have the same weight.
-        **kwargs: Arguments of `keras.layers.Layer`.
-
-    Call arguments:
-        sentences: Float `(u, sentence_dimension)`, distinct sentences.
-        index: int32 `(n,)`, for each sentence of each document its row in
-            `sentences`; one document after the other.
-        lengths: int32 `(documents,)`, the number of sentences of each
-            document, at least 1.
-        training: Whether a gradient will be computed. Default `False`.
-
-    Returns:
-        h, float `(n, 2 * units)`; and the logits of p, float `(n,)`.
-
-    Raises:
-        InputError: A width is less than 1.
-
-    Example:
-    >>> reader = SentenceReader(7, units=5)
-    >>> states, logits = reader(tf.ones([2, 7]), [0, 1, 1], [1, 2])
-    >>> states.shape, logits.shape
-    (TensorShape([3, 10]), TensorShape([3]))
+    Takes distinct sentences `(u, sentence_dimension)`, the row of each sentence
+    of each document, int32 `(n,)`, and the numbers of sentences `(documents,)`,
+    at least 1; returns h `(n, 2 * units)` and the logits of p `(n,)`.
     """
 
     def __init__(
@@ -370,7 +257,7 @@ class SentenceReader(keras.layers.Layer):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Compute h and the logits of p."""
         layers = self.forward_lstm, self.backward_lstm
-        rows = RowSequences(
+        rows = FlatSequences(
             sentences,
             tf.convert_to_tensor(index, tf.int32),
             tf.convert_to_tensor(lengths, tf.int32),
@@ -379,12 +266,3 @@ class SentenceReader(keras.layers.Layer):
         if not self.scores:
             return states, tf.zeros(tf.shape(states)[:1], states.dtype)
         return states, self.score(states)[:, 0]
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "sentence_dimension": self.sentence_dimension,
-            "units": self.units,
-            "scores": self.scores,
-        }

@@ -9,7 +9,7 @@ from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
 from keras_lstm_dssm.layers.cosine import cosine_pairs, unit
 from keras_lstm_dssm.layers.letter_trigrams import gather_sum
 from keras_lstm_dssm.layers.scoring_mlp import near_identity, small_uniform
-from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.registration import Configured, register
 
 Prepared = tuple[tf.Tensor, ...]
 
@@ -23,33 +23,15 @@ class Interaction(keras.layers.Layer):
     them once for each distinct text of a batch. What remains for a pair is
     one matrix product, in `compare`.
 
-    Args:
-        **kwargs: Arguments of `keras.layers.Layer`.
-
-    Call arguments:
-        query: The vectors u, float `(pairs, m, d)`.
-        document: The vectors v, float `(pairs, n, d)`.
-
-    Returns:
-        `(pairs, m, n, slices)`. The cells of padding have values, too: the
-        pooling that follows must leave them out.
-
-    Attributes:
-        slices: Number of values of each pair of positions.
+    Takes u `(pairs, m, d)` and v `(pairs, n, d)`; returns `(pairs, m, n,
+    slices)`. The cells of padding have values, too: the pooling that follows
+    must leave them out.
     """
 
     slices = 1
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
-        """Compute the part that depends on the query alone.
-
-        Args:
-            vectors: `(texts, m, d)`.
-
-        Returns:
-            a `(texts, m, slices, d)`, and if there is one o `(texts, m,
-            slices)`.
-        """
+        """Compute a `(texts, m, slices, d)`, and o, without the d, if any."""
         return (vectors[:, :, tf.newaxis],)
 
     def prepare_document(self, vectors: tf.Tensor) -> Prepared:
@@ -57,27 +39,11 @@ class Interaction(keras.layers.Layer):
         return (vectors,)
 
     def compare(self, query: Prepared, document: Prepared) -> tf.Tensor:
-        """Compute the cells of pairs of prepared texts.
-
-        Args:
-            query: From `prepare_query`, one row for each pair.
-            document: From `prepare_document`, one row for each pair.
-
-        Returns:
-            `(pairs, m, n, slices)`.
-        """
+        """Compute the cells of prepared texts, `(pairs, m, n, slices)`."""
         return tf.transpose(self.compare_rows(query, document), [0, 1, 3, 2])
 
     def compare_rows(self, query: Prepared, document: Prepared) -> tf.Tensor:
-        """Compute the cells in the order in which the product gives them.
-
-        Args:
-            query: As for `compare`.
-            document: As for `compare`.
-
-        Returns:
-            `(pairs, m, slices, n)`: a row for each word of the query.
-        """
+        """Compute cells `(pairs, m, slices, n)`: a row for each query word."""
         left, right = query[0], document[0]
         pairs, m, *_ = tf.unstack(tf.shape(left))
         rows = tf.reshape(left, [pairs, m * self.slices, left.shape[-1]])
@@ -96,19 +62,10 @@ class Interaction(keras.layers.Layer):
     ) -> tf.Tensor:
         """Compute chosen cells only, and so their gradient.
 
-        Where a pooling chose few of the cells, no other cell has a gradient.
-        To compute these few again is several times faster than a gradient
-        that consists of zeros for the rest.
-
-        Args:
-            query: The vectors u of any number of texts, `(positions, d)`.
-            document: The vectors v, `(positions, d)`.
-            query_index: int32 `(pairs, slices, k)`, the row of `query` of
-                each cell.
-            document_index: int32 `(pairs, slices, k)`, the row of `document`.
-
-        Returns:
-            `(pairs, slices, k)`.
+        Where a pooling chose few of the cells, no other cell has a gradient. To
+        compute these few again is several times faster than a gradient that
+        consists of zeros for the rest. The indices, int32 `(pairs, slices, k)`,
+        are rows of the vectors of all texts, `(positions, d)`.
         """
         pairs, _, k = tf.unstack(tf.shape(query_index))
         # By slice, as all cells of a slice have the same weights.
@@ -184,25 +141,13 @@ class CosineInteraction(Interaction):
 class WeightedInteraction(Interaction):
     """Base of the interactions with a matrix M for each slice.
 
-    By default M = A A', symmetric, with A from U(-0.05, 0.05), as in the
-    authors' programs. Such a product starts near a multiple of the identity
-    (rank / 1200, with noise of a tenth of it), so that equal words match
-    before anything is learnt. From a matrix of small random numbers, training
-    overfits instead (docs/results/mv_lstm).
-
-    Args:
-        dimension: Width of u and of v. Default 100.
-        rank: Number of columns of A. Default 150. `None` for an M without
-            factors, which need not be symmetric and starts as the identity
-            plus U(-0.01, 0.01).
-        **kwargs: Arguments of `keras.layers.Layer`.
-
-    Raises:
-        InputError: An argument is less than 1.
-
-    Attributes:
-        factors: A, `(..., dimension, rank)`; M itself, `(..., dimension,
-            dimension)`, if `rank` is `None`.
+    By default M = A A', symmetric, with A `(..., dimension, rank)` from
+    U(-0.05, 0.05), as in the authors' programs. Such a product starts near a
+    multiple of the identity (rank / 1200, with noise of a tenth of it), so that
+    equal words match before anything is learnt. From a matrix of small random
+    numbers, training overfits instead (docs/results/mv_lstm). With `rank`
+    `None`, M has no factors, need not be symmetric, and starts as the identity
+    plus U(-0.01, 0.01).
     """
 
     def __init__(
@@ -228,14 +173,6 @@ class WeightedInteraction(Interaction):
         if self.rank is None:
             return factors
         return tf.matmul(factors, factors, transpose_b=True)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "dimension": self.dimension,
-            "rank": self.rank,
-        }
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "WeightedInteraction":
@@ -355,17 +292,13 @@ class TensorInteraction(WeightedInteraction):
     def _activate(self, cells: tf.Tensor) -> tf.Tensor:
         return tf.nn.relu(cells)
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {**super().get_config(), "slices": self.slices}
-
 
 KINDS = ("indirect", "direct", "concat")
 ACTIVATIONS = ("sigmoid", "relu", "tanh", "linear")
 
 
 @register
-class PhraseSimilarity(keras.layers.Layer):
+class PhraseSimilarity(Configured, keras.layers.Layer):
     """Compares all phrases of two texts, before a monotone activation.
 
         indirect: f(g1' W g2 + b), W near the identity at the start
@@ -374,33 +307,9 @@ class PhraseSimilarity(keras.layers.Layer):
 
     The match feature models of Yin and Schuetze 2015. A call gives the
     argument of f (or of exp), so that a maximum can be taken before `apply`
-    computes f of fewer cells: f is monotone.
-
-    Args:
-        dimension: Width of the phrase vectors.
-        kind: `"indirect"` (default), `"direct"` or `"concat"`.
-        activation: The f, `"sigmoid"` (default), `"relu"`, `"tanh"` or
-            `"linear"`; not used by `"direct"`.
-        use_bias: Whether there is a b. Default `True`.
-        beta: The beta of `"direct"`. Default 2.
-        **kwargs: Arguments of `keras.layers.Layer`.
-
-    Call arguments:
-        query: What `project` returns for the query phrases, `(pairs, m, d)`.
-        document: Document phrases `(pairs, n, dimension)`.
-
-    Returns:
-        Float `(pairs, m, n)`, before the activation.
-
-    Raises:
-        InputError: An argument is not supported.
-
-    Example:
-    >>> similarity = PhraseSimilarity(4, kind="direct", beta=0.5)
-    >>> query = similarity.project(tf.zeros([1, 2, 4]))
-    >>> cells = similarity(query, tf.ones([1, 3, 4]))
-    >>> float(cells[0, 0, 0])  # -|g1 - g2|^2 / (2 beta)
-    -4.0
+    computes f of fewer cells: f is monotone. Takes what `project` returns for
+    the query phrases, `(pairs, m, d)`, and document phrases `(pairs, n,
+    dimension)`; returns `(pairs, m, n)`.
     """
 
     def __init__(
@@ -437,14 +346,7 @@ class PhraseSimilarity(keras.layers.Layer):
         self.built = True
 
     def project(self, phrases: tf.Tensor) -> tf.Tensor:
-        """Compute what depends on the query phrases alone.
-
-        Args:
-            phrases: Float `[texts, m, dimension]`.
-
-        Returns:
-            g1' W of `"indirect"`, the phrases themselves of the others.
-        """
+        """Compute g1' W of `"indirect"`, else return the phrases themselves."""
         if self.kind != "indirect":
             return phrases
         return tf.matmul(phrases, tf.convert_to_tensor(self.kernel))
@@ -472,17 +374,6 @@ class PhraseSimilarity(keras.layers.Layer):
         if self.kind == "direct":
             return tf.exp(values)
         return keras.activations.get(self.activation)(values)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "dimension": self.dimension,
-            "kind": self.kind,
-            "activation": self.activation,
-            "use_bias": self.use_bias,
-            "beta": self.beta,
-        }
 
 
 def sum_squares(vectors: tf.Tensor) -> tf.Tensor:

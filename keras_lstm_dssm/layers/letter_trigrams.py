@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.private_api import accept_any_inputs
-from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.registration import Configured, register
 from keras_lstm_dssm.text.caches import HashedTextCache
 from keras_lstm_dssm.text.strings import as_strings
 from keras_lstm_dssm.text.word_batch import WordBatch, distinct_words
@@ -26,7 +26,7 @@ from keras_lstm_dssm.text.word_hashing import (
 
 
 @register
-class LetterTrigrams(keras.layers.Layer):
+class LetterTrigrams(Configured, keras.layers.Layer):
     """Hashes each word of each text into its letter trigrams.
 
     Computes `l(t) = W_h x(t)` of Palangi et al. 2016, eq. (1). W_h is fixed:
@@ -92,11 +92,7 @@ class LetterTrigrams(keras.layers.Layer):
         return TRIGRAMS + self.oov_buckets
 
     def build(self, input_shape: Any) -> None:
-        """Do nothing: there are no weights.
-
-        Args:
-            input_shape: `(batch,)`, recorded by Keras for summaries.
-        """
+        """Do nothing but record the shape: there are no weights."""
 
     def call(self, texts: Any) -> tf.RaggedTensor:
         """List the trigram ids of each word of each text."""
@@ -132,16 +128,6 @@ class LetterTrigrams(keras.layers.Layer):
         shape = self.compute_output_shape(texts.shape)
         return keras.KerasTensor(shape, "int32", ragged=True)
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "alphabet": self.alphabet,
-            "oov_buckets": self.oov_buckets,
-            "max_words": self.max_words,
-            "split": self.split,
-        }
-
 
 class SyncedWeights(keras.layers.Layer):
     """Base of layers and models some of whose rows are updated lazily.
@@ -150,14 +136,6 @@ class SyncedWeights(keras.layers.Layer):
     (`LazyRows`) sets `before_read` to a function that brings all rows up to
     date. It is called before the weights are read or replaced as a whole: by
     `get_weights`, `set_weights`, saving and loading.
-
-    Attributes:
-        before_read: Function called without arguments by `sync_weights`.
-            Default `None`: all weights are up to date.
-
-    Example:
-    >>> encoder.before_read = optimizer.sync
-    >>> weights = encoder.get_weights()  # after `optimizer.sync()`
     """
 
     before_read: Callable[[], None] | None = None
@@ -192,14 +170,6 @@ class SyncedWeights(keras.layers.Layer):
         super().load_own_variables(store)
 
 
-class SyncAtEpochEnd(keras.callbacks.Callback):
-    """Brings all weights of a model up to date at the end of each epoch."""
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Update the rows that no batch has read."""
-        self.model.sync_weights()
-
-
 def gather_sum(
     values: tf.Tensor,
     index: tf.Tensor,
@@ -222,25 +192,15 @@ def gather_sum(
     Args:
         values: Float tensor `(rows, width)`.
         index: int `(n,)`, rows of `values`.
-        segment: int `(n,)`, ascending. Default `None` for a plain gather, in
-            which each index is its own segment.
-        segments: Number of segments. Default `None`: the last one in
-            `segment` plus 1.
-        training: Whether a gradient will be computed, default `True`. With
-            `False` the gradient is TensorFlow's, slower but equal, and an
-            exported graph has no custom gradient, about which loaders would
-            warn.
-        order: int `(n,)`, the order that sorts `index`. Default `None`: a
-            gradient sorts it.
+        segment: int `(n,)`, ascending; `None` for a plain gather.
+        segments: Number of segments. Default: the last one in `segment` plus 1.
+        training: Whether a gradient will be computed. With `False` it is
+            TensorFlow's, and an exported graph has no custom gradient, about
+            which loaders would warn.
+        order: int `(n,)`, the order that sorts `index`, if it is known.
 
     Returns:
         Float tensor `(segments, width)`.
-
-    Example:
-    >>> gather_sum(tf.constant([[1.0], [10.0]]), [0, 1, 1], [0, 0, 1])
-    <tf.Tensor: shape=(2, 1), dtype=float32, numpy=
-    array([[11.],
-           [10.]], dtype=float32)>
     """
     index = tf.convert_to_tensor(index)
 
@@ -321,11 +281,7 @@ class TrigramEmbedding(SyncedWeights):
         self.build((None,))
 
     def build(self, input_shape: Any) -> None:
-        """Do nothing: the constructor has created the table.
-
-        Args:
-            input_shape: `(words,)`, recorded by Keras for summaries.
-        """
+        """Record the shape; the constructor has created the table."""
 
     def call(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Sum the table's rows by word."""

@@ -5,15 +5,12 @@ from typing import NamedTuple
 import tensorflow as tf
 
 
-class RowSequences(NamedTuple):
+class FlatSequences(NamedTuple):
     """Holds sequences of different lengths whose values are rows of a table.
 
-    Attributes:
-        table: Float `(rows, width)`, such as the vectors of the distinct
-            words of a batch.
-        index: int32 `(values,)`, the row of each value of each sequence, one
-            sequence after the other.
-        lengths: int32 `(sequences,)`, in any order, each at least 1.
+    `table` is float `(rows, width)`, such as the vectors of distinct words;
+    `index`, int32 `(values,)`, the row of each value, one sequence after the
+    other; `lengths`, int32 `(sequences,)`, in any order, each at least 1.
     """
 
     table: tf.Tensor
@@ -23,20 +20,15 @@ class RowSequences(NamedTuple):
     @classmethod
     def from_padded(
         cls, vectors: tf.Tensor, lengths: tf.Tensor
-    ) -> "RowSequences":
-        """Convert padded sequences; each value becomes a row of the table.
-
-        Args:
-            vectors: Float `(sequences, time, width)`.
-            lengths: int32 `(sequences,)`.
-        """
+    ) -> "FlatSequences":
+        """Convert `(sequences, time, width)`; each value becomes a row."""
         is_value = tf.sequence_mask(lengths, tf.shape(vectors)[1])
         table = tf.boolean_mask(vectors, is_value)
         return cls(table, tf.range(tf.shape(table)[0]), lengths)
 
-    def joined(self, other: "RowSequences") -> "RowSequences":
+    def joined(self, other: "FlatSequences") -> "FlatSequences":
         """Append other sequences."""
-        return RowSequences(
+        return FlatSequences(
             tf.concat([self.table, other.table], axis=0),
             tf.concat(
                 [self.index, other.index + tf.shape(self.table)[0]], axis=0
@@ -52,15 +44,10 @@ class RowSequences(NamedTuple):
     def padded(
         self, values: tf.Tensor, time: tf.Tensor | None = None
     ) -> tf.Tensor:
-        """Pad a result for each value, such as the outputs of an LSTM.
+        """Pad a result for each value, `(values, width)`, with 0.
 
-        Args:
-            values: `(values, width)`.
-            time: Number of time steps, at least the longest length. Default
-                `None`: the longest length, at least 1.
-
-        Returns:
-            `(sequences, time, width)`, 0 past the end of a sequence.
+        Returns `(sequences, time, width)`; `None` is the time of the longest
+        one.
         """
         if time is None:
             time = tf.maximum(tf.reduce_max(self.lengths), 1)
@@ -76,19 +63,11 @@ class RowSequences(NamedTuple):
 class FlatPacking(NamedTuple):
     """Holds the indices that pack sequences for reading forward and backward.
 
-    The values lie one sequence after the other. Packed, all sequences at time
-    0 come first, the longest one before the others, as in `PackedSequence`;
-    read backward, a sequence begins with its last value.
-
-    Attributes:
-        counts: int32 `(time,)`, as in `PackedSequence`.
-        steps: int32 `(2, values)`, for each packed step the index of its
-            value, forward and backward.
-
-    Example:
-    >>> FlatPacking.from_lengths(tf.constant([1, 2])).steps.numpy()
-    array([[1, 0, 2],
-           [2, 0, 1]], dtype=int32)
+    The values lie one sequence after the other. Packed, all sequences at time 0
+    come first, the longest one before the others, as in `PackedSequence`, with
+    its `counts`; read backward, a sequence begins with its last value. `steps`,
+    int32 `(2, values)`, has the index of the value of each packed step, forward
+    and backward.
     """
 
     counts: tf.Tensor
@@ -96,11 +75,7 @@ class FlatPacking(NamedTuple):
 
     @classmethod
     def from_lengths(cls, lengths: tf.Tensor) -> "FlatPacking":
-        """Compute the indices from the lengths of the sequences.
-
-        Args:
-            lengths: int32 `(sequences,)`, in any order, each at least 1.
-        """
+        """Compute the indices from lengths `(sequences,)`, in any order."""
         order = tf.argsort(lengths, direction="DESCENDING", stable=True)
         descending = tf.gather(lengths, order)
         starts = tf.gather(tf.cumsum(lengths, exclusive=True), order)
@@ -118,10 +93,7 @@ class FlatPacking(NamedTuple):
 
     @property
     def places(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """The packed step of each value, forward and backward.
-
-        Both are int32 `(values,)`.
-        """
+        """The packed step of each value, `(values,)`, in both directions."""
         forward, backward = tf.unstack(self.steps)
         invert = tf.math.invert_permutation
         return invert(forward), invert(backward)
@@ -139,12 +111,6 @@ class PackedSequence(NamedTuple):
         values: The packed values, `(sum of counts, ...)`.
         counts: int32 `(time,)`, descending, the number of rows longer than t.
         lengths: int32 `(rows,)`, descending, the number of values of a row.
-
-    Example:
-    >>> rows = tf.constant([[1, 2, 3], [4, 0, 0]])
-    >>> packed = pack(rows, tf.constant([3, 1]))
-    >>> packed.values.numpy().tolist(), packed.counts.numpy().tolist()
-    ([1, 4, 2, 3], [2, 1, 1])
     """
 
     values: tf.Tensor
@@ -158,16 +124,7 @@ class PackedSequence(NamedTuple):
 
 
 def pack(values: tf.Tensor, lengths: tf.Tensor) -> PackedSequence:
-    """Pack rows that are ordered by descending length.
-
-    Args:
-        values: Padded rows, `(rows, time, ...)`.
-        lengths: int `(rows,)`, descending, from 1 to `time`.
-
-    Example:
-    >>> pack(tf.constant([[1, 2], [3, 0]]), tf.constant([2, 1])).values
-    <tf.Tensor: shape=(3,), dtype=int32, numpy=array([1, 3, 2], dtype=int32)>
-    """
+    """Pack rows `(rows, time, ...)` that are ordered by descending length."""
     is_value = tf.transpose(tf.sequence_mask(lengths, tf.shape(values)[1]))
     time_major = tf.transpose(values, [1, 0, *range(2, values.shape.rank)])
     return PackedSequence(
@@ -178,14 +135,7 @@ def pack(values: tf.Tensor, lengths: tf.Tensor) -> PackedSequence:
 
 
 def unpack(steps: PackedSequence) -> tf.Tensor:
-    """Pad packed rows with zeros again, the inverse of `pack`.
-
-    Args:
-        steps: Packed rows, whose values are `(steps, width)`.
-
-    Returns:
-        `(rows, time, width)`.
-    """
+    """Pad packed rows with zeros again, `(rows, time, width)`."""
     time, rows = tf.size(steps.counts), tf.size(steps.lengths)
     is_value = tf.transpose(tf.sequence_mask(steps.lengths, time))
     time_major = tf.scatter_nd(
@@ -197,15 +147,7 @@ def unpack(steps: PackedSequence) -> tf.Tensor:
 
 
 def last_values(values: tf.Tensor, steps: PackedSequence) -> tf.Tensor:
-    """Take each row's value at its last step.
-
-    Args:
-        values: `(steps, units)`, packed like `steps.values`.
-        steps: Packed rows, of which only `counts` and `lengths` are read.
-
-    Returns:
-        `(rows, units)`.
-    """
+    """Take each row's value at its last step, `(rows, units)`."""
     rows = tf.range(tf.size(steps.lengths))
     return tf.gather(values, tf.gather(steps.starts, steps.lengths - 1) + rows)
 
@@ -213,17 +155,7 @@ def last_values(values: tf.Tensor, steps: PackedSequence) -> tf.Tensor:
 def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
     """Take the value of the same row one step earlier, from time 1 on.
 
-    Args:
-        values: `(steps, units)`, packed.
-        counts: int32 `(time,)`, as in `PackedSequence`.
-
-    Returns:
-        `(steps - counts[0], units)`: those of time 0 have none earlier.
-
-    Example:
-    >>> counts = tf.constant([2, 1])  # two rows, of two steps and of one
-    >>> earlier_values(tf.constant([[1], [4], [2]]), counts).numpy()
-    array([[1]], dtype=int32)
+    Takes packed values `(steps, units)`; those of time 0 have none earlier.
     """
     # Row r at time t has the index starts[t] + r, and starts[t-1] + r before.
     index = tf.range(tf.reduce_sum(counts[:1]), tf.shape(values)[0])
@@ -231,10 +163,5 @@ def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
 
 
 def last_rows(values: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
-    """Take the last rows of `values`, as many as `like` has.
-
-    Example:
-    >>> last_rows(tf.constant([[1], [4], [2]]), tf.zeros([1, 1])).numpy()
-    array([[2]], dtype=int32)
-    """
+    """Take the last rows of `values`, as many as `like` has."""
     return values[tf.shape(values)[0] - tf.shape(like)[0] :]

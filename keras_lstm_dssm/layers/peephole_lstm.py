@@ -73,11 +73,7 @@ class PeepholeLSTMCell(RecurrentCell):
             self.gradient_states = ["y", "c"]
 
     def build(self, input_shape: Any) -> None:
-        """Create the weights.
-
-        Args:
-            input_shape: `(batch, features)`.
-        """
+        """Create the weights."""
         super().build(input_shape)
         full = self.peephole == "full"
         self.peepholes = {

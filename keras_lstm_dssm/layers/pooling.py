@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import check_at_least, check_choice
 from keras_lstm_dssm.private_api import accept_any_arguments
-from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.registration import Configured, register
 
 MODES = ("max", "min")
 REPEATS = ("modulo", "double")
@@ -20,22 +20,9 @@ def regions(
 
     A region has floor(length / count) positions; the remainder makes the last
     regions one larger. A length below `count` gives regions of one position,
-    which repeat from the first when they are used up; or its positions are
-    doubled, `0 0 1 1 ..`, until there are at least `count` to be divided.
-
-    Args:
-        lengths: int32 `[rows]`, at least 1.
-        count: Number of regions.
-        repeat: `"modulo"` (default) or `"double"`.
-
-    Returns:
-        The first position and the number of positions of each region, both
-        int32 `[rows, count]`.
-
-    Example:
-    >>> regions(tf.constant([8, 2]), 3)[0].numpy()
-    array([[0, 2, 5],
-           [0, 1, 0]], dtype=int32)
+    which repeat from the first when they are used up (`"modulo"`); or its
+    positions are doubled, `0 0 1 1 ..`, until there are at least `count`.
+    Returns first positions and numbers of positions, int32 `[rows, count]`.
     """
     if repeat == "double":
         times = tf.ones_like(lengths)
@@ -57,7 +44,7 @@ def regions(
 
 
 @register
-class DynamicPooling(keras.layers.Layer):
+class DynamicPooling(Configured, keras.layers.Layer):
     """Reduces matrices of different sizes to matrices of one size.
 
     The real rows and the real columns of each matrix are divided into regions
@@ -147,33 +134,13 @@ class DynamicPooling(keras.layers.Layer):
         )
         return tf.where(lengths[:, None, None, None] > 0, pooled, 0)
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "rows": self.rows,
-            "columns": self.columns,
-            "mode": self.mode,
-            "repeat": self.repeat,
-        }
-
 
 class StrongestCells(NamedTuple):
     """Holds the largest cells of each pair of texts, largest first.
 
-    All fields are `(pairs, slices, k)`. A pair with fewer than k real cells
-    has the value 0 and the positions -1 in the places that remain.
-
-    Attributes:
-        values: Float.
-        query_positions: int32, the position i of the word in the query.
-        document_positions: int32, the position j of the word in the document.
-
-    Example:
-    >>> cells = tf.reshape(tf.range(12.0), [1, 3, 4, 1])
-    >>> found = KMaxPooling(2).strongest(cells, [3], [4])
-    >>> found.values.numpy().tolist(), found.document_positions.numpy().tolist()
-    ([[[11.0, 10.0]]], [[[3, 2]]])
+    All fields are `(pairs, slices, k)`: values, and int32 positions of the
+    words in query and document. A pair with fewer than k real cells has the
+    value 0 and the positions -1 in the places that remain.
     """
 
     values: tf.Tensor
@@ -182,7 +149,7 @@ class StrongestCells(NamedTuple):
 
 
 @register
-class KMaxPooling(keras.layers.Layer):
+class KMaxPooling(Configured, keras.layers.Layer):
     """Takes the k largest cells of each matrix, for each slice alone.
 
     The values are in descending order, zeros where a pair has fewer than k
@@ -228,13 +195,7 @@ class KMaxPooling(keras.layers.Layer):
     def strongest(
         self, cells: tf.Tensor, query_lengths: Any, document_lengths: Any
     ) -> StrongestCells:
-        """Take the k largest values, and where they are.
-
-        Args:
-            cells: As for a call.
-            query_lengths: As for a call.
-            document_lengths: As for a call.
-        """
+        """Take the k largest values, and where they are."""
         return self.strongest_of_rows(
             tf.transpose(cells, [0, 1, 3, 2]), query_lengths, document_lengths
         )
@@ -287,10 +248,6 @@ class KMaxPooling(keras.layers.Layer):
             tf.where(exists, index % n, -1),
         )
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {**super().get_config(), "k": self.k}
-
 
 def dynamic_k(
     lengths: tf.Tensor,
@@ -304,21 +261,8 @@ def dynamic_k(
         k_l = max(k_min, ceil((L - l) / L * n)) for l < L;  k_L = k_top
 
     Qiu and Huang 2015, after Kalchbrenner et al. 2014, with k_min = k_top;
-    the programs of Wan et al. 2016 have k_top = 1 and k_min = 4.
-
-    Args:
-        lengths: int32 `[texts]`, n, the number of words of each text.
-        layer: l, the number of the layer, from 1.
-        layers: L, the number of layers.
-        k_top: The k of the last layer.
-        k_min: The smallest k of the other layers. Default `None`, `k_top`.
-
-    Returns:
-        int32 `[texts]`.
-
-    Example:
-    >>> dynamic_k(tf.constant([9, 2]), 1, 2, k_top=3).numpy()
-    array([5, 3], dtype=int32)
+    the programs of Wan et al. 2016 have k_top = 1 and k_min = 4. n are lengths
+    `[texts]`, l is the layer from 1, L the number of layers.
     """
     if layer == layers:
         return tf.fill(tf.shape(lengths), k_top)
@@ -330,27 +274,10 @@ def dynamic_k(
 class OrderedKMax(keras.layers.Layer):
     """Pools each feature of a text to its k largest values, in text order.
 
-    The values keep their order in time, they are not sorted by size. k may
-    differ between texts. Of equal values the first ones are kept.
-
-    Args:
-        **kwargs: Arguments of `keras.layers.Layer`.
-
-    Call arguments:
-        values: Float `(texts, time, features)`.
-        lengths: int32 `(texts,)`, the real positions of each text, at
-            least 1. Padding is never chosen.
-        k: int32 `(texts,)`, at least 1.
-
-    Returns:
-        Float `(texts, largest k, features)`, and the new lengths, int32
-        `(texts,)`: the smaller of k and the length. Positions past the new
-        length are 0; `tf.sequence_mask` of the new lengths is their mask.
-
-    Example:
-    >>> values = tf.constant([[[3.0], [1.0], [2.0], [4.0]]])
-    >>> OrderedKMax()(values, [4], [3])[0][0, :, 0].numpy()
-    array([3., 2., 4.], dtype=float32)
+    k, int32 `(texts,)`, may differ between texts. Of equal values the first
+    ones are kept; padding is never chosen. Takes `(texts, time, features)` and
+    the lengths; returns `(texts, largest k, features)`, 0 past the new lengths,
+    and these: the smaller of k and the length.
     """
 
     def __init__(self, **kwargs: Any) -> None:

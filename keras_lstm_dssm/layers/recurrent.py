@@ -26,20 +26,11 @@ from keras_lstm_dssm.registration import register
 _STEPS = 2
 
 
-def last_output_of_one(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
-    """Run a cell over one sequence, from states of zero.
+def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
+    """Run a cell over one sequence `(time, gates * units)`, for inference.
 
-    The result matches that of `run_to_last_output` for one row, which takes
-    four times as many operations. There is no faster gradient here: use it
-    for inference.
-
-    Args:
-        cell: Cell whose `step` is called at each time.
-        values: Inputs after `cell.project`, `(time, gates * units)`, time at
-            least 1.
-
-    Returns:
-        y at the last step, `(1, units)`.
+    The result `(1, units)` matches that of `run_to_last_output` for one row,
+    which takes four times as many operations.
     """
     weights = cell.recurrent_weights()
     zero = tf.zeros([1, cell.units], values.dtype)
@@ -87,15 +78,9 @@ def run_forward(
 ) -> Arrays:
     """Run a cell over packed inputs, from states of zero.
 
-    Args:
-        cell: Cell whose `step` is called at each time.
-        weights: Result of `cell.recurrent_weights`.
-        steps: Inputs after `cell.project`, `(steps, gates * units)`.
-        names: The activations to return.
-
-    Returns:
-        Each activation by name. Element t of its array holds the first
-        `counts[t]` rows, so `concat()` gives packed values.
+    `steps` are inputs after `cell.project`, `(steps, gates * units)`. Returns
+    each activation by name. Element t of its array holds the first `counts[t]`
+    rows, so `concat()` gives packed values.
     """
 
     def write(t: tf.Tensor, now: Tensors, arrays: Arrays) -> Arrays:
@@ -109,11 +94,7 @@ def run_forward(
 def run_to_last_output(
     cell: RecurrentCell, weights: Tensors, steps: PackedSequence
 ) -> tf.Tensor:
-    """Run a cell as `run_forward` does, but store only each row's last y.
-
-    Returns:
-        `(rows, units)`.
-    """
+    """Run a cell as `run_forward` does, but store only each row's last y."""
     time = _time(steps)
     next_counts = tf.pad(steps.counts[1:], [[0, 1]])
 
@@ -136,13 +117,7 @@ def _loop(
     """Run a cell over time; at time t on the first `counts[t]` rows only.
 
     Time 0 comes before the loop: its states are zero, and need no product.
-
-    Args:
-        cell: Cell whose `step` is called at each time.
-        weights: Result of `cell.recurrent_weights`.
-        steps: Inputs after `cell.project`, `(steps, gates * units)`.
-        names: Names of the arrays to create.
-        write: Function that stores the activations of one time.
+    `write` stores the activations of one time in the arrays of `names`.
     """
     time, starts = _time(steps), steps.starts
     dtype = steps.values.dtype
@@ -199,17 +174,8 @@ def run_with_gradient(
 ) -> tf.Tensor:
     """Run a cell; its gradient is `backpropagate_through_time`.
 
-    Args:
-        cell: Cell to run.
-        weights: Result of `cell.recurrent_weights`.
-        steps: Inputs after `cell.project`, `(steps, gates * units)`.
-        truncate: Number of steps that the gradient goes back. Default `None`
-            for all.
-        at_all_steps: Whether to return y at all steps. Default `False`.
-
-    Returns:
-        Each row's last y, `(rows, units)`; or with `at_all_steps` y at all
-        steps, `(steps, units)`, packed.
+    Returns each row's last y, `(rows, units)`; or with `at_all_steps` y at all
+    steps, `(steps, units)`, packed.
     """
     names = list(weights)
 
@@ -256,8 +222,7 @@ def backpropagate_through_time(
         error: Gradient of the loss at each row's last y, `(rows, units)`;
             or with `at_all_steps` at every y, `(steps, units)`, packed.
         truncate: Number of steps that the error goes back, the T of (7).
-            Default `None` for all.
-        at_all_steps: Which of both `error` is. Default `False`.
+        at_all_steps: Which of both `error` is.
 
     Returns:
         Gradients for the values of `steps`, and for each of the weights.
@@ -423,11 +388,7 @@ class Recurrent(keras.layers.Layer):
         accept_any_arguments(self)  # such as a list of lengths
 
     def build(self, input_shape: Any) -> None:
-        """Build the cell.
-
-        Args:
-            input_shape: `(batch, time, features)`.
-        """
+        """Build the cell."""
         if isinstance(input_shape, PackedSequence):
             input_shape = input_shape.values
         if not self.cell.built:  # loading builds the cell first

@@ -24,23 +24,14 @@ class RecurrentCell(keras.layers.Layer):
         gates: Number of gates. z holds the units of all gates side by side.
         states: Names of the states among the activations; the first one is
             the output.
-        project_inputs: If `True`, the cell has input weights W and takes any
-            features, as the cells of Keras do. If `False`, the inputs are
-            already `W x(t)`, `(batch, gates * units)`; an encoder computes
-            them with `TrigramEmbedding`, once for each distinct word.
-        kernel_initializer: Initializer of W. Default `"glorot_uniform"`.
-        recurrent_initializer: Initializer of W_rec. Default
-            `"glorot_uniform"`.
-        bias_initializer: Initializer of b. Default `None`: zeros, and ones
-            for a forget gate.
-        kernel_regularizer: Regularizer of W. Default `None`.
-        recurrent_regularizer: Regularizer of W_rec and of each peephole.
-            Default `None`.
-        bias_regularizer: Regularizer of b. Default `None`.
-        kernel_constraint: Constraint on W. Default `None`.
-        recurrent_constraint: Constraint on W_rec. Default `None`.
-        bias_constraint: Constraint on b. Default `None`.
-        **kwargs: Arguments of `keras.layers.Layer`.
+        project_inputs: Whether the cell has input weights W, as the cells of
+            Keras do. If `False`, the inputs are `W x(t)` already, `(batch,
+            gates * units)`, which an encoder computes once for each distinct
+            word (`TrigramEmbedding`).
+        bias_initializer: Default `None`: zeros, and ones for a forget gate.
+        **kwargs: Initializers, regularizers and constraints of W (`kernel`),
+            of W_rec and peepholes (`recurrent`) and of b (`bias`), as in Keras;
+            and arguments of `keras.layers.Layer`.
     """
 
     def __init__(
@@ -86,11 +77,7 @@ class RecurrentCell(keras.layers.Layer):
         self._width = gates * units
 
     def build(self, input_shape: Any) -> None:
-        """Create the weights.
-
-        Args:
-            input_shape: `(batch, features)`.
-        """
+        """Create the weights."""
         if self.project_inputs:
             self.kernel = self.add_weight(
                 shape=(input_shape[-1], self._width),
@@ -121,15 +108,7 @@ class RecurrentCell(keras.layers.Layer):
         )
 
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
-        """Compute `W x(t) + b`, the part of z that needs no state.
-
-        Args:
-            inputs: `(..., features)`, or `(..., gates * units)` without
-                `project_inputs`.
-
-        Returns:
-            `(..., gates * units)`.
-        """
+        """Compute `W x(t) + b`, `(..., gates * units)`: what needs no state."""
         if self.project_inputs:
             inputs = tf.matmul(inputs, self.kernel)
         return inputs + self.bias
@@ -143,13 +122,9 @@ class RecurrentCell(keras.layers.Layer):
     ) -> Tensors:
         """Compute all activations at time t, the new states among them.
 
-        Args:
-            z: `(batch, gates * units)`.
-            states: The states at t-1, by name, each `(batch, units)`.
-            weights: Result of `recurrent_weights`.
-
-        Returns:
-            Each activation `(batch, units)`, by name.
+        Takes z `(batch, gates * units)`, the states at t-1 by name, and the
+        result of `recurrent_weights`; returns each activation `(batch, units)`
+        by name.
         """
         raise NotImplementedError(f"{type(self).__name__}.activate")
 
@@ -158,16 +133,10 @@ class RecurrentCell(keras.layers.Layer):
     ) -> tuple[tf.Tensor, Tensors]:
         """Compute gradients for z(t) and for the states at t-1.
 
-        Args:
-            now: The activations at t.
-            before: The `gradient_states` at t-1.
-            errors: Gradients of the loss for the states at t, by name.
-            weights: Result of `recurrent_weights`.
-
-        Returns:
-            The gradient for z, `(batch, gates * units)`, and those for the
-            states at t-1 without the term of `W_rec y(t-1)`, which is the
-            same for all cells and is added by the caller.
+        Takes the activations at t, the `gradient_states` at t-1, and the
+        gradients of the loss for the states at t. Those for the states at t-1
+        are without the term of `W_rec y(t-1)`, which is the same for all cells
+        and is added by the caller.
         """
         raise NotImplementedError(f"{type(self).__name__}.backpropagate")
 
@@ -176,14 +145,9 @@ class RecurrentCell(keras.layers.Layer):
     ) -> Tensors:
         """Sum the outer products of all steps, by one large matrix product.
 
-        Args:
-            dz: Gradients for z at all steps, `(steps, gates * units)`.
-            now: The `gradient_states` at all steps, `(steps, units)`.
-            before: The `gradient_states` one step earlier, from time 1 on,
-                `(steps - rows, units)`; those before time 0 are zero.
-
-        Returns:
-            The gradient for each weight of `recurrent_weights`, by name.
+        `dz` is `(steps, gates * units)`; `now` has the `gradient_states` at all
+        steps, and `before` those one step earlier, from time 1 on. Returns the
+        gradient for each weight of `recurrent_weights`, by name.
         """
         later = last_rows(dz, before["y"])
         return {"recurrent": tf.matmul(before["y"], later, transpose_a=True)}

@@ -7,14 +7,13 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.registration import Configured, register
 
 
 def small_uniform(limit: float = 0.1) -> keras.initializers.Initializer:
     """Return a new U(-limit, limit), by default that of Wan et al. 2016.
 
-    Each weight needs an initializer of its own: one initializer gives equal
-    values to weights of equal shape.
+    One initializer would give equal values to weights of equal shape.
     """
     return keras.initializers.RandomUniform(-limit, limit)
 
@@ -31,31 +30,14 @@ def near_identity() -> Callable[..., tf.Tensor]:
 
 
 @register
-class ScoringMLP(keras.layers.Layer):
+class ScoringMLP(Configured, keras.layers.Layer):
     """Computes the score of a pair from its features.
 
         r = f(W_r q + b_r) for each hidden layer;  s = W_s r + b_s
 
     The weights of the last layer are 0 at the start, so that all scores are
-    0 and a hinge loss of margin 1 is exactly 1.
-
-    Args:
-        hidden: Widths of the hidden layers. Default 200; empty for none.
-        activation: The f of the hidden layers. Default `"relu"`.
-        **kwargs: Arguments of `keras.layers.Layer`.
-
-    Call arguments:
-        inputs: Features `(pairs, width)`.
-
-    Returns:
-        Scores `(pairs,)`.
-
-    Raises:
-        InputError: A width is less than 1.
-
-    Example:
-    >>> ScoringMLP([60])(tf.ones([3, 8])).shape
-    TensorShape([3])
+    0 and a hinge loss of margin 1 is exactly 1. Takes features `(pairs,
+    width)`; returns scores `(pairs,)`.
     """
 
     def __init__(
@@ -87,11 +69,7 @@ class ScoringMLP(keras.layers.Layer):
         )
 
     def build(self, input_shape: Any) -> None:
-        """Create the weights.
-
-        Args:
-            input_shape: `(pairs, width)`.
-        """
+        """Create the weights."""
         width = input_shape[-1]
         for layer in [*self.dense, self.score]:
             layer.build((None, width))
@@ -103,11 +81,3 @@ class ScoringMLP(keras.layers.Layer):
         for layer in self.dense:
             values = layer(values)
         return self.score(values)[:, 0]
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "hidden": self.hidden,
-            "activation": self.activation,
-        }

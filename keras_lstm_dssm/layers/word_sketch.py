@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.registration import Configured, register
 from keras_lstm_dssm.text.word_batch import WordBatch
 
 _TABLES, _TABLE_ROWS = 2, 2048  # tables of signs
@@ -20,9 +20,16 @@ _FACTORS = (
 # have different hashes.
 _START_OFFSET = 1_343_714_438
 
+# The fields of a `WordBatch` that hold ids. Each batch has other sizes, and
+# would be traced again without this signature.
+_IDS = [
+    tf.TensorSpec([None, None] if field == "words" else [None], tf.int32)
+    for field in WordBatch._fields[:6]
+]
+
 
 @register
-class WordSketch(keras.layers.Layer):
+class WordSketch(Configured, keras.layers.Layer):
     """Maps each word to a fixed row of random signs, weighted by sqrt(IDF).
 
     The row of a word is `w(word) r(word) + w(start) r(start)`: r is a row of
@@ -101,11 +108,7 @@ class WordSketch(keras.layers.Layer):
         self.build((None,))
 
     def build(self, input_shape: Any) -> None:
-        """Do nothing: the constructor has created all weights.
-
-        Args:
-            input_shape: `(words,)`, recorded by Keras for summaries.
-        """
+        """Record the shape; the constructor has created all weights."""
 
     def call(self, words: WordBatch) -> tf.Tensor:
         """Add the rows of each word and of its start."""
@@ -134,14 +137,17 @@ class WordSketch(keras.layers.Layer):
         """
         frequencies, texts = np.zeros(self.buckets), 0
         for words in batches:
-            frequencies += self._document_frequencies(words).numpy()
+            frequencies += self._document_frequencies(
+                *words[: len(_IDS)]
+            ).numpy()
             texts += len(words.lengths)
         idf = np.log1p((texts - frequencies + 0.5) / (frequencies + 0.5))
         self.word_weight.assign(np.sqrt(idf))
 
-    @tf.function(reduce_retracing=True, autograph=False)
-    def _document_frequencies(self, words: WordBatch) -> tf.Tensor:
+    @tf.function(input_signature=_IDS, autograph=False)
+    def _document_frequencies(self, *ids: tf.Tensor) -> tf.Tensor:
         """Count the distinct texts of each bucket, `(buckets,)`."""
+        words = WordBatch(*ids)
         word, text = words.flat()
         first = tf.cast(text, tf.int64) * self.buckets
         bucket_of_text = [
@@ -164,11 +170,7 @@ class WordSketch(keras.layers.Layer):
         return rows
 
     def _keys(self, words: WordBatch) -> list[tf.Tensor]:
-        """Compute two keys of each word, of the whole word and of its start.
-
-        Returns:
-            Two int64 tensors `(words,)`, of numbers below the prime.
-        """
+        """Compute two keys of each word, of the whole word and of its start."""
         # A sum ignores the order of the trigrams, but hardly any two words
         # have the same trigrams in another order.
         mixed = tf.gather(
@@ -182,14 +184,6 @@ class WordSketch(keras.layers.Layer):
             tf.where(in_start, mixed, 0), words.word_index
         )
         return [whole % _PRIME, (start + _START_OFFSET) % _PRIME]
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        names = ("units", "buckets", "start", "seed")
-        return {
-            **super().get_config(),
-            **{name: getattr(self, name) for name in names},
-        }
 
 
 def _mix(numbers: tf.Tensor) -> tf.Tensor:

@@ -117,12 +117,8 @@ class WordVectors(keras.layers.Layer):
     def build(self, input_shape: Any) -> None:
         """Freeze the vectors of a layer that is not trainable.
 
-        The constructor has created all weights. Keras would apply its
-        argument `trainable` to those of the layer itself only, not to the
-        table of `embedding`.
-
-        Args:
-            input_shape: `(texts,)`, recorded by Keras for summaries.
+        Keras would apply its argument `trainable` to the weights of the layer
+        itself only, not to the table of `embedding`.
         """
         if not self.trainable:
             self.embedding.trainable = False

@@ -119,19 +119,6 @@ class ARCI(Matcher):
         """Score pairs of features."""
         return self.mlp(tf.concat([query, document], axis=1))
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "filters": self.filters,
-            "width": self.width,
-            "activation": self.activation,
-            "use_bias": self.use_bias,
-            "pooling": self.pooling,
-            "hidden": self.hidden,
-            "max_words": self.max_words,
-        }
-
 
 @register
 class ARCII(Matcher):
@@ -254,31 +241,11 @@ class ARCII(Matcher):
             rows, columns = (rows + 1) // 2, (columns + 1) // 2
         return self.mlp(tf.reshape(values, [-1, self.flat_width]))
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "filters": self.filters,
-            "width": self.width,
-            "padding": self.padding,
-            "hidden": self.hidden,
-            "max_words": self.max_words,
-        }
-
 
 def zero_padding_2d(
     cells: tf.Tensor, rows: tf.Tensor, columns: tf.Tensor
 ) -> tf.Tensor:
-    """Set the cells past the last row or column of each matrix to 0.
-
-    Args:
-        cells: Float `[pairs, m, n, channels]`.
-        rows: int32 `[pairs]`, number of real rows.
-        columns: int32 `[pairs]`, number of real columns.
-
-    Returns:
-        Float `[pairs, m, n, channels]`.
-    """
+    """Set cells `[pairs, m, n, channels]` past the last row or column to 0."""
     shape = tf.shape(cells)
     real_rows = tf.sequence_mask(rows, shape[1])[:, :, tf.newaxis, tf.newaxis]
     real_columns = tf.sequence_mask(columns, shape[2])[:, tf.newaxis, :]

@@ -153,16 +153,3 @@ class CNTN(Matcher):
         products = tf.einsum("pre,pe->pr", query[0], document[0])
         hidden = tf.tanh(products + query[1] + document[1] + self.bias)
         return tf.linalg.matvec(hidden, self.combination)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "filters": self.filters,
-            "width": self.width,
-            "use_bias": self.use_bias,
-            "k_top": self.k_top,
-            "k_min": self.k_min,
-            "dimension": self.dimension,
-            "slices": self.slices,
-        }

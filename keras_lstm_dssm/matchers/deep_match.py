@@ -28,12 +28,9 @@ _BATCH = 1024  # texts whose words are looked up at a time
 
 
 class Patches(NamedTuple):
-    """Holds the words of each patch.
+    """The words of each patch: vocabulary ids, int32 `[patches, largest]`.
 
-    Attributes:
-        query: int32 `[patches, largest]`, vocabulary ids of the query words
-            of each patch; 0 fills a row.
-        document: int32 `[patches, largest]`, the same of its document words.
+    0 fills a row.
     """
 
     query: np.ndarray
@@ -41,25 +38,12 @@ class Patches(NamedTuple):
 
 
 def topic_levels(pairs: int) -> tuple[int, ...]:
-    """Chooses the numbers of topics by the number of training pairs.
-
-    Example:
-    >>> topic_levels(1000)
-    (20, 50, 100)
-    """
+    """Chooses the numbers of topics by the number of training pairs."""
     return LARGE_LEVELS if pairs > 20_000 else SMALL_LEVELS
 
 
 def text_ids(words: WordVectors, texts: Sequence[str]) -> list[np.ndarray]:
-    """List the vocabulary ids of the words of each text.
-
-    Args:
-        words: Word vectors of a vocabulary.
-        texts: n strings.
-
-    Returns:
-        n int32 arrays `[length]`; unknown words are 0.
-    """
+    """List the vocabulary ids of the words of each text; unknown ones are 0."""
     ids: list[np.ndarray] = []
     for start in range(0, len(texts), _BATCH):
         batch = words.distinct(tf.constant(texts[start : start + _BATCH]))
@@ -96,17 +80,6 @@ def find_patches(
             that of all words of the side.
         passes: Passes of `LdaModel` over the pairs.
         seed: Seed of its random numbers.
-
-    Returns:
-        `topics` patches.
-
-    Raises:
-        InputError: gensim is not installed, or a side has no known word.
-
-    Example:
-    >>> pair = [np.array([1, 2])], [np.array([2])]
-    >>> find_patches(*pair, topics=1, largest=2, mass=1.0).document
-    array([[2, 0]], dtype=int32)
     """
     models = import_optional("gensim.models", "baselines")
     # The known words of the queries come first, then those of the documents.
@@ -153,22 +126,10 @@ def _known(texts: Sequence[np.ndarray], side: str) -> np.ndarray:
 def probable_words(
     probabilities: np.ndarray, ids: np.ndarray, largest: int, mass: float
 ) -> np.ndarray:
-    """List the most probable words of each topic.
+    """List the most probable words of each topic, int32 `[topics, largest]`.
 
-    Args:
-        probabilities: Positive `[topics, words]`, in any scale.
-        ids: Vocabulary ids `[words]`, above 0.
-        largest: Largest number of words of a topic.
-        mass: Share of the probability at which no more word is added.
-
-    Returns:
-        int32 `[topics, largest]`, the most probable word first; 0 fills a
-        row.
-
-    Example:
-    >>> shares, ids = np.array([[1.0, 6.0, 3.0]]), np.array([7, 8, 9])
-    >>> probable_words(shares, ids, 3, 0.9)
-    array([[8, 9, 0]], dtype=int32)
+    From probabilities `[topics, words]` in any scale, up to a share `mass` of
+    their sum; the most probable word comes first, and 0 fills a row.
     """
     order = np.argsort(-probabilities, axis=1, kind="stable")
     shares = np.take_along_axis(probabilities, order, axis=1).astype("float64")
@@ -183,14 +144,8 @@ def probable_words(
 def overlapping(coarse: Patches, fine: Patches, overlap: float) -> np.ndarray:
     """Tell which patches of two levels have words in common.
 
-    Args:
-        coarse: Patches of one level.
-        fine: Patches of the next level.
-        overlap: Least number of words in common on each side, as a share of
-            the words of the patch that has fewer there. One word at least.
-
-    Returns:
-        bool `[coarse patches, fine patches]`.
+    At least a share `overlap` of the words of the patch that has fewer, on each
+    side, and one word. Returns bool `[coarse patches, fine patches]`.
     """
     connected = np.ones((len(coarse.query), len(fine.query)), bool)
     for one, other in zip(coarse, fine, strict=True):
@@ -448,14 +403,3 @@ class DeepMatch(Matcher):
             tf.tensordot(first, kernel, [[1, 2], [0, 1]]) + self.second_bias
         )
         return self.output_layers(second)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        names = (
-            "topics", "units", "rank", "committee", "largest", "mass",
-            "overlap", "passes",
-        )  # fmt: skip
-        return {
-            **super().get_config(),
-            **{name: getattr(self, name) for name in names},
-        }

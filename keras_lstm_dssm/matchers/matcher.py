@@ -7,16 +7,17 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError, check_at_least, check_precision
-from keras_lstm_dssm.layers.packed_sequence import RowSequences
+from keras_lstm_dssm.layers.packed_sequence import FlatSequences
 from keras_lstm_dssm.layers.word_vectors import WordSequences, WordVectors
 from keras_lstm_dssm.private_api import accept_any_inputs
+from keras_lstm_dssm.registration import Configured
 
 SIDES = ("query", "document")
 
-Texts = WordSequences | RowSequences
+Texts = WordSequences | FlatSequences
 
 
-class Matcher(keras.layers.Layer):
+class Matcher(Configured, keras.layers.Layer):
     """Base of the matchers: two sequences of word vectors give a score.
 
     A subclass implements `match`, and `represent` for the part that depends
@@ -56,8 +57,8 @@ class Matcher(keras.layers.Layer):
     trains_words = True
     """Whether training changes the word vectors; `PairScorer` reads it."""
 
-    reads_rows = False
-    """Whether `represent` also takes `RowSequences`, without padding, in which
+    reads_flat = False
+    """Whether `represent` also takes `FlatSequences`, without padding, in which
     each distinct word has one row; `PairScorer` reads it."""
 
     def __init__(self, word_dimension: int = 50, **kwargs: Any) -> None:
@@ -119,7 +120,7 @@ class Matcher(keras.layers.Layer):
 
         Args:
             texts: The word vectors of distinct texts: `WordSequences`, or of
-                a matcher that `reads_rows` also `RowSequences`.
+                a matcher that `reads_flat` also `FlatSequences`.
             side: `"query"` or `"document"`, for matchers with separate
                 weights.
             training: Whether a gradient will be computed. Default `False`.
@@ -189,25 +190,16 @@ class Matcher(keras.layers.Layer):
             training,
         )
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {**super().get_config(), "word_dimension": self.word_dimension}
 
-
-def as_rows(texts: Texts) -> RowSequences:
-    """Convert padded word vectors to `RowSequences`."""
-    if isinstance(texts, RowSequences):
+def as_rows(texts: Texts) -> FlatSequences:
+    """Convert padded word vectors to `FlatSequences`."""
+    if isinstance(texts, FlatSequences):
         return texts
-    return RowSequences.from_padded(texts.vectors, texts.lengths)
+    return FlatSequences.from_padded(texts.vectors, texts.lengths)
 
 
 def rows_of(represented: Any, index: tf.Tensor) -> Any:
-    """Gather one row of represented texts for each pair.
-
-    Args:
-        represented: Result of `Matcher.represent`.
-        index: int32 `(pairs,)`.
-    """
+    """Gather one row of represented texts for each pair."""
     return tf.nest.map_structure(
         lambda part: tf.gather(part, index), represented
     )

@@ -176,32 +176,9 @@ class MultiGranCNN(Matcher):
             values = pooling(convolution(values), full, full)
         return self.mlp(tf.reshape(values, [-1, self.flat_width]))
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "blocks": self.blocks,
-            "width": self.width,
-            "activation": self.activation,
-            "use_bias": self.use_bias,
-            "k_min": self.k_min,
-            "similarity": self.similarity,
-            "similarity_activation": self.similarity_activation,
-            "sizes": self.sizes,
-            "match_filters": self.match_filters,
-            "hidden": self.hidden,
-        }
-
 
 def joined(parts: Sequence[Features]) -> Features:
-    """Join sequences of each text to one, without padding in between.
-
-    Args:
-        parts: Features of the same texts and of the same width.
-
-    Returns:
-        The real positions of each part, one part after the other.
-    """
+    """Join sequences of each text to one, without padding in between."""
     lengths = tf.add_n([part.lengths for part in parts])
     values = tf.concat([part.values for part in parts], axis=1)
     masks = [

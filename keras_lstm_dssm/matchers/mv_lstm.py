@@ -20,7 +20,7 @@ from keras_lstm_dssm.layers.interactions import (
     TensorInteraction,
 )
 from keras_lstm_dssm.layers.letter_trigrams import gather_sum
-from keras_lstm_dssm.layers.packed_sequence import RowSequences
+from keras_lstm_dssm.layers.packed_sequence import FlatSequences
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
 from keras_lstm_dssm.layers.pooling import (
     DynamicPooling,
@@ -30,7 +30,7 @@ from keras_lstm_dssm.layers.pooling import (
 from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP, small_uniform
 from keras_lstm_dssm.layers.word_vectors import WordSequences
 from keras_lstm_dssm.matchers.matcher import Matcher, Texts, as_rows
-from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.registration import Configured, register
 
 _DOCUMENT_PARTS = 4
 _QUERY_PARTS = 2
@@ -41,13 +41,8 @@ class PairedTexts(NamedTuple):
 
     All pairs padded to the longest query and the longest document have
     several times as many cells as there are pairs of words. In groups of
-    similar length there are far fewer.
-
-    Attributes:
-        vectors: Float `(positions, d)`, of all words of the texts.
-        starts: int32 `(texts,)`, the first position of each text.
-        lengths: int32 `(texts,)`.
-        rows: int32 `(pairs,)`, the text of each pair.
+    similar length there are far fewer. `vectors` `(positions, d)` has all words
+    of the texts; `starts` and `lengths` are `(texts,)`, `rows` `(pairs,)`.
     """
 
     vectors: tf.Tensor
@@ -72,10 +67,9 @@ class PairedTexts(NamedTuple):
             yield self._replace(rows=self.rows[start:end])
 
     def vector_rows(self, positions: tf.Tensor) -> tf.Tensor:
-        """Compute which rows of `vectors` belong to chosen positions.
+        """Compute the rows of `vectors` at positions `(pairs, slices, k)`.
 
-        Args:
-            positions: int32 `(pairs, slices, k)`; a negative one counts as 0.
+        A negative position counts as 0.
         """
         first = tf.gather(self.starts, self.rows)
         return first[:, tf.newaxis, tf.newaxis] + tf.maximum(positions, 0)
@@ -83,12 +77,8 @@ class PairedTexts(NamedTuple):
     def padded(self, parts: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
         """Take the rows of the pairs, padded to the longest of these.
 
-        Args:
-            parts: What was computed of `vectors`, each `(positions, ...)`.
-
-        Returns:
-            Each `(pairs, longest, ...)`, with any values past the end of a
-            text.
+        Of parts `(positions, ...)`; there are any values past the end of a
+        text.
         """
         # At least 1: a group is empty if there are few pairs.
         longest = tf.reduce_max(
@@ -105,13 +95,8 @@ def order_by_length(
 ) -> tf.Tensor:
     """Order pairs so that each of `PairedTexts.groups` has similar lengths.
 
-    Args:
-        query_lengths: int32 `(pairs,)`.
-        document_lengths: int32 `(pairs,)`.
-
-    Returns:
-        int32 `(pairs,)`: a quarter of the pairs with the shortest documents
-        first, and so on; within each, the shortest queries first.
+    A quarter of the pairs with the shortest documents comes first, and so on;
+    within each, the shortest queries first.
     """
     by_document = tf.argsort(document_lengths, stable=True)
     rank = tf.math.invert_permutation(by_document)
@@ -121,7 +106,7 @@ def order_by_length(
 
 
 @register
-class PositionalBiLSTM(keras.layers.Layer):
+class PositionalBiLSTM(Configured, keras.layers.Layer):
     """Represents each position of a text by an LSTM in each direction.
 
         p_t = [h_forward(t); h_backward(t)]
@@ -129,25 +114,9 @@ class PositionalBiLSTM(keras.layers.Layer):
     Wan et al. 2016, section "Positional Sentence Representation". The LSTMs
     have a forget gate and no peepholes, all biases start at 0 and all weights
     as U(-0.1, 0.1). The backward LSTM starts at the last word of each text;
-    padding is never read.
-
-    Args:
-        word_dimension: Width of the word vectors. Default 50.
-        units: Width of h of each direction. Default 50.
-        include_word: Whether p_t is [x_t; h_forward(t); h_backward(t)], with
-            the word vector x_t, as in the authors' programs. Default `False`.
-        unit_length: Whether p_t is scaled to length 1. Default `False`.
-        **kwargs: Arguments of `keras.layers.Layer`.
-
-    Call arguments:
-        texts: `WordSequences`; the order of the texts does not matter.
-        training: Whether a gradient will be computed. Default `False`.
-
-    Returns:
-        `(texts, time, dimension)`, zero past the end of a text.
-
-    Attributes:
-        dimension: Width of p_t.
+    padding is never read. With `include_word`, p_t begins with the word vector
+    x_t, as in the authors' programs. Takes `WordSequences`; returns `(texts,
+    time, dimension)`, zero past the end of a text.
     """
 
     def __init__(
@@ -179,36 +148,18 @@ class PositionalBiLSTM(keras.layers.Layer):
 
     def call(self, texts: WordSequences, training: bool = False) -> tf.Tensor:
         """Compute p_t of all positions."""
-        rows = RowSequences.from_padded(texts.vectors, texts.lengths)
+        rows = FlatSequences.from_padded(texts.vectors, texts.lengths)
         flat = self.flat(rows, training)
         return rows.padded(flat, tf.shape(texts.vectors)[1])
 
-    def flat(self, texts: RowSequences, training: bool = False) -> tf.Tensor:
-        """Compute p_t of all positions, one text after the other.
-
-        Args:
-            texts: The word vectors.
-            training: As for a call.
-
-        Returns:
-            `(words, dimension)`.
-        """
+    def flat(self, texts: FlatSequences, training: bool = False) -> tf.Tensor:
+        """Compute p_t of all positions, `(words, dimension)`."""
         layers = self.forward_lstm, self.backward_lstm
         outputs = run_on_rows(layers, texts, training)
         if self.include_word:
             words = gather_sum(texts.table, texts.index, training=training)
             outputs = tf.concat([words, outputs], axis=1)
         return unit(outputs) if self.unit_length else outputs
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "word_dimension": self.word_dimension,
-            "units": self.units,
-            "include_word": self.include_word,
-            "unit_length": self.unit_length,
-        }
 
 
 def lstm(
@@ -220,13 +171,7 @@ def lstm(
 ) -> PeepholeLSTM:
     """Create the LSTM of Wan et al. 2016, with its weights.
 
-    Args:
-        word_dimension: Width of the inputs.
-        units: Width of the outputs.
-        return_sequences: Whether it returns the outputs at all steps.
-        forget_bias: Start of the bias of the forget gate. Default 0, as in
-            the authors' programs; all other biases start at 0.
-        **kwargs: Arguments of `keras.layers.Layer`.
+    All biases start at 0, as in the authors' programs, but for `forget_bias`.
     """
     layer = PeepholeLSTM(
         units,
@@ -299,7 +244,7 @@ class MVLSTM(Matcher):
     TensorShape([2])
     """
 
-    reads_rows = True
+    reads_flat = True
 
     def __init__(
         self,
@@ -458,10 +403,7 @@ class MVLSTM(Matcher):
     ) -> tf.Tensor:
         """Choose cells without a gradient, and compute only these with one.
 
-        Args:
-            queries: The first rows of `query.vectors`, those of the queries.
-            query: The query of each pair.
-            document: The document of each pair.
+        The first rows of `query.vectors` are those of the queries.
         """
         order = order_by_length(query.pair_lengths, document.pair_lengths)
         u, v = query.take(order), document.take(order)
@@ -518,23 +460,6 @@ class MVLSTM(Matcher):
         if self.interaction == "cosine":
             return CosineInteraction(**policy)
         return DotInteraction(**policy)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "interaction": self.interaction,
-            "slices": self.slices,
-            "rank": self.rank,
-            "k": self.k,
-            "hidden": self.hidden,
-            "share": self.share,
-            "include_word": self.include_word,
-            "unit_length": self.unit_length,
-            "pooling": self.pooling,
-            "grid": self.grid,
-        }
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "MVLSTM":

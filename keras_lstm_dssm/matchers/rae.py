@@ -28,16 +28,9 @@ from keras_lstm_dssm.registration import register
 
 
 def distances(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Compute the Euclidean distances of vectors.
+    """Compute Euclidean distances `(pairs, m, n)` of vectors.
 
     The gradient is not defined where two vectors are equal.
-
-    Args:
-        query: `(pairs, m, dimension)`.
-        document: `(pairs, n, dimension)`.
-
-    Returns:
-        `(pairs, m, n)`.
     """
     squares = (
         tf.reduce_sum(query * query, -1)[:, :, tf.newaxis]
@@ -54,16 +47,10 @@ def distances(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
 def same_numbers(
     query: tf.Tensor, document: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Compare the sets of numbers of two texts.
+    """Compare the sets of numbers of two texts, ids `(pairs, m)`; 0 is none.
 
-    Args:
-        query: Ids of numbers, int32 `(pairs, m)`, any of them repeated; 0 is
-            none.
-        document: The same, `(pairs, n)`.
-
-    Returns:
-        Three of bool `(pairs,)`: the sets are equal; they are equal and not
-        empty; one is a subset of the other.
+    Returns three of bool `(pairs,)`: the sets are equal; they are equal and not
+    empty; one is a subset of the other.
     """
     equal = tf.equal(query[:, :, tf.newaxis], document[:, tf.newaxis])
     inside = tf.reduce_all(tf.reduce_any(equal, 2) | (query <= 0), 1)
@@ -75,12 +62,9 @@ def same_numbers(
 class Phrases(NamedTuple):
     """Holds what the head `"pool"` of `RAE` reads of each text.
 
-    Attributes:
-        nodes: Float `[texts, 2 * time - 1, dimension]`: the word vectors,
-            then the inner nodes of the tree, then zeros.
-        lengths: int32 `[texts]`, number of words.
-        numbers: int32 `[texts, time]`, the vocabulary ids of the words that
-            are numbers; 0 for other words and past the end.
+    `nodes`, `[texts, 2 * time - 1, dimension]`, has the word vectors, then the
+    inner nodes of the tree, then zeros; `numbers`, int32 `[texts, time]`, the
+    ids of the words that are numbers, else 0.
     """
 
     nodes: tf.Tensor
@@ -96,18 +80,9 @@ def phrases_of(
 ) -> Phrases:
     """Arranges the nodes of each text, and finds its numbers.
 
-    Args:
-        nodes: Float `[texts, 2 * time - 1, dimension]`, the first `time` are
-            words, from which the inner nodes follow; those past a text's end
-            are not read.
-        lengths: int32 `[texts]`, number of words.
-        words: int32 `[texts, time]`, the vocabulary ids of the words.
-        number_words: int32 `[n]`, ascending, the vocabulary ids that are
-            numbers.
-
-    Example:
-    >>> phrases_of(nodes, [2], [[7, 3, 0]], [3]).numbers.numpy()
-    array([[0, 3, 0]], dtype=int32)
+    The first `time` nodes `[texts, 2 * time - 1, dimension]` are words, from
+    which the inner nodes follow; those past a text's end are not read.
+    `number_words` are the ascending ids that are numbers.
     """
     time = tf.shape(words)[1]
     # The inner nodes follow right after the words of each text.
@@ -381,14 +356,3 @@ class RAE(Matcher):
         sizes = 2 * query.lengths - 1, 2 * document.lengths - 1
         pooled = self.pooling(cells, *sizes)
         return tf.reshape(pooled, [-1, self.size * self.size])
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        names = (
-            "head", "tree", "size", "hidden", "max_words", "numbers",
-            "epochs", "learning_rate",
-        )  # fmt: skip
-        return {
-            **super().get_config(),
-            **{name: getattr(self, name) for name in names},
-        }

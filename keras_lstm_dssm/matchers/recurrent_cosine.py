@@ -53,7 +53,7 @@ class RecurrentCosine(Matcher):
     TensorShape([2])
     """
 
-    reads_rows = True
+    reads_flat = True
 
     def __init__(
         self,
@@ -137,17 +137,6 @@ class RecurrentCosine(Matcher):
             )
             for name in names
         ]
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "bidirectional": self.bidirectional,
-            "share": self.share,
-            "scale": self.scale,
-            "forget_bias": self.forget_bias,
-        }
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "RecurrentCosine":

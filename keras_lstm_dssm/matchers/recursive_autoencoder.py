@@ -13,7 +13,7 @@ import tensorflow as tf
 from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
 from keras_lstm_dssm.layers.word_vectors import WordSequences, WordVectors
 from keras_lstm_dssm.private_api import accept_any_inputs
-from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.registration import Configured, register
 
 
 class Trees(NamedTuple):
@@ -38,12 +38,7 @@ class Trees(NamedTuple):
 
     @classmethod
     def from_children(cls, children: tf.Tensor, lengths: tf.Tensor) -> "Trees":
-        """Find the parent and the depth of each node.
-
-        Args:
-            children: As in `Trees`.
-            lengths: int32 `[texts]`, number of words of each text.
-        """
+        """Find the parent and the depth of each node."""
         texts, merges = tf.shape(children)[0], tf.shape(children)[1]
         time = merges + 1
         real = tf.sequence_mask(2 * (lengths - 1), 2 * merges)
@@ -79,18 +74,8 @@ class Trees(NamedTuple):
 def balanced_children(max_words: int) -> np.ndarray:
     """List the merges of balanced trees over 0 to `max_words` words.
 
-    A text is halved again and again, the left half the longer one.
-
-    Args:
-        max_words: Largest number of words, at least 1.
-
-    Returns:
-        int32 `[max_words + 1, max_words - 1, 2]`: at index n the children of
-        a text of n words as in `Trees`, with `max_words` as `time`.
-
-    Example:
-    >>> balanced_children(3)[3].tolist()
-    [[0, 1], [3, 2]]
+    A text is halved again and again, the left half the longer one. At index n
+    are the children of a text of n words as in `Trees`, `[max_words - 1, 2]`.
     """
     table = np.zeros((max_words + 1, max_words - 1, 2), np.int32)
     for length in range(2, max_words + 1):
@@ -119,46 +104,24 @@ def _uniform(seed: int | None) -> keras.initializers.Initializer:
 
 
 @register
-class RecursiveAutoencoder(keras.layers.Layer):
+class RecursiveAutoencoder(Configured, keras.layers.Layer):
     """Merges the words of a text, two neighbours at a time, into one vector.
 
     A parent is p = tanh(W_e [c1; c2] + b_e), and its children are
     reconstructed by [c1'; c2'] = tanh(W_d p + b_d). Vectors are not scaled to
-    unit length.
+    unit length (Socher et al. 2011, "Dynamic Pooling and Unfolding Recursive
+    Autoencoders for Paraphrase Detection").
 
     The published model follows the trees of a parser. This layer uses none.
     `"greedy"` trees merge the two neighbours whose plain error
     |[c1; c2] - [c1'; c2']|^2 is least, the first two in a tie, and then
-    continue with the parent in their place. `"balanced"` trees halve a text
-    again and again, the left half the longer one.
+    continue with the parent in their place (Socher et al. 2011,
+    "Semi-Supervised Recursive Autoencoders for Predicting Sentiment
+    Distributions"). `"balanced"` trees halve a text again and again.
 
-    Args:
-        dimension: Width of the word vectors and of all nodes.
-        tree: `"greedy"`, the default, or `"balanced"`.
-        max_words: Largest number of words of a text. Default 50.
-        **kwargs: Arguments of `keras.layers.Layer`.
-
-    Call arguments:
-        vectors: Word vectors `(texts, time, dimension)`, `time` from 1 to
-            `max_words`.
-        lengths: int32 `(texts,)`, number of words of each text, at least 1.
-
-    Returns:
-        The vectors of all nodes `(texts, 2 * time - 1, dimension)`, numbered
-        as in `Trees`, 0 where there is no node.
-
-    Raises:
-        InputError: An argument is not supported.
-
-    Reference: Socher et al. 2011, "Dynamic Pooling and Unfolding Recursive
-        Autoencoders for Paraphrase Detection"; greedy trees: Socher et al.
-        2011, "Semi-Supervised Recursive Autoencoders for Predicting
-        Sentiment Distributions".
-
-    Example:
-    >>> autoencoder = RecursiveAutoencoder(4)
-    >>> autoencoder(tf.ones([1, 3, 4]), tf.constant([3])).shape
-    TensorShape([1, 5, 4])
+    Takes word vectors `(texts, time, dimension)` and lengths, at least 1;
+    returns all nodes `(texts, 2 * time - 1, dimension)`, numbered as in
+    `Trees`, 0 where there is no node.
     """
 
     def __init__(
@@ -220,16 +183,7 @@ class RecursiveAutoencoder(keras.layers.Layer):
     def encode(
         self, vectors: tf.Tensor, trees: Trees, lengths: tf.Tensor
     ) -> tf.Tensor:
-        """Compute the nodes of given trees, with a gradient.
-
-        Args:
-            vectors: As for a call.
-            trees: The tree of each text.
-            lengths: As for a call.
-
-        Returns:
-            As for a call.
-        """
+        """Compute the nodes of given trees, with a gradient."""
         merges = tf.shape(vectors)[1] - 1
 
         def merge(k: tf.Tensor, nodes: tf.Tensor) -> tuple[Any, Any]:
@@ -247,18 +201,11 @@ class RecursiveAutoencoder(keras.layers.Layer):
     def unfolding_error(
         self, vectors: tf.Tensor, lengths: tf.Tensor
     ) -> tf.Tensor:
-        """Compute how badly the inner nodes give back their words.
+        """Compute how badly the inner nodes give back their words, `(texts,)`.
 
         Each inner node is decoded down its own subtree to the words
         x_i .. x_j below it. Its error is |[x_i; ..; x_j] - [x_i'; ..; x_j']|^2.
-
-        Args:
-            vectors: As for a call.
-            lengths: As for a call.
-
-        Returns:
-            The sum over the inner nodes of each text, `(texts,)`; 0 for a
-            text of one word. The choice of the tree has no gradient.
+        The choice of the tree has no gradient.
         """
         trees = self.trees(vectors, lengths)
         time = tf.shape(vectors)[1]
@@ -393,15 +340,6 @@ class RecursiveAutoencoder(keras.layers.Layer):
         )
         return children, nodes
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "dimension": self.dimension,
-            "tree": self.tree,
-            "max_words": self.max_words,
-        }
-
 
 def clip(texts: WordSequences, max_words: int) -> tuple[tf.Tensor, tf.Tensor]:
     """Return the vectors and lengths of texts, cut after `max_words` words."""
@@ -420,23 +358,9 @@ def pretrain_autoencoder(
     """Train a recursive autoencoder on texts, from new weights, by Adam.
 
     The loss is the unfolding error of an inner node, averaged over those of
-    a batch. Greedy trees are chosen again for every batch. The word vectors
-    are constants.
-
-    Args:
-        autoencoder: The autoencoder to train.
-        words: The layer that gives the word vectors.
-        texts: The training texts; each distinct text is read once an epoch.
-        epochs: Number of passes over the texts.
-        batch_size: Number of texts of a training step, of similar length.
-        learning_rate: Learning rate of Adam.
-        seed: Seed of the weights and of the order of batches.
-
-    Returns:
-        The mean loss of the training steps of each epoch.
-
-    Raises:
-        InputError: No text has two words.
+    a batch of distinct texts of similar length. Greedy trees are chosen again
+    for every batch. The word vectors are constants. Returns the mean loss of
+    each epoch; raises `InputError` if no text has two words.
     """
     autoencoder.restart(seed)
     ordered = np.array(sorted(set(texts), key=lambda text: (len(text), text)))

@@ -4,33 +4,12 @@ A card has YAML front matter, as the Hub reads it, and tables of metrics.
 """
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 
-def now() -> str:
-    """Returns the time, UTC, to the second."""
-    return at(time.time())
-
-
-def at(seconds: float) -> str:
-    """Returns a time in seconds since 1970 as an ISO date in UTC.
-
-    Example:
-    >>> at(0)
-    '1970-01-01T00:00:00Z'
-    """
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
-
-
 def front_matter(values: Mapping[str, Any]) -> str:
-    r"""Returns the YAML block at the start of a card.
-
-    Example:
-    >>> front_matter({"tags": ["keras"], "library_name": "keras"})
-    '---\ntags:\n- "keras"\nlibrary_name: "keras"\n---\n'
-    """
+    """Returns the YAML block at the start of a card."""
     return "---\n" + "".join(_yaml(values, 0)) + "---\n"
 
 
@@ -70,7 +49,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     )
 
 
-_SHOWN = (
+CARD_MEASURES = (
     "mrr@10", "ndcg@10", "recall@10", "recall@100", "p@1", "p@10", "map", "mrr",
     "f1", "v", "ari", "ami",
 )  # fmt: skip
@@ -82,29 +61,19 @@ name of the task on the Hugging Face Hub; that of all others is text-ranking."""
 
 
 class CardTable(NamedTuple):
-    """A table of a card.
-
-    Attributes:
-        title: What it shows, in Markdown.
-        head: Names of the columns.
-        rows: The cells.
-    """
+    """A table of a card; its title is in Markdown."""
 
     title: str
     head: Sequence[str]
     rows: Sequence[Sequence[Any]]
 
 
-def figure_tables(evaluations: Mapping[str, Any]) -> list[CardTable]:
-    """Returns a table for each evaluation: percent, with 95 % intervals.
-
-    Args:
-        evaluations: Split and mode -> what `card.json` has of the evaluation.
-    """
+def metric_tables(evaluations: Mapping[str, Any]) -> list[CardTable]:
+    """Returns a table for each evaluation: percent, with 95 % intervals."""
     tables = []
     for name, entry in evaluations.items():
         first = next(iter(entry["systems"].values()))
-        measures = [measure for measure in _SHOWN if measure in first]
+        measures = [measure for measure in CARD_MEASURES if measure in first]
         rows = [
             [system, *(_percent(of_system[m]) for m in measures)]
             for system, of_system in entry["systems"].items()
@@ -131,11 +100,11 @@ def _title(name: str, entry: Mapping[str, Any]) -> str:
     )
 
 
-def figures_text(evaluations: Mapping[str, Any]) -> str:
+def metrics_text(evaluations: Mapping[str, Any]) -> str:
     """Returns the tables of all evaluations in Markdown."""
     parts = [
         f"{found.title}\n\n{table(found.head, found.rows)}"
-        for found in figure_tables(evaluations)
+        for found in metric_tables(evaluations)
     ]
     if not parts:
         return "Not evaluated yet: `lstm-dssm-evaluate --run=RUN --data=...`"
@@ -143,12 +112,7 @@ def figures_text(evaluations: Mapping[str, Any]) -> str:
 
 
 def hub_result(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns an entry of the front matter's `model-index`.
-
-    Args:
-        name: Split and mode of the evaluation, such as `"test/retrieve"`.
-        entry: What `card.json` has of it.
-    """
+    """Returns an entry of the front matter's `model-index`."""
     split, _, mode = name.partition("/")
     (_, values), *_ = entry["systems"].items()
     return {
@@ -164,7 +128,7 @@ def hub_result(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
                 "name": measure,
                 "value": values[measure][0],
             }
-            for measure in _SHOWN
+            for measure in CARD_MEASURES
             if measure in values
         ],
     }
@@ -229,20 +193,14 @@ def run_card(
 def sections_of(
     config: Mapping[str, Any], facts: Mapping[str, Any], level: int = 2
 ) -> list[str]:
-    """Returns the sections of a card, in lines of Markdown.
-
-    Args:
-        config: Content of `config.json`.
-        facts: Content of `card.json`.
-        level: Level of the headings. Default 2.
-    """
+    """Returns the sections of a card, in lines of Markdown."""
     mark = "#" * level
     training = facts.get("training", {})
     return [
         f"{mark} Training\n",
         table(["what", "value"], training_rows(config, training)),
         f"\n{mark} Figures\n",
-        figures_text(facts.get("evaluations", {})),
+        metrics_text(facts.get("evaluations", {})),
         f"\n{mark} Limits\n",
         *_text_limits(config, training.get("texts", {})),
         _LIMITS_OF_KEYVEC if kind_of(config) == KEYVEC else _LIMITS,
@@ -268,12 +226,7 @@ def kind_of(config: Mapping[str, Any]) -> str:
 def training_rows(
     config: Mapping[str, Any], training: Mapping[str, Any]
 ) -> list[list[Any]]:
-    """Returns the rows of the table of a training: what, and its value.
-
-    Args:
-        config: Content of `config.json`.
-        training: The training in `card.json`.
-    """
+    """Returns the rows of the table of a training: what, and its value."""
     data = training.get("data", {})
     rows: list[list[Any]] = [
         ["version", config.get("version")],
@@ -369,3 +322,46 @@ def _recipe_rows(config: Mapping[str, Any]) -> list[list[Any]]:
         for name, value in values.items()
         if isinstance(value, _SCALAR)
     ]
+
+
+def models_card(facts: Mapping[str, Any]) -> str:
+    """Returns the card of a folder of models.
+
+    Args:
+        facts: Content of `card.json`.
+    """
+    head = {
+        "library_name": "tensorflow",
+        "tags": ["tf-serving", "keras-lstm-dssm", "search"],
+    }
+    lines = ["# Models for search", ""]
+    lines += [
+        "`README.md` says how to serve these models; this card says what "
+        "they were trained on, and how good they are.",
+        "",
+        table(
+            ["model", "version", "exported", "documents", "from the runs"],
+            [
+                [
+                    f"`{name}`",
+                    version,
+                    entry["date"][:10],
+                    _documents(name, entry["documents"]),
+                    ", ".join(run["name"] for run in entry["runs"]),
+                ]
+                for entry in facts["exports"]
+                for name, version in entry["models"].items()
+            ],
+        ),
+    ]
+    for entry in facts["exports"]:
+        for run in entry["runs"]:
+            lines += ["", f"## {run['name']}: {kind_of(run['config'])}", ""]
+            lines += sections_of(run["config"], run["facts"], level=3)
+    return front_matter(head) + "\n".join(lines) + "\n"
+
+
+def _documents(name: str, number: int | None) -> str:
+    if name in ("retriever", "two_stage") and number is not None:
+        return f"{number:,}"
+    return ""

@@ -4,34 +4,36 @@ The CARD.md of exported models is written from the records of their runs.
 """
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.statistics import (
-    data_facts,
-    document_facts,
-    text_facts,
+    data_statistics,
+    document_statistics,
+    text_statistics,
 )
 from keras_lstm_dssm.evaluation.measures import QueryMeasures
-from keras_lstm_dssm.evaluation.significance import as_json, spread_of
+from keras_lstm_dssm.evaluation.significance import spread_of
 from keras_lstm_dssm.files import read_json, write_json, write_text
 from keras_lstm_dssm.model_cards.cards import (
     KEYVEC,
     CardTable,
-    at,
-    figure_tables,
-    front_matter,
     kind_of,
-    now,
+    metric_tables,
+    models_card,
     run_card,
-    sections_of,
-    table,
     training_rows,
 )
 
 CARD, FACTS = "CARD.md", "card.json"
+
+
+def iso_time(seconds: float) -> str:
+    """Returns a time in seconds since 1970 as an ISO date in UTC."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 def record_training(
@@ -48,22 +50,22 @@ def record_training(
     facts = read_facts(folder)
     started = facts.get("training", {}).get("started")
     if "ranker" not in config:  # whose config.json is written at the end
-        started = started or at((folder / "config.json").stat().st_mtime)
+        started = started or iso_time((folder / "config.json").stat().st_mtime)
     data = str(config["data"])
-    texts = text_facts(log)
+    texts = text_statistics(log)
     if kind_of(config) == KEYVEC:
-        texts = document_facts(
+        texts = document_statistics(
             data,
             config.get("max_bad_lines", 0),
             config["recipe"]["max_sentences"],
         )
     facts["training"] = {
         "started": started,
-        "finished": now(),
-        "data": data_facts(data),
+        "finished": iso_time(time.time()),
+        "data": data_statistics(data),
         "texts": texts,
     }
-    _write(folder, facts)
+    _write_run(folder, facts)
 
 
 def record_evaluation(
@@ -90,38 +92,31 @@ def record_evaluation(
     facts = read_facts(folder)
     model, *_ = measured
     entry: dict[str, Any] = {
-        "date": now(),
-        "data": data_facts(data),
+        "date": iso_time(time.time()),
+        "data": data_statistics(data),
         "clusterings" if name.endswith("/cluster") else "queries": len(
             measured[model]
         ),
         "documents": documents,
         "systems": {
-            system: as_json(spread_of(values))
-            for system, values in measured.items()
+            system: spread_of(values) for system, values in measured.items()
         },
     }
     if "bm25" in measured and model != "bm25":
-        entry["above_bm25"] = as_json(
-            spread_of(measured[model], measured["bm25"])
-        )
+        entry["above_bm25"] = spread_of(measured[model], measured["bm25"])
     facts.setdefault("evaluations", {})[name] = entry
-    _write(folder, facts)
+    _write_run(folder, facts)
 
 
 def card_tables(folder: str | os.PathLike[str]) -> list[CardTable]:
-    """Returns the tables of a run's card, `[]` for a run without one.
-
-    Args:
-        folder: The run folder.
-    """
+    """Returns the tables of a run's card, `[]` for a run without one."""
     facts = read_facts(folder)
     if "training" not in facts:
         return []
     rows = training_rows(read_config(folder), facts["training"])
     return [
         CardTable("Training", ["what", "value"], rows),
-        *figure_tables(facts.get("evaluations", {})),
+        *metric_tables(facts.get("evaluations", {})),
     ]
 
 
@@ -139,15 +134,15 @@ def _read(path: Path) -> dict[str, Any]:
     return read_json(path) if path.exists() else {}
 
 
-def write_card(folder: Path, facts: Mapping[str, Any], card: str) -> None:
+def _write(folder: Path, facts: Mapping[str, Any], card: str) -> None:
     """Writes `card.json` and, made of it, `CARD.md`."""
     write_json(folder / FACTS, facts)
     write_text(folder / CARD, card)
 
 
-def _write(folder: Path, facts: dict[str, Any]) -> None:
+def _write_run(folder: Path, facts: dict[str, Any]) -> None:
     name = folder.absolute().name
-    write_card(folder, facts, run_card(name, read_config(folder), facts))
+    _write(folder, facts, run_card(name, read_config(folder), facts))
 
 
 def write_models_card(
@@ -185,14 +180,8 @@ def refresh_models_card(
 ) -> None:
     """Updates the card of exported models after a retriever was refreshed.
 
-    The runs are those of the retriever's last export. Nothing is written if
-    the card does not have the retriever, as after an export from Python.
-
-    Args:
-        folder: The folder of the models.
-        model: The name of the retriever.
-        version: Its new version.
-        documents: Number of its documents.
+    The runs are those of the retriever's last export. Nothing is written if the
+    card does not have the retriever, as after an export from Python.
     """
     for entry in read_facts(folder).get("exports", []):
         if model in entry["models"]:
@@ -219,54 +208,11 @@ def _write_models(
             exports.append({**entry, "models": models})
     exports.append(
         {
-            "date": now(),
+            "date": iso_time(time.time()),
             "models": dict(exported),
             "documents": documents,
             "runs": list(runs),
         }
     )
     facts = {"exports": exports}
-    write_card(folder, facts, models_card(facts))
-
-
-def models_card(facts: Mapping[str, Any]) -> str:
-    """Returns the card of a folder of models.
-
-    Args:
-        facts: Content of `card.json`.
-    """
-    head = {
-        "library_name": "tensorflow",
-        "tags": ["tf-serving", "keras-lstm-dssm", "search"],
-    }
-    lines = ["# Models for search", ""]
-    lines += [
-        "`README.md` says how to serve these models; this card says what "
-        "they were trained on, and how good they are.",
-        "",
-        table(
-            ["model", "version", "exported", "documents", "from the runs"],
-            [
-                [
-                    f"`{name}`",
-                    version,
-                    entry["date"][:10],
-                    _documents(name, entry["documents"]),
-                    ", ".join(run["name"] for run in entry["runs"]),
-                ]
-                for entry in facts["exports"]
-                for name, version in entry["models"].items()
-            ],
-        ),
-    ]
-    for entry in facts["exports"]:
-        for run in entry["runs"]:
-            lines += ["", f"## {run['name']}: {kind_of(run['config'])}", ""]
-            lines += sections_of(run["config"], run["facts"], level=3)
-    return front_matter(head) + "\n".join(lines) + "\n"
-
-
-def _documents(name: str, number: int | None) -> str:
-    if name in ("retriever", "two_stage") and number is not None:
-        return f"{number:,}"
-    return ""
+    _write(folder, facts, models_card(facts))

@@ -61,21 +61,8 @@ class HashedDocuments(NamedTuple):
 class DocumentHasher(Hasher):
     """Hashes batches of documents for a `KeyVec`.
 
-    Args:
-        words: The layer that will look up the words.
-        key_words: The vocabulary of key words; others are skipped.
-        max_sentences: Number of sentences to read of each document, from its
-            start; `None` for all.
-
-    Example:
-    >>> hasher = DocumentHasher(model.words, model.key_lookup, 250)
-    >>> batch = hasher(
-    ...     tf.ragged.constant([["Red hat.", "Old."], ["Blue hat."]]),
-    ...     tf.ragged.constant([[True, False], [False]]),
-    ...     tf.ragged.constant([["hat"], []], tf.string),
-    ... )
-    >>> batch.documents.lengths.numpy(), batch.key_word_document.numpy()
-    (array([2, 1], dtype=int32), array([0], dtype=int32))
+    Key words outside the vocabulary `key_words` are skipped, and sentences past
+    `max_sentences`.
     """
 
     hashed = HashedDocuments
@@ -98,14 +85,9 @@ class DocumentHasher(Hasher):
     ) -> HashedDocuments:
         """Hashes the documents, and looks up the key words, of a batch.
 
-        Args:
-            documents: Sentences, strings `[batch, (sentences)]`.
-            salient: bool `[batch, (sentences)]`.
-            key_words: Strings `[batch, (words)]`.
-
-        Raises:
-            tf.errors.InvalidArgumentError: A document has not one value in
-                `salient` for each sentence.
+        Takes ragged sentences and bools `[batch, (sentences)]`, and key words
+        `[batch, (words)]`. Raises `tf.errors.InvalidArgumentError` if a
+        document has not one value in `salient` for each sentence.
         """
         lengths, flag_counts = documents.row_lengths(), salient.row_lengths()
         rows = check_rows(
@@ -131,11 +113,7 @@ class DocumentHasher(Hasher):
         )
 
     def documents(self, documents: tf.RaggedTensor) -> DocumentBatch:
-        """Hashes documents without targets; one without sentences gets "".
-
-        Args:
-            documents: Sentences, strings `[batch, (sentences)]`.
-        """
+        """Hashes documents without targets; one without sentences gets ""."""
         return DocumentBatch(
             self.words.distinct(self._read_values(documents, "")),
             self._read_lengths(documents),
@@ -162,14 +140,9 @@ class DocumentHasher(Hasher):
 
 
 def sentence_lists(documents: Any) -> list[list[bytes]]:
-    """Converts documents to lists of sentences.
+    """Converts documents, each a string or sentences, to lists of sentences.
 
-    Args:
-        documents: Any iterable of documents, each `str`, `bytes` or a list of
-            sentences.
-
-    Raises:
-        InputError: `documents` is something else; the message has the index.
+    Raises `InputError`, with the index, if one is something else.
     """
     if isinstance(documents, str | bytes) or not isinstance(
         documents, Iterable
@@ -197,16 +170,8 @@ def document_batches(
 ) -> tf.data.Dataset:
     """Makes a dataset of batches; a given dataset is returned as it is.
 
-    Args:
-        x: Dataset of `(documents, salient, key_words)` batches, each a
-            `tf.RaggedTensor` `[batch, None]`; or three lists, of documents,
-            of lists of booleans and of lists of words.
-        batch_size: Documents in a batch, for lists; 32 by default.
-        shuffle_seed: Seed by which lists are shuffled, anew in each pass;
-            `None` keeps the order.
-
-    Raises:
-        InputError: x is neither, or its parts do not fit each other.
+    Lists of documents, of lists of booleans and of lists of words are shuffled
+    by `shuffle_seed`, anew in each pass; `None` keeps the order.
     """
     if isinstance(x, tf.data.Dataset):
         if not is_hashed(x.element_spec, HashedDocuments):
@@ -222,12 +187,7 @@ def document_batches(
 
 
 def sentence_batches(x: Any, batch_size: int | None = None) -> tf.data.Dataset:
-    """Makes a dataset of batches of documents without targets.
-
-    Args:
-        x: Documents, see `sentence_lists`; a dataset is returned as it is.
-        batch_size: Documents in a batch, 32 by default.
-    """
+    """Makes a dataset of batches of documents without targets."""
     if isinstance(x, tf.data.Dataset):
         return x
     documents = _ragged(sentence_lists(x), tf.string)

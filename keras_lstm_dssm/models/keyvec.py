@@ -1,16 +1,11 @@
-"""`KeyVec`, which turns documents into vectors, key sentences and key words.
+"""`KeyVec`, which turns documents into vectors, key sentences and key words."""
 
-`DocumentReading` runs it on any number of documents.
-"""
-
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
-from tqdm import tqdm
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers.documents import (
@@ -27,10 +22,10 @@ from keras_lstm_dssm.models.document_batch import (
     sentence_batches,
     sentence_lists,
 )
-from keras_lstm_dssm.models.text_model import HashedModel, is_empty
+from keras_lstm_dssm.models.text_model import TextModel, is_empty
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text.sentences import graph_sentences
-from keras_lstm_dssm.text.strings import WORKERS, as_strings
+from keras_lstm_dssm.text.strings import as_strings, run_batches
 from keras_lstm_dssm.text.vocabulary import Vocabulary
 from keras_lstm_dssm.text.word_hashing import normalize
 from lstm_dssm_client.texts import slices_of_size
@@ -51,100 +46,13 @@ class ReadDocument(NamedTuple):
     probabilities: np.ndarray
 
 
-class DocumentReading:
-    """Runs a `KeyVec` on documents, in batches of similar size.
-
-    Args:
-        read: Function from ragged strings `[batch, (sentences)]` to the
-            vectors `[batch, dimension]`, and the p_i of all sentences.
-        max_sentences: Number of sentences to read of each document; `None`
-            for all.
-    """
-
-    def __init__(
-        self,
-        read: Callable[[tf.RaggedTensor], tuple[tf.Tensor, tf.Tensor]],
-        max_sentences: int | None,
-    ) -> None:
-        self.max_sentences = max_sentences
-        self._read = tf.function(
-            lambda sentences, lengths: read(
-                tf.RaggedTensor.from_row_lengths(
-                    sentences, lengths, validate=False
-                )
-            ),
-            input_signature=[
-                tf.TensorSpec([None], tf.string),
-                tf.TensorSpec([None], tf.int64),
-            ],
-        )
-
-    def read_all(
-        self, documents: list[list[bytes]], progress: bool = False
-    ) -> list[ReadDocument]:
-        """Runs the model on documents, several batches at a time.
-
-        A batch has at most 4,096 sentences and 256 documents, or one
-        document.
-
-        Args:
-            documents: The sentences of each document.
-            progress: Whether to show a progress bar. Default `False`.
-
-        Returns:
-            The results in the order of `documents`.
-        """
-        sizes = [
-            max(len(sentences[: self.max_sentences]), 1)
-            for sentences in documents
-        ]
-        # Documents of similar size need the fewest steps over time.
-        order = np.argsort(sizes, kind="stable")
-        batches = [
-            order[rows].tolist()
-            for rows in slices_of_size(
-                np.array(sizes)[order], DOCUMENTS_AT_ONCE, SENTENCES_AT_ONCE
-            )
-        ]
-
-        def read_batch(rows: list[int]) -> list[ReadDocument]:
-            return self._read_batch([documents[row] for row in rows])
-
-        results: dict[int, ReadDocument] = {}
-        with ThreadPoolExecutor(WORKERS) as pool:
-            found: Any = pool.map(read_batch, batches)
-            bar = tqdm(found, "read", len(batches), disable=not progress)
-            for rows, batch in zip(batches, bar, strict=True):
-                results.update(zip(rows, batch, strict=True))
-        return [results[row] for row in range(len(documents))]
-
-    def _read_batch(self, documents: list[list[bytes]]) -> list[ReadDocument]:
-        rows = [
-            sentences[: self.max_sentences] or [b""] for sentences in documents
-        ]
-        lengths = [len(row) for row in rows]
-        vectors, probabilities = self._read(
-            tf.constant([sentence for row in rows for sentence in row]),
-            tf.constant(lengths, tf.int64),
-        )
-        ends = np.cumsum(lengths)[:-1]
-        return [
-            ReadDocument(*parts)
-            for parts in zip(
-                vectors.numpy(),
-                np.split(probabilities.numpy(), ends),
-                strict=True,
-            )
-        ]
-
-
 def _check_number(n: Any) -> None:
     if type(n) is not int or n < 1:
         raise InputError(f"n is {n!r}: expected a whole number of 1 or more")
 
 
 @register
-class KeyVec(HashedModel):
+class KeyVec(TextModel):
     """Represents documents by vectors that preserve their key content.
 
     Bi and Ma 2017: a convolution represents each sentence, a bidirectional
@@ -206,7 +114,7 @@ class KeyVec(HashedModel):
     hasher: DocumentHasher
 
     own_metrics = "four metrics, loss, accuracy, read_loss and key_word_loss"
-    rankings_hint = "measure rankings with evaluation.evaluate_documents"
+    rankings_hint = "measure rankings with evaluation.evaluate_systems"
     export_hint = "encode(documents)"
     weights_hint = (
         "give x=(documents, salient, key_words), and further examples as "
@@ -241,7 +149,17 @@ class KeyVec(HashedModel):
         )
         self._read_loss = keras.metrics.Mean(name="read_loss")
         self._key_word_loss = keras.metrics.Mean(name="key_word_loss")
-        self._reading = DocumentReading(self.read_sentences, max_sentences)
+        self._read_graph = tf.function(
+            lambda sentences, lengths: self.read_sentences(
+                tf.RaggedTensor.from_row_lengths(
+                    sentences, lengths, validate=False
+                )
+            ),
+            input_signature=[
+                tf.TensorSpec([None], tf.string),
+                tf.TensorSpec([None], tf.int64),
+            ],
+        )
         self.words = words
         self.key_lookup = vocabulary
         self._key_words = " ".join(key_vocabulary or vocabulary.words)
@@ -494,7 +412,7 @@ class KeyVec(HashedModel):
         >>> model.encode(["First one. Long.", ["Second.", "Split."]]).shape
         (2, 100)
         """
-        found = self._reading.read_all(sentence_lists(documents), progress)
+        found = self._read_all(sentence_lists(documents), progress)
         if not found:
             return np.zeros((0, self.dimension), self.compute_dtype)
         return np.stack([document.vector for document in found])
@@ -515,7 +433,7 @@ class KeyVec(HashedModel):
         Raises:
             InputError: `documents` is something else.
         """
-        found = self._reading.read_all(sentence_lists(documents), progress)
+        found = self._read_all(sentence_lists(documents), progress)
         return [document.probabilities for document in found]
 
     def key_sentences(
@@ -540,7 +458,7 @@ class KeyVec(HashedModel):
         """
         _check_number(n)
         lists = sentence_lists([document])
-        (found,) = self._reading.read_all(lists)
+        (found,) = self._read_all(lists)
         sentences = lists[0] or [b""]
         best = np.argsort(-found.probabilities, kind="stable")[:n]
         return [
@@ -572,6 +490,42 @@ class KeyVec(HashedModel):
         vocabulary = self.key_vocabulary
         best = np.argsort(-p, kind="stable")[:n]
         return [(vocabulary[word], float(p[word])) for word in best]
+
+    def _read_all(
+        self, documents: list[list[bytes]], progress: bool = False
+    ) -> list[ReadDocument]:
+        """Reads lists of sentences, in batches of similar size.
+
+        A batch has at most 4,096 sentences and 256 documents, or one document.
+        """
+        rows = [row[: self.max_sentences] or [b""] for row in documents]
+        sizes = np.array([len(row) for row in rows], int)
+        # Documents of similar size need the fewest steps over time.
+        order = np.argsort(sizes, kind="stable")
+        batches = [
+            order[part].tolist()
+            for part in slices_of_size(
+                sizes[order], DOCUMENTS_AT_ONCE, SENTENCES_AT_ONCE
+            )
+        ]
+
+        def read(batch: list[int]) -> Any:
+            vectors, probabilities = self._read_graph(
+                tf.constant([text for row in batch for text in rows[row]]),
+                tf.constant(sizes[batch], tf.int64),
+            )
+            ends = np.cumsum(sizes[batch])[:-1]
+            return zip(
+                vectors.numpy(),
+                np.split(probabilities.numpy(), ends),
+                strict=True,
+            )
+
+        results: dict[int, ReadDocument] = {}
+        for batch, found in run_batches(read, batches, "read", progress):
+            for row, parts in zip(batch, found, strict=True):
+                results[row] = ReadDocument(*parts)
+        return [results[row] for row in range(len(documents))]
 
     def _batches(
         self,

@@ -1,14 +1,11 @@
 """Batches of queries and clicked titles, checked and hashed for `TwoTower`."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders.combined_encoder import (
-    CombinedEncoder,
-    FixedColumns,
-)
+from keras_lstm_dssm.encoders.combined_encoder import UntrainedColumnCache
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
@@ -19,19 +16,15 @@ from keras_lstm_dssm.models.text_model import (
     is_hashed,
     is_string_batch,
 )
-from keras_lstm_dssm.text.caches import HashedTextCache
 from keras_lstm_dssm.text.strings import as_strings
 from keras_lstm_dssm.text.word_batch import WordBatch, text_fingerprints
-
-if TYPE_CHECKING:
-    from keras_lstm_dssm.distributed.joint_step import JointTitles
 
 
 def teacher_cosines(
     vectors: tf.Tensor,
     numbers: tf.Tensor,
-    text_index: tf.Tensor,
-    distinct: tf.Tensor,
+    candidates: tf.Tensor,
+    titles: tf.Tensor,
 ) -> tf.Tensor:
     """Computes a teacher's cosines of a batch's rows with its distinct titles.
 
@@ -43,71 +36,100 @@ def teacher_cosines(
             row's own text, of the clicked title, and of k further titles.
         numbers: int32 of shape `(batch, 2 + k)`, equal for equal texts only;
             -1 for a text that the teacher does not know.
-        text_index: int32 `(batch * (1 + k),)`, the index of each title among
-            the distinct ones: the clicked titles first, then the further ones
-            of each row.
-        distinct: Number of distinct texts, some of which may be no title.
+        candidates: int32 `(batch, 1 + k)`, see `HashedPairs`.
+        titles: The number of distinct titles.
 
     Returns:
-        `(batch, distinct)`, with -inf where the title is the row's own text,
-        where the teacher does not know the title or the row's text, and for
-        texts that are no title of the batch.
+        `(batch, titles)`, with -inf where the title is the row's own text,
+        and where the teacher does not know the title or the row's text.
     """
-    dimension = tf.shape(vectors)[2]
-    titles = tf.concat(
-        [vectors[:, 1], tf.reshape(vectors[:, 2:], [-1, dimension])], axis=0
-    )
-    title_numbers = tf.concat(
-        [numbers[:, 1], tf.reshape(numbers[:, 2:], [-1])], axis=0
-    )
+    title_vectors = clicked_first(vectors[:, 1:])
+    title_numbers = clicked_first(numbers[:, 1:])
+    index = clicked_first(candidates)
     # Titles that the model cannot distinguish are one: the last known counts.
     known = title_numbers >= 0
     last = tf.math.unsorted_segment_max(
-        tf.where(known, tf.range(tf.size(text_index)), -1), text_index, distinct
+        tf.where(known, tf.range(tf.size(index)), -1), index, titles
     )
     of_distinct = tf.gather(title_numbers, tf.maximum(last, 0))
     of_distinct = tf.where(last < 0, -1, of_distinct)
     own = numbers[:, :1]
-    clicked = text_index[: tf.shape(numbers)[0], tf.newaxis]
     is_own = tf.equal(own, of_distinct) | (
         tf.equal(own, numbers[:, 1:2])
-        & tf.equal(clicked, tf.range(distinct)[tf.newaxis])
+        & tf.equal(candidates[:, :1], tf.range(titles)[tf.newaxis])
     )
     left_out = is_own | (own < 0) | (of_distinct < 0)
     cosines = tf.matmul(
-        vectors[:, 0], tf.gather(titles, tf.maximum(last, 0)), transpose_b=True
+        vectors[:, 0],
+        tf.gather(title_vectors, tf.maximum(last, 0)),
+        transpose_b=True,
     )
     nothing = tf.constant(-float("inf"), cosines.dtype)
     return tf.where(left_out, nothing, cosines)
 
 
+def clicked_first(values: tf.Tensor) -> tf.Tensor:
+    """Flattens `(batch, 1 + k, ...)`: all first columns, then each row's rest.
+
+    This is the order in which `PairHasher` hashes the titles.
+    """
+    shape = tf.concat([[-1], tf.shape(values)[2:]], axis=0)
+    return tf.concat([values[:, 0], tf.reshape(values[:, 1:], shape)], axis=0)
+
+
+def log_q_sums(
+    log_q: tf.Tensor, candidates: tf.Tensor, titles: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Adds the log shares of clicks of each title, and counts them.
+
+    Args:
+        log_q: Float `(batch,)` or `(batch, 1 + k)`: log shares of the clicked
+            titles, and of the judged or mined negatives.
+        candidates: int32 `(batch, 1 + k)`, see `HashedPairs`.
+        titles: The number of distinct titles.
+
+    Returns:
+        Sums and counts, both float `(titles,)`.
+    """
+    log_q = tf.reshape(log_q, [tf.shape(candidates)[0], -1])
+    index = tf.reshape(candidates[:, : tf.shape(log_q)[1]], [-1, 1])
+    count = tf.scatter_nd(index, tf.ones([tf.size(index)]), [titles])
+    total = tf.scatter_nd(index, tf.reshape(log_q, [-1]), [titles])
+    return total, count
+
+
 class HashedPairs(NamedTuple):
     """Holds a hashed batch of pairs, each distinct text once.
+
+    A title is a clicked document, or a judged or mined negative.
 
     Attributes:
         query: The queries; its `text_index` is `[batch]`.
         document: The clicked documents; its `text_index` is `[batch]`, its
-            distinct texts include the judged or mined negatives.
-        negatives: int32 `[batch, k]`: for each row, which distinct texts of
-            `document` are its judged or mined negatives; k may be 0.
-        log_q: float `[batch, 1 + k]`, the log of the share of clicks of the
-            clicked document and of the negatives; or `None`.
-        teacher: float `[batch, distinct]`, a teacher's cosines of the rows
-            with the distinct texts of `document`, see `teacher_cosines`; or
-            `None`.
-        fingerprints: int64 `[distinct]`, those of the distinct titles, by
-            which several workers know equal ones; or `None`.
+            distinct texts include the negatives and, with tied towers, the
+            queries.
+        candidates: int32 `[batch, 1 + k]`: for each row, which of the titles
+            are its clicked one and its k negatives; k may be 0.
+        titles: int32 `[titles]`, the index of each title among the distinct
+            texts of `document`; `None` if these are all titles.
+        log_q: Sums and counts of the log shares of clicks of each title,
+            float `[titles]`, see `log_q_sums`; or `None`.
+        teacher: float `[batch, titles]`, a teacher's cosines of the rows with
+            the titles, see `teacher_cosines`; or `None`.
+        fingerprints: int64 `[titles]`, by which several workers know equal
+            titles; or `None`.
         joint: What the batches of several workers have together, see
             `JointStep`; or `None`.
     """
 
     query: WordBatch
     document: WordBatch
-    negatives: tf.Tensor
-    log_q: tf.Tensor | None = None
+    candidates: tf.Tensor
+    titles: tf.Tensor | None = None
+    log_q: tuple[tf.Tensor, tf.Tensor] | None = None
     teacher: tf.Tensor | None = None
     fingerprints: tf.Tensor | None = None
-    joint: "JointTitles | None" = None
+    joint: Any = None
 
 
 class PairHasher(Hasher):
@@ -116,22 +138,12 @@ class PairHasher(Hasher):
     With tied towers, queries and documents are hashed together, so that a
     training step reads each row of their one table once.
 
-    Args:
-        query_encoder: The encoder of queries.
-        document_encoder: The encoder of documents.
-
     Attributes:
         fingerprints: Whether to compute those of the titles, for a training
             by several workers. Default `False`.
         query_cache: `HashedTextCache` of the queries.
         document_cache: `HashedTextCache` of the documents; the same object
             as `query_cache` if both encoders have the same hashing settings.
-
-    Example:
-    >>> encoder = LSTMEncoder(8)
-    >>> hasher = PairHasher(encoder, encoder)
-    >>> hasher(tf.constant(["bolt"]), tf.constant(["hex bolt"])).negatives.shape
-    TensorShape([1, 0])
     """
 
     hashed = HashedPairs
@@ -149,13 +161,13 @@ class PairHasher(Hasher):
             if _rules(self.of_query) == _rules(self.of_document)
             else self.of_document.cache()
         )
-        query_columns = _with_fixed_columns(query_encoder, self.query_cache)
-        self._with_fixed = (
-            query_columns,
-            query_columns
+        of_query = query_encoder.training_cache(self.query_cache)
+        of_document = (
+            of_query
             if self.tied
-            else _with_fixed_columns(document_encoder, self.document_cache),
+            else document_encoder.training_cache(self.document_cache)
         )
+        self._with_untrained = of_query, of_document
 
     def __call__(
         self,
@@ -166,57 +178,56 @@ class PairHasher(Hasher):
     ) -> HashedPairs:
         """Hashes the texts of a batch of pairs; a `WordBatch` stays as it is.
 
-        Args:
-            query: Strings `[batch]` or `WordBatch`.
-            document: Strings `[batch]` or `WordBatch`.
-            extras: With strings: `negatives`, strings `[batch, k]`; `log_q`,
-                float `[batch]` or `[batch, 1 + k]`; `teacher`, float `[batch,
-                2 + k, d]`, with `teacher_texts`, int `[batch, 2 + k]`; each
-                optional.
-            caches: Two objects with a method `distinct`, which hash the
-                queries and the documents in place of the encoders' layers. A
-                graph that contains caches cannot be saved. Default `None`.
+        `extras` of strings are the third part of a batch, see `TwoTower`. The
+        `distinct` of `caches` hashes queries and documents in place of the
+        layers; a graph that contains caches cannot be saved.
         """
         extras = extras or {}
         if isinstance(query, WordBatch):
             clicked = document.text_index
             check_rows(queries=query.text_index, documents=clicked)
-            return HashedPairs(query, document, _none_of(clicked))
-        query, titles = as_strings(query), as_strings(document)
-        equal = check_rows(queries=query, documents=titles, **extras)
+            return HashedPairs(query, document, clicked[:, tf.newaxis])
+        query, document = as_strings(query), as_strings(document)
+        equal = check_rows(queries=query, documents=document, **extras)
         with tf.control_dependencies([equal]):
             query = tf.identity(query)
-        rows = tf.size(titles)
-        if "negatives" in extras:
-            negatives = tf.reshape(extras["negatives"], [-1])
-            titles = tf.concat([titles, negatives], axis=0)
+        rows = tf.size(document)
+        further = extras.get("negatives", tf.zeros([rows, 0], tf.string))
+        titles = tf.concat([document, tf.reshape(further, [-1])], axis=0)
         of_query, of_document = caches or (self.of_query, self.of_document)
         if self.tied:
             both = of_query.distinct(tf.concat([query, titles], axis=0))
-            query_index, title_index = tf.split(
+            query_index, index = tf.split(
                 both.text_index, [rows, tf.size(titles)]
             )
             queries = both._replace(text_index=query_index)
-            documents = both._replace(text_index=title_index)
+            documents = both
         else:
             queries = of_query.distinct(query)
             documents = of_document.distinct(titles)
-        clicked, rest = (
-            documents.text_index[:rows],
-            documents.text_index[rows:],
-        )
-        negatives = (
-            tf.reshape(rest, tf.shape(extras["negatives"]))
-            if "negatives" in extras
-            else _none_of(clicked)
-        )
-        teacher = None
+            index = documents.text_index
+        clicked = index[:rows]
+        negatives = tf.reshape(index[rows:], tf.shape(further))
+        candidates = tf.concat([clicked[:, tf.newaxis], negatives], axis=1)
+        titles_index, count = None, tf.size(documents.lengths)
+        if self.tied:  # the distinct texts include the queries
+            titles_index, flat = tf.unique(tf.reshape(candidates, [-1]))
+            candidates = tf.reshape(flat, tf.shape(candidates))
+            count = tf.size(titles_index)
+        log_q = teacher = fingerprints = None
+        if "log_q" in extras:
+            log_q = log_q_sums(extras["log_q"], candidates, count)
         if "teacher" in extras:
             teacher = teacher_cosines(
-                extras["teacher"],
-                extras["teacher_texts"],
-                documents.text_index,
-                tf.size(documents.lengths),
+                extras["teacher"], extras["teacher_texts"], candidates, count
+            )
+        if self.fingerprints:
+            fingerprints = tf.math.unsorted_segment_max(
+                text_fingerprints(
+                    titles, self.of_document.max_words, self.of_document.split
+                ),
+                clicked_first(candidates),
+                count,
             )
         return HashedPairs(
             queries,
@@ -224,27 +235,16 @@ class PairHasher(Hasher):
             # Of unknown width, so that one traced training step serves for
             # the epochs before the first mining and for those after it.
             tf.raw_ops.PlaceholderWithDefault(
-                input=negatives, shape=[None, None]
+                input=candidates, shape=[None, None]
             ),
-            extras.get("log_q"),
+            titles_index,
+            log_q,
             teacher,
-            self._fingerprints(titles, documents)
-            if self.fingerprints
-            else None,
-        )
-
-    def _fingerprints(
-        self, titles: tf.Tensor, documents: WordBatch
-    ) -> tf.Tensor:
-        of_rows = text_fingerprints(
-            titles, self.of_document.max_words, self.of_document.split
-        )
-        return tf.math.unsorted_segment_max(
-            of_rows, documents.text_index, tf.size(documents.lengths)
+            fingerprints,
         )
 
     def dataset(
-        self, batches: tf.data.Dataset, fixed: bool = False
+        self, batches: tf.data.Dataset, untrained: bool = False
     ) -> tf.data.Dataset:
         """Hashes a dataset's batches, in parallel with the training steps.
 
@@ -253,10 +253,9 @@ class PairHasher(Hasher):
         Args:
             batches: Dataset of batches of texts, or of hashed ones, which are
                 left as they are.
-            fixed: Whether each batch includes the untrained columns of its
-                vectors (`WordBatch.fixed`). Only the model of these encoders
-                can then read the dataset, and only with its present weights.
-                Default `False`.
+            untrained: Whether each batch includes the columns of its vectors
+                that are not trained. Only the model of these encoders can then
+                read the dataset, and only with its present weights.
 
         Raises:
             InputError: The texts are hashed already, and the towers tied.
@@ -270,39 +269,23 @@ class PairHasher(Hasher):
                     "dataset of strings"
                 )
             return batches
-        if fixed:
-            self.forget_outdated()
-            hash_batch = partial(self, caches=self._with_fixed)
+        if untrained:
+            self.clear_if_stale()
+            hash_batch = partial(self, caches=self._with_untrained)
         else:
             caches = self.query_cache, self.document_cache
             hash_batch = partial(self, caches=caches)
         return hashed_in_parallel(batches, hash_batch)
 
-    def forget_outdated(self) -> None:
-        """Empties the caches of untrained columns that other weights filled.
-
-        See `FixedColumns.forget_outdated`.
-        """
-        for columns in set(self._with_fixed):  # tied towers share one
-            if isinstance(columns, FixedColumns):
-                columns.forget_outdated()
+    def clear_if_stale(self) -> None:
+        """Empties caches of untrained columns that other weights filled."""
+        for columns in set(self._with_untrained):  # tied towers share one
+            if isinstance(columns, UntrainedColumnCache):
+                columns.clear_if_stale()
 
 
 def _rules(trigrams: LetterTrigrams) -> tuple[Any, ...]:
     return trigrams.oov_buckets, trigrams.max_words, trigrams.split
-
-
-def _with_fixed_columns(
-    encoder: TextEncoder, cache: HashedTextCache
-) -> HashedTextCache | FixedColumns:
-    # A subclass may compose its vectors in another way.
-    if type(encoder) is CombinedEncoder:
-        return FixedColumns(encoder, cache)
-    return cache
-
-
-def _none_of(clicked: tf.Tensor) -> tf.Tensor:
-    return tf.zeros([tf.size(clicked), 0], tf.int32)
 
 
 def pair_batches(
@@ -314,14 +297,8 @@ def pair_batches(
 ) -> tf.data.Dataset:
     """Makes a dataset of string batches; a given dataset is returned as it is.
 
-    Args:
-        x: Dataset of `(query, document)` batches, with or without a dict as
-            third part (see `TwoTower`), or a list of queries.
-        y: List of documents, as many as queries.
-        batch_size: Pairs in a batch, for lists; 256 by default.
-        shuffle_seed: Seed by which lists are shuffled; `None` keeps the
-            order.
-        reshuffle: Whether each pass over the dataset has another order.
+    Lists of queries and documents are shuffled by `shuffle_seed`, with
+    `reshuffle` anew in each pass; `None` keeps the order.
 
     Raises:
         InputError: The lists differ in length, or a dataset does not hold
@@ -343,16 +320,8 @@ def pair_batches(
 def split_pairs(x: Any, y: Any, share: float) -> tuple[Any, Any, Any]:
     """Splits two lists into pairs to train on and, at the end, to validate on.
 
-    Args:
-        x: List of queries.
-        y: List of documents.
-        share: Share of the pairs to validate on, between 0 and 1.
-
-    Returns:
-        `(queries, documents, (queries, documents))`.
-
-    Raises:
-        InputError: x is a dataset, or a part would be empty.
+    Returns `(queries, documents, (queries, documents))`. Raises `InputError` if
+    x is a dataset, or a part would be empty.
     """
     if isinstance(x, tf.data.Dataset):
         raise InputError(

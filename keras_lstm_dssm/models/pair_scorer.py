@@ -11,13 +11,13 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers.packed_sequence import RowSequences
+from keras_lstm_dssm.layers.packed_sequence import FlatSequences
 from keras_lstm_dssm.layers.word_vectors import WordVectors
 from keras_lstm_dssm.matchers.matcher import Matcher, rows_of
 from keras_lstm_dssm.models.pair_batch import pair_batches
 from keras_lstm_dssm.models.text_model import (
-    HashedModel,
     Hasher,
+    TextModel,
     check_rows,
     check_three_lists,
     is_empty,
@@ -30,111 +30,11 @@ from keras_lstm_dssm.text.word_batch import WordBatch
 from lstm_dssm_client.texts import pairs_as_bytes, query_as_bytes
 
 
-class PairScoring:
-    """Scores pairs by the words and the matcher of a `PairScorer`.
-
-    Args:
-        words: Layer that turns texts into word vectors.
-        matcher: Layer that scores two sequences of word vectors.
-    """
-
-    def __init__(self, words: WordVectors, matcher: Matcher) -> None:
-        self.words = words
-        self.matcher = matcher
-        # Texts of a new length are not a reason to trace anew.
-        self._represent_query = tf.function(
-            lambda texts: matcher.represent(
-                self._texts(words.distinct(texts)), "query"
-            ),
-            reduce_retracing=True,
-        )
-        self._score_documents = tf.function(
-            self._documents_of_query, reduce_retracing=True
-        )
-        self._score_pairs = tf.function(
-            lambda queries, documents: self.of_batches(
-                words.distinct(queries), words.distinct(documents)
-            ),
-            reduce_retracing=True,
-        )
-
-    def of_batches(
-        self, query: WordBatch, document: WordBatch, training: bool = False
-    ) -> tf.Tensor:
-        """Returns the scores of a hashed batch of pairs, `(pairs,)`.
-
-        Args:
-            query: The queries; its `text_index` is `[pairs]`.
-            document: The documents; its `text_index` is `[pairs]`.
-            training: Whether a gradient will be computed. Default `False`.
-        """
-        return self.matcher.score_rows(
-            self._texts(query, training),
-            self._texts(document, training),
-            query.text_index,
-            document.text_index,
-            training,
-        )
-
-    def of_query(
-        self, query: str, documents: Any, batch_size: int
-    ) -> np.ndarray:
-        """Returns the scores of documents; see `PairScorer.score`."""
-        text = query_as_bytes(query)
-        texts = as_bytes(documents)
-        represented = self._represent_query(tf.constant([text]))
-
-        def score(rows: np.ndarray) -> np.ndarray:
-            batch = tf.constant([texts[row] for row in rows], tf.string)
-            return self._score_documents(represented, batch).numpy()
-
-        return score_in_batches(
-            score, [len(text) for text in texts], batch_size
-        )
-
-    def of_pairs(
-        self,
-        queries: Any,
-        documents: Any,
-        batch_size: int,
-        progress: bool = False,
-    ) -> np.ndarray:
-        """Returns the scores of pairs; see `PairScorer.score_pairs`."""
-        sides = pairs_as_bytes(queries, documents)
-
-        def score(rows: np.ndarray) -> np.ndarray:
-            batch = [
-                tf.constant([side[row] for row in rows], tf.string)
-                for side in sides
-            ]
-            return self._score_pairs(*batch).numpy()
-
-        lengths = [len(text) for text in sides[1]]
-        return score_in_batches(score, lengths, batch_size, progress)
-
-    def _texts(self, words: WordBatch, training: bool = False) -> Any:
-        """Returns the word vectors of the distinct texts of a batch."""
-        if not self.matcher.reads_rows:
-            return self.words(words, training=training)
-        table = self.words.embedding(words, training=training)
-        return RowSequences(table, words.flat()[0], words.lengths)
-
-    def _documents_of_query(self, query: Any, texts: tf.Tensor) -> tf.Tensor:
-        words = self.words.distinct(texts)
-        document = self.matcher.represent(self._texts(words), "document")
-        return self.matcher.match(
-            rows_of(query, tf.zeros_like(words.text_index)),
-            rows_of(document, words.text_index),
-        )
-
-
 class HashedTriples(NamedTuple):
     """Holds a hashed batch of triples, each distinct text once.
 
-    Attributes:
-        query: The queries; its `text_index` is `[batch]`.
-        document: The positives and, after them, the negatives; its
-            `text_index` is `[2 * batch]`.
+    The `text_index` of `query` is `[batch]`; that of `document`, the positives
+    and after them the negatives, is `[2 * batch]`.
     """
 
     query: WordBatch
@@ -142,20 +42,7 @@ class HashedTriples(NamedTuple):
 
 
 class TripleHasher(Hasher):
-    """Hashes batches of texts for a `PairScorer`.
-
-    Args:
-        words: The layer that will look up the words.
-
-    Example:
-    >>> hasher = TripleHasher(scorer.words)
-    >>> hasher(
-    ...     tf.constant(["bolt"]),
-    ...     tf.constant(["hex bolt"]),
-    ...     tf.constant(["wood glue"]),
-    ... ).document.text_index.shape
-    TensorShape([2])
-    """
+    """Hashes batches of texts for a `PairScorer`."""
 
     hashed = HashedTriples
 
@@ -180,15 +67,8 @@ def triple_batches(
 ) -> tf.data.Dataset:
     """Makes a dataset of string batches; a given dataset is returned as it is.
 
-    Args:
-        x: Dataset of `(query, positive, negative)` batches, or three lists
-            of texts of equal length.
-        batch_size: Triples in a batch, for lists; 128 by default.
-        shuffle_seed: Seed by which lists are shuffled, anew in each pass;
-            `None` keeps the order.
-
-    Raises:
-        InputError: x is neither, or its parts are not strings of one length.
+    Three lists of texts are shuffled by `shuffle_seed`, anew in each pass;
+    `None` keeps the order.
     """
     if isinstance(x, tf.data.Dataset):
         if not is_hashed(x.element_spec, HashedTriples):
@@ -226,7 +106,7 @@ def _check_spec(spec: Any) -> None:
 
 
 @register
-class PairScorer(HashedModel):
+class PairScorer(TextModel):
     """Scores pairs of a query and a document, whose words meet each other.
 
     A `TwoTower` compares two vectors that were computed apart; a `Matcher`,
@@ -272,7 +152,10 @@ class PairScorer(HashedModel):
     array([ 1.3, -0.2], dtype=float32)
     """
 
-    rankings_hint = "measure rankings with evaluation.evaluate_lists"
+    rankings_hint = (
+        "measure rankings with evaluation.evaluate_systems(Task."
+        'from_collection(collection, "test", "lists"), systems)'
+    )
     export_hint = "keras_lstm_dssm.export.export_models(model, folder)"
     weights_hint = (
         "give x=(queries, positives, negatives), and further examples as "
@@ -301,7 +184,22 @@ class PairScorer(HashedModel):
                 weight.trainable = False
         self.words = words
         self.matcher = matcher
-        self._scoring = PairScoring(words, matcher)
+        # Texts of a new length are not a reason to trace anew.
+        self._represent_query = tf.function(
+            lambda texts: matcher.represent(
+                self._sequences(words.distinct(texts)), "query"
+            ),
+            reduce_retracing=True,
+        )
+        self._score_documents = tf.function(
+            self._documents_of_query, reduce_retracing=True
+        )
+        self._score_pairs = tf.function(
+            lambda queries, documents: self._score_rows(
+                words.distinct(queries), words.distinct(documents)
+            ),
+            reduce_retracing=True,
+        )
 
     def call(
         self, inputs: tuple[Any, Any], training: bool = False
@@ -314,7 +212,7 @@ class PairScorer(HashedModel):
             for text in inputs
         )
         check_rows(queries=query.text_index, documents=document.text_index)
-        return self._scoring.of_batches(query, document, training)
+        return self._score_rows(query, document, training)
 
     def _check_ready(self) -> None:
         self.matcher.check_pretrained()
@@ -371,7 +269,16 @@ class PairScorer(HashedModel):
         >>> scorer.score("angle bracket", ["12-Gauge Angle", "Wood glue"])
         array([ 1.3, -0.2], dtype=float32)
         """
-        return self._scoring.of_query(query, documents, batch_size)
+        text = query_as_bytes(query)
+        texts = as_bytes(documents)
+        represented = self._represent_query(tf.constant([text]))
+
+        def score(rows: np.ndarray) -> np.ndarray:
+            batch = tf.constant([texts[row] for row in rows], tf.string)
+            return self._score_documents(represented, batch).numpy()
+
+        lengths = [len(text) for text in texts]
+        return score_in_batches(score, lengths, batch_size)
 
     def score_pairs(
         self,
@@ -395,7 +302,17 @@ class PairScorer(HashedModel):
             InputError: The texts are not strings, or not as many documents
                 as queries.
         """
-        return self._scoring.of_pairs(queries, documents, batch_size, progress)
+        sides = pairs_as_bytes(queries, documents)
+
+        def score(rows: np.ndarray) -> np.ndarray:
+            batch = [
+                tf.constant([side[row] for row in rows], tf.string)
+                for side in sides
+            ]
+            return self._score_pairs(*batch).numpy()
+
+        lengths = [len(text) for text in sides[1]]
+        return score_in_batches(score, lengths, batch_size, progress)
 
     def predict_step(self, data: tuple[Any, ...]) -> tf.Tensor:
         """Returns the scores of a batch of pairs."""
@@ -414,7 +331,7 @@ class PairScorer(HashedModel):
     def batch_loss(self, batch: HashedTriples, training: bool) -> tf.Tensor:
         """Returns the loss of the positives against the negatives."""
         twice = tf.tile(batch.query.text_index, [2])
-        scores = self._scoring.of_batches(
+        scores = self._score_rows(
             batch.query._replace(text_index=twice),
             batch.document,
             training,
@@ -426,6 +343,33 @@ class PairScorer(HashedModel):
         loss = self.compute_loss(y=labels, y_pred=scores, training=training)
         self._record(loss, scores[:, 0] > scores[:, 1])
         return loss
+
+    def _score_rows(
+        self, query: WordBatch, document: WordBatch, training: bool = False
+    ) -> tf.Tensor:
+        """Returns the scores of a hashed batch of pairs, `(pairs,)`."""
+        return self.matcher.score_rows(
+            self._sequences(query, training),
+            self._sequences(document, training),
+            query.text_index,
+            document.text_index,
+            training,
+        )
+
+    def _sequences(self, words: WordBatch, training: bool = False) -> Any:
+        """Returns the word vectors of the distinct texts of a batch."""
+        if not self.matcher.reads_flat:
+            return self.words(words, training=training)
+        table = self.words.embedding(words, training=training)
+        return FlatSequences(table, words.flat()[0], words.lengths)
+
+    def _documents_of_query(self, query: Any, texts: tf.Tensor) -> tf.Tensor:
+        words = self.words.distinct(texts)
+        document = self.matcher.represent(self._sequences(words), "document")
+        return self.matcher.match(
+            rows_of(query, tf.zeros_like(words.text_index)),
+            rows_of(document, words.text_index),
+        )
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor arguments as a dict, for `from_config`."""

@@ -183,7 +183,7 @@ class WordsRecipe(BaseRecipe):
 
     Attributes:
         words: `"vocabulary"`, one vector for each word of the training texts;
-            `"stems"`, one for all forms of a word, see `cut_endings`; or
+            `"stems"`, one for all forms of a word, see `stem_words`; or
             `"trigrams"`, the sum of the vectors of a word's letter trigrams.
         word_dimension: Width of the word vectors.
         max_words: Number of words to read of each text.

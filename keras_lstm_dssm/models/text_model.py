@@ -1,4 +1,4 @@
-"""`HashedModel`, the base of the models, and `Hasher`, of their batches."""
+"""`TextModel`, the base of the models, and `Hasher`, of their batches."""
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import NOT_FINITE, InputError, check_precision
+from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.private_api import (
     BuiltModel,
     DistributedOptimizer,
@@ -33,14 +34,12 @@ class Hasher:
         raise NotImplementedError(f"{type(self).__name__}.__call__")
 
     def dataset(
-        self, batches: tf.data.Dataset, fixed: bool = False
+        self, batches: tf.data.Dataset, untrained: bool = False
     ) -> tf.data.Dataset:
         """Hashes a dataset's batches, in parallel with the training steps.
 
-        Args:
-            batches: Dataset of batches of texts, or of hashed ones, which are
-                left as they are.
-            fixed: Whether `PairHasher` adds the untrained columns of vectors.
+        Hashed ones are left as they are. `PairHasher` can add the `untrained`
+        columns of vectors.
         """
         if is_hashed(batches.element_spec, self.hashed):
             return batches
@@ -81,12 +80,9 @@ def is_string_batch(spec: Any) -> bool:
 
 
 def check_three_lists(x: Any, parts: str, lists: str) -> None:
-    """Checks that the examples of a model are three lists.
+    """Raises `InputError` if the examples of a model are not three lists.
 
-    Args:
-        x: The examples, which are no dataset.
-        parts: What the error calls the parts of a batch.
-        lists: What the error calls the lists.
+    The message calls the parts of a batch `parts`, and the lists `lists`.
     """
     if not isinstance(x, Sequence) or isinstance(x, str) or len(x) != 3:
         raise InputError(
@@ -100,16 +96,8 @@ def check_rows(**parts: Any) -> Any:
     """Checks that all parts of a batch have the same number of rows.
 
     In a graph, the numbers are known only when it runs. It then raises
-    `tf.errors.InvalidArgumentError`.
-
-    Args:
-        **parts: Name -> tensor, of which the first axis has the rows.
-
-    Returns:
-        The operation that checks it, for `tf.control_dependencies`.
-
-    Raises:
-        InputError: The numbers are known, and differ.
+    `tf.errors.InvalidArgumentError`; returns the operation that checks it, for
+    `tf.control_dependencies`.
     """
     message = "expected equal numbers of rows in the parts of a batch: found"
     known = {name: part.shape[0] for name, part in parts.items()}
@@ -148,16 +136,47 @@ def _is_marker(part: Any) -> bool:
     return tf.is_tensor(part) and part.dtype == _MARKER
 
 
-class HashedModel(BuiltModel):
+class OneProcess:
+    """What a training step exchanges with other processes: nothing.
+
+    `JointStep` overrides all methods, for a training by several workers.
+    """
+
+    def join(self, model: Any, batch: Any) -> Any:
+        """Adds to a batch what the other processes' batches have."""
+        return batch
+
+    def rows_read(self, model: Any, batch: Any) -> Sequence[tuple[Any, Any]]:
+        """Returns each table with the rows that the step reads."""
+        rows: Sequence[tuple[Any, Any]] = model.rows_read(batch)
+        return rows
+
+    def share_titles(
+        self, titles: Sequence[tf.Tensor], batch: Any
+    ) -> Sequence[tf.Tensor]:
+        """Adds the vectors of the other processes' titles."""
+        return titles
+
+    def all_clicked(self, batch: Any) -> tuple[tf.Tensor, Any]:
+        """Returns the clicked title of each row of all, and the first row."""
+        return batch.candidates[:, 0], 0
+
+    def sum(
+        self, model: Any, batch: Any, loss: tf.Tensor, gradients: list[Any]
+    ) -> tuple[tf.Tensor, list[Any]]:
+        """Adds the loss and the gradients of the other processes."""
+        return loss, gradients
+
+    def weigh(self, loss: tf.Tensor, batch: Any) -> tf.Tensor:
+        """Multiplies a mean loss by the share of this process's rows."""
+        return loss
+
+
+class TextModel(BuiltModel):
     """Base of `TwoTower`, `PairScorer` and `KeyVec`: compiles and fits.
 
     A subclass implements `batch_loss`, `call`, `predict` and `_batches`, and
-    sets the hints below.
-
-    Args:
-        hasher: Turns batches of texts into the input of a training step.
-        seed: Seed of the order of lists in `fit`.
-        **kwargs: Arguments of `keras.Model`.
+    sets the hints below. `seed` is that of the order of lists in `fit`.
     """
 
     own_metrics = "two metrics, loss and accuracy"
@@ -172,6 +191,9 @@ class HashedModel(BuiltModel):
     weights_hint: str
     """What to do in place of giving labels or weights."""
 
+    exchange = OneProcess()
+    """What a training step exchanges with other processes."""
+
     def __init__(self, hasher: Hasher, seed: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.hasher = hasher
@@ -180,9 +202,20 @@ class HashedModel(BuiltModel):
         accept_any_inputs(self)
         self.built = True
 
+    def sync_weights(self) -> None:
+        """Brings lazily updated tables up to date; here there are none."""
+
+    def fit_callbacks(self) -> list[keras.callbacks.Callback]:
+        """Returns what a training calls before the user's callbacks."""
+        return []
+
     def batch_loss(self, batch: Any, training: bool) -> tf.Tensor:
         """Returns the loss of a hashed batch, and updates the metrics."""
         raise NotImplementedError(f"{type(self).__name__}.batch_loss")
+
+    def rows_read(self, batch: Any) -> Sequence[tuple[Any, Any]]:
+        """Returns each table with the rows that a batch reads."""
+        return ()
 
     def compile(self, optimizer: Any, loss: Any, **kwargs: Any) -> None:
         """Sets optimizer and loss.
@@ -320,12 +353,14 @@ class HashedModel(BuiltModel):
             tf.errors.InvalidArgumentError: The loss is NaN or infinite; the
                 weights stay those before the step.
         """
-        batch = self._joined(self._batch(data))
+        batch = self.exchange.join(self, self._batch(data))
         variables = self.trainable_variables
-        optimizer = self.optimizer
-        step = getattr(optimizer, "eager_step", nullcontext)
-        with step() if tf.executing_eagerly() else nullcontext():
-            self._before_gradient(batch)
+        optimizer, nesterov = self.optimizer, self._nesterov()
+        eager = tf.executing_eagerly()
+        with nesterov.eager_step() if nesterov and eager else nullcontext():
+            if nesterov:
+                rows = self.exchange.rows_read(self, batch)
+                nesterov.look_ahead(variables, rows)
             with tf.GradientTape() as tape:
                 loss = optimizer.scale_loss(
                     self.batch_loss(batch, training=True)
@@ -342,7 +377,7 @@ class HashedModel(BuiltModel):
                     else gradient
                     for gradient in gradients
                 ]
-            loss, gradients = self._summed(loss, gradients)
+            loss, gradients = self.exchange.sum(self, batch, loss, gradients)
             # Checking one number in the graph takes no measurable time.
             finite = tf.debugging.assert_all_finite(loss, NOT_FINITE)
             with tf.control_dependencies([finite]):
@@ -351,6 +386,8 @@ class HashedModel(BuiltModel):
 
     def test_step(self, data: tuple[Any, ...]) -> dict[str, Any]:
         """Measures loss and accuracy of a batch, as for `train_step`."""
+        if tf.executing_eagerly():
+            self.sync_weights()
         self.batch_loss(self._batch(data), training=False)
         return self.get_metrics_result()
 
@@ -436,14 +473,9 @@ class HashedModel(BuiltModel):
         batch_size: int | None = None,
         shuffle_seed: int | None = None,
     ) -> tf.data.Dataset:
-        """Makes a dataset of batches from lists.
+        """Makes a dataset of batches from lists, see `fit`; a dataset stays.
 
-        Args:
-            x: See `fit`; a dataset is returned as it is.
-            y: See `fit`.
-            batch_size: Examples in a batch, for lists.
-            shuffle_seed: Seed by which lists are shuffled, anew in each pass;
-                `None` keeps the order.
+        `shuffle_seed` shuffles lists anew in each pass; `None` keeps the order.
         """
         raise NotImplementedError(f"{type(self).__name__}._batches")
 
@@ -455,42 +487,24 @@ class HashedModel(BuiltModel):
 
     def _sync_optimizer(self) -> None:
         """Takes the weights back from the look-ahead point, all of them."""
-        optimizer = self.optimizer if self.compiled else None
-        getattr(optimizer, "sync", lambda: None)()
+        if nesterov := self._nesterov():
+            nesterov.sync()
 
     def _refuse(self, **given: Any) -> None:
-        """Checks that no labels or weights are given.
-
-        Args:
-            **given: Name of the argument -> `None`.
-
-        Raises:
-            InputError: One of them is not `None`.
-        """
+        """Raises `InputError` if labels or weights are given."""
         for name, value in given.items():
             if value is not None:
                 raise InputError(
                     f"{name} is not supported: {self.weights_hint}"
                 )
 
-    def _joined(self, batch: Any) -> Any:
-        """Adds what other workers' batches have: nothing."""
-        return batch
+    def _nesterov(self) -> NesterovMomentum | None:
+        """Returns the optimizer if it moves weights to a look-ahead point.
 
-    def _summed(
-        self, loss: tf.Tensor, gradients: list[Any]
-    ) -> tuple[tf.Tensor, list[Any]]:
-        """Adds the loss and the gradients of other workers: nothing."""
-        return loss, gradients
-
-    def _before_gradient(self, batch: Any) -> None:
-        """Moves the weights to where the gradient is computed.
-
-        With `NesterovMomentum` this is the look-ahead point of Algorithm 1,
-        here of all rows of all weights.
+        Not an attribute or a property, under which Keras would save it.
         """
-        if hasattr(self.optimizer, "look_ahead"):
-            self.optimizer.look_ahead(self.trainable_variables)
+        optimizer = self.optimizer if self.compiled else None
+        return optimizer if isinstance(optimizer, NesterovMomentum) else None
 
     def _check_strategy(self) -> None:
         if self.compiled and not shares_strategy(self, self.optimizer):
@@ -510,14 +524,10 @@ class HashedModel(BuiltModel):
     def _hashed(
         self, batches: tf.data.Dataset, training: bool = False
     ) -> tf.data.Dataset:
-        """Hashes in the dataset, unless replicas divide its batches.
-
-        Raises:
-            InputError: It has no batches.
-        """
+        """Hashes in the dataset, unless replicas divide its batches."""
         check_not_empty(batches)
         if replica_count(self) == 1:
-            batches = self.hasher.dataset(batches, fixed=training)
+            batches = self.hasher.dataset(batches, untrained=training)
             if is_distributed(self):
                 batches = batches.map(_with_markers)
         elif hasattr(batches.element_spec[0], "_fields"):
@@ -533,12 +543,7 @@ class HashedModel(BuiltModel):
         return batches.with_options(options)
 
     def _record(self, loss: tf.Tensor, accurate: tf.Tensor) -> None:
-        """Updates the metrics.
-
-        Args:
-            loss: The mean loss of a batch.
-            accurate: bool `(batch,)`.
-        """
+        """Updates the metrics: mean loss of a batch, and bool `(batch,)`."""
         # Keras divides the loss by the number of replicas, for the sum of
         # their gradients.
         (mean_loss,) = (m for m in self.metrics if m.name == "loss")

@@ -5,66 +5,62 @@ The functions above it compare clicked documents with their negatives.
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
 from keras_lstm_dssm.layers.cosine import cosine_matrix, cosine_pairs
-from keras_lstm_dssm.layers.letter_trigrams import SyncAtEpochEnd, SyncedWeights
+from keras_lstm_dssm.layers.letter_trigrams import SyncedWeights
 from keras_lstm_dssm.models.pair_batch import (
     HashedPairs,
     PairHasher,
     pair_batches,
     split_pairs,
 )
-from keras_lstm_dssm.models.text_model import HashedModel, check_rows, is_empty
+from keras_lstm_dssm.models.text_model import (
+    OneProcess,
+    TextModel,
+    check_rows,
+    is_empty,
+)
 from keras_lstm_dssm.private_api import replica_count
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.settings.choices import NEGATIVES
-from keras_lstm_dssm.text.word_batch import WordBatch
 
-if TYPE_CHECKING:
-    from keras_lstm_dssm.distributed.joint_step import JointRows, JointStep
+Blocks = Sequence[tf.Tensor]
+"""Vectors as blocks of columns, see `TextEncoder.blocks`."""
 
 
-def in_batch(
-    query: tf.Tensor,
-    document: tf.Tensor,
-    clicked: tf.Tensor,
-    trained: int | None = None,
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Uses every other document of the batch as a negative.
+def all_cosines(queries: Blocks, titles: Blocks) -> tf.Tensor:
+    """Computes the cosine of each query with each title, `(batch, titles)`.
 
-    Each distinct document counts once, so that the clicked document is never
-    among the negatives, and a frequent document is only one negative.
-
-    Args:
-        query: Vectors `(batch, d)`.
-        document: Vectors of the distinct documents, `(distinct, d)`: those
-            clicked, and the judged or mined negatives of all rows.
-        clicked: int `(batch,)`, the row of `document` that was clicked.
-        trained: Number of columns that get a gradient, see `cosine_matrix`.
-
-    Returns:
-        Cosines, `(batch, distinct)`, and `clicked`, their labels.
+    Blocks of vectors of length 1 are multiplied apart: the product of
+    untrained columns has no gradient and does not depend on the recurrence,
+    so that TensorFlow can compute it meanwhile.
     """
-    return cosine_matrix(query, document, trained), clicked
+    widths = [[block.shape[-1] for block in each] for each in (queries, titles)]
+    if len(queries) == 1 or widths[0] != widths[1]:
+        return cosine_matrix(tf.concat(queries, 1), tf.concat(titles, 1))
+    return tf.add_n(
+        [
+            tf.matmul(of_query, of_title, transpose_b=True)
+            for of_query, of_title in zip(queries, titles, strict=True)
+        ]
+    )
 
 
 def random_negatives(
     query: tf.Tensor,
     document: tf.Tensor,
-    clicked: tf.Tensor,
-    further: tf.Tensor,
+    candidates: tf.Tensor,
     n: int,
     seed: tf.Tensor,
-    all_clicked: tf.Tensor | None = None,
-    first_row: tf.Tensor | int = 0,
+    all_clicked: tf.Tensor,
+    first_row: tf.Tensor | int,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Draws n negatives for each query, as the paper does (n = 4).
 
@@ -75,45 +71,38 @@ def random_negatives(
     Args:
         query: Vectors `(batch, d)`.
         document: Vectors of the distinct documents, `(distinct, d)`.
-        clicked: int `(batch,)`, the row of `document` that was clicked.
-        further: int `(batch, k)`, rows of `document` that are negatives,
-            too (judged or mined); k may be 0.
+        candidates: int `(batch, 1 + k)`, rows of `document`: the clicked
+            ones, and k negatives, judged or mined.
         n: Number of negatives to draw for each query.
         seed: int32 `(2,)` for `tf.random.stateless_uniform`.
-        all_clicked: If the rows are part of a larger batch: like `clicked`,
-            for all of it. Default `None`: the rows are all.
-        first_row: Index of the first row in that batch. Default 0.
+        all_clicked: int `(rows,)`: the clicked documents of a batch of which
+            these rows are a part, or all.
+        first_row: Index of the first row in that batch.
 
     Returns:
         `(cosines, labels)`, both `(batch, 1 + n + k)`, the clicked document
         first; a negative equal to the clicked document has the label -1.
     """
-    all_clicked = clicked if all_clicked is None else all_clicked
     batch = tf.shape(all_clicked)[0]
     # An offset of 1 to batch - 1 never hits the row itself.
     offset = tf.random.stateless_uniform(
         [batch, n], seed, 1, tf.maximum(batch, 2), tf.int32
     )
     rows = (tf.range(batch)[:, tf.newaxis] + offset) % tf.maximum(batch, 1)
-    rows = rows[first_row : first_row + tf.shape(clicked)[0]]
+    rows = rows[first_row : first_row + tf.shape(candidates)[0]]
+    clicked, further = candidates[:, :1], candidates[:, 1:]
     drawn = tf.concat([tf.gather(all_clicked, rows), further], axis=1)
-    clicked = clicked[:, tf.newaxis]
-    candidates = tf.gather(document, tf.concat([clicked, drawn], axis=1))
+    compared = tf.gather(document, tf.concat([clicked, drawn], axis=1))
     equal = tf.cast(tf.equal(drawn, clicked), query.dtype)
     labels = tf.concat([tf.ones_like(clicked, query.dtype), -equal], axis=1)
-    return cosine_pairs(query[:, tf.newaxis, :], candidates), labels
+    return cosine_pairs(query[:, tf.newaxis, :], compared), labels
 
 
 def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     """Returns for each query whether its clicked document is the nearest.
 
-    Args:
-        cosines: Float `(batch, candidates)`.
-        labels: The labels of these cosines, see `in_batch` and
-            `random_negatives`.
-
-    Returns:
-        bool `(batch,)`.
+    Labels of cosines `(batch, candidates)` are as in `random_negatives`; or int
+    `(batch,)`, the columns of the clicked documents.
     """
     if labels.shape.rank == 1:
         of_clicked = tf.gather(cosines, labels, batch_dims=1)
@@ -125,59 +114,20 @@ def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     return of_clicked > best_negative
 
 
-def log_q_of_distinct(
-    log_q: tf.Tensor, candidates: tf.Tensor, distinct: tf.Tensor
-) -> tf.Tensor:
-    """Collects the log share of clicks of each distinct document.
-
-    In-batch negatives are sampled in proportion to their clicks. Subtracting
-    `log_q`, the log of a document's share of the clicks, from the scores
-    trains them as if negatives were sampled uniformly (Bengio and Senecal
-    2008; Yi et al. 2019, "logQ").
-
-    Args:
-        log_q: Float `(batch,)` or `(batch, 1 + k)`: log shares of the clicked
-            documents, and of the judged or mined negatives.
-        candidates: int `(batch, 1 + k)`: the index of each of these among
-            the distinct documents.
-        distinct: The number of distinct documents.
-
-    Returns:
-        Float `(distinct,)`; 0 for a document without a `log_q`.
-    """
-    return tf.math.divide_no_nan(*log_q_sums(log_q, candidates, distinct))
-
-
-def log_q_sums(
-    log_q: tf.Tensor, candidates: tf.Tensor, distinct: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Adds the log shares of each distinct document, and counts them.
-
-    Args:
-        log_q: See `log_q_of_distinct`.
-        candidates: See `log_q_of_distinct`.
-        distinct: The number of distinct documents.
-
-    Returns:
-        Sums and numbers, both float `(distinct,)`.
-    """
-    log_q = tf.reshape(log_q, [tf.shape(candidates)[0], -1])
-    index = tf.reshape(candidates[:, : tf.shape(log_q)[1]], [-1, 1])
-    count = tf.scatter_nd(index, tf.ones([tf.size(index)]), [distinct])
-    total = tf.scatter_nd(index, tf.reshape(log_q, [-1]), [distinct])
-    return total, count
-
-
-class ForgetOutdated(keras.callbacks.Callback):
-    """Empties caches of vector columns that depend on replaced weights.
+class EpochBounds(keras.callbacks.Callback):
+    """Clears outdated caches before an epoch, updates all rows after it.
 
     A callback may set weights after `fit` has built its dataset, such as
     `keras.callbacks.BackupAndRestore` in `on_train_begin`.
     """
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Compare the weights with those that filled the caches (15 ms)."""
-        self.model.hasher.forget_outdated()
+        """Compares the weights with those that filled the caches (15 ms)."""
+        self.model.hasher.clear_if_stale()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Brings the rows that no batch has read up to date."""
+        self.model.sync_weights()
 
 
 class ZeroLossWarning(keras.callbacks.Callback):
@@ -216,7 +166,7 @@ class ZeroLossWarning(keras.callbacks.Callback):
 
 
 @register
-class TwoTower(SyncedWeights, HashedModel):
+class TwoTower(SyncedWeights, TextModel):
     """Trains a query encoder and a document encoder on clicks.
 
     Palangi et al. 2016, Fig. 3. `fit` takes a `tf.data.Dataset` of batches
@@ -267,9 +217,6 @@ class TwoTower(SyncedWeights, HashedModel):
     )
     weights_hint = "repeat the pairs that are to count more"
 
-    joint_step: "JointStep | None" = None
-    """Joins the training steps of several workers, see `train_jointly`."""
-
     def __init__(
         self,
         query_encoder: TextEncoder,
@@ -294,7 +241,6 @@ class TwoTower(SyncedWeights, HashedModel):
         self.document_encoder = document_encoder
         self.negatives = negatives
         self.n = n
-        self._joint_rows: list[JointRows] = []
         for tower in self.towers:
             tower.build((None,))  # summaries show the recorded shape
 
@@ -351,8 +297,7 @@ class TwoTower(SyncedWeights, HashedModel):
         """
         caches = self.hasher.query_cache, self.hasher.document_cache
         for tower, cache in zip(self.towers, caches, strict=False):
-            if isinstance(tower, CombinedEncoder):
-                tower.adapt(titles, cache=cache)
+            tower.adapt(titles, cache=cache)
 
     def compile(
         self,
@@ -375,17 +320,18 @@ class TwoTower(SyncedWeights, HashedModel):
         """
         self.sync_weights()  # pending updates of the previous optimizer
         super().compile(optimizer, loss, jit_compile=jit_compile, **kwargs)
-        if hasattr(self.optimizer, "set_groups"):
-            self.optimizer.set_groups(
+        nesterov = self._nesterov()
+        if nesterov:
+            nesterov.set_groups(
                 [tower.trainable_variables for tower in self.towers]
             )
-        if getattr(self.optimizer, "lazy", False):
-            self.optimizer.set_tables(
-                [table for tower in self.towers for table in tower.tables]
-            )
+            if nesterov.lazy:
+                nesterov.set_tables(
+                    [table for tower in self.towers for table in tower.tables]
+                )
         for tower in self.towers:
             for layer in (tower, *tower.embeddings):
-                layer.before_read = getattr(self.optimizer, "sync", None)
+                layer.before_read = nesterov.sync if nesterov else None
 
     def fit(  # type: ignore[override]
         self,
@@ -449,8 +395,7 @@ class TwoTower(SyncedWeights, HashedModel):
             )
         if not isinstance(callbacks, keras.callbacks.CallbackList):
             callbacks = [
-                SyncAtEpochEnd(),
-                ForgetOutdated(),
+                *self.fit_callbacks(),
                 ZeroLossWarning(),
                 *keras.tree.flatten(callbacks or []),
             ]
@@ -509,119 +454,74 @@ class TwoTower(SyncedWeights, HashedModel):
         return cosine_pairs(query, document)
 
     def batch_loss(self, batch: HashedPairs, training: bool) -> tf.Tensor:
-        """Returns the loss of the clicked documents against their negatives."""
-        query, document = batch.query, batch.document
-        clicked, negatives = document.text_index, batch.negatives
-        teacher = batch.teacher if training else None
-        joint = batch.joint if training else None
-        in_parts = self._computes_in_parts(batch) and joint is None
-        candidates = tf.concat([clicked[:, tf.newaxis], negatives], axis=1)
-        if self.tied:  # `query` and `document` hold the same distinct texts
-            both = self.query_encoder.compose(query, training)
-            titles, index = tf.unique(tf.reshape(candidates, [-1]))
-            candidates = tf.reshape(index, tf.shape(candidates))
-            clicked, negatives = candidates[:, 0], candidates[:, 1:]
-            if teacher is not None:
-                teacher = tf.gather(teacher, titles, axis=1)
-            vectors = (
-                tf.gather(both, query.text_index),
-                tf.gather(both, titles),
-            )
-        elif not in_parts:
-            vectors = (
-                self.query_encoder(query, training=training),
-                self.document_encoder.compose(document, training),
-            )
-        if joint is not None and self.joint_step is not None:
-            queries, documents = vectors
-            vectors = (
-                queries,
-                self.joint_step.share_vectors(
-                    documents, joint, self.document_encoder.trained_dimension
-                ),
-            )
-            candidates = tf.gather(joint.index, candidates)
-            clicked, negatives = candidates[:, 0], candidates[:, 1:]
-        trained = max(tower.trained_dimension for tower in self.towers)
-        if in_parts:
-            cosines = self._cosines_of_parts(query, document, training)
-            labels = clicked
-        elif self.negatives == "in_batch":
-            cosines, labels = in_batch(*vectors, clicked, trained)
-        else:
-            # A function of the training step, so that a resumed run draws
-            # the same; Keras does not save the state of a generator. An
-            # evaluation always draws the same negatives.
-            step = tf.cast(self.optimizer.iterations.value, tf.int32)
-            seed = tf.stack([self.seed, step if training else -1])
-            cosines, labels = random_negatives(
-                *vectors,
-                clicked,
-                negatives,
-                self.n,
-                seed,
-                joint and joint.clicked,
-                joint.first_row if joint else 0,
-            )
-        scores = cosines
-        if batch.log_q is not None:
-            gamma = self._gamma_for_log_q()
-            distinct = tf.shape(cosines)[1]
-            log_q = joint.log_q if joint else None
-            if log_q is None:
-                log_q = log_q_of_distinct(batch.log_q, candidates, distinct)
-            scores -= tf.cast(log_q / gamma, cosines.dtype)
+        """Returns the loss of the clicked titles against their negatives."""
+        queries, titles = self._encode(batch, training)
+        titles = self.exchange.share_titles(titles, batch)
+        cosines, labels = self._compare(queries, titles, batch, training)
+        scores = self._correct_log_q(cosines, batch)
         loss = self.compute_loss(y=self._labels(labels, scores), y_pred=scores)
-        if teacher is not None:
-            all_cosines = (
-                cosines
-                if self.negatives == "in_batch"
-                else cosine_matrix(*vectors, trained)
-            )
-            loss += self._teacher_loss(teacher, all_cosines)
+        if training and batch.teacher is not None:
+            loss += self._teacher_loss(batch.teacher, queries, titles, cosines)
         self._record(loss, clicked_is_nearest(cosines, labels))
-        if joint is not None:  # of the mean over the rows of all workers
-            loss *= tf.cast(joint.share, loss.dtype)
-        return loss
+        return self.exchange.weigh(loss, batch)
 
-    def _computes_in_parts(self, batch: HashedPairs) -> bool:
-        """Returns whether both towers' vectors have equal untrained columns.
+    def _encode(
+        self, batch: HashedPairs, training: bool
+    ) -> tuple[Blocks, Blocks]:
+        """Returns the vectors of the queries, and of the distinct titles."""
+        blocks = self.query_encoder.blocks(batch.query, training)
+        queries = [tf.gather(block, batch.query.text_index) for block in blocks]
+        if self.tied:  # `query` and `document` have the same distinct texts
+            return queries, [tf.gather(block, batch.titles) for block in blocks]
+        return queries, self.document_encoder.blocks(batch.document, training)
 
-        The cosines are then computed by `_cosines_of_parts`.
-        """
-        query, document = batch.query.fixed, batch.document.fixed
-        if self.negatives != "in_batch" or self.tied:
-            return False
-        if query is None or document is None:
-            return False
-        return bool(query.shape[1] == document.shape[1])
-
-    def _cosines_of_parts(
-        self, query: WordBatch, document: WordBatch, training: bool
-    ) -> tf.Tensor:
-        """Computes the cosine of each query with each distinct document.
-
-        The vectors have length 1, and only their first columns are trained.
-        The cosine is the sum of two inner products, of the trained and of the
-        untrained columns. The second does not depend on the LSTM, so that
-        TensorFlow can compute it in parallel with the recurrence.
-
-        Returns:
-            What `cosine_matrix` returns, `(batch, distinct)`.
-        """
-        queries = self.query_encoder.compose_trained(query, training)
-        documents = self.document_encoder.compose_trained(document, training)
-        blocks = (queries, documents), (query.fixed, document.fixed)
-        return tf.add_n(
-            [
-                tf.matmul(
-                    tf.gather(of_query, query.text_index),
-                    of_document,
-                    transpose_b=True,
-                )
-                for of_query, of_document in blocks
-            ]
+    def _compare(
+        self,
+        queries: Blocks,
+        titles: Blocks,
+        batch: HashedPairs,
+        training: bool,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns cosines with the clicked titles and negatives, and labels."""
+        if self.negatives == "in_batch":
+            # Each distinct title counts once: the clicked one is never among
+            # the negatives, and a frequent title is only one negative.
+            return all_cosines(queries, titles), batch.candidates[:, 0]
+        # A function of the training step, so that a resumed run draws the
+        # same; Keras does not save the state of a generator. An evaluation
+        # always draws the same negatives.
+        step = tf.cast(self.optimizer.iterations.value, tf.int32)
+        return random_negatives(
+            tf.concat(queries, axis=1),
+            tf.concat(titles, axis=1),
+            batch.candidates,
+            self.n,
+            tf.stack([self.seed, step if training else -1]),
+            *self.exchange.all_clicked(batch),
         )
+
+    def _correct_log_q(
+        self, cosines: tf.Tensor, batch: HashedPairs
+    ) -> tf.Tensor:
+        """Subtracts the log of each title's share of the clicks ("logQ").
+
+        In-batch negatives are sampled in proportion to their clicks. The
+        correction trains them as if they were sampled uniformly (Bengio and
+        Senecal 2008; Yi et al. 2019). A title without `log_q` keeps its score.
+
+        Raises:
+            InputError: Loss or negatives are not those that it corrects.
+        """
+        if batch.log_q is None:
+            return cosines
+        gamma: float | None = getattr(self.loss, "gamma", None)
+        if self.negatives != "in_batch" or gamma is None:
+            raise InputError(
+                "log_q corrects CosineSoftmax with in-batch negatives; got "
+                f"negatives={self.negatives!r} and {self.loss!r}"
+            )
+        log_q = tf.math.divide_no_nan(*batch.log_q)
+        return cosines - tf.cast(log_q / gamma, cosines.dtype)
 
     def _labels(self, labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
         """Converts indices to one-hot labels for losses that need those."""
@@ -632,7 +532,11 @@ class TwoTower(SyncedWeights, HashedModel):
         return labels
 
     def _teacher_loss(
-        self, teacher: tf.Tensor, cosines: tf.Tensor
+        self,
+        teacher: tf.Tensor,
+        queries: Blocks,
+        titles: Blocks,
+        cosines: tf.Tensor,
     ) -> tf.Tensor:
         """Returns what a teacher adds to the loss, see `Distillation`."""
         if not hasattr(self.loss, "teacher_loss"):
@@ -640,22 +544,10 @@ class TwoTower(SyncedWeights, HashedModel):
                 "the batches have a teacher's vectors, from which the loss "
                 f"{self.loss!r} does not learn: compile with dssm.Distillation"
             )
+        if self.negatives != "in_batch":
+            cosines = cosine_matrix(tf.concat(queries, 1), tf.concat(titles, 1))
         # Keras divides the loss of the clicks in the same way.
         return self.loss.teacher_loss(teacher, cosines) / replica_count(self)
-
-    def _gamma_for_log_q(self) -> float:
-        """Returns the scale of the cosines, which logQ corrects before it.
-
-        Raises:
-            InputError: Loss or negatives are not those that it corrects.
-        """
-        gamma: float | None = getattr(self.loss, "gamma", None)
-        if self.negatives != "in_batch" or gamma is None:
-            raise InputError(
-                "log_q corrects CosineSoftmax with in-batch negatives; got "
-                f"negatives={self.negatives!r} and {self.loss!r}"
-            )
-        return gamma
 
     def predict(
         self,
@@ -685,18 +577,34 @@ class TwoTower(SyncedWeights, HashedModel):
         for tower in self.towers:
             tower.sync_weights()
 
-    def train_jointly(self, joint_step: "JointStep") -> None:
+    def fit_callbacks(self) -> list[keras.callbacks.Callback]:
+        """Returns what a training calls before the user's callbacks."""
+        return [EpochBounds()]
+
+    def train_jointly(self, exchange: OneProcess) -> None:
         """Makes each training step one of all workers' batches.
 
         All workers must have equal weights and call `fit` with the same
         number of batches.
 
         Args:
-            joint_step: What the workers exchange.
+            exchange: What the workers exchange, a `JointStep`.
         """
-        self.joint_step = joint_step
+        self.exchange = exchange
         self.hasher.fingerprints = True
         self.train_function = None  # traced anew
+
+    def rows_read(
+        self, batch: HashedPairs
+    ) -> list[tuple[keras.Variable, tf.Tensor]]:
+        """Returns each table with the rows that a batch reads."""
+        # Tied towers are one, and read the rows of `batch.query`.
+        both = zip(self.towers, (batch.query, batch.document), strict=False)
+        return [
+            (table, words.trigrams)
+            for tower, words in both
+            for table in tower.tables
+        ]
 
     def _batches(
         self,
@@ -706,77 +614,6 @@ class TwoTower(SyncedWeights, HashedModel):
         shuffle_seed: int | None = None,
     ) -> tf.data.Dataset:
         return pair_batches(x, y, batch_size, shuffle_seed, reshuffle=True)
-
-    def _before_gradient(self, batch: HashedPairs) -> None:
-        """Moves the weights to the look-ahead point of Algorithm 1."""
-        if not hasattr(self.optimizer, "look_ahead"):
-            return
-        # Tied towers are one, and read the rows of `batch.query`.
-        read = (
-            [joint.rows for joint in self._joint_rows]
-            if self.joint_step
-            else [
-                words.trigrams
-                for words in (batch.query, batch.document)[: len(self.towers)]
-            ]
-        )
-        rows = [
-            (table, of_tower)
-            for tower, of_tower in zip(self.towers, read, strict=True)
-            for table in tower.tables
-        ]
-        self.optimizer.look_ahead(self.trainable_variables, rows)
-
-    def _joined(self, batch: HashedPairs) -> HashedPairs:
-        """Exchanges rows and titles with the other workers.
-
-        Raises:
-            InputError: The batch has a teacher's vectors.
-        """
-        if self.joint_step is None:
-            return batch
-        if batch.teacher is not None or batch.fingerprints is None:
-            raise InputError(
-                "several workers train on strings and without a teacher: got "
-                "batches with a teacher's vectors, or hashed ones"
-            )
-        clicked = batch.document.text_index
-        candidates = tf.concat([clicked[:, None], batch.negatives], axis=1)
-        fingerprints = batch.fingerprints
-        if len(self.towers) == 1:  # `document` has the queries, too
-            titles, index = tf.unique(tf.reshape(candidates, [-1]))
-            candidates = tf.reshape(index, tf.shape(candidates))
-            clicked = candidates[:, 0]
-            fingerprints = tf.gather(fingerprints, titles)
-        log_q = None
-        if batch.log_q is not None:
-            log_q = log_q_sums(batch.log_q, candidates, tf.size(fingerprints))
-        self._joint_rows, joint = self.joint_step.join(
-            [
-                words.trigrams
-                for words in (batch.query, batch.document)[: len(self.towers)]
-            ],
-            [tower.trigrams.size for tower in self.towers],
-            fingerprints,
-            clicked,
-            tf.shape(candidates)[1],
-            log_q,
-        )
-        return batch._replace(joint=joint)
-
-    def _summed(
-        self, loss: tf.Tensor, gradients: list[Any]
-    ) -> tuple[tf.Tensor, list[Any]]:
-        """Adds the loss and the gradients of the other workers."""
-        if self.joint_step is None:
-            return loss, gradients
-        rows_of = {
-            id(table): rows
-            for tower, rows in zip(self.towers, self._joint_rows, strict=True)
-            for table in tower.tables
-        }
-        rows = [rows_of.get(id(v)) for v in self.trainable_variables]
-        return self.joint_step.sum_gradients(loss, gradients, rows)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor arguments as a dict, for `from_config`."""

@@ -9,11 +9,11 @@ import tensorflow as tf
 from keras_lstm_dssm.errors import PRECISIONS, InputError
 from keras_lstm_dssm.optimizers.nesterov_momentum import sum_rows
 from keras_lstm_dssm.private_api import DistributedOptimizer
-from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.registration import Configured, register
 
 
 @register
-class Adagrad(DistributedOptimizer):
+class Adagrad(Configured, DistributedOptimizer):
     """Optimizes by Adagrad, and updates only the rows that a batch has read.
 
         G <- G + g * g          W <- W - eps g / (sqrt(G) + epsilon)
@@ -130,11 +130,3 @@ class Adagrad(DistributedOptimizer):
             variable.scatter_update(tf.IndexedSlices(moved, rows))
         else:
             variable.assign_sub(step)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "epsilon": self.epsilon,
-            "multipliers": self.multipliers,
-        }

@@ -37,15 +37,8 @@ class LazyRows:
     so its update can wait until a batch reads it. The rows then equal those
     of the dense update up to rounding, at the cost of the rows read. mu must
     not change between two updates of a row: before it changes, all rows are
-    brought up to date (`sync`).
-
-    Args:
-        table: W, float `[rows, units]`.
-        velocity: V, of the same shape.
-        updated: int `[rows]`, the number of the last training step that each
-            row includes.
-        mu: Scalar, the momentum since the last `sync`.
-        steps: Integer scalar, the number of complete training steps.
+    brought up to date (`sync`). `updated`, int `[rows]`, is the number of the
+    last training step that each row of W and V `[rows, units]` includes.
     """
 
     def __init__(
@@ -67,11 +60,7 @@ class LazyRows:
         )
 
     def look_ahead(self, rows: tf.Tensor) -> None:
-        """Moves rows to the look-ahead point of the coming training step.
-
-        Args:
-            rows: int `[r]`, each row at most once.
-        """
+        """Moves distinct rows to the look-ahead point of the coming step."""
         self._rows_ahead.assign(tf.cast(rows, tf.int32))
         read = self._read(rows)
         table = read.table + self._distance_ahead(read)
@@ -87,9 +76,8 @@ class LazyRows:
     def update(self, change: tf.IndexedSlices) -> None:
         """Takes rows from the look-ahead point to the end of the training step.
 
-        Args:
-            change: -eps times the gradient, `[r, units]`, for the rows of the
-                last `look_ahead`, in their order.
+        `change` is -eps times the gradient, of the rows of the last
+        `look_ahead`.
         """
         rows, end = change.indices, self.steps + 1
         read = self._read_ahead(rows)
@@ -177,15 +165,8 @@ def renormalise(
 
         if ||grad|| > th then grad <- th grad / ||grad||
 
-    Args:
-        gradients: Tensors, or `IndexedSlices` of distinct rows, see
-            `sum_rows`.
-        groups: The group number of each gradient; the gradients of a tower
-            form one group.
-        threshold: th_G, above 0.
-
-    Returns:
-        The gradients, in their order.
+    Gradients are tensors, or `IndexedSlices` of distinct rows, see `sum_rows`;
+    those of a tower form one group.
     """
     norms = {
         group: tf.linalg.global_norm(

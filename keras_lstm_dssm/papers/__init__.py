@@ -20,79 +20,33 @@ if TYPE_CHECKING:
         Doc2VecSystem,
         Word2VecSystem,
     )
-    from keras_lstm_dssm.papers.keyvec import KEYVEC_ROWS, write_keyvec_report
-    from keras_lstm_dssm.papers.mv_lstm import (
-        MV_LSTM_ROWS,
-        write_mv_lstm_report,
-    )
     from keras_lstm_dssm.papers.plsa import PLSASystem
-    from keras_lstm_dssm.papers.report import write_overview
-    from keras_lstm_dssm.papers.results import (
-        Summary,
-        SystemResults,
-        read_results,
-    )
-    from keras_lstm_dssm.papers.rows import Row, choose_rows
-    from keras_lstm_dssm.papers.run_systems import run_system, run_systems
+    from keras_lstm_dssm.papers.report import PaperTable
+    from keras_lstm_dssm.papers.results import read_results
+    from keras_lstm_dssm.papers.run_systems import Row, choose_rows
     from keras_lstm_dssm.papers.skip_thought import SkipThoughtSystem
-    from keras_lstm_dssm.papers.table import (
-        FinishedSystems,
-        PaperTable,
-        check_pairs,
-        make_table,
-        reasons,
-        run_learning_curve,
-    )
-    from keras_lstm_dssm.papers.table_data import (
-        TableData,
-        open_data,
-        open_table_data,
-    )
-    from keras_lstm_dssm.papers.table_iv import (
-        TABLE_IV_ROWS,
-        train_with_one_gamma,
-        write_report,
-    )
-    from keras_lstm_dssm.settings.papers import PAPER_ALIASES, TableSettings
+    from keras_lstm_dssm.papers.table import make_table
+    from keras_lstm_dssm.settings.papers import TableSettings
 
     PAPERS: dict[str, PaperTable]
 
+_NAMES = {
+    "papers.baselines": (
+        "LSASystem RandomVectorSystem TfidfSystem UnigramLMSystem"
+        " document_baselines"
+    ),
+    "papers.gensim_baselines": "Doc2VecSystem Word2VecSystem",
+    "papers.plsa": "PLSASystem",
+    "papers.results": "read_results",
+    "papers.run_systems": "Row choose_rows",
+    "papers.skip_thought": "SkipThoughtSystem",
+    "papers.table": "make_table",
+    "settings.papers": "TableSettings",
+}
 _MODULES = {
-    "Doc2VecSystem": "keras_lstm_dssm.papers.gensim_baselines",
-    "FinishedSystems": "keras_lstm_dssm.papers.table",
-    "KEYVEC_ROWS": "keras_lstm_dssm.papers.keyvec",
-    "LSASystem": "keras_lstm_dssm.papers.baselines",
-    "MV_LSTM_ROWS": "keras_lstm_dssm.papers.mv_lstm",
-    "PAPER_ALIASES": "keras_lstm_dssm.settings.papers",
-    "PLSASystem": "keras_lstm_dssm.papers.plsa",
-    "PaperTable": "keras_lstm_dssm.papers.table",
-    "RandomVectorSystem": "keras_lstm_dssm.papers.baselines",
-    "Row": "keras_lstm_dssm.papers.rows",
-    "SkipThoughtSystem": "keras_lstm_dssm.papers.skip_thought",
-    "Summary": "keras_lstm_dssm.papers.results",
-    "SystemResults": "keras_lstm_dssm.papers.results",
-    "TABLE_IV_ROWS": "keras_lstm_dssm.papers.table_iv",
-    "TableData": "keras_lstm_dssm.papers.table_data",
-    "TableSettings": "keras_lstm_dssm.settings.papers",
-    "TfidfSystem": "keras_lstm_dssm.papers.baselines",
-    "UnigramLMSystem": "keras_lstm_dssm.papers.baselines",
-    "Word2VecSystem": "keras_lstm_dssm.papers.gensim_baselines",
-    "check_pairs": "keras_lstm_dssm.papers.table",
-    "choose_rows": "keras_lstm_dssm.papers.rows",
-    "document_baselines": "keras_lstm_dssm.papers.baselines",
-    "make_table": "keras_lstm_dssm.papers.table",
-    "open_data": "keras_lstm_dssm.papers.table_data",
-    "open_table_data": "keras_lstm_dssm.papers.table_data",
-    "read_results": "keras_lstm_dssm.papers.results",
-    "reasons": "keras_lstm_dssm.papers.table",
-    "run_learning_curve": "keras_lstm_dssm.papers.table",
-    "run_system": "keras_lstm_dssm.papers.run_systems",
-    "run_systems": "keras_lstm_dssm.papers.run_systems",
-    "train_with_one_gamma": "keras_lstm_dssm.papers.table_iv",
-    "write_keyvec_report": "keras_lstm_dssm.papers.keyvec",
-    "write_mv_lstm_report": "keras_lstm_dssm.papers.mv_lstm",
-    "write_overview": "keras_lstm_dssm.papers.report",
-    "write_report": "keras_lstm_dssm.papers.table_iv",
+    name: f"keras_lstm_dssm.{module}"
+    for module, names in _NAMES.items()
+    for name in names.split()
 }
 _PAPERS = {
     "table_iv": ("table_iv", "TABLE_IV"),
@@ -104,41 +58,20 @@ _PAPERS = {
 
 __all__ = [
     "Doc2VecSystem",
-    "FinishedSystems",
-    "KEYVEC_ROWS",
     "LSASystem",
-    "MV_LSTM_ROWS",
     "PAPERS",
-    "PAPER_ALIASES",
     "PLSASystem",
-    "PaperTable",
     "RandomVectorSystem",
     "Row",
     "SkipThoughtSystem",
-    "Summary",
-    "SystemResults",
-    "TABLE_IV_ROWS",
-    "TableData",
     "TableSettings",
     "TfidfSystem",
     "UnigramLMSystem",
     "Word2VecSystem",
-    "check_pairs",
     "choose_rows",
     "document_baselines",
     "make_table",
-    "open_data",
-    "open_table_data",
     "read_results",
-    "reasons",
-    "run_learning_curve",
-    "run_system",
-    "run_systems",
-    "train_with_one_gamma",
-    "write_keyvec_report",
-    "write_mv_lstm_report",
-    "write_overview",
-    "write_report",
 ]
 
 

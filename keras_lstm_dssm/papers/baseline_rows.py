@@ -1,44 +1,37 @@
-"""Training of the baselines and the mixtures in a table.
+"""Rows of baselines and of mixtures in a table, and how they are trained.
 
 Each baseline has a grid of hyperparameters to choose from on dev.
 """
 
-import hashlib
 import itertools
-import json
-import os
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
 
-import keras_lstm_dssm
 from keras_lstm_dssm.data.sources import open_collection
 from keras_lstm_dssm.data.triples import Triples
 from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System, alphanumeric
 from keras_lstm_dssm.evaluation.mixture import Mixture, choose_weights
-from keras_lstm_dssm.evaluation.runs import System
+from keras_lstm_dssm.evaluation.runs import ListScores, System
 from keras_lstm_dssm.evaluation.systems import (
+    CachedEncoder,
     DenseSystem,
-    RememberedVectors,
-    remembering,
     system_of,
+    with_cached_vectors,
 )
-from keras_lstm_dssm.evaluation.task import DocumentOrder
 from keras_lstm_dssm.files import (
     cache_folder,
     check_unpacked_size,
     read_json,
-    write_json,
 )
 from keras_lstm_dssm.models.recipes import ScorerRecipe
-from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.papers.baselines import (
     LSASystem,
     RandomVectorSystem,
@@ -50,95 +43,41 @@ from keras_lstm_dssm.papers.gensim_baselines import (
     Word2VecSystem,
 )
 from keras_lstm_dssm.papers.plsa import PLSASystem
-from keras_lstm_dssm.papers.rows import Row
+from keras_lstm_dssm.papers.run_systems import (
+    MODEL_FILE,
+    Hyperparameters,
+    TrainedSystem,
+)
 from keras_lstm_dssm.papers.skip_thought import (
     SkipThoughtSystem,
     api_paragraphs,
     read_paragraphs,
 )
-from keras_lstm_dssm.papers.table_data import BaseTableData, TableData
+from keras_lstm_dssm.papers.table_data import TableData
 from keras_lstm_dssm.settings.papers import TableSettings
 from keras_lstm_dssm.text.vocabulary import vocabulary_of
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 
-Hyperparameters = dict[str, Any]
-"""Name -> value, such as `{"k1": 0.9, "b": 0.5, "tokenizer": "space"}`."""
 
+class DocumentOrder(System):
+    """Keeps the order of the input, as a stable sort by one score would.
 
-class TrainedSystem(NamedTuple):
-    """A system that is ready to be measured on test.
-
-    Attributes:
-        system: The system; `None` for random order, whose measures are exact.
-        parameters: Number of learnt parameters: of one of two towers, as in
-            their paper; of a pair scorer, those beside its word vectors.
-        dev: Its value of the dev measure, from 0 to 1.
-        train_seconds: Duration of the training, without evaluation on dev.
-        titles_per_second: Speed of its document encoder, if it has one.
-        pairs_per_second: Speed of a pair scorer.
-        best_epoch: The epoch of these weights, the best on dev; `None` for
-            baselines.
-        history: The loss and the dev measure of each epoch.
-        further: Further figures of this training, by name.
-        model: The two towers, to be saved beside the results; `None` if no
-            other row needs them.
+    Where answers are listed in the order of the text that they come from,
+    this order is better than that of many a model. A model whose measures
+    are exactly those of this order has given all documents one score.
     """
 
-    system: System | None
-    parameters: int
-    dev: float
-    train_seconds: float = 0.0
-    titles_per_second: float | None = None
-    best_epoch: int | None = None
-    history: tuple[dict[str, Any], ...] = ()
-    pairs_per_second: float | None = None
-    further: Mapping[str, float] = {}
-    model: TwoTower | None = None
-
-
-_SECONDS = "seconds.json"
-
-
-def skip_thought(
-    paragraphs: Sequence[Sequence[str]], options: Hyperparameters, seed: int
-) -> tuple[SkipThoughtSystem, float]:
-    """Trains Skip-Thought, or loads it if the same training is cached.
-
-    It is trained on paragraphs, not on clicks: one training serves all data
-    sets, and the combined mode reuses the encoders of the other two.
-    Trained systems are stored in the cache folder (`files.cache_folder`).
-
-    Args:
-        paragraphs: The sentences of each paragraph to train on.
-        options: Arguments of `SkipThoughtSystem`.
-        seed: Seed of its weights.
-
-    Returns:
-        The system, and the seconds that its training took.
-    """
-    if options["mode"] == "combined":
-        (uni, uni_seconds), (bi, bi_seconds) = (
-            skip_thought(paragraphs, {**options, "mode": mode}, seed)
-            for mode in ("uni", "bi")
-        )
-        return SkipThoughtSystem.combine(uni, bi), uni_seconds + bi_seconds
-    key = json.dumps(
-        [keras_lstm_dssm.__version__, options, seed, paragraphs], sort_keys=True
-    )
-    name = hashlib.sha256(key.encode()).hexdigest()[:16]
-    folder = Path(cache_folder(), f"skip_thought-{name}")
-    # The file of the duration is written last. If it exists, the folder is
-    # complete.
-    if (folder / _SECONDS).exists():
-        seconds = read_json(folder / _SECONDS)["seconds"]
-        return SkipThoughtSystem.load(folder), seconds
-    start = time.perf_counter()
-    system = SkipThoughtSystem(seed=seed, **options).fit(paragraphs)
-    seconds = time.perf_counter() - start
-    os.makedirs(folder, exist_ok=True)
-    system.save(folder)
-    write_json(folder / _SECONDS, {"seconds": seconds})
-    return system, seconds
+    def list_scores(
+        self,
+        queries: Mapping[str, str],
+        candidates: Mapping[str, Sequence[str]],
+        documents: Mapping[str, str],
+    ) -> ListScores:
+        """Scores candidates; see `System.list_scores`."""
+        return {
+            query_id: {d: -float(rank) for rank, d in enumerate(ids)}
+            for query_id, ids in candidates.items()
+        }
 
 
 BASELINE_GRIDS: dict[str, dict[str, list[Any]]] = {
@@ -171,78 +110,96 @@ def baseline_grid(name: str) -> list[Hyperparameters]:
     ]
 
 
-def train_baseline(
-    name: str,
-    options: Hyperparameters,
-    seed: int,
-    data: BaseTableData,
-    settings: TableSettings,
-) -> TrainedSystem:
-    """Trains a baseline and measures it on dev.
+@dataclass(frozen=True)
+class Baseline:
+    """Describes a row whose system is trained as its name says.
 
-    Skip-Thought is trained on paragraphs, the sums of skip-gram vectors on the
-    texts of the training triples, as the words of pair scorers are, and all
-    others that learn on the titles of the corpus; BM25 and the unigram model
-    need no training.
-
-    Args:
-        name: `"random"`, `"document_order"`, `"skip_gram"` and
-            `"skip_gram_idf"` (of judged lists), `"random_vectors"`,
-            `"teacher"`, or a key of `BASELINE_GRIDS`.
-        options: One combination of its grid.
-        seed: Seed of its training.
-        data: The titles to train on, and the dev task.
-        settings: `paragraphs` and `teacher` are used.
+    Attributes:
+        seeded: Whether another seed gives another result.
     """
-    if name == "random":
-        return TrainedSystem(None, 0, data.dev.random()[data.dev_measure])
-    if name == "document_order":
-        order = DocumentOrder()
-        return TrainedSystem(order, 0, data.measure_on_dev(order))
-    system: Any
-    if name == "teacher":
-        system = teacher_system(settings)
-        return TrainedSystem(system, 0, data.measure_on_dev(system))
-    options = dict(options)
-    if "tokenizer" in options:
-        options["tokenizer"] = TOKENIZERS[options["tokenizer"]]
-    start = time.perf_counter()
-    seconds = None
-    match name:
-        case "bm25":
-            system = BM25System(**options)
-        case "ulm":
-            system = UnigramLMSystem(**options)
-        case "plsa":
-            system = PLSASystem(seed=seed, **options).fit(data.titles)
-        case "doc2vec":
-            system = Doc2VecSystem(seed=seed, **options).fit(data.titles)
-        case "tfidf":
-            system = TfidfSystem(**options).fit(data.titles)
-        case "lsa":
-            system = LSASystem(seed=seed, **options).fit(data.titles)
-        case "word2vec":
-            system = Word2VecSystem(seed=seed, **options).fit(data.titles)
-        case "skip_gram" | "skip_gram_idf":
-            triples = Triples.from_collection(
-                open_collection(settings.data),
-                min_relevant=settings.min_relevant,
-            )
-            system = skip_gram_sum(triples.texts, seed, name.endswith("idf"))
-        case "random_vectors":
-            system = RandomVectorSystem(seed=seed)
-        case "skip_thought":
-            path = settings.paragraphs
-            text = read_paragraphs(path) if path else api_paragraphs()
-            # The training, and so its duration, may be cached.
-            system, seconds = skip_thought(text, options, seed)
-        case _:
-            raise ValueError(name)
-    if seconds is None:
-        seconds = time.perf_counter() - start
-    dev = data.measure_on_dev(system)
-    parameters = getattr(system, "parameters", 0)
-    return TrainedSystem(system, parameters, dev, seconds)
+
+    seeded: bool = False
+    group: ClassVar[str] = "baseline"
+
+    def next_trial(
+        self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
+    ) -> Hyperparameters | None:
+        """Returns the next of the grid; see `RowSystem.next_trial`."""
+        grid = baseline_grid(name)
+        return grid[len(tried)] if len(tried) < len(grid) else None
+
+    def train(
+        self, name: str, options: Hyperparameters, seed: int, data: TableData
+    ) -> TrainedSystem:
+        """Trains a baseline, and measures it on dev.
+
+        Skip-Thought is trained on paragraphs, the sums of skip-gram vectors on
+        the texts of the training triples, as the words of pair scorers are,
+        and all others that learn on the texts of the data.
+
+        Args:
+            name: `"random"`, `"document_order"`, `"skip_gram"` and
+                `"skip_gram_idf"` (of judged lists), `"random_vectors"`,
+                `"teacher"`, or a key of `BASELINE_GRIDS`.
+            options: One combination of its grid.
+            seed: Seed of its training.
+            data: The texts to train on, and the dev task.
+        """
+        settings, texts = data.settings, data.texts
+        if name == "random":
+            return TrainedSystem(None, 0, data.dev.random()[data.dev_measure])
+        if name == "document_order":
+            order = DocumentOrder()
+            return TrainedSystem(order, 0, data.measure_on_dev(order))
+        system: Any
+        if name == "teacher":
+            system = teacher_system(settings)
+            return TrainedSystem(system, 0, data.measure_on_dev(system))
+        options = dict(options)
+        if "tokenizer" in options:
+            options["tokenizer"] = TOKENIZERS[options["tokenizer"]]
+        start = time.perf_counter()
+        seconds = None
+        match name:
+            case "bm25":
+                system = BM25System(**options)
+            case "ulm":
+                system = UnigramLMSystem(**options)
+            case "plsa":
+                system = PLSASystem(seed=seed, **options).fit(texts)
+            case "doc2vec":
+                system = Doc2VecSystem(seed=seed, **options).fit(texts)
+            case "tfidf":
+                system = TfidfSystem(**options).fit(texts)
+            case "lsa":
+                system = LSASystem(seed=seed, **options).fit(texts)
+            case "word2vec":
+                system = Word2VecSystem(seed=seed, **options).fit(texts)
+            case "skip_gram" | "skip_gram_idf":
+                triples = Triples.from_collection(
+                    open_collection(settings.data),
+                    min_relevant=settings.min_relevant,
+                )
+                system = skip_gram_sum(
+                    triples.texts, seed, name.endswith("idf")
+                )
+            case "random_vectors":
+                system = RandomVectorSystem(seed=seed)
+            case "skip_thought":
+                path = settings.paragraphs
+                text = read_paragraphs(path) if path else api_paragraphs()
+                # The training, and so its duration, may be cached.
+                system = SkipThoughtSystem(seed=seed, **options).fit(
+                    text, cache=cache_folder()
+                )
+                seconds = system.seconds
+            case _:
+                raise ValueError(name)
+        if seconds is None:
+            seconds = time.perf_counter() - start
+        dev = data.measure_on_dev(system)
+        parameters = getattr(system, "parameters", 0)
+        return TrainedSystem(system, parameters, dev, seconds)
 
 
 def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
@@ -256,11 +213,6 @@ def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
         seed: Seed of the vectors.
         idf: Whether the vector of a word is multiplied by log(n / n_w), where
             n_w of the n texts have the word.
-
-    Example:
-    >>> system = skip_gram_sum(["red hat", "blue hat"], seed=0, idf=True)
-    >>> system.encode_query(["Hat, red"]).shape
-    (1, 50)
     """
     recipe = ScorerRecipe()
     vocabulary = vocabulary_of(texts)
@@ -290,60 +242,57 @@ def teacher_system(settings: TableSettings) -> DenseSystem:
         InputError: There is no such folder.
     """
     folder = settings.teacher_folder()
-    encode = RememberedVectors(open_outside_encoder(folder))
+    encode = CachedEncoder(open_outside_encoder(folder))
     return DenseSystem(encode, encode)
 
-
-MODEL_FILE = "model.keras"
-"""The file of two towers in the folder of a seed."""
 
 _BM25 = "bm25"
 
 
-def train_mixture(
-    row: Row,
-    seed: int,
-    data: TableData,
-    settings: TableSettings,
-    output: Path,
-) -> TrainedSystem:
-    """Chooses the weights of a mixture on dev; nothing is trained anew.
+@dataclass(frozen=True)
+class Mixed:
+    """Describes a row that is a mixture of others; nothing is trained anew.
 
-    Args:
-        row: The row of the mixture.
-        seed: The seed of the parts that have one.
-        data: The dev task and its measure.
-        settings: See `train_baseline`.
-        output: Folder of the table, where the parts are finished.
-
-    Raises:
-        InputError: A part is not finished.
+    Attributes:
+        parts: Rows of the same table: `"teacher"`, `"bm25"` or saved ones.
+        seeded: Whether a part depends on the seed.
     """
-    start = time.perf_counter()
-    parts = {
-        name: _part(name, seed, data, settings, output / "systems" / name)
-        for name in row.parts
-    }
-    chosen = choose_weights(parts, data.dev, data.dev_measure)
-    return TrainedSystem(
-        Mixture(parts, chosen.weights),
-        0,
-        chosen.value,
-        time.perf_counter() - start,
-        further={f"weight_{n}": w for n, w in chosen.weights.items()},
-    )
+
+    parts: tuple[str, ...]
+    seeded: bool = True
+    group: ClassVar[str] = "baseline"
+
+    def next_trial(
+        self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
+    ) -> Hyperparameters | None:
+        """Returns `{}` once, as weights are chosen for each seed."""
+        return None if tried else {}
+
+    def train(
+        self, name: str, options: Hyperparameters, seed: int, data: TableData
+    ) -> TrainedSystem:
+        """Chooses the weights of the mixture on dev.
+
+        Raises:
+            InputError: A part is not finished.
+        """
+        start = time.perf_counter()
+        parts = {part: _part(part, seed, data) for part in self.parts}
+        chosen = choose_weights(parts, data.dev, data.dev_measure)
+        return TrainedSystem(
+            Mixture(parts, chosen.weights),
+            0,
+            chosen.value,
+            time.perf_counter() - start,
+            further={f"weight_{n}": w for n, w in chosen.weights.items()},
+        )
 
 
-def _part(
-    name: str,
-    seed: int,
-    data: TableData,
-    settings: TableSettings,
-    folder: Path,
-) -> Any:
-    """Returns the system of a part, whose results are in `folder`."""
+def _part(name: str, seed: int, data: TableData) -> Any:
+    """Returns the system of a part, whose results are in the table's folder."""
     if name == "teacher":
-        return teacher_system(settings)
+        return teacher_system(data.settings)
+    folder = data.folder / "systems" / name
     seed_folder = folder / f"seed_{0 if name == _BM25 else seed}"
     if not seed_folder.exists():
         raise InputError(
@@ -352,8 +301,8 @@ def _part(
         )
     if name == _BM25:
         options = read_json(seed_folder / "result.json")["options"]
-        return train_baseline(name, options, seed, data, settings).system
+        return Baseline().train(name, options, seed, data).system
     check_unpacked_size(seed_folder / MODEL_FILE)
     system = system_of(keras.saving.load_model(seed_folder / MODEL_FILE))
     assert isinstance(system, DenseSystem)
-    return remembering(system)
+    return with_cached_vectors(system)

@@ -21,9 +21,9 @@ from keras_lstm_dssm.evaluation.bm25 import (
 )
 from keras_lstm_dssm.evaluation.runs import System
 from keras_lstm_dssm.evaluation.systems import (
+    CorpusSystem,
     DenseSystem,
     Scores,
-    ScoringSystem,
 )
 from keras_lstm_dssm.papers.gensim_baselines import (
     Doc2VecSystem,
@@ -31,7 +31,7 @@ from keras_lstm_dssm.papers.gensim_baselines import (
 )
 
 
-class TfidfSystem(ScoringSystem):
+class TfidfSystem(CorpusSystem):
     """Ranks by the cosine of sparse TF-IDF vectors.
 
     The weight of a word in a text is (1 + ln tf) (1 + ln((1 + n)/(1 + df))),
@@ -64,13 +64,7 @@ class TfidfSystem(ScoringSystem):
         self.tokenizer = tokenizer
 
     def fit(self, texts: Sequence[str]) -> "TfidfSystem":
-        """Counts the training texts of each word.
-
-        Args:
-            texts: The texts to train on.
-
-        Returns:
-            This object.
+        """Counts the texts of each word, and returns this object.
 
         Raises:
             InputError: `texts` is not a sequence of strings, no word is in
@@ -93,14 +87,9 @@ class TfidfSystem(ScoringSystem):
         return self
 
     def encode(self, texts: Sequence[str]) -> Any:
-        """Computes the vectors of texts.
+        """Computes vectors: float32 `[n, words]`, a CSR matrix of SciPy.
 
-        Args:
-            texts: n strings.
-
-        Returns:
-            float32 sparse matrix of SciPy `[n, words]`, in CSR format; rows
-            have length 1, or 0 for a text without a known word.
+        Rows have length 1, or 0 for a text without a known word.
 
         Raises:
             InputError: `fit` was not called.
@@ -110,10 +99,12 @@ class TfidfSystem(ScoringSystem):
         titles = TokenizedTitles(texts, self.tokenizer, self._vocabulary)
         return self._weights.transform(titles.counts)
 
+    encode_document = encode
+
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Scores all titles; see `ScoringSystem.scores`."""
+        """Scores all titles; see `CorpusSystem.scores`."""
         documents = self.encode(titles).T.tocsr()
         for query in self.encode(queries):
             cosines = (query @ documents).toarray().reshape(-1)
@@ -172,13 +163,7 @@ class LSASystem(DenseSystem):
         return self
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Computes the vectors of texts.
-
-        Args:
-            texts: n strings.
-
-        Returns:
-            float32 `[n, components]`.
+        """Computes the vectors of n texts, float32 `[n, components]`.
 
         Raises:
             InputError: `fit` was not called.
@@ -263,7 +248,7 @@ def document_baselines(
     }
 
 
-class UnigramLMSystem(ScoringSystem):
+class UnigramLMSystem(CorpusSystem):
     """Ranks by the probability of the query in a title's language model.
 
     log p(q|d) = sum over w in q of log((tf(w, d) + mu p(w|C)) / (|d| + mu)),
@@ -305,7 +290,7 @@ class UnigramLMSystem(ScoringSystem):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Scores all titles; see `ScoringSystem.scores`."""
+        """Scores all titles; see `CorpusSystem.scores`."""
         tokenized = cached_titles(titles, self.tokenizer)
         counts = tokenized.counts.tocsc()
         total = counts.sum(axis=0, dtype=np.float64)

@@ -1,72 +1,47 @@
 """The table of towers distilled from a teacher, and of mixtures."""
 
 from keras_lstm_dssm.models.recipes import PRESETS
+from keras_lstm_dssm.papers.baseline_rows import Baseline, Mixed
+from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.report import (
-    choices_table,
-    closing_notes,
-    data_notes,
-    draw_dev_curves,
-    significance_note,
-    write_report_files,
-)
-from keras_lstm_dssm.papers.results import Summary, summarise
-from keras_lstm_dssm.papers.rows import Row
-from keras_lstm_dssm.papers.table import (
-    FinishedSystems,
     PaperTable,
-    learning_curve,
+    data_notes,
+    significance_note,
 )
-from keras_lstm_dssm.papers.table_iv import mode_table
-from keras_lstm_dssm.settings.papers import PAPER_OPTIONS
+from keras_lstm_dssm.papers.results import Summary
+from keras_lstm_dssm.papers.run_systems import Row
+from keras_lstm_dssm.papers.table_iv import mode_tables
 
-_BEST = Row("best", None, PRESETS["best"], tuned=False, saved=True)
+
+def _row(label: str, preset: str, taught: bool = False) -> Row:
+    recipe = PRESETS[preset]
+    return Row(label, Neural(recipe, tuned=False, saved=True, taught=taught))
+
+
+def _mixed(label: str, *parts: str, seeded: bool = True) -> Row:
+    return Row(label, Mixed(parts, seeded))
+
 
 FEW_CLICKS_ROWS: dict[str, Row] = {
-    "random": Row("Random order", seeded=False),
-    "bm25": Row("BM25", seeded=False),
-    "teacher": Row("The teacher alone", seeded=False),
-    "bm25_teacher": Row(
-        "BM25 + teacher", seeded=False, parts=("bm25", "teacher")
+    "random": Row("Random order", Baseline()),
+    "bm25": Row("BM25", Baseline()),
+    "teacher": Row("The teacher alone", Baseline()),
+    "bm25_teacher": _mixed("BM25 + teacher", "bm25", "teacher", seeded=False),
+    "best": _row("best", "best"),
+    "taught": _row("taught", "taught", taught=True),
+    "best_taught": _row("best, taught", "best", taught=True),
+    "best_bm25": _mixed("best + BM25", "best", "bm25"),
+    "best_teacher": _mixed("best + teacher", "best", "teacher"),
+    "best_bm25_teacher": _mixed(
+        "best + BM25 + teacher", "best", "bm25", "teacher"
     ),
-    "best": _BEST,
-    "taught": _BEST._replace(
-        label="taught", recipe=PRESETS["taught"], taught=True
-    ),
-    "best_taught": _BEST._replace(label="best, taught", taught=True),
-    "best_bm25": Row("best + BM25", parts=("best", "bm25")),
-    "best_teacher": Row("best + teacher", parts=("best", "teacher")),
-    "best_bm25_teacher": Row(
-        "best + BM25 + teacher", parts=("best", "bm25", "teacher")
-    ),
-    "taught_bm25": Row("taught + BM25", parts=("taught", "bm25")),
-    "taught_teacher": Row("taught + teacher", parts=("taught", "teacher")),
-    "taught_bm25_teacher": Row(
-        "taught + BM25 + teacher",
-        parts=("taught", "bm25", "teacher"),
+    "taught_bm25": _mixed("taught + BM25", "taught", "bm25"),
+    "taught_teacher": _mixed("taught + teacher", "taught", "teacher"),
+    "taught_bm25_teacher": _mixed(
+        "taught + BM25 + teacher", "taught", "bm25", "teacher"
     ),
 }
 """Name -> row. A mixture comes after its parts."""
-
-
-def _report(work: FinishedSystems) -> tuple[Summary, dict[str, str]]:
-    """Measures the learning curve and writes the report."""
-    output, data = work.output, work.data
-    pictures, failed = learning_curve(work)
-    summary = summarise(output, data, work.results, failed, ["bm25", "best"])
-    shown = {n: r for n, r in work.results.items() if r.row.recipe}
-    charts = draw_dev_curves(output, shown, data.dev_measure)
-    write_report_files(
-        output,
-        f"Few clicks on {summary['settings']['data']}",
-        summary,
-        [
-            *(mode_table(summary, mode) for mode in data.tests),
-            choices_table(summary, "titles_per_second", "Titles encoded/s"),
-        ],
-        _notes(summary),
-        {**charts, **pictures},
-    )
-    return summary, failed
 
 
 def _notes(summary: Summary) -> list[str]:
@@ -87,14 +62,13 @@ def _notes(summary: Summary) -> list[str]:
         " dev, for reranking, too.",
         f"Of {settings['dev_evaluations']} evaluations on dev, the best epoch"
         " is measured on test. Parameters are those of one of the two towers.",
-        *closing_notes(summary),
     ]
 
 
 FEW_CLICKS = PaperTable(
     title="Few clicks",
     rows=FEW_CLICKS_ROWS,
-    options=PAPER_OPTIONS["few_clicks"],
-    fixed={"dev_mode": "retrieve"},
-    report=_report,
+    references=lambda results: ["bm25", "best"],
+    tables=mode_tables,
+    notes=_notes,
 )

@@ -14,75 +14,10 @@ from keras_lstm_dssm.evaluation.bm25 import (
     training_titles,
 )
 from keras_lstm_dssm.evaluation.systems import DenseSystem
+from keras_lstm_dssm.training.skip_gram import train_skip_gram
 
 
-class GensimSystem(DenseSystem):
-    """Base of `Word2VecSystem` and `Doc2VecSystem`.
-
-    A subclass implements `fit` and `encode`, and describes the arguments.
-
-    Attributes:
-        parameters: Number of learnt values; 0 before `fit`.
-    """
-
-    def __init__(
-        self,
-        vector_size: int = 100,
-        window: int = 5,
-        negative: int = 5,
-        epochs: int = 20,
-        min_count: int = 5,
-        tokenizer: Tokenizer = alphanumeric,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(self.encode, self.encode)
-        self.vector_size = vector_size
-        self.window = window
-        self.negative = negative
-        self.epochs = epochs
-        self.min_count = min_count
-        self.tokenizer = tokenizer
-        self.seed = seed
-        self.parameters = 0
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Computes the vectors of texts, float32 `[n, vector_size]`."""
-        raise NotImplementedError(f"{type(self).__name__}.encode")
-
-    def _train(
-        self,
-        model_class: Any,
-        sentences: Sequence[Any],
-        texts: str,
-        **options: Any,
-    ) -> Any:
-        """Trains a model of gensim, in one thread so that it is reproducible.
-
-        The message of an error calls the sentences `texts`.
-        """
-        model = model_class(
-            vector_size=self.vector_size,
-            window=self.window,
-            negative=self.negative,
-            epochs=self.epochs,
-            min_count=self.min_count,
-            seed=self.seed,
-            workers=1,
-            **options,
-        )
-        model.build_vocab(sentences)
-        if not len(model.wv):
-            raise InputError(
-                f"no word occurs min_count={self.min_count} times in"
-                f" {texts}; lower it"
-            )
-        model.train(
-            sentences, total_examples=len(sentences), epochs=self.epochs
-        )
-        return model
-
-
-class Doc2VecSystem(GensimSystem):
+class Doc2VecSystem(DenseSystem):
     """Ranks by the cosine of paragraph vectors (PV-DM).
 
     The vectors of queries and titles are inferred in the same way. The
@@ -96,15 +31,14 @@ class Doc2VecSystem(GensimSystem):
     once. Needs the extra `[baselines]`.
 
     Args:
-        vector_size: Width of the vectors.
+        vector_size: See `Word2VecSystem`.
         window: Number of words on each side that predict a word.
         sample: Relative frequency above which words are skipped at random.
         negative: Number of negative samples for each word.
         epochs: Passes over the titles in training, and over a text when its
             vector is inferred.
-        min_count: Least number of occurrences of a word in training; rarer
-            words are ignored.
-        tokenizer: String -> words; one of `TOKENIZERS`, or any function.
+        min_count: See `Word2VecSystem`, as `tokenizer` and `seed`.
+        tokenizer: String -> words.
         seed: Seed of all random numbers.
 
     Attributes:
@@ -131,19 +65,19 @@ class Doc2VecSystem(GensimSystem):
         tokenizer: Tokenizer = alphanumeric,
         seed: int = 0,
     ) -> None:
-        super().__init__(
-            vector_size, window, negative, epochs, min_count, tokenizer, seed
-        )
+        super().__init__(self.encode, self.encode)
+        self.vector_size = vector_size
+        self.window = window
         self.sample = sample
+        self.negative = negative
+        self.epochs = epochs
+        self.min_count = min_count
+        self.tokenizer = tokenizer
+        self.seed = seed
+        self.parameters = 0
 
     def fit(self, titles: Sequence[str]) -> "Doc2VecSystem":
-        """Trains the vectors, in one thread so that training is reproducible.
-
-        Args:
-            titles: The texts to train on.
-
-        Returns:
-            This object.
+        """Trains the vectors on texts, and returns this object.
 
         Raises:
             InputError: `titles` is not a sequence of strings, or has no
@@ -156,12 +90,23 @@ class Doc2VecSystem(GensimSystem):
             gensim.TaggedDocument([words[i] for i in ids], [number])
             for number, ids in enumerate(tokenized.ids)
         ]
-        model = self._train(
-            gensim.Doc2Vec,
-            tagged,
-            f"{len(titles)} titles",
+        model = gensim.Doc2Vec(
+            vector_size=self.vector_size,
+            window=self.window,
             sample=self.sample,
+            negative=self.negative,
+            epochs=self.epochs,
+            min_count=self.min_count,
+            seed=self.seed,
+            workers=1,  # so that training is reproducible
         )
+        model.build_vocab(tagged)
+        if not len(model.wv):
+            raise InputError(
+                f"no word occurs min_count={self.min_count} times in"
+                f" {len(titles)} titles; lower it"
+            )
+        model.train(tagged, total_examples=len(tagged), epochs=self.epochs)
         self.model_: Any = model
         self.parameters = sum(
             array.size
@@ -171,13 +116,7 @@ class Doc2VecSystem(GensimSystem):
         return self
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Infers the vectors of texts.
-
-        Args:
-            texts: n strings.
-
-        Returns:
-            float32 `[n, vector_size]`.
+        """Infers the vectors of n texts, float32 `[n, vector_size]`.
 
         Raises:
             InputError: `fit` was not called.
@@ -223,7 +162,7 @@ def _hash(text: str) -> int:
 _LONGEST = 10_000  # gensim ignores further words of a sentence
 
 
-class Word2VecSystem(GensimSystem):
+class Word2VecSystem(DenseSystem):
     """Ranks by the cosine of the mean skip-gram vectors of the words.
 
     This is the baseline "averaged word2vec" of Bi and Ma 2017, trained on
@@ -256,20 +195,33 @@ class Word2VecSystem(GensimSystem):
     (2, 100)
     """
 
+    def __init__(
+        self,
+        vector_size: int = 100,
+        window: int = 5,
+        negative: int = 5,
+        epochs: int = 20,
+        min_count: int = 5,
+        tokenizer: Tokenizer = alphanumeric,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(self.encode, self.encode)
+        self.vector_size = vector_size
+        self.window = window
+        self.negative = negative
+        self.epochs = epochs
+        self.min_count = min_count
+        self.tokenizer = tokenizer
+        self.seed = seed
+        self.parameters = 0
+
     def fit(self, texts: Sequence[str]) -> "Word2VecSystem":
-        """Trains the vectors of the words.
-
-        Args:
-            texts: The texts to train on.
-
-        Returns:
-            This object.
+        """Trains the vectors of the words, and returns this object.
 
         Raises:
             InputError: `texts` is not a sequence of strings, no word occurs
                 `min_count` times, or gensim is not installed.
         """
-        word2vec = import_optional("gensim.models.word2vec", "baselines")
         tokenized = training_titles(_lines(texts), self.tokenizer)
         words = list(tokenized.vocabulary)
         sentences = [
@@ -277,21 +229,22 @@ class Word2VecSystem(GensimSystem):
             for ids in tokenized.ids
             for start in range(0, len(ids), _LONGEST)
         ]
-        model = self._train(
-            word2vec.Word2Vec, sentences, f"{len(texts)} texts", sg=1
+        model = train_skip_gram(
+            sentences,
+            self.vector_size,
+            self.window,
+            self.epochs,
+            self.seed,
+            self.min_count,
+            self.negative,
+            f"{len(texts)} texts",
         )
         self.words_: Any = model.wv
         self.parameters = model.wv.vectors.size + model.syn1neg.size
         return self
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Averages the vectors of the words of each text.
-
-        Args:
-            texts: n strings.
-
-        Returns:
-            float32 `[n, vector_size]`.
+        """Averages the vectors of n texts' words, float32 `[n, vector_size]`.
 
         Raises:
             InputError: `fit` was not called.

@@ -1,68 +1,60 @@
 """Tables 1 and 2 of Bi and Ma 2017: rows, columns, notes and charts."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keras_lstm_dssm.evaluation.clustering import CLUSTER_MEASURES
 from keras_lstm_dssm.evaluation.task import CLUSTER, DOCUMENT_MEASURES, RETRIEVE
 from keras_lstm_dssm.models.recipes import KEYVEC_PRESETS
+from keras_lstm_dssm.papers.baseline_rows import Baseline
+from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.report import (
+    PaperTable,
     TextTable,
-    choices_table,
-    closing_notes,
-    difference_cells,
-    difference_header,
-    draw_dev_curves,
-    measure_cells,
+    measure_table,
     significance_note,
-    write_report_files,
 )
 from keras_lstm_dssm.papers.results import (
     Summary,
     SystemResults,
     compare_with,
-    summarise,
 )
-from keras_lstm_dssm.papers.rows import Row
-from keras_lstm_dssm.papers.table import PaperTable, report_by
-from keras_lstm_dssm.papers.table_data import BaseTableData
-from keras_lstm_dssm.settings.papers import PAPER_OPTIONS
+from keras_lstm_dssm.papers.run_systems import Row
 
 
-def _row(label: str, name: str) -> Row:
-    return Row(label, recipe=KEYVEC_PRESETS[name])
+def _row(label: str, name: str, **options: Any) -> Row:
+    return Row(label, Neural(KEYVEC_PRESETS[name], **options))
 
 
 KEYVEC_ROWS: dict[str, Row] = {
-    "random": Row("Random order, random clusters", seeded=False),
-    "random_vectors": Row("Random vectors"),
-    "bm25": Row("BM25", seeded=False, vectors=False),
-    "tfidf": Row("TF-IDF", seeded=False),
-    "lsa": Row("TF-IDF, SVD 100"),
-    "word2vec": Row("Averaged word2vec, own corpus"),
-    "doc2vec": Row("Paragraph Vector"),
-    "keyvec_untrained": _row("KeyVec, untrained", "keyvec")._replace(
-        trained=False
-    ),
+    "random": Row("Random order, random clusters", Baseline()),
+    "random_vectors": Row("Random vectors", Baseline(seeded=True)),
+    "bm25": Row("BM25", Baseline(), vectors=False),
+    "tfidf": Row("TF-IDF", Baseline()),
+    "lsa": Row("TF-IDF, SVD 100", Baseline(seeded=True)),
+    "word2vec": Row("Averaged word2vec, own corpus", Baseline(seeded=True)),
+    "doc2vec": Row("Paragraph Vector", Baseline(seeded=True)),
+    "keyvec_untrained": _row("KeyVec, untrained", "keyvec", trained=False),
     "keyvec_without_read": _row("KeyVec without L_read", "keyvec_without_read"),
     "keyvec_without_words": _row(
         "KeyVec without L_enc", "keyvec_without_words"
     ),
     "keyvec_mean": _row("KeyVec with p = 1", "keyvec_mean"),
     "keyvec_lead": _row(
-        "KeyVec, first sentences as key sentences", "keyvec"
-    )._replace(salience="lead"),
+        "KeyVec, first sentences as key sentences", "keyvec", salience="lead"
+    ),
     "keyvec_printed": _row(
-        "KeyVec, loss as printed, whole documents", "keyvec_printed"
-    )._replace(tuned=False),
+        "KeyVec, loss as printed, whole documents",
+        "keyvec_printed",
+        tuned=False,
+    ),
     "keyvec": _row("KeyVec", "keyvec"),
     "keyvec_document": _row(
         "KeyVec, key words of all the text", "keyvec_document"
     ),
     "keyvec_document_without_read": Row(
         "KeyVec, key words of all the text, without L_read",
-        recipe=KEYVEC_PRESETS["keyvec_document"].replace(read_weight=0.0),
+        Neural(KEYVEC_PRESETS["keyvec_document"].replace(read_weight=0.0)),
     ),
 }
 """Name -> row: baselines, ablations of KeyVec, and KeyVec itself."""
@@ -85,11 +77,10 @@ PUBLISHED: dict[str, Published] = {
     "doc2vec": Published((0.227, 0.177, 0.495), (0.083, 0.553, 0.070)),
     "keyvec": Published((0.279, 0.232, 0.619), (0.090, 0.597, 0.079)),
 }
-"""Name -> published figures. The paper's row of public 300-wide word2vec
+"""Name -> published metrics. The paper's row of public 300-wide word2vec
 vectors (P@10 .221, F1 .019) is left out, as these need a download."""
 
 
-_REFERENCES = ("word2vec", "doc2vec", "lsa", "keyvec")
 _RECALL = "recall@10"
 _PAPER_COLUMNS = {RETRIEVE: ("p@10", "map", "mrr"), CLUSTER: ("f1", "v", "ari")}
 _KEY_SENTENCES = {
@@ -98,126 +89,68 @@ _KEY_SENTENCES = {
     "salience_precision": "R-precision of p",
     "salience_base_rate": "Share of key sentences",
 }
-"""Name of a figure in `result.json` -> heading of its column."""
+"""Name of a metric in `result.json` -> heading of its column."""
 
 
-def write_keyvec_report(
-    output: Path,
-    data: BaseTableData,
-    results: Mapping[str, SystemResults],
-    failed: Mapping[str, str],
-) -> Summary:
-    """Writes the tables, the charts and the page.
-
-    The files are those of `write_report_files`, and `dev.png` and `.csv`
-    (with trained KeyVecs). Systems are compared with averaged word2vec,
-    Paragraph Vector and TF-IDF reduced by SVD; variants of KeyVec, also with
-    KeyVec.
-
-    Args:
-        output: Folder of the table.
-        data: The data that the systems were measured on.
-        results: System -> its results, at least one, in the table's order.
-        failed: System -> reason why it has no result.
-
-    Returns:
-        The content of `table.json`. Beside MRR@10, `significance` has the
-        tests of recall@10, as `"recall@10"`.
-
-    Example:
-    >>> from keras_lstm_dssm.papers import open_data, read_results, run_system
-    >>> from keras_lstm_dssm.papers import KEYVEC_ROWS, TableSettings
-    >>> settings = TableSettings("manuals", documents=True)
-    >>> rows, output = {"bm25": KEYVEC_ROWS["bm25"]}, Path("manuals_table")
-    >>> run_system(output, "bm25", rows["bm25"], settings, seeds=1)
-    bm25, seed 0: ...
-    >>> data = open_data(settings, output)
-    >>> results = read_results(output, rows, seeds=1)
-    >>> settings.record(output, data.sizes)
-    >>> summary = write_keyvec_report(output, data, results, failed={})
-    >>> "BM25" in (output / "table.md").read_text()
-    True
-    """
-    summary = summarise(output, data, results, failed, _REFERENCES)
+def _add_further(
+    summary: Summary, results: Mapping[str, SystemResults]
+) -> None:
+    """Adds published metrics, key sentences, and tests of recall@10."""
     summary["published"] = {
         name: PUBLISHED[name]._asdict() for name in results if name in PUBLISHED
     }
+    systems = summary["systems"]
     for name, result in results.items():
-        summary["systems"][name]["key_sentences"] = {
+        systems[name]["key_sentences"] = {
             key: result.mean_of(key) for key in _KEY_SENTENCES
         }
-    tables = []
-    if RETRIEVE in data.tests:
+    if RETRIEVE in summary["random"]:
         references = summary["references"]
         tests = compare_with(references, results, RETRIEVE, _RECALL)
         for name, of_name in tests.items():
-            summary["systems"][name]["significance"][_RECALL] = of_name
-        tables += [_measures(summary, RETRIEVE), _differences(summary)]
-    if CLUSTER in data.tests:
-        tables.append(_measures(summary, CLUSTER))
-    tables.append(_key_sentences(summary))
-    curves = {
-        name: result
-        for name, result in results.items()
-        if result.seeds[0]["epoch"] is not None
-    }
-    write_report_files(
-        output,
-        f"Tables 1 and 2 of Bi and Ma 2017 on {summary['settings']['data']}",
-        summary,
-        [
-            *(table for table in tables if table.rows),
-            choices_table(summary, "titles_per_second", "Documents encoded/s"),
-        ],
-        _notes(summary),
-        draw_dev_curves(output, curves, data.dev_measure),
-    )
-    return summary
+            systems[name]["significance"][_RECALL] = of_name
 
 
-def _measures(summary: Summary, mode: str) -> TextTable:
-    """Returns Table 1, of retrieval, or Table 2, of clusters."""
-    names: Sequence[str] = DOCUMENT_MEASURES
-    title = "Table 1: retrieval"
-    if mode == CLUSTER:
-        names, title = CLUSTER_MEASURES, "Table 2: clusters"
-    paper = _PAPER_COLUMNS[mode]
-    header = ["System", *map(str.upper, names)]
-    header += [f"paper's {name.upper()}" for name in paper]
-    rows = []
-    for name, system in summary["systems"].items():
-        if mode not in system["test"]:
-            continue
-        row = [system["label"], *measure_cells(system, mode, names)]
-        if name in PUBLISHED:
-            row += [f"{100 * v:.1f}" for v in _published(name, mode)]
-        else:
-            row += ["-"] * len(paper)
-        rows.append(row)
-    return TextTable(f"{title} on {summary['settings']['data']}", header, rows)
-
-
-def _published(name: str, mode: str) -> tuple[float, ...]:
-    figures = PUBLISHED[name]
-    return figures.clustering if mode == CLUSTER else figures.retrieval
-
-
-def _differences(summary: Summary) -> TextTable:
-    """Returns the differences of retrieval from the references."""
-    header = ["System"]
-    for measure in ("MRR@10", _RECALL.upper()):
-        header += [f"{measure} {text}" for text in difference_header(summary)]
-    rows = [
-        [
-            system["label"],
-            *difference_cells(summary, system, RETRIEVE),
-            *difference_cells(summary, system, _RECALL),
+def _tables(summary: Summary) -> list[TextTable]:
+    """Returns Table 1, of retrieval, Table 2, of clusters, and more."""
+    tables = []
+    if RETRIEVE in summary["random"]:
+        differences = {RETRIEVE: "MRR@10", _RECALL: _RECALL.upper()}
+        tables += [
+            _measures(summary, RETRIEVE, "Table 1: retrieval"),
+            measure_table(
+                summary,
+                "Differences of retrieval",
+                RETRIEVE,
+                (),
+                names=None if summary["references"] else (),
+                differences=differences,
+            ),
         ]
-        for system in summary["systems"].values()
-    ]
-    if not summary["references"]:
-        rows = []
-    return TextTable("Differences of retrieval", header, rows)
+    if CLUSTER in summary["random"]:
+        tables.append(_measures(summary, CLUSTER, "Table 2: clusters"))
+    return [*tables, _key_sentences(summary)]
+
+
+def _measures(summary: Summary, mode: str, title: str) -> TextTable:
+    systems = summary["systems"]
+    return measure_table(
+        summary,
+        f"{title} on {summary['settings']['data']}",
+        mode,
+        CLUSTER_MEASURES if mode == CLUSTER else DOCUMENT_MEASURES,
+        names=[name for name in systems if mode in systems[name]["test"]],
+        published=[f"paper's {name.upper()}" for name in _PAPER_COLUMNS[mode]],
+        published_of=lambda name: _published_cells(name, mode),
+    )
+
+
+def _published_cells(name: str, mode: str) -> Sequence[str]:
+    if name not in PUBLISHED:
+        return ()
+    metrics = PUBLISHED[name]
+    values = metrics.clustering if mode == CLUSTER else metrics.retrieval
+    return [f"{100 * value:.1f}" for value in values]
 
 
 def _key_sentences(summary: Summary) -> TextTable:
@@ -284,7 +217,8 @@ def _notes(summary: Summary) -> list[str]:
         " b of the baselines are chosen on dev by"
         f" {summary['dev_measure'].upper()}.",
     ]
-    if any(KEYVEC_ROWS[name].recipe for name in summary["systems"]):
+    rows = [KEYVEC_ROWS[name] for name in summary["systems"]]
+    if any(isinstance(row.system, Neural) for row in rows):
         notes.append(
             f"KeyVec: {settings['epochs']} epochs, batches of"
             f" {settings['batch_size']} documents, Adam, learning rate from"
@@ -299,13 +233,15 @@ def _notes(summary: Summary) -> list[str]:
             " R-precision of p: of as many of the first sentences by p as are"
             " key. Their share is the precision of a random order."
         )
-    return notes + closing_notes(summary)
+    return notes
 
 
 KEYVEC_TABLE = PaperTable(
     title="Tables 1 and 2 of Bi and Ma 2017",
     rows=KEYVEC_ROWS,
-    options=PAPER_OPTIONS["keyvec"],
-    fixed={"documents": True, "gammas": ()},
-    report=report_by(write_keyvec_report),
+    references=lambda results: ["word2vec", "doc2vec", "lsa", "keyvec"],
+    tables=_tables,
+    notes=_notes,
+    speed=("titles_per_second", "Documents encoded/s"),
+    further=_add_further,
 )

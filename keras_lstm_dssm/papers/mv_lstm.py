@@ -1,56 +1,59 @@
 """Tables 2, 3 and 5 of Wan et al. 2016: rows, columns, notes and charts."""
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from keras_lstm_dssm.models.recipes import SCORER_PRESETS
+from keras_lstm_dssm.papers.baseline_rows import Baseline
+from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.report import (
+    PaperTable,
     TextTable,
-    choices_table,
-    closing_notes,
     data_notes,
-    difference_cells,
-    difference_header,
-    draw_dev_curves,
-    measure_cells,
+    measure_table,
     significance_note,
-    write_report_files,
 )
-from keras_lstm_dssm.papers.results import Summary, SystemResults, summarise
-from keras_lstm_dssm.papers.rows import Row
-from keras_lstm_dssm.papers.table import PaperTable, report_by
-from keras_lstm_dssm.papers.table_data import BaseTableData
-from keras_lstm_dssm.settings.papers import PAPER_OPTIONS
+from keras_lstm_dssm.papers.results import Summary, SystemResults
+from keras_lstm_dssm.papers.run_systems import Row
 
 
-def _row(label: str, name: str) -> Row:
-    return Row(label, recipe=SCORER_PRESETS[name])
+def _row(label: str, name: str, group: str = "recurrent") -> Row:
+    return Row(label, Neural(SCORER_PRESETS[name], group))
+
+
+def _feed_forward(label: str, name: str) -> Row:
+    return _row(label, name, "feed-forward")
 
 
 def _mv_lstm(k: int) -> Row:
     recipe = SCORER_PRESETS["mv_lstm_cosine"].with_matcher(k=k)
-    return Row(f"MV-LSTM cosine, k = {k}", recipe=recipe)
+    return Row(f"MV-LSTM cosine, k = {k}", Neural(recipe))
 
 
 MV_LSTM_ROWS: dict[str, Row] = {
-    "random": Row("Random order", seeded=False),
-    "document_order": Row("Document order", seeded=False),
-    "bm25": Row("BM25", seeded=False),
-    "skip_gram": Row("Sum of skip-gram vectors, untrained"),
-    "skip_gram_idf": Row("Sum weighted by IDF, untrained"),
-    "arc_i": _row("ARC-I", "arc_i"),
-    "arc_i_wan": _row("ARC-I, small", "arc_i_wan"),
-    "cntn": _row("CNTN", "cntn"),
-    "cntn_wan": _row("CNTN, small", "cntn_wan"),
+    "random": Row("Random order", Baseline()),
+    "document_order": Row("Document order", Baseline()),
+    "bm25": Row("BM25", Baseline()),
+    "skip_gram": Row(
+        "Sum of skip-gram vectors, untrained", Baseline(seeded=True)
+    ),
+    "skip_gram_idf": Row(
+        "Sum weighted by IDF, untrained", Baseline(seeded=True)
+    ),
+    "arc_i": _feed_forward("ARC-I", "arc_i"),
+    "arc_i_wan": _feed_forward("ARC-I, small", "arc_i_wan"),
+    "cntn": _feed_forward("CNTN", "cntn"),
+    "cntn_wan": _feed_forward("CNTN, small", "cntn_wan"),
     "lstm_rnn_50": _row("LSTM-RNN 50", "lstm_rnn_50"),
     "bilstm_rnn_50": _row("Bi-LSTM-RNN 50", "bilstm_rnn_50"),
-    "rae": _row("RAE", "rae"),
-    "deep_match": _row("DeepMatch", "deep_match"),
-    "arc_ii": _row("ARC-II", "arc_ii"),
-    "arc_ii_wan": _row("ARC-II, small", "arc_ii_wan"),
-    "multi_gran_cnn": _row("MultiGranCNN", "multi_gran_cnn"),
-    "multi_gran_cnn_wan": _row("MultiGranCNN, small", "multi_gran_cnn_wan"),
+    "rae": _feed_forward("RAE", "rae"),
+    "deep_match": _feed_forward("DeepMatch", "deep_match"),
+    "arc_ii": _feed_forward("ARC-II", "arc_ii"),
+    "arc_ii_wan": _feed_forward("ARC-II, small", "arc_ii_wan"),
+    "multi_gran_cnn": _feed_forward("MultiGranCNN", "multi_gran_cnn"),
+    "multi_gran_cnn_wan": _feed_forward(
+        "MultiGranCNN, small", "multi_gran_cnn_wan"
+    ),
     "mv_lstm_cosine_k1": _mv_lstm(1),
     "mv_lstm_cosine_k3": _mv_lstm(3),
     "mv_lstm_cosine": _mv_lstm(5),
@@ -105,7 +108,7 @@ PUBLISHED: dict[str, Published] = {
     "mv_lstm_bilinear": Published(0.751, 0.860),
     "mv_lstm_tensor": Published(0.766, 0.869),
 }
-"""Name -> published figures; a small form has those of its model."""
+"""Name -> published metrics; a small form has those of its model."""
 
 
 def published(name: str) -> Published | None:
@@ -116,128 +119,63 @@ def published(name: str) -> Published | None:
 _MODE = "lists"
 _PAPER_COLUMNS = ("p@1", "mrr")
 _FURTHER_COLUMNS = ("map", "ndcg@3", "ndcg@5")
-_REFERENCES = ("bm25", "lstm_rnn_50", "mv_lstm_cosine")
 _DEV_CURVES = (
     "arc_ii", "multi_gran_cnn", "lstm_rnn_50", "mv_lstm_cosine",
     "mv_lstm_bilinear", "mv_lstm_tensor",
 )  # fmt: skip
 
 
-def write_mv_lstm_report(
-    output: Path,
-    data: BaseTableData,
-    results: Mapping[str, SystemResults],
-    failed: Mapping[str, str],
-) -> Summary:
-    """Writes the tables, the charts and the page.
-
-    The files are those of `write_report_files`, and `dev.png` and `.csv`
-    (with neural systems). Systems are compared with BM25, LSTM-RNN and the
-    cosine interaction.
-
-    Args:
-        output: Folder of the table.
-        data: The data that the systems were measured on.
-        results: System -> its results, at least one, in the table's order.
-        failed: System -> reason why it has no result.
-
-    Returns:
-        The content of `table.json`.
-
-    Example:
-    >>> from keras_lstm_dssm.papers import open_data, read_results, run_system
-    >>> from keras_lstm_dssm.papers import Row, TableSettings
-    >>> settings = TableSettings("parts", lists=True)
-    >>> rows, output = {"bm25": Row("BM25", seeded=False)}, Path("lists")
-    >>> run_system(output, "bm25", rows["bm25"], settings, seeds=1)
-    bm25, seed 0: ... s, dev p@1 100.00
-    >>> data = open_data(settings, output)
-    >>> results = read_results(output, rows, seeds=1)
-    >>> settings.record(output, data.sizes)
-    >>> summary = write_mv_lstm_report(output, data, results, failed={})
-    >>> "BM25" in (output / "table.md").read_text()
-    True
-    """
-    summary = summarise(output, data, results, failed, _REFERENCES)
+def _add_published(
+    summary: Summary, results: Mapping[str, SystemResults]
+) -> None:
     summary["published"] = {
-        name: figures._asdict()
+        name: metrics._asdict()
         for name in results
-        if (figures := published(name))
+        if (metrics := published(name))
     }
-    shown = {name: results[name] for name in _DEV_CURVES if name in results}
-    tables = [_models(summary), _pooling(summary)]
-    write_report_files(
-        output,
-        f"Tables 2, 3 and 5 of Wan et al. 2016 on {_data_name(summary)}",
-        summary,
-        [
-            *(table for table in tables if table.rows),
-            choices_table(summary, "pairs_per_second", "Pairs scored/s"),
-        ],
-        _notes(summary),
-        draw_dev_curves(output, shown, data.dev_measure),
-    )
-    return summary
 
 
-def _data_name(summary: Summary) -> str:
-    return str(summary["settings"]["data"])
-
-
-def _models(summary: Summary) -> TextTable:
-    """Returns Tables 3 and 5: the models beside each other."""
-    header = ["Model", *map(str.upper, _PAPER_COLUMNS + _FURTHER_COLUMNS)]
-    header += difference_header(summary)
-    header += ["paper, QA: P@1", "MRR", "paper, SC: P@1"]
-    rows = []
-    for name, system in summary["systems"].items():
-        if name in POOLING_ROWS:
-            continue
-        row = [system["label"]]
-        row += measure_cells(system, _MODE, _PAPER_COLUMNS + _FURTHER_COLUMNS)
-        row += difference_cells(summary, system, _MODE)
-        row += _question_answering(name)
-        figures = published(name)
-        row.append(_figure(figures and figures.completion, True))
-        rows.append(row)
-    title = f"Tables 3 and 5: the models on {_data_name(summary)}"
-    return TextTable(title, header, rows)
-
-
-def _pooling(summary: Summary) -> TextTable:
-    """Returns Table 2: k of the k-max pooling; no rows without other k."""
-    systems: dict[str, dict[str, Any]] = summary["systems"]
-    header = ["Model", *map(str.upper, _PAPER_COLUMNS)]
-    header += difference_header(summary)
-    header += ["paper, QA: P@1", "MRR"]
-    rows = [
-        [
-            systems[name]["label"],
-            *measure_cells(systems[name], _MODE, _PAPER_COLUMNS),
-            *difference_cells(summary, systems[name], _MODE),
-            *_question_answering(name),
-        ]
-        for name in TABLE_2_ROWS
-        if name in systems
+def _tables(summary: Summary) -> list[TextTable]:
+    """Returns Tables 3 and 5, and Table 2 if there are rows with other k."""
+    data, systems = summary["settings"]["data"], summary["systems"]
+    pooling = [name for name in TABLE_2_ROWS if name in systems]
+    return [
+        measure_table(
+            summary,
+            f"Tables 3 and 5: the models on {data}",
+            _MODE,
+            _PAPER_COLUMNS + _FURTHER_COLUMNS,
+            names=[name for name in systems if name not in POOLING_ROWS],
+            differences={_MODE: ""},
+            published=["paper, QA: P@1", "MRR", "paper, SC: P@1"],
+            published_of=_published_cells,
+            first="Model",
+        ),
+        measure_table(
+            summary,
+            f"Table 2: the k of k-max pooling, on {data}",
+            _MODE,
+            _PAPER_COLUMNS,
+            names=pooling if {*pooling} & {*POOLING_ROWS} else (),
+            differences={_MODE: ""},
+            published=["paper, QA: P@1", "MRR"],
+            published_of=lambda name: _published_cells(name)[:2],
+            first="Model",
+        ),
     ]
-    if not any(name in systems for name in POOLING_ROWS):
-        rows = []
-    title = f"Table 2: the k of k-max pooling, on {_data_name(summary)}"
-    return TextTable(title, header, rows)
 
 
-def _question_answering(name: str) -> list[str]:
-    """Formats the published P@1 and MRR of a row."""
-    if not (figures := published(name)):
-        return ["-", "-"]
-    pair = figures.precision, figures.reciprocal
-    return [_figure(value, figures.confirmed) for value in pair]
-
-
-def _figure(value: float | None, confirmed: bool) -> str:
-    if value is None:
-        return "-"
-    return f"{100 * value:.1f}{' †' if confirmed else ''}"
+def _published_cells(name: str) -> Sequence[str]:
+    """Formats the published P@1 and MRR of answers, and P@1 of completion."""
+    if not (metrics := published(name)):
+        return ()
+    dagger = " †" if metrics.confirmed else ""
+    answers = metrics.precision, metrics.reciprocal
+    completion = metrics.completion
+    return [
+        *(f"{100 * value:.1f}{dagger}" for value in answers),
+        "-" if completion is None else f"{100 * completion:.1f} †",
+    ]
 
 
 def _notes(summary: Summary) -> list[str]:
@@ -285,7 +223,7 @@ def _notes(summary: Summary) -> list[str]:
         " documents of a query one score."
         for label in dead
     ]
-    return notes + closing_notes(summary)
+    return notes
 
 
 def _is_random(system: Mapping[str, Any], summary: Summary) -> bool:
@@ -302,7 +240,10 @@ def _is_random(system: Mapping[str, Any], summary: Summary) -> bool:
 MV_LSTM_TABLE = PaperTable(
     title="Tables 2, 3 and 5 of Wan et al. 2016",
     rows=MV_LSTM_ROWS,
-    options=PAPER_OPTIONS["mv_lstm"],
-    fixed={"lists": True, "gammas": ()},
-    report=report_by(write_mv_lstm_report),
+    references=lambda results: ["bm25", "lstm_rnn_50", "mv_lstm_cosine"],
+    tables=_tables,
+    notes=_notes,
+    speed=("pairs_per_second", "Pairs scored/s"),
+    curves=lambda results: _DEV_CURVES,
+    further=_add_published,
 )

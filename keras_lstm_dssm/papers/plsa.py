@@ -14,7 +14,7 @@ from keras_lstm_dssm.evaluation.bm25 import (
     not_fitted,
     training_titles,
 )
-from keras_lstm_dssm.evaluation.systems import Scores, ScoringSystem
+from keras_lstm_dssm.evaluation.systems import CorpusSystem, Scores
 
 # Number of words in a block of titles: their rows of `topics` fit the cache.
 _EM_BLOCK = 512
@@ -69,16 +69,9 @@ def em_step(
 def fold_in(
     counts: Any, topics: np.ndarray, topic_prior: float, steps: int
 ) -> np.ndarray:
-    """Estimates P(z|d) of titles by EM with fixed P(w|z).
+    """Estimates P(z|d) of titles by EM with fixed P(w|z); see `em_step`.
 
-    Args:
-        counts: n(d, w) of any titles, sparse `[titles, words]`.
-        topics: P(w|z), float32 `[words, topics]`.
-        topic_prior: Pseudo-count of each topic in each title.
-        steps: Number of EM steps, from the uniform mixture.
-
-    Returns:
-        P(z|d), float32 `[titles, topics]`; uniform for a title without words.
+    EM starts from the uniform mixture, which a title without words keeps.
     """
     mixtures = uniform_mixtures(counts.shape[0], topics.shape[1])
     for titles, cells in _blocks(counts):
@@ -98,11 +91,10 @@ def uniform_mixtures(titles: int, topics: int) -> np.ndarray:
 
 
 def _blocks(counts: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields blocks of titles that have the same number of words.
+    """Yields blocks of B titles that have the same number of words, L.
 
-    Yields:
-        titles: Integers `[B]`.
-        cells: Integers `[B, L]`: positions of their words in `counts.data`.
+    They are titles `[B]` and the positions of their words in `counts.data`,
+    `[B, L]`.
     """
     sizes = np.diff(counts.indptr)
     for size in np.unique(sizes[sizes > 0]):
@@ -141,7 +133,7 @@ def _probabilities(rows: np.ndarray, mixtures: np.ndarray) -> np.ndarray:
 _BLOCK = 64
 
 
-class PLSASystem(ScoringSystem):
+class PLSASystem(CorpusSystem):
     """Ranks by the probability of the query given a title's topics.
 
     log P(q|d) = sum over w in q of
@@ -210,13 +202,9 @@ class PLSASystem(ScoringSystem):
         self.parameters = 0
 
     def fit(self, titles: Sequence[str]) -> "PLSASystem":
-        """Estimates P(w|z) from titles.
+        """Estimates P(w|z) from titles, and returns this object.
 
-        Args:
-            titles: The titles; one that occurs twice counts twice.
-
-        Returns:
-            This object.
+        A title that occurs twice counts twice.
 
         Raises:
             InputError: `titles` is not a sequence of strings, or has no word.
@@ -241,7 +229,7 @@ class PLSASystem(ScoringSystem):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Scores all titles; see `ScoringSystem.scores`."""
+        """Scores all titles; see `CorpusSystem.scores`."""
         if not self.parameters:
             raise not_fitted("PLSASystem")
         _, mixtures, row = self._fold_in(titles)

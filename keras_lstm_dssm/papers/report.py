@@ -4,7 +4,7 @@ The charts show the systems as bars, dev by epoch, and the loss by misspelled
 queries; `write_overview` compares several data sets.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,10 +22,19 @@ from keras_lstm_dssm.analysis.html import (
     HtmlTable,
     write_html_report,
 )
-from keras_lstm_dssm.evaluation.task import CLUSTER
+from keras_lstm_dssm.evaluation.task import CLUSTER, MAIN_MEASURES
 from keras_lstm_dssm.files import write_csv, write_json, write_text
 from keras_lstm_dssm.papers.results import MeanAndSpread, Summary, SystemResults
-from keras_lstm_dssm.papers.table_data import CHART_MEASURES, MAIN_MEASURES
+from keras_lstm_dssm.papers.run_systems import Row
+from keras_lstm_dssm.papers.table_data import TableData
+
+CHART_MEASURES = {
+    "rerank": ("ndcg@10",),
+    "retrieve": ("mrr@10",),
+    "lists": ("p@1", "mrr"),
+    CLUSTER: ("ari", "ami"),
+}
+"""Mode -> the measures in charts and overviews, first of `MAIN_MEASURES`."""
 
 MODE_TITLES = {
     "rerank": "Judged documents of each query, reranked",
@@ -48,6 +57,94 @@ class TextTable(NamedTuple):
         lines = [self.header, ["---"] + ["---:"] * (len(self.header) - 1)]
         body = "\n".join(f"| {' | '.join(row)} |" for row in lines + self.rows)
         return f"## {self.title}\n\n{body}\n"
+
+
+def _all_trained(results: Mapping[str, SystemResults]) -> list[str]:
+    return [n for n, r in results.items() if r.seeds[0]["epoch"] is not None]
+
+
+class PaperTable(NamedTuple):
+    """Declares the tables of one paper: rows, columns, notes and charts.
+
+    Attributes:
+        title: What the tables are called.
+        rows: Name -> row, in the paper's order.
+        references: Results -> names of the systems to compare with.
+        tables: Content of `table.json` -> the tables of text, see
+            `measure_table`; those without rows are left out.
+        notes: Content of `table.json` -> sentences that state how the results
+            were measured.
+        speed: The entry of a system with its speed, and its heading.
+        page: The heading of the page, before "on" and the data; by default
+            the title.
+        curves: Results -> names of the systems whose values on dev are drawn
+            by epoch, at most six for a legible chart; by default all that
+            were trained by epochs.
+        pictures: Folder, data and results -> further pictures by caption, and
+            what failed -> reason.
+        further: Adds to the content of `table.json`, from the results.
+    """
+
+    title: str
+    rows: Mapping[str, Row]
+    references: Callable[[Mapping[str, SystemResults]], Sequence[str]]
+    tables: Callable[[Summary], Sequence[TextTable]]
+    notes: Callable[[Summary], Sequence[str]]
+    speed: tuple[str, str] = ("titles_per_second", "Titles encoded/s")
+    page: str = ""
+    curves: Callable[[Mapping[str, SystemResults]], Sequence[str]] = (
+        _all_trained
+    )
+    pictures: Callable[
+        [Path, TableData, Mapping[str, SystemResults]],
+        tuple[dict[str, Path], dict[str, str]],
+    ] = lambda *_: ({}, {})
+    further: Callable[[Summary, Mapping[str, SystemResults]], None] = (
+        lambda *_: None
+    )
+
+
+def measure_table(
+    summary: Summary,
+    title: str,
+    mode: str,
+    measures: Sequence[str],
+    *,
+    names: Sequence[str] | None = None,
+    differences: Mapping[str, str] | None = None,
+    published: Sequence[str] = (),
+    published_of: Callable[[str], Sequence[str]] = lambda name: (),
+    first: str = "System",
+) -> TextTable:
+    """Makes a table of measures with a row for each system.
+
+    Args:
+        summary: The results.
+        title: The title of the table.
+        mode: The mode of the measures.
+        measures: The measures, in columns.
+        names: The systems of the table; by default all.
+        differences: Key of `significance` -> what precedes "against BM25" in
+            the headings of the differences from the references.
+        published: The headings of columns with published values.
+        published_of: Name of a system -> these values, or nothing.
+        first: The heading of the systems' names.
+    """
+    systems = summary["systems"]
+    against = [f"against {systems[r]['label']}" for r in summary["references"]]
+    header = [first, *map(str.upper, measures)]
+    for heading in (differences or {}).values():
+        header += [f"{heading} {text}".strip() for text in against]
+    rows = []
+    for name in systems if names is None else names:
+        row = [systems[name]["label"]]
+        row += measure_cells(systems[name], mode, measures)
+        for key in differences or {}:
+            row += difference_cells(summary, systems[name], key)
+        if published:
+            row += published_of(name) or ["-"] * len(published)
+        rows.append(row)
+    return TextTable(title, [*header, *published], rows)
 
 
 def percent(value: Mapping[str, float], several: bool) -> str:
@@ -90,10 +187,6 @@ def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
 
     There is a panel for each mode and each of its `CHART_MEASURES`. Bars
     begin at the value of random order on the same queries.
-
-    Args:
-        path: The PNG file to write.
-        summary: From `summary.summarise`.
     """
     systems = list(summary["systems"].values())
     panels = [
@@ -143,12 +236,6 @@ def draw_dev_curves(
 ) -> dict[str, Path]:
     """Writes `dev.png` and `dev.csv`, the means over seeds.
 
-    Args:
-        output: Folder of the table.
-        results: System -> results of neural systems, at most six for a
-            legible chart.
-        measure: Name of the measure, see `BaseTableData`.
-
     Returns:
         Caption -> picture; nothing without results.
     """
@@ -183,10 +270,6 @@ def write_robustness(
     output: Path, summary: Mapping[str, Any]
 ) -> list[TextTable]:
     """Writes the losses to `robustness.md`, `.json` and `.png`.
-
-    Args:
-        output: Folder of the table.
-        summary: From `summary.summarise`.
 
     Returns:
         A table for each mode; none, and no files, if the settings have no
@@ -280,12 +363,10 @@ _SIGNIFICANCE_LEVEL = 0.05
 _USES = {"lists": "test on"}
 
 
-def write_report_files(
+def write_table(
     output: Path,
-    title: str,
+    paper: PaperTable,
     summary: Summary,
-    tables: Sequence[TextTable],
-    notes: Sequence[str],
     charts: Mapping[str, Path],
 ) -> None:
     """Writes the files of a table.
@@ -295,20 +376,21 @@ def write_report_files(
 
     Args:
         output: Folder of the table.
-        title: Heading of the page.
+        paper: The paper whose table it is.
         summary: The results.
-        tables: The tables of text.
-        notes: Sentences below the tables.
         charts: Caption -> further picture for the page.
     """
+    tables = [table for table in paper.tables(summary) if table.rows]
+    tables.append(_choices_table(summary, *paper.speed))
+    notes = [*paper.notes(summary), *_closing_notes(summary)]
     write_json(output / "table.json", summary)
     write_markdown(output / "table.md", tables, notes)
     bar_chart(output / "chart.png", summary)
     pictures = {"Every system and random order": output / "chart.png", **charts}
-    notes = list(notes)
     if robustness := write_robustness(output, summary):
         pictures[ROBUSTNESS_CAPTION] = output / "robustness.png"
         notes.append(ROBUSTNESS_NOTE)
+    title = f"{paper.page or paper.title} on {summary['settings']['data']}"
     write_page(
         output / "table.html", title, [*tables, *robustness], pictures, notes
     )
@@ -360,20 +442,8 @@ def difference_cells(
     return cells
 
 
-def difference_header(summary: Summary) -> list[str]:
-    """Returns the headings of the columns of `difference_cells`."""
-    systems = summary["systems"]
-    return [f"against {systems[r]['label']}" for r in summary["references"]]
-
-
-def choices_table(summary: Summary, speed: str, heading: str) -> TextTable:
-    """Returns the table of parameters, choices on dev and speed.
-
-    Args:
-        summary: The results.
-        speed: The entry of a system with its speed.
-        heading: The heading of that column.
-    """
+def _choices_table(summary: Summary, speed: str, heading: str) -> TextTable:
+    """Returns the table of parameters, choices on dev and speed."""
     rows = [
         [
             s["label"],
@@ -394,13 +464,7 @@ def choices_table(summary: Summary, speed: str, heading: str) -> TextTable:
 
 
 def data_notes(summary: Summary, documents: str, clicks: str) -> list[str]:
-    """Returns sentences about the data.
-
-    Args:
-        summary: The results.
-        documents: What to call the documents.
-        clicks: What to call the pairs of a query and a relevant document.
-    """
+    """Returns sentences about the data; pairs are called `clicks`."""
     settings, words = summary["settings"], summary["words"]
     modes = summary["random"]
     one = documents.removesuffix("s")
@@ -432,7 +496,7 @@ def significance_note(summary: Summary) -> str:
     )
 
 
-def closing_notes(summary: Summary) -> list[str]:
+def _closing_notes(summary: Summary) -> list[str]:
     """Returns sentences about rows with their own recipe, and failed ones."""
     notes = [
         f"{system['label']}: trained by its own recipe; only the epoch is"
@@ -455,26 +519,8 @@ def write_overview(
     There is a table for each mode, with the `CHART_MEASURES` on each data set
     that has the mode.
 
-    Args:
-        output: Folder of the files.
-        title: Heading of the page.
-        summaries: Data set -> the content of its `table.json`.
-
     Returns:
         The content of `table.json`, data set -> summary.
-
-    Example:
-    >>> from keras_lstm_dssm.papers import PAPERS, make_table, run_system
-    >>> from keras_lstm_dssm.papers import Row, TableSettings
-    >>> settings, output = TableSettings("parts"), Path("shown/parts")
-    >>> rows, paper = {"bm25": Row("BM25", seeded=False)}, PAPERS["table_iv"]
-    >>> run_system(output, "bm25", rows["bm25"], settings, seeds=1)
-    bm25, seed 0: ... s, dev ndcg@10 100.00
-    >>> summary, _ = make_table(output, paper, rows, settings, seeds=1)
-    bm25: finished before
-    >>> _ = write_overview(Path("shown"), "Two shops", {"parts": summary})
-    >>> sorted(path.name for path in Path("shown").glob("table.*"))
-    ['table.html', 'table.json', 'table.md']
     """
     tables = [_table(mode, summaries) for mode in MODE_TITLES]
     tables = [table for table in tables if table.rows]

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keras_lstm_dssm.evaluation.significance import compare_systems
-from keras_lstm_dssm.evaluation.task import CLUSTER
+from keras_lstm_dssm.evaluation.task import CLUSTER, MAIN_MEASURES
 from keras_lstm_dssm.files import read_csv, read_json
-from keras_lstm_dssm.papers.rows import Row
-from keras_lstm_dssm.papers.run_systems import seed_folders
-from keras_lstm_dssm.papers.table_data import MAIN_MEASURES, BaseTableData
+from keras_lstm_dssm.papers.neural_rows import Neural
+from keras_lstm_dssm.papers.run_systems import Row, seed_folders
+from keras_lstm_dssm.papers.table_data import TableData
 
 
 class MeanAndSpread(NamedTuple):
@@ -36,26 +36,10 @@ class MeanAndSpread(NamedTuple):
 
 
 class SystemResults:
-    """Reads the results of all seeds of a system.
-
-    Args:
-        name: The system's name.
-        row: The row of the system.
-        folders: The folders of its finished seeds, at least one.
+    """Reads the results of all seeds of a system, at least one.
 
     Attributes:
         seeds: The content of each seed's `result.json`.
-
-    Example:
-    >>> from keras_lstm_dssm.papers import TableSettings, run_system
-    >>> settings = TableSettings("parts")
-    >>> rows = {"bm25": Row("BM25", seeded=False)}
-    >>> run_system(Path("system"), "bm25", rows["bm25"], settings, seeds=1)
-    bm25, seed 0: ... s, dev ndcg@10 100.00
-    >>> folder = Path("system/systems/bm25/seed_0")
-    >>> results = SystemResults("bm25", rows["bm25"], [folder])
-    >>> results.value("retrieve", "recall@10"), results.dev
-    (MeanAndSpread(mean=1.0, std=0.0), 1.0)
     """
 
     def __init__(self, name: str, row: Row, folders: Sequence[Path]) -> None:
@@ -69,14 +53,7 @@ class SystemResults:
     def value(
         self, mode: str, measure: str, rate: float = 0.0
     ) -> MeanAndSpread:
-        """Averages a measure on test over seeds.
-
-        Args:
-            mode: `"rerank"`, `"retrieve"`, `"lists"` or `"cluster"`.
-            measure: One of the task's measures.
-            rate: Share of the query words that are misspelled, one of the
-                table's settings; by default none.
-        """
+        """Averages a measure on test over seeds; `rate` is of misspellings."""
         tests = [
             seed["misspelled"][str(rate)] if rate else seed["test"]
             for seed in self.seeds
@@ -148,9 +125,10 @@ def read_results(
         have no finished seed.
 
     Example:
-    >>> from keras_lstm_dssm.papers import TableSettings, run_system
+    >>> from keras_lstm_dssm.papers import PAPERS, TableSettings, choose_rows
+    >>> from keras_lstm_dssm.papers.run_systems import run_system
+    >>> rows = choose_rows(PAPERS["table_iv"].rows, ["bm25"])
     >>> settings = TableSettings("parts")
-    >>> rows = {"bm25": Row("BM25", seeded=False)}
     >>> run_system(Path("read"), "bm25", rows["bm25"], settings, seeds=1)
     bm25, seed 0: ... s, dev ndcg@10 100.00
     >>> results = read_results(Path("read"), rows, seeds=1)
@@ -175,13 +153,7 @@ def compare_with(
     """Tests whether systems differ from reference systems, over queries.
 
     The compared value of a query is the mean over seeds, see
-    `compare_systems`.
-
-    Args:
-        references: Names of the systems to compare with.
-        results: Name -> results of the systems to compare.
-        mode: `"rerank"`, `"retrieve"` or `"lists"`.
-        measure: The measure; by default that of the mode's `MAIN_MEASURES`.
+    `compare_systems`; the measure is by default that of `MAIN_MEASURES`.
 
     Returns:
         Name -> reference -> the results of the test.
@@ -197,27 +169,21 @@ Summary = dict[str, Any]
 
 def summarise(
     output: Path,
-    data: BaseTableData,
+    data: TableData,
     results: Mapping[str, SystemResults],
     failed: Mapping[str, str],
     references: Sequence[str],
 ) -> Summary:
     """Collects all results, and tests differences for significance.
 
-    Args:
-        output: Folder of the table.
-        data: The data that the systems were measured on.
-        results: System -> its results, at least one, in the table's order.
-        failed: System -> reason why it has no result.
-        references: The systems to compare with (see `compare_with`); those
-            without results are left out.
+    Of the systems to compare with, those without results are left out.
     """
     references = [name for name in references if name in results]
     systems = {
         name: {
             "label": result.row.label,
-            "kind": result.row.kind,
-            "paper": result.row.paper,
+            "kind": result.row.system.group,
+            "paper": None,
             "parameters": result.seeds[0]["parameters"],
             "options": result.seeds[0]["options"],
             "seeds": len(result.seeds),
@@ -232,9 +198,7 @@ def summarise(
                 for rate in result.seeds[0]["misspelled"]
             },
             "significance": {},
-            "recipe": None
-            if result.row.tuned or result.row.recipe is None
-            else result.row.recipe.to_dict(),
+            "recipe": _own_recipe(result.row),
         }
         for name, result in results.items()
     }
@@ -252,9 +216,17 @@ def summarise(
         "machine": f"{platform.platform()}, {os.cpu_count()} cores",
         "settings": settings,
         "dev_measure": data.dev_measure,
-        "words": data.words,
+        "words": data.words(),
         "references": references,
         "random": {mode: task.random() for mode, task in data.tests.items()},
         "systems": systems,
         "failed": dict(failed),
     }
+
+
+def _own_recipe(row: Row) -> dict[str, Any] | None:
+    """Returns the recipe of a neural row that is not tuned."""
+    system = row.system
+    if isinstance(system, Neural) and not system.tuned:
+        return system.recipe.to_dict()
+    return None

@@ -1,9 +1,10 @@
-"""Training and measuring of a table's systems, each in its own process.
+"""The rows of a table: each system is trained and measured in its own process.
 
 The hyperparameters of a system are chosen on dev first. A run that was
 stopped is continued.
 """
 
+import dataclasses
 import multiprocessing
 import os
 import shutil
@@ -11,39 +12,20 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from keras_lstm_dssm.data.augmentation import misspell
 from keras_lstm_dssm.errors import FailedTraining, InputError
 from keras_lstm_dssm.evaluation.clustering import ClusterTask
 from keras_lstm_dssm.evaluation.measures import QueryMeasures, mean
-from keras_lstm_dssm.evaluation.runs import Run, write_run
-from keras_lstm_dssm.evaluation.task import Task
+from keras_lstm_dssm.evaluation.runs import Run, System, write_run
+from keras_lstm_dssm.evaluation.task import CLUSTER, Task
 from keras_lstm_dssm.files import read_json, write_csv, write_json
-from keras_lstm_dssm.models.recipes import KeyVecRecipe, Recipe, ScorerRecipe
-from keras_lstm_dssm.papers.baseline_rows import (
-    MODEL_FILE,
-    Hyperparameters,
-    TrainedSystem,
-    baseline_grid,
-    train_baseline,
-    train_mixture,
-)
-from keras_lstm_dssm.papers.neural_rows import (
-    next_learning_rate,
-    next_tower_options,
-    train_keyvec,
-    train_scorer,
-    train_towers,
-)
-from keras_lstm_dssm.papers.rows import Row
 from keras_lstm_dssm.papers.table_data import (
-    BaseTableData,
-    DocumentTableData,
     TableData,
     change_queries,
     open_data,
@@ -52,40 +34,152 @@ from keras_lstm_dssm.settings.papers import TableSettings
 from keras_lstm_dssm.training.skip_gram import skip_gram_cache
 from lstm_dssm_programs import call_received
 
+Hyperparameters = dict[str, Any]
+"""Name -> value, such as `{"k1": 0.9, "b": 0.5, "tokenizer": "space"}`."""
+
+MODEL_FILE = "model.keras"
+"""The file of two towers in the folder of a seed."""
+
+
+class TrainedSystem(NamedTuple):
+    """A system that is ready to be measured on test.
+
+    Attributes:
+        system: The system; `None` for random order, whose measures are exact.
+        parameters: Number of learnt parameters: of one of two towers, as in
+            their paper; of a pair scorer, those beside its word vectors.
+        dev: Its value of the dev measure, from 0 to 1.
+        train_seconds: Duration of the training, without evaluation on dev.
+        titles_per_second: Speed of its document encoder, if it has one.
+        pairs_per_second: Speed of a pair scorer.
+        best_epoch: The epoch of these weights, the best on dev; `None` for
+            baselines.
+        history: The loss and the dev measure of each epoch.
+        further: Further metrics of this training, by name.
+        model: The two towers, to be saved beside the results; `None` if no
+            other row needs them.
+    """
+
+    system: System | None
+    parameters: int
+    dev: float
+    train_seconds: float = 0.0
+    titles_per_second: float | None = None
+    best_epoch: int | None = None
+    history: tuple[dict[str, Any], ...] = ()
+    pairs_per_second: float | None = None
+    further: Mapping[str, float] = {}
+    model: Any = None
+
+
+class RowSystem(Protocol):
+    """How the system of a row is trained, see `Baseline` and `Neural`."""
+
+    @property
+    def group(self) -> str:
+        """The colour of the row in charts."""
+
+    @property
+    def seeded(self) -> bool:
+        """Whether another seed gives another result."""
+
+    def next_trial(
+        self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
+    ) -> Hyperparameters | None:
+        """Returns what to try next on dev, after trials with their `dev`."""
+
+    def train(
+        self, name: str, options: Hyperparameters, seed: int, data: TableData
+    ) -> TrainedSystem:
+        """Trains the system of the row `name`, and measures it on dev."""
+
+
+class Row(NamedTuple):
+    """One system of a table.
+
+    Attributes:
+        label: The name of the system in the table.
+        system: How it is trained: a `Baseline` or `Mixed` of the module
+            `baseline_rows`, or a `Neural` of `neural_rows`.
+        vectors: Whether it computes vectors that can be clustered.
+
+    Example:
+    >>> from keras_lstm_dssm.papers.baseline_rows import Baseline
+    >>> Row("BM25", Baseline()).system.group
+    'baseline'
+    """
+
+    label: str
+    system: RowSystem
+    vectors: bool = True
+
+    def tests(self, data: TableData) -> dict[str, Any]:
+        """Returns mode -> task on test: all, or those without vectors."""
+        return {
+            mode: task
+            for mode, task in data.tests.items()
+            if self.vectors or mode != CLUSTER
+        }
+
+
+def choose_rows(
+    rows: Mapping[str, Row], names: Sequence[str]
+) -> dict[str, Row]:
+    """Returns the named rows, or all, in the table's order.
+
+    Args:
+        rows: Name -> row, the whole table.
+        names: Names of rows; `["all"]` for the whole table.
+
+    Raises:
+        InputError: A name is not in the table, or `names` is empty.
+
+    Example:
+    >>> from keras_lstm_dssm.papers import PAPERS
+    >>> list(choose_rows(PAPERS["table_iv"].rows, ["dssm", "bm25"]))
+    ['bm25', 'dssm']
+    """
+    if list(names) == ["all"]:
+        return dict(rows)
+    unknown = [name for name in names if name not in rows]
+    if unknown or not names:
+        raise InputError(
+            f"--systems={','.join(names)}: found"
+            f" {unknown[0] if unknown else 'no name'!r}, expected all, or some"
+            f" of {', '.join(rows)}"
+        )
+    return {name: row for name, row in rows.items() if name in names}
+
 
 def choose_on_dev(
-    name: str,
-    row: Row,
-    data: BaseTableData,
-    settings: TableSettings,
-    path: Path,
+    name: str, row: Row, data: TableData, path: Path
 ) -> Hyperparameters:
     """Returns the best hyperparameters on dev; of equals, the first.
 
     Neural systems are trained with seed 0 and for a share of the epochs
-    (`settings.search`). A trial whose training fails, see `FailedTraining`,
-    has a measure of 0. A search that was interrupted continues with the next
-    trial.
+    (`TableSettings.search`). A trial whose training fails, see
+    `FailedTraining`, has a measure of 0. A search that was interrupted
+    continues with the next trial.
 
     The JSON file `path` holds the search: `options`, the best
     hyperparameters; `measure`; and `tried`, all trials, each with its `dev`
-    measure. It is not written if there is only one choice. For the other
-    arguments see `run_systems.run_system`.
+    measure. It is not written if there is only one choice.
     """
-    epochs = max(1, round(settings.search * settings.epochs))
+    settings, system = data.settings, row.system
     trials = read_json(path)["tried"] if path.exists() else []
-    options = _next_trial(name, row, settings, trials)
+    options = system.next_trial(name, settings, trials)
     if options is not None and not trials:
         after_one = [{**options, "dev": 0.0}]
-        if _next_trial(name, row, settings, after_one) is None:
+        if system.next_trial(name, settings, after_one) is None:
             return options
+    epochs = max(1, round(settings.search * settings.epochs))
     while options is not None:
+        short = dataclasses.replace(
+            data, settings=dataclasses.replace(settings, epochs=epochs)
+        )
         start = time.perf_counter()
         try:
-            trained = train_system(
-                name, row, options, 0, data, settings, epochs
-            )
-            dev = trained.dev
+            dev = system.train(name, options, 0, short).dev
         except FailedTraining:  # as with a learning rate that is too large
             dev = 0.0
         seconds = time.perf_counter() - start
@@ -97,54 +191,8 @@ def choose_on_dev(
             "tried": trials,
         }
         write_json(path, search)
-        options = _next_trial(name, row, settings, trials)
+        options = system.next_trial(name, settings, trials)
     return read_json(path)["options"]
-
-
-def _next_trial(
-    name: str, row: Row, settings: TableSettings, trials: list[dict[str, Any]]
-) -> Hyperparameters | None:
-    if row.recipe is None:
-        grid = baseline_grid(name)
-        return grid[len(trials)] if len(trials) < len(grid) else None
-    if isinstance(row.recipe, ScorerRecipe | KeyVecRecipe):
-        return next_learning_rate(row, settings, trials)
-    if row.tuned:
-        return next_tower_options(settings, trials)
-    if trials:
-        return None
-    recipe = row.recipe
-    assert isinstance(recipe, Recipe)
-    return {"learning_rate": recipe.learning_rate, "gamma": recipe.gamma}
-
-
-def train_system(
-    name: str,
-    row: Row,
-    options: Hyperparameters,
-    seed: int,
-    data: BaseTableData,
-    settings: TableSettings,
-    epochs: int,
-    output: Path | None = None,
-) -> TrainedSystem:
-    """Trains a system.
-
-    See `train_baseline`, `train_towers`, `train_scorer`, `train_keyvec`,
-    `train_mixture`; `output` is the folder of the table, for the last.
-    """
-    if row.parts:
-        assert isinstance(data, TableData) and output is not None
-        return train_mixture(row, seed, data, settings, output)
-    if row.recipe is None:
-        return train_baseline(name, options, seed, data, settings)
-    if isinstance(row.recipe, KeyVecRecipe):
-        assert isinstance(data, DocumentTableData)
-        return train_keyvec(row, options, seed, data, settings, epochs)
-    assert isinstance(data, TableData)
-    if isinstance(row.recipe, ScorerRecipe):
-        return train_scorer(row, options, seed, data, settings, epochs)
-    return train_towers(row, options, seed, data, settings, epochs)
 
 
 def run_systems(
@@ -165,15 +213,6 @@ def run_systems(
 
     Returns:
         System -> reason, for those that failed.
-
-    Example:
-    >>> settings = TableSettings("parts")
-    >>> rows = {"bm25": Row("BM25", seeded=False)}
-    >>> run_system(Path("systems"), "bm25", rows["bm25"], settings, seeds=1)
-    bm25, seed 0: ... s, dev ndcg@10 100.00
-    >>> run_systems(Path("systems"), rows, settings, seeds=1)
-    bm25: finished before
-    {}
     """
     failed = {}
     for name, row in rows.items():
@@ -191,7 +230,7 @@ def run_systems(
 
 def seed_folders(output: Path, name: str, row: Row, seeds: int) -> list[Path]:
     """Returns the folders of a system's results, one for each seed."""
-    count = seeds if row.seeded else 1
+    count = seeds if row.system.seeded else 1
     return [output / "systems" / name / f"seed_{s}" for s in range(count)]
 
 
@@ -219,14 +258,6 @@ def run_system(
         seeds: Number of trainings, with seeds 0 to seeds - 1; a row that is
             not `seeded` is trained once.
         options: Hyperparameters chosen elsewhere; `None` searches on dev.
-
-    Example:
-    >>> settings = TableSettings("parts")
-    >>> rows = {"bm25": Row("BM25", seeded=False)}
-    >>> run_system(Path("one_system"), "bm25", rows["bm25"], settings, seeds=1)
-    bm25, seed 0: ... s, dev ndcg@10 100.00
-    >>> Path("one_system/systems/bm25/seed_0/result.json").exists()
-    True
     """
     folders = seed_folders(output, name, row, seeds)
     missing = [s for s, folder in enumerate(folders) if not folder.exists()]
@@ -236,15 +267,10 @@ def run_system(
     data = open_data(settings, output)
     if options is None:
         path = folders[0].parent / "choice.json"
-        options = choose_on_dev(name, row, data, settings, path)
+        options = choose_on_dev(name, row, data, path)
     for seed in missing:
-        trained = train_system(
-            name, row, options, seed, data, settings, settings.epochs, output
-        )
-        tasks = data.tests_of(row)
-        _write_seed(
-            folders[seed], name, seed, options, trained, tasks, data, settings
-        )
+        trained = row.system.train(name, options, seed, data)
+        _write_seed(folders[seed], name, row, seed, options, trained, data)
         print(
             f"{name}, seed {seed}: {trained.train_seconds:.0f} s, dev"
             f" {data.dev_measure} {100 * trained.dev:.2f}",
@@ -268,17 +294,16 @@ def measure_system(
 def _write_seed(
     folder: Path,
     name: str,
+    row: Row,
     seed: int,
     options: Hyperparameters,
     trained: TrainedSystem,
-    tasks: Mapping[str, Any],
-    data: BaseTableData,
-    settings: TableSettings,
+    data: TableData,
 ) -> None:
     partial_folder = folder.with_name(f".partial-{folder.name}")
     shutil.rmtree(partial_folder, ignore_errors=True)
     partial_folder.mkdir()
-    test = {}
+    tasks, test = row.tests(data), {}
     for mode, task in tasks.items():
         run, values = measure_system(task, trained)
         test[mode] = mean(values, task.measures)
@@ -287,7 +312,7 @@ def _write_seed(
         rows = [{"query": key, **values[key]} for key in values]
         write_csv(partial_folder / f"test.{mode}.queries.csv", rows)
     misspelled: dict[str, dict[str, Any]] = {}
-    for rate in settings.misspelled:
+    for rate in data.settings.misspelled:
         of_rate = misspelled[str(rate)] = {}
         for mode, task in tasks.items():
             changed = change_queries(task, partial(misspell, rate=rate))

@@ -4,8 +4,11 @@ The networks, a sentence encoder and two decoders, learn from paragraphs of
 docstrings or of a text file.
 """
 
+import hashlib
 import itertools
+import json
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -18,11 +21,9 @@ import tensorflow as tf
 
 from keras_lstm_dssm.data.api_prose import sentence_runs
 from keras_lstm_dssm.data.api_search import build_api_search
-from keras_lstm_dssm.data.api_sources import (
-    docstrings,
-)
+from keras_lstm_dssm.data.api_sources import docstrings
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.bm25 import alphanumeric
+from keras_lstm_dssm.evaluation.bm25 import alphanumeric, not_fitted
 from keras_lstm_dssm.evaluation.systems import DenseSystem
 from keras_lstm_dssm.files import (
     check_unpacked_size,
@@ -32,6 +33,7 @@ from keras_lstm_dssm.files import (
 )
 from keras_lstm_dssm.text.strings import encode_in_batches
 from keras_lstm_dssm.text_files import text_lines, write_lines
+from keras_lstm_dssm.version import __version__
 
 MAX_WORDS = 30
 END_WORD = "</s>"
@@ -64,28 +66,18 @@ def check_paragraphs(paragraphs: Sequence[Sequence[str]]) -> None:
 
 
 def mark(text: str) -> str:
-    """Joins the first `MAX_WORDS` words of a text and the end mark.
-
-    >>> mark("Angle-Bracket, 12 Gauge")
-    'angle bracket 12 gauge </s>'
-    """
+    """Joins the first `MAX_WORDS` words of a text and the end mark."""
     return " ".join([*alphanumeric(text)[:MAX_WORDS], END_WORD])
 
 
 def word_ids(
     sentences: Iterable[str], size: int
 ) -> keras.layers.TextVectorization:
-    """Makes the layer that maps the most frequent words to ids.
+    """Makes the layer that maps the most frequent words to `size` ids.
 
-    Args:
-        sentences: Sentences from `mark`.
-        size: Largest number of ids, including those of padding, of unknown
-            words and of the end mark.
-
-    Returns:
-        A stock layer, strings `(batch,)` -> ids int64 `(batch, words)`. More
-        frequent words have smaller ids; words of the same frequency are in
-        alphabetical order.
+    They include those of padding, unknown words and the end mark. More
+    frequent words have smaller ids; words of the same frequency are in
+    alphabetical order.
     """
     counts = Counter(chain.from_iterable(map(str.split, sentences)))
     del counts[END_WORD]
@@ -101,18 +93,11 @@ def triples(
     batch_size: int,
     seed: int,
 ) -> tf.data.Dataset:
-    """Batches every sentence with the sentences before and after it.
+    """Batches every sentence from `mark` with those before and after it.
 
-    Args:
-        paragraphs: The sentences of each paragraph, from `mark`. The first
-            and the last one have only one neighbour; a paragraph of one
-            sentence is left out.
-        lookup: The layer from `word_ids`.
-        batch_size: Number of sentences in a batch.
-        seed: Seed of the order, which differs between epochs.
-
-    Returns:
-        Batches of inputs of `SkipThought`, each of texts of similar length.
+    The first and the last one of a paragraph have only one neighbour; a
+    paragraph of one sentence is left out. Batches, of sentences of similar
+    length, are inputs of `SkipThought`; their order differs between epochs.
     """
     contiguous = [paragraph for paragraph in paragraphs if len(paragraph) > 1]
     texts = {
@@ -156,18 +141,9 @@ def sentence_encoder(
 ) -> keras.Model:
     """Makes an encoder that returns the last state of a GRU over words.
 
-    Padding (id 0) after a sentence is masked.
-
-    Args:
-        vocabulary: Number of word ids.
-        embedding: Width of the word vectors.
-        units: Width of the sentence vector; half of it for each direction if
-            `bidirectional`.
-        bidirectional: Whether a second GRU reads right to left.
-
-    Returns:
-        A functional model of stock layers, word ids `(batch, words)` ->
-        `(batch, units)`; its layer `words` has the word vectors.
+    A second one reads right to left if `bidirectional`; each then has half of
+    the units. Word ids `(batch, words)`, 0 for padding, become `(batch,
+    units)`; the layer `words` has the word vectors.
     """
     ids = keras.Input((None,), dtype="int64")
     words = keras.layers.Embedding(
@@ -296,12 +272,8 @@ def _gru(units: int, return_sequences: bool = False) -> keras.layers.GRU:
 
 
 _ENCODERS = {"uni": ("uni",), "bi": ("bi",), "combined": ("uni", "bi")}
-_ENCODER, _SETTINGS = "encoder.keras", "settings.json"
+_ENCODER, _TRAINING = "encoder.keras", "training.json"
 _ENCODE_BATCH = 512
-_ARGUMENTS = (
-    "mode", "units", "embedding", "vocabulary", "epochs", "batch_size",
-    "learning_rate", "sampled", "seed",
-)  # fmt: skip
 
 
 class SkipThoughtSystem(DenseSystem):
@@ -332,8 +304,10 @@ class SkipThoughtSystem(DenseSystem):
         seed: Seed of the weights, the order of sentences and the samples.
 
     Attributes:
+        encoders: `"uni"`, `"bi"` or both -> model, strings -> vectors.
         history: Encoder -> mean -log P of a word, by epoch; lower with a
             sampled softmax than with the full one.
+        seconds: Duration of the training, also of what was cached.
 
     Reference: Kiros et al. 2015, "Skip-Thought Vectors".
 
@@ -374,13 +348,16 @@ class SkipThoughtSystem(DenseSystem):
         self.learning_rate = learning_rate
         self.sampled = sampled
         self.seed = seed
+        self.encoders: dict[str, keras.Model] = {}
         self.history: dict[str, list[float]] = {}
-        self._encoder_and_graph: (
-            tuple[keras.Model, Callable[[tf.Tensor], tf.Tensor]] | None
-        ) = None
+        self.seconds = 0.0
+        self._graphs: list[Callable[[tf.Tensor], tf.Tensor]] = []
 
     def fit(
-        self, paragraphs: Sequence[Sequence[str]], progress: bool = False
+        self,
+        paragraphs: Sequence[Sequence[str]],
+        progress: bool = False,
+        cache: str | os.PathLike[str] | None = None,
     ) -> "SkipThoughtSystem":
         """Trains on contiguous sentences.
 
@@ -390,6 +367,9 @@ class SkipThoughtSystem(DenseSystem):
             paragraphs: The sentences of each paragraph, in their order; see
                 `data.api_paragraphs`.
             progress: Whether to show Keras's progress bar.
+            cache: Folder in which each trained encoder is stored; one that
+                was trained in the same way before is loaded. Default `None`:
+                nothing is stored.
 
         Returns:
             This object.
@@ -399,41 +379,32 @@ class SkipThoughtSystem(DenseSystem):
                 two sentences.
         """
         check_paragraphs(paragraphs)
-        marked = [[mark(s) for s in paragraph] for paragraph in paragraphs]
-        lookup = word_ids(
-            (sentence for paragraph in marked for sentence in paragraph),
-            self.vocabulary,
-        )
-        text = keras.Input((), dtype="string", name="text")
-        ids = lookup(text)
-        vectors = [
-            self._train(name, marked, lookup, progress)(ids)
-            for name in _ENCODERS[self.mode]
+        for name in _ENCODERS[self.mode]:
+            if cache is None:
+                encoder, training = self._train(name, paragraphs, progress)
+            else:
+                folder = Path(cache, self._cache_name(name, paragraphs))
+                # This file is written last: the folder is complete with it.
+                if not (folder / _TRAINING).exists():
+                    encoder, training = self._train(name, paragraphs, progress)
+                    folder.mkdir(parents=True, exist_ok=True)
+                    with replacing(folder / _ENCODER) as partial:
+                        encoder.save(partial)
+                    write_json(folder / _TRAINING, training)
+                check_unpacked_size(folder / _ENCODER)
+                encoder = keras.saving.load_model(
+                    folder / _ENCODER, compile=False
+                )
+                training = read_json(folder / _TRAINING)
+            self.encoders[name] = encoder
+            self.history[name] = training["history"]
+            self.seconds += training["seconds"]
+        text = tf.TensorSpec([None], tf.string)
+        self._graphs = [
+            tf.function(encoder).get_concrete_function(text)
+            for encoder in self.encoders.values()
         ]
-        vector = vectors[0]
-        if len(vectors) > 1:
-            vector = keras.layers.Concatenate()(vectors)
-        self._use(keras.Model(text, vector, name=self.mode))
         return self
-
-    @classmethod
-    def combine(
-        cls, uni: "SkipThoughtSystem", bi: "SkipThoughtSystem"
-    ) -> "SkipThoughtSystem":
-        """Makes a "combined" system of two that are trained already.
-
-        Args:
-            uni: A system trained in mode "uni".
-            bi: A system trained in mode "bi", with the same other arguments
-                and on the same paragraphs.
-        """
-        same = {name: getattr(uni, name) for name in _ARGUMENTS}
-        system = cls(**{**same, "mode": "combined"})
-        system.history = {**uni.history, **bi.history}
-        text = keras.Input((), dtype="string", name="text")
-        vectors = [part._trained()[0](text) for part in (uni, bi)]
-        system._use(keras.Model(text, keras.layers.Concatenate()(vectors)))
-        return system
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Encodes texts, which may be empty.
@@ -445,64 +416,42 @@ class SkipThoughtSystem(DenseSystem):
             float32 `[texts, units]`, twice as wide if "combined".
 
         Raises:
-            InputError: The system was neither trained nor loaded.
+            InputError: `fit` was not called.
         """
-        encoder, graph = self._trained()
+        if not self.encoders:
+            raise not_fitted("SkipThoughtSystem")
         if not len(texts):  # the recurrence needs a time step
-            return np.zeros((0, encoder.output_shape[-1]), np.float32)
+            return np.zeros((0, self.units * len(self.encoders)), np.float32)
         lines = [mark(text) for text in texts]
-        return encode_in_batches(graph, lines, _ENCODE_BATCH, progress=False)
+        return np.hstack(
+            [
+                encode_in_batches(graph, lines, _ENCODE_BATCH, progress=False)
+                for graph in self._graphs
+            ]
+        )
 
     @property
     def parameters(self) -> int:
-        """Number of parameters of the encoder; decoders are dropped."""
-        return self._trained()[0].count_params()
+        """Number of parameters of the encoders; decoders are dropped."""
+        return sum(model.count_params() for model in self.encoders.values())
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes the encoder with its vocabulary, arguments and history.
-
-        Args:
-            folder: The folder, created if it does not exist.
-        """
-        path = Path(folder)
-        path.mkdir(parents=True, exist_ok=True)
-        with replacing(path / _ENCODER) as partial:
-            self._trained()[0].save(partial)
-        settings = {name: getattr(self, name) for name in _ARGUMENTS}
-        write_json(
-            path / _SETTINGS, {"arguments": settings, "history": self.history}
-        )
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> "SkipThoughtSystem":
-        """Loads a system from a folder that `save` wrote.
-
-        Raises:
-            InputError: The folder has no such system.
-        """
-        path = Path(folder)
-        check_unpacked_size(path / _ENCODER)
-        try:
-            settings = read_json(path / _SETTINGS)
-            system = cls(**settings["arguments"])
-            system.history = settings["history"]
-            encoder = keras.saving.load_model(path / _ENCODER, compile=False)
-        except (OSError, KeyError, TypeError, ValueError) as error:
-            raise InputError(
-                f"{path}: found {' '.join(str(error).split())[:90]!r}, expected"
-                f" {_ENCODER} and {_SETTINGS} as `save` writes them: check the"
-                " path, or train again"
-            ) from error
-        system._use(encoder)
-        return system
+    def _cache_name(
+        self, name: str, paragraphs: Sequence[Sequence[str]]
+    ) -> str:
+        arguments = (
+            self.units, self.embedding, self.vocabulary, self.epochs,
+            self.batch_size, self.learning_rate, self.sampled, self.seed,
+        )  # fmt: skip
+        key = json.dumps([__version__, name, arguments, paragraphs])
+        return f"skip_thought-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
     def _train(
-        self,
-        name: str,
-        marked: Sequence[Sequence[str]],
-        lookup: keras.layers.TextVectorization,
-        progress: bool,
-    ) -> keras.Model:
+        self, name: str, paragraphs: Sequence[Sequence[str]], progress: bool
+    ) -> tuple[keras.Model, dict[str, Any]]:
+        """Returns an encoder of strings, and its history and seconds."""
+        start = time.perf_counter()
+        marked = [[mark(s) for s in paragraph] for paragraph in paragraphs]
+        lookup = word_ids(chain.from_iterable(marked), self.vocabulary)
         keras.utils.set_random_seed(self.seed)
         words = lookup.vocabulary_size()
         encoder = sentence_encoder(
@@ -520,20 +469,11 @@ class SkipThoughtSystem(DenseSystem):
             shuffle=False,
             verbose="auto" if progress else 0,
         )
-        self.history[name] = run.history[model.per_word.name]
-        return encoder
-
-    def _use(self, encoder: keras.Model) -> None:
-        text = tf.TensorSpec([None], tf.string)
-        graph = tf.function(encoder).get_concrete_function(text)
-        self._encoder_and_graph = encoder, graph
-
-    def _trained(self) -> tuple[keras.Model, Callable[[tf.Tensor], tf.Tensor]]:
-        if self._encoder_and_graph is None:
-            raise InputError(
-                "Skip-Thought is not trained: call fit or load first"
-            )
-        return self._encoder_and_graph
+        text = keras.Input((), dtype="string", name="text")
+        return keras.Model(text, encoder(lookup(text)), name=name), {
+            "history": run.history[model.per_word.name],
+            "seconds": time.perf_counter() - start,
+        }
 
 
 PROSE_FORMAT = 1  # increment when the same packages give other paragraphs
@@ -558,10 +498,6 @@ def api_paragraphs() -> list[list[str]]:
 
     Raises:
         InputError: This package is not installed.
-
-    Example:
-        >>> api_paragraphs()[7]  # doctest: +SKIP
-        ['Set the profiling function', 'It will be called on each call']
     """
     collection = build_api_search()
     path = os.path.join(collection.folder, f"paragraphs-{PROSE_FORMAT}.txt.gz")
@@ -581,19 +517,11 @@ def api_paragraphs() -> list[list[str]]:
 def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
     """Reads paragraphs: one sentence a line, blank lines between paragraphs.
 
-    Args:
-        path: UTF-8 text, compressed if the name ends in `.gz`.
-
-    Returns:
-        The paragraphs, of one or more sentences, unchanged.
+    The file is UTF-8, compressed if its name ends in `.gz`.
 
     Raises:
         InputError: The file is empty, damaged or not UTF-8, or has no two
             sentences in a row.
-
-    Example:
-        >>> read_paragraphs("novel.txt.gz")[0]  # doctest: +SKIP
-        ['It was a dark night.', 'The rain fell.']
     """
     paragraphs: list[list[str]] = [[]]
     for line in map(str.strip, text_lines(path)):

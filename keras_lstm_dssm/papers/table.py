@@ -1,33 +1,33 @@
 """A table from its rows to its report, and the learning curve.
 
-`PaperTable` declares what is specific to one paper. The learning curve
-measures the same systems trained on fewer clicks.
+The learning curve measures the same systems trained on fewer clicks.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from keras_lstm_dssm.analysis.drawing import curve_chart
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.task import MAIN_MEASURES
 from keras_lstm_dssm.files import write_csv
-from keras_lstm_dssm.papers.report import curve
+from keras_lstm_dssm.papers.baseline_rows import Mixed
+from keras_lstm_dssm.papers.neural_rows import Neural
+from keras_lstm_dssm.papers.report import (
+    PaperTable,
+    curve,
+    draw_dev_curves,
+    write_table,
+)
 from keras_lstm_dssm.papers.results import (
     MeanAndSpread,
     Summary,
     SystemResults,
     read_results,
+    summarise,
 )
-from keras_lstm_dssm.papers.rows import Row
-from keras_lstm_dssm.papers.run_systems import run_systems
-from keras_lstm_dssm.papers.table_data import (
-    MAIN_MEASURES,
-    BaseTableData,
-    TableData,
-    open_data,
-    open_table_data,
-)
+from keras_lstm_dssm.papers.run_systems import Row, run_systems
+from keras_lstm_dssm.papers.table_data import TableData, open_data
 from keras_lstm_dssm.settings.papers import TableSettings
 
 _FURTHER_MEASURES = {"retrieve": ("recall@100",)}
@@ -35,26 +35,13 @@ _FURTHER_MEASURES = {"retrieve": ("recall@100",)}
 `curve.csv`, too. Each chart shows one measure, of `MAIN_MEASURES`."""
 
 
-def check_pairs(pairs: Sequence[int], data: BaseTableData) -> None:
+def check_pairs(pairs: Sequence[int], data: TableData) -> None:
     """Checks that the log has more clicks than each size of the curve.
 
     Raises:
         InputError: A size is the number of all clicks or more.
-
-    Example:
-    >>> data = open_table_data(TableSettings("parts"), Path("table"))
-    >>> try:
-    ...     check_pairs([2, 3], data)
-    ... except InputError as error:
-    ...     print(error)
-    --pairs=3: found a log of 3 clicks, expected more, as the table itself has
-    all clicks: give fewer
     """
-    if not pairs:
-        return
-    assert isinstance(data, TableData)
-    clicks = data.log.count()
-    if max(pairs) >= clicks:
+    if pairs and max(pairs) >= (clicks := data.sizes["clicks"]):
         raise InputError(
             f"--pairs={max(pairs)}: found a log of {clicks} clicks, expected"
             " more, as the table itself has all clicks: give fewer"
@@ -62,10 +49,8 @@ def check_pairs(pairs: Sequence[int], data: BaseTableData) -> None:
 
 
 def run_learning_curve(
-    output: Path,
-    data: BaseTableData,
+    data: TableData,
     results: Mapping[str, SystemResults],
-    settings: TableSettings,
     seeds: int,
     pairs: Sequence[int],
 ) -> tuple[dict[str, Path], dict[str, str]]:
@@ -78,42 +63,30 @@ def run_learning_curve(
     `pairs/SIZE` are laid out like that of the table.
 
     Args:
-        output: Folder of the table.
         data: The data of the table, with all clicks.
         results: Name -> results of the table. Systems that are trained on
             clicks, and mixtures, are shown as curves, others as horizontal
             lines.
-        settings: The table's settings.
         seeds: See `run_system`.
         pairs: The sizes, numbers of clicks; see `check_pairs`.
 
     Returns:
-        Mode -> picture; and "SYSTEM with SIZE clicks" -> reason, for those
+        Caption -> picture; and "SYSTEM with SIZE clicks" -> reason, for those
         that failed.
-
-    Example:
-    >>> from keras_lstm_dssm.papers import Row, open_data, run_system
-    >>> settings, output = TableSettings("parts"), Path("curve")
-    >>> rows = {"bm25": Row("BM25", seeded=False)}
-    >>> run_system(output, "bm25", rows["bm25"], settings, seeds=1)
-    bm25, seed 0: ... s, dev ndcg@10 100.00
-    >>> data = open_data(settings, output)
-    >>> results = read_results(output, rows, seeds=1)
-    >>> pictures, failed = run_learning_curve(
-    ...     output, data, results, settings, seeds=1, pairs=[2]
-    ... )
-    >>> list(pictures), failed
-    (['rerank', 'retrieve'], {})
     """
-    assert isinstance(data, TableData)
-    clicks = data.log.count()
-    rows = {n: r.row for n, r in results.items()}
-    mixtures = [row for row in rows.values() if row.parts]
-    parts = {name for mixture in mixtures for name in mixture.parts}
+    output, settings = data.folder, data.settings
+    clicks = data.sizes["clicks"]
+    rows = {name: result.row for name, result in results.items()}
+    parts = {
+        part
+        for row in rows.values()
+        if isinstance(row.system, Mixed)
+        for part in row.system.parts
+    }
     trained = {
         name: row
         for name, row in rows.items()
-        if row.recipe or row.parts or name in parts
+        if isinstance(row.system, Neural | Mixed) or name in parts
     }
     options = {name: results[name].seeds[0]["options"] for name in trained}
     by_size: dict[int, Mapping[str, SystemResults]] = {}
@@ -123,12 +96,12 @@ def run_learning_curve(
         part_settings = dataclasses.replace(
             settings, pairs=size, updates_of=clicks
         )
-        part = open_table_data(part_settings, folder)
+        part = open_data(part_settings, folder)
         part_settings.record(folder, part.sizes)
         reasons = run_systems(folder, trained, part_settings, seeds, options)
         for name, reason in reasons.items():
             failed[f"{name} with {size} clicks"] = reason
-        by_size[part.log.count()] = read_results(folder, trained, seeds)
+        by_size[part.sizes["clicks"]] = read_results(folder, trained, seeds)
     # Systems that are not trained on clicks have the same results at any size.
     level = {n: r for n, r in results.items() if n not in trained}
     by_size = {size: {**level, **part} for size, part in by_size.items()}
@@ -147,9 +120,10 @@ def run_learning_curve(
                     {**names, "measure": m, **result.value(mode, m)._asdict()}
                     for m in (measure, *_FURTHER_MEASURES.get(mode, ()))
                 ]
-        pictures[mode] = output / f"curve.{mode}.png"
+        path = output / f"curve.{mode}.png"
+        pictures[f"Learning curve, {mode}"] = path
         curve_chart(
-            pictures[mode],
+            path,
             {label: curve(points) for label, points in curves.items()},
             "clicks to train on",
             f"{measure.upper()}, percent ({mode})",
@@ -157,112 +131,6 @@ def run_learning_curve(
         )
     write_csv(output / "curve.csv", values)
     return pictures, failed
-
-
-class FinishedSystems(NamedTuple):
-    """Holds the results of a table's systems, from which its report is made.
-
-    Attributes:
-        output: Folder of the table.
-        data: The data that they were measured on.
-        settings: The table's settings.
-        seeds: Number of trainings of each system.
-        results: System -> its results, at least one, in the table's order.
-        failed: System -> reason why it has no result.
-        pairs: Sizes of the learning curve, see `run_learning_curve`.
-
-    Example:
-    >>> from keras_lstm_dssm.papers import open_data, read_results, run_system
-    >>> settings, output = TableSettings("parts"), Path("finished")
-    >>> rows = {"bm25": Row("BM25", seeded=False)}
-    >>> run_system(output, "bm25", rows["bm25"], settings, seeds=1)
-    bm25, seed 0: ... s, dev ndcg@10 100.00
-    >>> results = read_results(output, rows, seeds=1)
-    >>> data = open_data(settings, output)
-    >>> FinishedSystems(output, data, settings, 1, results, failed={}).pairs
-    ()
-    """
-
-    output: Path
-    data: BaseTableData
-    settings: TableSettings
-    seeds: int
-    results: Mapping[str, SystemResults]
-    failed: Mapping[str, str]
-    pairs: tuple[int, ...] = ()
-
-
-def learning_curve(
-    work: FinishedSystems,
-) -> tuple[dict[str, Path], dict[str, str]]:
-    """Runs the learning curve of a table, if it has sizes.
-
-    Returns:
-        Caption -> picture; and what failed -> reason, with the failed systems
-        of the table itself.
-    """
-    if not work.pairs:
-        return {}, dict(work.failed)
-    pictures, failed = run_learning_curve(
-        work.output,
-        work.data,
-        work.results,
-        work.settings,
-        work.seeds,
-        work.pairs,
-    )
-    captions = {f"Learning curve, {m}": path for m, path in pictures.items()}
-    return captions, {**work.failed, **failed}
-
-
-Report = Callable[[FinishedSystems], tuple[Summary, dict[str, str]]]
-"""Function that writes the report; it returns the content of `table.json`, and
-part of the report that failed -> reason."""
-
-
-def report_by(
-    write: Callable[
-        [Path, BaseTableData, Mapping[str, SystemResults], Mapping[str, str]],
-        Summary,
-    ],
-) -> Report:
-    """Wraps a function that writes the files of a report as a `Report`.
-
-    The failed parts of the report are then the failed systems.
-
-    Args:
-        write: Function of `output`, `data`, `results` and `failed` of
-            `FinishedSystems` that returns the content of `table.json`.
-    """
-
-    def report(work: FinishedSystems) -> tuple[Summary, dict[str, str]]:
-        failed = dict(work.failed)
-        return write(work.output, work.data, work.results, failed), failed
-
-    return report
-
-
-class PaperTable(NamedTuple):
-    """Describes the tables of one paper: rows, settings and report.
-
-    Attributes:
-        title: What the tables are called.
-        rows: Name -> row, in the paper's order.
-        options: The settings that a user can choose -> their defaults.
-        fixed: Further settings.
-        report: Function that writes the report.
-
-    Example:
-    >>> from keras_lstm_dssm.papers import PAPERS
-    >>> PAPERS["table_iv"].rows["bm25"].label
-    'BM25'
-    """
-
-    title: str
-    rows: Mapping[str, Row]
-    options: Mapping[str, Any]
-    fixed: Mapping[str, Any]
-    report: Report
 
 
 def make_table(
@@ -291,42 +159,56 @@ def make_table(
             measured.
 
     Example:
-    >>> from keras_lstm_dssm.papers import PAPERS, run_system
+    >>> from keras_lstm_dssm.papers import PAPERS, choose_rows
+    >>> from keras_lstm_dssm.papers.run_systems import run_system
     >>> settings, output = TableSettings("parts"), Path("made")
-    >>> rows, paper = {"bm25": Row("BM25", seeded=False)}, PAPERS["table_iv"]
+    >>> paper = PAPERS["table_iv"]
+    >>> rows = choose_rows(paper.rows, ["bm25"])
     >>> run_system(output, "bm25", rows["bm25"], settings, seeds=1)
     bm25, seed 0: ... s, dev ndcg@10 100.00
     >>> summary, failed = make_table(output, paper, rows, settings, seeds=1)
     bm25: finished before
-    >>> summary["systems"]["bm25"]["test"]["retrieve"]["mrr@10"]["mean"], failed
-    (1.0, {})
-    >>> (output / "table.html").exists()
-    True
+    >>> summary["systems"]["bm25"]["test"]["retrieve"]["mrr@10"]["mean"]
+    1.0
+    >>> (output / "table.html").exists(), failed
+    (True, {})
     """
-    if any(r.taught or "teacher" in (n, *r.parts) for n, r in rows.items()):
+    if any(_needs_teacher(name, row) for name, row in rows.items()):
         settings.teacher_folder()  # raises before hours of other systems
     data = open_data(settings, output)
     check_pairs(pairs, data)
     settings.record(output, data.sizes)
-    for name in [name for name in rows if not data.tests_of(rows[name])]:
+    for name in [name for name, row in rows.items() if not row.tests(data)]:
         print(f"{name}: left out, has no vectors to cluster", flush=True)
-    rows = {n: row for n, row in rows.items() if data.tests_of(row)}
+    rows = {name: row for name, row in rows.items() if row.tests(data)}
     failed = run_systems(output, rows, settings, seeds)
     results = read_results(output, rows, seeds)
     if not results:
         raise InputError(
             f"{output}: no system could be measured ({reasons(failed)})"
         )
-    return paper.report(
-        FinishedSystems(output, data, settings, seeds, results, failed, pairs)
+    curves: dict[str, Path] = {}
+    if pairs:
+        curves, failed_parts = run_learning_curve(data, results, seeds, pairs)
+        failed |= failed_parts
+    pictures, failed_pictures = paper.pictures(output, data, results)
+    failed |= failed_pictures
+    summary = summarise(
+        output, data, results, failed, paper.references(results)
     )
+    paper.further(summary, results)
+    drawn = {n: results[n] for n in paper.curves(results) if n in results}
+    pictures |= draw_dev_curves(output, drawn, data.dev_measure)
+    write_table(output, paper, summary, pictures | curves)
+    return summary, failed
+
+
+def _needs_teacher(name: str, row: Row) -> bool:
+    parts = row.system.parts if isinstance(row.system, Mixed) else ()
+    taught = isinstance(row.system, Neural) and row.system.taught
+    return taught or "teacher" in (name, *parts)
 
 
 def reasons(failed: Mapping[str, str]) -> str:
-    """Formats what failed, and why, in one line.
-
-    Example:
-    >>> reasons({"plsa": "out of memory", "lstm": "was killed"})
-    'plsa: out of memory; lstm: was killed'
-    """
+    """Formats what failed, and why, in one line."""
     return "; ".join(f"{name}: {reason}" for name, reason in failed.items())

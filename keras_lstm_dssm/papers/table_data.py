@@ -5,10 +5,10 @@ documents.
 """
 
 import hashlib
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,8 @@ import numpy as np
 
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
 from keras_lstm_dssm.data.collection import Collection
-from keras_lstm_dssm.data.documents import DocumentFolder
 from keras_lstm_dssm.data.sources import (
-    judged_negatives,
+    DataSource,
     open_collection,
     open_documents,
 )
@@ -27,158 +26,114 @@ from keras_lstm_dssm.evaluation.bm25 import alphanumeric
 from keras_lstm_dssm.evaluation.measures import mean
 from keras_lstm_dssm.evaluation.task import (
     CLUSTER,
+    MAIN_MEASURES,
     MODES,
     RETRIEVE,
-    ListTask,
     Task,
     document_tasks,
     document_text,
-    graded_qrels,
 )
-from keras_lstm_dssm.papers.rows import Row
 from keras_lstm_dssm.settings.papers import TableSettings
-
-CHART_MEASURES = {
-    "rerank": ("ndcg@10",),
-    "retrieve": ("mrr@10",),
-    "lists": ("p@1", "mrr"),
-    CLUSTER: ("ari", "ami"),
-}
-"""Mode -> the measures in charts and overviews."""
-
-MAIN_MEASURES = {mode: names[0] for mode, names in CHART_MEASURES.items()}
-"""Mode -> the measure for significance, and for choices on dev unless
-`TableSettings.select` names another."""
 
 
 @dataclass(frozen=True)
-class BaseTableData(ABC):
-    """Base of `TableData` and `DocumentTableData`.
+class TableData:
+    """What the systems of a table are trained on, and the tasks.
 
     Attributes:
-        titles: The texts that baselines are trained on.
+        settings: The table's settings.
+        folder: The table's folder.
+        texts: The texts that baselines are trained on: all distinct titles,
+            or the documents of train with one sentence on each line.
+        examples: What `train` takes for neural systems: clicks, the name of
+            judged lists, or a `DocumentFolder`.
+        training: Further arguments of `train`, which belong to the examples.
         dev: The task on the dev split, for choices.
         dev_measure: Name of the measure to maximise on dev.
         tests: Mode -> the task on the test split.
+        sizes: The numbers of documents, queries and others, by name.
+        words: Function that counts words, for the report.
     """
 
-    titles: list[str]
+    settings: TableSettings
+    folder: Path
+    texts: list[str]
+    examples: Any
+    training: Mapping[str, Any]
     dev: Any
     dev_measure: str
     tests: Mapping[str, Any]
-
-    @property
-    @abstractmethod
-    def sizes(self) -> dict[str, int]:
-        """The numbers of documents, queries and others, by name."""
-
-    @property
-    @abstractmethod
-    def words(self) -> dict[str, float]:
-        """Counts of words, for the report."""
+    sizes: dict[str, int]
+    words: Callable[[], dict[str, float]]
 
     def measure_on_dev(self, system: Any) -> float:
         """Measures a system on dev, from 0 to 1."""
         _, by_query = self.dev.measure(system)
         return mean(by_query, [self.dev_measure])[self.dev_measure]
 
-    def tests_of(self, row: Row) -> dict[str, Any]:
-        """Returns the tasks on test that the system of a row is measured on.
 
-        These are all tasks, or all but clustering if it has no vectors.
-        """
-        return {
-            mode: task
-            for mode, task in self.tests.items()
-            if row.vectors or mode != CLUSTER
-        }
+def open_data(settings: TableSettings, folder: Path) -> TableData:
+    """Opens the clicks, judged lists or documents that the settings name.
+
+    Args:
+        settings: The table's settings.
+        folder: The table's folder, for a file of clicks where the collection
+            has none or only a part is used.
+
+    Raises:
+        InputError: The data are malformed, or lack a split.
+    """
+    if settings.documents:
+        return _open_documents(settings, folder)
+    return _open_collection(settings, folder)
 
 
 _DEV_MEASURES = {RETRIEVE: "map", CLUSTER: "ari"}
 
 
-@dataclass(frozen=True)
-class DocumentTableData(BaseTableData):
-    """Holds the documents to train on, and the tasks on dev and test.
+def _open_documents(settings: TableSettings, table: Path) -> TableData:
+    """Opens a folder of documents; systems are trained on the split train.
 
-    Attributes:
-        titles: The documents of the split train, with one sentence on each
-            line.
-        dev: See `BaseTableData`.
-        dev_measure: See `BaseTableData`.
-        tests: `"retrieve"` -> `DocumentRetrieval`, `"cluster"` ->
-            `ClusterTask`, or one of them.
-        folder: The folder.
-    """
-
-    folder: DocumentFolder
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The numbers of documents, queries and classes, by name."""
-        sizes = {
-            "documents": self.folder.count(),
-            "train_documents": len(self.titles),
-        }
-        if RETRIEVE in self.tests:
-            sizes["dev_queries"] = len(self.dev.queries)
-            sizes["retrieve_queries"] = len(self.tests[RETRIEVE].queries)
-        if CLUSTER in self.tests:
-            counts = self.tests[CLUSTER].sizes
-            sizes |= {f"cluster_{name}": n for name, n in counts.items()}
-        return sizes
-
-    @property
-    def words(self) -> dict[str, float]:
-        """The mean numbers of sentences and words in a training document."""
-        return {
-            "sentences": float(
-                np.mean([t.count("\n") + 1 for t in self.titles])
-            ),
-            "words": float(
-                np.mean([len(alphanumeric(t)) for t in self.titles])
-            ),
-        }
-
-
-def open_document_data(settings: TableSettings) -> DocumentTableData:
-    """Opens the folder of documents that the settings name.
-
-    Systems are trained on the split train. Choices on dev are made by the
-    mean average precision of the queries of dev, which counts all of a
-    query's documents, or by the adjusted Rand index of the clusters of its
-    documents where there are no queries.
-
-    Args:
-        settings: `data` and `min_relevant` are used.
-
-    Raises:
-        InputError: The folder is malformed, a split has no documents, or
-            test has queries and dev has none.
-
-    Example:
-    >>> settings = TableSettings("api_documents", documents=True)
-    >>> list(open_document_data(settings).tests)
-    ['retrieve', 'cluster']
+    Choices on dev are made by the mean average precision of the queries of
+    dev, which counts all of a query's documents, or by the adjusted Rand index
+    of the clusters of its documents where there are no queries.
     """
     folder = open_documents(settings.data)
-    titles = [document_text(d.sentences) for d in folder.of("train")]
-    if not titles:
+    texts = [document_text(d.sentences) for d in folder.of("train")]
+    if not texts:
         raise InputError(
             f"{folder.folder}: found no document of split 'train', expected"
             " documents to train on: give some the split train"
         )
-    tests = document_tasks(folder, "test", settings.min_relevant)
-    choices = document_tasks(folder, "dev", settings.min_relevant)
+    tests, choices = (
+        dict[str, Any](document_tasks(folder, split, settings.min_relevant))
+        for split in ("test", "dev")
+    )
     mode = RETRIEVE if RETRIEVE in tests else CLUSTER
     if mode not in choices:
         raise InputError(
             f"{folder.folder}: found no qrels/dev.tsv, expected queries of dev"
             " as of test, for choices: judge some, or remove qrels/test.tsv"
         )
-    return DocumentTableData(
-        titles, choices[mode], _DEV_MEASURES[mode], tests, folder
-    )
+    dev = choices[mode]
+    sizes = {"documents": folder.count(), "train_documents": len(texts)}
+    if RETRIEVE in tests:
+        sizes["dev_queries"] = len(dev.queries)
+        sizes["retrieve_queries"] = len(tests[RETRIEVE].queries)
+    if CLUSTER in tests:
+        counts = tests[CLUSTER].sizes
+        sizes |= {f"cluster_{name}": n for name, n in counts.items()}
+
+    def words() -> dict[str, float]:
+        return {
+            "sentences": _mean([text.count("\n") + 1 for text in texts]),
+            "words": _mean([len(alphanumeric(text)) for text in texts]),
+        }
+
+    return TableData(
+        settings, table, texts, folder, {}, dev, _DEV_MEASURES[mode], tests,
+        sizes, words,
+    )  # fmt: skip
 
 
 _DEV_DEPTH = 100
@@ -187,63 +142,8 @@ that the parts of a mixture rank below can be among the first ten of their
 sum."""
 
 
-@dataclass(frozen=True)
-class TableData(BaseTableData):
-    """The clicks that systems are trained on, and the tasks.
-
-    Attributes:
-        titles: All distinct titles of the corpus.
-        dev: See `BaseTableData`.
-        dev_measure: See `BaseTableData`.
-        tests: See `BaseTableData`.
-        log: The clicks of the training queries.
-        judged: Query -> titles judged not relevant, for negatives; `None`
-            where they are not used.
-
-    Example:
-    >>> data = open_table_data(TableSettings("parts"), Path("table"))
-    >>> data.sizes["clicks"], data.sizes["retrieve_queries"]
-    (3, 2)
-    """
-
-    log: ClickLog
-    judged: dict[str, list[str]] | None = None
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The numbers of titles, clicks and queries, by name."""
-        return {
-            "titles": len(self.titles),
-            "clicks": self.log.count(),
-            "dev_queries": len(self.dev.queries),
-            **{f"{m}_queries": len(t.queries) for m, t in self.tests.items()},
-        }
-
-    @property
-    def words(self) -> dict[str, float]:
-        """The result of `describe_words`."""
-        return describe_words(self)
-
-
-def open_data(settings: TableSettings, folder: Path) -> BaseTableData:
-    """Opens the clicks, judged lists or documents that the settings name.
-
-    See `open_table_data` and `open_document_data`.
-
-    Example:
-    >>> len(open_data(TableSettings("parts"), Path("table")).titles)
-    4
-    >>> settings = TableSettings("manuals", documents=True)
-    >>> len(open_data(settings, Path("table")).titles)
-    3
-    """
-    if settings.documents:
-        return open_document_data(settings)
-    return open_table_data(settings, folder)
-
-
-def open_table_data(settings: TableSettings, folder: Path) -> TableData:
-    """Opens the collection that the settings name.
+def _open_collection(settings: TableSettings, folder: Path) -> TableData:
+    """Opens a collection of queries and titles.
 
     With `settings.lists` there is one mode, `"lists"`: systems are measured
     on the judged documents of each query, in expectation over ties. Choices
@@ -256,20 +156,6 @@ def open_table_data(settings: TableSettings, folder: Path) -> TableData:
     whole corpus, unless `settings.dev_mode` says which. For reranking, as in
     Table IV of Palangi et al. 2016, a document of grade 1 is relevant,
     whatever `min_relevant` is.
-
-    Args:
-        settings: `data`, `lists`, `select`, `dev_mode`, `min_relevant`,
-            `depth`, `pairs` and `judged_negatives` are used.
-        folder: Folder for a file of clicks, where the collection has none
-            or only a part is used.
-
-    Raises:
-        InputError: The collection is malformed, or has no dev or test split.
-
-    Example:
-    >>> data = open_table_data(TableSettings("api"), Path("build/table"))
-    >>> data.dev_measure, list(data.tests)
-    ('mrr@10', ['retrieve'])
     """
     collection = open_collection(settings.data)
     for split in ("dev", "test"):
@@ -287,9 +173,7 @@ def open_table_data(settings: TableSettings, folder: Path) -> TableData:
 
     if settings.lists:
         dev, test = (
-            ListTask.from_collection(
-                collection, split, min_relevant=min_relevant
-            )
+            Task.from_collection(collection, split, "lists", min_relevant)
             for split in ("dev", "test")
         )
         tests = {"lists": test}
@@ -309,16 +193,26 @@ def open_table_data(settings: TableSettings, folder: Path) -> TableData:
     log = collection.training_log(min_relevant, folder / "clicks.train.tsv")
     if settings.pairs is not None:
         log = _some_queries(log, settings.pairs, folder / "clicks.some.tsv")
+    texts = list(dict.fromkeys(collection.documents.values()))
+    examples: Any = log
+    training: dict[str, Any] = {"titles": texts}
+    if settings.lists:
+        examples, training = settings.data, {"min_relevant": min_relevant}
+    elif settings.judged_negatives:
+        training["judged"] = DataSource(settings.data).judged_negatives(
+            min_relevant
+        )
+    sizes = {
+        "titles": len(texts),
+        "clicks": log.count(),
+        "dev_queries": len(dev.queries),
+        **{f"{m}_queries": len(t.queries) for m, t in tests.items()},
+    }
+    *_, widest = tests.values()  # of all queries with a relevant title
     return TableData(
-        list(dict.fromkeys(collection.documents.values())),
-        dev,
-        measure,
-        tests,
-        log,
-        judged_negatives(settings.data, min_relevant)
-        if settings.judged_negatives
-        else None,
-    )
+        settings, folder, texts, examples, training, dev, measure, tests, sizes,
+        partial(describe_words, log, texts, widest),
+    )  # fmt: skip
 
 
 def change_queries(task: Task, change: Callable[[str], str]) -> Task:
@@ -353,13 +247,20 @@ def _list_measure(dev: Task) -> str:
 
 def _rerankable(collection: Collection, split: str) -> float:
     """Returns the share of queries with documents of different grades."""
-    judged = graded_qrels(collection, split).values()
+    judged = collection.graded_qrels(split).values()
     different = [len(set(grades.values())) > 1 for grades in judged]
     return sum(different) / max(len(different), 1)
 
 
-def describe_words(data: TableData) -> dict[str, float]:
+def describe_words(
+    log: ClickLog, titles: list[str], task: Task
+) -> dict[str, float]:
     """Counts the words (runs of letters and digits) of queries and titles.
+
+    Args:
+        log: The clicks of the training queries.
+        titles: All distinct titles of the corpus.
+        task: A task on test.
 
     Returns:
         `query_words` and `title_words`, the mean numbers in a test query and
@@ -368,7 +269,6 @@ def describe_words(data: TableData) -> dict[str, float]:
         of the test queries' words that occur in a training query;
         `clicks_per_title`, the mean over the clicked titles.
     """
-    *_, task = data.tests.values()  # of all queries with a relevant title
     overlap = [
         len(words & set(alphanumeric(task.documents[title]))) / len(words)
         for key, query in task.queries.items()
@@ -379,15 +279,15 @@ def describe_words(data: TableData) -> dict[str, float]:
     queries = [alphanumeric(query) for query in task.queries.values()]
     trained_words: set[str] = set()
     clicked: set[str] = set()
-    for pair in data.log:
+    for pair in log:
         trained_words.update(alphanumeric(pair.query))
         clicked.add(pair.document)
     return {
         "query_words": _mean([len(words) for words in queries]),
-        "title_words": _mean([len(alphanumeric(t)) for t in data.titles]),
+        "title_words": _mean([len(alphanumeric(t)) for t in titles]),
         "overlap": _mean(overlap),
         "seen": _mean([w in trained_words for words in queries for w in words]),
-        "clicks_per_title": data.log.count() / max(len(clicked), 1),
+        "clicks_per_title": log.count() / max(len(clicked), 1),
     }
 
 

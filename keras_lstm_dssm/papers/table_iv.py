@@ -1,41 +1,33 @@
 """Table IV and Figure 7 of Palangi et al. 2016: rows, columns, charts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from keras_lstm_dssm.analysis.drawing import curve_chart
 from keras_lstm_dssm.files import read_json, write_csv
 from keras_lstm_dssm.models.recipes import PRESETS, Recipe
-from keras_lstm_dssm.papers.baseline_rows import Hyperparameters
+from keras_lstm_dssm.papers.baseline_rows import Baseline
+from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.report import (
     MODE_TITLES,
+    PaperTable,
     TextTable,
-    choices_table,
-    closing_notes,
     curve,
     data_notes,
-    difference_cells,
-    difference_header,
-    draw_dev_curves,
-    measure_cells,
+    measure_table,
     significance_note,
-    write_report_files,
 )
 from keras_lstm_dssm.papers.results import (
     Summary,
     SystemResults,
     read_results,
-    summarise,
 )
-from keras_lstm_dssm.papers.rows import Row
-from keras_lstm_dssm.papers.run_systems import run_systems
-from keras_lstm_dssm.papers.table import (
-    FinishedSystems,
-    PaperTable,
-    learning_curve,
+from keras_lstm_dssm.papers.run_systems import (
+    Hyperparameters,
+    Row,
+    run_systems,
 )
-from keras_lstm_dssm.papers.table_data import BaseTableData
-from keras_lstm_dssm.settings.papers import PAPER_OPTIONS, TableSettings
+from keras_lstm_dssm.papers.table_data import TableData
 
 FIGURE_7_CAPTION = "Cost of training by epoch (the paper's Figure 7)"
 
@@ -43,10 +35,7 @@ _FIGURE_7_LSTM, _RNN = "lstm_96", "rnn_288"
 
 
 def train_with_one_gamma(
-    output: Path,
-    results: Mapping[str, SystemResults],
-    settings: TableSettings,
-    sizes: dict[str, int],
+    output: Path, data: TableData, results: Mapping[str, SystemResults]
 ) -> tuple[dict[str, SystemResults], dict[str, str]]:
     """Trains the RNN with the LSTM's gamma, so that their costs compare.
 
@@ -55,20 +44,9 @@ def train_with_one_gamma(
     once more (in `figure_7/`) with the LSTM's gamma and the learning rate
     that was best with it on dev.
 
-    Args:
-        output: Folder of the table.
-        results: System -> its results.
-        settings: The table's settings.
-        sizes: See `TableSettings.record`.
-
     Returns:
         System -> results to draw; and system -> reason, where the training
         failed.
-
-    Example:
-    >>> settings = TableSettings("parts")
-    >>> train_with_one_gamma(Path("table"), {}, settings, {})  # neither has run
-    ({}, {})
     """
     shown = {
         name: results[name]
@@ -79,29 +57,28 @@ def train_with_one_gamma(
     if len(set(gammas)) < 2:
         return shown, {}
     folder = output / "figure_7"
-    settings.record(folder, sizes)
+    data.settings.record(folder, data.sizes)
     options = best_with_gamma(gammas[0], output / "systems" / _RNN)
     rows = {_RNN: shown.pop(_RNN).row}
-    failed = run_systems(folder, rows, settings, 1, {_RNN: options})
+    failed = run_systems(folder, rows, data.settings, 1, {_RNN: options})
     return shown | read_results(folder, rows, 1), failed
 
 
 def draw_figure_7(
-    output: Path, results: Mapping[str, SystemResults]
-) -> Path | None:
+    output: Path, data: TableData, results: Mapping[str, SystemResults]
+) -> tuple[dict[str, Path], dict[str, str]]:
     """Writes `figure_7.png` and `figure_7.csv`, the means over seeds.
 
-    Args:
-        output: Folder of the table.
-        results: System -> results, from `train_with_one_gamma`.
-
     Returns:
-        The picture, or `None` without results.
+        Caption -> picture, nothing without the two systems; and what failed
+        -> reason.
     """
-    if not results:
-        return None
+    shown, failed = train_with_one_gamma(output, data, results)
+    failed = {f"{name} of Figure 7": why for name, why in failed.items()}
+    if not shown:
+        return {}, failed
     rows, curves = [], {}
-    for name, result in results.items():
+    for name, result in shown.items():
         costs = result.by_epoch("loss")
         options = result.seeds[0]["options"]
         label = "{}, learning rate {learning_rate:g}, gamma {gamma:g}"
@@ -113,16 +90,11 @@ def draw_figure_7(
     write_csv(output / "figure_7.csv", rows)
     path = output / "figure_7.png"
     curve_chart(path, curves, "epoch", "mean cost (4) of a click", yscale="log")
-    return path
+    return {FIGURE_7_CAPTION: path}, failed
 
 
 def best_with_gamma(gamma: float, folder: Path) -> Hyperparameters:
-    """Returns the best hyperparameters on dev among those with one gamma.
-
-    Args:
-        gamma: The scale of the cosines.
-        folder: Folder of the system, with the search in `choice.json`.
-    """
+    """Returns the best of the search in a folder among those with one gamma."""
     trials = read_json(folder / "choice.json")["tried"]
     best = max(
         (trial for trial in trials if trial["gamma"] == gamma),
@@ -142,101 +114,49 @@ _DEV_CURVES = (
 )  # fmt: skip
 
 
-def write_report(
-    output: Path,
-    data: BaseTableData,
-    results: Mapping[str, SystemResults],
-    failed: Mapping[str, str],
-    costs: Mapping[str, SystemResults],
-    pictures: Mapping[str, Path],
-) -> Summary:
-    """Writes the table, the charts and the page.
+def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
+    """Returns BM25, and the CLSM that is best on dev.
 
-    The files are those of `write_report_files`, and `figure_7.png` and `.csv`
-    (if there are costs), `dev.png` and `.csv` (with neural systems). Systems
-    are compared with BM25, and with the CLSM that is best on dev among those
-    trained with the paper's negatives.
-
-    Args:
-        output: Folder of the table.
-        data: The data that the systems were measured on.
-        results: System -> its results, at least one, in the table's order.
-        failed: System -> reason why it has no result.
-        costs: System -> results, from `figure_7.train_with_one_gamma`.
-        pictures: Caption -> further PNG for the page.
-
-    Returns:
-        The content of `table.json`.
-
-    Example:
-    >>> from keras_lstm_dssm.papers import open_data, read_results, run_system
-    >>> from keras_lstm_dssm.papers import Row, TableSettings
-    >>> settings, output = TableSettings("parts"), Path("report")
-    >>> rows = {"bm25": Row("BM25", seeded=False)}
-    >>> run_system(output, "bm25", rows["bm25"], settings, seeds=1)
-    bm25, seed 0: ... s, dev ndcg@10 100.00
-    >>> data = open_data(settings, output)
-    >>> results = read_results(output, rows, seeds=1)
-    >>> settings.record(output, data.sizes)
-    >>> summary = write_report(output, data, results, {}, {}, {})
-    >>> "BM25" in (output / "table.md").read_text()
-    True
+    It is one of those that are trained with the paper's negatives.
     """
-    references = ["bm25", _best_clsm(results)]
-    summary = summarise(output, data, results, failed, references)
-    charts = {}
-    if picture := draw_figure_7(output, costs):
-        charts[FIGURE_7_CAPTION] = picture
-    shown = {name: results[name] for name in _DEV_CURVES if name in results}
-    charts |= draw_dev_curves(output, shown, data.dev_measure)
-    write_report_files(
-        output,
-        f"Table IV on {summary['settings']['data']}",
-        summary,
-        [
-            *(mode_table(summary, mode) for mode in data.tests),
-            choices_table(summary, "titles_per_second", "Titles encoded/s"),
-        ],
-        _notes(summary),
-        {**charts, **pictures},
-    )
-    return summary
-
-
-def _best_clsm(results: Mapping[str, SystemResults]) -> str:
-    """Returns the name of the CLSM that is best on dev, or "" without one."""
     clsm = {
         name: result.dev
         for name, result in results.items()
-        if isinstance(recipe := result.row.recipe, Recipe)
-        and recipe.encoder == "CLSMEncoder"
-        and recipe.negatives == "random"
+        if isinstance(system := result.row.system, Neural)
+        and isinstance(system.recipe, Recipe)
+        and system.recipe.encoder == "CLSMEncoder"
+        and system.recipe.negatives == "random"
     }
-    return max(clsm, key=clsm.__getitem__, default="")
+    return ["bm25", max(clsm, key=clsm.__getitem__, default="")]
 
 
-def mode_table(summary: Summary, mode: str) -> TextTable:
-    """Returns the table of a mode, with the paper's values if rows have any.
+def mode_tables(summary: Summary) -> list[TextTable]:
+    """Returns a table of each mode, and the paper's values if rows have any."""
+    systems = summary["systems"]
+    published = any(system["paper"] for system in systems.values())
+    return [
+        measure_table(
+            summary,
+            MODE_TITLES[mode],
+            mode,
+            _COLUMNS[mode],
+            differences={mode: ""},
+            published=[f"paper's {name.upper()}" for name in _PAPER_COLUMNS]
+            if published and mode == "rerank"
+            else (),
+            published_of=lambda name: [
+                f"{value:.1f}" for value in systems[name]["paper"] or ()
+            ],
+        )
+        for mode in summary["random"]
+    ]
 
-    Args:
-        summary: The results.
-        mode: `"rerank"` or `"retrieve"`.
-    """
-    published = mode == "rerank" and any(
-        system["paper"] for system in summary["systems"].values()
-    )
-    header = ["System", *(name.upper() for name in _COLUMNS[mode])]
-    header += difference_header(summary)
-    if published:
-        header += [f"paper's {name.upper()}" for name in _PAPER_COLUMNS]
-    rows = []
-    for system in summary["systems"].values():
-        row = [system["label"], *measure_cells(system, mode, _COLUMNS[mode])]
-        row += difference_cells(summary, system, mode)
-        if published:
-            row += [f"{p:.1f}" for p in system["paper"] or []] or ["-"] * 3
-        rows.append(row)
-    return TextTable(MODE_TITLES[mode], header, rows)
+
+def _add_published(
+    summary: Summary, results: Mapping[str, SystemResults]
+) -> None:
+    for name, system in summary["systems"].items():
+        system["paper"] = PUBLISHED.get(name)
 
 
 def _notes(summary: Summary) -> list[str]:
@@ -278,92 +198,93 @@ def _notes(summary: Summary) -> list[str]:
             "Nothing is reranked: all judged titles of a query have the same"
             " grade, so that every order is right."
         )
-    return notes + closing_notes(summary)
+    return notes
 
 
 _LSTM = PRESETS["lstm_96"]
 _IN_BATCH = {"negatives": "in_batch"}
-_PAPER = {
-    "dssm": ("DSSM 288/96", (31.0, 34.4, 41.7)),
-    "clsm_win1": ("CLSM 288/96, win=1", (31.8, 35.1, 42.6)),
-    "clsm_win3": ("CLSM 288/96, win=3", (32.1, 35.2, 42.7)),
-    "clsm_win5": ("CLSM 288/96, win=5", (32.0, 35.2, 42.6)),
-    "rnn_288": ("RNN 288", (31.7, 35.0, 42.3)),
-    "lstm_32": ("LSTM-RNN 32", (31.9, 35.5, 42.7)),
-    "lstm_64": ("LSTM-RNN 64", (32.9, 36.3, 43.4)),
-}
+
+
+def _row(label: str, preset: str, group: str = "recurrent") -> Row:
+    return Row(label, Neural(PRESETS[preset], group))
+
+
+def _lstm(n: int) -> Row:
+    return Row(f"LSTM-RNN 96, n={n}", Neural(_LSTM.replace(n=n)))
+
+
+def _in_batch(label: str, preset: str, group: str = "recurrent") -> Row:
+    recipe = PRESETS[preset].replace(**_IN_BATCH)
+    return Row(f"{label}, in-batch negatives", Neural(recipe, group))
+
 
 TABLE_IV_ROWS: dict[str, Row] = {
-    "random": Row("Random order", seeded=False),
-    "bm25": Row("BM25", (30.5, 32.8, 38.8), seeded=False),
-    "ulm": Row("ULM, Dirichlet smoothing", (30.4, 32.7, 38.5), seeded=False),
-    "plsa": Row("PLSA", (30.8, 33.7, 40.2)),
-    "doc2vec": Row("Doc2Vec", (29.1, 31.8, 38.4)),
-    "skip_thought": Row("Skip-Thought", (26.9, 29.7, 36.2)),
-    **{
-        name: Row(label, paper, PRESETS[name])
-        for name, (label, paper) in _PAPER.items()
-    },
-    "lstm_96_n2": Row(
-        "LSTM-RNN 96, n=2", (32.6, 36.0, 43.4), _LSTM.replace(n=2)
-    ),
-    "lstm_96": Row("LSTM-RNN 96, n=4", (33.1, 36.5, 43.6), _LSTM),
-    "lstm_96_n6": Row(
-        "LSTM-RNN 96, n=6", (33.1, 36.6, 43.6), _LSTM.replace(n=6)
-    ),
-    "lstm_96_n8": Row(
-        "LSTM-RNN 96, n=8", (33.1, 36.4, 43.7), _LSTM.replace(n=8)
-    ),
-    "bilstm_96": Row(
-        "Bi-LSTM-RNN 96", (33.2, 36.6, 43.6), PRESETS["bilstm_96"]
-    ),
+    "random": Row("Random order", Baseline()),
+    "bm25": Row("BM25", Baseline()),
+    "ulm": Row("ULM, Dirichlet smoothing", Baseline()),
+    "plsa": Row("PLSA", Baseline(seeded=True)),
+    "doc2vec": Row("Doc2Vec", Baseline(seeded=True)),
+    "skip_thought": Row("Skip-Thought", Baseline(seeded=True)),
+    "dssm": _row("DSSM 288/96", "dssm", "feed-forward"),
+    "clsm_win1": _row("CLSM 288/96, win=1", "clsm_win1", "feed-forward"),
+    "clsm_win3": _row("CLSM 288/96, win=3", "clsm_win3", "feed-forward"),
+    "clsm_win5": _row("CLSM 288/96, win=5", "clsm_win5", "feed-forward"),
+    "rnn_288": _row("RNN 288", "rnn_288"),
+    "lstm_32": _row("LSTM-RNN 32", "lstm_32"),
+    "lstm_64": _row("LSTM-RNN 64", "lstm_64"),
+    "lstm_96_n2": _lstm(2),
+    "lstm_96": _row("LSTM-RNN 96, n=4", "lstm_96"),
+    "lstm_96_n6": _lstm(6),
+    "lstm_96_n8": _lstm(8),
+    "bilstm_96": _row("Bi-LSTM-RNN 96", "bilstm_96"),
     "lstm_96_diagonal": Row(
         "LSTM-RNN 96, forget gate, diagonal peepholes",
-        None,
-        _LSTM.with_encoder(peephole="diagonal", forget_gate=True),
+        Neural(_LSTM.with_encoder(peephole="diagonal", forget_gate=True)),
     ),
-    "lstm_96_full": Row(
-        "LSTM-RNN 96, forget gate, full peepholes",
-        None,
-        PRESETS["lstm_96_full"],
+    "lstm_96_full": _row(
+        "LSTM-RNN 96, forget gate, full peepholes", "lstm_96_full"
     ),
-    "dssm_in_batch": Row(
-        "DSSM 288/96, in-batch negatives",
-        None,
-        PRESETS["dssm"].replace(**_IN_BATCH),
+    "dssm_in_batch": _in_batch("DSSM 288/96", "dssm", "feed-forward"),
+    "clsm_win3_in_batch": _in_batch(
+        "CLSM 288/96, win=3", "clsm_win3", "feed-forward"
     ),
-    "clsm_win3_in_batch": Row(
-        "CLSM 288/96, win=3, in-batch negatives",
-        None,
-        PRESETS["clsm_win3"].replace(**_IN_BATCH),
+    "lstm_96_in_batch": _in_batch("LSTM-RNN 96", "lstm_96"),
+    "best": Row(
+        "Best (not of the paper)", Neural(PRESETS["best"], tuned=False)
     ),
-    "lstm_96_in_batch": Row(
-        "LSTM-RNN 96, in-batch negatives", None, _LSTM.replace(**_IN_BATCH)
-    ),
-    "best": Row("Best (not of the paper)", None, PRESETS["best"], tuned=False),
 }
 """Name -> row. Tuned rows have random negatives, as in the paper, unless the
 label names others."""
 
-
-def _report(work: FinishedSystems) -> tuple[Summary, dict[str, str]]:
-    """Measures the learning curve, draws Figure 7 and writes the report."""
-    output, data = work.output, work.data
-    pictures, failed = learning_curve(work)
-    costs, failed_costs = train_with_one_gamma(
-        output, work.results, work.settings, data.sizes
-    )
-    failed |= {f"{name} of Figure 7": r for name, r in failed_costs.items()}
-    return (
-        write_report(output, data, work.results, failed, costs, pictures),
-        failed,
-    )
-
+PUBLISHED: dict[str, tuple[float, float, float]] = {
+    "bm25": (30.5, 32.8, 38.8),
+    "ulm": (30.4, 32.7, 38.5),
+    "plsa": (30.8, 33.7, 40.2),
+    "doc2vec": (29.1, 31.8, 38.4),
+    "skip_thought": (26.9, 29.7, 36.2),
+    "dssm": (31.0, 34.4, 41.7),
+    "clsm_win1": (31.8, 35.1, 42.6),
+    "clsm_win3": (32.1, 35.2, 42.7),
+    "clsm_win5": (32.0, 35.2, 42.6),
+    "rnn_288": (31.7, 35.0, 42.3),
+    "lstm_32": (31.9, 35.5, 42.7),
+    "lstm_64": (32.9, 36.3, 43.4),
+    "lstm_96_n2": (32.6, 36.0, 43.4),
+    "lstm_96": (33.1, 36.5, 43.6),
+    "lstm_96_n6": (33.1, 36.6, 43.6),
+    "lstm_96_n8": (33.1, 36.4, 43.7),
+    "bilstm_96": (33.2, 36.6, 43.6),
+}
+"""Name -> NDCG@1, @3 and @10 in percent, on the paper's data."""
 
 TABLE_IV = PaperTable(
     title="Table IV of Palangi et al. 2016",
+    page="Table IV",
     rows=TABLE_IV_ROWS,
-    options=PAPER_OPTIONS["table_iv"],
-    fixed={},
-    report=_report,
+    references=references,
+    tables=mode_tables,
+    notes=_notes,
+    curves=lambda results: _DEV_CURVES,
+    pictures=draw_figure_7,
+    further=_add_published,
 )

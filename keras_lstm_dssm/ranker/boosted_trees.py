@@ -16,25 +16,15 @@ _MISSING_SHIFT, _ZERO_MISSING, _NAN_MISSING = 2, 1, 2
 
 
 class _Nodes(NamedTuple):
-    """The nodes of trees, inner nodes and leaves; one number for each node.
+    """The nodes of trees, inner nodes and leaves; one number for each node."""
 
-    Attributes:
-        feature: Column that an inner node compares; 0 for leaves.
-        threshold: Values up to it go left.
-        missing: What counts as missing: 0 nothing, 1 zero, 2 NaN.
-        default_left: Whether missing values go left.
-        left: Row of the left child; a leaf is its own child.
-        right: Row of the right child.
-        value: The number that a leaf adds to the score.
-    """
-
-    feature: np.ndarray
-    threshold: np.ndarray
-    missing: np.ndarray
-    default_left: np.ndarray
-    left: np.ndarray
+    feature: np.ndarray  # the column that is compared; 0 for leaves
+    threshold: np.ndarray  # values up to it go left
+    missing: np.ndarray  # what counts as missing: 0 nothing, 1 zero, 2 NaN
+    default_left: np.ndarray  # whether missing values go left
+    left: np.ndarray  # row of the left child; a leaf is its own child
     right: np.ndarray
-    value: np.ndarray
+    value: np.ndarray  # what a leaf adds to the score
 
 
 class BoostedTrees(tf.Module):
@@ -167,9 +157,6 @@ def floor_float32(numbers: np.ndarray) -> np.ndarray:
     """Rounds float64 numbers down to float32.
 
     Any float32 x is at most a number exactly if it is at most the result.
-
-    >>> bool(floor_float32(np.array([0.1]))[0] <= 0.1 < float(np.float32(0.1)))
-    True
     """
     with np.errstate(over="ignore"):
         nearest = numbers.astype(np.float32)

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,118 +12,105 @@ from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.sources import is_collection, open_collection
 from keras_lstm_dssm.data.triples import clicked_lists
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.measures import click_grades, evaluate
+from keras_lstm_dssm.evaluation.index import Index
+from keras_lstm_dssm.evaluation.measures import (
+    click_grades,
+    evaluate_queries,
+    mean,
+)
 from keras_lstm_dssm.evaluation.runs import Run, rank_lists
-from keras_lstm_dssm.evaluation.task import Task, graded_qrels
+from keras_lstm_dssm.evaluation.task import Task
+from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.text.word_hashing import normalize
 from keras_lstm_dssm.training.config import DataOptions, open_clicks
 
 
-class DevLists:
-    """Measures scores of the judged titles of dev.
-
-    Args:
-        task: Lists to rerank.
-        measure: The measure that decides, such as `"ndcg@3"`.
-
-    Attributes:
-        task: The argument.
-        measure: The argument.
-
-    Raises:
-        InputError: The task has no such measure.
-    """
-
-    def __init__(self, task: Task, measure: str) -> None:
-        if measure not in task.measures:
-            raise InputError(
-                f"select is {measure!r}: expected one of"
-                f" {', '.join(task.measures)}"
-            )
-        self.task = task
-        self.measure = measure
-        self._lists = {query: list(task.qrels[query]) for query in task.queries}
-
-    def pairs(self) -> tuple[list[str], list[str]]:
-        """Returns the queries and titles of all pairs, list after list."""
-        pairs = [(q, d) for q, judged in self._lists.items() for d in judged]
-        queries, documents = self.task.queries, self.task.documents
-        return [queries[q] for q, _ in pairs], [documents[d] for _, d in pairs]
-
-    @property
-    def sizes(self) -> list[int]:
-        """The number of titles of each query."""
-        return [len(judged) for judged in self._lists.values()]
-
-    @property
-    def grades(self) -> np.ndarray:
-        """The grade of each pair."""
-        qrels = self.task.qrels
-        return np.array(
-            [qrels[q][d] for q, judged in self._lists.items() for d in judged]
-        )
-
-    def measures(self, scores: np.ndarray) -> dict[str, float]:
-        """Returns all measures of scores, one for each pair."""
-        return self.task.evaluate(self._run(scores))
-
-    def __call__(self, scores: np.ndarray) -> float:
-        """Returns the measure that decides."""
-        values = evaluate(
-            self._run(scores),
-            self.task.qrels,
-            self.task.min_relevant,
-            [self.measure],
-        )
-        return values[self.measure]
-
-    def _run(self, scores: np.ndarray) -> Run:
-        numbers = iter(np.asarray(scores, np.float32).tolist())
-        return rank_lists(
-            {
-                query: {document: next(numbers) for document in judged}
-                for query, judged in self._lists.items()
-            }
-        )
-
-
 class GradedList(NamedTuple):
-    """The titles of a query.
-
-    Attributes:
-        query: The query's text.
-        titles: Titles.
-        grades: A grade for each of them; higher is better.
-    """
+    """The titles of a query, with a grade for each; higher is better."""
 
     query: str
     titles: list[str]
     grades: list[int]
 
 
+def pairs_of(lists: Iterable[GradedList]) -> tuple[list[str], list[str]]:
+    """Returns the queries and titles of all pairs, list after list."""
+    pairs = [(one.query, title) for one in lists for title in one.titles]
+    return [query for query, _ in pairs], [title for _, title in pairs]
+
+
+def lists_of(task: Task) -> list[GradedList]:
+    """Returns the judged titles of each query of a task."""
+    return [
+        GradedList(
+            text,
+            [task.documents[document] for document in task.qrels[query]],
+            list(task.qrels[query].values()),
+        )
+        for query, text in task.queries.items()
+    ]
+
+
+def ranked(task: Task, scores: np.ndarray) -> Run:
+    """Ranks the titles of `lists_of` by scores, one for each pair."""
+    numbers = iter(np.asarray(scores, np.float32).tolist())
+    return rank_lists(
+        {
+            query: {document: next(numbers) for document in task.qrels[query]}
+            for query in task.queries
+        }
+    )
+
+
+class JudgedPairs(NamedTuple):
+    """The features and grades of pairs, one judged list after another."""
+
+    features: np.ndarray  # float32 [pairs, features]
+    grades: np.ndarray  # integers [pairs]
+    sizes: list[int]  # the number of pairs of each list
+    # From a score for each pair to the metric that chooses trees, for dev.
+    measure: Callable[[np.ndarray], float] | None = None
+
+    @classmethod
+    def from_lists(
+        cls, lists: Sequence[GradedList], features: Callable[..., np.ndarray]
+    ) -> "JudgedPairs":
+        """Computes the features of lists by a function of their pairs."""
+        return cls(
+            features(*pairs_of(lists)),
+            np.array([grade for one in lists for grade in one.grades]),
+            [len(one.titles) for one in lists],
+        )
+
+    @classmethod
+    def from_task(
+        cls, task: Task, select: str, features: Callable[..., np.ndarray]
+    ) -> "JudgedPairs":
+        """Computes the features of dev, measured by the metric `select`."""
+
+        def measure(scores: np.ndarray) -> float:
+            run, least = ranked(task, scores), task.min_relevant
+            by_query = evaluate_queries(run, task.qrels, least, [select])
+            return mean(by_query)[select]
+
+        return cls.from_lists(lists_of(task), features)._replace(
+            measure=measure
+        )
+
+    def without(self, columns: Sequence[int]) -> "JudgedPairs":
+        """Returns pairs with 0 in some columns, which trees then ignore."""
+        features = self.features.copy()
+        features[:, list(columns)] = 0
+        return self._replace(features=features)
+
+
 class GradedLists:
-    """Holds lists of titles with grades, each for one query.
+    """Holds lists of titles with grades, and all known titles.
 
-    Args:
-        lists: The lists; one whose grades are all equal says nothing about
-            an order, and is left out.
-        titles: All known titles, for the statistics of words.
-        name: What messages call the lists.
-        judged: Whether people gave the grades; otherwise clicks are grades.
-
-    Attributes:
-        lists: The lists that are left.
-        titles: The argument.
-        judged: The argument.
-
-    Raises:
-        InputError: No list is left.
-
-    Example:
-    >>> lists = GradedLists([GradedList("hex", ["hex bolt", "glue"], [1, 0])])
-    >>> len(lists.lists)
-    1
+    Lists whose grades are all equal say nothing about an order and are left
+    out. `name` is what messages call the lists; grades are clicks if not
+    `judged`.
     """
 
     def __init__(
@@ -148,13 +135,10 @@ class GradedLists:
 
     @classmethod
     def from_collection(cls, collection: Collection) -> "GradedLists":
-        """Takes the grades of the training split.
+        """Takes the grades of the training split, `Collection.graded_qrels`.
 
         Queries with the same normalised words as one of dev or test are left
-        out. Numbers of clicks become grades as in `graded_qrels`.
-
-        Raises:
-            InputError: See the class and `Collection`.
+        out.
         """
         queries, documents = collection.queries, collection.documents
         held_out = {
@@ -164,7 +148,7 @@ class GradedLists:
             for query in collection.qrels(split)
         }
         asked = set(_words([queries[query] for query in held_out]))
-        qrels = graded_qrels(collection, "train")
+        qrels = collection.graded_qrels("train")
         words = _words([queries[query] for query in qrels])
         return cls(
             [
@@ -186,16 +170,9 @@ class GradedLists:
     def from_clicks(
         cls, log: ClickLog, mined: int, index: Any = None, seed: int = 0
     ) -> "GradedLists":
-        """Takes the clicks of a log, and mined titles of grade 0.
+        """Takes the clicks of a log, and `mined` titles a query of grade 0.
 
-        Args:
-            log: The click log.
-            mined: Number of mined titles for each query.
-            index: See `clicked_lists`.
-            seed: See `clicked_lists`.
-
-        Raises:
-            InputError: See the class and `clicked_lists`.
+        For `index` and `seed` see `clicked_lists`.
         """
         lists = []
         for one in clicked_lists(log, mined, index, seed):
@@ -204,13 +181,6 @@ class GradedLists:
             lists.append(GradedList(one.query, [*grades], [*grades.values()]))
         name = ", ".join(log.paths[:3])
         return cls(lists, dict.fromkeys(log.documents()), name, judged=False)
-
-    def pairs(self) -> tuple[list[str], list[str]]:
-        """Returns the queries and titles of all pairs, list after list."""
-        return (
-            [one.query for one in self.lists for _ in one.titles],
-            [title for one in self.lists for title in one.titles],
-        )
 
     def describe(self) -> str:
         """Describes the size of the lists."""
@@ -223,27 +193,13 @@ def open_graded_lists(
     options: DataOptions,
     run: RunFolder,
     mined: int,
-    index_of: Any = None,
+    towers: TwoTower | None = None,
     seed: int = 0,
 ) -> tuple[GradedLists, str]:
-    """Opens grades or clicks.
+    """Opens the grades of a BEIR folder's training split, or else clicks.
 
-    A folder whose training split has titles of different grades gives these;
-    anything else is read as clicks, with mined titles of grade 0.
-
-    Args:
-        options: The data.
-        run: The folder for clicks that are made from grades.
-        mined: Number of mined titles for each query of clicks.
-        index_of: Function from titles to the `Index` that finds the mined
-            titles; by default BM25 is used.
-        seed: Seed of mined titles that are drawn.
-
-    Returns:
-        The lists, and a specification from which they can be opened again.
-
-    Raises:
-        InputError: The data are missing or wrong.
+    For each query of clicks, `mined` titles of grade 0 are found by towers, or
+    by BM25. Returns the lists, and the specification that opens them again.
     """
     data = options.data
     if isinstance(data, str | os.PathLike) and is_collection(data):
@@ -255,9 +211,8 @@ def open_graded_lists(
             return GradedLists.from_collection(collection), os.fspath(data)
     log, spec = open_clicks(options, run)
     # White space as in the lists, whose titles are the ids.
-    index = index_of and index_of(
-        " ".join(title.split()) for title in log.documents()
-    )
+    titles = (" ".join(title.split()) for title in log.documents())
+    index = None if towers is None else Index(towers, titles)
     return GradedLists.from_clicks(log, mined, index, seed), spec
 
 

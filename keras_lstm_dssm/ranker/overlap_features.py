@@ -13,8 +13,8 @@ from keras_lstm_dssm.text.vocabulary import Vocabulary
 from keras_lstm_dssm.text.word_hashing import (
     EMPTY_TEXT,
     TRIGRAMS,
-    cut_endings,
     normalize_texts,
+    stem_words,
     trigram_ids,
 )
 
@@ -33,18 +33,8 @@ def split_both_ways(
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
     """Splits texts into words, and into words without numbers in them.
 
-    Args:
-        texts: Strings `[texts]`, any bytes.
-
-    Returns:
-        Two ragged string tensors `[texts, (words)]`, of at most `MAX_WORDS`
-        words each, none for a text without letters and digits: the words, as
-        encoders with `split="alphanumeric"` read them; and these with
-        numbers and letters as words of their own.
-
-    Example:
-    >>> [s.to_list() for s in split_both_ways(tf.constant(["2x4 Studs"]))]
-    [[[b'2x4', b'studs']], [[b'2', b'x', b'4', b'studs']]]
+    Both have at most `MAX_WORDS` words, and none for a text without letters and
+    digits: `2x4 studs` has the words 2x4, studs, and 2, x, 4, studs.
     """
     normal = normalize_texts(texts, MAX_WORDS, "alphanumeric")
     normal = tf.where(tf.equal(normal, EMPTY_TEXT), "", normal)
@@ -56,32 +46,17 @@ def split_both_ways(
 
 
 def stems(words: tf.Tensor) -> tf.Tensor:
-    """Removes English endings from words, from each distinct word once.
-
-    Args:
-        words: Normalised words, strings `[n]`; see `cut_endings`.
-
-    >>> stems(tf.constant(["batteries", "boxes", "hinges", "lighting"])).numpy()
-    array([b'battery', b'box', b'hinge', b'light'], dtype=object)
-    """
+    """Removes English endings from normalised words."""
     distinct, index = tf.unique(words)
-    return tf.gather(cut_endings(distinct), index)
+    return tf.gather(stem_words(distinct), index)
 
 
 class PairedIds(NamedTuple):
-    """The words of pairs of texts as ids, padded.
+    """The words of pairs of texts as ids, padded; at least one column each."""
 
-    Attributes:
-        distinct: The distinct words, strings `[w]`.
-        query: int32 `[pairs, query words]`, indices in `distinct`, -1 past
-            the end of a query; at least one column.
-        title: int32 `[pairs, title words]`, indices in `distinct`, -2 past
-            the end of a title; at least one column.
-    """
-
-    distinct: tf.Tensor
-    query: tf.Tensor
-    title: tf.Tensor
+    distinct: tf.Tensor  # the distinct words, strings [w]
+    query: tf.Tensor  # rows of `distinct`, int32 [pairs, words]; -1: padding
+    title: tf.Tensor  # as `query`, with -2 for padding
 
 
 def paired_ids(
@@ -90,13 +65,9 @@ def paired_ids(
     query_rows: tf.Tensor,
     title_rows: tf.Tensor,
 ) -> PairedIds:
-    """Numbers the words of pairs of texts.
+    """Numbers the words of pairs of distinct queries and titles.
 
-    Args:
-        queries: The words of distinct queries, ragged strings.
-        titles: The words of distinct titles, ragged strings.
-        query_rows: The row of the query of each pair, int32 `[pairs]`.
-        title_rows: The row of the title of each pair, int32 `[pairs]`.
+    `query_rows` and `title_rows` are the rows of each pair, int32 `[pairs]`.
     """
     distinct, ids = tf.unique(
         tf.concat([queries.flat_values, titles.flat_values], axis=0)
@@ -130,19 +101,12 @@ class TrigramShares(NamedTuple):
     """How the letter trigrams of pairs overlap, each float32 `[pairs]`.
 
     A trigram that occurs twice in a text counts twice.
-
-    Attributes:
-        trigram_share: Share of the query's trigrams that the title has.
-        title_trigram_share: Share of the title's that the query has.
-        spelling: Mean over the words of the query of the share of a word's
-            trigrams that the title has.
-        worst_spelling: The smallest of these shares; 0 without words.
     """
 
-    trigram_share: tf.Tensor
-    title_trigram_share: tf.Tensor
-    spelling: tf.Tensor
-    worst_spelling: tf.Tensor
+    trigram_share: tf.Tensor  # share of the query's that the title has
+    title_trigram_share: tf.Tensor  # share of the title's that the query has
+    spelling: tf.Tensor  # mean over the query's words of a word's share
+    worst_spelling: tf.Tensor  # the smallest of these; 0 without words
 
 
 def paired_trigrams(
@@ -153,9 +117,8 @@ def paired_trigrams(
 ) -> TrigramShares:
     """Compares the letter trigrams of pairs; the arguments of `paired_ids`.
 
-    Trigrams are found in lists of (pair, trigram), not in a table of all
-    trigrams of the query and of the title, so that time and memory are
-    proportional to the lengths of the texts.
+    Lists of (pair, trigram), not a table of all trigrams of the query and of
+    the title, keep time and memory proportional to the lengths of the texts.
     """
     pairs = tf.shape(query_rows)[0]
     distinct, index = tf.unique(
@@ -212,17 +175,10 @@ def _members(
 
 
 class EqualWords(NamedTuple):
-    """Holds which words of the query and the title of a pair are equal.
+    """Holds which words of the query and the title of a pair are equal."""
 
-    Attributes:
-        equal: Whether word i of the query is word j of the title, bool
-            `[pairs, query words, title words]`.
-        in_query: Whether the query has a word i, `[pairs, query words]`.
-        in_title: Whether the title has a word j, `[pairs, title words]`.
-    """
-
-    equal: tf.Tensor
-    in_query: tf.Tensor
+    equal: tf.Tensor  # bool [pairs, query words, title words]
+    in_query: tf.Tensor  # whether the query has a word i, [pairs, words]
     in_title: tf.Tensor
 
     @classmethod
@@ -286,13 +242,7 @@ def order_features(equal: EqualWords) -> dict[str, tf.Tensor]:
 def number_features(
     distinct: tf.Tensor, query: tf.Tensor, equal: EqualWords
 ) -> dict[str, tf.Tensor]:
-    """Returns the features of numbers such as 12.
-
-    Args:
-        distinct: See `PairedIds`.
-        query: See `PairedIds`.
-        equal: Which words are equal.
-    """
+    """Returns the features of numbers such as 12; for words see `PairedIds`."""
     is_number = tf.strings.regex_full_match(distinct, r"\pN+")
     numbers = gather_of_words(is_number, query) & equal.in_query
     return {
@@ -362,11 +312,7 @@ _GRID = 2.0**12
 
 
 def on_grid(numbers: Any) -> tf.Tensor:
-    """Rounds numbers to multiples of 2^-12, float32.
-
-    >>> on_grid(tf.constant([0.3000001, 0.3])).numpy().tolist()
-    [0.300048828125, 0.300048828125]
-    """
+    """Rounds numbers to multiples of 2^-12, float32."""
     return tf.round(tf.cast(numbers, tf.float32) * _GRID) / _GRID
 
 

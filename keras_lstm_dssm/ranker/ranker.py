@@ -4,19 +4,19 @@ A feature is the cosine or the score of a trained model, or an overlap of words.
 """
 
 import gzip
-import hashlib
 import json
 import os
 import zlib
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
+from keras_lstm_dssm.distillation.outside_encoder import OutsideEncoder
 from keras_lstm_dssm.distillation.teacher_vectors import (
     TeacherFolder,
     open_outside_encoder,
@@ -31,6 +31,7 @@ from keras_lstm_dssm.files import (
     write_json,
     write_text,
 )
+from keras_lstm_dssm.fingerprints import file_hash
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees
@@ -39,138 +40,56 @@ from keras_lstm_dssm.ranker.overlap_features import (
     OverlapFeatures,
     on_grid,
 )
-from keras_lstm_dssm.run_folder import TREES, is_ranker
+from keras_lstm_dssm.run_folder import TREES, RunFolder, is_ranker
 from keras_lstm_dssm.text.strings import as_bytes
 from lstm_dssm_client.texts import pairs_as_bytes, query_as_bytes
 
-Encode = Callable[[Sequence[Any]], np.ndarray]
-"""Function from n texts to unit vectors, float `[n, d]`."""
+
+class FeatureSource(NamedTuple):
+    """A system whose score of a pair of texts is a feature of a ranker."""
+
+    model: TwoTower | PairScorer | None  # None: an encoder of others
+    # From n queries, n documents and progress=False to float [n].
+    score_pairs: Callable[..., np.ndarray]
 
 
-class FeatureSource(ABC):
-    """Base of the systems whose score of a pair is a feature of a ranker."""
+def source_of(model: Any, name: str) -> FeatureSource:
+    """Returns the score of a pair scorer, or the cosine of two towers.
 
-    @abstractmethod
-    def score_pairs(
-        self,
-        queries: Sequence[bytes],
-        documents: Sequence[bytes],
-        progress: bool = False,
-    ) -> np.ndarray:
-        """Scores pairs.
-
-        Args:
-            queries: n texts.
-            documents: n texts.
-            progress: Whether to show a progress bar. Default `False`.
-
-        Returns:
-            float `[n]`.
-        """
-
-
-class OutsideCosine(FeatureSource):
-    """The cosine of an encoder that this package did not train.
-
-    Args:
-        encode: Function from n texts to unit vectors, float `[n, d]`.
-    """
-
-    def __init__(self, encode: Encode) -> None:
-        self._encode = encode
-
-    def score_pairs(
-        self,
-        queries: Sequence[bytes],
-        documents: Sequence[bytes],
-        progress: bool = False,
-    ) -> np.ndarray:
-        """Scores pairs; see `FeatureSource.score_pairs`."""
-        return _cosines(self._encode, self._encode, queries, documents)
-
-
-class TowerCosine(FeatureSource):
-    """The cosine of the vectors of two towers.
-
-    Args:
-        model: The trained towers.
-
-    Attributes:
-        model: The trained towers.
-    """
-
-    def __init__(self, model: TwoTower) -> None:
-        self.model = model
-
-    def score_pairs(
-        self,
-        queries: Sequence[bytes],
-        documents: Sequence[bytes],
-        progress: bool = False,
-    ) -> np.ndarray:
-        """Scores pairs; see `FeatureSource.score_pairs`."""
-        query_encoder = self.model.query_encoder
-        document_encoder = self.model.document_encoder
-        return _cosines(
-            lambda texts: query_encoder.encode(texts, progress=progress),
-            lambda texts: document_encoder.encode(texts, progress=progress),
-            queries,
-            documents,
-        )
-
-
-class MatcherScore(FeatureSource):
-    """The score of a pair scorer.
-
-    Args:
-        model: The trained pair scorer.
-
-    Attributes:
-        model: The trained pair scorer.
-    """
-
-    def __init__(self, model: PairScorer) -> None:
-        self.model = model
-
-    def score_pairs(
-        self,
-        queries: Sequence[bytes],
-        documents: Sequence[bytes],
-        progress: bool = False,
-    ) -> np.ndarray:
-        """Scores pairs; see `FeatureSource.score_pairs`."""
-        return self.model.score_pairs(queries, documents, progress=progress)
-
-
-def source_of(model: Any, name: str) -> TowerCosine | MatcherScore:
-    """Returns the source of features that a trained model is.
-
-    Args:
-        model: A `TwoTower` or a `PairScorer`.
-        name: What a message calls it.
-
-    Raises:
-        InputError: It is another model, or it is not trained.
-
-    Example:
-    >>> source_of(dssm.load_run("TOWERS"), "TOWERS").score_pairs(["a"], ["a b"])
-    array([0.71], dtype=float32)
+    Raises `InputError` for another model, called `name`, or an untrained one.
     """
     if isinstance(model, TwoTower) and not model.needs_adapt:
-        return TowerCosine(model)
+        encoders = model.query_encoder.encode, model.document_encoder.encode
+        return FeatureSource(model, partial(_cosines, *encoders))
     if isinstance(model, PairScorer) and not model.matcher.needs_pretraining:
-        return MatcherScore(model)
+        return FeatureSource(model, model.score_pairs)
     raise InputError(
         f"{name}: found a {type(model).__name__}, expected trained features:"
         " the run of two towers or of a pair scorer"
     )
 
 
+def first_towers(sources: Mapping[str, FeatureSource]) -> TwoTower | None:
+    """Returns the first two towers among sources, `None` without any."""
+    models = (source.model for source in sources.values())
+    return next((m for m in models if isinstance(m, TwoTower)), None)
+
+
+def source_of_encoder(encode: OutsideEncoder) -> FeatureSource:
+    """Returns the cosine of an encoder that this package did not train."""
+
+    def encoded(texts: Sequence[Any], progress: bool) -> np.ndarray:
+        return encode(texts)
+
+    return FeatureSource(None, partial(_cosines, encoded, encoded))
+
+
 def _cosines(
-    encode_queries: Encode,
-    encode_documents: Encode,
+    encode_queries: Callable[..., np.ndarray],
+    encode_documents: Callable[..., np.ndarray],
     queries: Sequence[bytes],
     documents: Sequence[bytes],
+    progress: bool = False,
 ) -> np.ndarray:
     """Encodes each distinct text once, and compares the vectors of pairs."""
     if not len(queries):
@@ -181,22 +100,15 @@ def _cosines(
         (encode_documents, documents),
     ):
         rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        vectors = encode(list(rows))
+        vectors = encode(list(rows), progress=progress)
         sides.append(vectors[[rows[text] for text in texts]])
     return np.einsum("nd,nd->n", *sides)
 
 
 def graph_scores(
-    source: TowerCosine | MatcherScore, queries: tf.Tensor, titles: tf.Tensor
+    model: TwoTower | PairScorer, queries: tf.Tensor, titles: tf.Tensor
 ) -> tf.Tensor:
-    """Scores pairs in a graph, float `[pairs]`.
-
-    Args:
-        source: A source whose model is a Keras model.
-        queries: Strings `[pairs]`.
-        titles: Strings `[pairs]`.
-    """
-    model = source.model
+    """Scores pairs of strings `[pairs]` in a graph, float `[pairs]`."""
     if isinstance(model, PairScorer):
         return model.call((queries, titles), training=False)
     return tf.reduce_sum(
@@ -278,7 +190,7 @@ class PairFeatures:
         ]
         words = np.concatenate([np.zeros([0, len(NAMES)]), *overlap])
         scores = [
-            on_grid(source.score_pairs(*sides, progress)).numpy()
+            on_grid(source.score_pairs(*sides, progress=progress)).numpy()
             for source in self.sources.values()
         ]
         columns = [words, *(values[:, np.newaxis] for values in scores)]
@@ -404,12 +316,9 @@ class Ranker:
         return np.concatenate([np.zeros(0, np.float32), *scores])
 
     @property
-    def towers(self) -> TowerCosine | None:
+    def towers(self) -> TwoTower | None:
         """The first two towers among the sources, `None` without any."""
-        for source in self.features.sources.values():
-            if isinstance(source, TowerCosine):
-                return source
-        return None
+        return first_towers(self.features.sources)
 
     def first_stage(self, **options: Any) -> DenseSystem | None:
         """Returns the system that finds the candidates where it is served.
@@ -420,16 +329,14 @@ class Ranker:
         Returns:
             Retrieval by the cosine of `towers`, `None` without any.
         """
-        if self.towers is None:
+        towers = self.towers
+        if towers is None:
             return None
-        model = self.towers.model
         return DenseSystem(
-            lambda texts: model.query_encoder.encode(texts, **options),
-            lambda texts: model.document_encoder.encode(texts, **options),
+            lambda texts: towers.query_encoder.encode(texts, **options),
+            lambda texts: towers.document_encoder.encode(texts, **options),
         )
 
-
-"""The trees in LightGBM's text format, which only rankers have."""
 
 _OVERLAP = "overlap.json.gz"
 
@@ -440,33 +347,18 @@ def open_sources(
     digests: Sequence[str] = (),
     encoder_digest: str | None = None,
 ) -> dict[str, FeatureSource]:
-    """Opens the systems whose scores are features.
+    """Opens runs and an outside encoder, by their names, in order.
 
-    Args:
-        runs: Folders of runs of two towers or of pair scorers.
-        encoder: Name of an outside encoder, see `open_outside_encoder`.
-        digests: What `digest_of` returned for each run when the ranker was
-            trained.
-        encoder_digest: What `digest_of_encoder` returned for the encoder when
-            the ranker was trained. Default `None`: nothing is compared.
-
-    Returns:
-        The names of the features -> systems, in order.
-
-    Raises:
-        InputError: A run is missing, of another kind, named twice, or has
-            been trained anew since; or the encoder is the folder of a teacher
-            that is missing or has other vectors since.
+    Digests of the models when the ranker was trained, if given, must be the
+    same.
     """
-    from keras_lstm_dssm.run_folder import RunFolder
-
     if len(set(runs)) < len(runs):
         raise InputError(
             f"features {', '.join(runs)}: found a run twice, expected each once"
         )
     for run, digest in zip(runs, digests, strict=False):
-        found = digest_of(run) if RunFolder(run).model.exists() else None
-        if found not in (None, digest):
+        model = RunFolder(run).model
+        if model.exists() and file_hash(model) != digest:
             raise InputError(
                 f"{run}: found another model than the one the ranker was"
                 " trained with: restore it, or train the ranker again"
@@ -484,27 +376,21 @@ def open_sources(
     return sources
 
 
-def _open_encoder(encoder: str, digest: str | None) -> OutsideCosine:
-    """Opens an outside encoder as a feature of a ranker.
-
-    Args:
-        encoder: Its name, or the folder of a teacher.
-        digest: The digest of the folder when the ranker was trained; the
-            folder must have it still. `None`: nothing is compared.
-    """
+def _open_encoder(encoder: str, digest: str | None) -> FeatureSource:
+    """Opens an outside encoder; one with a digest must still have it."""
     if digest and not TeacherFolder(encoder).settings.exists():
         raise InputError(
             f"{encoder}: found no vectors here, expected the folder of"
             " lstm-dssm-teach that the ranker was trained with: restore it,"
             " or train the ranker again"
         )
-    cosine = OutsideCosine(open_outside_encoder(encoder))
+    source = source_of_encoder(open_outside_encoder(encoder))
     if digest and digest_of_encoder(encoder) != digest:
         raise InputError(
             f"{encoder}: found other vectors than those the ranker was"
             " trained with: restore them, or train the ranker again"
         )
-    return cosine
+    return source
 
 
 def digest_of_encoder(encoder: str) -> str | None:
@@ -513,24 +399,8 @@ def digest_of_encoder(encoder: str) -> str | None:
     return files.digest() if files.settings.exists() else None
 
 
-def digest_of(run: str | os.PathLike[str]) -> str:
-    """Returns the SHA-256 of a run's model file."""
-    digest = hashlib.sha256()
-    with open(Path(run, "model.keras"), "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
-
-
 def write_ranker(folder: Path, ranker: Ranker, config: dict[str, Any]) -> None:
-    """Writes a ranker and the settings of its training.
-
-    Args:
-        folder: The run folder.
-        ranker: The ranker.
-        config: Content of `config.json`; `config["ranker"]` gets the weights
-            of features.
-    """
+    """Writes a ranker and its settings into a run folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with (
         replacing(folder / _OVERLAP) as partial,
@@ -547,11 +417,7 @@ def write_ranker(folder: Path, ranker: Ranker, config: dict[str, Any]) -> None:
 
 
 def load_ranker(folder: str | os.PathLike[str]) -> Ranker:
-    """Loads a ranker with the models that its features are computed by.
-
-    Raises:
-        InputError: A file is damaged, or see `open_sources`.
-    """
+    """Loads a ranker with the models that its features are computed by."""
     folder = Path(folder)
     for name in ("config.json", _OVERLAP, TREES):
         check_plain_file(folder / name, folder)

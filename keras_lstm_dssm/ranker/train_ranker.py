@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,18 +15,23 @@ from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.sources import absolute_spec, open_collection
 from keras_lstm_dssm.distillation.teacher_vectors import absolute_encoder
 from keras_lstm_dssm.errors import InputError, import_optional
-from keras_lstm_dssm.evaluation.index import Index
 from keras_lstm_dssm.evaluation.task import Task
+from keras_lstm_dssm.fingerprints import file_hash
 from keras_lstm_dssm.model_cards.record import record_training
 from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees
-from keras_lstm_dssm.ranker.graded_lists import DevLists, open_graded_lists
+from keras_lstm_dssm.ranker.graded_lists import (
+    JudgedPairs,
+    lists_of,
+    open_graded_lists,
+    pairs_of,
+    ranked,
+)
 from keras_lstm_dssm.ranker.overlap_features import OverlapFeatures
 from keras_lstm_dssm.ranker.ranker import (
     PairFeatures,
     Ranker,
-    TowerCosine,
-    digest_of,
     digest_of_encoder,
+    first_towers,
     open_sources,
     write_ranker,
 )
@@ -75,122 +80,82 @@ class TreeOptions:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Rows(NamedTuple):
-    """Holds the features and grades of pairs, one judged list after another.
-
-    Attributes:
-        features: float32 `[rows, features]`.
-        grades: Integers `[rows]`.
-        sizes: The number of rows of each list.
-    """
-
-    features: np.ndarray
-    grades: np.ndarray
-    sizes: list[int]
-
-    def without(self, columns: Sequence[int]) -> "Rows":
-        """Returns rows whose numbers in some columns are 0.
-
-        A tree never compares a column of equal numbers.
-        """
-        features = self.features.copy()
-        features[:, list(columns)] = 0
-        return self._replace(features=features)
-
-
-class Chosen(NamedTuple):
-    """Trees and weights of features, with their figure on dev.
-
-    Attributes:
-        trees: The trees.
-        weights: float32 `[features]`, see `Ranker`.
-        leaves: The number of leaves of a tree.
-        dev: The measure on dev, `None` without dev.
-    """
+class TrainedTrees(NamedTuple):
+    """Holds trees and the weights of features (see `Ranker`), chosen on dev."""
 
     trees: BoostedTrees
-    weights: np.ndarray
-    leaves: int
-    dev: float | None = None
+    weights: np.ndarray  # float32 [features]
+    leaves: int  # of a tree, at most
+    dev: float | None = None  # the metric on dev, if there is one
 
 
 def choose_trees(
-    train: Rows,
-    dev: Rows | None,
-    lists: DevLists | None,
+    train: JudgedPairs,
+    dev: JudgedPairs | None,
     systems: Sequence[int],
     options: TreeOptions,
     seed: int = 0,
-) -> Chosen:
-    """Trains trees, and chooses among several trainings on dev.
+) -> TrainedTrees:
+    """Trains trees, and with dev chooses among several trainings.
 
-    The trees read all features; or, on dev only, all features but the scores
-    of systems, which are then added to the trees' score with weights. Systems
-    that were trained on the queries of `train` have better scores there than
-    for new queries, so that trees rely on them too much; a weight that was
-    chosen on dev does not.
-
-    Args:
-        train: The rows to train on.
-        dev: The rows of `lists`; `None` without dev.
-        lists: The lists that decide; `None` without dev.
-        systems: The columns of the scores of systems.
-        options: The options of the trees.
-        seed: Seed of LightGBM's random draws.
-
-    Raises:
-        InputError: LightGBM is not installed, or refuses an option.
+    The trees read all features; or all but `systems`, the columns of scores of
+    systems, which are then added to the trees' score with weights.
     """
-    zeros = np.zeros(train.features.shape[1], np.float32)
-    if dev is None or lists is None:
+    if dev is None:
         leaves = options.leaves[0]
         trees = train_trees(train, leaves, options, seed)
-        return Chosen(trees, zeros, leaves)
-    best: Chosen | None = None
-    for leaves in options.leaves:
-        for chosen in _trained(
-            train, dev, lists, systems, options, leaves, seed
-        ):
-            if best is None or (chosen.dev or 0) > (best.dev or 0):
-                best = chosen
-    assert best is not None
-    return best
+        return TrainedTrees(trees, _zeros(train), leaves)
+    return max(
+        (
+            trained
+            for leaves in options.leaves
+            for trained in _trained(train, dev, systems, options, leaves, seed)
+        ),
+        key=lambda trained: trained.dev or 0,  # of equal ones the first
+    )
+
+
+def _zeros(pairs: JudgedPairs) -> np.ndarray:
+    return np.zeros(pairs.features.shape[1], np.float32)
 
 
 def _trained(
-    train: Rows,
-    dev: Rows,
-    lists: DevLists,
+    train: JudgedPairs,
+    dev: JudgedPairs,
     systems: Sequence[int],
     options: TreeOptions,
     leaves: int,
     seed: int,
-) -> Iterator[Chosen]:
+) -> Iterator[TrainedTrees]:
     """Trains trees with a number of leaves on all features, and on some."""
-    zeros = np.zeros(train.features.shape[1], np.float32)
-    trees = train_trees(train, leaves, options, seed, dev, lists)
-    yield Chosen(trees, zeros, leaves, lists(trees(dev.features)))
+    measure = dev.measure
+    assert measure is not None
+    weights = _zeros(train)
+    trees = train_trees(train, leaves, options, seed, dev)
+    yield TrainedTrees(trees, weights, leaves, measure(trees(dev.features)))
     if not systems:
         return
+    # Systems that were trained on the queries of `train` have better scores
+    # there than for new queries, so that trees rely on them too much; a weight
+    # that was chosen on dev does not.
     trees = train_trees(
-        train.without(systems), leaves, options, seed,
-        dev.without(systems), lists,
-    )  # fmt: skip
+        train.without(systems), leaves, options, seed, dev.without(systems)
+    )
     scores = trees(dev.features).numpy()
-    weights, best = zeros.copy(), lists(scores)
+    weights, best = _zeros(train), measure(scores)
     spread = _spread(scores, dev.sizes)
     for column in systems:
         values = dev.features[:, column].astype(float)
         unit = spread / max(_spread(values, dev.sizes), 1e-9)
         added = scores
         for share in options.shares:
-            figure = lists(scores + share * unit * values)
-            if figure > best:
-                best = figure
+            metric = measure(scores + share * unit * values)
+            if metric > best:
+                best = metric
                 weights[column] = share * unit
                 added = scores + float(weights[column]) * values
         scores = added
-    yield Chosen(trees, weights, leaves, lists(scores))
+    yield TrainedTrees(trees, weights, leaves, measure(scores))
 
 
 def _spread(values: np.ndarray, sizes: Sequence[int]) -> float:
@@ -201,33 +166,17 @@ def _spread(values: np.ndarray, sizes: Sequence[int]) -> float:
 
 
 def train_trees(
-    train: Rows,
+    train: JudgedPairs,
     leaves: int,
     options: TreeOptions,
     seed: int = 0,
-    dev: Rows | None = None,
-    lists: DevLists | None = None,
+    dev: JudgedPairs | None = None,
 ) -> BoostedTrees:
-    """Trains trees by least squares or by LambdaMART.
-
-    The same rows, options and seed give the same trees. With dev, the number
-    of trees is the one with the best figure.
-
-    Args:
-        train: The rows to train on.
-        leaves: Largest number of leaves of a tree.
-        options: The other options.
-        seed: Seed of LightGBM's random draws.
-        dev: The rows of `lists`; `None` without dev.
-        lists: The lists that decide; `None` without dev.
-
-    Raises:
-        InputError: LightGBM is not installed, or refuses an option.
+    """Trains trees by least squares or LambdaMART, on dev the best number.
 
     Source: Cossock and Zhang 2008, "Statistical Analysis of Bayes Optimal
-        Subset Ranking", for least squares; Burges 2010, "From RankNet to
-        LambdaRank to LambdaMART";
-        https://lightgbm.readthedocs.io/en/stable/Parameters.html
+    Subset Ranking"; Burges 2010, "From RankNet to LambdaRank to LambdaMART";
+    https://lightgbm.readthedocs.io/en/stable/Parameters.html
     """
     lightgbm = import_optional("lightgbm", "ranker")
     parameters = {
@@ -245,13 +194,13 @@ def train_trees(
     data = lightgbm.Dataset(train.features, train.grades, group=train.sizes)
     rounds = options.rounds_without_dev
     extras: dict[str, Any] = {}
-    if dev is not None and lists is not None:
+    if dev is not None and dev.measure is not None:
         rounds = options.rounds
         extras = {
             "valid_sets": [
                 data.create_valid(dev.features, dev.grades, group=dev.sizes)
             ],
-            "feval": _EveryFew(lists, options.every),
+            "feval": _EveryFew(dev.measure, options.every),
             "callbacks": [
                 lightgbm.early_stopping(
                     options.every * options.patience, verbose=False
@@ -269,21 +218,22 @@ def train_trees(
 class _EveryFew:
     """LightGBM's custom metric: evaluates every n trees, as it takes time.
 
-    In between it returns the last figure, which early stopping does not take
-    for a better one.
+    In between it returns the last value, which early stopping ignores.
     """
 
-    def __init__(self, lists: DevLists, every: int) -> None:
-        self._lists = lists
+    def __init__(
+        self, measure: Callable[[np.ndarray], float], every: int
+    ) -> None:
+        self._measure = measure
         self._every = every
         self._calls = 0
-        self._figure = 0.0
+        self._metric = 0.0
 
     def __call__(self, scores: np.ndarray, _: Any) -> tuple[str, float, bool]:
         self._calls += 1
         if self._calls % self._every == 0:
-            self._figure = self._lists(scores)
-        return self._lists.measure, self._figure, True
+            self._metric = self._measure(scores)
+        return "dev", self._metric, True
 
 
 MINED = 20
@@ -361,17 +311,12 @@ def train_ranker(
         run.check_new()
         stack.enter_context(run.locked())
         sources = open_sources(paths, encoder)
-        lists = _dev_lists(dev, select, min_relevant)
-        towers = [
-            source.model
-            for source in sources.values()
-            if isinstance(source, TowerCosine)
-        ]
+        task = None if dev is None else _dev_task(dev, select, min_relevant)
         graded, spec = open_graded_lists(
             DataOptions(data, min_relevant, max_bad_lines),
             run,
             mined_negatives,
-            (lambda titles: Index(towers[0], titles)) if towers else None,
+            first_towers(sources),
             seed,
         )
         if verbose:
@@ -380,30 +325,21 @@ def train_ranker(
             options = dataclasses.replace(options, objective="regression")
         overlap = OverlapFeatures.from_titles(graded.titles)
         pairs = PairFeatures(overlap, sources)
-        dev_rows = None
-        if lists is not None:
-            dev_features = pairs(*lists.pairs())
-            dev_rows = Rows(dev_features, lists.grades, lists.sizes)
-        chosen = choose_trees(
-            Rows(
-                pairs(*graded.pairs()),
-                np.array([g for one in graded.lists for g in one.grades]),
-                [len(one.titles) for one in graded.lists],
-            ),
-            dev_rows,
-            lists,
+        trained = choose_trees(
+            JudgedPairs.from_lists(graded.lists, pairs),
+            task and JudgedPairs.from_task(task, select, pairs),
             range(len(pairs.names) - len(sources), len(pairs.names)),
             options,
             seed,
         )
-        ranker = Ranker(pairs, chosen.trees, chosen.weights)
-        figures = _figures(ranker, chosen, lists)
+        ranker = Ranker(pairs, trained.trees, trained.weights)
+        metrics = _metrics(ranker, trained, task)
         if verbose:
-            print(_summary(chosen, lists), flush=True)
+            print(_summary(trained, select), flush=True)
         if output is not None:
             settings = {
                 "features": paths,
-                "digests": [digest_of(path) for path in paths],
+                "digests": [file_hash(RunFolder(path).model) for path in paths],
                 "encoder": encoder,
                 "encoder_digest": encoder and digest_of_encoder(encoder),
                 "options": vars(options),
@@ -421,54 +357,56 @@ def train_ranker(
                 "ranker": settings,
             }
             write_ranker(Path(folder), ranker, config)
-            run.add_metrics("train", figures)
+            run.add_metrics("train", metrics)
             record_training(run.path)
     return ranker
 
 
-def _dev_lists(dev: Any, select: str, min_relevant: int) -> DevLists | None:
-    if dev is None:
-        return None
+def _dev_task(dev: Any, select: str, min_relevant: int) -> Task:
     if not isinstance(dev, Task):
         if not isinstance(dev, Collection):
             dev = open_collection(os.fspath(dev))
-        if not isinstance(dev, Collection):
-            return DevLists(dev, select)
         dev = Task.from_collection(dev, "dev", "rerank", min_relevant)
     if dev.depth is not None:
         raise InputError(
             "dev is a Task that searches a corpus, expected one that reranks"
             " lists: make it with mode='rerank'"
         )
-    return DevLists(dev, select)
+    if select not in dev.measures:
+        raise InputError(
+            f"select is {select!r}: expected one of {', '.join(dev.measures)}"
+        )
+    return dev
 
 
-def _figures(
-    ranker: Ranker, chosen: Chosen, lists: DevLists | None
+def _metrics(
+    ranker: Ranker, trained: TrainedTrees, task: Task | None
 ) -> dict[str, Any]:
     """Returns what `metrics.json` holds of the training."""
     names = ranker.features.names
-    figures: dict[str, Any] = {
-        "trees": chosen.trees.trees,
-        "leaves": chosen.leaves,
-        "splits": dict(zip(names, chosen.trees.splits(), strict=True)),
+    metrics: dict[str, Any] = {
+        "trees": trained.trees.trees,
+        "leaves": trained.leaves,
+        "splits": dict(zip(names, trained.trees.splits(), strict=True)),
         "weights": {
             name: weight
-            for name, weight in zip(names, chosen.weights.tolist(), strict=True)
+            for name, weight in zip(
+                names, trained.weights.tolist(), strict=True
+            )
             if weight
         },
     }
-    if lists is not None:
-        scores = ranker.score_pairs(*lists.pairs())
-        figures["dev"] = lists.measures(scores)
-    return figures
+    if task is not None:
+        scores = ranker.score_pairs(*pairs_of(lists_of(task)))
+        metrics["dev"] = task.evaluate(ranked(task, scores))
+    return metrics
 
 
-def _summary(chosen: Chosen, lists: DevLists | None) -> str:
-    text = f"{chosen.trees.trees} trees of {chosen.leaves} leaves"
-    added = int(np.count_nonzero(chosen.weights))
+def _summary(trained: TrainedTrees, select: str) -> str:
+    text = f"{trained.trees.trees} trees of {trained.leaves} leaves"
+    added = int(np.count_nonzero(trained.weights))
     if added:
         text += f"; {added} scores of systems are added to theirs"
-    if lists is not None and chosen.dev is not None:
-        text += f"; dev_{lists.measure} {chosen.dev:.4f}"
+    if trained.dev is not None:
+        text += f"; dev_{select} {trained.dev:.4f}"
     return text

@@ -36,31 +36,9 @@ class TokenError(ValueError):
 class ClickWriter:
     """Appends followed results to a click log; threads may share it.
 
-    Each result of a search gets a token from `issue`. It holds the query and
-    the title, signed with a secret of this process, so that a browser can
-    neither change them nor make up others, and a running number, by which
-    `write` counts it once.
-
-    Each line is on disk before `write` returns. A file above `rotate_mb` is
-    renamed to `NAME-TIME.tsv`, so that `NAME*.tsv` are all clicks. What a
-    crash left of a line is removed when the file is opened again. One process
-    at a time can write to a file. If another program renames the file, a new
-    one begins.
-
-    Args:
-        path: The file, which may exist; it should end in `.tsv`.
-        rotate_mb: Size in MiB above which the file is renamed.
-        lifetime: Seconds after which a token is too old.
-
-    Raises:
-        InputError: The folder is missing or cannot be written to, the path is
-            no regular file, or another process writes to it.
-
-    Example:
-        >>> with ClickWriter("clicks.tsv") as clicks:
-        ...     token = clicks.issue("angle bracket", "12-Gauge Angle")
-        ...     clicks.write(token), clicks.write(token)
-        (True, False)
+    A result's token from `issue` holds query and title, signed, so that a
+    browser cannot make up others. Each line is on disk before `write` returns.
+    A file above `rotate_mb` is renamed; one process at a time can write to it.
     """
 
     def __init__(
@@ -102,22 +80,10 @@ class ClickWriter:
             self._first_block += 1
 
     def write(self, token: str) -> bool:
-        """Appends a followed result, and waits until it is on disk.
+        """Appends a followed result; returns whether, when it is on disk.
 
-        A token is marked after its line is on disk: if that fails, the same
-        token can be written again.
-
-        Args:
-            token: The token of the result. Control characters of its query
-                and title become spaces.
-
-        Returns:
-            Whether a line was appended: not if this token was written before,
-            or if its query or its title is empty.
-
-        Raises:
-            TokenError: The token is not one of this process, or too old.
-            OSError: The disk is full, for example; nothing was appended.
+        A token is written once; if that fails, it can be written again. Control
+        characters of its query and title become spaces.
         """
         number, pair = self._verified(token)
         line = click_line(Pair(*map(_cleaned, pair))).encode()

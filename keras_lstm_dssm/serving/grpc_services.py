@@ -116,12 +116,7 @@ class Services(NamedTuple):
         context: grpc.aio.ServicerContext,
         start: float,
     ) -> bytes:
-        """Answers a request, and adds it to the metrics.
-
-        Raises:
-            StatusError: The call's deadline has passed, the request names no
-                model, or what the method raises.
-        """
+        """Answers a request, and adds it to the metrics."""
         code = grpc.StatusCode.UNKNOWN
         try:
             seconds = context.time_remaining()
@@ -198,11 +193,7 @@ class WaitingCalls:
         self._calls: set[_Call] = set()
 
     async def message(self, context: grpc.aio.ServicerContext) -> bytes:
-        """Waits for the message of a call.
-
-        Raises:
-            StatusError: It did not come in time, or too many others wait.
-        """
+        """Waits for the message of a call."""
         call = self._add(context)
         try:
             data = await context.read()
@@ -314,11 +305,7 @@ class Health:
         write: Callable[[bytes], Awaitable[None]],
         peer: str,
     ) -> None:
-        """Sends a state, and again whenever it changes.
-
-        Raises:
-            StatusError: There are too many streams (RESOURCE_EXHAUSTED).
-        """
+        """Sends a state, and again whenever it changes."""
         of_peer = list(self._watches.values()).count(peer)
         if len(self._watches) >= MAX_WATCHES or of_peer >= MAX_WAITING_OF_PEER:
             raise StatusError(
@@ -351,17 +338,8 @@ _HEALTH = "/grpc.health.v1.Health/"
 class GrpcServices(grpc.GenericRpcHandler):
     """Handles the calls of a `grpc.aio` server: TF Serving's and health.
 
-    Each method is served as a stream of bytes, because for others grpc.aio
-    reads the message first, without a limit of time. Messages are parsed
-    here: gRPC (1.85) loses 20 kB of memory for each message that its own
-    deserializer cannot parse, and logs a trace-back.
-
-    Args:
-        services: Answers TF Serving's methods.
-        slots: The slots in which models run.
-        health: Answers the calls of the health service.
-        tokens: The tokens of which each call must have one, except calls of
-            the health service; None if no token is needed.
+    Messages are read as bytes and parsed here: grpc.aio waits for others
+    without a limit, and loses 20 kB for each that it cannot parse (1.85).
     """
 
     def __init__(

@@ -71,10 +71,8 @@ _NO_SNIFF = (b"x-content-type-options", b"nosniff")
 class Connection(H11Protocol):
     """A connection of uvicorn that waits for its client for a limited time.
 
-    uvicorn limits only the time between two requests. `update`, which the
-    server calls a few times a second, records when the connection began to
-    wait for the rest of a request, or for the client to read a reply; see
-    `limits.Waiting`.
+    `update`, called a few times a second, records since when it waits for the
+    rest of a request, or for the client to read; see `limits.Waiting`.
     """
 
     since = 0.0
@@ -182,18 +180,9 @@ class _RefusedError(Exception):
 class Guard:
     """The ASGI application that checks and reads each request.
 
-    The checks are, in this order, `Host` (see `Security.allows_host`), the
-    framing of the body, the token, and the size of the body. REST is answered
-    without Starlette, whose request and response objects would take a fifth of
-    the time of a small request.
-
-    Args:
-        rest: Answers paths below `REST_PREFIX`.
-        slots: The slots in which models run.
-        pages: The application that answers all other paths.
-        security: The tokens, one of which each request must have.
-        host: The address that the server listens on.
-        max_bytes: Maximum size of a body.
+    The checks are, in this order, `Host`, the framing of the body, the token,
+    and the size of the body. REST is answered without Starlette, whose objects
+    would take a fifth of the time of a small request.
     """
 
     def __init__(
@@ -351,10 +340,9 @@ async def _send(
 async def _refuse(receive: Receive, send: Send, error: _RefusedError) -> None:
     """Sends an error before the body of a request is read.
 
-    A connection that is closed while its client still sends is reset, and
-    many clients then never read the answer. So the rest of the request's body
-    is read and thrown away, for `DRAIN_SECONDS` at most, before the connection
-    is closed.
+    A connection that is closed while its client still sends is reset, and many
+    clients then never read the answer. So the body is read and thrown away, for
+    `DRAIN_SECONDS` at most.
     """
     headers = [(b"connection", b"close"), *error.headers]
     body = _error_body(error.message)
@@ -419,23 +407,7 @@ def new_pages(
 class HttpServer:
     """Runs an ASGI application on a port, in a running event loop.
 
-    Args:
-        application: The application, such as a `Guard`.
-        port: The port; 0 takes a free one.
-        host: The address to listen on.
-        tls: The server's certificate, if there is one.
-
-    Attributes:
-        port: The port that the server listens on.
-        address: The URL of the server, such as `http://127.0.0.1:8501`.
-
-    Raises:
-        InputError: The port is taken, or the address is not this machine's.
-
-    Example:
-        >>> server = HttpServer(application, port=0)
-        >>> await server.start()
-        >>> await server.stop(10)
+    Port 0 takes a free one; `port` and `address` then say which.
     """
 
     def __init__(

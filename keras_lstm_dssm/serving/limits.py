@@ -192,20 +192,14 @@ class LoopTurns(asyncio.Lock):
 class RequestSlots(Executor):
     """Computes a bounded number of requests of one protocol at a time.
 
-    Models run in threads, so that no request waits for a slow model.
-    A short request runs in the thread of the event loop if the last one of
-    its key was quick: this saves two changes of threads, which take longer
-    than such a request. After a request of `_SLOW_FACTOR` times the limit, no
-    other one of its key does so for `_SLOW_SECONDS`.
+    Models run in threads, so that no request waits for a slow model. A short
+    request runs in the thread of the event loop if the last one of its key was
+    quick: two changes of threads take longer than such a request. After one of
+    `_SLOW_FACTOR` times the limit, no other of its key does for
+    `_SLOW_SECONDS`.
 
-    A slot is held until the work ends, also if the client goes before. Only
-    the event loop may use the object.
-
-    Args:
-        threads: The threads, which several slots may share.
-        max_requests: Maximum number of requests that run or wait.
-        turns: The turns of requests that run in the event loop, which all
-            slots of a server share.
+    A slot is held until the work ends, also if the client goes before. Only the
+    event loop may use the object.
     """
 
     def __init__(
@@ -226,11 +220,7 @@ class RequestSlots(Executor):
     def submit(
         self, function: Callable[..., T], /, *args: Any, **kwargs: Any
     ) -> "Future[T]":
-        """Starts a request in a thread.
-
-        Raises:
-            StatusError: All slots are taken (RESOURCE_EXHAUSTED, 429).
-        """
+        """Starts a request in a thread."""
         self._check()
         job = self._threads.submit(function, *args, **kwargs)
         self._jobs.add(job)
@@ -238,16 +228,10 @@ class RequestSlots(Executor):
         return job
 
     async def run(self, key: Hashable, work: Callable[[], T]) -> T:
-        """Runs a request, and returns its result.
+        """Runs a request in a slot; raises RESOURCE_EXHAUSTED if all are taken.
 
-        Args:
-            key: What requests of about the same time have in common, such as
-                model and signature; None for one that must not run in the
-                loop because it is long, or names no model.
-            work: The request.
-
-        Raises:
-            StatusError: All slots are taken (RESOURCE_EXHAUSTED, 429).
+        Requests of one `key` take about the same time, such as those of a model
+        and signature; None is for one that must not run in the event loop.
         """
         if key is None:
             return await asyncio.wrap_future(self.submit(work))
@@ -287,6 +271,9 @@ class RequestSlots(Executor):
 
 _FULL_FILES = 0.6
 """Fraction of the limit on open files above which connections are closed."""
+
+_GREETING_BYTES = 128
+"""Bytes that a server sends before the first reply: HTTP/2's settings."""
 
 MAX_WAITING = 1000
 """Maximum number of calls or connections that wait for their clients."""
@@ -346,11 +333,12 @@ def overdue(waiting: Collection[W], now: float) -> list[W]:
 def close_silent_connections(ports: Collection[int]) -> int:
     """Closes connections when the process may open few more files.
 
-    At the limit on open files nobody can connect. The connections whose
-    clients have been silent for the longest time, and for over a second, are
-    closed first; a client that is still there connects again. gRPC does not
-    list its connections, so they are searched for among the open files, which
-    works on Linux only.
+    At the limit on open files nobody can connect. Only those whose clients
+    have been silent for over a second are closed: first the ones on which no
+    reply has been read, so that a client that waits for its next reply is
+    spared, then those that have been silent for the longest time. A client
+    that is still there connects again. gRPC does not list its connections, so
+    they are searched for among the open files, which works on Linux only.
 
     Args:
         ports: The ports that the server listens on.
@@ -367,35 +355,38 @@ def close_silent_connections(ports: Collection[int]) -> int:
     if maximum == resource.RLIM_INFINITY or surplus <= 0:
         return 0
     silent = [
-        (milliseconds, number)
+        (has_read, -milliseconds, number)
         for number in numbers
-        if (milliseconds := _silent_milliseconds(number, ports))
-        > 1000 * _ARRIVAL_SECONDS
+        for milliseconds, has_read in [_silence(number, ports)]
+        if milliseconds > 1000 * _ARRIVAL_SECONDS
     ]
-    silent.sort(reverse=True)
-    for _, number in silent[:surplus]:
+    silent.sort()
+    for *_, number in silent[:surplus]:
         with suppress(OSError), _borrowed(number) as connection:
             if _is_of(connection, ports):
                 connection.shutdown(socket.SHUT_RDWR)
     return min(surplus, len(silent))
 
 
-def _silent_milliseconds(number: int, ports: Collection[int]) -> int:
+def _silence(number: int, ports: Collection[int]) -> tuple[int, bool]:
     """Returns for how long the client of a connection has sent nothing.
 
-    It is 0 if the open file is not a connection of one of the ports.
+    The milliseconds are 0 if the open file is not a connection of one of the
+    ports. Also returns whether the client has received a reply, which is more
+    than what gRPC sends at the start of a connection.
     """
     try:
         with _borrowed(number) as connection:
             if not _is_of(connection, ports):
-                return 0
+                return 0, False
             info = connection.getsockopt(
-                socket.IPPROTO_TCP, socket.TCP_INFO, 56
+                socket.IPPROTO_TCP, socket.TCP_INFO, 128
             )
     except OSError:  # not a socket, or closed in the meantime
-        return 0
+        return 0, False
     (milliseconds,) = struct.unpack_from("I", info, 52)  # tcpi_last_data_recv
-    return int(milliseconds)
+    (received,) = struct.unpack_from("Q", info, 120)  # tcpi_bytes_acked
+    return int(milliseconds), received > _GREETING_BYTES
 
 
 def _is_of(connection: socket.socket, ports: Collection[int]) -> bool:

@@ -31,13 +31,8 @@ class Request(NamedTuple):
 class RequestMetrics:
     """Holds the metrics of one server; threads may share it.
 
-    `lstm_dssm_requests_total` counts requests by protocol, method, model,
-    signature and gRPC status code; `lstm_dssm_request_seconds` is a histogram
-    of their time in the server. Names that the server does not know are "",
-    so that wrong requests do not add series without a limit.
-
-    Raises:
-        InputError: prometheus-client is not installed.
+    Names that the server does not know are "", so that wrong requests do not
+    add series without a limit.
     """
 
     def __init__(self, models: ModelRegistry) -> None:

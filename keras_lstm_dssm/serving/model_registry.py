@@ -81,11 +81,8 @@ class Available(NamedTuple):
 class ModelVersions:
     """Holds the versions of one model; one thread updates, others read it.
 
-    A version passes through the states of TF Serving: START, LOADING (its
-    warm-up included), AVAILABLE, UNLOADING (requests still run), END. A
-    version that does not load goes from LOADING to END, with an error.
-    `available` is replaced as a whole, so that versions and labels are
-    consistent for each request.
+    They pass through the states of TF Serving. `available` is replaced as a
+    whole, so that versions and labels are consistent for each request.
     """
 
     def __init__(self, name: str, verify: bool = False) -> None:
@@ -195,10 +192,6 @@ def _verified(folder: Path) -> Iterator[None]:
     TensorFlow reads the files again after they were compared. So their states
     before and after loading must be equal: inode, size, and times, of which
     no program can choose the time of the last change.
-
-    Raises:
-        StatusError: The folder is outside of the folder of all models, its
-            files differ from the manifest, or changed meanwhile (DATA_LOSS).
     """
     real, models_dir = folder.resolve(), folder.parent.parent.resolve()
     if not real.is_relative_to(models_dir):
@@ -256,20 +249,9 @@ def _status_code(error: BaseException) -> int:
 class ModelRegistry:
     """Holds the models of a folder, with their served versions in memory.
 
-    If the folder has a `models.config`, it says which models and versions
-    are served and what their labels are; its `base_path`s are those of a
-    container and are ignored. Without the file every model is served.
-
-    Args:
-        models_dir: The folder, with `NAME/NUMBER/saved_model.pb` in it.
-        versions: Number of the newest versions to load of a model without a
-            `model_version_policy`, by default 1.
-        verify: Whether to compare the files of a version with its
-            `MANIFEST.sha256` before it is loaded.
-
-    Raises:
-        InputError: There is no model in the folder, one does not load, or
-            `models.config` is wrong.
+    A `models.config` says which models, versions and labels are served; its
+    `base_path`s are those of a container and are ignored. Without it all models
+    are, the newest `versions` of each.
     """
 
     def __init__(
@@ -309,14 +291,8 @@ class ModelRegistry:
     def refresh(self) -> None:
         """Loads new versions from disk and unloads those no longer served.
 
-        Meanwhile the old or the new version answers requests. A version that
-        does not load is logged, and reported by `states`.
-
-        Raises:
-            InputError: The folder is missing, a name in it is no valid model
-                name, `models.config` lists a model that is missing, or the
-                file is wrong. All other models are updated; if the file is
-                wrong, the last correct configuration still applies.
+        A version that does not load is logged, and reported by `states`. If
+        `models.config` is wrong, the last correct one still applies.
         """
         with self._lock:
             if self._unloaded:
@@ -428,12 +404,7 @@ class ModelRegistry:
         self._unloaded |= model.update(expected)
 
     def find(self, spec: ModelSpec) -> Servable:
-        """Returns the requested version, by default the newest.
-
-        Raises:
-            StatusError: There is no such model or version (NOT_FOUND), or the
-                name is empty or the label unknown (INVALID_ARGUMENT).
-        """
+        """Returns the requested version, by default the newest."""
         if not spec.name:
             raise invalid_argument("ModelSpec has no name specified.")
         model = self._models.get(spec.name)
@@ -493,10 +464,8 @@ class ModelRegistry:
     def unavailable(self) -> list[str]:
         """Returns the models that should be served and are not, ascending.
 
-        Models should be served that `models.config` lists, or without the file
-        those with a version in the folder. Unlisted models, and models whose
-        versions were removed, are left out. A server is ready, and its health
-        SERVING, if the list is empty.
+        These are listed in `models.config`, or without it have a version. A
+        server is ready, and its health SERVING, if there are none.
         """
         return sorted(
             name for name in self._expected if not self.versions(name)
@@ -520,11 +489,7 @@ def model_metadata(
 def model_status(
     models: ModelRegistry, spec: ModelSpec
 ) -> GetModelStatusResponse:
-    """Returns the states of a model's versions, or of the requested version.
-
-    Raises:
-        StatusError: There is no such model or version (NOT_FOUND).
-    """
+    """Returns the states of a model's versions, or of the requested version."""
     states = models.states(spec.name)
     missing = f"Could not find any versions of model {spec.name}"
     if spec.HasField("version"):  # TF Serving ignores a label here, too

@@ -78,14 +78,7 @@ class Reply(NamedTuple):
 
 
 class RestApi:
-    """Answers requests below `/v1/`; threads may share it.
-
-    Example:
-        >>> api = RestApi(ModelRegistry("MODELS"))
-        >>> api.answer("POST", "/v1/models/retriever:predict",
-        ...            b'{"inputs": {"text": ["bolt"], "k": [1]}}').body
-        b'{"outputs":{"ids":[["bolt"]],"scores":[[1.0]]}}'
-    """
+    """Answers requests below `/v1/`; threads may share it."""
 
     def __init__(
         self,

@@ -148,19 +148,10 @@ _MAX_RANK = 32  # of NumPy 1
 def inputs_from_json(
     request: Mapping[str, Any], dtypes: Mapping[str, str]
 ) -> dict[str, np.ndarray]:
-    """Converts a request's `instances` or `inputs` to arrays.
+    """Converts a request's `instances` or `inputs` to arrays by name.
 
-    Args:
-        request: The request, from `parse_object`.
-        dtypes: The signature's inputs, name -> TensorFlow's name of the dtype,
-            such as `string`, `int32` or `float`.
-
-    Returns:
-        An array for each input; strings are object arrays of bytes.
-
-    Example:
-    >>> inputs_from_json({"instances": ["bolt"]}, {"text": "string"})
-    {'text': array([b'bolt'], dtype=object)}
+    `dtypes` are TensorFlow's names, such as `string` or `float`; strings become
+    object arrays of bytes.
     """
     if is_row_format(request):
         return _arrays_of_rows(request["instances"], dtypes)
@@ -391,23 +382,10 @@ _BYTES_SUFFIX = "_bytes"
 
 
 def json_from_outputs(outputs: Mapping[str, np.ndarray], row: bool) -> bytes:
-    """Returns the body of a reply.
+    """Returns the body of a reply: `predictions` by row, or `outputs` by name.
 
-    With one output its values stand alone, with several they are named.
-    Strings of an output whose name ends in `_bytes` are in base64; others must
-    be UTF-8, wrong bytes are replaced. Numbers have the fewest digits that are
-    read as the same number: a float32 of 0.2 is 0.2. Numbers that are not
-    finite are NaN, Infinity and -Infinity, as in TF Serving: no JSON, but most
-    parsers read them.
-
-    Args:
-        outputs: Name to array; strings are object arrays of bytes.
-        row: Whether the request had `instances`: then the reply has
-            `predictions` by row, otherwise `outputs` by name.
-
-    Example:
-    >>> json_from_outputs({"scores": np.float32([[0.5, 1]])}, row=True)
-    b'{"predictions":[[0.5,1.0]]}'
+    Outputs named `_bytes` are in base64. Numbers have the fewest digits that
+    are read as the same number; NaN and Infinity are as in TF Serving.
     """
     if not outputs:
         raise JsonError("Cannot convert empty tensor map to JSON")

@@ -23,8 +23,7 @@ from keras_lstm_dssm.export.publish.models_config import (
     served_version,
 )
 from keras_lstm_dssm.private_api import session_callable
-from keras_lstm_dssm.text import arrays_in_batches
-from keras_lstm_dssm.text.strings import score_in_batches
+from keras_lstm_dssm.text.strings import arrays_in_batches, score_in_batches
 from lstm_dssm_client.signatures import (
     FILTERED,
     KEYS,
@@ -54,26 +53,8 @@ _CONFIG = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
 class SavedGraph:
     """Holds the graph and the variables of a SavedModel; threads may share it.
 
-    It runs in a session, as in TensorFlow Serving: for one short text that
-    takes half as long as calling the function that `tf.saved_model.load`
-    returns, which runs the graph as one eager operation. Both give the same
-    numbers.
-
-    Args:
-        folder: A version's folder.
-
-    Attributes:
-        definitions: The signatures, name -> definition, including internal
-            ones of TensorFlow.
-
-    Raises:
-        InputError: TensorFlow cannot load the folder.
-
-    Example:
-    >>> graph = SavedGraph("models/query_encoder/1")
-    >>> encode = graph.function(graph.definitions["serving_default"])
-    >>> encode(np.array([b"bolt"], object))[0].shape
-    (1, 96)
+    It runs in a session, as in TensorFlow Serving, which takes half as long for
+    one short text as the functions of `tf.saved_model.load`.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -87,16 +68,10 @@ class SavedGraph:
             ) from error
 
     def function(self, definition: SignatureDef) -> GraphFunction:
-        """Prepares a signature; takes as long as a hundred short runs.
+        """Prepares a signature, which takes as long as a hundred short runs.
 
-        Args:
-            definition: A value of `definitions` with outputs that are tensors.
-
-        Returns:
-            A function of one array for each input, by ascending name, that
-            returns all outputs, by ascending name. Strings are object arrays
-            of bytes. Threads may share it. If the graph rejects the values it
-            raises a `tf.errors.OpError`, whose message is that of a session.
+        The function takes an array for each input and returns all outputs, by
+        ascending names; it raises `tf.errors.OpError`. Threads may share it.
         """
         run = session_callable(
             self._session,
@@ -107,13 +82,7 @@ class SavedGraph:
 
 
 class SavedSignature:
-    """Runs a signature of a SavedModel on arrays; threads may share it.
-
-    Attributes:
-        definition: The signature's definition in the SavedModel.
-        inputs: The names of the inputs, ascending.
-        outputs: The names of the outputs, ascending.
-    """
+    """Runs a signature of a SavedModel on arrays; threads may share it."""
 
     def __init__(self, model: SavedGraph, name: str) -> None:
         self._model = model
@@ -126,13 +95,7 @@ class SavedSignature:
     def __call__(
         self, **inputs: Sequence[bytes] | np.ndarray
     ) -> dict[str, np.ndarray]:
-        """Returns all outputs by name; lists of texts become arrays.
-
-        The first call prepares the graph.
-
-        Raises:
-            tf.errors.OpError: The graph rejects the values.
-        """
+        """Returns all outputs by name; the first call prepares the graph."""
         arrays = (
             value if isinstance(value, np.ndarray) else np.array(value, object)
             for value in (inputs[name] for name in self.inputs)

@@ -80,10 +80,8 @@ def nearest_words(
 ) -> list[dict[str, Any]]:
     """Returns the title words that are most similar to each query word.
 
-    Of n query words and m title words the similarity is `[n, m]`. A query word
-    without a similarity of at least `minimum` is left out. The others have
-    `word`, `exact` (whether a title has the word), and `nearest`, a list of
-    `word`, `similarity` and `shared`, the trigrams of both words.
+    The similarity of n query and m title words is `[n, m]`. Query words without
+    one of at least `minimum` are left out.
     """
     lines = []
     for word, row in zip(query_words, similarity, strict=True):
@@ -195,21 +193,10 @@ class SearchPage:
         return {"models": listed, "clicks": self._clicks is not None}
 
     def search(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Searches one model.
+        """Searches one model for `text`; returns the JSON that the page shows.
 
-        Args:
-            request: `text`, the query; `model`; `k`, the number of results;
-                and `version`, by default the newest.
-
-        Returns:
-            `model`, `version`, `similarity` (`encoder` or `letters`: how
-            words were compared), `words` (see `nearest_words`), and `hits`: a
-            list of `id`, `title` (see `highlighted`), `score`, and `click`,
-            a token, if clicks are written.
-
-        Raises:
-            JsonError: The request has wrong values.
-            StatusError: There is no such model.
+        `similarity` is `encoder` or `letters`: how `words` were compared. Hits
+        have a `click`, a token, if clicks are written.
         """
         text, model = _string(request, "text"), _string(request, "model")
         if len(text) > MAX_LETTERS:

@@ -44,12 +44,7 @@ class StatusError(Exception):
     """Raised if a call fails with a gRPC status.
 
     Codes and messages are those of TensorFlow Serving, so that a client that
-    was tested with this server handles TensorFlow Serving's errors, too.
-    docs/local_server.md lists the differences.
-
-    Args:
-        code: The status code, for example `grpc.StatusCode.NOT_FOUND`.
-        details: The message.
+    was tested with this server handles its errors, too.
     """
 
     def __init__(self, code: grpc.StatusCode, details: str) -> None:
@@ -73,13 +68,7 @@ CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
 class SignatureCall:
-    """Answers Predict with one signature; threads may share it.
-
-    Attributes:
-        input_dtypes: TensorFlow's name of each input's dtype, such as
-            `string` or `int32`, by the input's name.
-        output_names: The outputs' names, ascending.
-    """
+    """Answers Predict with one signature; threads may share it."""
 
     def __init__(self, signature: SavedSignature) -> None:
         self._signature = signature
@@ -102,18 +91,9 @@ class SignatureCall:
     ) -> None:
         """Runs the graph and writes the requested outputs into the reply.
 
-        The checks are in TF Serving's order: names and contents of the
-        inputs, names of the outputs, and last the inputs' dtypes. Shapes
-        are checked in addition; in TF Serving the graph fails instead.
-
-        Args:
-            request: The inputs by name, and the names of the outputs.
-            reply: The message to write the outputs into.
-            check: Checks the parsed inputs before the graph runs.
-
-        Raises:
-            StatusError: The request does not fit the signature, or the graph
-                rejects the values.
+        The checks are in TF Serving's order: names and contents of the inputs,
+        names of the outputs, the inputs' dtypes. Shapes are checked in
+        addition.
         """
         arrays = self._parse(request.inputs)
         names = self._requested_outputs(request.output_filter)
@@ -266,19 +246,7 @@ _MAX_RECORDS = 1000
 
 
 class Servable:
-    """Holds a SavedModel in memory; threads may share it.
-
-    Args:
-        name: The model's name.
-        version: The version's number.
-        folder: The version's folder.
-
-    Attributes:
-        signature_defs: Name to definition of each signature in the SavedModel.
-
-    Raises:
-        InputError: TensorFlow cannot load the folder.
-    """
+    """Holds a SavedModel in memory; threads may share it."""
 
     def __init__(self, name: str, version: int, folder: Path) -> None:
         self.name = name
@@ -297,21 +265,7 @@ class Servable:
     def predict(
         self, request: PredictRequest, check: Check | None = None
     ) -> PredictResponse:
-        """Runs one signature.
-
-        Args:
-            request: The signature's inputs by name; the signature's name,
-                by default `serving_default`; the names of the outputs to
-                return, by default all.
-            check: Checks the parsed inputs, such as `Bounds.check_arrays`.
-
-        Returns:
-            The outputs, and the model's name, version and signature.
-
-        Raises:
-            StatusError: The request does not fit the signature, or the graph
-                rejects the values.
-        """
+        """Runs one signature; `check` may refuse the parsed inputs."""
         key = request.model_spec.signature_name or SIGNATURE
         call = self.signature(key)
         if call is None:

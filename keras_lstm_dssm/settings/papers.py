@@ -6,57 +6,42 @@ from typing import Any
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import read_json, write_json
+from keras_lstm_dssm.settings.choices import LIST_MEASURES
+from keras_lstm_dssm.settings.fields import setting
 
-PAPER_OPTIONS: dict[str, dict[str, Any]] = {
-    "table_iv": {
-        "epochs": 30,
-        "batch_size": 256,
-        "min_relevant": 1,
-        "depth": 1000,
-        "learning_rates": (0.003, 0.01, 0.03, 0.1),
-        "gammas": (5.0, 3.0, 10.0),
-        "search": 0.15,
-        "dev_evaluations": 5,
-        "misspelled": (),
-        "judged_negatives": 0,
-        "paragraphs": None,
-    },
+PAPER_DEFAULTS: dict[str, dict[str, Any]] = {
+    "table_iv": {},
     "mv_lstm": {
+        "lists": True,
         "epochs": 7,
         "batch_size": 128,
-        "min_relevant": 1,
         "learning_rates": (0.003, 0.01, 0.03, 0.1, 0.3),
+        "gammas": (),
         "search": 0.3,
         "dev_evaluations": 7,
-        "misspelled": (),
-        "select": None,
     },
     "keyvec": {
-        "epochs": 30,
+        "documents": True,
         "batch_size": 32,
-        "min_relevant": 1,
         "learning_rates": (0.003,),
+        "gammas": (),
         "search": 0.5,
         "dev_evaluations": 4,
-        "salience": "bm25",
     },
-    "few_clicks": {
-        "min_relevant": 1,
-        "depth": 1000,
-        "dev_evaluations": 6,
-        "misspelled": (),
-        "teacher": None,
-    },
+    "few_clicks": {"dev_mode": "retrieve", "dev_evaluations": 6},
 }
-"""Name of a paper's tables -> the settings that a user can choose, with their
-defaults."""
+"""Name of a paper's tables -> their settings that are not the defaults of
+`TableSettings`."""
 
 LEARNING_CURVES = ("table_iv", "few_clicks")
 """Names of papers whose tables `--pairs` extends by a learning curve: the same
 systems, trained on parts of the clicks."""
 
 PAPER_ALIASES = {"lstm_dssm": "table_iv"}
-"""Another name that `--paper` takes -> the name in `PAPER_OPTIONS`."""
+"""Another name that `--paper` takes -> the name in `PAPER_DEFAULTS`."""
+
+_ALL = tuple(PAPER_DEFAULTS)
+_TUNED = ("table_iv", "mv_lstm", "keyvec")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,23 +51,25 @@ class TableSettings:
     Attributes:
         data: `"api"`, `"api_sentences"`, or the path of a BEIR folder; for
             documents `"api_documents"` or the path of a folder.
-        epochs: Passes over the clicks in the training of tuned rows.
-        batch_size: Clicks in a training batch of tuned rows.
-        min_relevant: Grade from which a document is relevant in retrieval,
-            and counts as clicked where the data has no click log.
-        depth: Number of documents that a system retrieves for each query.
-        learning_rates: Learning rates to try on dev.
-        gammas: Scales of the cosines to try on dev; every learning rate is
-            tried with the first.
-        search: Share of the epochs that a trial on dev takes.
-        dev_evaluations: Number of evaluations on dev during a training, at
-            evenly spread epochs.
-        misspelled: Shares of the words of test queries to misspell, each for
-            a further evaluation.
-        paragraphs: Text file that Skip-Thought is trained on; `None` for the
-            docstrings of the Python packages on this machine.
-        pairs: Approximate number of clicks to train on, all of some queries;
-            `None` for all clicks.
+        epochs: Passes over the training data; the best epoch on dev is
+            measured on test. `best` has the epochs of its own recipe.
+        batch_size: Clicks or triples in a training batch. `best` has the batch
+            size of its own recipe.
+        min_relevant: Grade from which a document is relevant in retrieval and
+            in judged lists, and clicked where the data has no click log.
+        depth: Number of documents retrieved for each query.
+        learning_rates: Learning rates to choose from on dev.
+        gammas: Scales of the cosines to choose from on dev; every learning
+            rate is tried with the first one.
+        search: Share of the epochs that each trial on dev lasts.
+        dev_evaluations: Number of evaluations on dev during a training.
+        misspelled: Also measure with these shares of the query words
+            misspelled: 0.1,0.2.
+        paragraphs: Text file for Skip-Thought, a sentence on each line, blank
+            lines between paragraphs; without it, docstrings of installed
+            packages.
+        pairs: Train on about this many clicks only, those of some queries. By
+            default all.
         updates_of: Number of clicks that sets the number of updates of every
             neural system; `None` for that of the clicks it is trained on.
         judged_negatives: Number of further negatives for each click, from the
@@ -90,15 +77,16 @@ class TableSettings:
         lists: Whether systems are measured on judged lists only, in
             expectation over ties.
         documents: Whether systems are trained and measured on the documents
-            of a folder, see `open_document_data`.
-        salience: Teacher of the key sentences of documents, see
-            `salience_teacher`.
-        select: The measure for choices on dev, with `lists`; `None` lets the
-            data decide, see `open_table_data`.
+            of a folder.
+        salience: What chooses the key sentences that KeyVec learns: bm25,
+            trigrams, lead (the first sentences), or the run folder of two
+            towers.
+        select: The measure of choices on dev; without it, p@1 where each dev
+            query has one relevant document, and otherwise map.
         dev_mode: `"rerank"` or `"retrieve"`, how systems are measured on dev;
-            `None` lets the data decide, see `open_table_data`.
-        teacher: Folder of `lstm-dssm-teach`, with the vectors of the training
-            queries and titles of `data`, for rows that need a teacher.
+            `None` lets the data decide.
+        teacher: Folder that lstm-dssm-teach has written for these data, with
+            the vectors of the encoder that towers learn from.
 
     Example:
     >>> settings = TableSettings("parts", epochs=5, learning_rates=(0.1,))
@@ -107,25 +95,31 @@ class TableSettings:
     """
 
     data: str
-    epochs: int = 30
-    batch_size: int = 256
-    min_relevant: int = 1
-    depth: int = 1000
-    learning_rates: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1)
-    gammas: tuple[float, ...] = (5.0, 3.0, 10.0)
-    search: float = 0.15
-    dev_evaluations: int = 5
-    misspelled: tuple[float, ...] = ()
-    paragraphs: str | None = None
-    pairs: int | None = None
+    epochs: int = setting(30, papers=_TUNED)
+    batch_size: int = setting(256, papers=_TUNED, least=2)
+    min_relevant: int = setting(1, papers=_ALL)
+    depth: int = setting(1000, papers=LEARNING_CURVES, least=100)
+    learning_rates: tuple[float, ...] = setting(
+        (0.003, 0.01, 0.03, 0.1), papers=_TUNED, least=1e-9
+    )
+    gammas: tuple[float, ...] = setting(
+        (5.0, 3.0, 10.0), papers=("table_iv",), least=1e-9
+    )
+    search: float = setting(0.15, papers=_TUNED, most=1)
+    dev_evaluations: int = setting(5, papers=_ALL)
+    misspelled: tuple[float, ...] = setting(
+        (), papers=("table_iv", "mv_lstm", "few_clicks"), least=0, most=1
+    )
+    paragraphs: str | None = setting(None, papers=("table_iv",))
+    pairs: int | None = setting(None, papers=LEARNING_CURVES, flag="clicks")
     updates_of: int | None = None
-    judged_negatives: int = 0
+    judged_negatives: int = setting(0, papers=("table_iv",))
     lists: bool = False
     documents: bool = False
-    salience: str = "bm25"
-    select: str | None = None
+    salience: str = setting("bm25", papers=("keyvec",))
+    select: str | None = setting(None, papers=("mv_lstm",), names=LIST_MEASURES)
     dev_mode: str | None = None
-    teacher: str | None = None
+    teacher: str | None = setting(None, papers=("few_clicks",))
 
     def teacher_folder(self) -> str:
         """Returns the folder of the teacher, for systems that need one.
@@ -168,3 +162,12 @@ class TableSettings:
                     " same settings: give these settings again, or another"
                     " --output"
                 )
+
+
+def options_of(paper: str) -> list[str]:
+    """Returns the names of the settings that a user of a paper can choose."""
+    return [
+        field.name
+        for field in dataclasses.fields(TableSettings)
+        if paper in field.metadata.get("papers", ())
+    ]

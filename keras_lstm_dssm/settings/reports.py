@@ -1,5 +1,6 @@
-"""Thresholds and sizes of the report of two towers."""
+"""What a report of a trained model is about, with its thresholds and sizes."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 ACTIVE_CELLS = 10
@@ -14,23 +15,73 @@ KEYWORD_SHARE = 0.4
 TOPIC_CELLS = 5
 """Number of most active cells of a query for the topics, as in the paper."""
 
+PAPER_QUERY = "hotels in shanghai"
+PAPER_DOCUMENT = (
+    "shanghai hotels accommodation hotel in shanghai discount and reservation"
+)
+
 
 class ReportSettings(NamedTuple):
-    """Thresholds and sizes of a report.
+    """What a report is about, with its thresholds and sizes.
 
     Attributes:
+        query: A query, by default the paper's. A pair scorer's report has it
+            only if it or `document` is given.
+        document: The title of a document to compare with the query, by
+            default the paper's.
+        data: Data with titles and queries: `api`, a BEIR folder or click
+            files; for a KeyVec `api_documents` or a folder of documents. By
+            default the data that the run was trained on.
+        max_bad_lines: Largest number of bad lines of the data to skip. By
+            default 0 or, for the run's own data, as in training.
+        queries: Queries for the topics of the cells, by default those of the
+            data.
         cells: The number of most active cells of a text, see `keywords`.
         change: The threshold that assigns a word to a cell, see `assigned`.
         share: The share of the active cells for a keyword, see `keywords`.
         topic_cells: The number of most active cells of a query, see
             `topics`.
-        map: `"tsne"` or `"pca"`, see `title_map`.
+        map: `"tsne"` or `"pca"`, see `plane_positions`.
         map_titles: The number of titles, or of documents, on the map.
+        examples: The number of queries of a pair scorer, each with two
+            answers, or of documents of a KeyVec.
+        salience: What chooses the key sentences that those of a KeyVec are
+            compared with, `bm25`, `trigrams`, `lead` or a run folder; by
+            default as in training.
+        claims: Whether to measure the paper's claims on the data.
+        csv: A folder for the metrics of a KeyVec, as CSV files.
+        pictures: A folder in which the pictures are kept as PNG files; by
+            default they are in the page only.
+        projector: Whether to write the vectors of titles or documents into
+            the run's `logs`, for TensorBoard's projector.
+
+    Example:
+    >>> ReportSettings(document="shanghai hotels").pair
+    ('hotels in shanghai', 'shanghai hotels')
     """
 
+    query: str | None = None
+    document: str | None = None
+    data: str | None = None
+    max_bad_lines: int | None = None
+    queries: Sequence[str] = ()
     cells: int = ACTIVE_CELLS
     change: float = LEAST_CHANGE
     share: float = KEYWORD_SHARE
     topic_cells: int = TOPIC_CELLS
     map: str = "tsne"
     map_titles: int = 2000
+    examples: int = 3
+    salience: str | None = None
+    claims: bool = False
+    csv: str | None = None
+    pictures: str | None = None
+    projector: bool = False
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """The query and the title, or the paper's in their place."""
+        return (
+            PAPER_QUERY if self.query is None else self.query,
+            PAPER_DOCUMENT if self.document is None else self.document,
+        )

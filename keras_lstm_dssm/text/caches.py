@@ -30,11 +30,6 @@ class DataFunction:
     Args:
         function: Function of arrays that returns one or more arrays.
         types: Their dtypes; a list if the function returns a sequence.
-
-    Example:
-    >>> double = DataFunction(lambda values: 2 * values, tf.int32)
-    >>> double(tf.constant([1, 2])).numpy().tolist()
-    [2, 4]
     """
 
     def __init__(
@@ -46,11 +41,7 @@ class DataFunction:
         self._types = types
 
     def __call__(self, *inputs: tf.Tensor) -> Any:
-        """Applies the function to tensors, eagerly or in the traced graph.
-
-        Returns:
-            What the function returns, as tensors of unknown static shape.
-        """
+        """Applies the function to tensors; the results have no static shape."""
         return tf.numpy_function(
             self._call, inputs, self._types, stateful=False
         )
@@ -105,14 +96,10 @@ FIELD_TYPES = [tf.int32] * 7
 class HashedTextCache:
     """Computes the same batches as `distinct_words`, and caches texts.
 
-    A training reads the same texts in every epoch. When a text is hashed for
-    the first time, its words and their trigrams are stored; later batches
-    look them up, in less than a third of the time. The fields of a batch are
-    equal to those of `distinct_words`, in the same order; `trigram_order` is
-    computed, too.
-
-    The cache is bounded: when it is full, a batch with a text that it does
-    not hold is hashed as a whole, without the cache.
+    A training reads the same texts in every epoch: the words and trigrams of
+    a text are stored when it is first hashed, and later looked up, in less
+    than a third of the time. `trigram_order` is computed, too. A batch with
+    a text that a full cache does not hold is hashed as a whole, without it.
 
     Args:
         oov_buckets: See `trigram_ids`.
@@ -120,11 +107,6 @@ class HashedTextCache:
         split: See `normalize_texts`.
         max_bytes: Largest total size of the cached texts. The process uses
             some six times as much memory for them.
-
-    Example:
-    >>> batch = HashedTextCache().distinct(tf.constant(["a b", "b", "a b"]))
-    >>> batch.words.numpy().tolist(), batch.text_index.numpy().tolist()
-    ([[0, 1], [1, 0]], [0, 1, 0])
     """
 
     def __init__(
@@ -164,20 +146,15 @@ class HashedTextCache:
         self._trigrams_of_word = _Rows()
 
     def distinct(self, texts: tf.Tensor) -> WordBatch:
-        """Hashes texts into a `WordBatch`, eagerly or in `tf.data`.
-
-        Args:
-            texts: String tensor `[batch]`, which may be empty.
-        """
+        """Hashes strings `[batch]` into a `WordBatch`, also in `tf.data`."""
         hashed = DataFunction(lambda texts: self.fields(texts)[0], FIELD_TYPES)
         return batch_of_fields(hashed(texts))
 
     def fields(self, texts: np.ndarray) -> tuple[Fields, np.ndarray | None]:
-        """Hashes texts given as an array of `bytes`, outside a graph.
+        """Hashes an array of `bytes`, outside a graph.
 
-        Returns:
-            The fields of a `WordBatch`; and the numbers of its distinct texts
-            in the cache, or `None` if the cache is full.
+        Returns the fields of a `WordBatch`; and the numbers of its distinct
+        texts in the cache, or `None` if the cache is full.
         """
         with self._lock:
             numbers = self._numbers(texts.tolist())
@@ -185,18 +162,13 @@ class HashedTextCache:
                 return self._batch(numbers)
         without_order = self._hash(tf.constant(texts))[:6]
         trigrams, trigram_index, *fields = (f.numpy() for f in without_order)
-        order = _sorting(trigram_index, len(trigrams))
+        order = _stable_argsort(trigram_index, len(trigrams))
         return (trigrams, trigram_index, *fields, order), None
 
     def fields_of(self, numbers: np.ndarray) -> tuple[Fields, np.ndarray]:
-        """Returns the hashes of cached texts, outside a graph.
+        """Returns the hashes of cached texts, given the numbers from `fields`.
 
-        Args:
-            numbers: int `[n]`, numbers of texts as `fields` returns them.
-
-        Returns:
-            The fields of a `WordBatch`, and the numbers of its distinct
-            texts, in their order there.
+        Returns the fields of a `WordBatch`, and its distinct texts' numbers.
         """
         with self._lock:
             return self._batch(numbers)
@@ -222,15 +194,14 @@ class HashedTextCache:
             padded,
             lengths,
             place[index].astype(np.int32),
-            _sorting(trigram_index, len(trigrams)),
+            _stable_argsort(trigram_index, len(trigrams)),
         )
         return fields, distinct
 
     def _numbers(self, texts: list[bytes]) -> np.ndarray | None:
-        """Looks up the number of each text, and caches texts that are new.
+        """Caches new texts; returns the number of each text, int32 `[batch]`.
 
-        Returns:
-            int32 `[batch]`; or `None` if the cache is full.
+        Returns `None` if the cache is full.
         """
         known = self._text_of_bytes
         new = [text for text in dict.fromkeys(texts) if text not in known]
@@ -245,11 +216,11 @@ class HashedTextCache:
 
     def _cache_words(self, texts: list[bytes]) -> list[int]:
         """Caches the words of normalised texts; returns the texts' numbers."""
-        new = _add(self._text_of_words, texts)
+        new = _assign_ids(self._text_of_words, texts)
         if new:
             words = [text.split(b" ")[: self.max_words] for text in new]
             flat = list(itertools.chain.from_iterable(words))
-            if distinct := _add(self._word_numbers, flat):
+            if distinct := _assign_ids(self._word_numbers, flat):
                 ids, word = self._trigrams(tf.constant(distinct))
                 self._trigrams_of_word.add(
                     ids.numpy(), np.bincount(word, minlength=len(distinct))
@@ -281,8 +252,8 @@ class _Rows:
         """Adds rows, one after the other in `values`."""
         start, first = int(self._ends[self._rows]), self._rows + 1
         ends = start + np.cumsum(lengths)
-        self._values = written(self._values, start, values)
-        self._ends = written(self._ends, first, ends)
+        self._values = store_rows(self._values, start, values)
+        self._ends = store_rows(self._ends, first, ends)
         self._rows += len(lengths)
 
     def lengths(self, rows: np.ndarray) -> np.ndarray:
@@ -299,12 +270,8 @@ class _Rows:
         return self._values[places], index
 
 
-def written(array: np.ndarray, start: int, values: np.ndarray) -> np.ndarray:
-    """Writes rows into an array from row `start` on.
-
-    Returns:
-        The array; or a larger copy if the values do not fit into it.
-    """
+def store_rows(array: np.ndarray, start: int, values: np.ndarray) -> np.ndarray:
+    """Writes rows into an array from `start` on; returns it or a larger one."""
     end = start + len(values)
     if end > len(array):
         larger = np.empty((2 * end, *array.shape[1:]), array.dtype)
@@ -317,12 +284,7 @@ def written(array: np.ndarray, start: int, values: np.ndarray) -> np.ndarray:
 def _unique(values: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Lists distinct numbers in the order of appearance, as `tf.unique`.
 
-    Args:
-        values: int32 `[n]`, at least 0 and below `size`.
-        size: Largest number of different values.
-
-    Returns:
-        The distinct values, and the index of each value among them.
+    The values are int32 `[n]`, at least 0 and below `size`.
     """
     places = np.arange(len(values), dtype=np.int32)
     first = np.empty(size, np.int32)
@@ -334,31 +296,15 @@ def _unique(values: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     return values[is_first], number[first]
 
 
-def _sorting(values: np.ndarray, size: int) -> np.ndarray:
-    """Computes the indices that sort `values` in ascending order, stably.
-
-    Args:
-        values: int32 `[n]`, at least 0 and below `size`.
-        size: Bound on the values.
-
-    Returns:
-        int32 `[n]`.
-    """
+def _stable_argsort(values: np.ndarray, size: int) -> np.ndarray:
+    """Computes the indices that sort numbers below `size`, int32 `[n]`."""
     if size <= 1 << 16:  # NumPy's radix sort, which is the fastest by far
         values = values.astype(np.uint16)
     return np.argsort(values, kind="stable").astype(np.int32)
 
 
-def _add(numbers: dict[bytes, int], names: list[bytes]) -> list[bytes]:
-    """Assigns consecutive numbers to names that have none.
-
-    Args:
-        numbers: Name -> number, extended in place.
-        names: Names, with repetitions.
-
-    Returns:
-        The names that were added, in order of first appearance.
-    """
+def _assign_ids(numbers: dict[bytes, int], names: list[bytes]) -> list[bytes]:
+    """Assigns consecutive numbers to names that have none, and lists these."""
     new = [name for name in dict.fromkeys(names) if name not in numbers]
     numbers.update((name, n) for n, name in enumerate(new, len(numbers)))
     return new
@@ -367,16 +313,8 @@ def _add(numbers: dict[bytes, int], names: list[bytes]) -> list[bytes]:
 class NormalizedTextCache:
     """Normalises texts as `normalize_texts` does, and caches the results.
 
-    A training reads the same texts in every epoch. The cache is bounded: when
-    it is full, texts that it does not hold are normalised each time.
-
-    Args:
-        split: The rule that separates words; see `normalize_texts`.
-        max_bytes: Largest total size of the cached texts.
-
-    Example:
-    >>> NormalizedTextCache()(tf.constant(["ANGLE  bracket"])).numpy().tolist()
-    [b'angle bracket']
+    A training reads the same texts in every epoch. When the cache is full (of
+    `max_bytes` of texts), texts that it does not hold are normalised each time.
     """
 
     def __init__(

@@ -84,23 +84,10 @@ def split_sentences(
 def graph_sentences(
     texts: tf.Tensor, max_words: int = MAX_SENTENCE_WORDS
 ) -> tf.RaggedTensor:
-    """Splits documents into sentences as `split_sentences` does.
+    """Splits documents as `split_sentences` does, in a graph for TF Serving.
 
-    Consists of operations that TF Serving can load.
-
-    Args:
-        texts: String tensor `[batch]`, any bytes.
-        max_words: Largest number of words of a sentence. Default 60.
-
-    Returns:
-        Ragged strings `[batch, (sentences)]`, at least one a row.
-
-    Raises:
-        InputError: `max_words` is not from 2 to 500.
-
-    Example:
-    >>> graph_sentences(tf.constant(["Red. Blue?  No.", ""])).to_list()
-    [[b'Red.', b'Blue?', b'No.'], [b'']]
+    Takes strings `[batch]`, any bytes; returns ragged strings `[batch,
+    (sentences)]`, at least one a row.
     """
     _check(max_words)
     documents = tf.strings.unicode_transcode(

@@ -3,9 +3,9 @@
 The loops encode or score texts in batches of similar length.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -18,18 +18,8 @@ from lstm_dssm_client.texts import as_bytes, slices_of_size
 def as_strings(texts: Any) -> tf.Tensor:
     """Converts a tensor, or any iterable of strings or bytes, to a tensor.
 
-    Args:
-        texts: String tensor `(batch,)`, or iterable of `str` or `bytes`.
-
-    Returns:
-        String tensor `(batch,)`.
-
-    Raises:
-        InputError: `texts` is neither, or an element is not a string.
-
-    Example:
-    >>> as_strings(["bolt", "nut"]).numpy().tolist()
-    [b'bolt', b'nut']
+    Raises `InputError` if it is neither strings `(batch,)` nor such an
+    iterable.
     """
     if tf.is_tensor(texts):
         if texts.dtype != tf.string or texts.shape.rank not in (1, None):
@@ -43,7 +33,28 @@ def as_strings(texts: Any) -> tf.Tensor:
 
 
 _BATCH_BYTES = 1 << 19
-WORKERS = 2  # one thread hashes a batch while the other encodes one
+_WORKERS = 2  # one thread hashes a batch while the other encodes one
+
+B = TypeVar("B")
+R = TypeVar("R")
+
+
+def run_batches(
+    function: Callable[[B], R],
+    batches: Sequence[B],
+    label: str,
+    progress: bool,
+    done: int = 0,
+) -> Iterator[tuple[B, R]]:
+    """Yields each batch and its result, computed two batches at a time.
+
+    The thread-safe function has run for `done` batches before these.
+    """
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        results = pool.map(function, batches)
+        total = done + len(batches)
+        bar = tqdm(results, label, total, initial=done, disable=not progress)
+        yield from zip(batches, bar, strict=True)
 
 
 def encode_in_batches(
@@ -54,24 +65,7 @@ def encode_in_batches(
 ) -> np.ndarray:
     """Encodes texts by a TensorFlow function; see `arrays_in_batches`.
 
-    Args:
-        encode: Thread-safe function from strings `(batch,)` to vectors
-            `(batch, d)`.
-        texts: Any iterable of strings.
-        batch_size: The number of texts in a batch.
-        progress: Whether to show a progress bar.
-
-    Returns:
-        Array `[texts, d]`, in the order of `texts`.
-
-    Raises:
-        InputError: An element of `texts` is not a string.
-
-    Example:
-    >>> def count_letters(texts):
-    ...     return tf.strings.length(texts)[:, tf.newaxis]
-    >>> encode_in_batches(count_letters, ["bolt", "nut"], 1, False).tolist()
-    [[4], [3]]
+    The thread-safe function turns strings `(batch,)` into vectors `(batch, d)`.
     """
     return arrays_in_batches(
         lambda rows: encode(tf.constant(rows, tf.string, [len(rows)])).numpy(),
@@ -99,15 +93,6 @@ def arrays_in_batches(
 
     Returns:
         Array `[texts, d]`, in the order of `texts`.
-
-    Raises:
-        InputError: An element of `texts` is not a string.
-
-    Example:
-    >>> def count_bytes(texts):
-    ...     return np.array([[len(text)] for text in texts])
-    >>> arrays_in_batches(count_bytes, ["bolt", "nut"], 1, False).tolist()
-    [[4], [3]]
     """
     strings = as_bytes(texts)
     # A batch of texts of similar length needs little padding.
@@ -126,13 +111,8 @@ def arrays_in_batches(
     first = vectors(batches[0])
     result = np.empty((len(strings), first.shape[1]), first.dtype)
     result[batches[0]] = first
-    with ThreadPoolExecutor(WORKERS) as pool:
-        encoded = pool.map(vectors, batches[1:])
-        bar = tqdm(
-            encoded, "encode", len(batches), initial=1, disable=not progress
-        )
-        for rows, rest in zip(batches[1:], bar, strict=True):
-            result[rows] = rest
+    for rows, rest in run_batches(vectors, batches[1:], "encode", progress, 1):
+        result[rows] = rest
     return result
 
 
@@ -144,17 +124,8 @@ def score_in_batches(
 ) -> np.ndarray:
     """Scores rows in batches of similar length, two batches at a time.
 
-    Args:
-        score: Thread-safe function from rows `[n]` to their scores `[n]`.
-        lengths: A length for each row; similar ones need little padding.
-        batch_size: The number of rows in a batch.
-        progress: Whether to show a progress bar.
-
-    Returns:
-        Array `[rows]`, in their order; float32 for no rows.
-
-    Raises:
-        InputError: `batch_size` is below 1.
+    The thread-safe function turns rows `[n]` into their scores `[n]`. Returns
+    `[rows]`, in the order of `lengths`; float32 for no rows.
     """
     if batch_size < 1:
         raise InputError(f"batch_size must be 1 or more, not {batch_size}")
@@ -167,11 +138,8 @@ def score_in_batches(
     if not batches:
         return np.zeros(0, np.float32)
     result = np.zeros(0)
-    with ThreadPoolExecutor(WORKERS) as pool:
-        scored: Iterator[np.ndarray] = pool.map(score, batches)
-        bar = tqdm(scored, "score", len(batches), disable=not progress)
-        for rows, scores in zip(batches, bar, strict=True):
-            if not len(result):
-                result = np.empty(len(order), scores.dtype)
-            result[rows] = scores
+    for rows, scores in run_batches(score, batches, "score", progress):
+        if not len(result):
+            result = np.empty(len(order), scores.dtype)
+        result[rows] = scores
     return result

@@ -12,8 +12,8 @@ from keras_lstm_dssm.text.word_batch import WordBatch, distinct_texts, pad_words
 from keras_lstm_dssm.text.word_hashing import (
     EMPTY_TEXT,
     normalize,
+    split_without_stems,
     split_words,
-    whole_words,
 )
 
 UNKNOWN = 0
@@ -55,7 +55,7 @@ class Vocabulary(tf.Module):
     ) -> None:
         super().__init__()
         # Not all stems are their own stem: "focusing", "focus", "focu".
-        _check(words, whole_words(split))
+        _check(words, split_without_stems(split))
         self.split = split
         self._size = len(words)
         # TensorFlow would wrap a list, and look for variables in it.
@@ -204,23 +204,9 @@ def vocabulary_of(
 def split_in_batches(
     texts: Iterable[str | bytes], split: str
 ) -> Iterator[tf.RaggedTensor]:
-    """Split any number of texts into normalised words.
+    """Yields the normalised words of texts, ragged strings `[batch, (words)]`.
 
-    Args:
-        texts: Any iterable of `str` or `bytes`.
-        split: The rule that separates words; see `normalize_texts`.
-
-    Yields:
-        Ragged strings `[batch, (words)]`, see `split_words`, of at most
-        10,000 texts.
-
-    Raises:
-        InputError: `texts` is not an iterable, or an element is not a string.
-
-    Example:
-    >>> batches = split_in_batches(["Hex-bolt", "nut"], "alphanumeric")
-    >>> [words.to_list() for words in batches]
-    [[[b'hex', b'bolt'], [b'nut']]]
+    A batch has at most 10,000 texts.
     """
     encoded = as_bytes(texts)
     for start in range(0, len(encoded), _TEXTS_AT_ONCE):

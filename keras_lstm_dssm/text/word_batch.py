@@ -23,12 +23,8 @@ def traced_once(function: F) -> F:
     """Decorates a function of texts, to trace it once for all graphs.
 
     Every dataset and every model hashes its texts in a graph of its own, and
-    tracing the hashing takes longer than hashing a small batch. With the
-    decorator, these graphs call one function. Eager calls are not affected.
-
-    Args:
-        function: Its first argument is a string tensor `[batch]`, the others
-            are hashable.
+    tracing the hashing takes longer than hashing a small batch. The first
+    argument is a string tensor `[batch]`, the others are hashable.
     """
 
     @functools.cache
@@ -54,7 +50,7 @@ class WordBatch(NamedTuple):
     A batch of 1,024 titles holds some 12,000 words but only 3,000 distinct
     ones, and fewer distinct trigrams still. Each is looked up once, and its
     gradient summed once. Two texts are distinct if their normalised words
-    differ (see `normalize_texts`). All fields but `fixed` are int32.
+    differ (see `normalize_texts`). All fields but `untrained` are int32.
 
     Attributes:
         trigrams: `[r]`, the ids of the distinct trigrams.
@@ -70,9 +66,9 @@ class WordBatch(NamedTuple):
         text_index: `[batch]`, the index of the distinct text of each row.
         trigram_order: `[m]`, the order that sorts `trigram_index`, which a
             gradient needs; or `None`: it is sorted then.
-        fixed: Float `[u, width]`, the untrained columns of the vectors that
-            one encoder gives these texts (see `FixedColumns`); or `None`: the
-            encoder computes them.
+        untrained: Float `[u, width]`, the untrained columns of the vectors
+            that one encoder gives these texts (see `UntrainedColumnCache`); or
+            `None`: the encoder computes them.
 
     Example:
     >>> batch = dssm.LetterTrigrams().distinct(["bolt", "hex bolt", "Bolt"])
@@ -87,7 +83,7 @@ class WordBatch(NamedTuple):
     lengths: tf.Tensor
     text_index: tf.Tensor
     trigram_order: tf.Tensor | None = None
-    fixed: tf.Tensor | None = None
+    untrained: tf.Tensor | None = None
 
     def flat(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Lists the words of all distinct texts, one text after the other.
@@ -109,21 +105,10 @@ def distinct_words(
     max_words: int | None = None,
     split: str = "space",
 ) -> WordBatch:
-    """Hashes texts into a `WordBatch`.
+    """Hashes strings `[batch]` into a `WordBatch`.
 
     Gives the same result in `tf.data`, in a `tf.function` and in an exported
     graph.
-
-    Args:
-        texts: String tensor `[batch]`, which may be empty.
-        oov_buckets: Number of ids for trigrams of other letters, default 0.
-        max_words: Number of words kept of each text; see `split_words`.
-        split: The rule that separates words; see `normalize_texts`.
-
-    Example:
-    >>> batch = distinct_words(tf.constant(["a b", "b", "a b"]))
-    >>> batch.words.numpy().tolist(), batch.text_index.numpy().tolist()
-    ([[0, 1], [1, 0]], [0, 1, 0])
     """
     text_words, text_index = distinct_texts(texts, max_words, split)
     distinct, word_indices = tf.unique(text_words.flat_values)
@@ -145,14 +130,8 @@ def distinct_texts(
 ) -> tuple[tf.RaggedTensor, tf.Tensor]:
     """Splits each distinct text into its normalised words.
 
-    Args:
-        texts: String tensor `[batch]`, which may be empty.
-        max_words: Number of words kept of each text; see `split_words`.
-        split: The rule that separates words; see `normalize_texts`.
-
-    Returns:
-        The words, ragged strings `[texts, (words)]`, the longest text first;
-        and for each row of the batch the index of its text, int32 `[batch]`.
+    Returns ragged strings `[texts, (words)]`, the longest text first, and for
+    each row of the batch the index of its text, int32 `[batch]`.
     """
     # Duplicates are removed by bytes first, which is cheap; then by words.
     distinct_bytes, bytes_index = tf.unique(texts)
@@ -174,15 +153,9 @@ def text_fingerprints(
 ) -> tf.Tensor:
     """Computes a number for each text, by which other processes know it.
 
-    Args:
-        texts: String tensor `[batch]`.
-        max_words: Number of words kept of each text; see `split_words`.
-        split: The rule that separates words; see `normalize_texts`.
-
-    Returns:
-        int64 `[batch]`, equal for texts that `distinct_texts` takes for one.
-        Among a million others, a text has its number to itself with a
-        probability of 1 - 1e-13.
+    Returns int64 `[batch]`, equal for texts that `distinct_texts` takes for
+    one. Among a million others, a text has its number to itself with a
+    probability of 1 - 1e-13.
     """
     distinct_bytes, index = tf.unique(texts)
     normal = normalize_texts(distinct_bytes, max_words, split)
@@ -210,22 +183,10 @@ no more than n + 1 words.
 """
 
 
-def is_one_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
-    """Returns whether `words_of_one_text` can hash a batch.
+def is_single_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
+    """Returns whether a batch is one text that `hash_single_text` can hash.
 
-    Args:
-        texts: String tensor `[batch]`.
-        max_words: Number of words kept of each text; see `split_words`.
-
-    Returns:
-        A bool scalar: whether there is one text, which neither `max_words`
-        nor `MAX_LETTERS` can cut.
-
-    Example:
-    >>> bool(is_one_short_text(tf.constant(["hex bolt"]), max_words=128))
-    True
-    >>> bool(is_one_short_text(tf.constant(["bolt", "nut"]), max_words=128))
-    False
+    Neither `max_words` nor `MAX_LETTERS` can cut such a text.
     """
     limit = (
         _MOST_BYTES if max_words is None else min(_MOST_BYTES, max_words - 1)
@@ -234,27 +195,16 @@ def is_one_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
     return tf.equal(tf.size(texts), 1) & tf.reduce_all(lengths <= limit)
 
 
-def words_of_one_text(
+def hash_single_text(
     text: tf.Tensor, oov_buckets: int = 0, split: str = "space"
 ) -> WordBatch:
-    """Hashes one text into a `WordBatch`, with a third of the operations.
+    """Hashes one short text into a `WordBatch`, with a third of the operations.
 
     Most of the operations of `distinct_words` take less than a microsecond,
     but a graph takes as long for a text as it has operations. Here a word
-    that occurs twice is looked up twice; the vectors are the same.
-
-    Args:
-        text: String tensor `[1]` for which `is_one_short_text` is true.
-        oov_buckets: Number of ids for trigrams of other letters, default 0.
-        split: The rule that separates words; see `normalize_texts`.
-
-    Returns:
-        The words in order. The first dimension of `words` is 1 in the graph,
-        too, by which layers know that they can leave out the packing.
-
-    Example:
-    >>> words_of_one_text(tf.constant(["a b a"])).words.numpy().tolist()
-    [[0, 1, 2]]
+    that occurs twice is looked up twice; the vectors are the same. The first
+    dimension of `words` is 1 in the graph, too, by which layers know that they
+    can leave out the packing.
     """
     normal = normalize_texts(text, split=split)
     points = tf.strings.unicode_decode(normal, "UTF-8").flat_values

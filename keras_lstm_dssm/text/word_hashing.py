@@ -19,20 +19,16 @@ _ENDINGS = (
 )
 
 
-def cut_endings(texts: tf.Tensor) -> tf.Tensor:
-    """Removes English endings of plurals and of verbs from all words.
+def stem_words(texts: tf.Tensor) -> tf.Tensor:
+    """Removes English endings of plurals and of verbs from normalised words.
 
     The rules are those of the S stemmer (Harman 1991, "How effective is
     suffixing?"), and -es, -ing and -ed. They are few, so that a graph can
     apply them; the result need not be a word, only the same for the forms of
     a word.
 
-    Args:
-        texts: Strings of any shape: normalised words, single spaces between
-            them.
-
     Example:
-    >>> cut_endings(tf.constant(["batteries", "lighting boxes"])).numpy()
+    >>> stem_words(tf.constant(["batteries", "lighting boxes"])).numpy()
     array([b'battery', b'light box'], dtype=object)
     """
     for ending, replacement in _ENDINGS:
@@ -69,13 +65,8 @@ _SPACES = {
 }
 
 
-def whole_words(split: str) -> str:
-    """Returns the rule by which texts have the same words with their endings.
-
-    Example:
-    >>> whole_words("stems"), whole_words("space")
-    ('alphanumeric', 'space')
-    """
+def split_without_stems(split: str) -> str:
+    """Returns the rule that gives the same words with their endings."""
     return "alphanumeric" if split == "stems" else split
 
 
@@ -101,7 +92,7 @@ def normalize_texts(
         split: `"space"`, the paper's rule; or `"alphanumeric"`, where words
             are runs of letters, digits and marks, and every other character
             counts as a space; or `"stems"`, where these words lose their
-            English endings, see `cut_endings`.
+            English endings, see `stem_words`.
 
     Returns:
         String tensor `[batch]`: the words, single spaces between them.
@@ -121,26 +112,17 @@ def normalize_texts(
     )
     folded = tf_text.case_fold_utf8(tf_text.normalize_utf8(valid, "NFKC"))
     joined = tf.strings.strip(
-        tf.strings.regex_replace(folded, _SPACES[whole_words(split)], " ")
+        tf.strings.regex_replace(
+            folded, _SPACES[split_without_stems(split)], " "
+        )
     )
     if split == "stems":
-        joined = cut_endings(joined)
+        joined = stem_words(joined)
     return tf.where(tf.equal(joined, ""), EMPTY_TEXT, joined)
 
 
 def check_split(max_words: int | None, split: str) -> None:
-    """Checks the arguments that say how texts are split into words.
-
-    Raises:
-        InputError: `split` is unknown, or `max_words` is below 1.
-
-    Example:
-    >>> try:
-    ...     check_split(128, "letters")
-    ... except InputError as error:
-    ...     print(error)
-    split must be one of space, alphanumeric, stems, not 'letters'
-    """
+    """Raises `InputError` if `split` is unknown, or `max_words` is below 1."""
     if max_words is not None and max_words < 1:
         raise InputError(
             f"max_words must be at least 1 or None, not {max_words}"
@@ -166,22 +148,10 @@ def normalize(texts: Iterable[str | bytes], split: str = "space") -> list[str]:
 def split_words(
     texts: tf.Tensor, max_words: int | None = None, split: str = "space"
 ) -> tf.Tensor:
-    """Splits texts into normalised words.
+    """Splits strings `[batch]` into normalised words, `[batch, (words)]`.
 
-    Args:
-        texts: String tensor `[batch]`, any bytes.
-        max_words: Number of words kept of each text, from its start; bounds
-            the bytes that are read, too (see `normalize_texts`). `None`, the
-            default, keeps all.
-        split: The rule by which words are separated; see `normalize_texts`.
-
-    Returns:
-        `tf.RaggedTensor` of strings, `[batch, (words)]`, at least one word
-        a row.
-
-    Example:
-    >>> split_words(tf.constant(["Hotels in  Shanghai", ""])).to_list()
-    [[b'hotels', b'in', b'shanghai'], [b'#']]
+    A row has at least one word, and at most `max_words`, which bounds the bytes
+    that are read, too (see `normalize_texts`).
     """
     return separate_words(normalize_texts(texts, max_words, split), max_words)
 
@@ -219,23 +189,16 @@ def trigram_ids(
 
     Code points outside the alphabet count as `#` when `oov_buckets` is 0,
     as in the paper's presets. Otherwise every trigram that holds one is
-    hashed, from its three code points, into a row from 50,653 on, so that
-    words of other scripts keep distinct vectors. Of a word of more than
-    `MAX_LETTERS` letters only the first are used.
+    hashed, from its three code points, into a row from 50,653 on. Of a word of
+    more than `MAX_LETTERS` letters only the first are used.
 
     Args:
         words: String tensor `[n]` of valid UTF-8, none of them empty.
-        oov_buckets: Number of rows for trigrams that hold a letter outside
-            the alphabet; 0, the default, counts such letters as `#`.
+        oov_buckets: Number of rows for trigrams of other letters.
 
     Returns:
-        `(ids, word)`, two int32 tensors `[m]` over all trigrams of all
-        words: the trigram's id, and the index of its word, ascending.
-
-    Example:
-    >>> ids, word = trigram_ids(tf.constant(["a", "go"]))
-    >>> ids.numpy().tolist(), word.numpy().tolist()
-    ([37, 274, 10138], [0, 1, 1])
+        `(ids, word)`, int32 `[m]` over all trigrams of all words: the
+        trigram's id, and the index of its word, ascending.
     """
     words = tf.strings.substr(words, 0, MAX_LETTERS, unit="UTF8_CHAR")
     letters = tf.strings.unicode_decode(words, "UTF-8")
@@ -248,21 +211,16 @@ def trigram_ids(
 def trigrams_of_letters(
     points: tf.Tensor, word: tf.Tensor, oov_buckets: int = 0
 ) -> tf.Tensor:
-    """Lists the letter trigrams of words whose letters are known.
+    """Lists the trigram centred on each letter, int32 `[m]`; see `trigram_ids`.
 
-    Args:
-        points: The code point of each letter of all words, int32 `[m]`.
-        word: The index of the word of each letter, int `[m]`, ascending.
-        oov_buckets: See `trigram_ids`.
-
-    Returns:
-        int32 `[m]`, the id of the trigram that is centred on each letter.
+    Takes the code point of each letter, int32 `[m]`, and the index of its word,
+    ascending.
     """
     points = tf.cast(points, tf.int64)
     known = points < len(_CODES)
     code = tf.gather(_CODES, tf.where(known, points, 0))
     if not oov_buckets:
-        exact = _join(_neighbours(tf.where(known, code, 0), word))
+        exact = _trigram_code(_neighbours(tf.where(known, code, 0), word))
         return tf.cast(exact, tf.int32)
     inside = known & ((code > 0) | tf.equal(points, ord("#")))
     triple = _neighbours(tf.where(inside, code, 0), word)
@@ -280,7 +238,7 @@ def trigrams_of_letters(
     bucket = TRIGRAMS + tf.math.floormod(
         tf.math.floormod(mixed, _PRIME), oov_buckets
     )
-    ids = tf.where(outside > 0, bucket, _join(triple))
+    ids = tf.where(outside > 0, bucket, _trigram_code(triple))
     return tf.cast(ids, tf.int32)
 
 
@@ -294,6 +252,6 @@ def _neighbours(values: tf.Tensor, word: tf.Tensor) -> list[tf.Tensor]:
     return [before[:size], values, after[:size]]
 
 
-def _join(triple: list[tf.Tensor]) -> tf.Tensor:
+def _trigram_code(triple: list[tf.Tensor]) -> tf.Tensor:
     first, second, third = triple
     return (first * len(LETTERS) + second) * len(LETTERS) + third

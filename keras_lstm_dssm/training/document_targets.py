@@ -156,17 +156,11 @@ TARGETS_FILE = "document_targets.json.gz"
 
 
 class Target(NamedTuple):
-    """Holds the salient sentences and the key words of one document.
+    """The salient sentences and the key words of one document."""
 
-    Attributes:
-        sentences: The number of sentences of the document.
-        salient: The positions of the salient ones, from 0, ascending.
-        key_words: The key words, normalised; there may be none.
-    """
-
-    sentences: int
-    salient: list[int]
-    key_words: list[str]
+    sentences: int  # of the document
+    salient: list[int]  # positions from 0, ascending
+    key_words: list[str]  # normalised; there may be none
 
     def marks(self) -> np.ndarray:
         """Returns whether each sentence is salient, bool `[sentences]`."""
@@ -237,17 +231,14 @@ class DocumentTargets:
                 theta = 0.0  # not used: the first K are salient
             else:
                 theta = salience_threshold(similarities)
-        targets = {
-            document.id: Target(
-                len(similarity),
-                np.flatnonzero(salient_sentences(similarity, theta)).tolist(),
-                words,
-            )
-            for document, similarity, words in zip(
-                documents, similarities, key_words.of(documents), strict=True
-            )
-        }
-        counts = SalienceCounts.from_similarities(similarities, theta)
+        targets, counts = {}, SalienceCounts(theta)
+        for document, similarity, words in zip(
+            documents, similarities, key_words.of(documents), strict=True
+        ):
+            salient = salient_sentences(similarity, theta)
+            counts.add(similarity, salient)
+            positions = np.flatnonzero(salient).tolist()
+            targets[document.id] = Target(len(similarity), positions, words)
         return cls(targets, counts)
 
     def of(self, document: Document) -> Target:
@@ -267,15 +258,6 @@ class DocumentTargets:
                 " train anew in another --output"
             )
         return target
-
-    def describe(self) -> str:
-        """Describes salient sentences and key words in two lines."""
-        words = [len(target.key_words) for target in self.targets.values()]
-        none = words.count(0)
-        return (
-            f"{self.counts.describe()}\nkey words: {np.mean(words):.1f} a"
-            f" document; {none:,} documents have none"
-        )
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the targets to a file, `.json.gz`."""
@@ -482,12 +464,7 @@ class DocumentExamples:
     def _gathered(
         self, batches: Callable[[], Iterator[_Batch]], count: int
     ) -> tf.data.Dataset:
-        """Makes a dataset of the examples of batches.
-
-        Args:
-            batches: Yields the batches.
-            count: The number of batches.
-        """
+        """Makes a dataset of the examples of `count` batches."""
         numbers = tf.TensorSpec([None], tf.int64)
 
         def examples(

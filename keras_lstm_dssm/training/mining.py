@@ -12,9 +12,9 @@ from keras_lstm_dssm.data.batches import GivenNegatives
 from keras_lstm_dssm.data.click_log import ClickLog, Pair
 from keras_lstm_dssm.data.triples import JudgedList, clicked_lists
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.index import Index, TitleClusters, unit_vectors
+from keras_lstm_dssm.evaluation.index import Index, IVFIndex, unit_vectors
 from keras_lstm_dssm.files import read_json_gz, write_json_gz
-from keras_lstm_dssm.models.two_tower import TwoTower
+from keras_lstm_dssm.models import Recipe, TwoTower
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.text.caches import NormalizedTextCache
 from keras_lstm_dssm.text.word_hashing import normalize
@@ -57,7 +57,7 @@ def mine_negatives(
             takes about a minute on two cores.
         seed: Seed of the samples, and of the clusters.
         clusters: Number of clusters of titles that each query is compared
-            with, see `TitleClusters`; nothing is sampled then, and some of
+            with, see `IVFIndex`; nothing is sampled then, and some of
             the nearest titles are not found. Default 0: all titles.
         known: Further clicks, whose titles are no negatives of their queries;
             neither is mined. They are streamed: a log of them may be larger
@@ -98,7 +98,7 @@ def mine_negatives(
     query_vectors = model.query_encoder.encode(queries)
     if clusters:
         vectors = unit_vectors(model.document_encoder.encode(candidates))
-        nearest_rows = TitleClusters(vectors, seed).nearest(
+        nearest_rows = IVFIndex(vectors, seed).nearest(
             unit_vectors(query_vectors, "query"), top, exclude, clusters
         )
     else:
@@ -142,19 +142,18 @@ class HardNegatives:
     Args:
         path: The file, `.json.gz`.
         clicks: The clicks whose queries and titles are mined.
-        k: Negatives for each click.
-        every: Epochs between two minings; the epochs before the first one
-            have no mined negatives. Default 2.
-        top: Number of titles mined for each query. Default 30.
+        recipe: Says how many negatives a click has (`hard_negatives`), and
+            how they are mined: `mine_every`, `mine_top`, `mine_clusters`. The
+            epochs before the first mining have none.
         seed: Seed of mining and of the negatives drawn. Default 0.
         from_start: Whether to mine before the first epoch, too, since the
             model is trained already. Default `False`.
-        clusters: See `mine_negatives`. Default 0: all titles are searched.
         known: See `mine_negatives`; read again at each mining.
 
     Example:
     >>> clicks = dssm.data.open_log("parts")
-    >>> mined = HardNegatives(Path("mined.json.gz"), clicks, k=1, every=2)
+    >>> recipe = dssm.Recipe(hard_negatives=1, mine_every=2)
+    >>> mined = HardNegatives(Path("mined.json.gz"), clicks, recipe)
     >>> mined.next_mining(0), mined.next_mining(3)
     (2, 4)
     """
@@ -163,28 +162,22 @@ class HardNegatives:
         self,
         path: Path,
         clicks: ClickLog,
-        k: int,
-        every: int = 2,
-        top: int = 30,
+        recipe: Recipe,
         seed: int = 0,
         from_start: bool = False,
-        clusters: int = 0,
         known: Iterable[Pair] = (),
     ) -> None:
         self.path = path
         self.clicks = clicks
-        self.k = k
-        self.every = every
-        self.top = top
+        self.recipe = recipe
         self.seed = seed
         self.from_start = from_start
-        self.clusters = clusters
         self.known = known
         self._normalized: NormalizedTextCache | None = None
 
     def next_mining(self, epoch: int) -> int:
         """Returns the next epoch, counted from 0, that starts with mining."""
-        return (epoch // self.every + 1) * self.every
+        return (epoch // self.recipe.mine_every + 1) * self.recipe.mine_every
 
     def of_epoch(
         self,
@@ -206,16 +199,16 @@ class HardNegatives:
             InputError: The file that a resumed run needs is missing, damaged
                 or of another epoch.
         """
-        mined_at = epoch - epoch % self.every
+        mined_at = epoch - epoch % self.recipe.mine_every
         if not mined_at and not self.from_start:
             return None
         if begins and epoch == mined_at:
             titles = mine_negatives(
                 model,
                 clicks or self.clicks,
-                self.top,
+                self.recipe.mine_top,
                 seed=self.seed + epoch,
-                clusters=self.clusters,
+                clusters=self.recipe.mine_clusters,
                 known=self.known,
             )
             self._write(mined_at, titles)
@@ -227,16 +220,15 @@ class HardNegatives:
         if self._normalized is None:
             self._normalized = NormalizedTextCache(split)
         return GivenNegatives(
-            titles, self.k, self.seed, split, self._normalized
+            titles,
+            self.recipe.hard_negatives,
+            self.seed,
+            split,
+            self._normalized,
         )
 
     def _write(self, epoch: int, titles: dict[str, list[str]]) -> None:
-        """Writes a list of all mined titles, and for each query rows of it.
-
-        Args:
-            epoch: The epoch before which they were mined.
-            titles: Query -> its titles, nearest first.
-        """
+        """Writes a list of all mined titles, and for each query rows of it."""
         number: dict[str, int] = {}
         rows = {
             query: [number.setdefault(title, len(number)) for title in nearest]
@@ -263,16 +255,11 @@ FILE_NAME = "mined_lists.json.gz"
 
 
 class MinedLists:
-    """Mines the negatives of a run once, before it starts, and keeps them.
+    """Mines the negatives of a run once, before it starts, into a file.
 
-    The lists are kept in a file, so that a run which is resumed trains on the
-    same triples, even if the towers have been trained anew or removed since.
-
-    Args:
-        path: The file, `.json.gz`.
-        log: The clicks whose queries and titles are mined.
-        top: Negatives for each query, see `clicked_lists`.
-        seed: Seed of negatives that are drawn, see `clicked_lists`.
+    A resumed run reads the file and trains on the same triples, even if the
+    towers have been trained anew since. For `top` and `seed` see
+    `clicked_lists`.
     """
 
     def __init__(self, path: Path, log: ClickLog, top: int, seed: int) -> None:
@@ -284,15 +271,7 @@ class MinedLists:
     def mine(
         self, towers: TwoTower | str | os.PathLike[str]
     ) -> list[JudgedList]:
-        """Finds the titles nearest to each query, and writes the file.
-
-        Args:
-            towers: A trained `TwoTower`, or the folder of its run.
-
-        Raises:
-            InputError: There is no such run, the encoders are not adapted,
-                or a file of the log is wrong.
-        """
+        """Mines by a trained model or that of a run; writes the file."""
         if not isinstance(towers, TwoTower):
             towers = RunFolder(towers).load_towers()
         if towers.needs_adapt:
@@ -308,12 +287,7 @@ class MinedLists:
         return lists
 
     def read(self) -> list[JudgedList]:
-        """Reads the lists that `mine` has written.
-
-        Raises:
-            InputError: The file is missing or damaged, or the log has another
-                number of clicks.
-        """
+        """Reads the lists that `mine` has written from as many clicks."""
 
         def parse(value: Any) -> tuple[list[JudgedList], int]:
             lists = [JudgedList(*fields) for fields in value["lists"]]

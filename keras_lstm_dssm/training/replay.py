@@ -20,19 +20,8 @@ _SEEDS_PER_RUN = 2**32  # more than there are epochs
 class RedrawnTitles:
     """Makes the pairs of each epoch: clicks, and redrawn synthetic pairs.
 
-    A function of the epoch and the seed, so that a resumed run reads the
-    pairs of an uninterrupted one. An epoch has as many pairs as any other.
-
-    Args:
-        clicks: The click log, without synthetic pairs.
-        synthetic: The synthetic pairs, see `title_pairs`.
-        path: The file for the pairs of one epoch, which is replaced.
-        seed: Seed of the pairs.
-
-    Example:
-    >>> titles = RedrawnTitles(clicks, pairs, Path("epoch_pairs.tsv"), seed=1)
-    >>> titles.of_epoch(3).count() == clicks.count() + pairs.count()
-    True
+    A function of the epoch and the seed, so that a resumed run reads the pairs
+    of an uninterrupted one. The file `path` has those of one epoch.
     """
 
     def __init__(
@@ -59,30 +48,14 @@ _STREAM = 1 << 32  # other draws than those of the order of the batches
 
 
 class ReplaySpec(NamedTuple):
-    """Says which old clicks are mixed in, and how many.
+    """Which old clicks are mixed in, and how many."""
 
-    Attributes:
-        data: Data specification of the old clicks, see `data.open_log`.
-        share: Old clicks for each new one.
-    """
-
-    data: str
-    share: float
+    data: str  # see `data.open_log`
+    share: float  # old clicks for each new one
 
     @classmethod
     def parse(cls, replay: Any) -> "ReplaySpec | None":
-        """Reads `"old.tsv:0.2"`, or a pair of clicks and share.
-
-        Args:
-            replay: What `train` was given; `None` for none.
-
-        Raises:
-            InputError: It is neither, or the share is not above 0.
-
-        Example:
-        >>> ReplaySpec.parse(("api", 0.5))
-        ReplaySpec(data='api', share=0.5)
-        """
+        """Reads `"old.tsv:0.2"`, a pair of clicks and share, or `None`."""
         if replay is None:
             return None
         parts = (
@@ -104,35 +77,10 @@ class ReplaySpec(NamedTuple):
 
 
 class Replay:
-    """Draws the old clicks of each epoch.
+    """Draws the old clicks of each epoch, as a function of seed and epoch.
 
-    An epoch has `share` old clicks for each new one, at most all of them,
-    drawn without repetition. Other clicks are drawn in each epoch, as a
-    function of the seed and the epoch alone, so that a resumed run reads
-    those of an uninterrupted one. The old log is read in blocks of 8 lines,
-    of which as many are drawn as clicks are wanted: it may be far larger than
-    the memory.
-
-    Args:
-        spec: The old clicks and their share.
-        new: Number of new clicks.
-        folder: Folder of the run, for the file of one epoch's clicks.
-        seed: Seed of the draws.
-        min_relevant: Grade from which a judged document of a BEIR folder
-            counts as clicked.
-        max_bad_lines: Number of bad lines of the old clicks to leave out.
-
-    Attributes:
-        log: All old clicks.
-        rows: Number of old clicks in each epoch.
-
-    Raises:
-        InputError: The old clicks are wrong.
-
-    Example:
-    >>> replay = Replay(ReplaySpec("old.tsv", 0.2), 1000, Path("RUN"), seed=1)
-    >>> replay.of_epoch(3).count()
-    200
+    An epoch has `share` old clicks for each of the `new` ones, at most all of
+    them, drawn without repetition; `rows` is their number, `log` has all.
     """
 
     def __init__(
@@ -156,8 +104,8 @@ class Replay:
     def of_epoch(self, epoch: int) -> ClickLog:
         """Opens the old clicks of an epoch, counted from 0.
 
-        They are drawn and written at the first call for this epoch, since
-        mining and batches both read them.
+        They are drawn and written once, since mining and batches both read
+        them.
         """
         if self._written != epoch:
             self._write(epoch)
@@ -165,6 +113,7 @@ class Replay:
         return ClickLog(self.path)
 
     def _write(self, epoch: int) -> None:
+        """Reads as many blocks of 8 lines, drawn at random, as clicks."""
         blocks = self.log.blocks()
         order = permutation(len(blocks), self.seed, epoch, _STREAM)
         # A block has a click or more, unless all its lines are bad ones.

@@ -1,13 +1,13 @@
-"""Salient sentences, which `KeyVec` learns to find, and their teachers.
+"""Salient sentences, which `KeyVec` learns to find.
 
-A teacher computes how similar a sentence is to those of the summary.
+A `SalienceTeacher` computes how similar a sentence is to those of the summary.
 """
 
 import itertools
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ import numpy as np
 from keras_lstm_dssm.data.documents import Document
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import alphanumeric
-from keras_lstm_dssm.evaluation.measures import evaluate
+from keras_lstm_dssm.evaluation.measures import evaluate_queries, mean
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.text.strings import as_strings
@@ -31,36 +31,17 @@ _SMALLEST_STEP = 1e-5  # similarities are rounded to 5 decimals
 def largest_salient(sentences: int) -> int:
     """Returns K, the largest number of salient sentences of a document.
 
-    K is 10 as in Bi and Ma 2017, but not more than a quarter of the
-    sentences, since 10 would be nearly all of a short document.
-
-    Args:
-        sentences: The number of sentences of the document.
-
-    Example:
-    >>> [largest_salient(sentences) for sentences in (1, 8, 174)]
-    [1, 2, 10]
+    It is 10 as in Bi and Ma 2017, but at most a quarter of the sentences, since
+    10 would be nearly all of a short document.
     """
     return min(MAX_SALIENT, max(1, sentences // 4))
 
 
 def salience_threshold(similarities: Iterable[np.ndarray]) -> float:
-    """Computes the threshold theta with which half of K sentences are salient.
+    """Computes the threshold with which half of K sentences are salient.
 
-    The paper gives no number. Half of the documents have K/2 (rounded up) or
-    more sentences above this threshold.
-
-    Args:
-        similarities: Float `[sentences]` for each training document, see
-            `SalienceTeacher.similarities`. Documents without a summary, with
-            NaN, are left out.
-
-    Raises:
-        InputError: No document has a summary.
-
-    Example:
-    >>> salience_threshold([np.array([0.9, 0.2]), np.array([0.5, 0.4])])
-    0.499995
+    The paper gives no number. Half of the training documents that have a
+    summary have K/2 (rounded up) or more sentences above this threshold.
     """
     halves = []
     for similarity in similarities:
@@ -81,29 +62,17 @@ def salience_threshold(similarities: Iterable[np.ndarray]) -> float:
 def salient_sentences(similarity: np.ndarray, theta: float) -> np.ndarray:
     """Chooses the salient sentences of a document, S* of Bi and Ma 2017.
 
-    These are the sentences whose similarity exceeds theta, the K most similar
-    ones if there are more (see `largest_salient`). Of sentences with the same
-    similarity the earlier ones are chosen. A document without such a sentence
-    keeps its most similar one: trained on none, the model would learn that
-    there are no key sentences. A document without a summary (NaN) has its
-    first K.
-
-    Args:
-        similarity: Float `[sentences]`, at least one.
-        theta: The threshold; -inf for no threshold.
-
-    Returns:
-        bool `[sentences]`, at least one is `True`.
-
-    Example:
-    >>> salient_sentences(np.array([0.1, 0.9, 0.3, 0.1]), 0.2).tolist()
-    [False, True, False, False]
+    These are at most K sentences whose similarity exceeds theta, of equal ones
+    the earlier; else the most similar one. Without a summary (NaN), the first
+    K.
     """
     # A stable order keeps the order of positions among ties and NaN.
     order = np.argsort(-similarity, kind="stable")
     order = order[: largest_salient(len(similarity))]
     if not np.isnan(similarity[0]):
         above = order[similarity[order] > theta]
+        # Trained on none, the model would learn that there are no key
+        # sentences.
         order = above if len(above) else order[:1]
     salient = np.zeros(len(similarity), bool)
     salient[order] = True
@@ -112,50 +81,27 @@ def salient_sentences(similarity: np.ndarray, theta: float) -> np.ndarray:
 
 @dataclass
 class SalienceCounts:
-    """Counts how many sentences of documents are salient.
-
-    Attributes:
-        theta: The threshold.
-        documents: The number of documents.
-        sentences: The number of sentences of all documents.
-        salient: The number of salient ones of them.
-        none: The number of documents with a summary and no sentence above
-            the threshold, which keep their most similar one.
-        full: The number of documents with K salient sentences.
-        no_summary: The number of documents without a summary, which have
-            their first K.
-    """
+    """Counts how many sentences of documents are salient."""
 
     theta: float
     documents: int = 0
-    sentences: int = 0
+    sentences: int = 0  # of all documents
     salient: int = 0
-    none: int = 0
-    full: int = 0
+    none: int = 0  # documents with a summary and no sentence above theta
+    full: int = 0  # documents with K salient sentences
     no_summary: int = 0
 
-    @classmethod
-    def from_similarities(
-        cls, similarities: Iterable[np.ndarray], theta: float
-    ) -> "SalienceCounts":
-        """Counts what `salient_sentences` chooses.
-
-        Args:
-            similarities: Float `[sentences]` for each document.
-            theta: The threshold.
-        """
-        counts = cls(theta)
-        for similarity in similarities:
-            salient = int(salient_sentences(similarity, theta).sum())
-            counts.documents += 1
-            counts.sentences += len(similarity)
-            counts.salient += salient
-            counts.full += salient == largest_salient(len(similarity))
-            if np.isnan(similarity[0]):
-                counts.no_summary += 1
-            else:
-                counts.none += not (similarity > theta).any()
-        return counts
+    def add(self, similarity: np.ndarray, salient: np.ndarray) -> None:
+        """Counts a document, with the result of `salient_sentences` for it."""
+        count = int(salient.sum())
+        self.documents += 1
+        self.sentences += len(similarity)
+        self.salient += count
+        self.full += count == largest_salient(len(similarity))
+        if np.isnan(similarity[0]):
+            self.no_summary += 1
+        else:
+            self.none += not (similarity > self.theta).any()
 
     def describe(self) -> str:
         """Describes the counts in one line."""
@@ -214,7 +160,7 @@ def agreement(
         }
     return Agreement(
         float(np.mean(precisions)),
-        evaluate(run, qrels, names=("map",))["map"],
+        mean(evaluate_queries(run, qrels, names=("map",)))["map"],
         float(np.mean([marks.mean() for marks in salient])),
     )
 
@@ -225,29 +171,31 @@ TEACHERS = ("bm25", "trigrams", "lead")
 _DOCUMENTS_AT_ONCE = 64
 
 
-class SalienceTeacher:
-    """Base of the teachers, which compare sentences with a summary.
+Compare = Callable[[Sequence[Document]], Iterator[np.ndarray]]
+"""Function that yields, for each of some documents with a summary, how similar
+each sentence is to the summary, float `[sentences]`."""
 
-    Bi and Ma 2017 call a sentence of a document salient if its similarity to
-    any sentence of the summary is large. A subclass defines `compare`.
+
+class SalienceTeacher:
+    """Computes how similar sentences are to the summary of their document.
+
+    Bi and Ma 2017 call a sentence salient if its similarity to any sentence of
+    the summary is above theta; without `theta`, training documents determine
+    it.
     """
 
-    theta: float | None = None
-    """Threshold of the similarity; `None` if documents determine it."""
+    def __init__(self, compare: Compare, theta: float | None = None) -> None:
+        self.compare = compare
+        self.theta = theta
 
     def similarities(
         self, documents: Iterable[Document]
     ) -> Iterator[np.ndarray]:
-        """Computes the similarity of each sentence to its document's summary.
+        """Yields the similarities of the sentences of each document.
 
-        Args:
-            documents: The documents, which are streamed.
-
-        Yields:
-            float64 `[sentences]` of each document: the largest similarity
-            over the sentences of the summary, rounded to 5 decimals, so that
-            equal sentences have equal similarities. NaN for a document
-            without a summary.
+        The largest over the sentences of the summary, float64 `[sentences]`,
+        rounded to 5 decimals so that equal sentences have equal ones; NaN
+        without a summary.
         """
         stream = iter(documents)
         while block := list(itertools.islice(stream, _DOCUMENTS_AT_ONCE)):
@@ -258,47 +206,18 @@ class SalienceTeacher:
                 else:
                     yield np.full(len(document.sentences), np.nan)
 
-    def compare(self, documents: Sequence[Document]) -> Iterator[np.ndarray]:
-        """Computes the similarities of documents that all have a summary.
 
-        Args:
-            documents: Some documents, which may be compared together.
-
-        Yields:
-            Float `[sentences]` of each document.
-        """
-        raise NotImplementedError(f"{type(self).__name__}.compare")
+def _lead(documents: Sequence[Document]) -> Iterator[np.ndarray]:
+    """Ranks sentences by their position, independent of the summary."""
+    for document in documents:
+        yield 1 / (1 + np.arange(len(document.sentences)))
 
 
-class LeadTeacher(SalienceTeacher):
-    """Ranks sentences by their position, independent of the summary.
-
-    The similarity of sentence i, counted from 0, is 1 / (1 + i), and the
-    threshold 0: the first K sentences of each document are salient.
-    """
-
-    theta = 0.0
-
-    def compare(self, documents: Sequence[Document]) -> Iterator[np.ndarray]:
-        """Computes the similarities; see `SalienceTeacher.compare`."""
-        for document in documents:
-            yield 1 / (1 + np.arange(len(document.sentences)))
-
-
-class BM25Teacher(SalienceTeacher):
+class _BM25:
     """Compares words by BM25, with IDFs over sentences of training documents.
 
-    A sentence of the summary is the query, those of the body are searched.
-    The score is divided by that of the query for itself, so that one
-    threshold serves for long and short summaries: equal sentences have
-    similarity 1. Words are runs of letters and digits.
-
-    Args:
-        documents: Documents whose sentences give the IDF, log(1 + (N - df +
-            0.5)/(df + 0.5)), and the mean length.
-        k1: Saturation of the term frequency. Default 1.2.
-        b: Influence of the sentence's length, from 0 (none) to 1. Default
-            0.75.
+    A sentence of the summary is the query. Its score for itself divides the
+    others, so that one threshold serves for long and short summaries.
     """
 
     # bm25s computes IDFs over the texts that it searches. Here these are the
@@ -319,7 +238,6 @@ class BM25Teacher(SalienceTeacher):
         self._k1, self._b = k1, b
 
     def compare(self, documents: Sequence[Document]) -> Iterator[np.ndarray]:
-        """Computes the similarities; see `SalienceTeacher.compare`."""
         for document in documents:
             sentences = [alphanumeric(text) for text in document.sentences]
             best = np.zeros(len(sentences))
@@ -352,30 +270,15 @@ class BM25Teacher(SalienceTeacher):
         )
 
 
-class VectorTeacher(SalienceTeacher):
-    """Base of the teachers that compare vectors of sentences by cosine.
+def _by_cosine(unit_vectors: Callable[[list[str]], Any]) -> Compare:
+    """Compares the vectors of sentences, a NumPy or a SciPy sparse array."""
 
-    A subclass defines `unit_vectors`.
-    """
-
-    def unit_vectors(self, texts: Sequence[str]) -> Any:
-        """Computes vectors of length 1.
-
-        Args:
-            texts: Sentences, at least one.
-
-        Returns:
-            Float `[texts, dimension]`, an array or a SciPy sparse array.
-        """
-        raise NotImplementedError(f"{type(self).__name__}.unit_vectors")
-
-    def compare(self, documents: Sequence[Document]) -> Iterator[np.ndarray]:
-        """Computes the similarities; see `SalienceTeacher.compare`."""
+    def compare(documents: Sequence[Document]) -> Iterator[np.ndarray]:
         rows: dict[str, int] = {}
         for document in documents:
             for text in (*document.sentences, *document.summary):
                 rows.setdefault(text, len(rows))
-        vectors: Any = self.unit_vectors(list(rows)) if rows else None
+        vectors: Any = unit_vectors(list(rows)) if rows else None
         for document in documents:
             sentences, summary = (
                 vectors[[rows[text] for text in texts]]
@@ -386,49 +289,21 @@ class VectorTeacher(SalienceTeacher):
                 cosines = cosines.toarray()
             yield cosines.max(axis=1)
 
-
-class TrigramTeacher(VectorTeacher):
-    """Compares counts of letter trigrams by cosine, without any training."""
-
-    def unit_vectors(self, texts: Sequence[str]) -> Any:
-        """Counts letter trigrams; see `VectorTeacher.unit_vectors`."""
-        from scipy import sparse
-
-        words = split_words(as_strings(texts))
-        ids, word = (part.numpy() for part in trigram_ids(words.flat_values))
-        counts = sparse.csr_array(
-            (np.ones(len(ids)), (words.value_rowids().numpy()[word], ids)),
-            (len(texts), TRIGRAMS),
-        )
-        lengths = np.sqrt((counts * counts).sum(axis=1))
-        return sparse.diags_array(1 / lengths) @ counts
+    return compare
 
 
-class TowerTeacher(VectorTeacher):
-    """Compares sentences by the cosine of their vectors from a trained tower.
+def _trigram_vectors(texts: list[str]) -> Any:
+    """Counts letter trigrams, without any training."""
+    from scipy import sparse
 
-    The query encoder encodes the sentences of both sides, because the texts
-    that it was trained on are more like sentences than titles are, and
-    because equal sentences must have equal vectors.
-
-    Args:
-        towers: A trained `TwoTower`.
-
-    Raises:
-        InputError: The encoders are not adapted.
-    """
-
-    def __init__(self, towers: TwoTower) -> None:
-        if towers.needs_adapt:
-            raise InputError(
-                "salience is taught by a TwoTower that has not been adapted: "
-                "expected a trained one"
-            )
-        self._encoder = towers.query_encoder
-
-    def unit_vectors(self, texts: Sequence[str]) -> Any:
-        """Encodes the sentences; see `VectorTeacher.unit_vectors`."""
-        return self._encoder.encode(texts)
+    words = split_words(as_strings(texts))
+    ids, word = (part.numpy() for part in trigram_ids(words.flat_values))
+    counts = sparse.csr_array(
+        (np.ones(len(ids)), (words.value_rowids().numpy()[word], ids)),
+        (len(texts), TRIGRAMS),
+    )
+    lengths = np.sqrt((counts * counts).sum(axis=1))
+    return sparse.diags_array(1 / lengths) @ counts
 
 
 def salience_teacher(
@@ -449,18 +324,26 @@ def salience_teacher(
     Example:
     >>> teacher = salience_teacher("build/run", folder.of("train"))
     """
-    if isinstance(teacher, TwoTower):
-        return TowerTeacher(teacher)
-    if teacher == "lead":
-        return LeadTeacher()
+    if teacher == "lead":  # the first K sentences are salient
+        return SalienceTeacher(_lead, theta=0.0)
     if teacher == "bm25":
-        return BM25Teacher(documents)
+        return SalienceTeacher(_BM25(documents).compare)
     if teacher == "trigrams":
-        return TrigramTeacher()
-    if not os.path.isdir(teacher):
+        return SalienceTeacher(_by_cosine(_trigram_vectors))
+    if not isinstance(teacher, TwoTower):
+        if not os.path.isdir(teacher):
+            raise InputError(
+                f"salience is {os.fspath(teacher)!r}: found no such folder, "
+                f"expected one of {', '.join(TEACHERS)}, or the folder of a "
+                "run of two towers"
+            )
+        teacher = RunFolder(teacher).load_towers()
+    if teacher.needs_adapt:
         raise InputError(
-            f"salience is {os.fspath(teacher)!r}: found no such folder, "
-            f"expected one of {', '.join(TEACHERS)}, or the folder of a run of "
-            "two towers"
+            "salience is taught by a TwoTower that has not been adapted: "
+            "expected a trained one"
         )
-    return TowerTeacher(RunFolder(teacher).load_towers())
+    # The query encoder encodes the sentences of both sides: the texts that it
+    # was trained on are more like sentences than titles are, and equal
+    # sentences must have equal vectors.
+    return SalienceTeacher(_by_cosine(teacher.query_encoder.encode))

@@ -127,7 +127,7 @@ class ScorerTraining(BaseTraining):
             spec = os.fspath(clicks)
             collection = open_collection(spec)
             minimum = options.min_relevant
-            if any(collection.judged_negatives(minimum).values()):
+            if collection.has_judged_negatives(minimum):
                 if negatives_from is not None:
                     raise InputError(
                         f"negatives_from mines negatives for clicks, but "

@@ -20,7 +20,6 @@ from keras_lstm_dssm.callbacks.gate_histograms import GateHistograms
 from keras_lstm_dssm.data.batches import training_batches
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers.letter_trigrams import SyncAtEpochEnd
 from keras_lstm_dssm.model_cards.record import record_training
 from keras_lstm_dssm.models.kinds import AnyRecipe
 from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovSchedule
@@ -268,13 +267,10 @@ def fit_plan(
     """
     recipe, steps, end = plan.recipe, plan.steps_per_epoch, plan.total_steps
     done = int(model.optimizer.iterations.numpy())
-    before: list[keras.callbacks.Callback] = []
-    if hasattr(model, "sync_weights"):
-        before.append(SyncAtEpochEnd())
-        if done and done % steps == 0:
-            # A checkpoint made just before the end of an epoch: an
-            # uninterrupted run brings its rows up to date there.
-            model.sync_weights()
+    if done and done % steps == 0:
+        # A checkpoint made just before the end of an epoch: an uninterrupted
+        # run brings its rows up to date there.
+        model.sync_weights()
     if done >= end:
         return
     schedule = []
@@ -290,7 +286,7 @@ def fit_plan(
             )
         )
     one_training = _OneTraining(
-        [*before, *callbacks, *schedule],
+        [*model.fit_callbacks(), *callbacks, *schedule],
         add_history=True,
         add_progbar=verbose != 0,
         model=model,

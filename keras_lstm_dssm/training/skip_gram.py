@@ -1,4 +1,4 @@
-"""Skip-gram vectors, with which the words of a vocabulary start."""
+"""Skip-gram vectors of words, from which other models start."""
 
 import functools
 import hashlib
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,25 +14,51 @@ from keras_lstm_dssm.errors import InputError, check_at_least, import_optional
 from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.text.vocabulary import split_in_batches
 
+
+def train_skip_gram(
+    sentences: Sequence[Sequence[str]],
+    dimension: int,
+    window: int,
+    epochs: int,
+    seed: int,
+    min_count: int = 1,
+    negative: int = 5,
+    name: str = "the sentences",
+) -> Any:
+    """Trains a skip-gram model, a `gensim.models.Word2Vec`.
+
+    It is trained in one thread, so that a seed gives one result. An error that
+    no word occurs `min_count` times calls the sentences `name`.
+    """
+    word2vec = import_optional("gensim.models.word2vec", "baselines")
+    model = word2vec.Word2Vec(
+        vector_size=dimension,
+        window=window,
+        min_count=min_count,
+        negative=negative,
+        sg=1,
+        workers=1,
+        epochs=epochs,
+        seed=seed,
+    )
+    model.build_vocab(sentences)
+    if not len(model.wv):
+        raise InputError(
+            f"no word occurs min_count={min_count} times in {name}; lower it"
+        )
+    model.train(sentences, total_examples=len(sentences), epochs=epochs)
+    return model
+
+
 _cache_folder: ContextVar[Path | None] = ContextVar("cache", default=None)
 
 
 @contextmanager
 def skip_gram_cache(folder: Path) -> Iterator[None]:
-    """Cache the word vectors that `skip_gram_vectors` trains in a folder.
+    """Caches the results of `skip_gram_vectors` in a folder, a file for each.
 
-    Inside the `with` block, `skip_gram_vectors` writes its result to a file
-    and reads that file when it is called with the same arguments again, also
-    by another process. The systems of a table need this: each is trained in
-    its own process, and all with one seed start from the same vectors.
-
-    Args:
-        folder: Folder of the files, one for each set of arguments. It is
-            created if it does not exist.
-
-    Example:
-    >>> with skip_gram_cache(Path("cache")):
-    ...     vectors = skip_gram_vectors(["red hat"], ["hat", "red"])
+    The systems of a table need this: each is trained in its own process, and
+    all with one seed start from the same vectors.
     """
     token = _cache_folder.set(folder)
     try:
@@ -118,7 +145,6 @@ def _train(
     seed: int,
     split: str,
 ) -> np.ndarray:
-    word2vec = import_optional("gensim.models.word2vec", "baselines")
     known = {word.encode(): word for word in vocabulary}
     sentences = [
         [known[word] for word in text if word in known]
@@ -130,16 +156,7 @@ def _train(
             f"found no word of the vocabulary in {len(sentences)} texts, "
             "expected the texts that the vocabulary was made of"
         )
-    trained = word2vec.Word2Vec(
-        sentences,
-        vector_size=dimension,
-        window=window,
-        min_count=1,
-        sg=1,
-        workers=1,
-        epochs=epochs,
-        seed=seed,
-    ).wv
+    trained = train_skip_gram(sentences, dimension, window, epochs, seed).wv
     start = np.random.default_rng(seed).uniform(
         -0.1, 0.1, (len(vocabulary), dimension)
     )

@@ -17,7 +17,7 @@ from keras_lstm_dssm.data.batches import (
     training_batches,
 )
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
-from keras_lstm_dssm.data.sources import judged_negatives, titles_of
+from keras_lstm_dssm.data.sources import DataSource
 from keras_lstm_dssm.data.statistics import alphabet_warning
 from keras_lstm_dssm.distillation.teacher_vectors import (
     TaughtBatches,
@@ -303,12 +303,9 @@ def make_plan(
         negatives = HardNegatives(
             folder / "hard_negatives.json.gz",
             clicks,
-            recipe.hard_negatives,
-            recipe.mine_every,
-            recipe.mine_top,
+            recipe,
             seed,
             from_start=continued,
-            clusters=recipe.mine_clusters,
             known=replay.log if replay else (),
         )
     return TrainingPlan(
@@ -380,7 +377,7 @@ class TowerTraining(BaseTraining):
         log.files()  # raises for a wrong file before the work
         titles, judged = given_texts(options, run)
         if recipe.judged_negatives and judged is None:
-            judged = judged_negatives(spec, options.min_relevant)
+            judged = DataSource(spec).judged_negatives(options.min_relevant)
         training = cls(
             recipe, seed, log, spec, titles, judged,
             open_teacher(options.teacher),
@@ -464,7 +461,7 @@ class TowerTraining(BaseTraining):
     @cached_property
     def data_titles(self) -> list[str]:
         """The titles of the data, each once; reads the whole click log."""
-        return titles_of(self.spec, self.log)
+        return DataSource(self.spec).titles(self.log)
 
     @property
     def all_titles(self) -> list[str]:

@@ -1,18 +1,18 @@
 """The report of the analysis: what it has for each kind of encoder."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from keras_lstm_dssm import TwoTower
-from keras_lstm_dssm.analysis import keywords
+from keras_lstm_dssm.analysis import ReportSettings, analyze_run, keywords
 from keras_lstm_dssm.analysis.claims import measure_claims
-from keras_lstm_dssm.analysis.report import write_analysis_report
-from keras_lstm_dssm.analysis.tower_report import ReportInput
+from keras_lstm_dssm.analysis.tower_report import report_on_towers
 from keras_lstm_dssm.encoders.activations import activations
-from keras_lstm_dssm.settings.reports import ReportSettings
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.files import write_csv
+from keras_lstm_dssm.run_folder import RunFolder
 from tests.analysis.html_page import HtmlPage, check_self_contained
 from tests.conftest import TOPICS
 from tests.encoders.small import small_encoder
@@ -22,12 +22,20 @@ TITLES = [title for _, title in TOPICS.values()]
 
 
 def written(
-    tmp_path: Path, settings: ReportSettings, *report_input: Any
+    tmp_path: Path, model: TwoTower, settings: ReportSettings
 ) -> tuple[HtmlPage, str]:
     """Writes a report and its pictures, and reads the page."""
-    path = tmp_path / "report.html"
+    clicks = tmp_path / "clicks.tsv"
+    clicks.write_text("".join(f"{q}\t{t}\n" for q, t in TOPICS.values()))
     pictures = tmp_path / "pictures"
-    write_analysis_report(path, ReportInput(*report_input), settings, pictures)
+    report = report_on_towers(
+        model,
+        RunFolder(tmp_path),
+        settings._replace(data=str(clicks)),
+        pictures,
+    )
+    path = tmp_path / "report.html"
+    report.write(path)
     return HtmlPage(path.read_text()), path.read_text()
 
 
@@ -38,16 +46,15 @@ def test_a_page_has_what_the_encoder_can_show(
     tmp_path, name, pictures, sections
 ) -> None:
     encoder = small_encoder(name)
-    page, text = written(
-        tmp_path,
-        ReportSettings(map="pca", cells=99),
-        TwoTower(encoder, encoder),
-        "wood <glue> & co",
-        "interior wood glue 8 oz",
-        [query for query, _ in TOPICS.values()],
-        TITLES,
-        [{"epoch": e, "loss": 1 / e, "val_loss": 2 / e} for e in (1, 2, 3)],
+    rows = [
+        {"epoch": e, "updates": e, "loss": 1 / e, "val_loss": 2 / e}
+        for e in (1, 2, 3)
+    ]
+    write_csv(RunFolder(tmp_path).history, rows)
+    settings = ReportSettings(
+        "wood <glue> & co", "interior wood glue 8 oz", map="pca", cells=99
     )
+    page, text = written(tmp_path, TwoTower(encoder, encoder), settings)
     active = [h2 for h2 in page.of("h2") if "most active" in h2]
     assert active == ["The 4 most active cells (Fig. 6)"] * (name == "rnn")
     images = check_self_contained(page, text)
@@ -67,8 +74,8 @@ def test_a_page_has_what_the_encoder_can_show(
 
 def test_towers_of_two_kinds_have_what_both_can_show(tmp_path) -> None:
     model = TwoTower(small_encoder("lstm_None_keep"), small_encoder("clsm_3"))
-    texts = "wood", "price $5_$", ["wood"], TITLES
-    page, text = written(tmp_path, ReportSettings(map="pca"), model, *texts)
+    settings = ReportSettings("wood", "price $5_$", map="pca", queries=["wood"])
+    page, text = written(tmp_path, model, settings)
     assert page.of("h1") == ["What LSTMEncoder and CLSMEncoder keep of a text"]
     assert "reads all words at once" in text
     assert len(page.of("h2")) == 4
@@ -81,9 +88,10 @@ def test_towers_of_two_kinds_have_what_both_can_show(tmp_path) -> None:
 def test_both_directions_are_counted_in_the_tables(tmp_path) -> None:
     encoder = small_encoder("bilstm")
     query = "wood glue for wood"
-    settings = ReportSettings(change=0.1, share=0.2)
-    texts = query, TITLES[0], ["x"], TITLES
-    page, _ = written(tmp_path, settings, TwoTower(encoder, encoder), *texts)
+    settings = ReportSettings(
+        query, TITLES[0], queries=["x"], change=0.1, share=0.2
+    )
+    page, _ = written(tmp_path, TwoTower(encoder, encoder), settings)
     assert "Cells, right to left" in page.of("th")
     notes = [text for text in page.of("p") if "Cells from 2 on" in text]
     assert len(notes) == 2  # at the cells of the pair, and at the topics
@@ -103,8 +111,8 @@ def test_both_directions_are_counted_in_the_tables(tmp_path) -> None:
 def test_a_combined_vector_is_shown_as_its_parts(tmp_path) -> None:
     encoder = small_encoder("combined")
     query, title = "wood glue for wood", TITLES[1]
-    model, texts = TwoTower(encoder, encoder), (query, title, ["x"], TITLES)
-    page, _ = written(tmp_path, ReportSettings(map="pca"), model, *texts)
+    settings = ReportSettings(query, title, map="pca", queries=["x"])
+    page, _ = written(tmp_path, TwoTower(encoder, encoder), settings)
     assert page.of("h2")[0] == "Parts of the vector"
     start = page.texts.index(("th", "LSTM output"))
     cells = [
@@ -132,3 +140,23 @@ def test_a_combined_vector_is_shown_as_its_parts(tmp_path) -> None:
     lstm = vectors[:, :3] / np.linalg.norm(vectors[:, :3], axis=1)[:, None]
     read = activations(encoder, query).recurrent_vector
     np.testing.assert_allclose(read / np.linalg.norm(read), lstm[0], rtol=1e-5)
+
+
+def test_a_ranker_has_no_report(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(RunFolder, "load_model", lambda _: object())
+    with pytest.raises(InputError, match="found a ranker, which has no"):
+        analyze_run(tmp_path, tmp_path / "r.html")
+
+
+def test_a_run_is_analysed_in_python(trained_run, tmp_path) -> None:
+    path, settings = tmp_path / "r.html", ReportSettings("hex bolt", map="pca")
+    with pytest.raises(InputError, match="--csv is about the key sentences"):
+        analyze_run(trained_run, path, settings._replace(csv="folder"))
+    assert not path.exists()
+    report = analyze_run(trained_run, path, settings)
+    assert [effect["word"] for effect in report.values["query"]] == [
+        "hex", "bolt",
+    ]  # fmt: skip
+    assert report.values["claims"] == []
+    page = HtmlPage(path.read_text())
+    assert page.of("h2") == [section.title for section in report.sections]

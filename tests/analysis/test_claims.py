@@ -1,4 +1,4 @@
-"""All figures about the paper's claims, and the untrained copy beside them."""
+"""The paper's claims as numbers, beside chance and beside an untrained copy."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,162 @@ import pytest
 from keras_lstm_dssm import TwoTower
 from keras_lstm_dssm.analysis.claims import (
     CLAIM_LABELS,
+    WordAssignments,
+    assign_words,
+    coherence,
+    compare_with_draws,
+    context_vectors,
+    is_stop_word,
     measure_claims,
+    remaining_cosine,
+    stop_word_share,
     untrained_copy,
 )
+from keras_lstm_dssm.analysis.words import topics
+from keras_lstm_dssm.errors import InputError
 from tests.conftest import TOPICS
 from tests.encoders import small
 from tests.encoders.small import small_encoder
+
+ON, OFF = True, False
+
+
+class Letters:
+    """Counts letters, so that what a word adds to a vector is known."""
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        counts = np.array([[t.count(c) for c in "abcd"] for t in texts], float)
+        return counts / np.linalg.norm(counts, axis=1, keepdims=True)
+
+
+def test_p_counts_draws_as_far_off() -> None:
+    draws = np.array([0.0, 1.0, 2.0, 3.0])
+    assert compare_with_draws(draws, 3.0, 7) == (3.0, 1.5, 2 * 2 / 5, 7)
+    assert compare_with_draws(draws, 9.0, 7).p == 2 * 1 / 5
+    assert compare_with_draws(draws, -1.0, 7).p == 2 * 1 / 5
+    assert compare_with_draws(np.ones(4), 1.0, 7).p == 1
+
+
+def test_stop_words() -> None:
+    words = ["the", "The", "of,", "(in)", "array", ""]
+    assert is_stop_word(words).tolist() == [ON, OFF, ON, ON, OFF, OFF]
+    stop = [np.array([ON, OFF, OFF, OFF])] * 40
+    every = [np.array([ON] * 4)] * 40
+    found = stop_word_share(stop, stop, every)
+    assert (found.value, found.number) == (1, 40)
+    assert found.chance == pytest.approx(0.25, abs=0.01)
+    assert found.p == pytest.approx(2 / 2001)
+    # The word at another place each time: chance.
+    drawn = np.random.default_rng(0).permuted(np.array(stop), axis=1)
+    assert stop_word_share(stop, list(drawn), every).p > 0.05
+    # Words that could not be chosen do not count.
+    judged = [np.array([ON, ON, OFF, OFF])] * 40
+    assert stop_word_share(stop, stop, judged).chance == pytest.approx(
+        0.5, abs=0.01
+    )
+    none = [np.zeros(4, bool)]
+    assert stop_word_share(stop[:1], none, every[:1]).number == 0
+
+
+def test_remaining_cosine() -> None:
+    texts = [("a", "b", "c")] * 12 + [("a",)]
+    others = np.tile([1.0, 0, 0, 0], (13, 1))
+    every = [np.ones(len(words), bool) for words in texts]
+    first = [np.array([ON, OFF, OFF][: len(words)]) for words in texts]
+    found = remaining_cosine(Letters(), texts, others, first, every)
+    # The whole has a cosine of 1 / sqrt(3); chance keeps "a" in a third.
+    assert found.value == pytest.approx(3**0.5)
+    assert found.chance == pytest.approx(3**0.5 / 3, abs=0.3)
+    assert (found.p < 0.01, found.number) == (True, 12)
+    judged = [mask if len(mask) == 1 else ~mask for mask in first]
+    second = [np.array([OFF, ON, OFF][: len(words)]) for words in texts]
+    found = remaining_cosine(Letters(), texts, others, second, judged)
+    assert (found.value, found.chance, found.p) == (0, 0, 1)
+
+
+def two_topics(mixed: bool) -> WordAssignments:
+    """Assigns the words of 30 texts, on two topics, to two cells."""
+    random = np.random.default_rng(1)
+    topic = np.arange(30) % 2
+    cell = random.permutation(topic) if mixed else topic
+    words = np.array(
+        [f"{'xz'[t]}{random.integers(6)}" for t in topic for _ in "ab"], object
+    )
+    text = np.repeat(np.arange(30), 2)
+    return WordAssignments(cell[:, None], text, np.zeros(60, int), words, 4)
+
+
+def test_coherence() -> None:
+    word_vectors = {
+        f"{kind}{n}": vector
+        for kind, vector in zip("xz", np.eye(2, dtype="float32"), strict=True)
+        for n in range(6)
+    }
+    encoder = small_encoder("rnn")
+    found = coherence(encoder, two_topics(mixed=False), word_vectors)
+    assert found.value == pytest.approx(1)
+    assert (found.chance < 0.7, found.p) == (True, 2 / 500)
+    assert coherence(encoder, two_topics(mixed=True), word_vectors).p > 0.05
+    # Every pair of one topic shares "#x" or "#z" only, no trigram.
+    apart = coherence(
+        encoder, two_topics(mixed=False), word_vectors, same_trigrams=False
+    )
+    assert apart.value == pytest.approx(1)
+
+
+def test_texts_of_one_word_assign_nothing() -> None:
+    encoder = small_encoder("rnn")
+    assignments = assign_words(encoder, ["pizza", "glue"], 2, 0.2)
+    assert (assignments.active.shape, len(assignments.word)) == ((2, 2), 0)
+    word_vectors = {"glue": np.ones(1, "float32")}
+    assert coherence(encoder, assignments, word_vectors).number == 0
+
+
+def test_pairs_that_share_a_trigram_can_be_left_out() -> None:
+    assignments = WordAssignments(
+        np.array([[0], [0]]), np.array([0, 1]), np.array([0, 0]),
+        np.array(["hotel", "hotels"], object), 4,
+    )  # fmt: skip
+    word_vectors = dict.fromkeys(("hotel", "hotels"), np.ones(1, "float32"))
+    encoder = small_encoder("rnn")
+    assert coherence(encoder, assignments, word_vectors).value == 1
+    assert (
+        coherence(encoder, assignments, word_vectors, same_trigrams=False).value
+        == 0
+    )
+
+
+def test_likeness_is_the_company_of_words() -> None:
+    trades = [("drill", "bit", "kit"), ("glue", "wood", "oz")]
+    contexts = [(x, y) for t in trades for x in t for y in t if x != y] * 2
+    word_vectors = context_vectors(contexts)
+    drill, bit, glue = (word_vectors[w] for w in ("drill", "bit", "glue"))
+    assert drill @ bit > drill @ glue
+    more = context_vectors([*contexts, ("once",)])
+    assert more.keys() == word_vectors.keys()
+    with pytest.raises(InputError, match="2 contexts: found no two words"):
+        context_vectors(contexts[:2])
+
+
+@pytest.mark.parametrize("name", ["lstm_full_forget", "bilstm"])
+def test_assignments_are_those_of_the_topics(name) -> None:
+    encoder = small_encoder(name)
+    texts = ["fried chicken recipes", "pizza", "sinus infections"]
+    assignments = assign_words(encoder, texts, 2, 0.2)
+    assert assignments.active.shape == (3, 4 if name == "bilstm" else 2)
+    found = sorted(
+        zip(
+            assignments.active[assignments.text, assignments.slot],
+            assignments.word,
+            assignments.text,
+            strict=True,
+        )
+    )
+    assert found == sorted(
+        (cell, *word)
+        for cell, taken in topics(encoder, texts, 2, 0.2).items()
+        for word in taken
+    )
 
 
 @pytest.mark.parametrize("name", ["bilstm", "dssm"])

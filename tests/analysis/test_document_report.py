@@ -1,28 +1,34 @@
-"""The report of a KeyVec: its page and its files have the same figures."""
+"""The report of a KeyVec: its page and its files have the same metrics."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from keras_lstm_dssm.analysis import ExplainedDocument, explain_documents
 from keras_lstm_dssm.analysis.keyvec_report import (
-    DocumentFigures,
-    document_figures,
-    write_document_report,
+    ReportDocuments,
+    report_on_documents,
 )
-from keras_lstm_dssm.analysis.tower_report import ReportDocuments
-from keras_lstm_dssm.files import read_csv
+from keras_lstm_dssm.analysis.report import Report
+from keras_lstm_dssm.files import read_csv, write_csv
 from keras_lstm_dssm.models import KeyVec
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.reports import ReportSettings
 from tests.analysis.html_page import HtmlPage, check_self_contained
 from tests.analysis.small_report import DOCUMENTS, SENTENCES, TARGETS
 from tests.models.small_keyvec import small_keyvec
 
 GIVEN = ReportDocuments("test", DOCUMENTS, TARGETS, "bm25", {})
 HISTORY = [
-    {"epoch": e, "loss": 3 / e, "read_loss": 1 / e, "key_word_loss": 2 / e}
+    {"epoch": e, "updates": e, "loss": 3 / e, "read_loss": 1 / e,
+     "key_word_loss": 2 / e}
     for e in (1, 2)
-]
+]  # fmt: skip
+SETTINGS = ReportSettings(map="pca")
 
 
 @pytest.fixture(scope="module")
@@ -31,16 +37,40 @@ def model() -> KeyVec:
 
 
 @pytest.fixture(scope="module")
-def figures(model: KeyVec) -> DocumentFigures:
-    return document_figures(model, GIVEN, map_method="pca")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Makes the folder of a run that has a history, and of its pictures."""
+    folder = tmp_path_factory.mktemp("keyvec")
+    write_csv(folder / "history.csv", HISTORY)
+    return folder
 
 
-def test_figures(model: KeyVec, figures: DocumentFigures) -> None:
+@pytest.fixture(scope="module")
+def report(model: KeyVec, folder: Path) -> Report:
+    return report_on_documents(
+        model, GIVEN, RunFolder(folder), SETTINGS, folder / "pictures"
+    )
+
+
+@pytest.fixture(scope="module")
+def explained(model: KeyVec, report: Report) -> list[ExplainedDocument]:
+    """Explains the documents that the report has chosen, in its order."""
+    ids = [document.id for document in DOCUMENTS]
+    rows = [ids.index(one["id"]) for one in report.values["documents"]]
+    return explain_documents(model, DOCUMENTS, TARGETS, rows)
+
+
+def test_values(
+    model: KeyVec,
+    report: Report,
+    explained: list[ExplainedDocument],
+    tmp_path: Path,
+) -> None:
     # d3 has no summary, so that its key sentences are not compared.
-    assert sorted(one.id for one in figures.explained) == ["d1", "d2", "d4"]
+    assert sorted(one.id for one in explained) == ["d1", "d2", "d4"]
+    assert report.values["documents"] == [asdict(one) for one in explained]
     marks = [TARGETS.of(DOCUMENTS[row]).marks() for row in (0, 1, 3)]
-    assert figures.by_model and figures.by_position
-    assert figures.by_model.base_rate == pytest.approx(
+    by_model, by_position = report.values["key_sentences"].values()
+    assert by_model["base_rate"] == pytest.approx(
         np.mean([each.mean() for each in marks])
     )
     first = [
@@ -49,24 +79,30 @@ def test_figures(model: KeyVec, figures: DocumentFigures) -> None:
             model.probabilities([SENTENCES[row] for row in (0, 1, 3)])
         )
     ]
-    assert figures.by_model.precision == pytest.approx(np.mean(first))
-    assert figures.by_position.precision == pytest.approx((0.5 + 1 + 0) / 3)
-    assert figures.ids == ["d1", "d2", "d3", "d4"]
-    assert figures.map.labels == ["tools", "wood", "wood", ""]
-    some = document_figures(model, GIVEN, 1, "pca", 3)
-    assert len(some.explained) == 1 and len(some.ids) == 3
+    assert by_model["precision"] == pytest.approx(np.mean(first))
+    assert by_position["precision"] == pytest.approx((0.5 + 1 + 0) / 3)
+    on_map = report.values["map"]
+    assert [row["id"] for row in on_map] == ["d1", "d2", "d3", "d4"]
+    assert [row["class"] for row in on_map] == ["tools", "wood", "wood", ""]
+    fewer = SETTINGS._replace(examples=1, map_titles=3)
+    some = report_on_documents(
+        model, GIVEN, RunFolder(tmp_path), fewer, tmp_path
+    ).values
+    assert len(some["documents"]) == 1 and len(some["map"]) == 3
 
 
-def test_page(figures: DocumentFigures, tmp_path: Path) -> None:
-    path, pictures = tmp_path / "r.html", tmp_path / "pictures"
-    write_document_report(path, GIVEN, figures, HISTORY, pictures)
+def test_page(
+    report: Report, explained: list[ExplainedDocument], folder: Path
+) -> None:
+    path = folder / "r.html"
+    report.write(path)
     page = HtmlPage(path.read_text())
     images = check_self_contained(page, path.read_text())
     assert len(images) == 2
-    assert sorted(one.name for one in pictures.iterdir()) == [
+    assert sorted(one.name for one in (folder / "pictures").iterdir()) == [
         "document_map.png", "loss.png",
     ]  # fmt: skip
-    titles = [one.title for one in figures.explained]
+    titles = [one.title for one in explained]
     assert page.of("h2") == [
         "Key sentences of all documents", *titles, "A map of documents",
         "Loss by epoch",
@@ -75,14 +111,14 @@ def test_page(figures: DocumentFigures, tmp_path: Path) -> None:
     shaded = [
         names for tag, names in page.tags if names.get("class") == "shaded"
     ]
-    sentences = [one for each in figures.explained for one in each.sentences]
+    sentences = [one for each in explained for one in each.sentences]
     assert page.of("span") == [one.text for one in sentences]
     assert "Glue <i> & co" in page.of("span")
     cells = page.of("td")
     for one, names in zip(sentences, shaded, strict=True):
         (largest,) = [
             max(s.probability for s in each.sentences)
-            for each in figures.explained
+            for each in explained
             if one in each.sentences
         ]
         opacity = float((names["style"] or "").split("/ ")[1].rstrip(")"))
@@ -92,7 +128,7 @@ def test_page(figures: DocumentFigures, tmp_path: Path) -> None:
         assert ("in S*" in (names["title"] or "")) == one.salient
         assert f"{one.probability:.3f}" in cells  # beside the sentence
     assert page.of("strong").count("S*") == 2 + 1 + 1
-    for document in figures.explained:
+    for document in explained:
         for near in document.nearest:
             assert f"{near.cosine:.4f}" in page.of("th")
             assert near.title in cells
@@ -102,14 +138,15 @@ def test_page(figures: DocumentFigures, tmp_path: Path) -> None:
     assert "gizmo" in cells
 
 
-def test_files_have_the_figures_of_the_page(
-    figures: DocumentFigures, tmp_path: Path
+def test_files_have_the_metrics_of_the_page(
+    report: Report, explained: list[ExplainedDocument], tmp_path: Path
 ) -> None:
-    figures.write_csv(tmp_path / "new")
-    rows = {path.stem: read_csv(path) for path in (tmp_path / "new").iterdir()}
-    found = json.loads(json.dumps(figures.as_json()))
+    for file, records in report.csv.items():
+        write_csv(tmp_path / file, records)
+    rows = {path.stem: read_csv(path) for path in tmp_path.iterdir()}
+    found: dict[str, Any] = json.loads(json.dumps(report.values))
     assert [one["id"] for one in found["documents"]] == [
-        one.id for one in figures.explained
+        one.id for one in explained
     ]
     for name in ("sentences", "predicted", "key_words", "nearest"):
         file = "predicted_words" if name == "predicted" else name
@@ -126,17 +163,20 @@ def test_files_have_the_figures_of_the_page(
         "map": [{k: str(v) for k, v in row.items()} for row in found["map"]]
     }
     assert found["map"][2]["class"] == "wood"
-    model = found["key_sentences"]["model"]
-    assert model["base_rate"] == figures.by_model.base_rate
 
 
 def test_documents_without_summaries(model: KeyVec, tmp_path: Path) -> None:
     plain = [one._replace(summary=[], label="") for one in DOCUMENTS]
-    given = GIVEN._replace(documents=plain)
-    figures = document_figures(model, given, 2, "pca")
-    assert figures.by_model is figures.by_position is None
-    assert figures.as_json()["key_sentences"]["model"] is None
-    write_document_report(tmp_path / "r.html", given, figures)
+    report = report_on_documents(
+        model,
+        GIVEN._replace(documents=plain),
+        RunFolder(tmp_path),
+        SETTINGS._replace(examples=2),
+        tmp_path,
+    )
+    agreements = {"model": None, "position": None}
+    assert report.values["key_sentences"] == agreements
+    report.write(tmp_path / "r.html")
     page = HtmlPage((tmp_path / "r.html").read_text())
     assert "Key sentences of all documents" not in page.of("h2")
     assert "S*" not in page.of("strong")

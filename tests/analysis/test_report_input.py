@@ -2,10 +2,8 @@ import shutil
 
 import pytest
 
-from keras_lstm_dssm.analysis.tower_report import (
-    read_report_documents,
-    read_report_texts,
-)
+from keras_lstm_dssm.analysis.keyvec_report import read_report_documents
+from keras_lstm_dssm.analysis.tower_report import read_report_texts
 from keras_lstm_dssm.data import Pair, write_collection
 from keras_lstm_dssm.errors import InputError
 from tests.conftest import TOPICS

@@ -1,29 +1,43 @@
 """Small models and single measurements, with all figures of the suites."""
 
+import pickle
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 
-from keras_lstm_dssm.benchmarks import (
-    keras_towers,
-    machine,
-    profile_suite,
-    request_suites,
-    speed_suites,
-)
+from keras_lstm_dssm.benchmarks import machine, measure, serving, towers
 
 CELLS = 16
 
 
 @pytest.fixture
 def small_towers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives all towers 16 cells, not 96, and measures everything once."""
+    """Gives all towers 16 cells, not 96, and measures everything once.
+
+    Processes are tried with one number of threads and one allocator.
+    """
     monkeypatch.setattr(machine, "_SIDE", 256)
     monkeypatch.setattr(machine, "_COPIED", 1 << 20)
-    monkeypatch.setattr(keras_towers, "CELLS", CELLS)
-    monkeypatch.setattr(keras_towers, "WIDTH", 3 * CELLS)
-    for suite in (profile_suite, request_suites, speed_suites):
+    monkeypatch.setattr(towers, "CELLS", CELLS)
+    monkeypatch.setattr(measure, "best_environment", first_environment)
+    for suite in (measure, serving, towers):
         monkeypatch.setattr(suite, "interleaved_medians", measure_once)
+
+
+def compare_here(
+    contenders: Mapping[str, measure.Contender], work: str, rounds: int
+) -> tuple[dict[str, list[float]], dict[str, str]]:
+    """Does the work of our contenders once, in this process."""
+    taken = {}
+    for name, contender in contenders.items():
+        works = pickle.loads(Path(contender.command[-1]).read_bytes())()
+        taken[name] = list(works[work]())
+    return taken, dict.fromkeys(contenders, "here")
+
+
+def first_environment(contender: measure.Contender, work: str) -> str:
+    return next(iter(measure.environments(contender)))
 
 
 def measure_once(

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.benchmarks.towers import OwnTowers
+from keras_lstm_dssm.benchmarks import towers
+from keras_lstm_dssm.benchmarks.towers import PackageTowers, hash_texts
 
 pytest.importorskip("jax")
 
@@ -36,9 +37,13 @@ def weights_of(model: Any) -> list[dict[str, np.ndarray]]:
 def test_losses_weights_and_vectors_equal_ours() -> None:
     import jax.numpy as jnp
 
-    from keras_lstm_dssm.benchmarks.jax_towers import JaxTowers, hash_texts
+    from keras_lstm_dssm.benchmarks.peers.jax_towers import (
+        JaxTowers,
+        distinct,
+    )
 
-    own, peer = OwnTowers(), JaxTowers()
+    own = PackageTowers()
+    peer = JaxTowers(towers.HASHING.size, towers.CELLS)
     start = weights_of(own.model)
     peer.towers = tuple(
         {name: jnp.array(value) for name, value in tower.items()}
@@ -48,7 +53,9 @@ def test_losses_weights_and_vectors_equal_ours() -> None:
         query = tf.constant(QUERIES[first : first + 4])
         document = tf.constant(TITLES[first : first + 4])
         loss = float(own.model.train_on_batch(query, document)[0])
-        theirs = peer.step(hash_texts(query), hash_texts(document))
+        theirs = peer.step(
+            distinct(hash_texts(query)), distinct(hash_texts(document))
+        )
         assert float(theirs) == pytest.approx(loss, rel=1e-5)
     own.model.optimizer.sync()
     for ours, tower, initial in zip(
@@ -62,5 +69,9 @@ def test_losses_weights_and_vectors_equal_ours() -> None:
     vectors = own.model.document_encoder.encode(TITLES, 4)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     np.testing.assert_allclose(
-        peer.encode(peer.prepare(TITLES, 4)), vectors, atol=1e-5
+        peer.encode(
+            [distinct(hash_texts(TITLES[:4])), distinct(hash_texts(TITLES[4:]))]
+        ),
+        vectors,
+        atol=1e-5,
     )

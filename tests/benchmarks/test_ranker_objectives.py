@@ -8,7 +8,8 @@ import pytest
 
 from keras_lstm_dssm.benchmarks import ranker_objectives
 from keras_lstm_dssm.benchmarks.ranker_objectives import cross_validate
-from keras_lstm_dssm.ranker.train_ranker import Rows, TreeOptions
+from keras_lstm_dssm.ranker.graded_lists import JudgedPairs
+from keras_lstm_dssm.ranker.train_ranker import TreeOptions
 from tests.ranker.small_ranker import write_graded
 
 pytest.importorskip("lightgbm")
@@ -20,7 +21,7 @@ def test_scores_of_a_list_do_not_depend_on_its_grades(objective: str) -> None:
     random = np.random.default_rng(0)
     features = random.random([LISTS * SIZE, 2]).astype(np.float32)
     grades = (features[:, 0] * 4).astype(int)
-    rows = Rows(features, grades, [SIZE] * LISTS)
+    rows = JudgedPairs(features, grades, [SIZE] * LISTS)
     options = TreeOptions(
         objective=objective, rounds_without_dev=30, learning_rate=0.2,
         min_rows=5,
@@ -64,7 +65,7 @@ def test_objectives_are_measured_beside_bm25(
 
 
 def test_ndcg_is_that_of_each_list() -> None:
-    rows = Rows(np.zeros([5, 1]), np.array([1, 0, 0, 2, 0]), [2, 3])
+    rows = JudgedPairs(np.zeros([5, 1]), np.array([1, 0, 0, 2, 0]), [2, 3])
     worst_and_best = np.array([0.1, 0.2, 0.5, 0.9, 0.3])
     measured = ranker_objectives._measure(rows, worst_and_best)
     assert measured["ndcg@1"] == pytest.approx((0 + 1) / 2)

@@ -1,21 +1,37 @@
-"""The peers compute what the model computes, and ratios point one way."""
+"""The suites of towers: peers compute what the model computes."""
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.benchmarks.keras_towers import PaddedTower, SegmentTower
-from keras_lstm_dssm.benchmarks.towers import compared, new_peers
+from keras_lstm_dssm.benchmarks import peers, towers
+from keras_lstm_dssm.benchmarks.clocks import WARM_STEPS
+from keras_lstm_dssm.benchmarks.peers.keras_towers import (
+    PaddedTower,
+    SegmentTower,
+)
+from keras_lstm_dssm.benchmarks.scaling import write_log
+from keras_lstm_dssm.benchmarks.towers import batches_of, compared
+from keras_lstm_dssm.data import ClickLog, open_log
+from keras_lstm_dssm.errors import InputError
 from tests.benchmarks.peer_weights import copy_weights
 
 TEXTS = tf.constant(["steel hex bolt", "glue", "18 volt drill kit", "bolt"])
 
 
+@pytest.fixture(scope="module")
+def log_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("logs") / "clicks.tsv"
+    write_log(path, 100)
+    return path
+
+
 def keras_towers() -> tuple[PaddedTower, SegmentTower]:
-    padded, segments = PaddedTower(), SegmentTower()
+    padded, segments = PaddedTower(96), SegmentTower(96)
     padded(PaddedTower.hash(TEXTS))
     segments(SegmentTower.hash(TEXTS))
     table, *lstm = segments.get_weights()
@@ -34,51 +50,52 @@ def test_both_keras_forms_give_the_same_vectors() -> None:
 
 def test_pytorch_gives_the_same_vectors() -> None:
     torch = pytest.importorskip("torch")
-    from keras_lstm_dssm.benchmarks import torch_towers
+    from keras_lstm_dssm.benchmarks.peers import torch_towers
 
     _, segments = keras_towers()
     table, kernel, recurrent, bias = segments.get_weights()
-    tower = torch_towers.TorchTower()
+    tower = torch_towers.TorchTower(towers.HASHING.size, towers.CELLS)
     # Both have the gates in the order i, f, g, o; PyTorch has two biases.
     arrays = (table, kernel.T, recurrent.T, bias, np.zeros_like(bias))
     copy_weights(tower, arrays)
     with torch.no_grad():
-        vectors = tower(torch_towers.hash_texts(TEXTS)).numpy()
+        vectors = tower(torch_towers.packed(towers.hash_texts(TEXTS))).numpy()
     np.testing.assert_allclose(
         vectors, segments(SegmentTower.hash(TEXTS)), atol=1e-6
     )
 
 
-def test_pytorch_has_the_threads_it_is_given(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    torch = pytest.importorskip("torch")
-    from keras_lstm_dssm.benchmarks import torch_towers
-
-    given: list[int] = []
-    monkeypatch.setattr(torch, "set_num_threads", given.append)
-    monkeypatch.setattr(torch_towers, "usable_cores", lambda: 6)
-    for threads in (1, None):
-        towers = torch_towers.TorchTowers(threads)
-        towers.encode(towers.prepare(["hex bolt", "glue"], 2))
-    assert given == [1, 6]
-
-
-@pytest.mark.parametrize("library", ["torch", "jax"])
 def test_a_missing_peer_is_one_line_with_its_installation(
-    library: str,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for name in ("torch", "jax"):  # what a machine has does not matter
         monkeypatch.setitem(sys.modules, name, None)
-        monkeypatch.delitem(
-            sys.modules, f"keras_lstm_dssm.benchmarks.{name}_towers", False
-        )
-    assert list(new_peers()) == ["keras_segments", "keras_padded"]
+    found = towers.contenders(tmp_path, [], [], ["hex bolt"], 1, 1)
+    assert list(found) == [
+        "ours", "exported", "keras_segments", "keras_padded",
+    ]  # fmt: skip
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
-    assert sum(f"pip install {library}==" in line for line in lines) == 1
+    for library, line in zip(("torch", "jax"), lines, strict=True):
+        assert f"pip install {library}==" in line
+
+
+def test_hashed_texts_are_read_as_they_were_written(tmp_path: Path) -> None:
+    hashed = towers.hash_texts(TEXTS)
+    assert hashed.words.tolist() == [3, 1, 4, 1]
+    assert len(hashed.trigrams) == 9
+    assert hashed.trigrams.sum() == len(hashed.ids)
+    pair = hashed, towers.hash_texts(TEXTS[:2])
+    batches = [peers.as_batch(*pair), peers.as_batch(hashed)]
+    peers.write_input(tmp_path, {"cells": 3}, train=batches, encode=[])
+    assert peers.read_settings(tmp_path) == {"cells": 3}
+    assert peers.read_batches(tmp_path, "encode") == []
+    both, one = map(peers.texts_of, peers.read_batches(tmp_path, "train"))
+    for found, expected in zip([*both, *one], [*pair, hashed], strict=True):
+        for ours, theirs in zip(expected, found, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
 
 
 def test_ratios_are_ours_by_theirs() -> None:
@@ -106,3 +123,31 @@ def test_ratios_are_ours_by_theirs() -> None:
         "ratio_keras_padded": 6.0,
         "ratio_exported": 0.75,  # the exported one's rate by ours
     }
+
+
+@pytest.mark.usefixtures("small_towers")
+def test_parts_of_a_step_and_its_growth(
+    collection_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(towers, "CELL_COUNTS", (4,))
+    monkeypatch.setattr(towers, "TITLE_WORDS", (2,))
+    monkeypatch.setattr(towers, "BATCH_FACTORS", ())
+    log = open_log(str(collection_folder))
+    figures = towers.measure_profile(log, 8, 1, 1)
+    for axis, value in (("cells", "4"), ("words", "2")):
+        assert figures[axis].keys() == {value}
+        assert figures[axis][value] > 0
+    assert figures["batch_size"] == {}
+    parts = figures["parts"]
+    assert parts["matrix products"] > 0 < parts["words to trigrams"]
+    assert parts["rows of tables and words"] > 0 < parts["loss and accuracy"]
+
+
+def test_full_batches_leave_out_the_rest(log_path: Path) -> None:
+    sizes = [len(query) for query, _ in batches_of(ClickLog(log_path), 48, 5)]
+    assert sizes == [48] * (WARM_STEPS + 5)
+
+
+def test_log_smaller_than_a_batch_is_refused(log_path: Path) -> None:
+    with pytest.raises(InputError, match="100 clicks.*--batch_size"):
+        batches_of(ClickLog(log_path), 101, 1)

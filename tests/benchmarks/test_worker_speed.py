@@ -31,7 +31,7 @@ def test_a_turn_starts_with_a_line_and_is_timed(
     monkeypatch.setattr(sys, "stdin", io.StringIO("go\n"))
     monkeypatch.setattr(worker_speed, "time", clock(6))
     collectives: Any = SimpleNamespace(sent=100)
-    turns = worker_speed.Turns(2, collectives)
+    turns = worker_speed.TimedTurns(2, collectives)
     turns.on_train_batch_begin(0)
     assert capsys.readouterr().out == "waiting\n"
     turns.on_train_batch_end(0)
@@ -41,7 +41,7 @@ def test_a_turn_starts_with_a_line_and_is_timed(
     assert json.loads(capsys.readouterr().out) == [3, 10]
     with pytest.raises(KeyboardInterrupt):  # the other process has ended
         turns.on_train_batch_begin(2)
-    assert worker_speed.Turns(2, None)._bytes() == 0
+    assert worker_speed.TimedTurns(2, None)._bytes() == 0
 
 
 def test_latency_and_bandwidth(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ class Child:
     seconds = {"alone": [9, 2, 4, 6], "0": [9, 1, 4, 2], "1": [9, 0.5, 3, 3]}
     ended: list[str] = []
 
-    def __init__(self, **environment: str) -> None:
+    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
         config = json.loads(environment.get("TF_CONFIG", "null"))
         self.name = "alone" if config is None else f"{config['task']['index']}"
         self.lines = iter(
@@ -76,25 +76,24 @@ class Child:
             for seconds in self.seconds[self.name]
             for line in ("waiting\n", json.dumps([seconds, 5e5]))
         )
-        self.process = self
 
-    def go(self) -> None:
+    def __enter__(self) -> "Child":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.append(self.name)
+
+    def start_turn(self, work: str) -> None:
         pass
 
     def line(self) -> str:
         return next(self.lines)
 
-    def kill(self) -> None:
-        self.ended.append(self.name)
-
-    def communicate(self) -> None:
-        pass
-
 
 def test_the_slower_worker_counts_and_the_first_turn_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_speed, "_Child", Child)
+    monkeypatch.setattr(worker_speed, "Worker", Child)
     output = tmp_path / "out.json"
     code = worker_speed.run(["worker_speed", "--rounds=3", f"--json={output}"])
     assert code == 0

@@ -3,7 +3,7 @@ import itertools
 
 import pytest
 
-from keras_lstm_dssm.data import api_search, build_api_search, describe
+from keras_lstm_dssm.data import api_search, build_api_search
 from keras_lstm_dssm.data.api_search import title
 from keras_lstm_dssm.data.api_sources import (
     distributions,
@@ -105,7 +105,7 @@ def test_it_is_built_once_and_can_be_built_anywhere(
 
 
 def test_describe(collection):
-    first, *rest = describe(collection).splitlines()
+    first, *rest = collection.describe().splitlines()
     documents, queries = len(collection.documents), len(collection.queries)
     assert first == f"{documents:,} titles, {queries:,} queries"
     assert [line.split(":")[0] for line in rest] == ["train", "dev", "test"]

@@ -3,7 +3,7 @@ import pathlib
 
 import pytest
 
-from keras_lstm_dssm.data import Collection, Pair, describe, write_collection
+from keras_lstm_dssm.data import Collection, Pair, write_collection
 from keras_lstm_dssm.errors import InputError
 from tests.limits import largest_file
 
@@ -72,12 +72,12 @@ def test_training_log_from_clicks(folder):
     collection = Collection(folder)
     assert list(collection.training_log()) == [("a", "b")]
     # Where the split has qrels, these are counted; they have the queries.
-    assert describe(collection).splitlines() == [
+    assert collection.describe().splitlines() == [
         "2 titles, 2 queries",
         "train: 2 queries, 3 pairs",
     ]
     (folder / "qrels" / "train.tsv").rename(folder / "qrels" / "dev.tsv")
-    assert describe(Collection(folder)).splitlines() == [
+    assert Collection(folder).describe().splitlines() == [
         "2 titles, 2 queries",
         "train: 1 clicks",
         "dev: 2 queries, 3 pairs",

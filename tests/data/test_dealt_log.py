@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from keras_lstm_dssm.data.click_log import ClickLog, DealtLog
+from keras_lstm_dssm.data.click_log import ClickLog, ShardedClickLog
 from keras_lstm_dssm.errors import InputError
 
 
@@ -14,8 +14,12 @@ def lines(first: int, count: int) -> bytes:
     return b"".join(b"query %d\ttitle %d\n" % (n, 2 * n) for n in numbers)
 
 
-def parts(paths: list[str], workers: int, **options: int) -> list[DealtLog]:
-    return [DealtLog(paths, r, workers, **options) for r in range(workers)]
+def parts(
+    paths: list[str], workers: int, **options: int
+) -> list[ShardedClickLog]:
+    return [
+        ShardedClickLog(paths, r, workers, **options) for r in range(workers)
+    ]
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 7])
@@ -51,35 +55,35 @@ def test_ends_of_files(
 def test_bad_lines_have_their_numbers(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "clicks.tsv"
     path.write_bytes(lines(0, 40) + b"no tab\n" + lines(40, 9))
-    assert 20 < DealtLog([str(path)], 0, 2).count() < 30
+    assert 20 < ShardedClickLog([str(path)], 0, 2).count() < 30
     with pytest.raises(InputError, match=r"clicks\.tsv:41: found no tab"):
-        DealtLog([str(path)], 1, 2)
+        ShardedClickLog([str(path)], 1, 2)
     dealt = parts([str(path)], 2, max_bad_lines=1)
     assert sum(log.count() for log in dealt) == 49
     assert [log.bad_lines() for log in dealt] == [{}, {"no tab": 1}]
     with gzip.open(f"{path}.gz", "wb") as file:
         file.write(lines(0, 2_000) + b"no tab\n")
     with pytest.raises(InputError, match=r"gz:2001: found no tab"):
-        DealtLog([f"{path}.gz"], 1, 2)
+        ShardedClickLog([f"{path}.gz"], 1, 2)
 
 
 def test_too_few_lines_or_files(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "clicks.tsv"
     path.write_bytes(lines(0, 1))
-    assert DealtLog([str(path)], 0, 2).count() == 1
+    assert ShardedClickLog([str(path)], 0, 2).count() == 1
     with pytest.raises(InputError, match="too few lines for 2 workers"):
-        DealtLog([str(path)], 1, 2)
+        ShardedClickLog([str(path)], 1, 2)
     path.write_bytes(b"\n")
     with pytest.raises(InputError, match="an empty file"):
-        DealtLog([str(path)], 0, 2)
+        ShardedClickLog([str(path)], 0, 2)
     with pytest.raises(InputError, match="cannot be read"):
-        DealtLog([str(tmp_path / "none.tsv")], 1, 2)
+        ShardedClickLog([str(tmp_path / "none.tsv")], 1, 2)
 
 
 def test_further_files_are_cut(tmp_path: pathlib.Path) -> None:
     clicks, further = tmp_path / "clicks.tsv", tmp_path / "further.tsv"
     clicks.write_bytes(lines(0, 10))
     further.write_bytes(lines(100, 10))
-    logs = [DealtLog([str(clicks)], r, 2, cut=[further]) for r in (0, 1)]
+    logs = [ShardedClickLog([str(clicks)], r, 2, cut=[further]) for r in (0, 1)]
     assert all(9 <= log.count() <= 11 for log in logs)
     assert {*logs[0], *logs[1]} == {*ClickLog([clicks, further])}

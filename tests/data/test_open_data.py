@@ -1,8 +1,8 @@
 import pytest
 
 from keras_lstm_dssm.data import (
+    DataSource,
     Pair,
-    judged_negatives,
     open_collection,
     open_documents,
     open_log,
@@ -75,9 +75,11 @@ def test_a_title_of_both_kinds_is_no_negative(tmp_path):
             {"train": grades}, [],
         )  # fmt: skip
     one, two = tmp_path / "one", tmp_path / "two"
-    assert judged_negatives(str(one)) == {"bolt": ["nut", "wood glue"]}
+    assert DataSource(str(one)).judged_negatives() == {
+        "bolt": ["nut", "wood glue"]
+    }
     both = {"bolt": ["nut", "nut"], "Bolt": []}
-    assert judged_negatives(f"{one},{two}") == both
+    assert DataSource(f"{one},{two}").judged_negatives() == both
 
 
 def test_writes_pairs_as_a_log(tmp_path):

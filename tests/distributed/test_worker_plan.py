@@ -112,8 +112,8 @@ def test_worker_0_mines_what_all_workers_read(
 
     monkeypatch.setattr(mining, "mine_negatives", mine)
     log = ClickLog(paths)
-    negatives = HardNegatives(tmp_path / "mined.json.gz", log, k=1, every=1)
-    recipe = RECIPE.replace(logq=False)
+    recipe = RECIPE.replace(logq=False, hard_negatives=1, mine_every=1)
+    negatives = HardNegatives(tmp_path / "mined.json.gz", log, recipe)
     whole = TrainingPlan(log, recipe, 3, negatives)
     trigrams = SimpleNamespace(split="space")
     model = SimpleNamespace(query_encoder=SimpleNamespace(trigrams=trigrams))
@@ -182,7 +182,7 @@ def test_figures_are_those_of_all_pairs() -> None:
 class Rising(BestEpoch):
     name = "rising"
 
-    def figures(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         return {"rising": float(self.model.rows[0])}
 
 

@@ -14,7 +14,7 @@ from keras_lstm_dssm import (
     TextEncoder,
 )
 from keras_lstm_dssm.layers import WordSketch
-from keras_lstm_dssm.text import distinct_words
+from keras_lstm_dssm.text.word_batch import distinct_words
 from tests import reference
 
 RANDOM = np.random.default_rng(5)

@@ -4,7 +4,6 @@ import pytest
 from keras_lstm_dssm.encoders.activations import (
     activations,
     each_activations,
-    is_recurrent,
     words_of,
 )
 from keras_lstm_dssm.errors import InputError
@@ -103,6 +102,6 @@ def test_long_texts_are_cut_as_the_encoder_cuts_them() -> None:
 @pytest.mark.parametrize("name", ["dssm", "clsm_3"])
 def test_without_a_recurrence_there_is_one_line(name) -> None:
     encoder = small_encoder(name)
-    assert not is_recurrent(encoder)
+    assert not encoder.networks
     with pytest.raises(InputError, match="reads all words at once"):
         activations(encoder, TEXT)

@@ -1,4 +1,4 @@
-"""`FixedColumns` gives the columns that the encoder itself computes."""
+"""`UntrainedColumnCache` gives the columns that the encoder itself computes."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm import CombinedEncoder
-from keras_lstm_dssm.encoders import FixedColumns
+from keras_lstm_dssm.encoders.combined_encoder import UntrainedColumnCache
 from keras_lstm_dssm.text import WordBatch
 
 TITLES = ["steel hex bolt", "Hex bolt", "wood glue 8 oz", "", "hex  BOLT", "#"]
@@ -25,10 +25,14 @@ def encoder_of(dtype: str = "float32") -> CombinedEncoder:
     return encoder
 
 
-def columns_of(encoder: CombinedEncoder, texts: int = 100) -> FixedColumns:
+def columns_of(
+    encoder: CombinedEncoder, texts: int = 100
+) -> UntrainedColumnCache:
     row = 32 * np.dtype(encoder.compute_dtype).itemsize
-    columns = FixedColumns(encoder, encoder.trigrams.cache(), texts * row)
-    columns.forget_outdated()
+    columns = UntrainedColumnCache(
+        encoder, encoder.trigrams.cache(), texts * row
+    )
+    columns.clear_if_stale()
     return columns
 
 
@@ -40,14 +44,16 @@ def check(batch: WordBatch, encoder: CombinedEncoder, texts: list[str]) -> None:
     np.testing.assert_array_equal(
         batch.trigram_order, tf.argsort(plain.trigram_index, stable=True)
     )
-    assert batch.fixed is not None
-    assert batch.fixed.dtype == encoder.compute_dtype
+    assert batch.untrained is not None
+    assert batch.untrained.dtype == encoder.compute_dtype
     error = 1e-6 if encoder.compute_dtype == "float32" else 1e-14
     np.testing.assert_allclose(
         encoder.compose(batch), encoder.compose(plain), atol=error
     )
+    np.testing.assert_array_equal(encoder.blocks(batch)[1], batch.untrained)
     np.testing.assert_array_equal(
-        encoder.compose(batch)[:, encoder.trained_dimension :], batch.fixed
+        encoder.compose(batch)[:, encoder.cells + encoder.bag :],
+        batch.untrained,
     )
 
 
@@ -95,26 +101,26 @@ def test_a_full_cache_stores_no_more() -> None:
 def test_are_forgotten_when_the_weights_change() -> None:
     encoder = encoder_of()
     columns = columns_of(encoder)
-    old = columns.distinct(tf.constant(TITLES)).fixed
+    old = columns.distinct(tf.constant(TITLES)).untrained
     encoder.adapt([*TITLES, "hex nut", "hex key"])
-    columns.forget_outdated()
+    columns.clear_if_stale()
     batch = columns.distinct(tf.constant(TITLES))
     check(batch, encoder, TITLES)
-    assert np.abs(batch.fixed - old).max() > 1e-3
+    assert np.abs(batch.untrained - old).max() > 1e-3
 
 
 def test_have_the_same_bits_in_every_batch() -> None:
     """A resumed run caches texts in another order, and must not differ."""
     encoder = encoder_of()
     texts = [f"bolt {n % 7} x{n * n % 11}" for n in range(77)]
-    fixed = columns_of(encoder).distinct(tf.constant(texts))
-    expected = tf.gather(fixed.fixed, fixed.text_index).numpy()
+    untrained = columns_of(encoder).distinct(tf.constant(texts))
+    expected = tf.gather(untrained.untrained, untrained.text_index).numpy()
     for size in (1, 3, 16, 40):
         columns = columns_of(encoder)
         for start in range(0, len(texts), size):
             part = columns.distinct(tf.constant(texts[start:][:size]))
             np.testing.assert_array_equal(
-                tf.gather(part.fixed, part.text_index),
+                tf.gather(part.untrained, part.text_index),
                 expected[start:][:size],
             )
 

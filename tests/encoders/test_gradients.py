@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm import TwoTower
-from keras_lstm_dssm.text import TRIGRAMS
+from keras_lstm_dssm.text.word_hashing import TRIGRAMS
 from tests import reference
 from tests.encoders.small import ENCODERS, RANDOM, small_encoder
 

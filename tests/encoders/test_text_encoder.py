@@ -198,3 +198,15 @@ def test_the_hook_is_not_part_of_the_saved_encoder(
         loaded.get_weights(), bilstm.get_weights(), strict=True
     ):
         np.testing.assert_array_equal(ours, other)
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_what_encoders_say_of_themselves(name: str) -> None:
+    """The parts of their vectors, and the networks that read word by word."""
+    encoder = small_encoder(name)
+    assert sum(encoder.parts().values()) == encoder.dimension
+    assert len(encoder.parts()) == (4 if name == "combined" else 1)
+    networks = {"dssm": 0, "clsm_1": 0, "clsm_3": 0, "bilstm": 2}.get(name, 1)
+    assert len(encoder.networks) == networks
+    for embedding, layer in encoder.networks:
+        assert embedding in encoder.embeddings and layer in encoder.layers

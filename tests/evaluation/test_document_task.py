@@ -11,21 +11,23 @@ import pytest
 from keras_lstm_dssm.data import DocumentFolder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
-    CLUSTER_MEASURES,
-    DOCUMENT_MEASURES,
     ClusterTask,
     DenseSystem,
-    DocumentRetrieval,
-    document_sentences,
+    Task,
     document_tasks,
-    document_text,
-    evaluate_documents,
     format_table,
     mean,
-    mean_documents,
+    measure_systems,
     system_of,
 )
 from keras_lstm_dssm.evaluation.bm25 import BM25System, alphanumeric
+from keras_lstm_dssm.evaluation.clustering import CLUSTER_MEASURES
+from keras_lstm_dssm.evaluation.task import (
+    DOCUMENT_MEASURES,
+    document_sentences,
+    document_text,
+    means,
+)
 from keras_lstm_dssm.papers.baselines import TfidfSystem
 
 pytest.importorskip("sklearn")
@@ -79,7 +81,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> DocumentFolder:
 
 
 def test_retrieval_ranks_the_documents_of_the_split(folder) -> None:
-    task = DocumentRetrieval.from_folder(folder)
+    task = Task.from_documents(folder)
     assert task.queries == {"q1": "hat and wool", "q2": "saw"}
     assert len(task.documents) == task.depth == 14
     assert task.documents["test-wear1"] == (
@@ -87,13 +89,13 @@ def test_retrieval_ranks_the_documents_of_the_split(folder) -> None:
     )
     assert task.describe() == "2 queries, 14 documents"
     assert task.measures == DOCUMENT_MEASURES
-    assert type(task._replace(min_relevant=2)) is DocumentRetrieval
-    two = DocumentRetrieval.from_folder(folder, min_relevant=2)
+    assert task._replace(min_relevant=2).measures == DOCUMENT_MEASURES
+    two = Task.from_documents(folder, min_relevant=2)
     assert list(two.queries) == ["q2"]
     with pytest.raises(InputError, match="found no query of split 'test' with"):
-        DocumentRetrieval.from_folder(folder, min_relevant=3)
+        Task.from_documents(folder, min_relevant=3)
     with pytest.raises(InputError, match="no such split, expected one of test"):
-        DocumentRetrieval.from_folder(folder, "dev")
+        Task.from_documents(folder, "dev")
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -104,7 +106,7 @@ def test_measures_equal_ir_measures(folder, seed: int) -> None:
     def encode(texts: list[str]) -> np.ndarray:
         return np.array([vectors[len(text) % 99] for text in texts])
 
-    task = DocumentRetrieval.from_folder(folder)
+    task = Task.from_documents(folder)
     run, values = task.measure(DenseSystem(encode, encode))
     measures = [
         ir_measures.P @ 10,
@@ -130,7 +132,7 @@ def test_measures_equal_ir_measures(folder, seed: int) -> None:
 
 def test_random_order_is_an_expectation(folder) -> None:
     """q2 has one relevant document among 14."""
-    task = DocumentRetrieval.from_folder(folder, min_relevant=2)
+    task = Task.from_documents(folder, min_relevant=2)
     harmonic = [sum(1 / rank for rank in range(1, n + 1)) for n in (14, 10)]
     assert task.random() == pytest.approx(
         {
@@ -170,14 +172,16 @@ def test_systems_side_by_side(folder) -> None:
         "bm25": BM25System(tokenizer=alphanumeric),
         "tfidf": TfidfSystem().fit(train),
     }
-    measured = evaluate_documents(tasks, systems)
+    measured = {
+        name: measure_systems(task, systems) for name, task in tasks.items()
+    }
     assert {task: list(names) for task, names in measured.items()} == {
         "retrieve": ["bm25", "tfidf", "random"],
         "cluster": ["tfidf", "random"],
     }
     assert list(measured["retrieve"]["bm25"]) == ["q1", "q2"]
     assert list(measured["cluster"]["tfidf"]) == ["0", "1"]
-    results = mean_documents(measured)
+    results = {name: means(of_task) for name, of_task in measured.items()}
     assert list(results["cluster"]["tfidf"]) == list(CLUSTER_MEASURES)
     assert results["cluster"]["tfidf"]["f1"] == pytest.approx(1)
     assert results["retrieve"]["random"] == tasks["retrieve"].random()
@@ -220,9 +224,7 @@ def test_a_document_model_reads_the_sentences_as_they_are(folder) -> None:
 def test_bm25_of_papers_has_the_reference_figures(
     shared_data: Path, split, queries, documents, mrr, recall
 ) -> None:
-    task = DocumentRetrieval.from_folder(
-        DocumentFolder(shared_data / "papers"), split
-    )
+    task = Task.from_documents(DocumentFolder(shared_data / "papers"), split)
     assert (len(task.queries), len(task.documents)) == (queries, documents)
     found = task.evaluate(task.run(BM25System(tokenizer=alphanumeric)))
     assert found["mrr@10"] == pytest.approx(mrr, abs=2e-3)

@@ -8,23 +8,37 @@ import pytest
 
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.evaluation import (
-    ConstantScorer,
     DenseSystem,
-    DocumentOrder,
-    ListTask,
     Task,
-    evaluate_lists,
-    list_measures,
-    mean_of_lists,
+    evaluate_systems,
+    mean,
 )
 from keras_lstm_dssm.evaluation.bm25 import BM25System
+from keras_lstm_dssm.evaluation.measures import expected_queries
+from keras_lstm_dssm.evaluation.task import LIST_MEASURES
+from keras_lstm_dssm.papers.baseline_rows import DocumentOrder
+
+
+def list_task(
+    queries: dict[str, str],
+    documents: dict[str, str],
+    qrels: dict[str, dict[str, int]],
+) -> Task:
+    return Task(
+        queries, documents, qrels, measures=LIST_MEASURES, ties="expected"
+    )
+
+
+def ones(texts: list[str]) -> np.ndarray:
+    return np.ones((len(texts), 2), np.float32)
+
 
 FIVE = {f"d{i}": int(i == 2) for i in range(5)}
 
 
 def measures(scores: list[float]) -> dict[str, float]:
     of_list = dict(zip(FIVE, scores, strict=True))
-    return list_measures({"q": of_list}, {"q": FIVE})["q"]
+    return expected_queries({"q": of_list}, {"q": FIVE}, 1, LIST_MEASURES)["q"]
 
 
 @pytest.mark.parametrize(
@@ -49,11 +63,11 @@ def test_values_by_hand(
 
 def test_queries_that_count() -> None:
     qrels = {"a": {"x": 1, "y": 0}, "b": {"x": 0}, "c": {"x": 1}}
-    found = list_measures({"a": {"x": 1.0, "y": 1.0}}, qrels)
+    found = expected_queries({"a": {"x": 1.0, "y": 1.0}}, qrels)
     assert {q: v["p@1"] for q, v in found.items()} == {"a": 0.5, "c": 0.0}
-    assert mean_of_lists(found)["p@1"] == 0.25
+    assert mean(found)["p@1"] == 0.25
     with pytest.raises(ValueError, match="query a: a score is not finite"):
-        list_measures({"a": {"x": np.nan}}, qrels)
+        expected_queries({"a": {"x": np.nan}}, qrels)
 
 
 def test_a_constant_scorer_is_random_and_not_document_order() -> None:
@@ -62,22 +76,19 @@ def test_a_constant_scorer_is_random_and_not_document_order() -> None:
     Equal scores must not count as that order.
     """
     qrels = {f"q{i}": {"good": 1, **dict.fromkeys("abcd", 0)} for i in range(3)}
-    task = Task(
+    task = list_task(
         dict.fromkeys(qrels, "no such word"),
         {d: d for d in ("good", *"abcd")},
         qrels,
     )
 
-    def ones(texts: list[str]) -> np.ndarray:
-        return np.ones((len(texts), 2), np.float32)
-
-    found = {
-        name: mean_of_lists(values)
-        for name, values in evaluate_lists(
-            task, {"dead": DenseSystem(ones, ones), "bm25": BM25System()}
-        ).items()
+    systems = {
+        "dead": DenseSystem(ones, ones),
+        "bm25": BM25System(),
+        "document order": DocumentOrder(),
     }
-    assert list(found) == ["dead", "bm25", "random", "document order"]
+    found = evaluate_systems(task, systems)
+    assert list(found) == [*systems, "random"]
     for name in ("dead", "bm25", "random"):  # no word of a query matches
         assert found[name]["p@1"] == pytest.approx(0.2)
         assert found[name]["mrr"] == pytest.approx(0.4567, abs=1e-4)
@@ -88,8 +99,9 @@ def test_document_order_of_wikiqa_is_the_published_mv_lstm(
     shared_data: pathlib.Path,
 ) -> None:
     """The notebook of MatchZoo 2.2 prints the figures of document order."""
-    task = Task.from_collection(Collection(shared_data / "wikiqa"), "test")
-    found = mean_of_lists(evaluate_lists(task, {})["document order"])
+    collection = Collection(shared_data / "wikiqa")
+    task = Task.from_collection(collection, "test", "lists")
+    found = mean(task.measure(DocumentOrder())[1])
     assert found["map"] == pytest.approx(0.633078259, abs=1e-9)
     assert found["ndcg@3"] == pytest.approx(0.630589628, abs=1e-9)
     assert found["ndcg@5"] == pytest.approx(0.677677302, abs=1e-9)
@@ -107,13 +119,10 @@ def ascii_words(text: str) -> list[str]:
 def test_bm25_of_lists_of_five(
     shared_data: pathlib.Path, name: str, precision: float, reciprocal: float
 ) -> None:
-    task = Task.from_collection(Collection(shared_data / name), "test")
+    task = Task.from_collection(Collection(shared_data / name), "test", "lists")
     # The published figures were computed with these words.
     system = BM25System(tokenizer=ascii_words)
-    found = {
-        name: mean_of_lists(values)
-        for name, values in evaluate_lists(task, {"bm25": system}).items()
-    }
+    found = evaluate_systems(task, {"bm25": system})
     assert found["bm25"]["p@1"] == pytest.approx(precision, abs=6e-4)
     assert found["bm25"]["mrr"] == pytest.approx(reciprocal, abs=6e-4)
     assert found["random"]["p@1"] == pytest.approx(0.2)
@@ -124,12 +133,12 @@ def test_a_list_task_measures_scores_and_not_their_run() -> None:
     """A constant scorer has the measures of random order, exactly."""
     qrels = {"q": {"good": 1, **dict.fromkeys("abcd", 0)}}
     documents = {d: d for d in ("good", *"abcd")}
-    task = ListTask({"q": "text"}, documents, qrels)
-    run, values = task.measure(ConstantScorer())
+    task = list_task({"q": "text"}, documents, qrels)
+    run, values = task.measure(DenseSystem(ones, ones))
     assert sorted(run["q"]) == sorted(documents)  # strictly ordered
     assert values == task.random_queries()
     assert values["q"]["p@1"] == pytest.approx(1 / 5)
     assert task.random()["mrr"] == pytest.approx(137 / 300)
-    first = mean_of_lists(task.measure(DocumentOrder())[1])
+    first = mean(task.measure(DocumentOrder())[1])
     assert first == dict.fromkeys(task.measures, 1.0)
-    assert type(task._replace(queries={"q": "other"})) is ListTask
+    assert task._replace(queries={"q": "other"}).measures == LIST_MEASURES

@@ -1,5 +1,6 @@
 import random
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,16 +8,20 @@ import pytest
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
     MEASURES,
-    Ranker,
-    evaluate,
+    TieBreaker,
     evaluate_queries,
     mean,
-    random_order,
 )
+from keras_lstm_dssm.evaluation.measures import random_order
+from keras_lstm_dssm.evaluation.runs import Qrels, Run
 
 # Grades of the ranked documents: d0 3, d1 0, d2 1, d3 unjudged, d4 2; d5
 # has grade 1 and is not in the run.
 QRELS = {"q": {"d0": 3, "d1": 0, "d2": 1, "d4": 2, "d5": 1}}
+
+
+def evaluate(run: Run, qrels: Qrels, *options: Any, **named: Any) -> Any:
+    return mean(evaluate_queries(run, qrels, *options, **named))
 
 
 def run_of(order: list[str]) -> dict[str, float]:
@@ -96,7 +101,7 @@ def test_ndcg_equals_its_formula() -> None:
         for q in range(40)
     }
     run = {
-        q: Ranker(ids).rank(q, [rng.randrange(4) for _ in ids], 25)
+        q: TieBreaker(ids).rank(q, [rng.randrange(4) for _ in ids], 25)
         for q in qrels
     }
     values = evaluate_queries(run, qrels)

@@ -14,7 +14,6 @@ from keras_lstm_dssm.evaluation import (
     PairSystem,
     Task,
     index,
-    mixture,
 )
 from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.evaluation.mixture import mixture_weights
@@ -62,7 +61,7 @@ SUM = 0.5 * cosines(0) + 0.25 * bm25() + 0.25 * cosines(1)
 @pytest.mark.parametrize("block", [1, 250, 10**6])
 @pytest.mark.parametrize("depth", [1, 10, 100])
 def test_retrieve_is_the_weighted_sum(depth, block, monkeypatch) -> None:
-    monkeypatch.setattr(mixture, "_BLOCK", block)
+    monkeypatch.setattr(index, "_BLOCK", block)
     run = Mixture(PARTS, WEIGHTS).retrieve(QUERIES, DOCUMENTS, depth)
     assert list(run) == list(QUERIES)
     for expected, ranked in zip(SUM, run.values(), strict=True):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from keras_lstm_dssm.evaluation import Ranker
+from keras_lstm_dssm.evaluation import TieBreaker
 from keras_lstm_dssm.evaluation.runs import kth_largest, strictly_descending
 from tests.bare_package import BARE_PACKAGE
 
@@ -46,8 +46,8 @@ def test_no_order_of_the_input_helps(values, random, depth) -> None:
     scores = {f"d{i}": score for i, score in enumerate(values)}
     shuffled = list(scores)
     random.shuffle(shuffled)
-    ranked = Ranker(list(scores)).rank("q", values)
-    again = Ranker(shuffled).rank("q", [scores[i] for i in shuffled], depth)
+    ranked = TieBreaker(list(scores)).rank("q", values)
+    again = TieBreaker(shuffled).rank("q", [scores[i] for i in shuffled], depth)
     assert list(ranked.items())[:depth] == list(again.items())
     single = {i: np.float32(score) for i, score in scores.items()}
     order = [single[i] for i in ranked]
@@ -56,7 +56,7 @@ def test_no_order_of_the_input_helps(values, random, depth) -> None:
 
 def test_ties_have_one_fixed_order_for_each_query() -> None:
     ids = [f"d{i}" for i in range(6)]
-    orders = [[*Ranker(ids).rank(q, [0.0] * 6)] for q in ("q1", "q2", "é")]
+    orders = [[*TieBreaker(ids).rank(q, [0.0] * 6)] for q in ("q1", "q2", "é")]
     assert [" ".join(order) for order in orders] == [
         "d5 d4 d3 d0 d1 d2",
         "d3 d0 d1 d4 d5 d2",
@@ -65,26 +65,26 @@ def test_ties_have_one_fixed_order_for_each_query() -> None:
 
 
 def test_ties_are_fair() -> None:
-    ranker = Ranker([f"d{i}" for i in range(4)])
+    ranker = TieBreaker([f"d{i}" for i in range(4)])
     first = [next(iter(ranker.rank(f"q{i}", [1.0] * 4))) for i in range(4000)]
     counts = [first.count(f"d{i}") for i in range(4)]
     assert all(abs(count - 1000) < 110 for count in counts), counts
 
 
 def test_positions_name_the_documents() -> None:
-    ranked = Ranker(["a", "b", "c"]).rank(
+    ranked = TieBreaker(["a", "b", "c"]).rank(
         "q", [1.0, 2.0], positions=np.array([2, 0])
     )
     assert ranked == {"a": 2.0, "c": 1.0}
     assert list(ranked) == ["a", "c"]
-    empty = Ranker(["a"]).rank("q", [], 5, np.array([], np.intp))
+    empty = TieBreaker(["a"]).rank("q", [], 5, np.array([], np.intp))
     assert empty == {}
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_scores_must_be_finite(bad: float) -> None:
     with pytest.raises(ValueError, match="query q7: a score is not finite"):
-        Ranker(["a", "b"]).rank("q7", [0.0, bad])
+        TieBreaker(["a", "b"]).rank("q7", [0.0, bad])
 
 
 def test_importing_evaluation_is_cheap() -> None:

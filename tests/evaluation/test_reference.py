@@ -1,6 +1,6 @@
 """The figures that stand beside the real data, for random order and BM25.
 
-They average over ties, where `Ranker` breaks them by a hash: the tests put
+They average over ties, where `TieBreaker` breaks them by a hash: the tests put
 equal scores together again and get the figures to the last digit; `evaluate`
 comes as near as one throw of the hash does. Those of bestbuy are of grades made
 of its click counts, and were computed from the files by themselves.
@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm.data import Collection
-from keras_lstm_dssm.evaluation import Run, Task
+from keras_lstm_dssm.evaluation import Task
 from keras_lstm_dssm.evaluation.bm25 import BM25System
+from keras_lstm_dssm.evaluation.runs import Run
 
 CUTOFFS = (1, 3, 10)
 

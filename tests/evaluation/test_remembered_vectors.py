@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import DenseSystem, RememberedVectors
-from keras_lstm_dssm.evaluation.systems import remembering
+from keras_lstm_dssm.evaluation import CachedEncoder, DenseSystem
+from keras_lstm_dssm.evaluation.systems import with_cached_vectors
 
 
 def test_each_text_is_encoded_once_and_in_order() -> None:
@@ -13,7 +13,7 @@ def test_each_text_is_encoded_once_and_in_order() -> None:
         seen.append(list(texts))
         return np.array([[len(text), 1.0] for text in texts]).reshape(-1, 2)
 
-    remembered = RememberedVectors(encode)
+    remembered = CachedEncoder(encode)
     first = remembered(["abc", "a", "abc"])
     np.testing.assert_array_equal(first, [[3, 1], [1, 1], [3, 1]])
     np.testing.assert_array_equal(remembered(["ab", "a"]), [[2, 1], [1, 1]])
@@ -23,7 +23,7 @@ def test_each_text_is_encoded_once_and_in_order() -> None:
 
 def test_another_number_of_vectors() -> None:
     with pytest.raises(InputError, match="found 3 vectors for 1 texts"):
-        RememberedVectors(lambda texts: np.ones((3, 2)))(["a"])
+        CachedEncoder(lambda texts: np.ones((3, 2)))(["a"])
 
 
 def test_a_system_remembers_once_and_both_sides_together() -> None:
@@ -33,11 +33,13 @@ def test_a_system_remembers_once_and_both_sides_together() -> None:
         seen.extend(texts)
         return np.array([[len(text), 1.0] for text in texts])
 
-    system = remembering(DenseSystem(encode, encode))
-    assert remembering(system) is system
+    system = with_cached_vectors(DenseSystem(encode, encode))
+    assert with_cached_vectors(system) is system
     system.encode_query(["a"])
     system.encode_document(["a", "b"])
     assert seen == ["a", "b"]
-    apart = remembering(DenseSystem(encode, lambda texts: -encode(texts)))
+    apart = with_cached_vectors(
+        DenseSystem(encode, lambda texts: -encode(texts))
+    )
     np.testing.assert_array_equal(apart.encode_query(["a"]), [[1, 1]])
     np.testing.assert_array_equal(apart.encode_document(["a"]), [[-1, -1]])

@@ -23,5 +23,5 @@ def test_differences_are_paired() -> None:
 
 
 def test_one_query_has_no_spread() -> None:
-    assert spread_of({"q": {"map": 0.3}})["map"] == (0.3, 0.0)
+    assert spread_of({"q": {"map": 0.3}})["map"] == [0.3, 0.0]
     assert spread_of({}) == {}

@@ -10,13 +10,13 @@ from keras_lstm_dssm.evaluation import (
     MEASURES,
     DenseSystem,
     Task,
-    evaluate,
+    evaluate_queries,
     evaluate_systems,
     format_table,
+    mean,
     read_run,
 )
 from keras_lstm_dssm.evaluation.bm25 import BM25System
-from keras_lstm_dssm.evaluation.task import graded_qrels, holds_click_counts
 
 DOCUMENTS = {"a": "red hat", "b": "blue hat", "c": "red shoe", "d": "sock"}
 QUERIES = {"q1": "red hat", "q2": "shoe", "q3": "sock", "q4": "tie"}
@@ -51,7 +51,7 @@ def test_rerank(collection: Collection) -> None:
         "q1": ["a", "b"],
         "q2": ["a", "c", "d"],
     }
-    assert task.evaluate(run) == evaluate(run, task.qrels)
+    assert task.evaluate(run) == mean(evaluate_queries(run, task.qrels))
     assert task.random()["p@1"] == pytest.approx((1 + 2 / 3) / 2)
     high = Task.from_collection(collection, "dev", "rerank", min_relevant=3)
     assert list(high.queries) == ["q1"]
@@ -76,7 +76,7 @@ def test_click_counts_become_grades(tmp_path: Path) -> None:
     collection = write_collection(
         tmp_path / "d", DOCUMENTS, QUERIES, splits, []
     )
-    assert holds_click_counts(collection)
+    assert collection.has_click_counts
     dev = Task.from_collection(collection, "dev", "rerank")
     assert dev.qrels == {"q1": {"a": 4, "b": 3, "c": 3, "d": 3}}
     for first, ndcg in (("a", 1.0), ("b", 0.886)):
@@ -88,8 +88,8 @@ def test_click_counts_become_grades(tmp_path: Path) -> None:
 
 
 def test_grades_stay_as_they_are(collection: Collection) -> None:
-    assert not holds_click_counts(collection)
-    assert graded_qrels(collection, "dev") == QRELS
+    assert not collection.has_click_counts
+    assert collection.graded_qrels("dev") == QRELS
 
 
 def test_systems_side_by_side(collection, tmp_path) -> None:

@@ -6,8 +6,12 @@ import random
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.evaluation import evaluate
-from keras_lstm_dssm.evaluation.measures import expected_measures, tie_groups
+from keras_lstm_dssm.evaluation.measures import (
+    evaluate_queries,
+    expected_measures,
+    mean,
+    tie_groups,
+)
 
 
 def orders(scores: dict[str, float]) -> list[list[str]]:
@@ -50,7 +54,9 @@ def test_equals_the_mean_over_all_orders(
         f"q{number}": {d: float(-rank) for rank, d in enumerate(order)}
         for number, order in enumerate(every)
     }
-    enumerated = evaluate(run, dict.fromkeys(run, judged), min_relevant)
+    enumerated = mean(
+        evaluate_queries(run, dict.fromkeys(run, judged), min_relevant)
+    )
     found = expected_measures(
         tie_groups(of_id, judged), judged.values(), min_relevant
     )

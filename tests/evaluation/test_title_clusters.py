@@ -1,4 +1,4 @@
-"""`TitleClusters` finds most of the nearest titles, or all in all clusters."""
+"""`IVFIndex` finds most of the nearest titles, or all in all clusters."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import Pair
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import index
-from keras_lstm_dssm.evaluation.index import TitleClusters, unit_vectors
+from keras_lstm_dssm.evaluation.index import IVFIndex, unit_vectors
 from keras_lstm_dssm.training import mine_negatives
 
 TITLES, QUERIES, TOP = 3_000, 300, 10
@@ -48,7 +48,7 @@ def test_recall_and_excluded_titles(
     for row, rows in enumerate(exclude):
         cosines[row, list(rows)] = -np.inf
     expected = np.argsort(-cosines, axis=1)[:, :TOP]
-    search = TitleClusters(titles)
+    search = IVFIndex(titles)
     recalls = []
     for clusters in (1, 4, 54):  # 54 are all
         found = search.nearest(queries, TOP, list(map(list, exclude)), clusters)
@@ -84,7 +84,7 @@ def test_a_popular_cluster_is_read_in_blocks(
     random = np.random.default_rng(0)
     near = np.array([1, 0, 0, 0]) + 0.1 * random.normal(size=(400, 4))
     titles = unit_vectors(np.concatenate([np.eye(4)[1:], near]))
-    search = TitleClusters(titles)
+    search = IVFIndex(titles)
     sizes.clear()
     found = search.nearest(titles, 1, [[row] for row in range(403)], 20)
     assert max(sizes) <= 20 * 403  # the candidates of all clusters, at last
@@ -114,7 +114,7 @@ def test_the_largest_scores_of_each_row(width: int, count: int) -> None:
 
 def test_fewer_titles_than_asked_for() -> None:
     titles = np.eye(3, dtype=np.float32)
-    search = TitleClusters(titles)
+    search = IVFIndex(titles)
     found = search.nearest(titles[:1] + 0.1 * titles[1], 5, [[0]], 1)
     assert found.tolist() == [[1, 2, -1, -1, -1]]
     assert search.nearest(titles[:0], 5, [], 1).shape == (0, 5)
@@ -123,15 +123,15 @@ def test_fewer_titles_than_asked_for() -> None:
 def test_wrong_arguments() -> None:
     titles = np.eye(3, dtype=np.float32)
     with pytest.raises(InputError, match="found no title: expected one or"):
-        TitleClusters(titles[:0])
+        IVFIndex(titles[:0])
     for k, clusters in ((0, 1), (1, -1)):
         with pytest.raises(InputError, match="is (0|-1): expected 1 or more"):
-            TitleClusters(titles).nearest(titles, k, [[]] * 3, clusters)
+            IVFIndex(titles).nearest(titles, k, [[]] * 3, clusters)
 
 
 def test_equal_titles_are_found() -> None:
     titles = np.repeat(np.eye(3, dtype=np.float32), 5, axis=0)
-    search = TitleClusters(titles)
+    search = IVFIndex(titles)
     found = search.nearest(titles[[0, 12]], 4, [[1], []], 1)
     assert sorted(found[0].tolist()) == [0, 2, 3, 4]
     assert set(found[1].tolist()) < {10, 11, 12, 13, 14}

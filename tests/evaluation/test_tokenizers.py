@@ -29,7 +29,7 @@ def test_tokenizers() -> None:
 
 def test_words_are_those_of_the_model() -> None:
     tf = pytest.importorskip("tensorflow")
-    from keras_lstm_dssm.text import split_words
+    from keras_lstm_dssm.text.word_hashing import split_words
 
     texts = [
         "  Angle Bracket,\t12-Gauge \n",

@@ -6,14 +6,14 @@ import pytest
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
     DenseSystem,
-    ListTask,
     Mixture,
     Task,
     choose_weights,
     mean,
 )
 from keras_lstm_dssm.evaluation.bm25 import BM25System
-from keras_lstm_dssm.evaluation.runs import ListScorer, ListScores
+from keras_lstm_dssm.evaluation.runs import ListScores, System
+from keras_lstm_dssm.evaluation.task import LIST_MEASURES
 
 QUERIES = {f"q{i}": f"query {i}" for i in range(10)}
 DOCUMENTS = {f"d{i}": f"title {i}" for i in range(4)}
@@ -53,7 +53,7 @@ QRELS = {q: {"d0": 1, "d1": 0, "d2": 0} for q in QUERIES}
 TASKS = [
     Task(QUERIES, DOCUMENTS, QRELS),
     Task(QUERIES, DOCUMENTS, QRELS, depth=4),
-    ListTask(QUERIES, DOCUMENTS, QRELS),
+    Task(QUERIES, DOCUMENTS, QRELS, measures=LIST_MEASURES, ties="expected"),
 ]
 
 
@@ -143,7 +143,7 @@ def test_words_alone_find_only_documents_with_them() -> None:
     assert chosen.alone == {"bm25": 0, "dense": 0.5}
 
 
-class NoCorpus(ListScorer):
+class NoCorpus(System):
     def list_scores(self, queries, candidates, documents) -> ListScores:
         return {q: dict.fromkeys(ids, 0.0) for q, ids in candidates.items()}
 

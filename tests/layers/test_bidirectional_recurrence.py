@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.layers import PeepholeLSTM
 from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
-from keras_lstm_dssm.layers.packed_sequence import RowSequences
+from keras_lstm_dssm.layers.packed_sequence import FlatSequences
 
 TIME, FEATURES, UNITS = 5, 4, 3
 LENGTHS = tf.constant([3, 5, 1, 3])
@@ -33,7 +33,7 @@ def test_outputs_and_gradients_equal_those_of_keras(
     stock = [keras.layers.RNN(x.cell, return_sequences=True) for x in layers]
     errors = RANDOM.normal(size=(12, directions * UNITS))
 
-    texts = RowSequences(TABLE, INDEX, LENGTHS)
+    texts = FlatSequences(TABLE, INDEX, LENGTHS)
 
     def ours() -> tf.Tensor:
         return run_on_rows(layers, texts, training)

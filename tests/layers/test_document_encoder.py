@@ -5,8 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers import DocumentEncoder
-from keras_lstm_dssm.layers.documents import sentence_weights
+from keras_lstm_dssm.layers.documents import DocumentEncoder, sentence_weights
 from tests.matchers.ragged_texts import check_central_differences, randomise
 
 RANDOM = np.random.default_rng(0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.layers.packed_sequence import FlatPacking, RowSequences
+from keras_lstm_dssm.layers.packed_sequence import FlatPacking, FlatSequences
 from tests.layers.plain_packing import Packing
 
 LENGTHS = [2, 4, 1, 4]
@@ -16,7 +16,7 @@ def test_steps_are_those_of_packing_padded_rows(backward: bool) -> None:
     padded = RANDOM.normal(size=(4, 4, 3))
     lengths = tf.constant(LENGTHS)
     expected = Packing.from_lengths(lengths, 4, backward)
-    flat = RowSequences.from_padded(tf.constant(padded), lengths)
+    flat = FlatSequences.from_padded(tf.constant(padded), lengths)
     packing = FlatPacking.from_lengths(lengths)
     np.testing.assert_array_equal(packing.counts, expected.counts)
     packed = tf.gather(flat.table, packing.steps[int(backward)])
@@ -34,7 +34,7 @@ def test_without_sequences_there_is_one_empty_time_step() -> None:
 
 def test_joined_sequences_follow_each_other() -> None:
     parts = [
-        RowSequences(
+        FlatSequences(
             tf.constant(RANDOM.normal(size=(rows, 2))),
             tf.constant(index),
             tf.constant(lengths),
@@ -55,11 +55,11 @@ def test_joined_sequences_follow_each_other() -> None:
 
 def test_padding_is_zero() -> None:
     values = RANDOM.normal(size=(3, 2))
-    texts = RowSequences(tf.constant(values), tf.range(3), tf.constant([1, 2]))
+    texts = FlatSequences(tf.constant(values), tf.range(3), tf.constant([1, 2]))
     padded = texts.padded(texts.table, 3).numpy()
     np.testing.assert_array_equal(texts.padded(texts.table), padded[:, :2])
     expected = np.zeros((2, 3, 2))
     expected[0, :1], expected[1, :2] = values[:1], values[1:]
     np.testing.assert_array_equal(padded, expected)
-    again = RowSequences.from_padded(tf.constant(padded), texts.lengths)
+    again = FlatSequences.from_padded(tf.constant(padded), texts.lengths)
     np.testing.assert_array_equal(again.table, values)

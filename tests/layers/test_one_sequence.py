@@ -1,4 +1,4 @@
-"""`last_output_of_one` gives what the layer gives, for any number of words."""
+"""`run_single_sequence` gives what the layer gives, for any number of words."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ import tensorflow as tf
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.layers.packed_sequence import PackedSequence
 from keras_lstm_dssm.layers.recurrent import (
-    last_output_of_one,
+    run_single_sequence,
     run_to_last_output,
 )
 from keras_lstm_dssm.layers.recurrent_cell import RecurrentCell
@@ -36,5 +36,5 @@ def test_the_last_output_is_that_of_a_packed_row(
         )
         expected = run_to_last_output(cell, cell.recurrent_weights(), packed)
         np.testing.assert_array_equal(
-            last_output_of_one(cell, values), expected
+            run_single_sequence(cell, values), expected
         )

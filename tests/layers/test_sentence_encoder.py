@@ -5,8 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers import SentenceEncoder
-from keras_lstm_dssm.layers.documents import windows_of
+from keras_lstm_dssm.layers.documents import SentenceEncoder, windows_of
 from keras_lstm_dssm.text import WordBatch
 from tests.matchers.ragged_texts import check_central_differences, randomise
 

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers import SentenceReader
+from keras_lstm_dssm.layers.documents import SentenceReader
 from tests import reference
 from tests.matchers.ragged_texts import check_central_differences, randomise
 

@@ -4,8 +4,9 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm import TrigramEmbedding
-from keras_lstm_dssm.layers import gather_sum
-from keras_lstm_dssm.text import TRIGRAMS, distinct_words
+from keras_lstm_dssm.layers.letter_trigrams import gather_sum
+from keras_lstm_dssm.text.word_batch import distinct_words
+from keras_lstm_dssm.text.word_hashing import TRIGRAMS
 from tests import reference
 
 

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.layers import WordSequences
-from keras_lstm_dssm.layers.packed_sequence import RowSequences
+from keras_lstm_dssm.layers.packed_sequence import FlatSequences
 from keras_lstm_dssm.matchers.mv_lstm import (
     MVLSTM,
     PairedTexts,
@@ -20,7 +20,7 @@ LENGTHS = [9, 7, 3, 2, 1]
 
 
 def paired(texts: WordSequences, rows: tf.Tensor) -> PairedTexts:
-    flat = RowSequences.from_padded(texts.vectors, texts.lengths)
+    flat = FlatSequences.from_padded(texts.vectors, texts.lengths)
     return PairedTexts(flat.table, flat.starts, flat.lengths, rows)
 
 

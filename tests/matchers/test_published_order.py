@@ -7,7 +7,7 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import open_collection
-from keras_lstm_dssm.evaluation import ListTask, PairSystem
+from keras_lstm_dssm.evaluation import PairSystem, Task
 
 SEEDS = 3
 EPOCHS = 1
@@ -19,7 +19,7 @@ def test_positions_of_both_texts_beat_one_vector_for_each(
 ) -> None:
     """MV-LSTM, k = 5, has a higher P@1 than LSTM-RNN with every seed."""
     folder = shared_data / "squad"
-    task = ListTask.from_collection(open_collection(str(folder)), "test")
+    task = Task.from_collection(open_collection(str(folder)), "test", "lists")
 
     def precision(preset: str, seed: int) -> float:
         recipe = dssm.SCORER_PRESETS[preset].replace(epochs=EPOCHS)

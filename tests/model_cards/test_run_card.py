@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from keras_lstm_dssm.analysis.tower_report import card_section
+from keras_lstm_dssm.analysis.report import card_section
 from keras_lstm_dssm.data import ClickLog, Document, write_documents
 from keras_lstm_dssm.data.statistics import (
-    data_facts,
-    document_facts,
+    data_statistics,
+    document_statistics,
     scripts,
-    text_facts,
+    text_statistics,
 )
 from keras_lstm_dssm.files import read_json, write_json
 from keras_lstm_dssm.model_cards.cards import front_matter, run_card
@@ -104,7 +104,7 @@ def test_figures_beside_bm25(run: Path, clicks: Path) -> None:
 
 
 def test_data_that_are_gone(tmp_path: Path) -> None:
-    assert data_facts(str(tmp_path / "no.tsv")) == {
+    assert data_statistics(str(tmp_path / "no.tsv")) == {
         "spec": str(tmp_path / "no.tsv")
     }
     assert card_tables(tmp_path) == []
@@ -115,15 +115,15 @@ def test_data_that_are_gone(tmp_path: Path) -> None:
 
 def test_texts(clicks: Path) -> None:
     assert scripts(["ab", "7", "é"]) == {"LATIN": 1.0}
-    assert text_facts(ClickLog(clicks))["title_words"] == [3, 3]
-    assert text_facts(None) == {}
+    assert text_statistics(ClickLog(clicks))["title_words"] == [3, 3]
+    assert text_statistics(None) == {}
 
 
 def test_documents(tmp_path: Path) -> None:
     manual = Document("m1", "Glue", ["Warm the glue.", "Wait."], [])
     folder = tmp_path / "manuals"
     write_documents(folder, [manual], {}, {})
-    assert document_facts(str(folder)) == {
+    assert document_statistics(str(folder)) == {
         "documents": 1,
         "scripts": {"LATIN": 1.0},
         "sentences": [2, 2],
@@ -131,8 +131,8 @@ def test_documents(tmp_path: Path) -> None:
     }
     without_train = tmp_path / "test"
     write_documents(without_train, [manual._replace(split="test")], {}, {})
-    assert document_facts(str(without_train)) == {}
-    assert document_facts(str(tmp_path / "moved")) == {}
+    assert document_statistics(str(without_train)) == {}
+    assert document_statistics(str(tmp_path / "moved")) == {}
 
 
 def test_front_matter_is_yaml() -> None:

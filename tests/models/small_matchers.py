@@ -10,7 +10,9 @@ from keras_lstm_dssm.layers import TrigramEmbedding, WordSequences, WordVectors
 from keras_lstm_dssm.matchers import Matcher
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.private_api import accept_any_inputs
-from keras_lstm_dssm.text import TRIGRAMS, WordBatch, distinct_words
+from keras_lstm_dssm.text import WordBatch
+from keras_lstm_dssm.text.word_batch import distinct_words
+from keras_lstm_dssm.text.word_hashing import TRIGRAMS
 from tests import reference
 
 register = keras.saving.register_keras_serializable("tests")

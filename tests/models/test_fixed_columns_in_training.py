@@ -120,9 +120,6 @@ def test_towers_of_other_widths_compute_their_cosines_as_a_whole() -> None:
     model.adapt(TITLES)
     model.compile(dssm.NesterovMomentum(0.1), dssm.CosineSoftmax())
     data = batches().map(without_log_q)
-    assert not model._computes_in_parts(
-        next(iter(model.hasher.dataset(data, fixed=True)))[0]
-    )
     loss, _ = model.evaluate(data, verbose=0)
     history = model.fit(data.take(1), verbose=0).history
     np.testing.assert_allclose(history["loss"], [loss], rtol=1e-6)

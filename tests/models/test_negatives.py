@@ -2,8 +2,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.models.two_tower import (
+    all_cosines,
     clicked_is_nearest,
-    in_batch,
     random_negatives,
 )
 from tests import reference
@@ -17,10 +17,10 @@ def drawn(
     seed: int, n: int = 4, clicked: list[int] = CLICKED
 ) -> tuple[np.ndarray, np.ndarray]:
     """Cosines and labels of one draw."""
+    all_clicked = tf.constant(clicked, tf.int32)
     cosines, labels = random_negatives(
         tf.constant(QUERY[: len(clicked)]), tf.constant(DOCUMENT),
-        tf.constant(clicked, tf.int32), tf.zeros([len(clicked), 0], tf.int32),
-        n, tf.constant([0, seed]),
+        all_clicked[:, tf.newaxis], n, tf.constant([0, seed]), all_clicked, 0,
     )  # fmt: skip
     return cosines.numpy(), labels.numpy()
 
@@ -67,12 +67,23 @@ def test_a_batch_of_none() -> None:
 
 
 def test_in_batch_negatives_are_the_distinct_documents() -> None:
-    cosines, labels = in_batch(
-        tf.constant(QUERY), tf.constant(DOCUMENT), tf.constant(CLICKED)
-    )
+    cosines = all_cosines([tf.constant(QUERY)], [tf.constant(DOCUMENT)])
     expected = [[reference.cosine(q, d) for d in DOCUMENT] for q in QUERY]
     np.testing.assert_allclose(cosines, expected)
-    np.testing.assert_array_equal(labels, CLICKED)
+
+
+def test_the_products_of_blocks_are_those_of_whole_vectors() -> None:
+    query, document = (
+        vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        for vectors in (QUERY, DOCUMENT)
+    )
+    whole = all_cosines([query], [document])
+    for columns in ([1, 2], [2, 1]):
+        blocks = [tf.split(each, columns, 1) for each in (query, document)]
+        np.testing.assert_allclose(all_cosines(*blocks), whole)
+    # Blocks of different widths are put together first.
+    other = tf.split(query, [1, 2], 1), tf.split(document, [2, 1], 1)
+    np.testing.assert_allclose(all_cosines(*other), whole)
 
 
 def test_the_clicked_document_is_nearest_if_no_negative_is_as_near() -> None:

@@ -274,7 +274,7 @@ def test_wrong_input_is_explained() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"metrics": ["mse"]}, "evaluate_lists"),
+        ({"metrics": ["mse"]}, "evaluate_systems"),
         ({"jit_compile": True}, "XLA has no string operations"),
         (
             {

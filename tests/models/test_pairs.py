@@ -8,10 +8,10 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models.pair_batch import (
     PairHasher,
+    log_q_sums,
     pair_batches,
     split_pairs,
 )
-from keras_lstm_dssm.models.two_tower import log_q_of_distinct
 
 QUERIES = ["hose", "lamp", "hose"]
 TITLES = ["garden hose", "desk lamp", "hose, 50 ft"]
@@ -107,12 +107,13 @@ def test_a_batch_without_log_q_is_not_corrected() -> None:
 
 
 def test_log_q_of_distinct_documents() -> None:
-    found = log_q_of_distinct(
+    sums, counts = log_q_sums(
         tf.constant([[-1.0, -2.0], [-3.0, -2.0]]),
         tf.constant([[0, 3], [1, 3]]),
         tf.constant(5),
     )
-    np.testing.assert_allclose(found, [-1, -3, 0, -2, 0])
+    np.testing.assert_allclose(sums, [-1, -3, 0, -4, 0])
+    np.testing.assert_allclose(counts, [1, 1, 0, 2, 0])
 
 
 def test_log_q_is_for_in_batch_negatives() -> None:
@@ -120,7 +121,7 @@ def test_log_q_is_for_in_batch_negatives() -> None:
     with pytest.raises(
         InputError, match="corrects CosineSoftmax with in-batch"
     ):
-        model.test_step(batch(log_q=log_q()))
+        model.test_step(batch(negatives=negatives(), log_q=log_q()))
 
 
 @pytest.mark.parametrize(
@@ -146,10 +147,10 @@ def test_hashed_once_and_passed_on() -> None:
     assert hasher.dataset(hashed) is hashed
     ((pairs,),) = hashed
     titles = pairs.document
-    assert titles.text_index.shape == (3,) and pairs.negatives.shape == (3, 2)
+    assert titles.text_index.shape == (3,) and pairs.candidates.shape == (3, 3)
     # Seven distinct titles; rope was given three times.
-    assert len(titles.lengths) == 7
-    places = pairs.negatives.numpy()
+    assert len(titles.lengths) == 7 and pairs.titles is None
+    places = pairs.candidates.numpy()[:, 1:]
     assert places[0, 1] == places[2, 0] == places[2, 1]
     assert len({*places.flat, *titles.text_index.numpy()}) == 7
 

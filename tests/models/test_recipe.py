@@ -13,7 +13,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm import PRESETS, InputError, Recipe, TwoTower
 from keras_lstm_dssm.data import training_batches
 from keras_lstm_dssm.models import find_recipe
-from keras_lstm_dssm.training import HardNegatives
+from keras_lstm_dssm.training import mine_negatives
 
 TRIGRAMS = 50_653
 LSTM_96 = 96 * 288 + 288
@@ -183,11 +183,7 @@ DEFAULTS: dict[Any, dict[str, str]] = {  # argument -> attribute of Recipe
         "fraction": "momentum_fraction",
     },
     training_batches: {"shuffle_buffer": "shuffle_buffer"},
-    HardNegatives: {
-        "every": "mine_every",
-        "top": "mine_top",
-        "clusters": "mine_clusters",
-    },
+    mine_negatives: {"top": "mine_top", "clusters": "mine_clusters"},
 }
 
 

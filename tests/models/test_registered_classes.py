@@ -33,23 +33,27 @@ from keras_lstm_dssm import (
 from keras_lstm_dssm.layers import (
     BilinearInteraction,
     CosineInteraction,
-    DocumentEncoder,
     DotInteraction,
     DynamicPooling,
     KMaxPooling,
-    KMaxStack,
-    MaskedConvolution,
-    OrderedKMax,
-    PhraseSimilarity,
-    ScoringMLP,
-    SentenceEncoder,
-    SentenceReader,
     TensorInteraction,
     TrigramVectors,
     VocabularyVectors,
-    WindowPoolingStack,
     WordSketch,
 )
+from keras_lstm_dssm.layers.convolution import (
+    KMaxStack,
+    MaskedConvolution,
+    WindowPoolingStack,
+)
+from keras_lstm_dssm.layers.documents import (
+    DocumentEncoder,
+    SentenceEncoder,
+    SentenceReader,
+)
+from keras_lstm_dssm.layers.interactions import PhraseSimilarity
+from keras_lstm_dssm.layers.pooling import OrderedKMax
+from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP
 from keras_lstm_dssm.matchers import (
     ARCI,
     ARCII,
@@ -219,6 +223,24 @@ def test_configuration_round_trip(kind: type) -> None:
     assert serialized["registered_name"] == f"{PACKAGE}>{kind.__name__}"
     loaded = keras.saving.deserialize_keras_object(serialized)
     assert type(loaded) is kind and loaded.get_config() == config
+
+
+class Scaled(LSTMEncoder):
+    """Of a user: one argument is an attribute, the other one is not."""
+
+    def __init__(
+        self, scale: float = 1.0, secret: int = 0, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.scale = scale
+        self._secret = secret
+
+
+def test_a_subclass_adds_its_arguments_to_the_configuration() -> None:
+    config = Scaled(2.0, 3, cells=4, name="mine").get_config()
+    assert (config["scale"], config["cells"], config["name"]) == (2, 4, "mine")
+    assert "secret" not in config
+    assert Scaled.from_config(config).get_config() == config
 
 
 def layers_alone() -> list[keras.layers.Layer]:

@@ -46,7 +46,7 @@ def test_cosines_of_rows_with_distinct_titles() -> None:
     cosines = teacher_cosines(
         tf.constant(vectors),
         tf.constant(numbers),
-        tf.constant([0, 1, 1, 2]),
+        tf.constant([[0], [1], [1], [2]]),
         tf.constant(3),
     )
     np.testing.assert_allclose(
@@ -74,10 +74,9 @@ def test_a_hashed_batch_has_the_cosines_of_the_definition(tied: bool) -> None:
     query = dssm.DSSMEncoder([3])
     hasher = PairHasher(query, query if tied else dssm.DSSMEncoder([3]))
     ((hashed,),) = hasher.dataset(taught())
-    index = hashed.document.text_index.numpy()
-    negatives = hashed.negatives.numpy()[:, 0]
+    clicked, negatives = hashed.candidates.numpy().T
     distinct = ["hex bolt", "wood glue", "desk lamp", "paint"]
-    columns = [index[0], index[1], index[2], negatives[1]]
+    columns = [*clicked[:3], negatives[1]]
     # "Paint", which the teacher does not know, and "paint" are one text.
     assert negatives[3] == negatives[1]
     expected = expected_cosines(distinct)

@@ -2,21 +2,21 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from keras_lstm_dssm.evaluation.bm25 import stemmed
 from keras_lstm_dssm.papers.baseline_rows import (
+    Baseline,
     baseline_grid,
-    skip_thought,
-    train_baseline,
 )
 from keras_lstm_dssm.papers.baselines import RandomVectorSystem, TfidfSystem
 from keras_lstm_dssm.papers.gensim_baselines import Doc2VecSystem
 from keras_lstm_dssm.papers.plsa import PLSASystem
 from keras_lstm_dssm.papers.skip_thought import SkipThoughtSystem
-from keras_lstm_dssm.papers.table_data import open_table_data
+from keras_lstm_dssm.papers.table_data import open_data
 from keras_lstm_dssm.settings.papers import TableSettings
 from tests.papers.eager_skip_thought import train_eagerly
 
@@ -32,31 +32,34 @@ def test_grids() -> None:
 def test_skip_thought_is_trained_once_for_each_setting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("KERAS_LSTM_DSSM_CACHE", str(tmp_path))
     train_eagerly(monkeypatch)
-    options = {"units": 4, "embedding": 3, "epochs": 1}
+    options: Any = {"units": 4, "embedding": 3, "epochs": 1}
 
-    def train(mode: str, seed: int = 0) -> tuple[SkipThoughtSystem, float]:
-        return skip_thought(PARAGRAPHS, {**options, "mode": mode}, seed)
+    def train(mode: str, seed: int = 0) -> SkipThoughtSystem:
+        system = SkipThoughtSystem(mode, seed=seed, **options)
+        return system.fit(PARAGRAPHS, cache=tmp_path)
 
-    uni, uni_seconds = train("uni")
+    uni = train("uni")
     (folder,) = tmp_path.iterdir()
-    bi, bi_seconds = train("bi")
-    monkeypatch.setattr(SkipThoughtSystem, "fit", None)  # not called again
-    loaded, seconds = train("uni")
-    assert seconds == uni_seconds
+    bi = train("bi")
+    monkeypatch.setattr(SkipThoughtSystem, "_train", None)  # not called again
+    loaded = train("uni")
+    assert loaded.seconds == uni.seconds > 0
+    assert loaded.history == uni.history
+    assert loaded.parameters == uni.parameters
     texts = ["the cat"]
     np.testing.assert_array_equal(loaded.encode(texts), uni.encode(texts))
     # The combined one is made of the other two.
-    combined, seconds = train("combined")
-    assert seconds == uni_seconds + bi_seconds
+    combined = train("combined")
+    assert combined.seconds == uni.seconds + bi.seconds
+    assert combined.history == {**uni.history, **bi.history}
     np.testing.assert_array_equal(
         combined.encode(texts),
         np.concatenate([uni.encode(texts), bi.encode(texts)], axis=1),
     )
     with pytest.raises(TypeError):  # another seed is another training
         train("uni", seed=1)
-    (folder / "seconds.json").unlink()  # as if it had been interrupted
+    (folder / "training.json").unlink()  # as if it had been interrupted
     with pytest.raises(TypeError):
         train("uni")
 
@@ -73,18 +76,18 @@ def test_skip_thought_is_trained_once_for_each_setting(
 def test_a_baseline_is_what_its_name_and_options_say(
     name: str, options: dict, settings: TableSettings, tmp_path: Path
 ) -> None:
-    data = open_table_data(settings, tmp_path)
+    data = open_data(settings, tmp_path)
     expected = {
         "plsa": lambda: PLSASystem(
             tokenizer=stemmed, topics=2, seed=4
-        ).fit(data.titles),
+        ).fit(data.texts),
         "doc2vec": lambda: Doc2VecSystem(
             tokenizer=stemmed, vector_size=5, sample=0.0, seed=4
-        ).fit(data.titles),
-        "tfidf": lambda: TfidfSystem(tokenizer=stemmed).fit(data.titles),
+        ).fit(data.texts),
+        "tfidf": lambda: TfidfSystem(tokenizer=stemmed).fit(data.texts),
         "random_vectors": lambda: RandomVectorSystem(seed=4),
     }[name]()  # fmt: skip
-    trained = train_baseline(name, options, 4, data, settings)
+    trained = Baseline().train(name, options, 4, data)
     assert data.dev.run(trained.system) == data.dev.run(expected)
     assert trained.dev == data.measure_on_dev(expected)
     assert trained.parameters == expected.parameters
@@ -99,24 +102,20 @@ def test_skip_thought_reads_its_paragraphs_from_a_file(
     train_eagerly(monkeypatch)
     file = tmp_path / "paragraphs.txt"
     file.write_text("\n\n".join("\n".join(lines) for lines in PARAGRAPHS))
-    options = {"units": 4, "embedding": 3, "epochs": 1, "mode": "uni"}
-    data = open_table_data(settings, tmp_path)
-    trained = train_baseline(
-        "skip_thought",
-        options,
-        4,
-        data,
-        dataclasses.replace(settings, paragraphs=str(file)),
-    )
+    options: Any = {"units": 4, "embedding": 3, "epochs": 1, "mode": "uni"}
+    ours = dataclasses.replace(settings, paragraphs=str(file))
+    data = open_data(ours, tmp_path)
+    trained = Baseline().train("skip_thought", options, 4, data)
     # The training, and its duration, are found again in the cache.
-    expected, seconds = skip_thought(PARAGRAPHS, options, 4)
-    assert trained.train_seconds == seconds
+    expected = SkipThoughtSystem(seed=4, **options)
+    expected.fit(PARAGRAPHS, cache=tmp_path / "cache")
+    assert trained.train_seconds == expected.seconds
     assert trained.dev == data.measure_on_dev(expected)
 
 
 def test_a_baseline_without_a_name(
     settings: TableSettings, tmp_path: Path
 ) -> None:
-    data = open_table_data(settings, tmp_path)
+    data = open_data(settings, tmp_path)
     with pytest.raises(ValueError, match="bm26"):
-        train_baseline("bm26", {}, 0, data, settings)
+        Baseline().train("bm26", {}, 0, data)

@@ -8,7 +8,7 @@ import pytest
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.evaluation import Task
 from keras_lstm_dssm.evaluation.bm25 import BM25System, stemmed
-from keras_lstm_dssm.evaluation.systems import ScoringSystem
+from keras_lstm_dssm.evaluation.systems import CorpusSystem
 from keras_lstm_dssm.papers.baselines import UnigramLMSystem
 from keras_lstm_dssm.papers.gensim_baselines import Doc2VecSystem
 from keras_lstm_dssm.papers.plsa import PLSASystem
@@ -27,7 +27,7 @@ assert not heavy, heavy
 
 @pytest.mark.parametrize("system", [BM25System(), UnigramLMSystem()])
 def test_what_matches_nothing_is_not_found_and_yet_reranked(
-    system: ScoringSystem,
+    system: CorpusSystem,
 ) -> None:
     documents = {"a": "red hat", "b": "garden hose", "c": ""}
     queries = {"q1": "unheard", "q2": ""}

@@ -5,6 +5,7 @@ import pathlib
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import keras
 import numpy as np
@@ -17,19 +18,21 @@ from keras_lstm_dssm.distillation.teacher_vectors import (
 )
 from keras_lstm_dssm.evaluation import (
     DenseSystem,
+    Mixture,
     Task,
     choose_weights,
     system_of,
 )
 from keras_lstm_dssm.files import read_csv, read_json
 from keras_lstm_dssm.papers import baseline_rows
-from keras_lstm_dssm.papers.baseline_rows import train_baseline
+from keras_lstm_dssm.papers.baseline_rows import Baseline
 from keras_lstm_dssm.papers.few_clicks import FEW_CLICKS, FEW_CLICKS_ROWS
+from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.run_systems import run_system
 from keras_lstm_dssm.papers.table import make_table, run_learning_curve
-from keras_lstm_dssm.papers.table_data import open_table_data
+from keras_lstm_dssm.papers.table_data import open_data
 from keras_lstm_dssm.settings.papers import TableSettings
-from tests.papers.conftest import SMALL
+from tests.papers.conftest import SMALL, with_recipe
 
 ENCODER = "encoder_of_few_clicks:encode"
 NAMES = ("bm25", "teacher", "taught", "best", "taught_bm25_teacher")
@@ -72,7 +75,9 @@ def settings(
 def small_rows() -> dict:
     recipe = SMALL.replace(epochs=2, negatives="in_batch", batch_size=16)
     return {
-        name: row._replace(recipe=row.recipe and recipe)
+        name: with_recipe(row, recipe)
+        if isinstance(row.system, Neural)
+        else row
         for name, row in FEW_CLICKS_ROWS.items()
         if name in NAMES
     }
@@ -117,15 +122,13 @@ def test_table_of_taught_towers_and_their_mixture(
         )
     ), "the teacher changed nothing"
 
-    data = open_table_data(settings, tmp_path)
+    data = open_data(settings, tmp_path)
     encode = open_outside_encoder(ENCODER)
     bm25 = read_json(folder / "bm25/seed_0/result.json")
     result = read_json(folder / "taught_bm25_teacher/seed_0/result.json")
     parts = {
         "taught": system_of(taught),
-        "bm25": train_baseline(
-            "bm25", bm25["options"], 0, data, settings
-        ).system,
+        "bm25": Baseline().train("bm25", bm25["options"], 0, data).system,
         "teacher": DenseSystem(encode, encode),
     }
     chosen = choose_weights(parts, data.dev, "mrr@10")
@@ -197,16 +200,11 @@ def test_weights_are_chosen_on_more_than_ten_titles_of_each_part(
     monkeypatch.setattr(
         baseline_rows, "_part", lambda name, *_: part(int(name == "bm25"))
     )
-    depth = open_table_data(settings, tmp_path).dev.depth
+    depth = open_data(settings, tmp_path).dev.depth
     dev = Task({"q": "words"}, documents, {"q": {"d20": 1}}, depth=depth)
-    data = SimpleNamespace(dev=dev, dev_measure="mrr@10")
-    row = FEW_CLICKS_ROWS["taught_bm25"]
-    trained = baseline_rows.train_mixture(
-        row,
-        0,
-        data,  # type: ignore[arg-type]
-        settings,
-        tmp_path,
-    )
+    data: Any = SimpleNamespace(dev=dev, dev_measure="mrr@10")
+    name = "taught_bm25"
+    trained = FEW_CLICKS_ROWS[name].system.train(name, {}, 0, data)
+    assert isinstance(trained.system, Mixture)
     assert trained.system.weights == pytest.approx({"taught": 0.5, "bm25": 0.5})
     assert trained.dev == 1

@@ -1,5 +1,7 @@
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -52,7 +54,8 @@ def test_the_rnn_is_trained_with_the_gamma_of_the_lstm(
         "keras_lstm_dssm.papers.table_iv.run_systems", run_systems
     )
     results = read_results(tmp_path, rows, 1)
-    shown, failed = train_with_one_gamma(tmp_path, results, settings, {})
+    data: Any = SimpleNamespace(settings=settings, sizes={})
+    shown, failed = train_with_one_gamma(tmp_path, data, results)
     chosen = {"rnn_288": {"learning_rate": 0.3, "gamma": 10.0}}
     assert calls == [(["rnn_288"], 1, chosen)]
     assert list(shown) == ["lstm_96"]

@@ -4,6 +4,7 @@ import json
 import shutil
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +15,15 @@ from keras_lstm_dssm.files import read_csv, read_json, write_json
 from keras_lstm_dssm.models import KEYVEC_PRESETS, KeyVecRecipe
 from keras_lstm_dssm.papers import PAPERS
 from keras_lstm_dssm.papers.keyvec import KEYVEC_ROWS, PUBLISHED
-from keras_lstm_dssm.papers.rows import choose_rows
-from keras_lstm_dssm.papers.run_systems import run_system, run_systems
+from keras_lstm_dssm.papers.run_systems import (
+    choose_rows,
+    run_system,
+    run_systems,
+)
 from keras_lstm_dssm.papers.table import make_table
-from keras_lstm_dssm.papers.table_data import DocumentTableData, open_data
+from keras_lstm_dssm.papers.table_data import open_data
 from keras_lstm_dssm.settings.papers import TableSettings
+from tests.papers.conftest import with_recipe
 
 pytest.importorskip("sklearn")
 pytest.importorskip("gensim")
@@ -72,8 +77,8 @@ def write_folder(folder: Path, queries: bool = True) -> Path:
 
 ROWS = {
     **choose_rows(KEYVEC_ROWS, ["random", "bm25", "lsa", "word2vec"]),
-    "keyvec_untrained": KEYVEC_ROWS["keyvec_untrained"]._replace(recipe=TINY),
-    "keyvec": KEYVEC_ROWS["keyvec"]._replace(recipe=TINY, salience="lead"),
+    "keyvec_untrained": with_recipe(KEYVEC_ROWS["keyvec_untrained"], TINY),
+    "keyvec": with_recipe(KEYVEC_ROWS["keyvec"], TINY, salience="lead"),
 }
 
 
@@ -110,8 +115,8 @@ def test_systems_share_their_skip_gram_vectors(
     settings: TableSettings, tmp_path: Path
 ) -> None:
     """Two processes train with one seed: the second one reads a file."""
-    untrained = KEYVEC_ROWS["keyvec_untrained"]._replace(
-        recipe=TINY.replace(skip_gram=True)
+    untrained = with_recipe(
+        KEYVEC_ROWS["keyvec_untrained"], TINY.replace(skip_gram=True)
     )
     rows = {"first": untrained, "second": untrained}
     settings.record(tmp_path, open_data(settings, tmp_path).sizes)
@@ -130,13 +135,12 @@ def test_systems_share_their_skip_gram_vectors(
 
 def test_the_data(settings: TableSettings, tmp_path: Path) -> None:
     data = open_data(settings, tmp_path)
-    assert isinstance(data, DocumentTableData)
     assert data.sizes == {
         "documents": 36, "train_documents": 12, "dev_queries": 12,
         "retrieve_queries": 12, "cluster_documents": 12, "cluster_classes": 2,
         "cluster_single_document_classes": 0, "cluster_without_class": 0,
     }  # fmt: skip
-    assert data.words == {"sentences": 7.0, "words": 33.0}
+    assert data.words() == {"sentences": 7.0, "words": 33.0}
     assert (data.dev_measure, list(data.tests)) == (
         "map", ["retrieve", "cluster"],
     )  # fmt: skip
@@ -326,13 +330,14 @@ def test_a_folder_without_queries_has_table_2_only(
 
 def test_rows_and_published_figures() -> None:
     assert set(PUBLISHED) < set(KEYVEC_ROWS)
-    assert KEYVEC_ROWS["keyvec_lead"].salience == "lead"
-    assert KEYVEC_ROWS["keyvec_lead"].recipe == KEYVEC_ROWS["keyvec"].recipe
-    printed = KEYVEC_ROWS["keyvec_printed"]  # not with --epochs of the table
+    systems: dict[str, Any] = {n: r.system for n, r in KEYVEC_ROWS.items()}
+    assert systems["keyvec_lead"].salience == "lead"
+    assert systems["keyvec_lead"].recipe == systems["keyvec"].recipe
+    printed = systems["keyvec_printed"]  # not with --epochs of the table
     assert printed.recipe == KEYVEC_PRESETS["keyvec_printed"]
     assert not printed.tuned and not printed.recipe.normalize
-    kinds = {name: of_name.kind for name, of_name in KEYVEC_ROWS.items()}
-    assert kinds["lsa"] == "baseline" and kinds["keyvec"] == "recurrent"
+    assert systems["lsa"].group == "baseline"
+    assert systems["keyvec"].group == "recurrent"
     # F1 is above ARI by about the chance level of F1 in every row.
     for figures in PUBLISHED.values():
         f1, _, ari = figures.clustering

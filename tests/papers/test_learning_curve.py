@@ -6,7 +6,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import read_csv, read_json
 from keras_lstm_dssm.papers.results import read_results
 from keras_lstm_dssm.papers.table import check_pairs, run_learning_curve
-from keras_lstm_dssm.papers.table_data import open_table_data
+from keras_lstm_dssm.papers.table_data import open_data
 from keras_lstm_dssm.settings.papers import TableSettings
 from tests.papers.conftest import ROWS
 
@@ -21,13 +21,13 @@ def test_what_fails_is_named_and_left_out(
         "keras_lstm_dssm.papers.table.run_systems",
         lambda folder, rows, *_: dict.fromkeys(rows, "no memory"),
     )
-    data = open_table_data(settings, tmp_path)
+    data = open_data(settings, tmp_path)
     results = read_results(table_folder, ROWS, 2)
-    pictures, failed = run_learning_curve(
-        tmp_path, data, results, settings, 2, [40]
-    )
+    pictures, failed = run_learning_curve(data, results, 2, [40])
     assert failed == {"dssm with 40 clicks": "no memory"}
-    assert list(pictures) == ["rerank", "retrieve"]
+    assert list(pictures) == [
+        "Learning curve, rerank", "Learning curve, retrieve"
+    ]  # fmt: skip
     sizes = {
         (row["system"], row["pairs"])
         for row in read_csv(tmp_path / "curve.csv")
@@ -43,7 +43,7 @@ def test_what_fails_is_named_and_left_out(
 def test_a_part_is_smaller_than_the_whole(
     settings: TableSettings, tmp_path: Path
 ) -> None:
-    data = open_table_data(settings, tmp_path)
+    data = open_data(settings, tmp_path)
     check_pairs([119], data)
     with pytest.raises(InputError, match="--pairs=120: found a log of 120"):
         check_pairs([40, 120], data)

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from keras_lstm_dssm.models import SCORER_PRESETS
@@ -11,7 +13,10 @@ from keras_lstm_dssm.papers.mv_lstm import (
 
 
 def test_every_preset_is_a_row() -> None:
-    recipes = {name: row.recipe for name, row in MV_LSTM_ROWS.items()}
+    recipes: dict[str, Any] = {
+        name: getattr(row.system, "recipe", None)
+        for name, row in MV_LSTM_ROWS.items()
+    }
     for name, preset in SCORER_PRESETS.items():
         if name == "mv_lstm_cosine":
             preset = preset.with_matcher(k=5)
@@ -55,7 +60,7 @@ def test_table_2() -> None:
 
 
 def test_kinds() -> None:
-    kinds = {name: row.kind for name, row in MV_LSTM_ROWS.items()}
+    kinds = {name: row.system.group for name, row in MV_LSTM_ROWS.items()}
     assert kinds["document_order"] == "baseline"
     assert kinds["mv_lstm_tensor"] == kinds["lstm_rnn_50"] == "recurrent"
     assert kinds["arc_ii_wan"] == kinds["rae"] == "feed-forward"

@@ -13,16 +13,17 @@ from keras_lstm_dssm.evaluation import PairSystem
 from keras_lstm_dssm.files import read_csv, read_json
 from keras_lstm_dssm.models import ScorerRecipe
 from keras_lstm_dssm.papers import PAPERS
-from keras_lstm_dssm.papers.baseline_rows import TrainedSystem, train_baseline
+from keras_lstm_dssm.papers.baseline_rows import Baseline
 from keras_lstm_dssm.papers.mv_lstm import MV_LSTM_ROWS
-from keras_lstm_dssm.papers.results import read_results
-from keras_lstm_dssm.papers.run_systems import run_system
-from keras_lstm_dssm.papers.table import FinishedSystems
-from keras_lstm_dssm.papers.table_data import open_table_data
+from keras_lstm_dssm.papers.neural_rows import Neural
+from keras_lstm_dssm.papers.run_systems import TrainedSystem, run_system
+from keras_lstm_dssm.papers.table import make_table
+from keras_lstm_dssm.papers.table_data import open_data
 from keras_lstm_dssm.settings.papers import TableSettings
 from keras_lstm_dssm.text import vocabulary_of
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from tests.conftest import TOPICS
+from tests.papers.conftest import with_recipe
 
 TINY = ScorerRecipe(
     "RecurrentCosine", {"units": 2}, word_dimension=4, skip_gram=False
@@ -30,7 +31,7 @@ TINY = ScorerRecipe(
 ROWS = {
     name: MV_LSTM_ROWS[name] for name in ("random", "document_order", "bm25")
 }
-ROWS["lstm_rnn_50"] = MV_LSTM_ROWS["lstm_rnn_50"]._replace(recipe=TINY)
+ROWS["lstm_rnn_50"] = with_recipe(MV_LSTM_ROWS["lstm_rnn_50"], TINY)
 
 
 def others(name: str) -> list[str]:
@@ -72,7 +73,7 @@ def table(
 ) -> Path:
     """Runs the systems of a table, without its report."""
     output = tmp_path_factory.mktemp("table") / "out"
-    settings.record(output, open_table_data(settings, output).sizes)
+    settings.record(output, open_data(settings, output).sizes)
     for name, row in ROWS.items():
         run_system(output, name, row, settings, seeds=1)
     return output
@@ -91,38 +92,41 @@ def report(table: Path, settings: TableSettings, tmp_path_factory) -> Path:
     for name, source in copies.items():
         shutil.copytree(output / "systems" / source, output / "systems" / name)
     rows = {**ROWS, **{name: MV_LSTM_ROWS[name] for name in copies}}
-    work = FinishedSystems(
-        output, open_table_data(settings, output), settings, 1,
-        read_results(output, rows, 1), {"cntn": "no memory"},
-    )  # fmt: skip
-    summary, failed = PAPERS["mv_lstm"].report(work)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "keras_lstm_dssm.papers.table.run_systems",
+            lambda *_: {"cntn": "no memory"},
+        )
+        summary, failed = make_table(
+            output, PAPERS["mv_lstm"], rows, settings, 1
+        )
     assert failed == {"cntn": "no memory"}
     assert summary == json.loads((output / "table.json").read_text())
     return output
 
 
 def test_the_measure_of_choices(settings: TableSettings, tmp_path) -> None:
-    data = open_table_data(settings, tmp_path)
+    data = open_data(settings, tmp_path)
     assert (data.dev_measure, list(data.tests)) == ("mrr", ["lists"])
     assert data.sizes == {
         "titles": 6, "clicks": 6, "dev_queries": 6, "lists_queries": 6
     }  # fmt: skip
     ours = dataclasses.replace(settings, select=None)
-    assert open_table_data(ours, tmp_path).dev_measure == "p@1"
+    assert open_data(ours, tmp_path).dev_measure == "p@1"
     folder = tmp_path / "several"
     shutil.copytree(settings.data, folder)
     dev = folder / "qrels/dev.tsv"
     two = dev.read_text().replace("dev-bolt\tglue\t0", "dev-bolt\tglue\t1")
     dev.write_text(two)
     ours = dataclasses.replace(ours, data=str(folder))
-    assert open_table_data(ours, tmp_path).dev_measure == "map"
+    assert open_data(ours, tmp_path).dev_measure == "map"
 
 
 def test_sums_of_the_vectors_that_pair_scorers_start_with(
     settings: TableSettings, lists: Path, tmp_path: Path
 ) -> None:
     pytest.importorskip("gensim")
-    data = open_table_data(settings, tmp_path)
+    data = open_data(settings, tmp_path)
     texts = Triples.from_collection(open_collection(str(lists))).texts
     vocabulary = vocabulary_of(texts)
     starts = skip_gram_vectors(texts, vocabulary, epochs=30, seed=3)
@@ -136,7 +140,7 @@ def test_sums_of_the_vectors_that_pair_scorers_start_with(
             + the * np.log(len(texts) / 6),
         ),
     ):
-        trained = train_baseline(name, {}, 3, data, settings)
+        trained = Baseline().train(name, {}, 3, data)
         assert trained.dev == data.measure_on_dev(trained.system) > 0.5
         vectors = trained.system.encode_query(["Glue the unheard glue", ""])
         np.testing.assert_allclose(vectors[0], expected, rtol=1e-5)
@@ -196,15 +200,14 @@ def constant_training(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Replaces trained models by one with constant scores; lists the seeds."""
     seeds = []
 
-    def train(name, row, options, seed, data, *_) -> TrainedSystem:
+    def train(self, name, options, seed, data) -> TrainedSystem:
         seeds.append(seed)
         system = PairSystem(lambda queries, _: np.zeros(len(queries)))
         dev = data.measure_on_dev(system)
         history = ({"epoch": 1, "loss": 1.0, "dev": dev},)
         return TrainedSystem(system, 1, dev, history=history)
 
-    # The package's function `run_systems` hides the module of that name.
-    monkeypatch.setitem(run_system.__globals__, "train_system", train)
+    monkeypatch.setattr(Neural, "train", train)
     return seeds
 
 
@@ -239,11 +242,7 @@ def test_a_dead_network_shows_as_random_order(
     )
     assert dead["test"] == chance["test"]
     assert dead["dev"] == chance["dev"] == {"mrr": pytest.approx(0.40833, 1e-4)}
-    work = FinishedSystems(
-        output, open_table_data(settings, output), settings, 1,
-        read_results(output, rows, 1), {},
-    )  # fmt: skip
-    PAPERS["mv_lstm"].report(work)
+    make_table(output, PAPERS["mv_lstm"], rows, settings, 1)
     lines = (output / "table.md").read_text().splitlines()
     notes = [line for line in lines if "has exactly the values of" in line]
     assert len(notes) == 1 and notes[0].startswith("- MV-LSTM cosine, k = 5 ")

@@ -9,10 +9,10 @@ import ir_measures
 import pytest
 
 from keras_lstm_dssm.files import read_csv
+from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.results import read_results
-from keras_lstm_dssm.papers.rows import Row
-from keras_lstm_dssm.papers.run_systems import run_system
-from keras_lstm_dssm.papers.table_data import open_table_data
+from keras_lstm_dssm.papers.run_systems import Row, run_system
+from keras_lstm_dssm.papers.table_data import open_data
 from keras_lstm_dssm.settings.papers import TableSettings
 from tests.papers.conftest import ROWS, SMALL
 
@@ -63,7 +63,7 @@ def test_runs_agree_with_ir_measures(
         ir_measures.RR @ 10: "mrr@10",
         ir_measures.R @ 100: "recall@100",
     }
-    tests = open_table_data(settings, tmp_path).tests
+    tests = open_data(settings, tmp_path).tests
     paths = sorted(table_folder.rglob("*.trec.gz"))
     assert len(paths) == 6
     for path in paths:
@@ -106,7 +106,7 @@ def test_what_is_finished_is_not_run_again(
 def test_random_order_is_exact(
     table_folder: Path, settings: TableSettings, tmp_path: Path
 ) -> None:
-    tests = open_table_data(settings, tmp_path).tests
+    tests = open_data(settings, tmp_path).tests
     result = read(table_folder / "systems/random/seed_0/result.json")
     assert result["test"] == {m: task.random() for m, task in tests.items()}
 
@@ -143,12 +143,13 @@ def test_towers_learn_from_judged_negatives(
             settings, data=str(folder), judged_negatives=k, misspelled=()
         )
         output = tmp_path / str(k)
-        data = open_table_data(ours, output)
+        data = open_data(ours, output)
         # Of six titles, one answers the query.
         if k:
-            assert [len(found) for found in data.judged.values()] == [5] * 6
+            judged = data.training["judged"]
+            assert [len(found) for found in judged.values()] == [5] * 6
         else:
-            assert data.judged is None
+            assert "judged" not in data.training
         ours.record(output, data.sizes)
         run_system(output, "dssm", ROWS["dssm"], ours, seeds=1)
         rows = read_csv(output / "systems/dssm/seed_0/history.csv")
@@ -164,7 +165,7 @@ def test_a_recipe_decides_the_epochs(
         negatives="in_batch", epochs=2, gamma=7.0, hard_negatives=1,
         title_pairs=1,
     )  # fmt: skip
-    row = Row("Own recipe", recipe=recipe, tuned=False)
+    row = Row("Own recipe", Neural(recipe, tuned=False))
     # In an epoch are 120 clicks and a synthetic pair from each of 6 titles:
     # 2 epochs of 309 clicks and these pairs are 5 of 120.
     for updates_of, epochs in ((None, 2), (309, 5)):

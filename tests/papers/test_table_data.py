@@ -7,16 +7,15 @@ from keras_lstm_dssm.data import Pair, write_collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task
 from keras_lstm_dssm.papers.table_data import (
-    TableData,
     change_queries,
     describe_words,
-    open_table_data,
+    open_data,
 )
 from keras_lstm_dssm.settings.papers import TableSettings
 
 
 def test_judged_lists_are_reranked(collection_folder, tmp_path) -> None:
-    data = open_table_data(TableSettings(str(collection_folder)), tmp_path)
+    data = open_data(TableSettings(str(collection_folder)), tmp_path)
     assert list(data.tests) == ["rerank", "retrieve"]
     assert (data.dev_measure, data.dev.depth) == ("ndcg@10", None)
     assert data.sizes == {
@@ -33,7 +32,7 @@ def test_equal_grades_are_not_reranked(tmp_path: Path) -> None:
     write_collection(
         tmp_path / "d", documents, queries, splits, [Pair("one", "title a")]
     )
-    data = open_table_data(TableSettings(str(tmp_path / "d")), tmp_path)
+    data = open_data(TableSettings(str(tmp_path / "d")), tmp_path)
     assert list(data.tests) == ["retrieve"]
     assert data.dev_measure == "mrr@10"
 
@@ -44,13 +43,13 @@ def test_a_split_is_missing(tmp_path: Path) -> None:
         tmp_path / "d", documents, queries, {"test": {"1": {"a": 1}}}, []
     )
     with pytest.raises(InputError, match="found no qrels/dev.tsv"):
-        open_table_data(TableSettings(str(tmp_path / "d")), tmp_path)
+        open_data(TableSettings(str(tmp_path / "d")), tmp_path)
 
 
 def test_fewer_clicks_are_whole_queries(collection_folder, tmp_path) -> None:
     def pairs(size: int) -> list[Pair]:
         settings = TableSettings(str(collection_folder), pairs=size)
-        return list(open_table_data(settings, tmp_path).log)
+        return list(open_data(settings, tmp_path).examples)
 
     few, more = pairs(30), pairs(60)
     assert (len(few), len(more)) == (40, 60)  # 20 clicks a query
@@ -58,7 +57,7 @@ def test_fewer_clicks_are_whole_queries(collection_folder, tmp_path) -> None:
 
 
 def test_changed_queries(collection_folder, tmp_path) -> None:
-    task = open_table_data(TableSettings(str(collection_folder)), tmp_path).dev
+    task = open_data(TableSettings(str(collection_folder)), tmp_path).dev
     changed = change_queries(task, str.upper)
     assert changed.queries["q-bolt"] == "HEX BOLT"
     assert changed.qrels is task.qrels
@@ -80,8 +79,7 @@ def test_word_counts_by_hand() -> None:
     )
     log: Any = Log([Pair("red bolts", "a x"), Pair("Red lamp", "a x")])
     titles = list(task.documents.values())
-    data = TableData(titles, task, "mrr@10", {"retrieve": task}, log)
-    assert describe_words(data) == pytest.approx(
+    assert describe_words(log, titles, task) == pytest.approx(
         {
             "query_words": (3 + 1 + 0) / 3,
             "title_words": (3 + 2 + 1) / 3,

@@ -14,12 +14,13 @@ from keras_lstm_dssm.data import Pair, open_collection, write_collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task, system_of
 from keras_lstm_dssm.ranker.graded_lists import (
-    DevLists,
     GradedList,
     GradedLists,
+    JudgedPairs,
+    pairs_of,
 )
 from keras_lstm_dssm.ranker.overlap_features import NAMES
-from keras_lstm_dssm.ranker.train_ranker import Rows, choose_trees
+from keras_lstm_dssm.ranker.train_ranker import choose_trees
 from keras_lstm_dssm.run_folder import RunFolder
 from tests.conftest import TOPICS
 from tests.ranker.small_ranker import small_scorer, small_trees, write_graded
@@ -120,21 +121,21 @@ def test_scores_of_systems_can_be_added(
 ) -> None:
     """Where only a weight is allowed to use the cosine."""
     collection = open_collection(str(graded))
-    lists = DevLists(Task.from_collection(collection, "dev"), "ndcg@3")
-    grades = lists.grades
+    task = Task.from_collection(collection, "dev")
     random = np.random.default_rng(0)
     train = random.normal(size=(400, 3)).astype(np.float32)
     of_train = random.integers(0, 4, 400)
     train[:, 2] = of_train  # the system knows the answers of train
-    dev = random.normal(size=(len(grades), 3)).astype(np.float32)
-    dev[:, 2] = 0.01 * grades  # and the right order for new queries
+
+    def features(queries: list[str], titles: list[str]) -> np.ndarray:
+        return random.normal(size=(len(titles), 3)).astype(np.float32)
+
+    dev = JudgedPairs.from_task(task, "ndcg@3", features)
+    # And the right order for new queries.
+    dev.features[:, 2] = 0.01 * dev.grades
     options = small_trees()
     chosen = choose_trees(
-        Rows(train, of_train, [4] * 100),
-        Rows(dev, grades, lists.sizes),
-        lists,
-        [2],
-        options,
+        JudgedPairs(train, of_train, [4] * 100), dev, [2], options
     )
     assert chosen.weights[2] > 0 and not chosen.weights[:2].any()
     assert chosen.trees.splits()[2] == 0
@@ -190,7 +191,7 @@ def test_lists() -> None:
     )
     assert [one.query for one in lists.lists] == ["a"]
     assert lists.titles == ["x", "y", "z"]
-    assert lists.pairs() == (["a", "a"], ["x", "y"])
+    assert pairs_of(lists.lists) == (["a", "a"], ["x", "y"])
 
 
 def test_queries_of_dev_and_test_are_left_out(graded: Path) -> None:

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.text import (
-    WORD_SPLITS,
-    WordBatch,
+from keras_lstm_dssm.text import WORD_SPLITS, WordBatch
+from keras_lstm_dssm.text.word_batch import (
     distinct_words,
-    is_one_short_text,
-    words_of_one_text,
+    hash_single_text,
+    is_single_short_text,
 )
 
 TEXTS = [
@@ -41,9 +40,9 @@ def trigrams_by_word(batch: WordBatch) -> list[list[int]]:
 def test_words_are_those_of_a_batch(oov_buckets: int, split: str) -> None:
     for text in TEXTS:
         texts = tf.constant([text])
-        assert is_one_short_text(texts, max_words=128)
+        assert is_single_short_text(texts, max_words=128)
         expected = distinct_words(texts, oov_buckets, 128, split)
-        batch = words_of_one_text(texts, oov_buckets, split)
+        batch = hash_single_text(texts, oov_buckets, split)
         assert trigrams_by_word(batch) == trigrams_by_word(expected)
         assert batch.trigram_order is expected.trigram_order is None
         for field, other in zip(batch[:-2], expected[:-2], strict=True):
@@ -54,7 +53,7 @@ def test_words_are_those_of_a_batch(oov_buckets: int, split: str) -> None:
 def test_what_is_short() -> None:
     def is_short(texts: list[str], max_words: int | None) -> bool:
         strings = tf.constant(texts, tf.string, [len(texts)])
-        return bool(is_one_short_text(strings, max_words))
+        return bool(is_single_short_text(strings, max_words))
 
     assert is_short(["x" * 127], None) and not is_short(["x" * 128], None)
     assert is_short(["a b c"], 6) and not is_short(["a b c"], 5)

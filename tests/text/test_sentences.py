@@ -10,7 +10,8 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.text import graph_sentences, split_sentences
+from keras_lstm_dssm.text import split_sentences
+from keras_lstm_dssm.text.sentences import graph_sentences
 
 RULE = {
     "": [""],

@@ -5,8 +5,12 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.text import as_bytes, as_strings, encode_in_batches
-from keras_lstm_dssm.text.strings import slices_of_size
+from keras_lstm_dssm.text.strings import (
+    as_bytes,
+    as_strings,
+    encode_in_batches,
+    slices_of_size,
+)
 
 TEXTS = ["hex bolt", "", "glue"]
 

@@ -7,13 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.text import (
-    HashedTextCache,
-    NormalizedTextCache,
-    WordBatch,
-    distinct_words,
-    normalize_texts,
-)
+from keras_lstm_dssm.text import WordBatch, normalize_texts
+from keras_lstm_dssm.text.caches import HashedTextCache, NormalizedTextCache
+from keras_lstm_dssm.text.word_batch import distinct_words
 
 BATCHES = [
     [b"hex bolt", b"Hex  BOLT", b"steel hex-bolts 3/8 in.", b"hex bolt", b""],
@@ -33,8 +29,8 @@ RULES = [
 def check(batch: WordBatch, texts: tf.Tensor, rules: tuple[Any, ...]) -> None:
     """Asserts that a batch is that of `distinct_words`, with an order."""
     expected = distinct_words(texts, *rules)
-    *fields, order, fixed = batch
-    assert expected.trigram_order is expected.fixed is fixed is None
+    *fields, order, untrained = batch
+    assert expected.trigram_order is expected.untrained is untrained is None
     names = batch._fields[:-2]
     for name, field, value in zip(names, fields, expected[:-2], strict=True):
         np.testing.assert_array_equal(field, value, err_msg=name)

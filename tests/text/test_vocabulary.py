@@ -12,11 +12,11 @@ from keras_lstm_dssm.text import (
     WORD_SPLITS,
     Vocabulary,
     WordBatch,
-    as_bytes,
-    distinct_words,
-    split_words,
     vocabulary_of,
 )
+from keras_lstm_dssm.text.strings import as_bytes
+from keras_lstm_dssm.text.word_batch import distinct_words
+from keras_lstm_dssm.text.word_hashing import split_words
 from tests import reference
 
 WORDS = ["bolt", "上海", "x\0", "3"]

@@ -5,8 +5,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 
 from keras_lstm_dssm import LetterTrigrams
-from keras_lstm_dssm.text import WordBatch, distinct_words
-from keras_lstm_dssm.text.word_batch import traced_once
+from keras_lstm_dssm.text import WordBatch
+from keras_lstm_dssm.text.word_batch import distinct_words, traced_once
 from keras_lstm_dssm.text.word_hashing import MAX_LETTERS
 
 TEXTS = st.lists(

@@ -12,14 +12,17 @@ from hypothesis import given, settings
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.text import (
     LETTERS,
-    TRIGRAMS,
     WORD_SPLITS,
     normalize,
     normalize_texts,
+)
+from keras_lstm_dssm.text.word_hashing import (
+    MAX_BYTES_PER_WORD,
+    MAX_LETTERS,
+    TRIGRAMS,
     split_words,
     trigram_ids,
 )
-from keras_lstm_dssm.text.word_hashing import MAX_BYTES_PER_WORD, MAX_LETTERS
 from tests import reference
 
 # Scripts and forms whose folding no Unicode version has changed.

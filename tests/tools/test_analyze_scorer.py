@@ -72,12 +72,14 @@ def test_clicks_have_the_nearest_titles_as_wrong_answers(run: Path) -> None:
         "white paint\tinterior white paint\nwhite lamp\tWhite  lamp\n"
     )
     found = {
-        one.query: one[1:]
-        for one in example_answers(dssm.load_run(run), str(clicks))
+        compared.query: compared.documents
+        for compared in example_answers(dssm.load_run(run), str(clicks))
     }
+    kinds = ("right answer", "wrong answer")
+    paint, lamp = "interior white paint", "White  lamp"
     assert found == {
-        "white paint": ("interior white paint", "White  lamp"),
-        "white lamp": ("White  lamp", "interior white paint"),
+        "white paint": dict(zip(kinds, (paint, lamp), strict=True)),
+        "white lamp": dict(zip(kinds, (lamp, paint), strict=True)),
     }
 
 

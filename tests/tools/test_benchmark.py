@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from keras_lstm_dssm.benchmarks import scale_suite, speed_suites
-from keras_lstm_dssm.benchmarks.measurement import program_command
-from keras_lstm_dssm.benchmarks.towers import new_peers
+import keras_lstm_dssm.data as data_package
+from keras_lstm_dssm.benchmarks import scaling, serving, towers, word_models
+from keras_lstm_dssm.benchmarks.measure import program_command
 from keras_lstm_dssm.data import Triples
 from keras_lstm_dssm.tools import benchmark
 from tests.benchmarks.conftest import small_towers  # noqa: F401  (fixture)
@@ -39,12 +39,14 @@ def one_keras_form(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     left_out = iter(["keras_padded", "keras_segments"])
 
-    def peers() -> dict[str, Any]:
-        found = new_peers()
+    contenders = towers.contenders
+
+    def without_one(*arguments: Any) -> dict[str, Any]:
+        found = contenders(*arguments)
         del found[next(left_out)]
         return found
 
-    monkeypatch.setattr(speed_suites, "new_peers", peers)
+    monkeypatch.setattr(towers, "contenders", without_one)
 
 
 @pytest.mark.usefixtures("one_keras_form")
@@ -65,6 +67,7 @@ def test_training_encoding_and_serving(
     ):
         ours, peer = suite["ours"][unit], suite["keras"][unit]
         assert suite["ratio_keras"] == pytest.approx(ours / peer)
+        assert suite["environments"]["ours"] == "one thread, malloc"
     assert 0 < train["limit_fraction"] < 1
     assert encode["ratio_exported"] > 0
     for way in ("in_process", "grpc"):
@@ -75,7 +78,7 @@ def test_logs_in_processes_of_their_own(
     collection_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        scale_suite,
+        scaling,
         "program_command",
         lambda *command: [*program_command(*command), "--preset=lstm_32"],
     )
@@ -94,11 +97,11 @@ def test_the_data_of_documents(
     collection_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`documents` reads --data only without other suites: they read clicks."""
-    monkeypatch.setattr(benchmark, "open_documents", lambda spec: spec)
+    monkeypatch.setattr(data_package, "open_documents", lambda spec: spec)
     monkeypatch.setattr(
-        benchmark, "measure_documents", lambda *read: {"read": read}
+        word_models, "measure_documents", lambda *read: {"read": read}
     )
-    monkeypatch.setattr(benchmark, "measure_serving", lambda *_: {"p50": 1})
+    monkeypatch.setattr(serving, "measure_serving", lambda *_: {"p50": 1})
     data = f"--data={collection_folder}"
     _, alone = figures(tmp_path, "documents", "--data=pages").values()
     assert alone["read"] == ["pages", 32, 1, 1]
@@ -123,7 +126,7 @@ def test_triples_have_judged_negatives_where_there_are_some(
         measured.append((triples.describe(), *effort))
         return {"lists": triples.lists}
 
-    monkeypatch.setattr(benchmark, "measure_matching", measure)
+    monkeypatch.setattr(word_models, "measure_matching", measure)
     graded = write_graded(tmp_path / "graded")
     for data, lists in ((graded, 12), (collection_folder, 6)):
         flags = f"--data={data}", "--triples=4"

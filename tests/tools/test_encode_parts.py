@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.export.bulk import encode as bulk_encode
 from keras_lstm_dssm.export.bulk.encode import PartResult
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.serving import SavedRetriever
-from keras_lstm_dssm.tools import encode, encode_into_parts, export, index
+from keras_lstm_dssm.tools import encode, export, index
 from tests.conftest import TOPICS
 from tests.tools.conftest import Refused, succeed
 
@@ -120,7 +121,7 @@ def test_parts_of_workers_are_parquet_unless_a_format_is_chosen(
             PartResult("part-b", 10, 0.0, was_complete=True, last=True),
         ]
 
-    monkeypatch.setattr(encode_into_parts, "encode_with_ray", encode_with_ray)
+    monkeypatch.setattr(bulk_encode, "encode_with_ray", encode_with_ray)
     choice = {} if kind is None else {"format": kind}
     results = tmp_path / "results.json"
     encoded(

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.command_line import CommandLine
+from keras_lstm_dssm.analysis.evaluate import measure_titles
 from keras_lstm_dssm.data import Collection, write_collection
 from keras_lstm_dssm.evaluation import MEASURES, Task, read_run
+from keras_lstm_dssm.evaluation.task import means
 from keras_lstm_dssm.tools import evaluate
 
 DOCUMENTS = {"a": "red hat", "b": "blue-hat", "c": "red shoe", "d": "sock"}
@@ -41,9 +42,17 @@ def run(folder: Path):
     """Returns lstm-dssm-evaluate, with `LetterModel` as the run's model."""
 
     def main(argv: list[str]):
-        return evaluate.evaluate_model(LetterModel(), Collection(folder))
+        _, by_query, about = measure_titles(
+            LetterModel(),
+            Collection(folder),
+            evaluate.FLAGS.split,
+            evaluate.FLAGS.min_relevant,
+            report=print,
+            **evaluate.flags_of_titles(),
+        )
+        return {evaluate.FLAGS.split: {**about, **means(by_query)}}
 
-    inner = CommandLine("Help.", evaluate.FLAGS).program(main)
+    inner = evaluate.program.main(main)
     return lambda *flags: inner(
         ["evaluate", "--run=none", f"--data={folder}", *flags]
     )

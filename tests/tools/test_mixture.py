@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.analysis.evaluate import open_system
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
 from keras_lstm_dssm.errors import InputError
@@ -16,7 +17,6 @@ from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.serving import SavedRetriever
 from keras_lstm_dssm.tools import evaluate, export, search
-from keras_lstm_dssm.tools.mixture_systems import load_part
 from tests.conftest import TOPICS
 from tests.tools.conftest import Refused, succeed
 
@@ -294,7 +294,7 @@ def test_a_folder_with_a_config_of_another_library_is_no_run(
     """The folder of an outside encoder may have a config.json, too."""
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(InputError, match="is not bm25, nor the folder of a"):
-        load_part(str(tmp_path), BM25System())
+        open_system(str(tmp_path), BM25System())
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(InputError, match="no model here"):
-        load_part(str(tmp_path), BM25System())
+        open_system(str(tmp_path), BM25System())

@@ -3,29 +3,33 @@
 import importlib
 import itertools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from absl import flags
 
-from keras_lstm_dssm.command_line import CommandLine, new_flags
+from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.version import __version__
 from tests.tools.conftest import Refused
 
-FLAGS = new_flags()
-flags.DEFINE_string("model", None, "Folder of a model.", flag_values=FLAGS)
-flags.DEFINE_integer("k", 5, "How many.", flag_values=FLAGS)
-flags.DEFINE_integer("n", 1, "How often.", 1, flag_values=FLAGS)
 
+def new_program(**options: Any) -> tuple[Program, Callable[..., int]]:
+    """Returns a program, and the function that runs it."""
+    program = Program("Help.", **options)
+    program.string("model", None, "Folder of a model.")
+    program.integer("k", 5, "How many.")
+    program.integer("n", 1, "How often.", 1)
 
-def main(arguments: list[str]) -> dict[str, Any]:
-    print("worked")
-    return {"arguments": arguments, "k": FLAGS.k}
+    def main(arguments: list[str]) -> dict[str, Any]:
+        print("worked")
+        return {"arguments": arguments, "k": program.flags.k}
+
+    return program, program.main(main)
 
 
 def test_arguments_and_results(tmp_path: Path) -> None:
-    run = CommandLine("Help.", FLAGS, arguments=True).program(main)
+    _, run = new_program(arguments=True)
     out = tmp_path / "out.json"
     assert run(["program", "bolt", "--k=2", "a\u00bd", f"--json={out}"]) == 0
     assert json.loads(out.read_text()) == {
@@ -52,13 +56,13 @@ def test_arguments_and_results(tmp_path: Path) -> None:
 def test_what_is_refused_before_the_work(
     words: list[str], message: str, refused: Refused
 ) -> None:
-    code = CommandLine("Help.", FLAGS).program(main)(["program", *words])
-    assert refused(code, message) == ""
+    _, run = new_program()
+    assert refused(run(["program", *words]), message) == ""
 
 
 @pytest.mark.parametrize("given", [[], ["--model="]])
 def test_a_required_flag(given: list[str], refused: Refused) -> None:
-    run = CommandLine("Help.", FLAGS, required=["model"]).program(main)
+    _, run = new_program(required=["model"])
     message = "error: --model is missing: Folder of a model.\n"
     assert refused(run(["program", *given]), message) == ""
     assert run(["program", "--model=m"]) == 0
@@ -88,8 +92,24 @@ def test_help(
         assert refused(code, "unexpected argument 'stray'") == ""
 
 
+@pytest.mark.parametrize("before", [[], ["--json=x.json"]])
 @pytest.mark.parametrize("name", ["train", "query"])
-def test_version(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_version(
+    name: str, before: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     module = importlib.import_module(f"keras_lstm_dssm.tools.{name}")
-    assert module.run([name, "--version"]) == 0
-    assert capsys.readouterr().out == f"keras-lstm-dssm {__version__}\n"
+    assert module.run([name, *before, "--version"]) == 0
+    assert module.run([name, "--version", *before]) == 0
+    assert capsys.readouterr().out == f"keras-lstm-dssm {__version__}\n" * 2
+
+
+def test_a_flag_that_is_not_used(refused: Refused) -> None:
+    program, _ = new_program()
+
+    def main(_: list[str]) -> None:
+        program.check_unused(["k", "n"], "is for others")
+
+    run = program.main(main)
+    assert run(["program", "--model=m"]) == 0
+    code = run(["program", "--n=1"])
+    assert refused(code, "error: --n is for others\n") == ""

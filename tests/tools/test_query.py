@@ -94,12 +94,18 @@ def test_vectors(
 def test_a_version_by_number(
     server: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    flags = [f"--server={server}", "--version=1", "--vectors"]
+    flags = [f"--server={server}", "--model_version=1", "--vectors"]
     assert query.run(["query", *flags, "bolt"]) == 1
     assert "Specific(query_encoder, 1)" in capsys.readouterr().err
-    flags[1] = "--version=2"
+    flags[1] = "--model_version=2"
     assert query.run(["query", *flags, "bolt"]) == 0
-    assert capsys.readouterr().out == "bolt\n      0.6000 0.8000\n"
+    printed = "bolt\n      0.6000 0.8000\n"
+    assert capsys.readouterr() == (printed, "")
+    for old in (["--version=2"], ["--version", "2"]):
+        assert query.run(["query", flags[0], *old, "--vectors", "bolt"]) == 0
+        out, notice = capsys.readouterr()
+        assert out == printed and notice.count("\n") == 1
+        assert notice.startswith("--version=VALUE is now --model_version=")
 
 
 def test_status(
@@ -176,14 +182,17 @@ def test_tags_tls_and_a_token(
         (["--server=", "bolt"], "--server is missing: The server's gRPC"),
         (["--model=absent", "bolt"], "model absent: NOT_FOUND: Servable not"),
         (["--k=3000000000", "bolt"], "k is 3000000000; expected 1 or more"),
-        (["--version=99999999999999999999", "bolt"], "a number of 63 bits"),
+        (
+            ["--model_version=99999999999999999999", "bolt"],
+            "a number of 63 bits",
+        ),
         (["--timeout=nan", "bolt"], "timeout is nan; expected seconds"),
         (
             ["--model=scorer", "bolt"],
             "no document; give the query, here 'bolt'",
         ),
         (["--model=absent", "--status"], "Could not find any versions of"),
-        (["--version=canary", "bolt"], "servable version label: canary"),
+        (["--model_version=canary", "bolt"], "servable version label: canary"),
         (["--model=numbers", "bolt"], "model numbers: INVALID_ARGUMENT"),
         (["--server=localhost:1", "bolt"], "no answer from localhost:1: start"),
     ],

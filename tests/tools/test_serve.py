@@ -14,7 +14,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.serving import Client, PredictionServer
+from keras_lstm_dssm.serving import (
+    Client,
+    PredictionServer,
+    prediction_server,
+)
 from keras_lstm_dssm.tools import query, serve
 from tests.serving.tiny_models import save_encoder
 from tests.tools.conftest import Refused
@@ -124,7 +128,7 @@ def test_a_signal_while_loading(
             super().__init__(*args, **options)
 
     before = signal.getsignal(number)
-    monkeypatch.setattr(serve, "PredictionServer", Interrupted)
+    monkeypatch.setattr(prediction_server, "PredictionServer", Interrupted)
     assert serve.run(["serve", f"--models={tiny_models}", "--port=0"]) == 0
     assert "serving on 127.0.0.1:" in capsys.readouterr().out
     assert signal.getsignal(number) is before

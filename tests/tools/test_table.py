@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from keras_lstm_dssm.papers import PAPERS
 from keras_lstm_dssm.papers.run_systems import run_system
 from keras_lstm_dssm.papers.table import make_table
+from keras_lstm_dssm.settings.papers import TableSettings
 from keras_lstm_dssm.tools import table
 
 
@@ -90,9 +90,9 @@ def test_lstm_dssm_is_table_iv(
     summary = json.loads((output / "table.json").read_text())
     assert list(summary["systems"]["random"]["test"]) == ["rerank", "retrieve"]
     settings = summary["settings"]
-    chosen = PAPERS["table_iv"].options
-    assert (settings["epochs"], settings["depth"]) == (chosen["epochs"], 100)
-    assert settings["gammas"] == list(chosen["gammas"])
+    defaults = TableSettings("any")
+    assert (settings["epochs"], settings["depth"]) == (defaults.epochs, 100)
+    assert settings["gammas"] == list(defaults.gammas)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from keras_lstm_dssm.papers import PAPERS
 from keras_lstm_dssm.papers.run_systems import run_system, run_systems
 from keras_lstm_dssm.papers.table_iv import TABLE_IV_ROWS
 from keras_lstm_dssm.tools import table_iv
+from tests.papers.conftest import with_recipe
 
 FLAGS = (
     "--seeds=1", "--epochs=1", "--batch_size=16", "--learning_rates=0.1",
@@ -26,7 +27,7 @@ FLAGS = (
 @pytest.fixture(autouse=True)
 def small_dssm(monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = Recipe("DSSMEncoder", {"units": [8, 4]})
-    row = TABLE_IV_ROWS["dssm"]._replace(recipe=recipe)
+    row = with_recipe(TABLE_IV_ROWS["dssm"], recipe)
     rows = {**TABLE_IV_ROWS, "dssm": row}
     monkeypatch.setitem(
         PAPERS, "table_iv", PAPERS["table_iv"]._replace(rows=rows)

@@ -18,9 +18,8 @@ from keras_lstm_dssm.data import Document, DocumentFolder, write_documents
 from keras_lstm_dssm.errors import FailedTraining, InputError
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.models import KeyVec
-from keras_lstm_dssm.papers.neural_rows import train_keyvec
-from keras_lstm_dssm.papers.rows import Row
-from keras_lstm_dssm.papers.table_data import open_document_data
+from keras_lstm_dssm.papers.neural_rows import Neural
+from keras_lstm_dssm.papers.table_data import open_data
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.papers import TableSettings
 from keras_lstm_dssm.text import vocabulary_of
@@ -72,12 +71,12 @@ def losses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Gives the epochs the losses above; holds the epochs measured."""
     epochs: list[int] = []
 
-    def figures(self: ValidationLoss) -> dict[str, float]:
+    def metrics(self: ValidationLoss) -> dict[str, float]:
         steps = int(self.model.optimizer.iterations.numpy())
         epochs.append(steps // STEPS)
         return {"val_loss": LOSSES[epochs[-1]]}
 
-    monkeypatch.setattr(ValidationLoss, "figures", figures)
+    monkeypatch.setattr(ValidationLoss, "metrics", metrics)
     return epochs
 
 
@@ -123,17 +122,13 @@ def test_train_and_the_recipe_by_hand_give_one_model(
     assert config["salience"] == "bm25" and config["pairs"] == 10
     settings = TableSettings(
         str(folder),
+        epochs=3,
         batch_size=4,
         dev_evaluations=1,  # after the last epoch, which then is the best
         documents=True,
     )
-    of_table = train_keyvec(
-        Row("a row", recipe=QUICK_KEYVEC),
-        {"learning_rate": 0.001},
-        3,
-        open_document_data(settings),
-        settings,
-        3,
+    of_table = Neural(QUICK_KEYVEC).train(
+        "a row", {"learning_rate": 0.001}, 3, open_data(settings, run.path)
     )
     texts = [one.sentences for one in documents.of("test")]
     np.testing.assert_array_equal(

@@ -127,7 +127,7 @@ def test_negatives_are_looked_up_by_the_words_that_the_encoder_reads(
 ) -> None:
     """A query that differs in punctuation only has the same negatives."""
     log = write_pairs(CLICKS, tmp_path / "clicks.tsv")
-    mined = HardNegatives(tmp_path / "mined.json.gz", log, k=1, every=1)
+    mined = HardNegatives(tmp_path / "mined.json.gz", log, BEST)
     given = mined.of_epoch(1, best_model, begins=True)
     judged = make_plan(
         BEST.replace(judged_negatives=1), 0, log, list, tmp_path, best_model,
@@ -162,7 +162,8 @@ def test_the_time_is_bounded_by_samples(model: dssm.TwoTower) -> None:
 
 def test_when_is_mined(model: dssm.TwoTower, tmp_path: pathlib.Path) -> None:
     log = write_pairs(CLICKS * 8, tmp_path / "clicks.tsv")
-    mined = HardNegatives(tmp_path / "mined.json.gz", log, k=1, every=2)
+    recipe = BEST.replace(mine_every=2)
+    mined = HardNegatives(tmp_path / "mined.json.gz", log, recipe)
     assert mined.of_epoch(1, model, begins=True) is None
     assert isinstance(mined.of_epoch(2, model, begins=True), GivenNegatives)
     assert mined.of_epoch(3, model, begins=True) is not None

@@ -92,7 +92,9 @@ def test_counts() -> None:
         np.array([0.4, 0.3]),  # none, which is 1 of 1
         NO_SUMMARY,
     ]
-    counts = SalienceCounts.from_similarities(similarities, 0.5)
+    counts = SalienceCounts(0.5)
+    for similarity in similarities:
+        counts.add(similarity, salient_sentences(similarity, counts.theta))
     assert counts == SalienceCounts(
         0.5, documents=5, sentences=35, salient=7, none=2, full=3, no_summary=1
     )

@@ -9,13 +9,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import Document
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import BM25System, alphanumeric
-from keras_lstm_dssm.training.salience import (
-    BM25Teacher,
-    LeadTeacher,
-    TowerTeacher,
-    TrigramTeacher,
-    salience_teacher,
-)
+from keras_lstm_dssm.training.salience import salience_teacher
 
 DOCUMENTS = [
     Document("d1", "", ["A hex bolt.", "Wood glue", "Hex bolt zinc 3 in"],
@@ -48,7 +42,7 @@ def test_what_holds_for_all(name: str, trained_run: pathlib.Path) -> None:
 
 
 def test_lead() -> None:
-    teacher = LeadTeacher()
+    teacher = salience_teacher("lead", DOCUMENTS)
     similarity = next(teacher.similarities(DOCUMENTS[2:]))
     np.testing.assert_allclose(similarity, [1, 0.5, 0.33333, 0.25])
     assert teacher.theta == 0
@@ -63,7 +57,7 @@ def test_bm25_is_that_of_the_baseline() -> None:
         *system.scores([query], texts),
         *system.scores([query], texts),
     )
-    teacher = BM25Teacher(DOCUMENTS)
+    teacher = salience_teacher("bm25", DOCUMENTS)
     similarity = next(teacher.similarities(DOCUMENTS[2:]))
     expected = scores[-4:] / to_itself[-1]  # the last sentence is the query
     np.testing.assert_allclose(similarity, expected, atol=6e-6)
@@ -89,7 +83,7 @@ def test_trigrams_against_counts() -> None:
     document = Document(
         "d", "", ["hex bolts", "wood glue glue"], ["bolt", "glue hex"]
     )
-    (found,) = TrigramTeacher().compare([document])
+    (found,) = salience_teacher("trigrams", []).compare([document])
     expected = [
         max(counts(one) @ counts(other) for other in document.summary)
         for one in document.sentences
@@ -106,7 +100,6 @@ def test_towers(trained_run: pathlib.Path) -> None:
     )
     expected = (sentences @ summary.T).max(axis=1)
     for teacher in (
-        TowerTeacher(towers),
         salience_teacher(towers, DOCUMENTS),
         salience_teacher(str(trained_run), DOCUMENTS),
     ):
@@ -122,4 +115,4 @@ def test_a_wrong_teacher(tmp_path: pathlib.Path) -> None:
         salience_teacher("bm52", DOCUMENTS)
     towers = dssm.TwoTower.from_preset("best")
     with pytest.raises(InputError, match="that has not been adapted"):
-        TowerTeacher(towers)
+        salience_teacher(towers, DOCUMENTS)

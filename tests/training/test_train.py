@@ -12,9 +12,8 @@ from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task
 from keras_lstm_dssm.files import lock_folder
-from keras_lstm_dssm.papers.neural_rows import train_towers
-from keras_lstm_dssm.papers.rows import Row
-from keras_lstm_dssm.papers.table_data import open_table_data
+from keras_lstm_dssm.papers.neural_rows import Neural
+from keras_lstm_dssm.papers.table_data import open_data
 from keras_lstm_dssm.settings.papers import TableSettings
 from keras_lstm_dssm.tools import train as program
 from tests.conftest import TOPICS
@@ -59,22 +58,21 @@ def test_three_roads_lead_to_one_model(
 
     settings = TableSettings(
         str(collection_folder),
+        epochs=recipe.epochs,
         batch_size=recipe.batch_size,
         dev_evaluations=1,  # after the last epoch, which then is the best
     )
-    trained = train_towers(
-        Row("a row", None, recipe, tuned=preset != "best"),
+    trained = Neural(recipe, tuned=preset != "best").train(
+        "a row",
         {"learning_rate": recipe.learning_rate, "gamma": recipe.gamma},
         3,
-        open_table_data(settings, tmp_path),
-        settings,
-        recipe.epochs,
+        open_data(settings, tmp_path),
     )
     for tower, encode in (
         (python.query_encoder, trained.system.encode_query),
         (python.document_encoder, trained.system.encode_document),
     ):
-        check_equal(encode.__self__.get_weights(), tower.get_weights())
+        check_equal(encode.func.__self__.get_weights(), tower.get_weights())
     if preset == "best":
         assert not python.needs_adapt
         assert built.needs_adapt

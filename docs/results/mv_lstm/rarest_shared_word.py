@@ -20,10 +20,8 @@ import numpy as np
 
 from keras_lstm_dssm.data import Triples, open_collection
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.papers import PAPERS
-from keras_lstm_dssm.papers.results import read_results
-from keras_lstm_dssm.papers.rows import choose_rows
-from keras_lstm_dssm.text import split_in_batches
+from keras_lstm_dssm.papers import PAPERS, choose_rows, read_results
+from keras_lstm_dssm.text.vocabulary import split_in_batches
 
 GROUPS = {
     "none": (-1, -1),

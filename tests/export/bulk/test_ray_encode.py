@@ -28,7 +28,7 @@ from keras_lstm_dssm.export.bulk.encode import (
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.export.publish.models_config import saved_fingerprint
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
-from keras_lstm_dssm.tools.encode_into_parts import load_encoder
+from keras_lstm_dssm.tools.encode import load_encoder
 
 ROWS, LINES = 41, 6
 

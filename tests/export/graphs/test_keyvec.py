@@ -21,7 +21,8 @@ from keras_lstm_dssm.serving import (
     SavedKeyVec,
 )
 from keras_lstm_dssm.serving.rest_api import RestApi
-from keras_lstm_dssm.text import as_bytes, strings
+from keras_lstm_dssm.text import strings
+from keras_lstm_dssm.text.strings import as_bytes
 from tests.export.agreement import assert_cpp_agrees
 from tests.export.ops import serving_ops, stock_ops
 from tests.matchers.ragged_texts import randomise

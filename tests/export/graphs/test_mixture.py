@@ -15,7 +15,7 @@ from keras_lstm_dssm.export import (
     mixture_towers,
 )
 from keras_lstm_dssm.serving import SavedEncoder, SavedRetriever
-from keras_lstm_dssm.text import as_bytes
+from keras_lstm_dssm.text.strings import as_bytes
 from tests.export.agreement import assert_cpp_agrees
 from tests.export.ops import serving_ops, stock_ops
 from tests.serving.wire import predict_request

@@ -23,9 +23,9 @@ from keras_lstm_dssm.ranker import (
     Ranker,
 )
 from keras_lstm_dssm.ranker.overlap_features import NAMES
-from keras_lstm_dssm.ranker.ranker import OutsideCosine, source_of
+from keras_lstm_dssm.ranker.ranker import source_of, source_of_encoder
 from keras_lstm_dssm.serving import SavedRetriever, SavedScorer
-from keras_lstm_dssm.text import as_bytes
+from keras_lstm_dssm.text.strings import as_bytes
 from tests.conftest import TOPICS
 from tests.export.agreement import assert_cpp_agrees
 from tests.export.ops import serving_ops, stock_ops
@@ -89,7 +89,7 @@ def models(
 def expected_hits(ranker: Ranker, query: str) -> list[tuple[str, float]]:
     """The 100 nearest titles by Python, in the order of their scores."""
     assert ranker.towers is not None
-    model = ranker.towers.model
+    model = ranker.towers
     cosines = (
         model.document_encoder.encode(TITLES)
         @ (model.query_encoder.encode([query])[0])
@@ -235,7 +235,8 @@ def test_a_filter_orders_the_titles_with_a_tag(ranker: Ranker) -> None:
 
 def test_what_is_refused(trained_run: Path, tmp_path: Path) -> None:
     overlap = OverlapFeatures.from_titles(TITLES)
-    outside = {"minilm": OutsideCosine(lambda texts: np.ones([len(texts), 1]))}
+    encoder = source_of_encoder(lambda texts: np.ones([len(texts), 1]))
+    outside = {"minilm": encoder}
     text = _TREES.replace("split_feature=0 22 23", "split_feature=0 1 2")
     trees = BoostedTrees(text.replace("_idx=24", "_idx=22"))
     ranker = Ranker(PairFeatures(overlap, outside), trees)

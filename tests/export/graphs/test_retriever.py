@@ -20,7 +20,7 @@ from keras_lstm_dssm.export.graphs.retriever import (
     int8_codes,
     nearest,
 )
-from keras_lstm_dssm.text import as_bytes
+from keras_lstm_dssm.text.strings import as_bytes
 from tests.export.agreement import assert_cpp_agrees
 from tests.export.ops import serving_ops, stock_ops
 from tests.serving.wire import predict_request

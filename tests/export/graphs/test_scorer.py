@@ -15,7 +15,7 @@ from keras_lstm_dssm.export import export_model
 from keras_lstm_dssm.export.graphs.ranking import ScorerModule
 from keras_lstm_dssm.export.graphs.saved_module import save_module
 from keras_lstm_dssm.serving import SavedScorer
-from keras_lstm_dssm.text import as_bytes
+from keras_lstm_dssm.text.strings import as_bytes
 from tests.export.agreement import assert_cpp_agrees
 from tests.export.ops import serving_ops, stock_ops
 from tests.fresh_process import FreshProcesses

@@ -1,0 +1,99 @@
+"""Clocks and medians, which need NumPy alone and so serve the peers, too."""
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+WARM_STEPS = 3
+"""Training steps before the clock starts."""
+
+
+def interleaved_medians(
+    measurements: Mapping[str, Callable[[], Any]], rounds: int
+) -> dict[str, Any]:
+    """Repeat several measurements in turn and return their medians.
+
+    They take turns so that a period in which other processes use the machine
+    does not affect one of them alone. The first round is a warm-up and is
+    discarded.
+
+    Returns:
+        The median of each, by name; a list for arrays.
+    """
+    values: dict[str, list[Any]] = {name: [] for name in measurements}
+    for _ in range(rounds + 1):
+        for name, measurement in measurements.items():
+            values[name].append(measurement())
+    return {
+        name: np.median(each[1:], axis=0).tolist()
+        for name, each in values.items()
+    }
+
+
+def medians(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the median of each number, also in nested dictionaries.
+
+    Example:
+    >>> medians([{"p50": {"ms": 1.0}}, {"p50": {"ms": 2.0}}])
+    {'p50': {'ms': 1.5}}
+    """
+    return {
+        name: medians([each[name] for each in results])
+        if isinstance(value, dict)
+        else statistics.median(each[name] for each in results)
+        for name, value in results[0].items()
+    }
+
+
+def timed_steps(
+    step: Callable[..., Any], batches: Sequence[Sequence[Any]]
+) -> np.ndarray:
+    """Times training steps, after `WARM_STEPS` of them.
+
+    Returns:
+        The seconds of a step, see `wall_and_cpu`.
+    """
+    for batch in batches[:WARM_STEPS]:
+        step(*batch)
+
+    def run() -> None:
+        for batch in batches[WARM_STEPS:]:
+            step(*batch)
+
+    return wall_and_cpu(run) / (len(batches) - WARM_STEPS)
+
+
+def seconds(run: Callable[[], Any]) -> float:
+    """Returns how many seconds a call takes."""
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def wall_and_cpu(run: Callable[[], Any]) -> np.ndarray:
+    """Returns the seconds that a call takes, and those of all its threads.
+
+    The second number depends less on other work of the machine.
+    """
+    start = read_clocks()
+    run()
+    return read_clocks() - start
+
+
+def read_clocks() -> np.ndarray:
+    """Returns the time by the clock and that of all threads, in seconds."""
+    return np.array([time.perf_counter(), time.process_time()])
+
+
+def percentiles(run: Callable[[Any], Any], inputs: Iterable) -> np.ndarray:
+    """Returns percentiles of the time that calls with single inputs take.
+
+    Returns:
+        `[2]`, the 50th and the 99th percentile of the calls' milliseconds.
+    """
+    milliseconds = [1000 * seconds(partial(run, each)) for each in inputs]
+    return np.percentile(milliseconds, [50, 99])

@@ -1,0 +1,364 @@
+"""Measure time and memory, repeatedly or in processes of their own.
+
+    python -m keras_lstm_dssm.benchmarks.measure FILE
+
+loads a pickled function of this package, which returns the works of a
+`Contender`, and answers as a peer does.
+
+Where a function of `benchmarks` has these arguments, `batch_size` is the number
+of examples in a training step and of texts encoded at once, `steps` that of
+training steps in one measurement, and `rounds` that of measurements, whose
+medians are returned.
+"""
+
+import importlib.util
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from ctypes.util import find_library
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.benchmarks.clocks import (
+    WARM_STEPS,
+    interleaved_medians,
+    read_clocks,
+)
+from keras_lstm_dssm.benchmarks.peers import answer
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.tensorflow_start import usable_cores
+
+THREADS = {
+    "one thread": {
+        "OMP_NUM_THREADS": "1",
+        "TF_NUM_INTRAOP_THREADS": "1",
+        "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    },
+    "all threads": {
+        "OMP_NUM_THREADS": str(usable_cores()),
+        "TF_NUM_INTRAOP_THREADS": "0",  # its default
+    },
+}
+"""Threads of an operation -> variables of PyTorch, TensorFlow and JAX."""
+
+_GIGABYTE = 10**9
+_LIBRARIES = {
+    "torch": ("PyTorch", "torch==2.13.0"),
+    "jax": ("JAX", "jax==0.10.2"),
+}
+
+
+@cache
+def allocators() -> dict[str, dict[str, str]]:
+    """Returns allocator -> variables that choose it."""
+    found: dict[str, dict[str, str]] = {
+        "malloc": {},
+        # Memory of large arrays is kept, and not given back and got again.
+        "malloc that keeps memory": {
+            "MALLOC_MMAP_THRESHOLD_": str(4 * _GIGABYTE),
+            "MALLOC_TRIM_THRESHOLD_": str(16 * _GIGABYTE),
+            "MALLOC_TOP_PAD_": str(_GIGABYTE // 8),
+        },
+    }
+    if jemalloc := find_library("jemalloc"):
+        found["jemalloc"] = {"LD_PRELOAD": jemalloc}
+    return found
+
+
+def has_library(name: str) -> bool:
+    """Returns whether the library of a peer is installed, `torch` or `jax`.
+
+    If it is not, one line on standard error says how to install it.
+    """
+    if importlib.util.find_spec(name):
+        return True
+    library, requirement = _LIBRARIES[name]
+    print(
+        f"no {library} peer: pip install {requirement}, into this Python",
+        file=sys.stderr,
+    )
+    return False
+
+
+def memory_megabytes(field: str) -> float:
+    """Return the memory of this process.
+
+    Args:
+        field: `VmRSS` for the memory that is resident now, or `VmHWM` for
+            the peak.
+    """
+    # Not getrusage: its peak can be that of the parent before exec.
+    lines = Path("/proc/self/status").read_text().splitlines()
+    values = dict(line.split(":", 1) for line in lines)
+    return int(values[field].split()[0]) * 1024 / 1e6
+
+
+def fit_seconds(model: Any, batches: tf.data.Dataset, steps: int) -> float:
+    """Return the seconds of a training step; see `fit_wall_and_cpu`."""
+    return float(fit_wall_and_cpu(model, batches, steps)[0])
+
+
+def fit_wall_and_cpu(
+    model: Any, batches: tf.data.Dataset, steps: int
+) -> np.ndarray:
+    """Return the seconds that a training step of `fit` takes.
+
+    The clock starts after `WARM_STEPS` steps, when the graph is traced and
+    the input pipeline runs, and stops at the end of the epoch, when all
+    weights are up to date.
+
+    Returns:
+        `[2]`: the seconds by the clock, and those of all threads.
+    """
+    clock = _Clock()
+    model.fit(
+        batches,
+        steps_per_epoch=WARM_STEPS + steps,
+        shuffle=False,  # the batches are shuffled already
+        callbacks=[clock],
+        verbose=0,
+    )
+    return (clock.end - clock.start) / steps
+
+
+class _Clock(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if batch == WARM_STEPS - 1:
+            self.start = read_clocks()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.end = read_clocks()
+
+
+def full_batches(
+    batches_of: Callable[..., tf.data.Dataset],
+    examples: int,
+    batch_size: int,
+    steps: int,
+) -> tf.data.Dataset:
+    """Streams examples as training does, in batches of equal size.
+
+    The small batch at the end of each epoch is left out.
+
+    Args:
+        batches_of: Function that returns batches, as training reads them,
+            from `batch_size`, `epochs` and `seed`.
+        examples: Number of examples, one batch or more.
+        batch_size: Examples in a training step.
+        steps: Number of training steps to time.
+
+    Returns:
+        `WARM_STEPS + steps` batches or more.
+    """
+    epochs = -(-(WARM_STEPS + steps) // (examples // batch_size))
+    batches = batches_of(batch_size, epochs=epochs, seed=0)
+
+    def is_full(*batch: Any) -> tf.Tensor:
+        first = batch[0]
+        ragged = isinstance(first, tf.RaggedTensor)
+        return (first.nrows() if ragged else tf.size(first)) == batch_size
+
+    return batches.filter(is_full)
+
+
+def program_command(name: str, *flags: str) -> list[str]:
+    """Return the command that starts a program, `lstm-dssm-NAME`."""
+    return [sys.executable, "-m", "lstm_dssm_programs", name, *flags]
+
+
+class Worker:
+    """A process that works when it is told to, and prints the results.
+
+    It is a context manager, at whose end the process is killed.
+    """
+
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str]
+    ) -> None:
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={
+                "TF_CPP_MIN_LOG_LEVEL": "3", **os.environ, **environment
+            },
+        )  # fmt: skip
+
+    def __enter__(self) -> "Worker":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def start_turn(self, work: str) -> None:
+        """Tells the process to do a work."""
+        assert self.process.stdin
+        self.process.stdin.write(f"{work}\n")
+        self.process.stdin.flush()
+
+    def line(self) -> str:
+        """Returns the next line that the process prints."""
+        assert self.process.stdout
+        line = self.process.stdout.readline()
+        if not line:
+            raise InputError("a process of the benchmark has ended")
+        return line
+
+    def turn(self, work: str) -> Any:
+        """Returns the result of a work."""
+        self.start_turn(work)
+        return json.loads(self.line())
+
+
+class Contender(NamedTuple):
+    """A process that is compared with others.
+
+    Attributes:
+        command: Its command line. It answers as a peer does.
+        threads: The keys of `THREADS` that it is tried with. Default: all.
+    """
+
+    command: Sequence[str]
+    threads: Sequence[str] = tuple(THREADS)
+
+
+def ours(folder: Path, name: str, works: Callable[[], Any]) -> Contender:
+    """Returns a contender that runs a function of this package."""
+    path = folder / f"{name}.pickle"
+    path.write_bytes(pickle.dumps(works))
+    return Contender([sys.executable, "-m", __name__, str(path)])
+
+
+def peer(
+    module: str, *arguments: object, threads: Sequence[str] = tuple(THREADS)
+) -> Contender:
+    """Returns a contender that runs a module of `peers`."""
+    code = "import lstm_dssm_programs as programs; programs.run_module({!r})"
+    name = f"{__package__}.peers.{module}"
+    return Contender(
+        [sys.executable, "-c", code.format(name), *map(str, arguments)],
+        threads,
+    )
+
+
+def compare(
+    contenders: Mapping[str, Contender], work: str, rounds: int
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Measures processes in turn, each with its best threads and allocator.
+
+    In a warm-up, each contender works with each of its numbers of threads and
+    each allocator; the fastest process stays.
+
+    Args:
+        contenders: The processes by name.
+        work: What they are told to do. The first number of a result is that
+            of its seconds, or grows with it.
+        rounds: How often each is repeated.
+
+    Returns:
+        The medians, see `interleaved_medians`; and the threads and the
+        allocator of each.
+    """
+    chosen = {
+        name: best_environment(contender, work)
+        for name, contender in contenders.items()
+    }
+    with ExitStack() as stack:
+        turns: dict[str, Callable[[], Any]] = {}
+        for name, contender in contenders.items():
+            variables = environments(contender)[chosen[name]]
+            worker = Worker(contender.command, variables)
+            stack.enter_context(worker).line()  # it is ready
+            turns[name] = partial(worker.turn, work)
+        return interleaved_medians(turns, rounds), chosen
+
+
+def environments(contender: Contender) -> dict[str, dict[str, str]]:
+    """Returns threads and allocator -> variables, all that are tried."""
+    return {
+        f"{threads}, {allocator}": {**THREADS[threads], **variables}
+        for threads in contender.threads
+        for allocator, variables in allocators().items()
+    }
+
+
+def best_environment(contender: Contender, work: str) -> str:
+    """Runs a contender in each environment; returns that of the fastest."""
+    seconds_of: dict[str, float] = {}
+    for name, variables in environments(contender).items():
+        with Worker(contender.command, variables) as worker:
+            worker.line()  # it is ready
+            worker.turn(work)  # the first time, graphs are traced
+            seconds_of[name] = float(np.ravel(worker.turn(work))[0])
+    return min(seconds_of, key=seconds_of.__getitem__)
+
+
+@contextmanager
+def running_server(command: Sequence[str]) -> Iterator[str]:
+    """Run a server in another process and return its address.
+
+    Args:
+        command: The command line. The server must print "serving on ADDRESS"
+            when it is ready.
+
+    Raises:
+        InputError: The server ended before it was ready; the message ends
+            with its last line.
+    """
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process,
+    ):
+        try:
+            for line in process.stdout or ():
+                if line.startswith("serving on "):
+                    yield line.split()[-1]
+                    break
+            else:
+                errors.seek(0)
+                last_line = errors.read().strip().rpartition("\n")[2]
+                raise InputError(
+                    f"{' '.join(command)} ended before it served: {last_line}"
+                )
+        finally:
+            process.terminate()
+
+
+def results_of_process(module: str, *arguments: str) -> Any:
+    """Run a module in a new process, whose memory is that of the work alone.
+
+    Args:
+        module: Dotted name of a module that prints its results as JSON when
+            it is run.
+        arguments: Command-line arguments of the module.
+
+    Raises:
+        InputError: The module failed; the message ends with its last line.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        last_line = done.stderr.strip().rpartition("\n")[2]
+        raise InputError(f"{arguments[0]}: {last_line}")
+    return json.loads(done.stdout)
+
+
+if __name__ == "__main__":
+    answer(pickle.loads(Path(sys.argv[1]).read_bytes())())

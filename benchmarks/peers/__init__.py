@@ -1,0 +1,99 @@
+"""Peers in processes of their own: what they read, and how they answer.
+
+A peer is a module that is run with a folder. It reads the arrays and the
+settings there, prints "ready", and answers each line of standard input, the
+name of a work, with the result of that work in JSON. Texts are hashed before,
+by the process that measures: a peer needs no TensorFlow, whose threads and
+memory would be beside its own.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+_SETTINGS = "settings.json"
+
+
+class Texts(NamedTuple):
+    """A batch of hashed texts.
+
+    Attributes:
+        ids: Trigram ids of all words, one word after the other.
+        trigrams: Number of trigrams of each word.
+        words: Number of words of each text.
+    """
+
+    ids: np.ndarray
+    trigrams: np.ndarray
+    words: np.ndarray
+
+
+Batch = Mapping[str, np.ndarray]
+
+
+def as_batch(*texts: Texts) -> Batch:
+    """Returns several `Texts` as one batch, for `texts_of`."""
+    return {
+        f"{number}/{name}": array
+        for number, each in enumerate(texts)
+        for name, array in each._asdict().items()
+    }
+
+
+def texts_of(batch: Batch) -> list[Texts]:
+    """Returns the `Texts` of a batch that `as_batch` made."""
+    fields = len(Texts._fields)
+    arrays = list(batch.values())
+    return [
+        Texts(*arrays[start : start + fields])
+        for start in range(0, len(arrays), fields)
+    ]
+
+
+def write_input(
+    folder: Path, settings: Mapping[str, Any], **batches: Iterable[Batch]
+) -> None:
+    """Writes what a peer reads.
+
+    Args:
+        folder: An existing folder.
+        settings: Arguments of the peer, such as sizes.
+        **batches: Name of a work -> its batches of named arrays.
+    """
+    (folder / _SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
+    for work, of_work in batches.items():
+        arrays = {
+            f"{number}/{name}": array
+            for number, batch in enumerate(of_work)
+            for name, array in batch.items()
+        }
+        np.savez(folder / work, **arrays)  # type: ignore[arg-type]
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Returns the settings that `write_input` wrote."""
+    return json.loads((folder / _SETTINGS).read_text(encoding="utf-8"))
+
+
+def read_batches(folder: Path, work: str) -> list[dict[str, np.ndarray]]:
+    """Returns the batches of a work, in their order."""
+    batches: list[dict[str, np.ndarray]] = []
+    with np.load(folder / f"{work}.npz") as file:
+        for key in file.files:
+            number, _, name = key.partition("/")
+            if int(number) == len(batches):
+                batches.append({})
+            batches[-1][name] = file[key]
+    return batches
+
+
+def answer(works: Mapping[str, Callable[[], Any]]) -> None:
+    """Prints "ready", and the result of each work that a line names."""
+    print("ready", flush=True)
+    for line in sys.stdin:
+        result = np.asarray(works[line.strip()]())
+        print(json.dumps(result.tolist()), flush=True)

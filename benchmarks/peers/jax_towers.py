@@ -1,0 +1,222 @@
+"""The JAX peer: the training step of this package, as one jitted function.
+
+It computes what `TwoTower` computes with `lstm_96`, in-batch negatives and
+Nesterov momentum; a test compares losses and weights. Rows of trigrams are
+summed by word with `segment_sum`, `lax.scan` reads the words, `value_and_grad`
+gives the gradient, and the optimizer updates whole tables. `jit` compiles for
+fixed shapes, so that a batch is padded to the next of a few sizes. The texts
+are hashed, and every shape is compiled, before the clock starts, which favours
+this peer. Needs JAX.
+"""
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from keras_lstm_dssm.benchmarks.clocks import WARM_STEPS, wall_and_cpu
+from keras_lstm_dssm.benchmarks.peers import (
+    Texts,
+    answer,
+    read_batches,
+    read_settings,
+    texts_of,
+)
+
+GAMMA, RATE, MOMENTUM, THRESHOLD = 10.0, 0.1, 0.9, 1.0
+Parameters = dict[str, jax.Array]
+
+
+class Distinct(NamedTuple):
+    """A batch of hashed texts, padded; each distinct text and word once.
+
+    Attributes:
+        trigrams: int32 `[m]`, trigram ids of the distinct words.
+        word_index: int32 `[m]`, the word of each, ascending; `n` for padding.
+        words: int32 `[time, u]`, the words of the distinct texts.
+        lengths: int32 `[u]`, number of words in each text; 0 for padding.
+        text_index: int32 `[batch]`, the distinct text of each row.
+        numbers: int32 `[n]`, whose shape tells the number of words.
+    """
+
+    trigrams: np.ndarray
+    word_index: np.ndarray
+    words: np.ndarray
+    lengths: np.ndarray
+    text_index: np.ndarray
+    numbers: np.ndarray
+
+
+def distinct(texts: Texts) -> Distinct:
+    """Finds the distinct texts and words, and pads them to a few shapes."""
+    numbers: dict[bytes, int] = {}  # of the distinct words
+    parts = np.split(texts.ids.astype(np.int32), np.cumsum(texts.trigrams)[:-1])
+    of_words = [numbers.setdefault(p.tobytes(), len(numbers)) for p in parts]
+    rows: dict[bytes, int] = {}  # of the distinct texts
+    words = np.array(of_words, np.int32)
+    of_texts = np.split(words, np.cumsum(texts.words)[:-1])
+    index = [rows.setdefault(each.tobytes(), len(rows)) for each in of_texts]
+    ids = [np.frombuffer(word, np.int32) for word in numbers]
+    read = [np.frombuffer(text, np.int32) for text in rows]
+    lengths = np.array([len(each) for each in read], np.int32)
+    time = _rounded(max(lengths), 4)
+    padded = np.stack([_padded(each, time) for each in read])
+    word_count = _rounded(len(ids), 512)
+    id_count = _rounded(sum(map(len, ids)), 4096)
+    text_count = _rounded(len(read), 256)
+    owner = np.repeat(np.arange(len(ids)), [len(each) for each in ids])
+    return Distinct(
+        _padded(np.concatenate(ids), id_count),
+        _padded(owner.astype(np.int32), id_count, word_count),
+        _padded(padded, text_count).T,
+        _padded(lengths, text_count),
+        np.array(index, np.int32),
+        np.arange(word_count, dtype=np.int32),
+    )
+
+
+def _rounded(number: int, multiple: int) -> int:
+    return -(-number // multiple) * multiple
+
+
+def _padded(values: np.ndarray, size: int, value: int = 0) -> np.ndarray:
+    widths = [(0, size - len(values)), *[(0, 0)] * (values.ndim - 1)]
+    return np.pad(values, widths, constant_values=value)
+
+
+def new_tower(key: jax.Array, trigrams: int, cells: int) -> Parameters:
+    """Draw the weights of a tower, for the gates i, g and o."""
+    of_table, of_kernel = jax.random.split(key)
+    shape = trigrams, 3 * cells
+    kernel = jax.nn.initializers.glorot_uniform()
+    return {
+        "table": jax.random.uniform(of_table, shape, None, -0.05, 0.05),
+        "recurrent": kernel(of_kernel, (cells, shape[1])),
+        "bias": jnp.zeros(shape[1]),
+    }
+
+
+def encode(tower: Parameters, batch: Distinct) -> jax.Array:
+    """Encode the distinct texts into unit vectors, `[u, cells]`."""
+    rows = tower["table"][batch.trigrams]
+    table = tower["bias"] + jax.ops.segment_sum(
+        rows, batch.word_index, len(batch.numbers), indices_are_sorted=True
+    )
+    time, texts = batch.words.shape
+    reads = jnp.arange(time)[:, None] < batch.lengths
+
+    def step(states: Any, word: Any) -> Any:
+        (y, c), (words, reads) = states, word
+        i, g, o = jnp.split(table[words] + y @ tower["recurrent"], 3, axis=1)
+        new_c = c + jax.nn.sigmoid(i) * jnp.tanh(g)
+        new_y = jax.nn.sigmoid(o) * jnp.tanh(new_c)
+        kept = reads[:, None]
+        return (jnp.where(kept, new_y, y), jnp.where(kept, new_c, c)), None
+
+    zeros = jnp.zeros((texts, tower["recurrent"].shape[0]))
+    (y, _), _ = jax.lax.scan(step, (zeros, zeros), (batch.words, reads))
+    square = jnp.sum(y * y, axis=1, keepdims=True)
+    return y * jax.lax.rsqrt(jnp.maximum(square, 1e-30))
+
+
+def batch_loss(
+    towers: tuple[Parameters, Parameters], query: Distinct, document: Distinct
+) -> jax.Array:
+    """Compute the mean loss of the clicked documents, in-batch."""
+    queries = encode(towers[0], query)[query.text_index]
+    scores = GAMMA * queries @ encode(towers[1], document).T
+    scores = jnp.where(document.lengths > 0, scores, -jnp.inf)
+    of_clicked = jnp.take_along_axis(
+        jax.nn.log_softmax(scores), document.text_index[:, None], axis=1
+    )
+    return -jnp.mean(of_clicked)
+
+
+@partial(jax.jit, donate_argnums=(0, 1))
+def training_step(
+    towers: Any, velocity: Any, query: Distinct, document: Distinct
+) -> Any:
+    """Return the loss, the new weights and the new velocity."""
+    ahead = jax.tree.map(lambda w, v: w + MOMENTUM * v, towers, velocity)
+    loss, gradients = jax.value_and_grad(batch_loss)(ahead, query, document)
+    velocity = jax.tree.map(
+        lambda v, g: MOMENTUM * v - RATE * g,
+        velocity,
+        tuple(map(_renormalised, gradients)),
+    )
+    return loss, jax.tree.map(jnp.add, towers, velocity), velocity
+
+
+def _renormalised(gradient: Parameters) -> Parameters:
+    norm = jnp.sqrt(sum(jnp.sum(g * g) for g in gradient.values()))
+    scale = THRESHOLD / jnp.maximum(norm, THRESHOLD)
+    return {name: scale * each for name, each in gradient.items()}
+
+
+class JaxTowers:
+    """Trains and runs two towers on batches that are hashed beforehand."""
+
+    def __init__(self, trigrams: int, cells: int) -> None:
+        query, document = (
+            new_tower(key, trigrams, cells)
+            for key in jax.random.split(jax.random.key(0))
+        )
+        self.towers = query, document
+        self.velocity = jax.tree.map(jnp.zeros_like, self.towers)
+        self._encode = jax.jit(encode)
+
+    def train(self, batches: list[list[Distinct]]) -> np.ndarray:
+        """Return the seconds of a training step, see `wall_and_cpu`."""
+
+        def run() -> None:
+            for pair in batches[WARM_STEPS:]:
+                loss = self.step(*pair)
+            loss.block_until_ready()
+
+        run()  # compiles
+        return wall_and_cpu(run) / (len(batches) - WARM_STEPS)
+
+    def step(self, query: Distinct, document: Distinct) -> jax.Array:
+        """Train on a batch and return its loss."""
+        loss, self.towers, self.velocity = training_step(
+            self.towers, self.velocity, query, document
+        )
+        return loss
+
+    def encode(self, batches: list[Distinct]) -> Any:
+        """Encode hashed titles into `[titles, cells]`."""
+        vectors = [self._encode(self.towers[1], batch) for batch in batches]
+        return np.concatenate(
+            [
+                np.asarray(each)[batch.text_index]
+                for each, batch in zip(vectors, batches, strict=True)
+            ]
+        )
+
+
+def main(folder: Path) -> None:
+    """Answers what is asked on standard input, see `answer`."""
+    towers = JaxTowers(**read_settings(folder))
+    pairs = [
+        list(map(distinct, texts_of(batch)))
+        for batch in read_batches(folder, "train")
+    ]
+    titles = [
+        distinct(texts)
+        for batch in read_batches(folder, "encode")
+        for texts in texts_of(batch)
+    ]
+    answer(
+        {
+            "train": partial(towers.train, pairs),
+            "encode": partial(wall_and_cpu, partial(towers.encode, titles)),
+        }
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,126 @@
+"""The PyTorch peer: the same towers as an experienced user would write them.
+
+An `EmbeddingBag` of 3 columns a cell sums trigrams by word, `nn.LSTM` reads
+packed sequences, and `SGD` has Nesterov momentum. The texts are hashed and
+packed before the clock starts, which favours this peer. Needs PyTorch.
+"""
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
+
+from keras_lstm_dssm.benchmarks.clocks import timed_steps, wall_and_cpu
+from keras_lstm_dssm.benchmarks.peers import (
+    Texts,
+    answer,
+    read_batches,
+    read_settings,
+    texts_of,
+)
+
+
+class Packed(NamedTuple):
+    """A batch of hashed texts, the input of a `TorchTower`.
+
+    Attributes:
+        trigrams: Trigram ids of all words.
+        word_starts: Position of each word's first trigram.
+        word_order: Numbers of the words in each text, packed.
+    """
+
+    trigrams: torch.Tensor
+    word_starts: torch.Tensor
+    word_order: PackedSequence
+
+
+def packed(texts: Texts) -> Packed:
+    """Packs the numbers of the words of hashed texts."""
+    mask = np.arange(texts.words.max()) < texts.words[:, np.newaxis]
+    numbers = np.zeros(mask.shape, np.int64)
+    numbers[mask] = np.arange(len(texts.trigrams))
+    starts = np.cumsum(texts.trigrams) - texts.trigrams
+    return Packed(
+        torch.from_numpy(texts.ids),
+        torch.from_numpy(starts).int(),
+        pack_padded_sequence(
+            torch.from_numpy(numbers),
+            torch.from_numpy(texts.words),
+            batch_first=True,
+            enforce_sorted=False,
+        ),
+    )
+
+
+class TorchTower(torch.nn.Module):
+    """Encodes hashed texts into unit vectors, `(batch, cells)`."""
+
+    def __init__(self, trigrams: int, cells: int) -> None:
+        super().__init__()
+        self.words = torch.nn.EmbeddingBag(trigrams, 3 * cells, mode="sum")
+        self.lstm = torch.nn.LSTM(3 * cells, cells)
+
+    def forward(self, batch: Packed) -> torch.Tensor:
+        """Encode a batch into `(batch, cells)`."""
+        words = self.words(batch.trigrams, batch.word_starts)
+        order, *rest = batch.word_order
+        sequences = PackedSequence(words.index_select(0, order), *rest)
+        _, (h, _) = self.lstm(sequences)
+        return torch.nn.functional.normalize(h[-1], dim=1)
+
+
+class TorchTowers:
+    """Trains and runs two towers on batches that are hashed beforehand."""
+
+    def __init__(self, trigrams: int, cells: int) -> None:
+        self.query = TorchTower(trigrams, cells)
+        self.document = TorchTower(trigrams, cells)
+        self._optimizer = torch.optim.SGD(
+            [*self.query.parameters(), *self.document.parameters()],
+            lr=0.1,
+            momentum=0.9,
+            nesterov=True,
+        )
+
+    def step(self, query: Packed, document: Packed) -> None:
+        """Train on a batch."""
+        self._optimizer.zero_grad(set_to_none=True)
+        cosines = self.query(query) @ self.document(document).T
+        loss = torch.nn.functional.cross_entropy(
+            10 * cosines, torch.arange(len(cosines))
+        )
+        loss.backward()
+        self._optimizer.step()
+
+    @torch.inference_mode()
+    def encode(self, batches: list[Packed]) -> Any:
+        """Encode hashed titles into `[titles, cells]`."""
+        return torch.cat([self.document(batch) for batch in batches]).numpy()
+
+
+def main(folder: Path) -> None:
+    """Answers what is asked on standard input, see `answer`."""
+    towers = TorchTowers(**read_settings(folder))
+    pairs = [
+        list(map(packed, texts_of(batch)))
+        for batch in read_batches(folder, "train")
+    ]
+    titles = [
+        packed(texts)
+        for batch in read_batches(folder, "encode")
+        for texts in texts_of(batch)
+    ]
+    answer(
+        {
+            "train": partial(timed_steps, towers.step, pairs),
+            "encode": partial(wall_and_cpu, partial(towers.encode, titles)),
+        }
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,216 @@
+"""The suite `retriever`: latency, memory and recall of large retrievers.
+
+Each method of search is measured in a new process, because memory is counted by
+process. FOLDER holds `titles.npy`, `queries.txt` and `models/`:
+
+    python -m keras_lstm_dssm.benchmarks.retriever METHOD FOLDER QUERIES
+"""
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_lstm_dssm.benchmarks.clocks import medians, percentiles, seconds
+from keras_lstm_dssm.benchmarks.measure import (
+    memory_megabytes,
+    results_of_process,
+)
+from keras_lstm_dssm.benchmarks.towers import PackageTowers
+from keras_lstm_dssm.data import ClickLog, training_batches
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation import Index
+from keras_lstm_dssm.export.bulk.parts import write_vectors
+from keras_lstm_dssm.export.export_models import export_model
+from keras_lstm_dssm.export.graphs.encoder import EncoderModule
+from keras_lstm_dssm.export.graphs.retriever import (
+    VECTORS,
+    DocumentRows,
+    RetrieverModule,
+)
+from keras_lstm_dssm.export.publish.versions import publish_module
+from keras_lstm_dssm.fingerprints import title_hashes
+from keras_lstm_dssm.serving.saved_models import SavedEncoder, SavedRetriever
+
+_RECALL_KS = (10, 100)
+_EPOCHS = 3
+_BATCH = 256
+_TITLE_WORDS = 8
+_SEED = 7
+_K = 10
+_BATCH_SIZES = (1, 32)
+_LARGEST_BATCH = 512
+_FEWEST_CALLS = 20
+
+
+def measure_retriever(
+    log: ClickLog, titles: int, queries: int, rounds: int
+) -> dict[str, Any]:
+    """Search many titles with both kinds of retriever and with plain NumPy.
+
+    Returns:
+        The result of `measure_search` for `float32`, `int8` and `numpy`. The
+        retrievers also have `disk_megabytes`; `recall@10` and `recall@100`
+        compared with exact search over the float32 vectors; and
+        `ratio_numpy`, the p50 of NumPy divided by theirs. `make_seconds` is
+        the time of training, encoding and exporting.
+    """
+    if titles < _RECALL_KS[-1]:
+        raise InputError(
+            f"--titles_in_index={titles}: expected {_RECALL_KS[-1]} or more"
+        )
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make_seconds = seconds(
+            lambda: write_retrievers(log, titles, queries, folder)
+        )
+        rounds_of: dict[str, list[dict[str, Any]]] = {
+            method: [] for method in (*VECTORS, "numpy")
+        }
+        for _ in range(rounds):
+            for method, each in rounds_of.items():
+                each.append(
+                    results_of_process(__name__, method, name, str(queries))
+                )
+        results: dict[str, Any] = {
+            method: medians(each) for method, each in rounds_of.items()
+        }
+        for kind, recall in _recall(folder).items():
+            files = (folder / "models" / kind).glob("*/variables/*")
+            disk_bytes = sum(file.stat().st_size for file in files)
+            results[kind] |= {**recall, "disk_megabytes": disk_bytes / 1e6}
+    for kind in VECTORS:
+        results[kind]["ratio_numpy"] = {
+            size: results["numpy"][size]["p50_ms"]
+            / results[kind][size]["p50_ms"]
+            for size in (f"batch_{size}" for size in _BATCH_SIZES)
+        }
+    return results | {"make_seconds": make_seconds}
+
+
+def write_retrievers(
+    log: ClickLog, titles: int, queries: int, folder: Path
+) -> None:
+    """Train for three epochs, encode titles, and export both retrievers.
+
+    The vectors of an untrained encoder lie close together, so that int8
+    would lose more recall than it does with a trained one.
+
+    Args:
+        log: Clicks to train on; their titles come first.
+        titles: Number of titles; see `fill_up_titles`.
+        queries: Largest number of queries to write.
+        folder: `titles.npy`, the float32 vectors `[titles, d]`,
+            `queries.txt`, distinct queries of the log, and `models/` are
+            written here.
+    """
+    model = PackageTowers().model
+    batches = training_batches(log, _BATCH, epochs=_EPOCHS, seed=_SEED)
+    model.fit(batches, shuffle=False, verbose=0)
+    texts = fill_up_titles(list(islice(log.documents(), titles)), titles)
+    vectors = model.document_encoder.encode(texts)
+    write_vectors(folder / "titles.npy", vectors)
+    models = folder / "models"
+    export_model(model.query_encoder, models / "query_encoder")
+    ids = [str(row) for row in range(titles)]
+    rows = DocumentRows(ids, vectors, title_hashes(texts))
+    for kind in VECTORS:
+        encoder = EncoderModule(model.query_encoder)
+        module = RetrieverModule(encoder, rows, kind)
+        publish_module(module, models / kind)
+    distinct = dict.fromkeys(pair.query for pair in log)
+    (folder / "queries.txt").write_text(
+        "\n".join(islice(distinct, queries)), "utf-8"
+    )
+
+
+def fill_up_titles(titles: Sequence[str], count: int) -> list[str]:
+    """Return titles, and random ones up to a total number.
+
+    Returns:
+        The titles, then others of eight words, drawn by their frequency in
+        the titles.
+    """
+    words = np.array([word for text in titles for word in text.split()], object)
+    drawn = np.random.default_rng(_SEED).choice(
+        words, (count - len(titles), _TITLE_WORDS)
+    )
+    return [*titles, *map(" ".join, drawn.tolist())]
+
+
+def measure_search(method: str, folder: Path, count: int) -> dict[str, Any]:
+    """Time searches for the ten best titles, from text to result.
+
+    Args:
+        method: `float32` or `int8`, an exported retriever, or `numpy`: the
+            exported encoder, one matrix product and `argpartition`.
+        folder: See `write_retrievers`.
+        count: Number of queries in a measurement, single or in batches;
+            there are 20 calls or more.
+
+    Returns:
+        `batch_1` and `batch_32`, each with `p50_ms` and `p99_ms` of a call;
+        `resident_megabytes`, the growth of memory when encoder, vectors and
+        ids are loaded and used; `peak_megabytes`, the largest growth, when
+        512 queries are searched at once.
+    """
+    queries = (folder / "queries.txt").read_text("utf-8").splitlines()
+    megabytes_before = memory_megabytes("VmRSS")
+    search = _new_search(method, folder)
+    results: dict[str, Any] = {}
+    for size in _BATCH_SIZES:
+        endless = cycle(queries)
+        calls = max(_FEWEST_CALLS, -(-count // size))
+        batches = [list(islice(endless, size)) for _ in range(calls)]
+        percentiles(search, batches[:3])  # the first calls allocate memory
+        p50, p99 = percentiles(search, batches)
+        results[f"batch_{size}"] = {"p50_ms": p50, "p99_ms": p99}
+    resident = memory_megabytes("VmRSS") - megabytes_before
+    search(list(islice(cycle(queries), _LARGEST_BATCH)))
+    peak = memory_megabytes("VmHWM") - megabytes_before
+    return results | {"resident_megabytes": resident, "peak_megabytes": peak}
+
+
+def _new_search(method: str, folder: Path) -> Callable[[list[str]], Any]:
+    if method != "numpy":
+        retriever = SavedRetriever(folder / "models" / method)
+        return lambda texts: retriever.search(texts, _K)
+    encoder = SavedEncoder(folder / "models" / "query_encoder")
+    titles = np.load(folder / "titles.npy")
+    return lambda texts: np.argpartition(
+        encoder.encode(texts) @ titles.T, -_K, axis=1
+    )[:, -_K:]
+
+
+def _recall(folder: Path) -> dict[str, dict[str, float]]:
+    """Compare each kind of retriever with exact search."""
+    queries = (folder / "queries.txt").read_text("utf-8").splitlines()
+    encoder = SavedEncoder(folder / "models" / "query_encoder")
+    index = Index.from_vectors(np.load(folder / "titles.npy"))
+    exact, _ = index.nearest(encoder.encode(queries), _RECALL_KS[-1])
+    recall = {}
+    for kind in VECTORS:
+        retriever = SavedRetriever(folder / "models" / kind)
+        hits = retriever.search(queries, _RECALL_KS[-1])
+        rows = np.array([[int(hit.id) for hit in row] for row in hits])
+        recall[kind] = {
+            f"recall@{k}": _overlap(exact[:, :k], rows[:, :k])
+            for k in _RECALL_KS
+        }
+    return recall
+
+
+def _overlap(exact: np.ndarray, found: np.ndarray) -> float:
+    """Return the share of `exact`, `[queries, k]`, that is in `found`."""
+    shared = exact[:, :, np.newaxis] == found[:, np.newaxis]
+    return float(shared.any(axis=2).mean())
+
+
+if __name__ == "__main__":
+    method, folder, count = sys.argv[1:]
+    print(json.dumps(measure_search(method, Path(folder), int(count))))

@@ -1,0 +1,502 @@
+"""The suites `matching` and `documents`: word models beside PyTorch's.
+
+Pair scorers and KeyVec, and their peers in PyTorch, are processes, which
+answer as those of `peers` do.
+"""
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.benchmarks.clocks import (
+    WARM_STEPS,
+    interleaved_medians,
+    percentiles,
+    seconds,
+    wall_and_cpu,
+)
+from keras_lstm_dssm.benchmarks.measure import (
+    Contender,
+    compare,
+    fit_wall_and_cpu,
+    full_batches,
+    has_library,
+    ours,
+    peer,
+)
+from keras_lstm_dssm.benchmarks.peers import Batch, write_input
+from keras_lstm_dssm.data import Document, DocumentFolder, Triples
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers import VocabularyVectors
+from keras_lstm_dssm.losses import PairwiseHinge
+from keras_lstm_dssm.models import (
+    KEYVEC_PRESETS,
+    SCORER_PRESETS,
+    KeyVec,
+    KeyVecRecipe,
+    PairScorer,
+)
+from keras_lstm_dssm.models.document_batch import DocumentBatch, HashedDocuments
+from keras_lstm_dssm.optimizers.adagrad import Adagrad
+from keras_lstm_dssm.text import vocabulary_of
+from keras_lstm_dssm.training import (
+    DocumentExamples,
+    DocumentTargets,
+    KeyWords,
+    salience_teacher,
+)
+from keras_lstm_dssm.training.keyvec_training import new_keyvec
+
+PRESETS = ("mv_lstm_tensor", "lstm_rnn_50")
+CANDIDATES = 1000
+CALLS = 10
+
+FORMS = ("packed", "padded")
+"""The two ways in which `nn.LSTM` reads sequences."""
+
+LENGTHS = (8, 40, 200, 1000)
+"""Numbers of sentences of the documents that `measure_growth` times."""
+
+RECIPE = KEYVEC_PRESETS["keyvec"].replace(
+    max_sentences=LENGTHS[-1], skip_gram=False, key_word_start=0.0
+)
+_SENTENCES = 8000  # of all documents of one length, and of a training step
+_GROWTH_STEPS = 3
+_KEY_WORDS = 10
+
+
+def measure_matching(
+    triples: Triples, batch_size: int, steps: int, rounds: int
+) -> dict[str, Any]:
+    """Times pair scorers and their peers in PyTorch on the same triples.
+
+    Returns:
+        For each of `PRESETS`: `triples_per_second` (each has two pairs), the
+        milliseconds of the training step and of all its threads, for each
+        model; `ratio_torch`, above 1 where ours is faster, and
+        `cpu_ratio_torch`, the same of the time of all threads; in `score`
+        the milliseconds of scoring 1,000 candidates of one query; and
+        `environments`, the threads and the allocator of each model, see
+        `measure.compare`.
+    """
+    batches = triple_batches(triples, batch_size, steps)
+    query, candidates = _candidates(triples)
+    with_torch = has_library("torch")
+    results: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as name:
+        for preset in PRESETS:
+            folder = Path(name, preset)
+            folder.mkdir()
+            works = partial(
+                scorer_works, preset, triples, batch_size, steps, query,
+                candidates,
+            )  # fmt: skip
+            contenders = {"ours": ours(folder, "ours", works)}
+            if with_torch:
+                words = new_scorer(preset, vocabulary_of(triples.texts)).words
+                contenders |= _scorer_peers(
+                    preset, folder, words, batches.take(WARM_STEPS + steps),
+                    query, candidates,
+                )  # fmt: skip
+            taken, chosen = compare(contenders, "train", rounds)
+            results[preset] = {
+                model: {
+                    "triples_per_second": batch_size / wall,
+                    "step_ms": 1000 * wall,
+                    "step_cpu_ms": 1000 * cpu,
+                }
+                for model, (wall, cpu) in taken.items()
+            }
+            results[preset] |= torch_ratios(taken)
+            results[preset]["environments"] = chosen
+            results[preset]["score"] = _scoring(
+                contenders, len(candidates), rounds
+            )
+    return results
+
+
+def _scoring(
+    contenders: Mapping[str, Contender], candidates: int, rounds: int
+) -> dict[str, Any]:
+    """Times the scoring of all candidates of a query."""
+    taken, chosen = compare(contenders, "score", rounds)
+    return {
+        "candidates": candidates,
+        "first_call_ms": taken["ours"][2],
+        **{
+            name: {"p50_ms": p50, "p99_ms": p99}
+            for name, (p50, p99, *_) in taken.items()
+        },
+        "environments": chosen,
+    }
+
+
+def scorer_works(
+    preset: str,
+    triples: Triples,
+    batch_size: int,
+    steps: int,
+    query: str,
+    candidates: Sequence[str],
+) -> dict[str, Callable[[], Any]]:
+    """Returns the works of a pair scorer, in its process.
+
+    `train` returns the seconds of a training step, `score` the 50th and the
+    99th percentile of the milliseconds to score all candidates, and those of
+    the first call.
+    """
+    scorer = new_scorer(preset, vocabulary_of(triples.texts))
+    batches = triple_batches(triples, batch_size, steps)
+    first: list[float] = []
+
+    def score() -> list[float]:
+        if not first:
+            call = partial(scorer.score, query, candidates)
+            first.append(1000 * seconds(call))
+        calls = percentiles(
+            lambda _: scorer.score(query, candidates), range(CALLS)
+        )
+        return [*calls, *first]
+
+    return {
+        "train": partial(fit_wall_and_cpu, scorer, batches, steps),
+        "score": score,
+    }
+
+
+def new_scorer(preset: str, vocabulary: Sequence[str]) -> PairScorer:
+    """Returns a compiled pair scorer."""
+    model = SCORER_PRESETS[preset].build(0, vocabulary)
+    rates = model.matcher.multipliers
+    model.compile(Adagrad(0.03, multipliers=rates), PairwiseHinge())
+    return model
+
+
+def _scorer_peers(
+    preset: str,
+    folder: Path,
+    words: VocabularyVectors,
+    batches: tf.data.Dataset,
+    query: str,
+    candidates: Sequence[str],
+) -> dict[str, Contender]:
+    """Writes what the peers of a pair scorer read, and returns them."""
+    write_input(
+        folder,
+        {"kind": preset, "rows": words.embedding.size},
+        train=(
+            pair_batch(words, query, tf.concat([positive, negative], 0))
+            for query, positive, negative in batches
+        ),
+        score=[
+            pair_batch(words, tf.constant([query]), tf.constant(candidates))
+        ],
+    )
+    return {
+        f"torch_{form}": peer("torch_word_models", folder, form)
+        for form in FORMS
+    }
+
+
+def pair_batch(
+    words: VocabularyVectors, query: tf.Tensor, document: tf.Tensor
+) -> Batch:
+    """Looks up the words of strings `(batch,)`, and pads them."""
+    batch = {}
+    for side, texts in (("query", query), ("document", document)):
+        found = words.distinct(texts)
+        ids = tf.gather(found.trigrams, found.words)
+        batch[f"{side}_ids"] = tf.gather(ids, found.text_index).numpy()
+        lengths = tf.gather(found.lengths, found.text_index)
+        batch[f"{side}_lengths"] = lengths.numpy()
+    return batch
+
+
+def triple_batches(
+    triples: Triples, batch_size: int, steps: int
+) -> tf.data.Dataset:
+    """Streams triples as training does, in batches of equal size."""
+    if len(triples) < batch_size:
+        raise InputError(
+            f"{len(triples)} triples, fewer than one batch of {batch_size}; "
+            "give a smaller --triples"
+        )
+    return full_batches(triples.batches, len(triples), batch_size, steps)
+
+
+def _candidates(triples: Triples) -> tuple[str, list[str]]:
+    """Return a query of median length, and distinct documents."""
+    pairs = list(zip(*triples.positive_pairs(), strict=True))
+    query, _ = sorted(pairs, key=lambda pair: len(pair[0]))[len(pairs) // 2]
+    queries = {query for query, _ in pairs}
+    documents = [text for text in triples.texts if text not in queries]
+    return query, documents[:CANDIDATES]
+
+
+def measure_documents(
+    folder: DocumentFolder, batch_size: int, steps: int, rounds: int
+) -> dict[str, Any]:
+    """Times KeyVec and its peers in PyTorch on the same documents.
+
+    Returns:
+        `train` and `encode`, each with `documents` and `sentences`, which are
+        the numbers read in a training step (on average) and in encoding; for
+        each model `documents_per_second`, `sentences_per_second`, and the
+        milliseconds by the clock (`ms`) and of all threads (`cpu_ms`);
+        `ratio_torch`, above 1 where ours is faster than the faster peer, and
+        `cpu_ratio_torch`, the same of the time of all threads; and
+        `environments`, the threads and the allocator of each model, see
+        `measure.compare`. `growth`: see `measure_growth`.
+    """
+    documents = list(folder.of("train"))
+    if len(documents) < batch_size:
+        raise InputError(
+            f"{folder.folder}: found {len(documents)} documents to train on, "
+            f"fewer than one batch of {batch_size}: give a smaller --documents"
+        )
+    some = [one.sentences for one in documents[: steps * batch_size]]
+    model = new_keyvec(RECIPE, 0, _sentences_of(documents), len(documents))
+    batches = document_batches(documents, batch_size, steps)
+    in_steps = sum(
+        int(tf.size(batch[0].flat_values))
+        for batch in batches.skip(WARM_STEPS).take(steps)
+    )
+    with tempfile.TemporaryDirectory() as name:
+        works = partial(
+            keyvec_works, RECIPE, documents, batch_size, steps, some
+        )
+        contenders = {"ours": ours(Path(name), "ours", works)}
+        if has_library("torch"):
+            contenders |= _keyvec_peers(
+                Path(name), model, batches.take(WARM_STEPS + steps), some,
+                batch_size,
+            )  # fmt: skip
+        return {
+            "train": _document_rates(
+                *compare(contenders, "train", rounds),
+                batch_size,
+                in_steps / steps,
+            ),
+            "encode": _document_rates(
+                *compare(contenders, "encode", rounds),
+                len(some),
+                sum(map(len, some)),
+            ),
+            "growth": measure_growth(model, _sentences_of(documents), rounds),
+        }
+
+
+def _document_rates(
+    taken: Mapping[str, list[float]],
+    chosen: Mapping[str, str],
+    documents: int,
+    sentences: float,
+) -> dict[str, Any]:
+    """Returns rates and milliseconds by model, and ratios to the best peer."""
+    return {
+        "documents": documents,
+        "sentences": sentences,
+        **{
+            model: {
+                "documents_per_second": documents / wall,
+                "sentences_per_second": sentences / wall,
+                "ms": 1000 * wall,
+                "cpu_ms": 1000 * cpu,
+            }
+            for model, (wall, cpu) in taken.items()
+        },
+        **torch_ratios(taken),
+        "environments": chosen,
+    }
+
+
+def keyvec_works(
+    recipe: KeyVecRecipe,
+    documents: Sequence[Document],
+    batch_size: int,
+    steps: int,
+    some: Sequence[Sequence[str]],
+) -> dict[str, Callable[[], Any]]:
+    """Returns the works of a KeyVec, in its process: seconds of each."""
+    model = new_keyvec(recipe, 0, _sentences_of(documents), len(documents))
+    batches = document_batches(documents, batch_size, steps)
+    return {
+        "train": partial(fit_wall_and_cpu, model, batches, steps),
+        "encode": partial(wall_and_cpu, partial(model.encode, some)),
+    }
+
+
+def document_batches(
+    documents: Sequence[Document], batch_size: int, steps: int
+) -> tf.data.Dataset:
+    """Streams documents as training does, in batches of equal size."""
+    # The targets have no influence on the time: the quickest teacher.
+    targets = DocumentTargets.from_teacher(
+        documents, salience_teacher("lead", documents), KeyWords(documents)
+    )
+    examples = DocumentExamples(documents, targets)
+    return full_batches(examples.batches, len(documents), batch_size, steps)
+
+
+def _keyvec_peers(
+    folder: Path,
+    model: KeyVec,
+    batches: tf.data.Dataset,
+    some: Sequence[Sequence[str]],
+    batch_size: int,
+) -> dict[str, Contender]:
+    """Writes what the peers of a KeyVec read, and returns them."""
+    order = sorted(some, key=len)
+    write_input(
+        folder,
+        {
+            "kind": "keyvec",
+            "learning_rate": RECIPE.learning_rate,
+            **keyvec_sizes(model),
+        },
+        train=(example_batch(model.hasher(*batch)) for batch in batches),
+        encode=(
+            document_batch(
+                model.hasher.documents(
+                    tf.ragged.constant(order[start : start + batch_size])
+                )
+            )
+            for start in range(0, len(order), batch_size)
+        ),
+    )
+    return {
+        f"torch_{form}": peer("torch_word_models", folder, form)
+        for form in FORMS
+    }
+
+
+def keyvec_sizes(model: KeyVec) -> dict[str, Any]:
+    """Returns the arguments of a peer of the same sizes."""
+    return {
+        "rows": model.words.embedding.size + 1,
+        "key_words": len(model.key_lookup),
+        "width": model.words.dimension,
+        "filters": model.sentence_encoder.filters,
+        "windows": list(model.sentence_encoder.windows),
+        "units": model.reader.units,
+        "dimension": model.dimension,
+    }
+
+
+def document_batch(batch: DocumentBatch) -> Batch:
+    """Pads the documents of a hashed batch to equal lengths."""
+    sentences = batch.sentences
+    ids = tf.gather(
+        tf.gather(sentences.trigrams, sentences.words), sentences.text_index
+    )
+    counts = tf.gather(sentences.lengths, sentences.text_index)
+    # The ids of ours begin with 0, the unknown word.
+    mask = tf.sequence_mask(counts, tf.shape(ids)[1])
+    arrays = {"words": tf.where(mask, ids + 1, 0), "word_counts": counts}
+    return {
+        **{
+            name: tf.RaggedTensor.from_row_lengths(values, batch.lengths)
+            .to_tensor()
+            .numpy()
+            for name, values in arrays.items()
+        },
+        "lengths": batch.lengths.numpy(),
+    }
+
+
+def example_batch(batch: HashedDocuments) -> Batch:
+    """Pads a hashed batch of documents and their targets."""
+    salient = tf.RaggedTensor.from_row_lengths(
+        tf.cast(batch.salient, tf.float32), batch.documents.lengths
+    )
+    return {
+        **document_batch(batch.documents),
+        "salient": salient.to_tensor().numpy(),
+        "key_words": batch.key_words.numpy(),
+        "key_word_document": batch.key_word_document.numpy(),
+    }
+
+
+def measure_growth(
+    model: KeyVec, sentences: Sequence[str], rounds: int
+) -> dict[str, Any]:
+    """Time documents of different lengths, with equally many sentences in all.
+
+    The documents are made of distinct sentences, since a model reads a
+    sentence that occurs twice in a batch only once. All documents of one
+    length are one training step: the longer they are, the fewer documents are
+    read in parallel.
+
+    Returns:
+        Number of sentences in a document -> the microseconds of a sentence
+        in training and in encoding, by the clock (`train_us`, `encode_us`)
+        and of all threads (`train_cpu_us`, `encode_cpu_us`); and `ratio`, the
+        same figures of the longest documents divided by those of the
+        shortest.
+    """
+    distinct = list(dict.fromkeys(sentences))[:_SENTENCES]
+    lengths = [length for length in LENGTHS if length <= len(distinct)]
+    calls: dict[str, Callable[[], np.ndarray]] = {}
+    for length in lengths:
+        documents = _cut(distinct, length)
+        calls[f"{length} encode"] = partial(_encode, model, documents)
+        calls[f"{length} train"] = partial(_train, model, documents)
+    figures: dict[str, Any] = {str(length): {} for length in lengths}
+    for name, (wall, cpu) in interleaved_medians(calls, rounds).items():
+        key, kind = name.split()
+        figures[key] |= {f"{kind}_us": 1e6 * wall, f"{kind}_cpu_us": 1e6 * cpu}
+    if lengths:
+        shortest, longest = (figures[str(n)] for n in (lengths[0], lengths[-1]))
+        figures["ratio"] = {n: longest[n] / shortest[n] for n in longest}
+    return figures
+
+
+def _encode(model: KeyVec, documents: list[list[str]]) -> np.ndarray:
+    return wall_and_cpu(lambda: model.encode(documents)) / _count(documents)
+
+
+def _train(model: KeyVec, documents: list[list[str]]) -> np.ndarray:
+    salient = [[True] + [False] * (len(one) - 1) for one in documents]
+    key_words = [model.key_vocabulary[:_KEY_WORDS]] * len(documents)
+    batch = tuple(map(tf.ragged.constant, (documents, salient, key_words)))
+    batches = tf.data.Dataset.from_tensors(batch).repeat()
+    return fit_wall_and_cpu(model, batches, _GROWTH_STEPS) / _count(documents)
+
+
+def _count(documents: list[list[str]]) -> int:
+    return sum(map(len, documents))
+
+
+def _cut(sentences: Sequence[str], length: int) -> list[list[str]]:
+    """Cut sentences into documents of equal length; the rest is left out."""
+    ends = range(length, len(sentences) + 1, length)
+    return [list(sentences[end - length : end]) for end in ends]
+
+
+def _sentences_of(documents: Sequence[Document]) -> list[str]:
+    return [text for document in documents for text in document.sentences]
+
+
+def torch_ratios(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Compare the model `ours` with the fastest of its peers.
+
+    Returns:
+        `ratio_torch` and `cpu_ratio_torch`, the times of the fastest peer
+        divided by those of ours; nothing without a peer.
+
+    Example:
+    >>> torch_ratios({"ours": [1.0, 2.0], "a": [3.0, 5.0], "b": [4.0, 4.0]})
+    {'ratio_torch': 3.0, 'cpu_ratio_torch': 2.0}
+    """
+    ours = times["ours"]
+    peers = [of_peer for model, of_peer in times.items() if model != "ours"]
+    return {
+        name: min(of_peer[number] for of_peer in peers) / ours[number]
+        for number, name in enumerate(("ratio_torch", "cpu_ratio_torch"))
+        if peers
+    }

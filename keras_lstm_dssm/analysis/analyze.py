@@ -1,0 +1,120 @@
+"""The report of a run: what its model represents, on one page of HTML."""
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keras_lstm_dssm.analysis.keyvec_report import report_on_keyvec
+from keras_lstm_dssm.analysis.maps import write_projector
+from keras_lstm_dssm.analysis.report import Report
+from keras_lstm_dssm.analysis.scorer_report import report_on_scorer
+from keras_lstm_dssm.analysis.tower_report import report_on_towers
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.files import check_writable, write_csv
+from keras_lstm_dssm.models import KeyVec, PairScorer, TwoTower
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.reports import ReportSettings
+
+_KEYVEC = "the key sentences of a KeyVec"
+_TOWERS = "the vectors of two towers"
+_SUBJECTS = {
+    "claims": _TOWERS,
+    "projector": "the vectors of two towers or of a KeyVec",
+    "queries": _TOWERS,
+    "query": "a query and a title",
+    "document": "a query and a title",
+    "salience": _KEYVEC,
+    "csv": _KEYVEC,
+}
+"""Setting -> what it is about, of those that not every kind of model uses."""
+
+
+class _Kind(NamedTuple):
+    """A kind of model that has a report."""
+
+    name: str
+    report: Callable[[Any, RunFolder, ReportSettings, Path], Report]
+    uses: frozenset[str]  # settings of _SUBJECTS
+
+
+_KINDS: dict[type, _Kind] = {
+    TwoTower: _Kind(
+        "two towers",
+        report_on_towers,
+        frozenset({"claims", "projector", "queries", "query", "document"}),
+    ),
+    PairScorer: _Kind(
+        "pair scorer", report_on_scorer, frozenset({"query", "document"})
+    ),
+    KeyVec: _Kind(
+        "KeyVec", report_on_keyvec, frozenset({"projector", "salience", "csv"})
+    ),
+}
+
+
+def analyze_run(
+    run: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    settings: ReportSettings | None = None,
+) -> Report:
+    """Write a page on what the trained model of a run represents.
+
+    Two towers: Figs. 4 to 7 and Tables I to III of Palangi et al. 2016 for a
+    query and a title, the effect of each word, the nearest titles and a map of
+    titles. MV-LSTM: the words of queries and answers that match best. KeyVec:
+    key sentences and key words of documents, and a map of documents. The page
+    needs no other file and no network.
+
+    Args:
+        run: The run folder.
+        output: The HTML file to write.
+        settings: What the report is about, with thresholds and sizes; by
+            default those of `ReportSettings`.
+
+    Returns:
+        The report, whose `values` are the results that the page shows. The
+        pictures of its sections are files only with `settings.pictures`.
+
+    Raises:
+        InputError: The run has no model that a report exists for, a setting
+            is not about this kind of model, the data are wrong, or jinja2,
+            matplotlib or scikit-learn is not installed.
+
+    Example:
+    >>> settings = ReportSettings(query="hex bolt", document="steel hex bolt")
+    >>> report = analyze_run("RUN", "report.html", settings)
+    >>> report.values["query"][0]["word"]
+    'hex'
+    """
+    settings = settings or ReportSettings()
+    check_writable(output)
+    folder = RunFolder(run)
+    model = folder.load_model()
+    kinds = [_KINDS[cls] for cls in _KINDS if isinstance(model, cls)]
+    if not kinds:
+        raise InputError(
+            f"{folder.path}: found a ranker, which has no figures of its own: "
+            "expected another run; metrics.json says what its trees compare"
+        )
+    (kind,) = kinds
+    for name, subject in _SUBJECTS.items():
+        if name not in kind.uses and getattr(settings, name):
+            raise InputError(
+                f"--{name} is about {subject}: leave it out for the "
+                f"{kind.name} in {folder.path}"
+            )
+    with tempfile.TemporaryDirectory() as temporary:
+        pictures = Path(settings.pictures or temporary)
+        report = kind.report(model, folder, settings, pictures)
+        report.write(output)
+    if settings.csv:
+        tables = Path(settings.csv)
+        tables.mkdir(parents=True, exist_ok=True)
+        for name, rows in report.csv.items():
+            write_csv(tables / name, rows)
+    if settings.projector and report.projected:
+        _, texts, vectors = report.projected
+        write_projector(folder.logs, texts, vectors())
+    return report

@@ -1,0 +1,165 @@
+"""`setting`, which declares a field with its bounds, and `Settings`.
+
+Flags, checks and help are all read from the fields of such a dataclass, so
+that an option is written once.
+"""
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Mapping
+from types import UnionType
+from typing import Any, ClassVar, TypeVar, get_args
+
+from keras_lstm_dssm.errors import InputError
+
+_Self = TypeVar("_Self", bound="Settings")
+
+
+def setting(default: Any, **facts: Any) -> Any:
+    """Declares a field of `Settings` with its default and its bounds.
+
+    Args:
+        default: The default.
+        **facts: Bounds: `choices`, the names allowed; for a float `above=0`,
+            `least=0`, or `below=1` (from 0) and `expected`, what the error
+            says; for an int `least` (by default 0 if that is the default,
+            else 1) and `most`. A type with `None` allows `None`, too.
+            `names`, the names that a flag allows, but not only they are
+            allowed in Python; `flag=False` for a field without a flag. Other
+            facts are read by the subclass, see `TrainingConfig`.
+    """
+    return dataclasses.field(default=default, metadata=facts)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Base of settings: copies with changes, JSON values and checks.
+
+    A subclass is a frozen dataclass. Its constructor raises `InputError` for
+    a value that is out of the bounds that `setting` declares.
+    """
+
+    noun: ClassVar[str] = "recipe"
+
+    def replace(self: _Self, **changes: Any) -> _Self:
+        """Returns a copy with some values changed.
+
+        Args:
+            **changes: Attribute -> value.
+
+        Raises:
+            InputError: There is no such attribute, or a value is wrong.
+        """
+        self.check_names(changes)
+        return dataclasses.replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the values as a dict that can be written as JSON."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls: type[_Self], values: Mapping[str, Any]) -> _Self:
+        """Makes an object from the result of `to_dict`.
+
+        Raises:
+            InputError: A name is unknown, or a value is wrong.
+        """
+        cls.check_names(values)
+        return cls(**values)
+
+    @classmethod
+    def check_names(cls, values: Mapping[str, Any]) -> None:
+        """Checks that all names are attributes.
+
+        Raises:
+            InputError: One is not.
+        """
+        names = {field.name for field in dataclasses.fields(cls)}
+        for name in values:
+            if name not in names:
+                raise InputError(
+                    f"a {cls.noun} has no {name!r}: expected one of "
+                    f"{', '.join(sorted(names))}"
+                )
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            is_allowed, expected = _check(field, value)
+            if not is_allowed:
+                raise InputError(
+                    f"{field.name} is {value!r}: expected {expected}"
+                )
+
+
+def types_of(field: dataclasses.Field[Any]) -> tuple[Any, ...]:
+    """Returns the types that a field may have, such as `(int, NoneType)`."""
+    if isinstance(field.type, UnionType):
+        return get_args(field.type)
+    return (field.type,)
+
+
+def least_of(field: dataclasses.Field[Any]) -> int:
+    """Returns the least value of a whole number."""
+    return field.metadata.get("least", 0 if field.default == 0 else 1)
+
+
+def _check(field: dataclasses.Field[Any], value: Any) -> tuple[bool, str]:
+    """Returns whether a field may have a value, and what it must be."""
+    bounds, types = field.metadata, types_of(field)
+    is_number = isinstance(value, int | float) and type(value) is not bool
+    if value is None and type(None) in types:
+        return True, ""
+    if "choices" in bounds:
+        choices = bounds["choices"]
+        return value in choices, f"one of {', '.join(choices)}"
+    if bool in types:
+        return type(value) is bool, "True or False"
+    if int in types:
+        least, most = least_of(field), bounds.get("most", float("inf"))
+        is_allowed = type(value) is int and least <= value <= most
+        default = f"a whole number of {least} or more"
+        return is_allowed, bounds.get("expected", default)
+    if "below" in bounds:
+        is_allowed = is_number and 0 <= value < bounds["below"]
+        return is_allowed, bounds["expected"]
+    if "least" in bounds:
+        is_allowed = is_number and 0 <= value < float("inf")
+        return is_allowed, "a finite number of 0 or more"
+    if "above" in bounds:
+        is_allowed = is_number and 0 < value < float("inf")
+        return is_allowed, "a finite number above 0"
+    return True, ""
+
+
+def help_of(cls: type) -> dict[str, str]:
+    """Returns the entries of the `Attributes:` section, for users of flags.
+
+    They have no references to classes and functions of Python.
+
+    Example:
+    >>> help_of(Example := type("Example", (), {"__doc__": '''Has a size.
+    ...
+    ...     Attributes:
+    ...         size: Number of words, `"all"`
+    ...             for all of them.
+    ...     '''}))
+    {'size': 'Number of words, `all` for all of them.'}
+    """
+    section = re.search(
+        r"^Attributes:\n(.*?)(?=^\S|\Z)",
+        inspect.getdoc(cls) or "",
+        re.MULTILINE | re.DOTALL,
+    )
+    text = inspect.cleandoc("\n" + section[1]) if section else ""
+    return {
+        name: re.sub(
+            r'`"([^"`]*)"`',
+            r"`\1`",
+            re.sub(r", see `[^`]*`", "", " ".join(entry.split())),
+        )
+        for name, entry in re.findall(
+            r"^(\w+): (.*?)(?=^\w|\Z)", text, re.MULTILINE | re.DOTALL
+        )
+    }

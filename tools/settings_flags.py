@@ -1,0 +1,104 @@
+"""Flags that are made from the fields of settings dataclasses."""
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from absl import flags
+
+from keras_lstm_dssm.command_line import definers
+from keras_lstm_dssm.settings.fields import (
+    Settings,
+    help_of,
+    least_of,
+    types_of,
+)
+
+_LEAST = 1e-9  # absl's bounds are inclusive, and 0 trains nothing
+_MOST = 1e30  # absl's bounds let NaN pass; float32 overflows at 3e38
+
+
+def define_settings(
+    values: flags.FlagValues,
+    classes: Mapping[str, type[Settings]],
+    leave_out: Collection[str] = (),
+    defaults: bool = False,
+) -> None:
+    """Defines a flag for each field of settings, by its name.
+
+    The type of a field and its bounds make the kind of the flag, and its
+    entry in the section `Attributes:` the help. A field that not all of the
+    classes have is marked with the names of those that have it.
+
+    Args:
+        values: The flags of the program.
+        classes: Name for users -> dataclass.
+        leave_out: Names of fields without a flag, in addition to those that
+            are declared with `flag=False`.
+        defaults: Whether flags have the defaults of the fields. Default
+            `False`: that of all of them is `None`, for "as the preset says".
+    """
+    users: dict[str, list[str]] = {}
+    found: dict[str, tuple[dataclasses.Field[Any], str]] = {}
+    for user, cls in classes.items():
+        texts = help_of(cls)
+        for field in dataclasses.fields(cls):
+            name = field.name
+            if field.metadata.get("flag", True) and name not in leave_out:
+                users.setdefault(name, []).append(user)
+                found.setdefault(name, (field, texts[name]))
+    for name, (field, text) in found.items():
+        if len(users[name]) < len(classes):
+            marks = ", ".join(users[name])
+            lower = text if text[1:2].isupper() else text[0].lower() + text[1:]
+            text = f"{marks[0].upper()}{marks[1:]}: {lower}"
+        _define(values, field, field.default if defaults else None, text)
+
+
+def _define(
+    values: flags.FlagValues,
+    field: dataclasses.Field[Any],
+    default: Any,
+    text: str,
+) -> None:
+    define = definers(values)
+    name, bounds, types = field.name, field.metadata, types_of(field)
+    if names := bounds.get("choices") or bounds.get("names"):
+        define.enum(name, default, list(names), text)
+    elif bool in types:
+        define.bool(name, default, text)
+    elif int in types:
+        most = bounds.get("most")
+        define.integer(name, default, text, least_of(field), most)
+    elif float not in types:
+        define.string(name, default, text)
+    elif "below" in bounds:
+        define.float(name, default, text, 0.0, bounds["below"] - _LEAST)
+    else:
+        least = _LEAST if "above" in bounds else 0.0
+        define.float(name, default, text, least)
+        check_finite(values, name)
+
+
+def check_finite(values: flags.FlagValues, name: str) -> None:
+    """Lets a flag of a number refuse NaN and what is too large for float32."""
+    flags.register_validator(
+        name,
+        lambda value: value is None or value <= _MOST,
+        f"expected a finite number, {_MOST} at most",
+        flag_values=values,
+    )
+
+
+def given_settings(
+    values: flags.FlagValues, classes: Collection[type[Settings]]
+) -> dict[str, Any]:
+    """Returns the flags that are not `None`, for the fields of some classes."""
+    names = dict.fromkeys(
+        field.name for cls in classes for field in dataclasses.fields(cls)
+    )
+    return {
+        name: values[name].value
+        for name in names
+        if name in values and values[name].value is not None
+    }
