@@ -53,8 +53,8 @@ def test_evaluate(folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert names["wrong"] != names["task"].queries
 
 
-def test_tune(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (block,) = blocks("tune", "python")
+def test_train(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    block, _ = blocks("train", "python")
     monkeypatch.setitem(
         dssm.PRESETS, "best", dssm.PRESETS["best"].replace(epochs=1)
     )
@@ -78,10 +78,8 @@ def test_defaults_that_the_guides_name() -> None:
     assert (settings.search, settings.dev_evaluations) == (0.15, 5)
 
 
-def test_reranking(
-    tiny_models: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (block,) = blocks("reranking", "python")
+def test_rerank(tiny_models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    *_, block = blocks("rerank", "python")
     with PredictionServer(tiny_models, port=0) as server:
         exec(block.replace(":8500", f":{server.port}"), {})
     # The scorer of these models prefers short titles.

@@ -16,50 +16,47 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 TEXTS = {
     path.relative_to(ROOT).with_suffix("").as_posix(): path.read_text()
-    for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
+    for path in (
+        ROOT / "README.md",
+        ROOT / "tests/reliability/README.md",
+        *sorted(DOCS.rglob("*.md")),
+    )
 }
 PROGRAMS = lstm_dssm_programs.program_names()
 BLOCK = re.compile(r"^ *(?:\$ )?(lstm-dssm-\w+ (?:.*\\\n)*.*)$", re.MULTILINE)
 INLINE = re.compile(r"`lstm-dssm-(\w+) ([^`]*--[^`]*)`")
 
 SHOWN = {
-    "README": (
-        "train evaluate export search serve query encode table_iv table analyze"
-        " keys teach"
-    ),
-    "docs/http": "serve train export",
+    "README": "split train evaluate export search serve query",
     "docs/scaling": "train encode index export",
-    "docs/own_clicks": "split train evaluate export search serve query",
+    "docs/train": "split train evaluate export search serve query table",
     "docs/analysis": "analyze",
 }
 """Page -> the programs that it must show, and no others."""
 
-NUMBERS = {"docs/own_clicks": 7, "docs/analysis": 5}
+NUMBERS = {"README": 7, "docs/train": 14, "docs/analysis": 4}
 """Page -> the number of its commands; two or more if it is one of GUIDES."""
 
 GUIDES = (
-    *("documents", "evaluate", "tune", "retrain", "reranking"),
+    *("documents", "evaluate", "train", "rerank"),
     *("results/few_clicks", "results/keyvec/README", "results/mv_lstm/README"),
 )
 
 OTHERS = {
     # Of TensorFlow Serving.
-    "docs/local-service": (
+    "docs/local_server": (
         "enable_serialization_as_tensor_content file_system_poll_wait_seconds"
         " model_config_file_poll_wait_seconds ssl_config_file enable_batching"
         " allow_version_labels_for_unavailable_models model_config_file"
         " monitoring_config_file rest_api_port enforce_session_run_timeout"
-        " enable_grpc_healthcheck_service"
+        " enable_grpc_healthcheck_service enable_cors"
     ),
-    "docs/http": "enable_cors",
-    "docs/secure": "ssl_config_file",
     "docs/serving": (
         "allow_version_labels_for_unavailable_models enable_batching"
         " model_config_file_poll_wait_seconds"
     ),
     # Of a benchmark, and of programs that the page does not name.
-    "docs/scaling": "step_seconds steps rounds",
-    "docs/retrain": "new_epochs",
+    "docs/performance": "step_seconds",
     "docs/few_clicks": "mix",
 }
 """Page -> the flags on it that are of no program of ours that it names."""
@@ -126,7 +123,7 @@ def test_the_programs_that_a_page_shows(page: str) -> None:
 def test_how_many_commands_a_page_has() -> None:
     for page, number in NUMBERS.items():
         assert len(COMMANDS[page]) == number, page
-    of_clicks = set(re.findall(r"--(\w+)", TEXTS["docs/own_clicks"]))
+    of_clicks = set(re.findall(r"--(\w+)", TEXTS["docs/train"]))
     assert of_clicks >= {
         "on_bad_line", "max_bad_lines", "oov_buckets", "init", "replay",
         "resume",
@@ -148,14 +145,13 @@ def test_flags_are_those_of_programs_that_the_page_names(page: str) -> None:
         assert set(re.findall(r"--(\w+)", rest)) <= flags, (name, rest)
 
 
-@pytest.mark.parametrize("page", ["docs/secure", "docs/local-service"])
-def test_tables_have_the_defaults_of_the_server(page: str) -> None:
+def test_tables_have_the_defaults_of_the_server() -> None:
     flags = program("serve").flags
-    found = dict(re.findall(r"^\|.*?`--(\w+)=(\d+)`", TEXTS[page], re.M))
-    assert {"max_message_mb", "max_rows"} <= found.keys()
-    if page == "docs/local-service":
-        assert {"versions", "poll_seconds"} <= found.keys()
-    for name, value in found.items():
+    text = TEXTS["docs/local_server"]
+    found = re.findall(r"^\|.*?`--(\w+)=(\d+)`", text, re.M)
+    names = {name for name, _ in found}
+    assert {"max_message_mb", "max_rows", "versions", "poll_seconds"} <= names
+    for name, value in found:
         assert flags[name].default == float(value), name
 
 
@@ -181,8 +177,7 @@ def test_files_that_a_page_names_exist(page: str) -> None:
 def test_pages_that_name_many_files() -> None:
     """Of mathematics every equation's, and those that say what is tested."""
     for page, least in (
-        ("mathematics", 20), ("reliability", 1), ("performance", 1),
-        ("benchmarks", 1),
+        ("mathematics", 20), ("performance", 1), ("benchmarks", 1),
     ):  # fmt: skip
         names = re.findall(r"`[\w/]+/\w+\.py`", TEXTS[f"docs/{page}"])
         assert len(names) >= least, page

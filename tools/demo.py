@@ -71,7 +71,7 @@ def main(_: list[str]) -> None:
     print(f"API search: {collection.describe()}")
     titles = output / "titles.txt"
     write_text(titles, "\n".join(collection.documents.values()) + "\n")
-    # For `lstm-dssm-train --init --replay`, see docs/http.md.
+    # For `lstm-dssm-train --init --replay`, see docs/local_server.md.
     clicks = output / "old_clicks.tsv"
     write_pairs(collection.training_log(write_to=clicks), clicks)
 

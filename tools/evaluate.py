@@ -9,7 +9,7 @@ mode, such as "test/rerank"; those of the latest evaluation also under "test".
 With --mix, a weighted sum of the scores of the model and of other systems is
 measured, too, and each of them alone: BM25, other runs, and sentence encoders
 that this package did not train. The weights are chosen on dev, or given by
---mix_weights. docs/mixtures.md says on which scale each score is.
+--mix_weights. docs/rerank.md says on which scale each score is.
 
 A KeyVec is measured on documents, by retrieval for their queries (P@10, MAP,
 MRR, MRR@10, recall@10) and by clusters (pairwise F1, V-measure, ARI, AMI of

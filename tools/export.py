@@ -20,7 +20,7 @@ whole new version is published (docs/scaling.md).
 
 With --mix=RUN2 --mix_weights=0.6,0.4 the encoders of several runs become one:
 the cosine of their vectors, and the score of the retriever, is the weighted
-sum of the runs' cosines. docs/mixtures.md says how to choose the weights.
+sum of the runs' cosines. docs/rerank.md says how to choose the weights.
 """
 
 import sys

@@ -5,7 +5,7 @@ the documents have no ids, their ids are their titles.
 
 With --run and --documents, the documents are encoded first, and no export is
 needed. With --mix they are ranked by a weighted sum of scores, of BM25 and of
-outside encoders, too, which no exported retriever has (docs/mixtures.md).
+outside encoders, too, which no exported retriever has (docs/rerank.md).
 
 Example:
   lstm-dssm-search --models=MODELS "angle bracket"

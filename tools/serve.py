@@ -7,11 +7,11 @@ version policies and labels. SIGINT (ctrl-c) and SIGTERM stop the server when
 the running requests have ended.
 
 With --http_port the server also has TF Serving's REST API, metrics and a page
-for searching at / (docs/http.md). This needs
+for searching at / (docs/local_server.md). This needs
 pip install "keras-lstm-dssm[http]".
 
 Only this machine can connect, unless --host names another address; then TLS,
-and tokens or certificates of clients, are required (docs/secure.md).
+and tokens or certificates of clients, are required (docs/local_server.md).
 
 Example:
   lstm-dssm-serve --models=MODELS --port=8500

@@ -72,7 +72,7 @@ program.enum(
     "Recipe: two towers (a system of the paper, `best`, or `taught` for "
     "--teacher), a pair scorer (such as `mv_lstm_tensor`), `keyvec` for "
     "documents, or `ranker`, boosted trees over --features "
-    "(docs/ranker.md). The flags of a recipe change single values of it; "
+    "(docs/rerank.md). The flags of a recipe change single values of it; "
     "their default is the preset's.",
 )  # fmt: skip
 define_settings(

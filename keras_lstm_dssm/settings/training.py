@@ -80,7 +80,7 @@ class TrainingConfig(Settings):
             old.tsv:0.2. In Python also a pair of log and share.
         init: Folder of a run, from whose weights a new run of the same
             network starts, with the recipe of that run unless another one is
-            named (docs/retrain.md). In Python also a trained model.
+            named (docs/train.md). In Python also a trained model.
         seed: Seed of the weights, the order and all random draws.
         titles: Two towers: document titles beyond those of `data`, for the
             statistics of words and for synthetic pairs.

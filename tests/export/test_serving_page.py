@@ -60,6 +60,8 @@ def test_every_block_runs(
     titles = [title for _, title in TOPICS.values()]
     tagged = [f"{title}\t{title}\tsteel" for title in titles]
     Path("titles.txt").write_text("\n".join([*tagged, *map(str, range(9))]))
+    Path("changed.tsv").write_text("new\tnew title\n")
+    Path("gone.txt").write_text("8\n")
     Path("queries.txt").write_text("wood glue\nhex bolt\n")
     run_command(next(b for _, b in BLOCKS if "lstm-dssm-export" in b), "")
     written = Path("MODELS", "models.config").read_text()

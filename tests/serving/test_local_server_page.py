@@ -1,4 +1,4 @@
-"""docs/secure.md: its commands, its Python and its figures are true."""
+"""docs/local_server.md: its commands and its Python run."""
 
 import re
 import shutil
@@ -11,12 +11,23 @@ from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.serving.security import Security, ServerTLS, TokenFile
 from keras_lstm_dssm.tools import query
 
-PAGE = (Path(__file__).parents[2] / "docs" / "secure.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "local_server.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 
 def blocks(language: str) -> list[str]:
     return [block for found, block in BLOCKS if found == language]
+
+
+def test_both_clients_over_grpc(
+    server: PredictionServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = blocks("python")[0]
+    exec(code.replace("127.0.0.1:8500", f"127.0.0.1:{server.port}"), {})
+    out = capsys.readouterr().out
+    assert "Hit(id='shelf bracket'" in out
+    assert "(1, 2)" in out
+    assert "{1: VersionStatus(state='AVAILABLE', code='OK'" in out
 
 
 def test_from_certificates_to_answers(
@@ -29,7 +40,7 @@ def test_from_certificates_to_answers(
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not on this machine")
     monkeypatch.chdir(tmp_path)
-    make, curl = blocks("sh")
+    _, make, curl = blocks("sh")
     subprocess.run(["sh", "-ec", make], check=True, capture_output=True)
     security = Security(
         ServerTLS("server.crt", "server.key"), TokenFile("tokens")
@@ -43,7 +54,7 @@ def test_from_certificates_to_answers(
             code = code.replace("localhost:8500", f"localhost:{server.port}")
             return code.replace("localhost:8501", f"localhost:{url[-5:]}")
 
-        with_tls, without = blocks("python")
+        _, without, with_tls = blocks("python")
         exec(at_ports(with_tls), {})
         assert capsys.readouterr().out.count("Hit(id='bolt', ") == 2
         (command,) = (b for b in blocks("") if "lstm-dssm-query" in b)
