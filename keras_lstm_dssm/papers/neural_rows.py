@@ -6,6 +6,7 @@ two towers, are chosen on dev, and so is the epoch.
 
 import functools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,11 +16,9 @@ import numpy as np
 from keras_lstm_dssm.data.documents import DocumentFolder
 from keras_lstm_dssm.evaluation.systems import DenseSystem, System, system_of
 from keras_lstm_dssm.evaluation.task import document_sentences
-from keras_lstm_dssm.models import KeyVecRecipe, Recipe
+from keras_lstm_dssm.models import KeyVecRecipe, Recipe, ScorerRecipe
 from keras_lstm_dssm.models.keyvec import KeyVec
 from keras_lstm_dssm.models.kinds import AnyRecipe
-from keras_lstm_dssm.models.pair_scorer import PairScorer
-from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.papers.run_systems import Hyperparameters, TrainedSystem
 from keras_lstm_dssm.papers.table_data import TableData
 from keras_lstm_dssm.settings.papers import TableSettings
@@ -118,8 +117,9 @@ class Neural:
         gammas: tuple[float, ...] = ()
         if not self.tuned:
             rates = (self.recipe.learning_rate,)
-        if isinstance(self.recipe, Recipe):
-            gammas = settings.gammas if self.tuned else (self.recipe.gamma,)
+        if self.recipe.kind == Recipe.kind:
+            own = self.recipe.to_dict()["gamma"]
+            gammas = settings.gammas if self.tuned else (own,)
         if len(tried) < len(rates):
             rate = {"learning_rate": rates[len(tried)]}
             return {**rate, "gamma": gammas[0]} if gammas else rate
@@ -139,31 +139,16 @@ class Neural:
         """
         keras.backend.clear_session()  # frees the model trained before
         settings = data.settings
-        recipe = self.recipe.replace(**options)
+        recipe: Any = self.recipe.replace(**options)
         if self.tuned:
             recipe = recipe.replace(
                 epochs=settings.epochs, batch_size=settings.batch_size
             )
         if not self.trained:
-            assert isinstance(recipe, KeyVecRecipe)
             model: Any = _untrained(recipe, seed, data.texts)
             dev = data.measure_on_dev(system_of(model))
             return self._timed(model, data, {"dev": dev})
-        arguments = dict(data.training)
-        salience = self.salience or settings.salience
-        if isinstance(recipe, KeyVecRecipe):
-            arguments["salience"] = _targets(
-                data.examples, salience, recipe.key_words_of, "train"
-            )
-        if isinstance(recipe, Recipe):
-            recipe = recipe.replace(
-                patience=0,  # the curves show all epochs
-                judged_negatives=settings.judged_negatives,
-            )
-            if settings.updates_of is not None:
-                recipe = _with_updates_of(settings.updates_of, recipe, data)
-            if self.taught:
-                arguments["teacher"] = settings.teacher_folder()
+        recipe, arguments = _OF_KIND[recipe.kind](self, recipe, data)
         times = EpochTimes()
         model = train(
             data.examples,
@@ -174,26 +159,55 @@ class Neural:
             every=max(1, round(recipe.epochs / settings.dev_evaluations)),
             callbacks=[times],
             verbose=0,
+            **data.training,
             **arguments,
         )
         results = times.results
-        if isinstance(recipe, KeyVecRecipe):
-            assert isinstance(model, KeyVec)
-            if recipe.weighted and recipe.read_weight:
-                results["further"] = _salience_agreement(
-                    model, data.examples, salience, recipe.key_words_of
-                )
+        if "salience" in arguments and recipe.weighted and recipe.read_weight:
+            results["further"] = _salience_agreement(
+                model, data.examples, self._salience(data), recipe.key_words_of
+            )
         return self._timed(model, data, results)
+
+    def of_towers(
+        self, recipe: Recipe, data: TableData
+    ) -> tuple[Recipe, dict[str, Any]]:
+        """Returns a recipe of two towers for a table, and their teacher."""
+        settings = data.settings
+        recipe = recipe.replace(
+            patience=0,  # the curves show all epochs
+            judged_negatives=settings.judged_negatives,
+        )
+        if settings.updates_of is not None:
+            recipe = _with_updates_of(settings.updates_of, recipe, data)
+        if self.taught:
+            return recipe, {"teacher": settings.teacher_folder()}
+        return recipe, {}
+
+    def of_scorer(
+        self, recipe: ScorerRecipe, data: TableData
+    ) -> tuple[ScorerRecipe, dict[str, Any]]:
+        """Returns the recipe of a pair scorer as it is."""
+        return recipe, {}
+
+    def of_keyvec(
+        self, recipe: KeyVecRecipe, data: TableData
+    ) -> tuple[KeyVecRecipe, dict[str, Any]]:
+        """Returns the recipe of a `KeyVec` as it is, and its targets."""
+        targets = _targets(
+            data.examples, self._salience(data), recipe.key_words_of, "train"
+        )
+        return recipe, {"salience": targets}
+
+    def _salience(self, data: TableData) -> str:
+        return self.salience or data.settings.salience
 
     def _timed(
         self, model: Any, data: TableData, results: dict[str, Any]
     ) -> TrainedSystem:
         """Adds the number of parameters and the speed to results."""
-        counted = model
-        if isinstance(model, TwoTower):
-            counted = model.document_encoder
-        elif isinstance(model, PairScorer):
-            counted = model.matcher
+        kind = self.recipe.kind
+        counted = getattr(model, _COUNTED[kind]) if kind in _COUNTED else model
         sizes = map(keras.ops.size, counted.trainable_variables)
         system = system_of(model)
         return TrainedSystem(
@@ -204,6 +218,16 @@ class Neural:
             **results,
         )
 
+
+_OF_KIND: dict[str, Callable[[Neural, Any, TableData], tuple[Any, dict]]] = {
+    "towers": Neural.of_towers,
+    "scorer": Neural.of_scorer,
+    "keyvec": Neural.of_keyvec,
+}
+"""Kind of a recipe -> the recipe for a table, and further data of `train`."""
+
+_COUNTED = {"towers": "document_encoder", "scorer": "matcher"}
+"""Kind of a recipe -> the part of the model whose parameters are counted."""
 
 _TIMED_TEXTS = 20_000
 
