@@ -5,6 +5,7 @@ alphabet.
 """
 
 import itertools
+import os
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
@@ -56,6 +57,8 @@ def _files(spec: str) -> list[Path]:
     for part in DataSource(spec).parts:
         if part == API_DOCUMENTS:
             folder = Path(open_documents(part).folder)
+        elif os.path.isdir(part):  # of judged queries or of documents
+            folder = Path(part)
         elif is_collection(part):
             folder = Path(open_collection(part).folder)
         else:

@@ -14,12 +14,14 @@ from keras_lstm_dssm.data.statistics import (
     text_statistics,
 )
 from keras_lstm_dssm.files import read_json, write_json
+from keras_lstm_dssm.fingerprints import files_hash
 from keras_lstm_dssm.model_cards.cards import front_matter, run_card
 from keras_lstm_dssm.model_cards.record import (
     card_tables,
     record_evaluation,
     record_training,
 )
+from tests.training.small_documents import write_small_documents
 
 yaml = pytest.importorskip("yaml")
 
@@ -101,6 +103,16 @@ def test_figures_beside_bm25(run: Path, clicks: Path) -> None:
     text = (run / "CARD.md").read_text()
     assert text.count("documents, 2") == 1
     assert "99 documents" in text
+
+
+def test_the_digest_of_a_folder_of_documents(tmp_path: Path) -> None:
+    write_small_documents(tmp_path / "folder")
+    facts = data_statistics(str(tmp_path / "folder"))
+    found = [p for p in sorted((tmp_path / "folder").rglob("*")) if p.is_file()]
+    assert {"documents.jsonl.gz", "queries.jsonl.gz"} <= {p.name for p in found}
+    assert facts["files"] == len(found)
+    assert facts["bytes"] == sum(path.stat().st_size for path in found)
+    assert facts["sha256"] == files_hash(found)
 
 
 def test_data_that_are_gone(tmp_path: Path) -> None:
