@@ -2,8 +2,8 @@
 
     python -m keras_lstm_dssm.benchmarks.measure FILE
 
-loads a pickled function of this package, which returns the works of a
-`Contender`, and answers as a peer does.
+calls the function of this package that the file names, which returns the works
+of a `Contender`, and answers as a peer does.
 
 Where a function of `benchmarks` has these arguments, `batch_size` is the number
 of examples in a training step and of texts encoded at once, `steps` that of
@@ -11,10 +11,10 @@ training steps in one measurement, and `rounds` that of measurements, whose
 medians are returned.
 """
 
+import importlib
 import importlib.util
 import json
 import os
-import pickle
 import subprocess
 import sys
 import tempfile
@@ -234,11 +234,23 @@ class Contender(NamedTuple):
     threads: Sequence[str] = tuple(THREADS)
 
 
-def ours(folder: Path, name: str, works: Callable[[], Any]) -> Contender:
-    """Returns a contender that runs a function of this package."""
-    path = folder / f"{name}.pickle"
-    path.write_bytes(pickle.dumps(works))
+def ours(
+    folder: Path, name: str, function: Callable[..., Any], *arguments: Any
+) -> Contender:
+    """Returns a contender that runs a function of this package.
+
+    Its arguments are such as JSON can hold; tuples become lists.
+    """
+    path = folder / f"{name}.json"
+    call = function.__module__, function.__name__, arguments
+    path.write_text(json.dumps(call), encoding="utf-8")
     return Contender([sys.executable, "-m", __name__, str(path)])
+
+
+def read_works(path: str) -> dict[str, Callable[[], Any]]:
+    """Calls the function that a file of `ours` names; returns its works."""
+    module, name, arguments = json.loads(Path(path).read_text("utf-8"))
+    return getattr(importlib.import_module(module), name)(*arguments)
 
 
 def peer(
@@ -361,4 +373,4 @@ def results_of_process(module: str, *arguments: str) -> Any:
 
 
 if __name__ == "__main__":
-    answer(pickle.loads(Path(sys.argv[1]).read_bytes())())
+    answer(read_works(sys.argv[1]))

@@ -195,16 +195,19 @@ def contenders(
     steps: int,
 ) -> dict[str, Contender]:
     """Returns our towers and the peers whose libraries are installed."""
-    arguments = list(paths), list(titles), batch_size, steps, CELLS
-    found = {"ours": ours(folder, "ours", partial(own_works, *arguments))}
+    arguments = [*map(str, paths)], list(titles), batch_size, steps, CELLS
+    found = {"ours": ours(folder, "ours", own_works, *arguments)}
     if titles:
         found["exported"] = ours(
             folder,
             "exported",
-            partial(exported_works, list(titles), batch_size, CELLS),
+            exported_works,
+            list(titles),
+            batch_size,
+            CELLS,
         )
     for form in KERAS_FORMS:
-        found[form] = ours(folder, form, partial(keras_works, form, *arguments))
+        found[form] = ours(folder, form, keras_works, form, *arguments)
     with_torch, with_jax = has_library("torch"), has_library("jax")
     if with_torch or with_jax:
         write_input(

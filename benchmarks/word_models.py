@@ -38,7 +38,6 @@ from keras_lstm_dssm.models import (
     KEYVEC_PRESETS,
     SCORER_PRESETS,
     KeyVec,
-    KeyVecRecipe,
     PairScorer,
 )
 from keras_lstm_dssm.models.document_batch import DocumentBatch, HashedDocuments
@@ -92,11 +91,12 @@ def measure_matching(
         for preset in PRESETS:
             folder = Path(name, preset)
             folder.mkdir()
-            works = partial(
-                scorer_works, preset, triples, batch_size, steps, query,
-                candidates,
-            )  # fmt: skip
-            contenders = {"ours": ours(folder, "ours", works)}
+            contenders = {
+                "ours": ours(
+                    folder, "ours", scorer_works, preset, list(triples),
+                    batch_size, steps, query, candidates,
+                )
+            }  # fmt: skip
             if with_torch:
                 words = new_scorer(preset, vocabulary_of(triples.texts)).words
                 contenders |= _scorer_peers(
@@ -138,7 +138,7 @@ def _scoring(
 
 def scorer_works(
     preset: str,
-    triples: Triples,
+    texts: Sequence[tuple[str, str, str]],
     batch_size: int,
     steps: int,
     query: str,
@@ -150,6 +150,7 @@ def scorer_works(
     99th percentile of the milliseconds to score all candidates, and those of
     the first call.
     """
+    triples = Triples((query, [yes], [no]) for query, yes, no in texts)
     scorer = new_scorer(preset, vocabulary_of(triples.texts))
     batches = triple_batches(triples, batch_size, steps)
     first: list[float] = []
@@ -267,10 +268,12 @@ def measure_documents(
         for batch in batches.skip(WARM_STEPS).take(steps)
     )
     with tempfile.TemporaryDirectory() as name:
-        works = partial(
-            keyvec_works, RECIPE, documents, batch_size, steps, some
-        )
-        contenders = {"ours": ours(Path(name), "ours", works)}
+        contenders = {
+            "ours": ours(
+                Path(name), "ours", keyvec_works, documents, batch_size, steps,
+                some,
+            )
+        }  # fmt: skip
         if has_library("torch"):
             contenders |= _keyvec_peers(
                 Path(name), model, batches.take(WARM_STEPS + steps), some,
@@ -316,14 +319,14 @@ def _document_rates(
 
 
 def keyvec_works(
-    recipe: KeyVecRecipe,
-    documents: Sequence[Document],
+    rows: Sequence[Sequence[Any]],
     batch_size: int,
     steps: int,
     some: Sequence[Sequence[str]],
 ) -> dict[str, Callable[[], Any]]:
     """Returns the works of a KeyVec, in its process: seconds of each."""
-    model = new_keyvec(recipe, 0, _sentences_of(documents), len(documents))
+    documents = [Document(*row) for row in rows]
+    model = new_keyvec(RECIPE, 0, _sentences_of(documents), len(documents))
     batches = document_batches(documents, batch_size, steps)
     return {
         "train": partial(fit_wall_and_cpu, model, batches, steps),

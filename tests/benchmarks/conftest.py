@@ -1,8 +1,6 @@
 """Small models and single measurements, with all figures of the suites."""
 
-import pickle
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import pytest
 
@@ -31,7 +29,7 @@ def compare_here(
     """Does the work of our contenders once, in this process."""
     taken = {}
     for name, contender in contenders.items():
-        works = pickle.loads(Path(contender.command[-1]).read_bytes())()
+        works = measure.read_works(contender.command[-1])
         taken[name] = list(works[work]())
     return taken, dict.fromkeys(contenders, "here")
 
