@@ -202,8 +202,9 @@ def test_grpc_replies_that_nobody_reads(server: PredictionServer) -> None:
             channel.ended(8)
             gc.collect()
             sizes.append(resident_mb())
-    # The first two rounds fill the buffers that are kept.
-    assert sizes[-1] - sizes[2] < 20, sizes
+    # The first rounds fill the buffers that are kept; one more may do so. A
+    # round that is not freed is 48 MB, the last three would be 144.
+    assert sizes[-1] - sizes[2] < 72, sizes
 
 
 def test_a_watch_that_nobody_reads(server: PredictionServer) -> None:
