@@ -127,7 +127,9 @@ class DSSM(LocalEncoder):
         self._table = weights.table("embedding", self.rows, units[0])
         self._dense = [
             (
-                weights.array(f"dense_{number}/kernel", *units[number - 1 :][:2]),
+                weights.array(
+                    f"dense_{number}/kernel", *units[number - 1 :][:2]
+                ),
                 weights.array(f"dense_{number}/bias", units[number]),
             )
             for number in range(1, len(units))

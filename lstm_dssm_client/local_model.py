@@ -196,9 +196,7 @@ class _Models:
             )
         texts = request.inputs["text"].tolist()
         if request.model != RETRIEVER:
-            outputs = {
-                "embedding": self._encoders[request.model].encode(texts)
-            }
+            outputs = {"embedding": self._encoders[request.model].encode(texts)}
         else:
             assert self.documents
             tags = request.inputs.get("tags")

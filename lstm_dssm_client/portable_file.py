@@ -59,7 +59,10 @@ def stored_texts(name: str, texts: Sequence[str]) -> Arrays:
     """Returns texts one after the other, and where each of them ends."""
     encoded = as_bytes(texts)
     ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
-    return {name: np.frombuffer(b"".join(encoded), np.uint8), f"{name}.ends": ends}
+    return {
+        name: np.frombuffer(b"".join(encoded), np.uint8),
+        f"{name}.ends": ends,
+    }
 
 
 def _checksum(header: str, arrays: Mapping[str, np.ndarray]) -> str:

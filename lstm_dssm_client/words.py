@@ -50,8 +50,11 @@ for _code, _letter in enumerate(LETTERS):
 TRIGRAM_FACTORS = (815_730_721_573, 678_223_072_849, 1_004_195_369_209)
 PRIME = 2**31 - 1
 
-OTHER_SPACES = "\t\n\v\f\r\u0085\u1680\u2028\u2029"
-"""What NFKC leaves of Unicode's white space beside the plain space."""
+OTHER_SPACES = "\t-\r\u0085\u1680\u2028\u2029"
+"""What NFKC leaves of Unicode's white space beside the plain space, as the
+ranges of a regular expression."""
+
+_SPACE = re.compile(f"[ {OTHER_SPACES}]")
 
 # A separator of words becomes a space, and a capital a small letter.
 _ASCII = {
@@ -60,7 +63,7 @@ _ASCII = {
         for byte in range(256)
     )
     for split, keep in (
-        ("space", lambda char: char not in " " + OTHER_SPACES),
+        ("space", lambda char: not _SPACE.match(char)),
         ("alphanumeric", str.isalnum),
     )
 }
@@ -105,7 +108,7 @@ class Normalizer:
         self._single = _Filled(lambda point: self._both(chr(point)))
         self._split = {
             "space": _Filled(
-                lambda point: " " if chr(point) in OTHER_SPACES else chr(point)
+                lambda point: " " if _SPACE.match(chr(point)) else chr(point)
             ),
             "alphanumeric": _Filled(
                 lambda point: (
@@ -126,7 +129,7 @@ class Normalizer:
         return [word for word in separated.split(" ") if word]
 
     def is_letter(self, char: str) -> bool:
-        """Returns whether RE2 takes a character for a letter, `\\pL`."""
+        """Returns whether RE2 takes a character for a letter."""
         return _inside(self._tables.letters, ord(char))
 
     def _both(self, text: str) -> str:

@@ -9,16 +9,16 @@ import tensorflow as tf
 
 from keras_lstm_dssm.registration import Configured, register
 from keras_lstm_dssm.text.word_batch import WordBatch
+from lstm_dssm_client.local_encoder import (
+    SKETCH_BUCKETS,
+    SKETCH_FACTORS,
+    SKETCH_ROWS,
+    SKETCH_START,
+    SKETCH_START_OFFSET,
+)
+from lstm_dssm_client.words import PRIME
 
-_TABLES, _TABLE_ROWS = 2, 2048  # tables of signs
-
-_PRIME = 2**31 - 1  # products of two numbers below it fit in int64
-_FACTORS = (
-    1_557_985_959, 2_028_178_513, 48_271, 742_938_285, 950_706_376,
-)  # fmt: skip
-# Added to hashes of starts, so that the word `cat` and the start of `cats`
-# have different hashes.
-_START_OFFSET = 1_343_714_438
+_TABLES = 2  # tables of signs
 
 # The fields of a `WordBatch` that hold ids. Each batch has other sizes, and
 # would be traced again without this signature.
@@ -74,8 +74,8 @@ class WordSketch(Configured, keras.layers.Layer):
     def __init__(
         self,
         units: int,
-        buckets: int = 2**17,
-        start: int = 3,
+        buckets: int = SKETCH_BUCKETS,
+        start: int = SKETCH_START,
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
@@ -90,9 +90,9 @@ class WordSketch(Configured, keras.layers.Layer):
         # the encoder's speed.
         self._signs = [
             self.add_weight(
-                shape=(_TABLE_ROWS, units),
+                shape=(SKETCH_ROWS, units),
                 initializer=_constant(
-                    random.integers(0, 2, (_TABLE_ROWS, units)) * 2 - 1
+                    random.integers(0, 2, (SKETCH_ROWS, units)) * 2 - 1
                 ),
                 trainable=False,
                 name=f"signs_{table}",
@@ -166,7 +166,7 @@ class WordSketch(Configured, keras.layers.Layer):
         bucket = _hash(keys, 0, self.buckets)
         rows = tf.gather(self.word_weight.value, bucket)[:, tf.newaxis]
         for number, table in enumerate(self._signs):
-            rows *= tf.gather(table.value, _hash(keys, 1 + number, _TABLE_ROWS))
+            rows *= tf.gather(table.value, _hash(keys, 1 + number, SKETCH_ROWS))
         return rows
 
     def _keys(self, words: WordBatch) -> list[tf.Tensor]:
@@ -183,21 +183,21 @@ class WordSketch(Configured, keras.layers.Layer):
         start = tf.math.segment_sum(
             tf.where(in_start, mixed, 0), words.word_index
         )
-        return [whole % _PRIME, (start + _START_OFFSET) % _PRIME]
+        return [whole % PRIME, (start + SKETCH_START_OFFSET) % PRIME]
 
 
 def _mix(numbers: tf.Tensor) -> tf.Tensor:
     """Hash numbers to values below the prime whose sums rarely collide."""
-    numbers = (numbers + 1) * _FACTORS[0] % _PRIME
+    numbers = (numbers + 1) * SKETCH_FACTORS[0] % PRIME
     numbers = tf.bitwise.bitwise_xor(
         numbers, tf.bitwise.right_shift(numbers, 15)
     )
-    return numbers * _FACTORS[1] % _PRIME
+    return numbers * SKETCH_FACTORS[1] % PRIME
 
 
 def _hash(keys: tf.Tensor, which: int, values: int) -> tf.Tensor:
     """Compute hash number `which`, 0 to 2, of each key, below `values`."""
-    return _mix(keys * _FACTORS[2 + which] % _PRIME) % values
+    return _mix(keys * SKETCH_FACTORS[2 + which] % PRIME) % values
 
 
 def _constant(values: np.ndarray) -> Any:
