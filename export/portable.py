@@ -127,8 +127,11 @@ def _stored_weights(
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Yields the names and the arrays of an encoder's weights."""
     tables = {id(layer.table) for layer in tower.embeddings}
+    inner = {id(weight) for layer in tower.layers for weight in layer.weights}
     for weight in tower.weights:
-        name, values = weight.path.partition("/")[2], weight.numpy()
+        # The path of an encoder's own weight begins with the encoder's name.
+        name = weight.path if id(weight) in inner else weight.name
+        values = weight.numpy()
         if id(weight) in tables:
             yield from stored_table(name, values, kind).items()
         elif name.startswith("word_sketch/signs"):

@@ -36,7 +36,11 @@ def tables() -> dict[str, Any]:
     canonical = changed(_normalized("NFD"), POINTS)
     composed = dict(zip(POINTS, _normalized("NFKC")(POINTS), strict=True))
     # Folding sees texts in NFKC only.
-    stable = [char for char in POINTS if composed[char] == char]
+    stable = [
+        char
+        for char in POINTS
+        if composed[char] == char and ord(char) not in HANGUL
+    ]
     folded = {
         char: text
         for char, text in _after(tf_text.case_fold_utf8, "NFD")(stable)
