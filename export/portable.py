@@ -137,7 +137,7 @@ def _stored_weights(
         elif name.startswith("word_sketch/signs"):
             yield name, np.packbits(values > 0, axis=1)
         else:
-            yield name, values.astype(np.float32)
+            yield name, np.asarray(values, np.float32)
 
 
 def _stored_documents(

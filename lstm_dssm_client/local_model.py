@@ -247,7 +247,9 @@ def _encoder(file: PortableFile, name: str) -> LocalEncoder:
         for number in value if isinstance(value, list) else [value]:
             if isinstance(number, int | float) and not 0 <= number <= _MOST:
                 raise ValueError(f"{key} is {value!r:.40}")
-    return ENCODERS[described["class"]](config, _Weights(file, name))
+    encoder = ENCODERS[described["class"]](config, _Weights(file, name))
+    encoder.encode([b"one text"])  # all else that may be wrong fails here
+    return encoder
 
 
 class LocalModel(TextClient):

@@ -8,11 +8,12 @@ import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from lstm_dssm_client.errors import InputError
 from lstm_dssm_client.local_encoder import Table
@@ -41,7 +42,8 @@ def write_portable(
     """
     text = json.dumps({"format": FORMAT, **header})
     metadata = {_HEADER: text, _CHECKSUM: _checksum(text, arrays)}
-    save_file(dict(arrays), path, metadata)
+    # Its own function for files would change their permissions.
+    Path(path).write_bytes(save(dict(arrays), metadata))
 
 
 def stored_table(name: str, values: np.ndarray, kind: str) -> Arrays:
