@@ -74,14 +74,14 @@ def read_words(
     return Words(ids, starts, np.array(flat), lengths[order]), order
 
 
-def unit(y: np.ndarray) -> np.ndarray:
-    """Scales rows to length 1; a zero row becomes the first basis vector."""
+def unit(y: np.ndarray, length: Any = np.float32(1)) -> np.ndarray:
+    """Scales rows to a length; a zero row becomes the first basis vector."""
     square = np.einsum("ij,ij->i", y, y)[:, np.newaxis]
-    zero = square <= 1e-30
-    if zero.any():
+    if square.min() <= 1e-30:
+        zero = square <= 1e-30
         y = np.where(zero, np.eye(1, y.shape[1], dtype=y.dtype), y)
         square = np.where(zero, 1, square)
-    return y / np.sqrt(square)
+    return y * (length / np.sqrt(square))
 
 
 class LocalEncoder:
@@ -207,6 +207,9 @@ class _Network:
     (1 + tanh(x / 2)) / 2, and one call computes the tanh of several gates.
     """
 
+    state_scale = 1.0
+    """What the outputs are divided by, since `step` leaves factors out."""
+
     def __init__(
         self,
         weights: Weights,
@@ -219,9 +222,8 @@ class _Network:
         self.units = units
         self._halved = halved
         self._table = weights.table(embedding, rows, len(halved))
-        self._recurrent = halved * weights.array(
-            f"{cell}/recurrent_kernel", units, len(halved)
-        )
+        kernel = weights.array(f"{cell}/recurrent_kernel", units, len(halved))
+        self._recurrent = halved * kernel / np.float32(self.state_scale)
         self._bias = weights.array(f"{cell}/bias", len(halved))
 
     def last_output(self, words: Words, reverse: bool = False) -> np.ndarray:
@@ -242,8 +244,13 @@ class _Network:
         np.tanh(z, out=y)
 
 
+_HALF = np.float32(0.5)
+
+
 class _LSTM(_Network):
-    """The cell of `keras_lstm_dssm.PeepholeLSTM`."""
+    """The cell of `keras_lstm_dssm.PeepholeLSTM`; its states are 2 c and 2 y."""
+
+    state_scale = 2.0
 
     def __init__(
         self,
@@ -266,7 +273,7 @@ class _LSTM(_Network):
         self._peephole = peephole
         shape = (cells,) * (2 if peephole == "full" else 1)
         self._peepholes = {
-            gate: 0.5 * weights.array(f"{cell}/peephole_{gate}", *shape)
+            gate: 0.25 * weights.array(f"{cell}/peephole_{gate}", *shape)
             for gate in gates
             if peephole and gate != "g"
         }
@@ -274,21 +281,26 @@ class _LSTM(_Network):
     def step(self, z: np.ndarray, c: np.ndarray, y: np.ndarray) -> None:
         """Computes eq. (2), in place of c and y."""
         cells = self.units
-        for number, gate in enumerate("if"[: z.shape[1] // cells - 2]):
-            self._look(gate, z[:, number * cells :][:, :cells], c)
-        gates = np.tanh(z[:, :-cells])
-        sigmoid = gates[:, :-cells]
-        sigmoid += 1
-        sigmoid *= 0.5
-        if sigmoid.shape[1] > cells:
-            c *= sigmoid[:, cells:]
-        c += sigmoid[:, :cells] * gates[:, -cells:]
         output = z[:, -cells:]
-        self._look("o", output, c)
-        output = np.tanh(output)
+        if not self._peephole:
+            np.tanh(z, out=z)
+        else:
+            for number, gate in enumerate("if"[: z.shape[1] // cells - 2]):
+                self._look(gate, z[:, number * cells :][:, :cells], c)
+            np.tanh(z[:, :-cells], out=z[:, :-cells])
+        new = z[:, -2 * cells : -cells]  # g
+        if z.shape[1] > 3 * cells:  # there is a forget gate
+            forget = z[:, cells : 2 * cells]
+            forget += 1
+            forget *= 0.5
+            c *= forget
+        new *= z[:, :cells] + 1
+        c += new
+        if self._peephole:
+            self._look("o", output, c)
+            np.tanh(output, out=output)
         output += 1
-        output *= 0.5
-        np.multiply(output, np.tanh(c), out=y)
+        np.multiply(output, np.tanh(c * _HALF), out=y)
 
     def _look(self, gate: str, z: np.ndarray, c: np.ndarray) -> None:
         """Adds W_p c to a gate's part of z."""
@@ -371,9 +383,9 @@ class Combined(LSTM):
     def __init__(self, config: Mapping[str, Any], weights: Weights) -> None:
         super().__init__(config, weights)
         self._sketch = config["sketch"]
-        self._power = 1 - config["length_norm"]
-        total = sum(config["shares"])
-        self._factors = [(share / total) ** 0.5 for share in config["shares"]]
+        self._power = np.float32(1 - config["length_norm"])
+        shares = np.array(config["shares"])
+        self._factors = np.sqrt(shares / shares.sum()).astype(np.float32)
         self.dimension = config["cells"] + config["bag"] + self._sketch + 1
         self._bag = weights.table("bag_embedding", self.rows, config["bag"])
         # A bit for each sign.
@@ -394,21 +406,24 @@ class Combined(LSTM):
         """Computes and concatenates the three parts."""
         bag = words.sums(self._bag.sums(words.ids, words.starts))
         sketch = words.sums(self._word_sketches(words))
-        length = np.sqrt(np.einsum("ij,ij->i", sketch, sketch))[:, np.newaxis]
+        m = self._length_factor(sketch)
+        a, b, c = self._factors
+        parts = (
+            unit(super().compose(words), a),
+            unit(bag, b),
+            unit(sketch, c * m),
+            c * np.sqrt(1 - m**2),
+        )
+        return np.concatenate(parts, axis=1)
+
+    def _length_factor(self, sketch: np.ndarray) -> np.ndarray:
+        """Computes m of each text, float32 `[texts, 1]`."""
+        if not self._power:  # as in all query encoders
+            return np.ones((len(sketch), 1), np.float32)
+        length = np.linalg.norm(sketch, axis=1, keepdims=True)
         zeros = np.zeros_like(length)
         m = np.divide(length, self._long, out=zeros, where=self._long != 0)
-        m = np.minimum(m, 1) ** np.float32(self._power)
-        parts = (
-            unit(super().compose(words)),
-            unit(bag),
-            np.hstack([unit(sketch) * m, np.sqrt(1 - m**2)]),
-        )
-        return np.hstack(
-            [
-                part * np.float32(factor)
-                for part, factor in zip(parts, self._factors, strict=True)
-            ]
-        )
+        return np.minimum(m, 1) ** self._power
 
     def _word_sketches(self, words: Words) -> np.ndarray:
         """Adds the rows of each word and of its start; see `WordSketch`."""
@@ -419,18 +434,20 @@ class Combined(LSTM):
         first = np.minimum(words.starts + SKETCH_START, ends)
         start = sums[first] - sums[words.starts]
         keys = np.concatenate([whole, start + SKETCH_START_OFFSET]) % PRIME
-        weight = self._word_weight[_hash(keys, 0, SKETCH_BUCKETS)]
+        hashed = _mix(keys * _KEY_FACTORS % PRIME)
+        bucket = hashed[0] % SKETCH_BUCKETS
+        first, second = hashed[1:] % SKETCH_ROWS
         differ = np.unpackbits(
-            self._signs[0][_hash(keys, 1, SKETCH_ROWS)]
-            ^ self._signs[1][_hash(keys, 2, SKETCH_ROWS)],
+            self._signs[0][first] ^ self._signs[1][second],
             axis=1,
             count=self._sketch,
         )
-        rows = weight[:, np.newaxis] * _SIGN[differ]
+        weight = self._word_weight[bucket, np.newaxis]
+        rows = weight - (2 * weight) * differ
         return rows[: len(whole)] + rows[len(whole) :]
 
 
-_SIGN = np.array([1, -1], np.float32)
+_KEY_FACTORS = np.array(SKETCH_FACTORS[2:])[:, np.newaxis]
 
 
 def _mix(numbers: np.ndarray) -> np.ndarray:
@@ -438,11 +455,6 @@ def _mix(numbers: np.ndarray) -> np.ndarray:
     numbers = (numbers + 1) * SKETCH_FACTORS[0] % PRIME
     numbers ^= numbers >> 15
     return numbers * SKETCH_FACTORS[1] % PRIME
-
-
-def _hash(keys: np.ndarray, which: int, values: int) -> np.ndarray:
-    """Computes hash number `which`, 0 to 2, of each key, below `values`."""
-    return _mix(keys * SKETCH_FACTORS[2 + which] % PRIME) % values
 
 
 ENCODERS: dict[str, Callable[[Mapping[str, Any], Weights], LocalEncoder]] = {

@@ -1,40 +1,213 @@
 """`LocalModel`: the encoders and the titles of one file, without a server."""
 
-import math
 import os
+from collections.abc import Iterable
 from functools import cached_property
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from lstm_dssm_client.errors import InputError, serving_error
 from lstm_dssm_client.local_encoder import ENCODERS, LocalEncoder, Table
 from lstm_dssm_client.portable_file import PortableFile, reading
-from lstm_dssm_client.signatures import (
-    DEFAULT,
-    FILTERED,
-    Signature,
-    TensorInfo,
-    VersionStatus,
-)
-from lstm_dssm_client.text_client import (
-    GetMetadata,
-    GetStatus,
-    Metadata,
-    Predict,
-    Request,
-    TextClient,
+from lstm_dssm_client.signatures import Hit, Version, VersionStatus
+from lstm_dssm_client.texts import (
+    as_bytes,
+    rows_for,
+    slices_of_size,
+    tags_as_bytes,
 )
 
 QUERY, DOCUMENT, RETRIEVER = "query_encoder", "document_encoder", "retriever"
 """Names of the models, those of an export for a server."""
 
-PADDING_COSINE = -2.0
-"""Score in the columns beyond the k of a query; lower than any cosine."""
-
+_ROWS, _BYTES = 2048, 1 << 20  # of texts that are encoded at once
 _SCORES = 1 << 24  # scores that are computed at once
 _MOST = 1 << 24  # the largest number that describes an encoder
+
+
+class LocalModel:
+    """Searches and encodes with one file in this process, as a `Client` does.
+
+    `encode`, `search` and `status` have the arguments, results and errors of
+    those of `Client`. The models are `query_encoder`, `document_encoder` and,
+    if the file has titles, `retriever`. NumPy and `safetensors` are needed, and
+    no TensorFlow. Threads may share a model. In memory the titles' vectors are
+    float32, also those that the file stores as int8.
+
+    Args:
+        path: File that `lstm-dssm-export --portable` has written.
+
+    Attributes:
+        version: Number of the models' version, which is the time of the export
+            in seconds since 1970.
+        card: What is recorded of the training: "date", "documents" and "runs".
+
+    Raises:
+        InputError: The file is missing or damaged, or of another version of
+            this package.
+
+    Example:
+    >>> from lstm_dssm_client import LocalModel
+    >>> model = LocalModel("shop.safetensors")
+    >>> model.search(["angle bracket"], k=1)
+    [[Hit(id='Simpson 12-Gauge Angle', score=0.83)]]
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.target = os.fspath(path)
+        with reading(path):
+            file = PortableFile(path)
+            self.version: int = file.header["version"]
+            self.card: dict[str, Any] = file.header["card"]
+            self._encoders = {
+                name: _encoder(file, name) for name in (QUERY, DOCUMENT)
+            }
+            width = self._encoders[QUERY].dimension
+            self._documents = (
+                _Documents(file, width) if "titles" in file else None
+            )
+
+    @cached_property
+    def titles(self) -> dict[str, str]:
+        """The title of each document, by its id."""
+        if not self._documents:
+            return {}
+        titles = map(_decoded, self._documents.titles)
+        return dict(zip(self._documents.ids, titles, strict=True))
+
+    def encode(
+        self,
+        texts: Iterable[str | bytes],
+        model: str = QUERY,
+        version: Version = None,
+    ) -> np.ndarray:
+        """Encodes texts, float32 `[n, d]`; see `Client.encode`."""
+        self._check(model, version, self._encoders)
+        encoder = self._encoders[model]
+        encoded = as_bytes(texts)
+        vectors = np.empty((len(encoded), encoder.dimension), np.float32)
+        for rows in slices_of_size([*map(len, encoded)], _ROWS, _BYTES):
+            vectors[rows] = encoder.encode(encoded[rows])
+        return vectors
+
+    def search(
+        self,
+        texts: Iterable[str | bytes],
+        k: int = 5,
+        model: str = RETRIEVER,
+        version: Version = None,
+        tags: Iterable[str] = (),
+    ) -> list[list[Hit]]:
+        """Returns the k best documents of each query; see `Client.search`."""
+        rows_for(k)  # checks it
+        wanted = tags_as_bytes(tags)
+        documents = self._documents
+        self._check(model, version, [RETRIEVER] if documents else [])
+        assert documents
+        if wanted and not documents.rows_of_tag:
+            raise InputError(
+                f"{self.target}: it was exported without tags, and cannot"
+                " filter by them: export it with lines id TAB title TAB tags"
+            )
+        return documents.search(self.encode(texts), k, wanted)
+
+    def status(self, model: str) -> dict[int, VersionStatus]:
+        """Returns the state of the only version; see `Client.status`."""
+        self._check(model, None, self._models)
+        return {self.version: VersionStatus("AVAILABLE", "OK", "")}
+
+    def close(self) -> None:
+        """Does nothing: the file was closed when it was read."""
+
+    def __enter__(self) -> "LocalModel":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def _models(self) -> list[str]:
+        return [*self._encoders, *[RETRIEVER][: self._documents is not None]]
+
+    def _check(
+        self, model: str, version: Version, models: Iterable[str]
+    ) -> None:
+        """Raises what a client raises for an unknown model or version."""
+        if model not in models or version not in (None, self.version):
+            raise serving_error(
+                HTTPStatus.NOT_FOUND,
+                f"found version {self.version} of {', '.join(self._models)}",
+                self.target,
+                model,
+            )
+
+
+class _Documents:
+    """The documents of a file, and an exact search of them."""
+
+    def __init__(self, file: PortableFile, width: int) -> None:
+        self.titles = file.texts("titles")
+        count = len(self.titles)
+        ids = file.texts("ids", count) if "ids" in file else self.titles
+        self.ids = [*map(_decoded, ids)]
+        vectors, scales = file.table("vectors", count, width)
+        # Products of integers would take longer than all of a search.
+        self._vectors = vectors.astype(np.float32, copy=False)
+        if scales is not None:
+            self._vectors *= scales[:, np.newaxis]
+        self.rows_of_tag: dict[bytes, list[int]] = {}
+        for row, tags in enumerate(
+            file.texts("tags", count) if "tags" in file else ()
+        ):
+            for tag in filter(None, tags.split(b",")):
+                self.rows_of_tag.setdefault(tag, []).append(row)
+
+    def search(
+        self, queries: np.ndarray, k: int, tags: bytes
+    ) -> list[list[Hit]]:
+        """Returns the k best documents with any of the tags, best first.
+
+        `queries` are unit vectors, float32 `[n, d]`. Tags are separated by
+        commas; b"" stands for all documents.
+        """
+        found = None
+        if tags:
+            rows = [self.rows_of_tag.get(tag, ()) for tag in tags.split(b",")]
+            found = np.array(sorted(set().union(*rows)), np.int64)
+        hits = []
+        step = max(1, _SCORES // len(self.ids))
+        for start in range(0, len(queries), step):
+            block = self._vectors @ queries[start : start + step].T
+            for scores in block.T:
+                if found is None:
+                    best = _largest(scores, k)
+                else:
+                    best = found[_largest(scores[found], k)]
+                hits.append(
+                    [
+                        Hit(self.ids[row], score)
+                        for row, score in zip(
+                            best.tolist(), scores[best].tolist(), strict=True
+                        )
+                    ]
+                )
+        return hits
+
+
+def _largest(scores: np.ndarray, k: int) -> np.ndarray:
+    """Returns where the k largest are, descending; of equal ones the first."""
+    if k < len(scores):
+        least = np.partition(scores, -k)[-k]
+        places = np.flatnonzero(scores >= least)
+    else:
+        places = np.arange(len(scores))
+    return places[np.argsort(-scores[places], kind="stable")[:k]]
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode(errors="replace")
 
 
 class _Weights:
@@ -61,184 +234,6 @@ class _Weights:
         return own if own in self._file else f"{QUERY}/{name}"
 
 
-class _Documents:
-    """The documents of a file, and an exact search of them."""
-
-    def __init__(self, file: PortableFile, width: int) -> None:
-        self.titles = file.texts("titles")
-        count = len(self.titles)
-        self.ids = file.texts("ids", count) if "ids" in file else self.titles
-        vectors, scales = file.table("vectors", count, width)
-        # Products of integers would take longer than all of a search.
-        self._vectors = vectors.astype(np.float32, copy=False)
-        if scales is not None:
-            self._vectors *= scales[:, np.newaxis]
-        self._id_array = np.array(self.ids, object)
-        self.rows_of_tag: dict[bytes, list[int]] = {}
-        for row, tags in enumerate(
-            file.texts("tags", count) if "tags" in file else ()
-        ):
-            for tag in filter(None, tags.split(b",")):
-                self.rows_of_tag.setdefault(tag, []).append(row)
-
-    def search(
-        self, queries: np.ndarray, k: np.ndarray, tags: list[bytes] | None
-    ) -> dict[str, np.ndarray]:
-        """Returns the outputs of a retriever, best first.
-
-        See `RetrieverModule.serve` of `keras_lstm_dssm` for inputs and outputs.
-        """
-        count = len(self.titles)
-        width = max(0, min(int(k.max(initial=0)), count))
-        ids = np.full((len(queries), width), b"", object)
-        scores = np.full(ids.shape, PADDING_COSINE, np.float32)
-        step = max(1, _SCORES // count)
-        for start in range(0, len(queries), step):
-            block = self._vectors @ queries[start : start + step].T
-            for row, cosines in enumerate(block.T, start):
-                if tags is not None and tags[row].strip():
-                    found = self._with_tags(tags[row])
-                    best = found[_largest(cosines[found], k[row])]
-                else:
-                    best = _largest(np.ascontiguousarray(cosines), k[row])
-                ids[row, : len(best)] = self._id_array[best]
-                scores[row, : len(best)] = cosines[best]
-        return {"ids": ids, "scores": scores}
-
-    def _with_tags(self, tags: bytes) -> np.ndarray:
-        rows = {
-            row
-            for tag in tags.split(b",")
-            for row in self.rows_of_tag.get(tag.strip(), ())
-        }
-        return np.array(sorted(rows), np.int64)
-
-
-def _largest(scores: np.ndarray, k: int) -> np.ndarray:
-    """Returns where the k largest are, descending; of equal ones the first."""
-    places = np.arange(len(scores))
-    if 0 < k < len(scores):
-        least = np.partition(scores, len(scores) - k)[len(scores) - k]
-        places = np.flatnonzero(scores >= least)
-    return places[np.argsort(-scores[places], kind="stable")[: max(k, 0)]]
-
-
-class _Reply(NamedTuple):
-    """What was computed for a request; a `PredictReply`."""
-
-    version: int
-    values: dict[str, np.ndarray]
-
-    def outputs(self, signature: Signature | None) -> dict[str, np.ndarray]:
-        """Returns the outputs by name."""
-        return self.values
-
-
-class _Models:
-    """Answers requests as a server of the same models; a `Transport`."""
-
-    timeout = math.inf
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.target = os.fspath(path)
-        with reading(self.target):
-            file = PortableFile(path)
-            self.version: int = file.header["version"]
-            self.card: dict[str, Any] = file.header["card"]
-            self._encoders = {
-                name: _encoder(file, name) for name in (QUERY, DOCUMENT)
-            }
-            width = self._encoders[QUERY].dimension
-            self.documents = (
-                _Documents(file, width) if "titles" in file else None
-            )
-        self._signatures = self._all_signatures()
-
-    def send(self, request: Request) -> Any:
-        """Answers a request."""
-        version = None if isinstance(request, GetStatus) else request.version
-        signatures = self._signatures.get(request.model)
-        if signatures is None or version not in (None, self.version):
-            raise self._error(
-                HTTPStatus.NOT_FOUND,
-                request.model,
-                f"found version {self.version} of {', '.join(self._signatures)}",
-            )
-        if isinstance(request, GetStatus):
-            return {self.version: VersionStatus("AVAILABLE", "OK", "")}
-        if isinstance(request, GetMetadata):
-            return Metadata(self.version, signatures)
-        return _Reply(self.version, self._predict(request, signatures))
-
-    def close(self) -> None:
-        """Does nothing: the file was closed when it was read."""
-
-    def _predict(
-        self, request: Predict, signatures: dict[str, Signature]
-    ) -> dict[str, np.ndarray]:
-        signature = signatures.get(request.signature)
-        if signature is None and request.signature == FILTERED:
-            raise InputError(
-                f"{self.target}: it was exported without tags, and cannot"
-                " filter by them: export it with lines id TAB title TAB tags"
-            )
-        rows = {len(values) for values in request.inputs.values()}
-        if (
-            signature is None
-            or request.inputs.keys() != signature.inputs.keys()
-            or not signature.outputs.keys() >= set(request.outputs)
-            or len(rows) != 1
-        ):
-            raise self._error(
-                HTTPStatus.BAD_REQUEST,
-                request.model,
-                f"expected {signatures}, of all inputs as many rows",
-            )
-        texts = request.inputs["text"].tolist()
-        if request.model != RETRIEVER:
-            outputs = {"embedding": self._encoders[request.model].encode(texts)}
-        else:
-            assert self.documents
-            tags = request.inputs.get("tags")
-            outputs = self.documents.search(
-                self._encoders[QUERY].encode(texts),
-                request.inputs["k"],
-                None if tags is None else tags.tolist(),
-            )
-        names = request.outputs or outputs
-        return {name: outputs[name] for name in names}
-
-    def _all_signatures(self) -> dict[str, dict[str, Signature]]:
-        text = {"text": TensorInfo("string", (None,))}
-        found = {
-            name: {
-                DEFAULT: Signature(
-                    text,
-                    {
-                        "embedding": TensorInfo(
-                            "float32", (None, encoder.dimension)
-                        )
-                    },
-                )
-            }
-            for name, encoder in self._encoders.items()
-        }
-        if self.documents:
-            inputs = text | {"k": TensorInfo("int32", (None,))}
-            outputs = {
-                "ids": TensorInfo("string", (None, None)),
-                "scores": TensorInfo("float32", (None, None)),
-            }
-            found[RETRIEVER] = {DEFAULT: Signature(inputs, outputs)}
-            if self.documents.rows_of_tag:
-                tagged = inputs | {"tags": TensorInfo("string", (None,))}
-                found[RETRIEVER][FILTERED] = Signature(tagged, outputs)
-        return found
-
-    def _error(self, code: HTTPStatus, model: str, details: str) -> OSError:
-        return serving_error(code, details, self.target, model)
-
-
 def _encoder(file: PortableFile, name: str) -> LocalEncoder:
     """Makes an encoder; its numbers are checked before arrays are made."""
     described = file.header["encoders"][name]
@@ -250,49 +245,3 @@ def _encoder(file: PortableFile, name: str) -> LocalEncoder:
     encoder = ENCODERS[described["class"]](config, _Weights(file, name))
     encoder.encode([b"one text"])  # all else that may be wrong fails here
     return encoder
-
-
-class LocalModel(TextClient):
-    """Searches and encodes with one file in this process, as `Client` asks.
-
-    It has the methods of `Client`, with the same arguments, results and errors.
-    The models are `query_encoder`, `document_encoder` and, if the file has
-    titles, `retriever`. It needs NumPy and `safetensors`, no TensorFlow.
-    Threads may share it. In memory the titles' vectors are float32, also those
-    that the file stores as int8.
-
-    Args:
-        path: File that `lstm-dssm-export --portable` has written.
-
-    Attributes:
-        version: Number of the models' version, which is the time of the export
-            in seconds since 1970.
-        card: What is recorded of the training: "date", "documents" and "runs".
-
-    Raises:
-        InputError: The file is missing or damaged, or of another version.
-
-    Example:
-    >>> from lstm_dssm_client import LocalModel
-    >>> model = LocalModel("shop.safetensors")
-    >>> model.search(["angle bracket"], k=1)
-    [[Hit(id='Simpson 12-Gauge Angle', score=0.83)]]
-    """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        models = _Models(path)
-        super().__init__(models)
-        self.version = models.version
-        self.card = models.card
-        self._documents = models.documents
-
-    @cached_property
-    def titles(self) -> dict[str, str]:
-        """The title of each document, by its id."""
-        if not self._documents:
-            return {}
-        pairs = zip(self._documents.ids, self._documents.titles, strict=True)
-        return {
-            key.decode(errors="replace"): title.decode(errors="replace")
-            for key, title in pairs
-        }

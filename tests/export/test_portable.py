@@ -50,7 +50,9 @@ def random_encoder(name: str, **options: Any) -> dssm.TextEncoder:
     return encoder
 
 
-def check_vectors(model: dssm.TwoTower, local: LocalModel, least: float) -> None:
+def check_vectors(
+    model: dssm.TwoTower, local: LocalModel, least: float
+) -> None:
     """Compares cosines, of a batch and of each text alone."""
     for name in ("query_encoder", "document_encoder"):
         expected = getattr(model, name).encode(TEXTS).astype(np.float32)
@@ -237,7 +239,9 @@ def test_other_models_are_refused_in_one_line(path: Path) -> None:
     )
     with pytest.raises(InputError, match="not finite"):
         export_portable(towers, path)
-    with pytest.raises(InputError, match="weights must be one of float32, int8"):
+    with pytest.raises(
+        InputError, match="weights must be one of float32, int8"
+    ):
         export_portable(towers, path, weights="int4")
     assert not path.exists()
 
@@ -311,9 +315,7 @@ def test_damaged_files_are_one_line(model: dssm.TwoTower, path: Path) -> None:
         for _ in range(60):
             place = random.integers(limit)
             byte = (whole[place] + random.integers(1, 256)) % 256
-            damaged.append(
-                whole[:place] + bytes([byte]) + whole[place + 1 :]
-            )
+            damaged.append(whole[:place] + bytes([byte]) + whole[place + 1 :])
     for size in (2**63, 2**64 - 1, 2**31, 10**8 + 1, len(whole)):
         damaged.append(size.to_bytes(8, "little") + whole[8:])
     deep = b"[" * 200_000
