@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from lstm_dssm_client.errors import InputError, serving_error
-from lstm_dssm_client.local_encoder import ENCODERS, LocalEncoder, Table
-from lstm_dssm_client.portable_file import PortableFile, reading
+from lstm_dssm_client.local_encoder import LocalEncoder
+from lstm_dssm_client.portable_file import PortableFile, Weights, reading
 from lstm_dssm_client.signatures import Hit, Version, VersionStatus
 from lstm_dssm_client.texts import (
     as_bytes,
@@ -22,7 +22,7 @@ from lstm_dssm_client.texts import (
 QUERY, DOCUMENT, RETRIEVER = "query_encoder", "document_encoder", "retriever"
 """Names of the models, those of an export for a server."""
 
-_ROWS, _BYTES = 2048, 1 << 20  # of texts that are encoded at once
+_ROWS, _BYTES = 512, 1 << 19  # of texts that are encoded at once
 _SCORES = 1 << 24  # scores that are computed at once
 _MOST = 1 << 24  # the largest number that describes an encoder
 
@@ -152,11 +152,8 @@ class _Documents:
         count = len(self.titles)
         ids = file.texts("ids", count) if "ids" in file else self.titles
         self.ids = [*map(_decoded, ids)]
-        vectors, scales = file.table("vectors", count, width)
         # Products of integers would take longer than all of a search.
-        self._vectors = vectors.astype(np.float32, copy=False)
-        if scales is not None:
-            self._vectors *= scales[:, np.newaxis]
+        self._vectors = file.table("vectors", count, width).rows()
         self.rows_of_tag: dict[bytes, list[int]] = {}
         for row, tags in enumerate(
             file.texts("tags", count) if "tags" in file else ()
@@ -210,30 +207,6 @@ def _decoded(text: bytes) -> str:
     return text.decode(errors="replace")
 
 
-class _Weights:
-    """The weights of one encoder; see `local_encoder.Weights`.
-
-    Those that the document encoder shares with the query encoder are stored
-    once.
-    """
-
-    def __init__(self, file: PortableFile, name: str) -> None:
-        self._file = file
-        self._name = name
-
-    def array(self, name: str, *shape: int, dtype: Any = np.float32) -> Any:
-        """Returns an array of this shape."""
-        return self._file.array(self._owner(name), *shape, dtype=dtype)
-
-    def table(self, name: str, rows: int, width: int) -> Table:
-        """Returns the table of an embedding."""
-        return self._file.table(self._owner(f"{name}/table"), rows, width)
-
-    def _owner(self, name: str) -> str:
-        own = f"{self._name}/{name}"
-        return own if own in self._file else f"{QUERY}/{name}"
-
-
 def _encoder(file: PortableFile, name: str) -> LocalEncoder:
     """Makes an encoder; its numbers are checked before arrays are made."""
     described = file.header["encoders"][name]
@@ -242,6 +215,5 @@ def _encoder(file: PortableFile, name: str) -> LocalEncoder:
         for number in value if isinstance(value, list) else [value]:
             if isinstance(number, int | float) and not 0 <= number <= _MOST:
                 raise ValueError(f"{key} is {value!r:.40}")
-    encoder = ENCODERS[described["class"]](config, _Weights(file, name))
-    encoder.encode([b"one text"])  # all else that may be wrong fails here
-    return encoder
+    weights = Weights(file, (name, QUERY), config["oov_buckets"])
+    return LocalEncoder(described["class"], config, weights)

@@ -9,16 +9,16 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from lstm_dssm_client.errors import InputError
-from lstm_dssm_client.local_encoder import Table
 from lstm_dssm_client.signatures import TensorInfo
 from lstm_dssm_client.texts import as_bytes
+from lstm_dssm_client.words import TRIGRAMS
 
 Arrays = dict[str, np.ndarray]
 
@@ -75,6 +75,20 @@ def _checksum(header: str, arrays: Mapping[str, np.ndarray]) -> str:
     return str(crc)
 
 
+class Table(NamedTuple):
+    """Rows of numbers: float32, or int8 with a scale for each row."""
+
+    values: np.ndarray
+    scales: np.ndarray | None
+
+    def rows(self, numbers: Any = slice(None)) -> np.ndarray:
+        """Returns rows, float32 `[n, width]`; by default all."""
+        values = self.values[numbers]
+        if self.scales is None:
+            return values
+        return values * self.scales[numbers, np.newaxis]
+
+
 class PortableFile:
     """The content of a file; each array is checked when it is asked for.
 
@@ -126,6 +140,39 @@ class PortableFile:
             raise ValueError(f"{name} end elsewhere than their texts")
         spans = zip(starts[:-1].tolist(), ends.tolist(), strict=True)
         return [joined[start:end] for start, end in spans]
+
+
+class Weights:
+    """The weights of one encoder of a file.
+
+    What the document encoder shares with the query encoder is stored once.
+
+    Args:
+        file: The file.
+        names: The encoder's name, and that of the query encoder.
+        oov_buckets: The encoder's argument.
+    """
+
+    def __init__(
+        self, file: PortableFile, names: Sequence[str], oov_buckets: int
+    ) -> None:
+        self._file = file
+        self._names = names
+        self._rows = TRIGRAMS + oov_buckets
+
+    def array(
+        self, name: str, *shape: int | None, dtype: Any = np.float32
+    ) -> Any:
+        """Returns an array of this shape."""
+        return self._file.array(self._owner(name), *shape, dtype=dtype)
+
+    def table(self, name: str, width: int) -> Table:
+        """Returns the table of an embedding."""
+        return self._file.table(self._owner(f"{name}/table"), self._rows, width)
+
+    def _owner(self, name: str) -> str:
+        own, shared = (f"{encoder}/{name}" for encoder in self._names)
+        return own if own in self._file else shared
 
 
 @contextmanager

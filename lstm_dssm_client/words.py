@@ -50,6 +50,18 @@ for _code, _letter in enumerate(LETTERS):
 TRIGRAM_FACTORS = (815_730_721_573, 678_223_072_849, 1_004_195_369_209)
 PRIME = 2**31 - 1
 
+SKETCH_ROWS, SKETCH_BUCKETS, SKETCH_START = 2048, 2**17, 3
+"""Rows of a table of signs of `WordSketch`, its counters of document
+frequencies, and the trigrams in the start of a word."""
+
+SKETCH_FACTORS = (
+    1_557_985_959, 2_028_178_513, 48_271, 742_938_285, 950_706_376,
+)  # fmt: skip
+
+SKETCH_START_OFFSET = 1_343_714_438
+"""Added to hashes of starts, so that the word `cat` and the start of `cats`
+have different hashes."""
+
 OTHER_SPACES = "\t-\r\u0085\u1680\u2028\u2029"
 """What NFKC leaves of Unicode's white space beside the plain space, as the
 ranges of a regular expression."""
@@ -267,13 +279,18 @@ def trigram_ids(
     See `keras_lstm_dssm.text.word_hashing.trigram_ids` for the ids.
 
     Returns:
-        The ids, int `[m]`, and the index of each word's first one, `[words]`.
+        The ids, int64 `[m]`, and the index of each word's first one and the
+        end of the last one's, `[words + 1]`.
 
     Example:
-    >>> ids, starts = trigram_ids([b"good", b"#"], 0)
-    >>> ids.tolist(), starts.tolist()
-    ([274, 10153, 21094, 20683, 0], [0, 4])
+    >>> ids, bounds = trigram_ids([b"good", b"#"], 0)
+    >>> ids.tolist(), bounds.tolist()
+    ([274, 10153, 21094, 20683, 0], [0, 4, 5])
     """
+    if (
+        max(map(len, words)) > MAX_LETTERS
+    ):  # bytes, of which letters have 1 to 4
+        words = [word.decode()[:MAX_LETTERS].encode() for word in words]
     text = b" ".join([b"", *words, b""])
     if text.isascii():
         points = np.frombuffer(text, np.uint8)
@@ -295,5 +312,4 @@ def trigram_ids(
         bucket = TRIGRAMS + mixed % PRIME % oov_buckets
         ids = np.where(known[:-2] & known[1:-1] & known[2:], ids, bucket)
     spaces = np.flatnonzero(between)
-    starts = spaces[:-1] - np.arange(len(words))
-    return ids[~between[1:-1]], starts
+    return ids[~between[1:-1]], spaces - np.arange(len(spaces))

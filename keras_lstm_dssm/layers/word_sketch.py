@@ -9,14 +9,14 @@ import tensorflow as tf
 
 from keras_lstm_dssm.registration import Configured, register
 from keras_lstm_dssm.text.word_batch import WordBatch
-from lstm_dssm_client.local_encoder import (
+from lstm_dssm_client.words import (
+    PRIME,
     SKETCH_BUCKETS,
     SKETCH_FACTORS,
     SKETCH_ROWS,
     SKETCH_START,
     SKETCH_START_OFFSET,
 )
-from lstm_dssm_client.words import PRIME
 
 _TABLES = 2  # tables of signs
 

@@ -43,19 +43,22 @@ def random_texts(count: int, seed: int) -> list[bytes]:
     return texts
 
 
-def check_texts(texts: list[bytes], rule: str, oov_buckets: int) -> None:
-    rows = split_words(tf.constant(texts, tf.string), 5, rule)
+def check_texts(
+    texts: list[bytes], rule: str, oov_buckets: int, max_words: int | None = 5
+) -> None:
+    rows = split_words(tf.constant(texts, tf.string), max_words, rule)
     found = [
-        words_without_tensorflow.split_words(text, rule, 5) for text in texts
+        words_without_tensorflow.split_words(text, rule, max_words)
+        for text in texts
     ]
     for text, expected, words in zip(texts, rows.to_list(), found, strict=True):
         assert words == expected, (text, text.decode("utf-8", "replace"))
     flat = [word for words in found for word in words]
-    ids, starts = trigram_ids(flat, oov_buckets)
+    ids, bounds = trigram_ids(flat, oov_buckets)
     expected_ids, word = ids_in_graph(rows.flat_values, oov_buckets)
     np.testing.assert_array_equal(ids, expected_ids)
-    lengths = np.diff(np.append(starts, len(ids)))
-    np.testing.assert_array_equal(np.repeat(range(len(flat)), lengths), word)
+    of_word = np.repeat(np.arange(len(flat)), np.diff(bounds))
+    np.testing.assert_array_equal(of_word, word)
 
 
 @pytest.mark.parametrize("rule", WORD_SPLITS)
@@ -83,7 +86,9 @@ def test_every_character_has_the_words_of_the_graph() -> None:
 def test_long_words_and_texts_end_where_the_graph_ends_them(size: int) -> None:
     texts = ["b" * size, "é" * size, "x y " * size, "x" + "\u0301" * size]
     for rule in WORD_SPLITS:
-        check_texts([text.encode() for text in texts], rule, 0)
+        for max_words in (None, 5, 40):
+            encoded = [text.encode() for text in texts]
+            check_texts(encoded, rule, 99, max_words)
 
 
 @pytest.mark.slow
