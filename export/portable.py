@@ -78,7 +78,8 @@ def export_portable(
     for name, tower in towers.items():
         for weight, values in _stored_weights(tower, weights):
             # What both encoders have is stored once.
-            if not np.array_equal(arrays.get(f"{QUERY}/{weight}"), values):
+            shared = arrays.get(f"{QUERY}/{weight}")
+            if shared is None or not np.array_equal(shared, values):
                 arrays[f"{name}/{weight}"] = values
     if documents:
         check_documents(documents.ids, documents.titles, documents.tags)

@@ -149,6 +149,8 @@ def _by_time(words: Words, reverse: bool) -> tuple[np.ndarray, list[int]]:
 
     Returns them, and the number of texts that have a word at each time.
     """
+    if len(words.lengths) == 1:
+        return words.flat[:: -1 if reverse else 1], [1] * len(words.flat)
     mask = np.arange(words.lengths[0]) < words.lengths[:, np.newaxis]
     padded = np.zeros(mask.shape, np.int64)
     if reverse:  # the last text comes first, and its last word
@@ -163,20 +165,25 @@ Step = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 
 
 def _recurrent(
-    weights: Weights, name: str, signs: np.ndarray, step: Step
+    weights: Weights,
+    name: str,
+    step: Step,
+    columns: np.ndarray,
+    signs: np.ndarray | np.float32,
 ) -> Compose:
     """Returns the function to the last outputs of a recurrent layer.
 
-    `signs` are -1 in the columns of z that `step` expects with a minus.
+    `step` expects the columns of z in this order and with these signs.
     """
     backward = "_backward" if name.endswith("_backward") else ""
-    table = weights.table(f"embedding{backward}", len(signs))
-    kernel = weights.array(f"{name}/cell/recurrent_kernel", None, len(signs))
-    kernel = kernel * signs
-    bias = weights.array(f"{name}/cell/bias", len(signs))
+    width = len(columns)
+    table = weights.table(f"embedding{backward}", width)
+    kernel = weights.array(f"{name}/cell/recurrent_kernel", None, width)
+    kernel = kernel[:, columns] * signs
+    bias = weights.array(f"{name}/cell/bias", width)
 
     def last_output(words: Words) -> np.ndarray:
-        inputs = (words.table_sums(table) + bias) * signs
+        inputs = (words.table_sums(table) + bias)[:, columns] * signs
         flat, counts = _by_time(words, reverse=bool(backward))
         values, start = inputs[flat], 0
         y = np.zeros((counts[0], len(kernel)), np.float32)
@@ -197,7 +204,7 @@ def _rnn(config: Mapping[str, Any], weights: Weights) -> Compose:
     def step(z: np.ndarray, _: np.ndarray, y: np.ndarray) -> None:
         np.tanh(z, out=y)
 
-    return _recurrent(weights, "rnn", np.ones(config["units"], "f"), step)
+    return _recurrent(weights, "rnn", step, np.arange(config["units"]), _ONE)
 
 
 def _lstm(
@@ -205,45 +212,48 @@ def _lstm(
 ) -> Compose:
     cells, peephole = config["cells"], config["peephole"]
     gates = "ifgo" if config["forget_gate"] else "igo"
-    columns = {
-        gate: slice(number * cells, (number + 1) * cells)
-        for number, gate in enumerate(gates)
-    }
+    order = gates.replace("g", "") + "g"  # one call computes all sigmoids
+    columns = np.concatenate(
+        [gates.index(gate) * cells + np.arange(cells) for gate in order]
+    )
+    signs = np.repeat(np.where([g == "g" for g in order], 1, -1), cells)
     shape = (cells,) * (2 if peephole == "full" else 1)
-    looks = {
-        gate: weights.array(f"{name}/cell/peephole_{gate}", *shape)
-        for gate in gates
-        if peephole and gate != "g"
-    }
+    looks = [
+        weights.array(f"{name}/cell/peephole_{gate}", *shape)
+        for gate in order[:-1]
+        if peephole
+    ]
 
-    def look(gate: str, z: np.ndarray, c: np.ndarray) -> None:
+    def look(gate: int, z: np.ndarray, c: np.ndarray) -> None:
         """Adds W_p c to a gate's part of z, which has a minus."""
-        if peephole:
-            p = looks[gate]
-            z[:, columns[gate]] -= c @ p.T if peephole == "full" else c * p
+        p = looks[gate]
+        part = z[:, gate * cells : (gate + 1) * cells]
+        part -= c @ p.T if peephole == "full" else c * p
 
     def step(z: np.ndarray, c: np.ndarray, y: np.ndarray) -> None:
         """Computes eq. (2)."""
-        for gate in gates[:-2]:
+        o = z[:, -2 * cells : -cells]
+        for gate in range(len(looks) - 1):
             look(gate, z, c)
-        gated = _sigmoid(z[:, : columns["g"].start])
-        new = np.tanh(z[:, columns["g"]])
-        new *= gated[:, :cells]
+        _sigmoid(z[:, : -2 * cells] if peephole else z[:, :-cells])
+        g = np.tanh(z[:, -cells:])
+        g *= z[:, :cells]  # i
         if "f" in gates:
-            c *= gated[:, cells:]
-        c += new
-        look("o", z, c)
-        np.multiply(_sigmoid(z[:, columns["o"]]), np.tanh(c), out=y)
+            c *= z[:, cells : 2 * cells]
+        c += g
+        if peephole:
+            look(len(looks) - 1, z, c)
+            _sigmoid(o)
+        np.multiply(o, np.tanh(c), out=y)
 
-    signs = [1 if gate == "g" else -1 for gate in gates]
-    return _recurrent(weights, name, np.repeat(np.float32(signs), cells), step)
+    return _recurrent(weights, name, step, columns, signs.astype(np.float32))
 
 
-def _sigmoid(minus_z: np.ndarray) -> np.ndarray:
+def _sigmoid(minus_z: np.ndarray) -> None:
     """Computes sigma(z) from -z, in place."""
     np.exp(minus_z, out=minus_z)
     minus_z += 1
-    return np.reciprocal(minus_z, out=minus_z)
+    np.reciprocal(minus_z, out=minus_z)
 
 
 def _bidirectional(config: Mapping[str, Any], weights: Weights) -> Compose:

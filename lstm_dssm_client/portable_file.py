@@ -71,7 +71,7 @@ def _checksum(header: str, arrays: Mapping[str, np.ndarray]) -> str:
     crc = zlib.crc32(header.encode())
     for name, values in sorted(arrays.items()):
         crc = zlib.crc32(f"{name} {values.dtype} {values.shape}".encode(), crc)
-        crc = zlib.crc32(np.ascontiguousarray(values), crc)
+        crc = zlib.crc32(np.ascontiguousarray(values).data, crc)
     return str(crc)
 
 
@@ -177,7 +177,11 @@ class Weights:
 
 @contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Raises `InputError`, in one line, for all that may be wrong with a file."""
+    """Raises `InputError`, of one line, for all that may be wrong with a file.
+
+    Args:
+        path: The file, for the message.
+    """
     target = os.fspath(path)
     try:
         yield

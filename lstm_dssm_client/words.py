@@ -13,7 +13,7 @@ import string
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from importlib import resources
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -219,8 +219,8 @@ def _inside(bounds: list[int], point: int) -> bool:
 @functools.cache
 def normalizer() -> Normalizer:
     """Reads the tables, when the first text is not ASCII."""
-    path = Path(__file__).with_name("unicode.json")
-    return Normalizer(_Tables(**json.loads(path.read_text("utf-8"))))
+    file = resources.files(__package__) / "unicode.json"  # perhaps in a zip
+    return Normalizer(_Tables(**json.loads(file.read_text("utf-8"))))
 
 
 def split_words(text: bytes, split: str, max_words: int | None) -> list[bytes]:

@@ -71,6 +71,7 @@ def test_the_wheel_installs_and_its_programs_start(
     for name in (
         "lstm_dssm_client/grpc_client.py",
         "lstm_dssm_client/http_client.py",
+        "lstm_dssm_client/unicode.json",
         "keras_lstm_dssm/tools/train.py",
         "keras_lstm_dssm/py.typed",
         "keras_lstm_dssm/export/publish/server_readme.md",
@@ -133,7 +134,8 @@ def test_the_wheel_of_the_client_alone(
             assert archive.read(name) == path.read_bytes()
     code = (
         "import lstm_dssm_client as c; c.HttpClient('x').close();"
-        "print(c.__file__)"
+        "from lstm_dssm_client.words import split_words;"
+        "print(split_words('É'.encode(), 'space', 9)[0].decode(), c.__file__)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -143,7 +145,7 @@ def test_the_wheel_of_the_client_alone(
         text=True,
         check=True,
     )
-    assert done.stdout == f"{wheel}/lstm_dssm_client/__init__.py\n"
+    assert done.stdout == f"é {wheel}/lstm_dssm_client/__init__.py\n"
 
 
 def test_keras_with_holes_in_loading_is_left_out(

@@ -55,6 +55,46 @@ def test_int8_retriever_finds_the_same_up_to_its_largest_k(
     assert 0 < max(differences) < 0.01
 
 
+def test_one_file_is_searched_without_a_folder_of_models(
+    trained_run: Path,
+    models: Path,
+    titles: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    refused: Refused,
+) -> None:
+    file, report = tmp_path / "shop.safetensors", tmp_path / "report.json"
+    flags = {"run": trained_run, "documents": titles, "portable": file}
+    succeed(export, **flags, weights="float32", json=report)
+    assert f"wrote {file}: " in capsys.readouterr().out
+    assert json.loads(report.read_text())["bytes"] == file.stat().st_size
+    printed = []
+    for folder in (models, file):
+        succeed(search, "wood glue", models=folder, k=2)
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+    for flags, message in (
+        ({"run": trained_run, "output": tmp_path}, "not used with --portable"),
+        ({"run": trained_run, "mix": trained_run}, "not used with --portable"),
+        ({}, "--run is missing"),
+        (
+            {"run": trained_run, "documents": tmp_path / "parts"},
+            "name the file",
+        ),
+    ):
+        if "documents" in flags:
+            succeed(
+                encode, saved_model=models / "document_encoder", input=titles,
+                output=flags["documents"], shard="1/1",
+            )  # fmt: skip
+            capsys.readouterr()
+        words = [f"--{name}={value}" for name, value in flags.items()]
+        refused(export.run(["export", f"--portable={file}", *words]), message)
+    file.write_bytes(b"no model")
+    code = search.run(["search", f"--models={file}", "x"])
+    refused(code, "not a file that this version can read")
+
+
 def test_the_card_follows_a_refresh(
     models: Path, trained_run: Path, tmp_path: Path
 ) -> None:
