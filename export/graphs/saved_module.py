@@ -98,7 +98,8 @@ class ServedWeights:
                     "training failed: export an earlier checkpoint"
                 )
         tables = set()
-        for layer in [each for m in models for each in trigram_embeddings(m)]:
+        layers = [each for m in models for each in trigram_embeddings(m)]
+        for layer in dict.fromkeys(layers):
             rows = layer.changed_rows()
             if 2 * len(rows) < layer.size:
                 reader = _ChangedRows(layer, rows)

@@ -254,7 +254,8 @@ def copy_weights(source: Any, target: Any) -> None:
 def trigram_embeddings(model: Any) -> list["TrigramEmbedding"]:
     """Returns the layers of a model that are `TrigramEmbedding`s, in order."""
     return [
-        layer for layer in all_layers(model)
+        layer
+        for layer in all_layers(model)
         if isinstance(layer, TrigramEmbedding)
     ]
 
