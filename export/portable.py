@@ -22,10 +22,12 @@ from keras_lstm_dssm.model_cards.record import iso_time, run_records
 from keras_lstm_dssm.models import TwoTower
 from keras_lstm_dssm.models.kinds import kind_of
 from keras_lstm_dssm.settings.choices import VECTORS
+from keras_lstm_dssm.tables import HashedUniform
 from keras_lstm_dssm.version import __version__
 from lstm_dssm_client.local_encoder import ENCODERS
-from lstm_dssm_client.local_model import DOCUMENT, QUERY
 from lstm_dssm_client.portable_file import (
+    DOCUMENT,
+    QUERY,
     Arrays,
     stored_table,
     stored_texts,
@@ -77,10 +79,7 @@ def export_portable(
     modules = {name: EncoderModule(tower) for name, tower in towers.items()}
     for name, tower in towers.items():
         for weight, values in _stored_weights(tower, weights):
-            # What both encoders have is stored once.
-            shared = arrays.get(f"{QUERY}/{weight}")
-            if shared is None or not np.array_equal(shared, values):
-                arrays[f"{name}/{weight}"] = values
+            arrays[f"{name}/{weight}"] = values
     if documents:
         check_documents(documents.ids, documents.titles, documents.tags)
         rows = modules[DOCUMENT].encode_all(documents.titles, progress)
@@ -127,16 +126,20 @@ def _stored_weights(
     tower: TextEncoder, kind: str
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Yields the names and the arrays of an encoder's weights."""
-    tables = {id(layer.table) for layer in tower.embeddings}
+    layers = {id(layer.table): layer for layer in tower.embeddings}
     inner = {id(weight) for layer in tower.layers for weight in layer.weights}
     for weight in tower.weights:
         # The path of an encoder's own weight begins with the encoder's name.
         name = weight.path if id(weight) in inner else weight.name
         values = weight.numpy()
-        if id(weight) in tables:
-            yield from stored_table(name, values, kind).items()
-        elif name.startswith("word_sketch/signs"):
-            yield name, np.packbits(values > 0, axis=1)
+        if layer := layers.get(id(weight)):
+            rows, start = layer.changed_rows(), (0, 0.0)
+            if isinstance(layer.initializer, HashedUniform):
+                start = layer.initializer.seed, layer.initializer.limit
+            rows = rows if len(rows) else np.array([0])
+            yield from stored_table(name, values, rows, start, kind).items()
+        elif values.dtype == np.uint8:  # the signs of a sketch
+            yield name, values
         else:
             yield name, np.asarray(values, np.float32)
 

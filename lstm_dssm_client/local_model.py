@@ -10,7 +10,14 @@ import numpy as np
 
 from lstm_dssm_client.errors import InputError, serving_error
 from lstm_dssm_client.local_encoder import LocalEncoder
-from lstm_dssm_client.portable_file import PortableFile, Weights, reading
+from lstm_dssm_client.portable_file import (
+    DOCUMENT,
+    QUERY,
+    RETRIEVER,
+    PortableFile,
+    Weights,
+    reading,
+)
 from lstm_dssm_client.signatures import Hit, Version, VersionStatus
 from lstm_dssm_client.texts import (
     as_bytes,
@@ -18,9 +25,6 @@ from lstm_dssm_client.texts import (
     slices_of_size,
     tags_as_bytes,
 )
-
-QUERY, DOCUMENT, RETRIEVER = "query_encoder", "document_encoder", "retriever"
-"""Names of the models, those of an export for a server."""
 
 _ROWS, _BYTES = 512, 1 << 19  # of texts that are encoded at once
 _SCORES = 1 << 24  # scores that are computed at once
@@ -153,7 +157,10 @@ class _Documents:
         ids = file.texts("ids", count) if "ids" in file else self.titles
         self.ids = [*map(_decoded, ids)]
         # Products of integers would take longer than all of a search.
-        self._vectors = file.table("vectors", count, width).rows()
+        vectors, scales = file.scaled("vectors", count, width)
+        self._vectors = (
+            vectors if scales is None else vectors * scales[:, np.newaxis]
+        )
         self.rows_of_tag: dict[bytes, list[int]] = {}
         for row, tags in enumerate(
             file.texts("tags", count) if "tags" in file else ()
@@ -215,5 +222,5 @@ def _encoder(file: PortableFile, name: str) -> LocalEncoder:
         for number in value if isinstance(value, list) else [value]:
             if isinstance(number, int | float) and not 0 <= number <= _MOST:
                 raise ValueError(f"{key} is {value!r:.40}")
-    weights = Weights(file, (name, QUERY), config["oov_buckets"])
+    weights = Weights(file, name, config["oov_buckets"])
     return LocalEncoder(described["class"], config, weights)

@@ -17,10 +17,14 @@ from safetensors.numpy import save
 
 from lstm_dssm_client.errors import InputError
 from lstm_dssm_client.signatures import TensorInfo
+from lstm_dssm_client.start_rows import start_rows
 from lstm_dssm_client.texts import as_bytes
 from lstm_dssm_client.words import TRIGRAMS
 
 Arrays = dict[str, np.ndarray]
+
+QUERY, DOCUMENT, RETRIEVER = "query_encoder", "document_encoder", "retriever"
+"""Names of the models, those of an export for a server."""
 
 FORMAT = 1
 """Number of the format. Files of others cannot be read."""
@@ -40,21 +44,48 @@ def write_portable(
         header: What JSON can hold.
         arrays: The arrays by name.
     """
+    arrays = {
+        name: values
+        for name, values in arrays.items()
+        # What both encoders have is stored once.
+        if not name.startswith(DOCUMENT)
+        or not np.array_equal(
+            arrays.get(name.replace(DOCUMENT, QUERY, 1), ()), values
+        )
+    }
     text = json.dumps({"format": FORMAT, **header})
     metadata = {_HEADER: text, _CHECKSUM: _checksum(text, arrays)}
     # Its own function for files would change their permissions.
     Path(path).write_bytes(save(dict(arrays), metadata))
 
 
-def stored_table(name: str, values: np.ndarray, kind: str) -> Arrays:
-    """Returns rows as float32; or as int8, with one scale a row."""
-    values = values.astype(np.float32)
+def stored_table(
+    name: str,
+    table: np.ndarray,
+    rows: np.ndarray,
+    start: tuple[int, float],
+    kind: str,
+) -> Arrays:
+    """Returns rows of a table as float32, or as int8 with one scale a row.
+
+    Args:
+        name: Name of the table.
+        table: Float `[size, width]`.
+        rows: int `[n]`, the numbers of the rows to store, at least one.
+        start: Seed and limit of the others, see `start_rows`.
+        kind: `float32` or `int8`.
+    """
+    values = table[rows].astype(np.float32)
+    arrays: Arrays = {
+        f"{name}.rows": rows.astype(np.int32),
+        f"{name}.start": np.array(start, np.float64),
+    }
     if kind == "float32":
-        return {name: values}
+        return arrays | {name: values}
     scales = np.abs(values).max(axis=1) / np.float32(127)
     scales[scales == 0] = 1
     codes = np.rint(values / scales[:, np.newaxis]).astype(np.int8)
-    return {name: codes, f"{name}.scales": scales}
+    return arrays | {name: codes, f"{name}.scales": scales}
 
 
 def stored_texts(name: str, texts: Sequence[str]) -> Arrays:
@@ -76,17 +107,24 @@ def _checksum(header: str, arrays: Mapping[str, np.ndarray]) -> str:
 
 
 class Table(NamedTuple):
-    """Rows of numbers: float32, or int8 with a scale for each row."""
+    """A table of trigrams, of which some rows are stored."""
 
-    values: np.ndarray
-    scales: np.ndarray | None
+    places: np.ndarray  # int32: the place of each row in `values`, or -1
+    values: np.ndarray  # float32, or int8
+    scales: np.ndarray | None  # of int8 rows
+    start: tuple[int, float]  # seed and limit of the rows that are not stored
 
-    def rows(self, numbers: Any = slice(None)) -> np.ndarray:
-        """Returns rows, float32 `[n, width]`; by default all."""
-        values = self.values[numbers]
-        if self.scales is None:
-            return values
-        return values * self.scales[numbers, np.newaxis]
+    def rows(self, numbers: np.ndarray) -> np.ndarray:
+        """Returns rows, float32 `[n, width]`."""
+        places = self.places[numbers]
+        rows = self.values[places]  # the last one, where there is none
+        if self.scales is not None:
+            rows = rows * self.scales[places, np.newaxis]
+        if places.min() < 0:
+            new = np.flatnonzero(places < 0)
+            width = rows.shape[1]
+            rows[new] = start_rows(numbers[new], width, *self.start)
+        return rows
 
 
 class PortableFile:
@@ -109,6 +147,10 @@ class PortableFile:
         self.header: dict[str, Any] = json.loads(text)
         if self.header["format"] != FORMAT:
             raise ValueError(f"found format {self.header['format']!r:.20}")
+        for name in [*self._arrays]:  # what both encoders have is stored once
+            if name.startswith(QUERY):
+                other = name.replace(QUERY, DOCUMENT, 1)
+                self._arrays.setdefault(other, self._arrays[name])
 
     def __contains__(self, name: str) -> bool:
         return name in self._arrays
@@ -124,12 +166,27 @@ class PortableFile:
             raise ValueError(f"{name} has numbers that are not finite")
         return values
 
-    def table(self, name: str, rows: int | None, width: int) -> Table:
-        """Returns what `stored_table` stores."""
+    def scaled(
+        self, name: str, rows: int | None, width: int
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Returns float32 numbers; or int8 ones and the scale of each row."""
         if f"{name}.scales" not in self:
-            return Table(self.array(name, rows, width), None)
+            return self.array(name, rows, width), None
         codes = self.array(name, rows, width, dtype=np.int8)
-        return Table(codes, self.array(f"{name}.scales", len(codes)))
+        return codes, self.array(f"{name}.scales", len(codes))
+
+    def table(self, name: str, size: int, width: int) -> Table:
+        """Returns what `stored_table` stores."""
+        rows = self.array(f"{name}.rows", None, dtype=np.int32)
+        seed, limit = self.array(f"{name}.start", 2, dtype=np.float64).tolist()
+        if not len(rows) or not 0 <= rows.min() <= rows.max() < size:
+            raise ValueError(f"{name} has rows of another table")
+        if not (0 <= seed < 2**32 and 0 <= limit < 2**32):
+            raise ValueError(f"{name} starts with {seed}, {limit}")
+        places = np.full(size, -1, np.int32)
+        places[rows] = np.arange(len(rows))
+        stored = self.scaled(name, len(rows), width)
+        return Table(places, *stored, (int(seed), limit))
 
     def texts(self, name: str, count: int | None = None) -> list[bytes]:
         """Returns what `stored_texts` stores."""
@@ -145,34 +202,26 @@ class PortableFile:
 class Weights:
     """The weights of one encoder of a file.
 
-    What the document encoder shares with the query encoder is stored once.
-
     Args:
         file: The file.
-        names: The encoder's name, and that of the query encoder.
+        name: The encoder's name.
         oov_buckets: The encoder's argument.
     """
 
-    def __init__(
-        self, file: PortableFile, names: Sequence[str], oov_buckets: int
-    ) -> None:
+    def __init__(self, file: PortableFile, name: str, oov_buckets: int) -> None:
         self._file = file
-        self._names = names
-        self._rows = TRIGRAMS + oov_buckets
+        self._name = name
+        self._size = TRIGRAMS + oov_buckets
 
     def array(
         self, name: str, *shape: int | None, dtype: Any = np.float32
     ) -> Any:
         """Returns an array of this shape."""
-        return self._file.array(self._owner(name), *shape, dtype=dtype)
+        return self._file.array(f"{self._name}/{name}", *shape, dtype=dtype)
 
     def table(self, name: str, width: int) -> Table:
         """Returns the table of an embedding."""
-        return self._file.table(self._owner(f"{name}/table"), self._rows, width)
-
-    def _owner(self, name: str) -> str:
-        own, shared = (f"{encoder}/{name}" for encoder in self._names)
-        return own if own in self._file else shared
+        return self._file.table(f"{self._name}/{name}/table", self._size, width)
 
 
 @contextmanager

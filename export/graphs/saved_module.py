@@ -7,7 +7,8 @@ another one.
 import functools
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,10 @@ from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.fingerprints import weights_hash
+from keras_lstm_dssm.layers.letter_trigrams import (
+    TrigramEmbedding,
+    trigram_embeddings,
+)
 from lstm_dssm_client.messages import signatures
 from lstm_dssm_client.signatures import FILTERED, KEYS, Signature
 
@@ -71,19 +76,85 @@ class ServedModule(tf.Module):
         """Writes files into `assets.extra` of a version's folder: here none."""
 
 
-def finite_weights(layer: Any) -> list[Any]:
-    """Returns the TensorFlow variables of an encoder or a model.
+class ServedWeights:
+    """The variables of exported models: of each table the changed rows only.
 
-    TF Serving restores only variables that are in an attribute of the module.
+    A graph that is traced within `reading` makes all other rows when it reads
+    them. TF Serving restores only `variables` that are in an attribute of the
+    module.
+
+    Raises:
+        InputError: A number is not finite.
     """
-    for weight in layer.weights:
-        # The outputs may still be finite, but equal for all texts.
-        if not np.isfinite(weight.numpy()).all():
-            raise InputError(
-                f"{weight.path}: found numbers that are not finite; the "
-                "training failed: export an earlier checkpoint"
+
+    def __init__(self, *models: Any) -> None:
+        self._readers: list[tuple[TrigramEmbedding, _ChangedRows]] = []
+        self.variables: list[tf.Variable] = []
+        for weight in [w for model in models for w in model.weights]:
+            # The outputs may still be finite, but equal for all texts.
+            if not np.isfinite(weight.numpy()).all():
+                raise InputError(
+                    f"{weight.path}: found numbers that are not finite; the "
+                    "training failed: export an earlier checkpoint"
+                )
+        tables = set()
+        layers = [each for m in models for each in trigram_embeddings(m)]
+        for layer in dict.fromkeys(layers):
+            rows = layer.changed_rows()
+            if 2 * len(rows) < layer.size:
+                reader = _ChangedRows(layer, rows)
+                self._readers.append((layer, reader))
+                self.variables += [reader.places, reader.values]
+                tables.add(id(layer.table))
+        self.variables += [
+            weight.value
+            for model in models
+            for weight in model.weights
+            if id(weight) not in tables
+        ]
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Lets the models read these variables in graphs traced meanwhile."""
+        for layer, reader in self._readers:
+            layer.read_rows = reader
+        try:
+            yield
+        finally:
+            for layer, _ in self._readers:
+                layer.read_rows = None
+
+
+class _ChangedRows:
+    """Reads rows of a table: stored if they have changed, else from the start.
+
+    `places` is int32 `[size]`, the place of each row among `values`, or -1.
+    """
+
+    def __init__(self, layer: TrigramEmbedding, rows: np.ndarray) -> None:
+        places = np.full(layer.size, -1, np.int32)
+        places[rows] = np.arange(len(rows))
+        self.places = tf.Variable(places, trainable=False)
+        # Row 0, if none has changed, is read and replaced.
+        values = layer.table.numpy()[rows if len(rows) else [0]]
+        self.values = tf.Variable(values, trainable=False)
+        self._start, self._units = layer.initializer, layer.units
+
+    def __call__(self, numbers: tf.Tensor) -> tf.Tensor:
+        places = tf.gather(self.places, numbers)
+        rows = tf.gather(self.values, tf.maximum(places, 0))
+        is_new = places < 0
+
+        def with_start() -> tf.Tensor:
+            where = tf.where(is_new)
+            start = self._start.graph_rows(
+                tf.gather(numbers, where[:, 0]), self._units
             )
-    return [weight.value for weight in layer.weights]
+            return tf.tensor_scatter_nd_update(
+                rows, where, tf.cast(start, rows.dtype)
+            )
+
+        return tf.cond(tf.reduce_any(is_new), with_start, lambda: rows)
 
 
 class EncodingModule(ServedModule):
@@ -95,7 +166,9 @@ class EncodingModule(ServedModule):
 
     def __init__(self, encoder: Any, resources: Sequence[Any] = ()) -> None:
         super().__init__()
-        self.weights = finite_weights(encoder)
+        # A plain object, since TensorFlow would save the Keras layers.
+        self._served = ServedWeights(*getattr(encoder, "encoders", [encoder]))
+        self.weights = self._served.variables
         self.resources = list(resources)
         scales = getattr(encoder, "scales", ())  # of the parts of a mixture
         self.fingerprint = weights_hash([*encoder.weights, *scales])

@@ -20,6 +20,11 @@ from lstm_dssm_client.words import (
 
 _TABLES = 2  # tables of signs
 
+_SIGNS = 1 - 2 * np.unpackbits(
+    np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1
+).astype(np.float32)
+"""The eight signs of a byte."""
+
 # The fields of a `WordBatch` that hold ids. Each batch has other sizes, and
 # would be traced again without this signature.
 _IDS = [
@@ -88,12 +93,16 @@ class WordSketch(Configured, keras.layers.Layer):
         # A row of signs is a product of one row of each table: 4 million
         # different rows. A third table would give more, but take a fifth of
         # the encoder's speed.
+        # They are stored as bits, 1 for +1.
         self._signs = [
             self.add_weight(
-                shape=(SKETCH_ROWS, units),
+                shape=(SKETCH_ROWS, -(-units // 8)),
                 initializer=_constant(
-                    random.integers(0, 2, (SKETCH_ROWS, units)) * 2 - 1
+                    np.packbits(
+                        random.integers(0, 2, (SKETCH_ROWS, units)), axis=1
+                    )
                 ),
+                dtype="uint8",
                 trainable=False,
                 name=f"signs_{table}",
             )
@@ -164,10 +173,27 @@ class WordSketch(Configured, keras.layers.Layer):
     def _rows(self, keys: tf.Tensor) -> tf.Tensor:
         """Compute `w r` of each key, `(keys, units)`."""
         bucket = _hash(keys, 0, self.buckets)
-        rows = tf.gather(self.word_weight.value, bucket)[:, tf.newaxis]
-        for number, table in enumerate(self._signs):
-            rows *= tf.gather(table.value, _hash(keys, 1 + number, SKETCH_ROWS))
-        return rows
+        weight = tf.gather(self.word_weight.value, bucket)[:, tf.newaxis]
+        # The product of two signs is -1 where their bits differ.
+        differ = tf.bitwise.bitwise_xor(
+            *(
+                tf.gather(table.value, _hash(keys, 1 + number, SKETCH_ROWS))
+                for number, table in enumerate(self._signs)
+            )
+        )
+        signs = tf.gather(
+            tf.constant(_SIGNS, weight.dtype), tf.cast(differ, tf.int32)
+        )
+        return weight * tf.reshape(signs, [tf.size(keys), -1])[:, : self.units]
+
+    def load_own_variables(self, store: Any) -> None:
+        """Load the weights; before 0.3.0 signs were float numbers."""
+        arrays = [np.asarray(store[str(number)]) for number in range(3)]
+        if arrays[0].dtype.kind == "f":
+            arrays[:_TABLES] = [
+                np.packbits(signs > 0, axis=1) for signs in arrays[:_TABLES]
+            ]
+        super().load_own_variables(dict(zip("012", arrays, strict=True)))
 
     def _keys(self, words: WordBatch) -> list[tf.Tensor]:
         """Compute two keys of each word, of the whole word and of its start."""

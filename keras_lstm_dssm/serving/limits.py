@@ -180,7 +180,7 @@ _LOOKS = 10
 
 
 class LoopTurns(asyncio.Lock):
-    """Lets the event loop look at its sockets between two requests that it runs.
+    """Lets the event loop look at its sockets between two of its requests.
 
     Requests run in the order in which they came. Otherwise all that came over
     HTTP since the last look would run before gRPC gets on, which accepts one

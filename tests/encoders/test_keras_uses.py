@@ -45,7 +45,7 @@ SUMMARY: dict[str, dict[str, tuple[str, int]]] = {
         "embedding": ("(None, 9)", 50_653 * 9),
         "lstm": ("(None, 3)", 3 * 9 + 9),
         "bag_embedding": ("(None, 2)", 50_653 * 2),
-        "word_sketch": ("(None, 4)", 2 * 2048 * 4 + 2**17),
+        "word_sketch": ("(None, 4)", 2 * 2048 * 1 + 2**17),
     },
 }
 """Output shape and number of weights of each layer, by hand."""

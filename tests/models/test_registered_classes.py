@@ -67,6 +67,7 @@ from keras_lstm_dssm.matchers import (
 from keras_lstm_dssm.matchers.mv_lstm import PositionalBiLSTM
 from keras_lstm_dssm.matchers.recursive_autoencoder import RecursiveAutoencoder
 from keras_lstm_dssm.registration import PACKAGE
+from keras_lstm_dssm.tables import HashedUniform
 from tests.encoders.small import EACH, small_encoder
 from tests.models.small_matchers import HashedWords, MeanDot
 
@@ -78,6 +79,7 @@ STACK = {
     "filters": [2, 3], "width": 2, "activation": "tanh", "use_bias": False,
 }  # fmt: skip
 SAMPLES: dict[type, dict[str, Any]] = {  # no argument has its default
+    HashedUniform: {"limit": 0.5, "seed": 3},
     LetterTrigrams: HASHING,
     TrigramEmbedding: {"size": 7, "units": 2, "initializer": "ones"},
     PeepholeLSTMCell: {"units": 2, **LSTM, "project_inputs": False},
