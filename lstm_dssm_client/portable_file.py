@@ -78,7 +78,7 @@ def stored_table(
     values = table[rows].astype(np.float32)
     arrays: Arrays = {
         f"{name}.rows": rows.astype(np.int32),
-        f"{name}.start": np.array(start, np.float64),
+        f"{name}.start": np.array([len(table), *start], np.float64),
     }
     if kind == "float32":
         return arrays | {name: values}
@@ -178,8 +178,10 @@ class PortableFile:
     def table(self, name: str, size: int, width: int) -> Table:
         """Returns what `stored_table` stores."""
         rows = self.array(f"{name}.rows", None, dtype=np.int32)
-        seed, limit = self.array(f"{name}.start", 2, dtype=np.float64).tolist()
-        if not len(rows) or not 0 <= rows.min() <= rows.max() < size:
+        start = self.array(f"{name}.start", 3, dtype=np.float64).tolist()
+        stored_size, seed, limit = start
+        inside = len(rows) and 0 <= rows.min() <= rows.max() < size
+        if not inside or stored_size != size:
             raise ValueError(f"{name} has rows of another table")
         if not (0 <= seed < 2**32 and 0 <= limit < 2**32):
             raise ValueError(f"{name} starts with {seed}, {limit}")
