@@ -7,7 +7,7 @@ the others (`write_table`).
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -67,34 +67,26 @@ class HashedUniform(keras.initializers.Initializer):
         rows = np.empty((len(numbers), width), np.float32)
         step = max(1, _BLOCK // width)
         for first in range(0, len(numbers), step):
-            block = numbers[first : first + step]
-            hashed = self._hashes(block, width, np.right_shift) >> 8
+            keys = self.keys(
+                numbers[first : first + step], width, np.right_shift
+            )
+            hashed = _mix(keys, np.right_shift) >> 8
             centred = hashed.astype(np.int32) - (1 << _BITS)
-            rows[first : first + step] = centred * self._unit
+            rows[first : first + step] = centred * self.unit
         return rows
 
-    def graph_rows(self, numbers: tf.Tensor, width: int) -> tf.Tensor:
-        """Return rows of the start in a graph; see `rows`."""
-        hashed = self._hashes(
-            tf.cast(numbers, tf.uint32), width, tf.bitwise.right_shift
-        )
-        centred = tf.cast(
-            tf.bitwise.right_shift(hashed, np.uint32(8)), tf.int32
-        ) - (1 << _BITS)
-        return tf.cast(centred, tf.float32) * self._unit
-
     @property
-    def _unit(self) -> np.float32:
+    def unit(self) -> np.float32:
+        """The smallest difference of two numbers."""
         return np.float32(self.limit / (1 << _BITS))
 
-    def _hashes(
+    def keys(
         self, numbers: Any, width: int, shift: Callable[[Any, Any], Any]
     ) -> Any:
-        """Hash each row and each column, and then each pair of these."""
+        """Return what is hashed to rows, uint32 `[n, width]`."""
         seed = _mix(np.array([self.seed], np.uint32), np.right_shift)
         columns = _mix(np.arange(1, width + 1, dtype=np.uint32), np.right_shift)
-        rows = _mix(numbers ^ seed, shift)
-        return _mix(rows[:, np.newaxis] ^ columns, shift)
+        return _mix(numbers ^ seed, shift)[:, np.newaxis] ^ columns
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments as a dict, for `from_config`."""
@@ -108,6 +100,35 @@ def _mix(x: Any, shift: Callable[[Any, Any], Any]) -> Any:
     x = x ^ shift(x, np.uint32(15))
     x = x * np.uint32(0x735A2D97)
     return x ^ shift(x, np.uint32(15))
+
+
+def graph_rows(
+    numbers: tf.Tensor, starts: Sequence[HashedUniform], widths: Sequence[int]
+) -> list[tf.Tensor]:
+    """Return rows of the starts of several tables, in a graph.
+
+    Args:
+        numbers: int `[n]`, the numbers of the rows.
+        starts: The start of each table.
+        widths: Its number of columns.
+
+    Returns:
+        Float32 `[n, width]` for each table, the bits of `HashedUniform.rows`.
+    """
+    shift = tf.bitwise.right_shift
+    numbers = tf.cast(numbers, tf.uint32)
+    keys = [
+        start.keys(numbers, width, shift)
+        for start, width in zip(starts, widths, strict=True)
+    ]
+    hashed = shift(_mix(tf.concat(keys, axis=1), shift), np.uint32(8))
+    centred = tf.cast(tf.cast(hashed, tf.int32) - (1 << _BITS), tf.float32)
+    return [
+        part * start.unit
+        for part, start in zip(
+            tf.split(centred, list(widths), axis=1), starts, strict=True
+        )
+    ]
 
 
 def changed_rows(table: np.ndarray, start: np.ndarray | float) -> np.ndarray:
@@ -177,9 +198,8 @@ def read_table(
             f"{rows.max(initial=0)}, expected those of a table {tuple(shape)}"
         )
     if start is None:
-        number = 0
-        if f"{key}_start" in store.keys():
-            number = np.asarray(store[f"{key}_start"])
+        known = f"{key}_start" in store.keys()
+        number = np.asarray(store[f"{key}_start"]) if known else 0
         start = np.full(shape, number, values.dtype)
     table = start.astype(values.dtype)
     table[rows] = values
