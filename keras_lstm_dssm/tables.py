@@ -7,6 +7,7 @@ the others (`write_table`).
 """
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -14,7 +15,13 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.registration import register
-from lstm_dssm_client.start_rows import START_BITS, start_hashes, start_rows
+from lstm_dssm_client.start_rows import (
+    START_BITS,
+    mix,
+    start_keys,
+    start_rows,
+    start_unit,
+)
 
 
 @register
@@ -59,23 +66,43 @@ class HashedUniform(keras.initializers.Initializer):
         """
         return start_rows(numbers, width, self.seed, self.limit)
 
-    def graph_rows(self, numbers: tf.Tensor, width: int) -> tf.Tensor:
-        """Return rows of the start in a graph; see `rows`."""
-        hashed = start_hashes(
-            tf.cast(numbers, tf.uint32),
-            width,
-            self.seed,
-            tf.bitwise.right_shift,
-        )
-        centred = tf.cast(
-            tf.bitwise.right_shift(hashed, np.uint32(8)), tf.int32
-        ) - (1 << START_BITS)
-        unit = np.float32(self.limit / (1 << START_BITS))
-        return tf.cast(centred, tf.float32) * unit
+    @property
+    def unit(self) -> np.float32:
+        """The smallest difference of two numbers."""
+        return start_unit(self.limit)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments as a dict, for `from_config`."""
         return {"limit": self.limit, "seed": self.seed}
+
+
+def graph_rows(
+    numbers: tf.Tensor, starts: Sequence[HashedUniform], widths: Sequence[int]
+) -> list[tf.Tensor]:
+    """Return rows of the starts of several tables, in a graph.
+
+    Args:
+        numbers: int `[n]`, the numbers of the rows.
+        starts: The start of each table.
+        widths: Its number of columns.
+
+    Returns:
+        Float32 `[n, width]` for each table, the bits of `HashedUniform.rows`.
+    """
+    shift = tf.bitwise.right_shift
+    numbers = tf.cast(numbers, tf.uint32)
+    keys = [
+        start_keys(numbers, width, start.seed, shift)
+        for start, width in zip(starts, widths, strict=True)
+    ]
+    hashed = shift(mix(tf.concat(keys, axis=1), shift), np.uint32(8))
+    centred = tf.cast(tf.cast(hashed, tf.int32) - (1 << START_BITS), tf.float32)
+    return [
+        part * start.unit
+        for part, start in zip(
+            tf.split(centred, list(widths), axis=1), starts, strict=True
+        )
+    ]
 
 
 def changed_rows(table: np.ndarray, start: np.ndarray | float) -> np.ndarray:
@@ -145,9 +172,8 @@ def read_table(
             f"{rows.max(initial=0)}, expected those of a table {tuple(shape)}"
         )
     if start is None:
-        number = 0
-        if f"{key}_start" in store.keys():
-            number = np.asarray(store[f"{key}_start"])
+        known = f"{key}_start" in store.keys()
+        number = np.asarray(store[f"{key}_start"]) if known else 0
         start = np.full(shape, number, values.dtype)
     table = start.astype(values.dtype)
     table[rows] = values

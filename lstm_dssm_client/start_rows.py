@@ -30,28 +30,32 @@ def start_rows(numbers: Any, width: int, seed: int, limit: float) -> np.ndarray:
     """
     numbers = np.asarray(numbers).astype(np.uint32)
     rows = np.empty((len(numbers), width), np.float32)
-    unit = np.float32(limit / (1 << START_BITS))
     step = max(1, _BLOCK // width)
     for first in range(0, len(numbers), step):
         block = numbers[first : first + step]
-        hashed = start_hashes(block, width, seed, np.right_shift) >> 8
+        keys = start_keys(block, width, seed, np.right_shift)
+        hashed = mix(keys, np.right_shift) >> 8
         centred = hashed.astype(np.int32) - (1 << START_BITS)
-        rows[first : first + step] = centred * unit
+        rows[first : first + step] = centred * start_unit(limit)
     return rows
 
 
-def start_hashes(numbers: Any, width: int, seed: int, shift: Shift) -> Any:
-    """Hashes each row and each column, and then each pair of these.
+def start_unit(limit: float) -> np.float32:
+    """Returns the smallest difference of two numbers."""
+    return np.float32(limit / (1 << START_BITS))
 
-    Takes numbers of rows, uint32 `[n]`; returns uint32 `[n, width]`.
+
+def start_keys(numbers: Any, width: int, seed: int, shift: Shift) -> Any:
+    """Returns what is hashed to rows, uint32 `[n, width]`.
+
+    Takes numbers of rows, uint32 `[n]`.
     """
-    mixed_seed = _mix(np.array([seed], np.uint32), np.right_shift)
-    columns = _mix(np.arange(1, width + 1, dtype=np.uint32), np.right_shift)
-    rows = _mix(numbers ^ mixed_seed, shift)
-    return _mix(rows[:, np.newaxis] ^ columns, shift)
+    mixed_seed = mix(np.array([seed], np.uint32), np.right_shift)
+    columns = mix(np.arange(1, width + 1, dtype=np.uint32), np.right_shift)
+    return mix(numbers ^ mixed_seed, shift)[:, np.newaxis] ^ columns
 
 
-def _mix(x: Any, shift: Shift) -> Any:
+def mix(x: Any, shift: Shift) -> Any:
     """Hashes uint32 one to one ("lowbias32", C. Wellons 2018)."""
     x = x ^ shift(x, np.uint32(16))
     x = x * np.uint32(0x21F0AAAD)

@@ -12,6 +12,7 @@ from keras_lstm_dssm.layers.letter_trigrams import copy_weights
 from keras_lstm_dssm.tables import (
     HashedUniform,
     changed_rows,
+    graph_rows,
     read_table,
     write_table,
 )
@@ -32,18 +33,19 @@ def test_a_number_of_the_start_is_a_hash_of_its_place(seed):
         hashed = lowbias32(
             lowbias32(row ^ lowbias32(seed)) ^ lowbias32(column + 1)
         )
-        expected = np.float32(((hashed >> 8) - 2**23)) * np.float32(
-            0.05 / 2**23
-        )
+        expected = np.float32((hashed >> 8) - 2**23) * np.float32(0.05 / 2**23)
         assert start.rows([row], 7)[0, column] == expected
 
 
 def test_a_graph_gives_the_same_bits_for_any_rows():
-    start = HashedUniform(seed=3)
+    starts, widths = [HashedUniform(seed=3), HashedUniform(0.1, 4)], [96, 7]
     numbers = np.random.default_rng(0).integers(0, 2**31 - 1, 500, np.int32)
-    graph = tf.function(lambda rows: start.graph_rows(rows, 96))
-    np.testing.assert_array_equal(graph(numbers), start.rows(numbers, 96))
-    assert graph(numbers[:0]).shape == (0, 96)
+    graph = tf.function(
+        lambda rows: graph_rows(rows, starts, widths), autograph=False
+    )
+    for start, width, rows in zip(starts, widths, graph(numbers), strict=True):
+        np.testing.assert_array_equal(rows, start.rows(numbers, width))
+    assert [rows.shape for rows in graph(numbers[:0])] == [(0, 96), (0, 7)]
 
 
 def test_the_start_is_uniform_and_independent_of_its_neighbours():

