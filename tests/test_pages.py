@@ -176,12 +176,16 @@ def test_files_that_a_page_names_exist(page: str) -> None:
 
 
 def test_paths_of_the_guide_for_contributors_exist() -> None:
-    """With and without the ending, from the root or in the package."""
+    """From the root, or in the package, `export/` or `tests/`."""
     text = TEXTS["CONTRIBUTING"]
     names = set(re.findall(r"`((?:\w[\w-]*/)+[\w*]*(?:\.\w+)?)`", text))
     assert len(names) > 60
-    for name in names - {"build/docs"}:  # which `make docs` writes
-        roots = (ROOT, ROOT / "keras_lstm_dssm", ROOT / "lstm_dssm_client")
+    # What `make docs` writes, and a folder of tests in a result of then.
+    for name in names - {"build/docs", "serving/server"}:
+        roots = (
+            ROOT,
+            *(ROOT / f for f in ("keras_lstm_dssm", "export", "tests")),
+        )
         assert any(any(root.glob(name)) for root in roots), name
 
 

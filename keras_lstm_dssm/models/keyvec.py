@@ -58,9 +58,9 @@ class KeyVec(TextModel):
     Bi and Ma 2017: a convolution represents each sentence, a bidirectional
     LSTM reads the sentences: its state h_i at sentence i gives the probability
     p_i that the sentence is key. The vector of the document is tanh(W_d m +
-    b_d) of the mean m of the states, weighted by p_i. In training, the p_i are to find the key sentences, and the vector is
-    to predict the key words, both derived from a summary. A trained model
-    needs the document alone.
+    b_d) of the mean m of the states, weighted by p_i. In training, the p_i are
+    to find the key sentences, and the vector is to predict the key words, both
+    derived from a summary. A trained model needs the document alone.
 
     A document is a string, which is split by `split_sentences`, or a list of
     sentences. Each sentence is read up to `words.max_words`.
