@@ -35,8 +35,20 @@ class Definers:
         self.integer = partial(flags.DEFINE_integer, flag_values=values)
         self.float = partial(flags.DEFINE_float, flag_values=values)
         self.bool = partial(flags.DEFINE_bool, flag_values=values)
-        self.enum = partial(flags.DEFINE_enum, flag_values=values)
+        self.enum = partial(_define_enum, values)
         self.list = partial(flags.DEFINE_list, flag_values=values)
+
+
+def _define_enum(
+    values: flags.FlagValues,
+    name: str,
+    default: str | None,
+    names: Sequence[str],
+    text: str,
+) -> None:
+    """Defines a flag of names, between which its help can be wrapped."""
+    flags.DEFINE_enum(name, default, names, text, flag_values=values)
+    values[name].help = f"<{' | '.join(names)}>: {text}"
 
 
 class Program(Definers):
@@ -146,10 +158,7 @@ class Program(Definers):
             print(f"keras-lstm-dssm {__version__}")
             return 0
         if {"--help", "-h", "--helpfull"} & set(argv[1:]):
-            print(
-                f"{self.doc.strip()}\n\nFlags:\n{_flags_help(values)}\n"
-                "  --version: Without a value: show the version of the package."
-            )
+            print(self._help())
             return 0
         self._names = values(argv)[1:]
         if self._names and not self.arguments:
@@ -162,6 +171,19 @@ class Program(Definers):
         if values.json:
             check_writable(values.json)
         return None
+
+    def _help(self) -> str:
+        """Returns the program's docstring and its flags, sorted by name."""
+        text = self.flags.get_help(include_special_flags=False)
+        lines = [line for line in text.splitlines() if line.startswith(" ")]
+        entries = re.split(r"\n(?=  -)", "\n".join(lines))
+        entries.sort(key=lambda e: e.split("--")[1].removeprefix("[no]"))
+        entries.append("  --version: Show the version of the package.")
+        needed = [n for n in self.required if self.flags[n].default is None]
+        names = ", ".join(f"--{name}" for name in needed)
+        required = [f"Required: {names}\n"] if needed else []
+        doc = f"{self.doc.strip()}\n"
+        return "\n".join([doc, *required, "Flags:", *entries])
 
     def _asks_version(self, words: Sequence[str]) -> bool:
         """Returns whether `--version` stands without a value among words."""
@@ -190,12 +212,6 @@ class Program(Definers):
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             return 130
-
-
-def _flags_help(values: flags.FlagValues) -> str:
-    """Returns the help of a program's flags, without the modules' names."""
-    lines = values.get_help(include_special_flags=False).splitlines()
-    return "\n".join(line for line in lines if line.startswith(" "))
 
 
 def _one_line(error: BaseException, values: flags.FlagValues) -> str:

@@ -18,6 +18,7 @@ TEXTS = {
     path.relative_to(ROOT).with_suffix("").as_posix(): path.read_text()
     for path in (
         ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
         ROOT / "tests/reliability/README.md",
         *sorted(DOCS.rglob("*.md")),
     )
@@ -174,10 +175,24 @@ def test_files_that_a_page_names_exist(page: str) -> None:
         assert (ROOT / "benchmarks" / f"{name}.py").is_file(), name
 
 
+def test_paths_of_the_guide_for_contributors_exist() -> None:
+    """From the root, or in the package, `export/` or `tests/`."""
+    text = TEXTS["CONTRIBUTING"]
+    names = set(re.findall(r"`((?:\w[\w-]*/)+[\w*]*(?:\.\w+)?)`", text))
+    assert len(names) > 60
+    # What `make docs` writes, and a folder of tests in a result of then.
+    for name in names - {"build/docs", "serving/server"}:
+        roots = (
+            ROOT,
+            *(ROOT / f for f in ("keras_lstm_dssm", "export", "tests")),
+        )
+        assert any(any(root.glob(name)) for root in roots), name
+
+
 def test_pages_that_name_many_files() -> None:
     """Of mathematics every equation's, and those that say what is tested."""
     for page, least in (
-        ("mathematics", 20), ("performance", 1), ("benchmarks", 1),
+        ("mathematics", 20), ("performance", 20),
     ):  # fmt: skip
         names = re.findall(r"`[\w/]+/\w+\.py`", TEXTS[f"docs/{page}"])
         assert len(names) >= least, page

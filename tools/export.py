@@ -20,7 +20,7 @@ lstm_dssm_client.LocalModel, which needs no TensorFlow.
 --documents can also be a folder of parts that lstm-dssm-encode has written with
 the document_encoder of the same run. With --update=MODELS/retriever --add=FILE
 --delete=IDS, and no --run, only titles that have changed are encoded, and a
-whole new version is published (docs/scaling.md).
+whole new version is published (docs/serving.md).
 
 With --mix=RUN2 --mix_weights=0.6,0.4 the encoders of several runs become one:
 the cosine of their vectors, and the score of the retriever, is the weighted
@@ -59,9 +59,9 @@ program.enum(
 program.string(
     "documents", None,
     "The documents of the retriever, or of the two stages of a ranker: a "
-    "file of titles, .txt or .gz, a folder "
-    "of documents or a file .jsonl; not for pair scorers. Without it no "
-    "retriever is exported.",
+    "file of titles (.txt, .tsv, .gz, .parquet, globs), a folder of documents "
+    "or a file .jsonl, or the parts of lstm-dssm-encode; not for pair scorers. "
+    "Without it no retriever is exported.",
 )  # fmt: skip
 program.enum(
     "vectors", "float32", list(VECTORS),

@@ -8,7 +8,7 @@ import pytest
 from keras_lstm_dssm.benchmarks import capacity as model
 
 AMD = {"read_bandwidth": 22e9, "flops": 216e9}
-"""44 GB/s in copies, which read and write (docs/benchmarks.md)."""
+"""The machine of docs/serving.md: 44 GB/s in copies, which read and write."""
 
 
 @pytest.mark.parametrize(("queries", "measured"), [(1, 17.6e-3), (32, 131e-3)])

@@ -36,7 +36,7 @@ class Size(Settings):
 
     size: int | None = setting(None, most=9)
     kind: str = setting("one", choices=("one", "two"))
-    share: float = setting(0.0, below=1, expected="less than 1")
+    share: float = setting(0.0, below=1)
     rate: float = setting(1.0, above=0)
     fast: bool = False
     hidden: int = setting(0, flag=False)
@@ -68,7 +68,7 @@ def test_the_help_is_that_of_the_attributes() -> None:
         ({"size": 10}, "size is 10: expected a whole number"),
         ({"kind": "three"}, "kind is 'three': expected one of one, two"),
         ({"kind": None}, "kind is None: expected one of one, two"),
-        ({"share": 1.0}, "share is 1.0: expected less than 1"),
+        ({"share": 1.0}, "share is 1.0: expected 0 or more, and less than 1"),
         ({"rate": float("nan")}, "rate is nan: expected a finite number above"),
         ({"fast": 1}, "fast is 1: expected True or False"),
         ({"hidden": -1}, "hidden is -1: expected a whole number of 0 or more"),
