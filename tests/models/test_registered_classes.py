@@ -1,6 +1,5 @@
 """Every class that Keras knows under the package's name survives saving."""
 
-import pathlib
 from typing import Any
 
 import keras
@@ -207,12 +206,12 @@ REGISTERED = {
 }
 
 
-def test_every_registered_class_has_a_sample() -> None:
+def test_every_registered_class_has_a_sample():
     assert set(SAMPLES) == REGISTERED
 
 
 @pytest.mark.parametrize("kind", SAMPLES, ids=lambda kind: kind.__name__)
-def test_configuration_round_trip(kind: type) -> None:
+def test_configuration_round_trip(kind):
     arguments = SAMPLES[kind]
     one = kind(**arguments)
     config = one.get_config()
@@ -238,7 +237,7 @@ class Scaled(LSTMEncoder):
         self._secret = secret
 
 
-def test_a_subclass_adds_its_arguments_to_the_configuration() -> None:
+def test_a_subclass_adds_its_arguments_to_the_configuration():
     config = Scaled(2.0, 3, cells=4, name="mine").get_config()
     assert (config["scale"], config["cells"], config["name"]) == (2, 4, "mine")
     assert "secret" not in config
@@ -254,9 +253,7 @@ def layers_alone() -> list[keras.layers.Layer]:
 
 
 @pytest.mark.parametrize("place", range(3))
-def test_recurrent_layers_save_in_a_functional_model(
-    place: int, tmp_path: pathlib.Path
-) -> None:
+def test_recurrent_layers_save_in_a_functional_model(place, tmp_path):
     inputs = keras.Input((None, 3))
     model = keras.Model(inputs, layers_alone()[place](inputs))
     model.save(tmp_path / "model.keras")
@@ -266,7 +263,7 @@ def test_recurrent_layers_save_in_a_functional_model(
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_encoders_keep_their_weights(name: str, tmp_path: pathlib.Path) -> None:
+def test_encoders_keep_their_weights(name, tmp_path):
     encoder = small_encoder(name, oov_buckets=5)
     encoder.save(tmp_path / "encoder.keras")
     loaded = keras.saving.load_model(tmp_path / "encoder.keras")
