@@ -63,7 +63,8 @@ class Program(Definers):
         doc: The help: what the program does, and an example.
         required: Names of the flags that must not be missing or empty.
         arguments: Whether the program takes arguments that are not flags.
-        tensorflow: Whether the program's work needs TensorFlow.
+        tensorflow: Whether the program's work needs TensorFlow; or a function
+            that returns it after the flags were parsed.
 
     Example:
         >>> program = Program(__doc__, required=["output"])
@@ -77,14 +78,14 @@ class Program(Definers):
         doc: str | None,
         required: Sequence[str] = (),
         arguments: bool = False,
-        tensorflow: bool = True,
+        tensorflow: bool | Callable[[], bool] = True,
     ) -> None:
         self.doc = doc or ""  # none with `python -OO`
         self.flags = flags.FlagValues()
         super().__init__(self.flags)
         self.required = required
         self.arguments = arguments
-        self.tensorflow = tensorflow
+        self._tensorflow = tensorflow
         self._names: list[str] = []
         self.string(
             "json", None, "File to which the results are also written, as JSON."
@@ -93,6 +94,12 @@ class Program(Definers):
             "debug", False, "Show tracebacks of errors, also for wrong input."
         )
         self.bool("help", False, "Show this help.", short_name="h")
+
+    @property
+    def tensorflow(self) -> bool:
+        """Whether the work that the flags ask for needs TensorFlow."""
+        needs = self._tensorflow
+        return needs if isinstance(needs, bool) else needs()
 
     def main(self, main: Main) -> Callable[..., int]:
         """Wraps `main` into a function that parses flags and reports errors.
