@@ -59,8 +59,8 @@ def main(_: list[str]) -> None:
     print(
         f"This demo trains a search model (preset {FLAGS.preset}) on the "
         "docstrings of the Python packages on this machine, measures it beside "
-        "BM25, exports it and searches with it.\nIt takes 1 to 3 minutes on 2 idle "
-        "cores.",
+        "BM25, exports it and searches with it.\nIt takes 1 to 3 minutes on "
+        "2 idle cores.",
         flush=True,
     )
     output = Path(FLAGS.output)
