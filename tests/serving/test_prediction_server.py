@@ -2,7 +2,6 @@
 
 import re
 import socket
-from pathlib import Path
 
 import grpc
 import numpy as np
@@ -25,9 +24,7 @@ from keras_lstm_dssm.serving.limits import Bounds
         ("max_rows", 0, "1 to 2,147,483,647"),
     ],
 )
-def test_numbers_out_of_range(
-    tiny_models: Path, option: str, value: float, expected: str
-) -> None:
+def test_numbers_out_of_range(tiny_models, option, value, expected):
     message = f"{option} is {value}; expected {expected}"
     with pytest.raises(InputError, match=re.escape(message)):
         if option.startswith("max"):
@@ -36,7 +33,7 @@ def test_numbers_out_of_range(
         PredictionServer(tiny_models, port=0, **{option: value})
 
 
-def test_bounds_on_rows_and_on_messages(numbers: Path) -> None:
+def test_bounds_on_rows_and_on_messages(numbers):
     with (
         PredictionServer(
             numbers, port=0, bounds=Bounds(max_rows=3, max_message_mb=1)
@@ -57,7 +54,7 @@ def test_bounds_on_rows_and_on_messages(numbers: Path) -> None:
     assert caught.value.code is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-def test_an_address_of_ipv6(numbers: Path) -> None:
+def test_an_address_of_ipv6(numbers):
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
@@ -70,9 +67,7 @@ def test_an_address_of_ipv6(numbers: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\xff\xff no protocol buffer"])
-def test_a_folder_that_is_no_model(
-    tmp_path: Path, content: bytes | None
-) -> None:
+def test_a_folder_that_is_no_model(tmp_path, content):
     version = tmp_path / "encoder" / "1"
     version.mkdir(parents=True)
     if content is not None:

@@ -48,7 +48,7 @@ class Exported(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def exports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Exported]:
+def exports(tmp_path_factory) -> dict[str, Exported]:
     """One encoder of each kind."""
     base = tmp_path_factory.mktemp("exported")
     encoders = {name: new() for name, new in ENCODERS.items()}
@@ -59,9 +59,7 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Exported]:
 
 
 @pytest.fixture(params=ENCODERS)
-def exported(
-    request: pytest.FixtureRequest, exports: dict[str, Exported]
-) -> Exported:
+def exported(request, exports: dict[str, Exported]) -> Exported:
     return exports[request.param]
 
 
@@ -73,7 +71,7 @@ def serve(folder: Path, texts: list[str | bytes]) -> np.ndarray:
     return outputs["embedding"].numpy()
 
 
-def test_vectors_have_unit_length(exported: Exported) -> None:
+def test_vectors_have_unit_length(exported):
     expected, folder = exported
     vectors = serve(folder, TEXTS)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
@@ -81,9 +79,7 @@ def test_vectors_have_unit_length(exported: Exported) -> None:
     assert serve(folder, []).shape == (0, expected.shape[1])
 
 
-def test_one_text_has_the_vector_that_it_has_among_others(
-    exported: Exported,
-) -> None:
+def test_one_text_has_the_vector_that_it_has_among_others(exported):
     """One short text is encoded by operations of its own."""
     model = loaded(exported.folder)
     for text, expected in zip(as_bytes(TEXTS), exported.expected, strict=True):
@@ -91,9 +87,7 @@ def test_one_text_has_the_vector_that_it_has_among_others(
         np.testing.assert_allclose(vector["embedding"][0], expected, atol=1e-6)
 
 
-def test_cpp_loader_gives_the_same_numbers(
-    exports: dict[str, Exported],
-) -> None:
+def test_cpp_loader_gives_the_same_numbers(exports):
     request = predict_request("x", text=as_bytes(TEXTS))
     outputs = check_export(
         *((export.folder, request) for export in exports.values())
@@ -104,9 +98,7 @@ def test_cpp_loader_gives_the_same_numbers(
         )
 
 
-def test_long_texts_and_words_are_cut_in_the_graph(
-    exports: dict[str, Exported],
-) -> None:
+def test_long_texts_and_words_are_cut_in_the_graph(exports):
     """A request cannot make the server hash megabytes."""
     texts = [
         *("a" * MAX_LETTERS, "a" * 1_000_000),
@@ -117,7 +109,7 @@ def test_long_texts_and_words_are_cut_in_the_graph(
     np.testing.assert_array_equal(empty, late)
 
 
-def test_double_precision_is_served_as_float32(tmp_path: Path) -> None:
+def test_double_precision_is_served_as_float32(tmp_path):
     encoder = dssm.RNNEncoder(6, dtype="float64")
     vectors = serve(export_model(encoder, tmp_path), TEXTS)
     assert vectors.dtype == np.float32
