@@ -156,6 +156,7 @@ def test_front_matter_is_yaml():
     assert yaml.safe_load(front_matter(value).strip("-\n")) == value
 
 
+@pytest.mark.usefixtures("remembered_graphs")
 def test_train_and_evaluate_write_it(trained_run, collection_folder, tmp_path):
     import shutil
 
