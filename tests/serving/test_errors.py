@@ -94,12 +94,8 @@ def metadata(name: str | None, *fields: str) -> GetModelMetadataRequest:
          "to be in the set {embedding}."),
         (encode(text="no batch"), INVALID,
          "input text must have shape (None,), got ()"),
-        (
-            # A scalar, of which some kernels for strings die.
-            unranked(),
-            INVALID,
-            "input text must have shape (None,), got ()",
-        ),
+        # A scalar, of which some kernels for strings die.
+        (unranked(), INVALID, "input text must have shape (None,), got ()"),
         (numbers(tensor_content=b"odd", float_val=[]), INVALID,
          "tensor parsing error: x"),
         (numbers(dtype=999), INVALID, "tensor parsing error: x"),
@@ -107,19 +103,13 @@ def metadata(name: str | None, *fields: str) -> GetModelMetadataRequest:
         (numbers(dtype=DataType.DT_RESOURCE, float_val=[],
          resource_handle_val=[ResourceHandleProto()]), INVALID,
          "Expects arg[0] to be float but resource is provided"),
-        (
-            # 16 bytes that would become a tensor of 4 GiB.
-            numbers(tensor_shape=shape(1, 1 << 30)),
-            INVALID,
-            "input x is a tensor of 1,073,741,824 elements, more than fit into "
-            "the 16 MiB of a request",
-        ),
-        (
-            # Within the bound the shape is what is wrong.
-            numbers(tensor_shape=shape(1, 1 << 20)),
-            INVALID,
-            "input x must have shape (None,), got (1, 1048576)",
-        ),
+        # 16 bytes that would become a tensor of 4 GiB.
+        (numbers(tensor_shape=shape(1, 1 << 30)), INVALID,
+         "input x is a tensor of 1,073,741,824 elements, more than fit into "
+         "the 16 MiB of a request"),
+        # Within the bound the shape is what is wrong.
+        (numbers(tensor_shape=shape(1, 1 << 20)), INVALID,
+         "input x must have shape (None,), got (1, 1048576)"),
         (numbers(tensor_shape=shape(1 << 30)), INVALID,
          "Task size 1073741824 is larger than maximum input batch size 512"),
         (encode(text=["a"] * 513), INVALID,

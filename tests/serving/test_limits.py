@@ -69,14 +69,10 @@ def test_within_the_bounds(inputs):
     [
         ({"text": proto([b"x"] * 4)}, "Task size 4 is larger than maximum inp"),
         ({"text": proto([b"x"], a=4)}, "Task size 4 is larger than maximum"),
-        (
-            {"x": proto(np.float32([[1]]), a=3, b=1 << 20)},
-            "input x is a tensor of 3,145,728 elements, more than fit into th",
-        ),
-        (
-            {"x": proto([[b"x" * 1000]], a=3, b=1000)},
-            "input x is a tensor of 3,000 elements, more than fit",
-        ),
+        ({"x": proto(np.float32([[1]]), a=3, b=1 << 20)},
+         "input x is a tensor of 3,145,728 elements, more than fit into th"),
+        ({"x": proto([[b"x" * 1000]], a=3, b=1000)},
+         "input x is a tensor of 3,000 elements, more than fit"),
         ({"y": proto([[b""]], a=3, b=1 << 40)}, "input y is a tensor of 3,298"),
     ],
 )  # fmt: skip
@@ -143,14 +139,18 @@ def test_texts_in_tensor_content(tiny_models, content, message):
 
 
 @pytest.mark.parametrize(
-    "option",
-    [{"max_text_kb": 0}, {"max_k": 0}, {"max_k": 1 << 31}, {"max_rows": 0},
-     {"max_message_mb": 2048}, {"max_requests": 0}],
-)  # fmt: skip
-def test_numbers_out_of_range(option):
-    (name,) = option
-    with pytest.raises(InputError, match=f"{name} is .*; expected 1 to"):
-        Bounds(**option)
+    ("name", "value", "expected"),
+    [
+        *[(name, 0, "1 to 2,147,483,647") for name in ("max_k", "max_rows")],
+        *[("max_message_mb", value, "1 to 2,047") for value in (0, 2048)],
+        *[(name, 0, "1 to") for name in ("max_text_kb", "max_requests")],
+        ("max_k", 1 << 31, "1 to"),
+    ],
+)
+def test_numbers_out_of_range(name, value, expected):
+    message = f"{name} is {value}; expected {expected}"
+    with pytest.raises(InputError, match=message):
+        Bounds(**{name: value})
 
 
 @pytest.fixture

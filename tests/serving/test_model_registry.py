@@ -468,34 +468,24 @@ def damaged_warm_up(folder: Path) -> None:
     ("damage", "code", "message"),
     [
         (empty, tf.errors.NOT_FOUND, "2/saved_model.pb: not a SavedModel"),
-        (
-            lambda f: (f / "saved_model.pb").write_bytes(b"\xff\xff"),
-            tf.errors.DATA_LOSS, "2/saved_model.pb: not a SavedModel",
-        ),
-        (
-            lambda f: shutil.rmtree(f / "variables"),
-            tf.errors.NOT_FOUND, "2: TensorFlow cannot load it",
-        ),
-        (
-            lambda f: warm_up_with(f, log_of(text=["a"]), log_of(x=[1])),
-            tf.errors.INVALID_ARGUMENT, "alias: text(feed name",
-        ),
+        (lambda f: (f / "saved_model.pb").write_bytes(b"\xff\xff"),
+         tf.errors.DATA_LOSS, "2/saved_model.pb: not a SavedModel"),
+        (lambda f: shutil.rmtree(f / "variables"), tf.errors.NOT_FOUND,
+         "2: TensorFlow cannot load it"),
+        (lambda f: warm_up_with(f, log_of(text=["a"]), log_of(x=[1])),
+         tf.errors.INVALID_ARGUMENT, "alias: text(feed name"),
         (damaged_warm_up, tf.errors.DATA_LOSS, "is in TFRecord format."),
         (
             lambda f: warm_up_with(f, b"*\x00"),  # a session_run_log
             tf.errors.UNIMPLEMENTED, "Unsupported log_type",
         ),
-        (
-            lambda f: warm_up_with(f, b"\xff\xff"),
-            tf.errors.INVALID_ARGUMENT, "Failed to parse warmup record from",
-        ),
-        (
-            lambda f: warm_up_with(f, *[b""] * 1001),
-            tf.errors.INVALID_ARGUMENT, "exceeds the maximum",
-        ),
+        (lambda f: warm_up_with(f, b"\xff\xff"), tf.errors.INVALID_ARGUMENT,
+         "Failed to parse warmup record from"),
+        (lambda f: warm_up_with(f, *[b""] * 1001), tf.errors.INVALID_ARGUMENT,
+         "exceeds the maximum"),
     ],
     ids=["empty", "garbage", "no variables", "failing", "damaged", "other",
-         "unreadable", "long"],
+     "unreadable", "long"],
 )  # fmt: skip
 def test_a_broken_version_and_its_repair(versions, damage, code, message):
     good = shutil.copytree(versions[2], versions[2].with_name("good"))

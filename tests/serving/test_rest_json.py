@@ -103,19 +103,13 @@ def test_signature_names():
         ('{"inputs": "a"}', TEXT, {"text": b"a"}),
         ('{"inputs": {"text": ["a"]}}', TEXT, {"text": [b"a"]}),
         ('{"inputs": []}', TEXT, {"text": []}),
-        (
-            '{"instances": [{"text": "a", "k": 1}, {"k": 2, "text": "b"}]}',
-            PAIR,
-            {"text": [b"a", b"b"], "k": [1, 2]},
-        ),
+        ('{"instances": [{"text": "a", "k": 1}, {"k": 2, "text": "b"}]}', PAIR,
+         {"text": [b"a", b"b"], "k": [1, 2]}),
         # TF Serving ignores other names in `inputs`, and other keys.
-        (
-            '{"x": 1, "inputs": {"text": ["a"], "k": [1], "z": 3}}',
-            PAIR,
-            {"text": [b"a"], "k": [1]},
-        ),
-        ('{"instances": [[[1.5, 2], [3, 4]]]}', {"x": "float"},
-         {"x": [[[1.5, 2.0], [3.0, 4.0]]]}),
+        ('{"x": 1, "inputs": {"text": ["a"], "k": [1], "z": 3}}', PAIR,
+         {"text": [b"a"], "k": [1]}),
+        ('{"instances": [[[1.5, 2], [3, 4]]]}', {"x": "float"}, {"x": [[[1.5,
+         2.0], [3.0, 4.0]]]}),
     ],
 )  # fmt: skip
 def test_inputs(body, dtypes, expected):
@@ -125,12 +119,10 @@ def test_inputs(body, dtypes, expected):
 @pytest.mark.parametrize(
     ("body", "dtypes", "message"),
     [
-        (
-            '{"instances": [1]}', TEXT,
-            "Failed to process element: 0 of 'instances' list. Error: "
-            "INVALID_ARGUMENT: JSON Value: 1 Type: Number is not of expected "
-            "type: string",
-        ),
+        ('{"instances": [1]}', TEXT,
+         "Failed to process element: 0 of 'instances' list. Error: "
+         "INVALID_ARGUMENT: JSON Value: 1 Type: Number is not of expected "
+         "type: string"),
         ('{"inputs": ["a"]}', PAIR, "inputs is a plain value/list"),
         ('{"inputs": {"k": [1]}}', PAIR, "Missing named input: text"),
         ('{"instances": ["a"]}', PAIR, "instances is a plain list"),
@@ -144,8 +136,7 @@ def test_inputs(body, dtypes, expected):
          "Expecting object but got list at item 1"),
         ('{"inputs": [["a"], ["b", "c"]]}', TEXT,
          "Expecting tensor size: 1 but got: 2"),
-        ('{"inputs": ["a", ["b"]]}', TEXT,
-         "Expecting shape [] but got: [1]"),
+        ('{"inputs": ["a", ["b"]]}', TEXT, "Expecting shape [] but got: [1]"),
         ('{"inputs": [["a"], "b"]}', TEXT, "Expecting shape [1] but got: []"),
         ('{"inputs": [[["a"], ["b"]], [["a"], ["b", "c"]]]}', TEXT,
          "Expecting shape [2,1] but got: unequal sizes"),
