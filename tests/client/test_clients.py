@@ -1,5 +1,6 @@
 """All clients give the same: over gRPC, with asyncio, and over HTTP."""
 
+import socket
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
@@ -231,3 +232,24 @@ def test_wrong_arguments(clients, work, message):
     ):
         with pytest.raises(InputError, match=message):
             ask()
+
+
+@pytest.mark.parametrize("new", [Client, HttpClient])
+def test_numbers_out_of_range(new):
+    for value in (0, -1.0, 1e9, 1e30, float("inf"), float("nan")):
+        with pytest.raises(InputError, match="expected seconds above 0, 86,40"):
+            new("127.0.0.1:1", timeout=value)
+    for value in (0, 2048):
+        with pytest.raises(InputError, match="expected 1 to 2047"):
+            new("127.0.0.1:1", max_message_mb=value)
+
+
+@pytest.mark.parametrize(
+    ("new", "options"), [(Client, {}), (HttpClient, {"timeout": 0.3})]
+)
+def test_no_server(new, options):
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+    with new(address, **options) as client:
+        with pytest.raises(OSError, match=f"no answer from {address}: start"):
+            client.encode(["x"])

@@ -399,11 +399,9 @@ def test_others(host, certificates, path):
     for security, message in (
         (Security(), r"TLS \(--tls_cert and --tls_key\) and --token_file or"),
         (Security(tls), "address, and --token_file or --client_ca is missing"),
-        (
-            Security(tokens=tokens),
-            r"address, and TLS \(--tls_cert and --tls_key\) is missing",
-        ),
-    ):
+        (Security(tokens=tokens),
+         r"address, and TLS \(--tls_cert and --tls_key\) is missing"),
+    ):  # fmt: skip
         with pytest.raises(InputError, match=message):
             security.check(host)
         security._replace(insecure=True).check(host)

@@ -89,15 +89,11 @@ def test_what_an_actor_cannot_do_is_one_line(job, tiny_models):
     batch = {"file_number": [0], "part": [0]}
     for actor, message in (
         (PartEncoder(model, job, "0.0.1"), "expected 0.0.1 as where it was"),
-        (
-            PartEncoder(partial(load_encoder, "nothing"), job),
-            "no SavedModel here",
-        ),
-        (
-            PartEncoder(model, job._replace(files=["gone.tsv"])),
-            "part-00000-00000: gone.tsv: cannot be read",
-        ),
-    ):
+        (PartEncoder(partial(load_encoder, "nothing"), job),
+         "no SavedModel here"),
+        (PartEncoder(model, job._replace(files=["gone.tsv"])),
+         "part-00000-00000: gone.tsv: cannot be read"),
+    ):  # fmt: skip
         (error,) = actor(batch)["error"].tolist()
         assert message in error and "\n" not in error
     assert not [*job.folder.iterdir()]
