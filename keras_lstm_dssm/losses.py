@@ -86,7 +86,9 @@ class CosineSoftmax(Configured, keras.losses.Loss):
         places = tf.stack([rows, clicked], axis=1)
 
         # 0.6 of the time of TensorFlow's operation for loss and gradient, and
-        # 0.5 of that for labels which are indices.
+        # 0.5 of that for labels which are indices. Whoever changes the loss
+        # must change its gradient, too: with p the softmax of g R,
+        #     dl_r / dR(Q,D) = g (p(D) - [D is the clicked document]).
         @tf.custom_gradient
         def losses(cosines: tf.Tensor) -> Any:
             scaled = gamma * cosines

@@ -1,7 +1,7 @@
 """`tf.data` batches of (query, document) strings from click logs.
 
-A batch can also hold judged or mined negatives of its queries, and the log
-click shares of its titles for the logQ correction.
+A batch can also hold given negatives of its queries (judged, mined or your
+own), and the log click shares of its titles for the logQ correction.
 """
 
 import itertools
@@ -205,11 +205,12 @@ def _pair_batches(
 
 
 class GivenNegatives:
-    """Adds judged or mined negatives of each query to batches of clicks.
+    """Adds negatives of your own for each query to batches of clicks.
 
     They may be judged (a person said that the title does not answer the
-    query) or mined (`mine_negatives`: near, but not clicked). `TwoTower` uses
-    them in addition to the negatives that it takes from the batch.
+    query), mined (`mine_negatives`: near, but not clicked), or chosen by any
+    other rule. `TwoTower` uses them in addition to the negatives that it
+    takes from the batch.
 
     For each click, k of the titles of its query are drawn, with repetition. A
     query without titles gets its clicked title k times, which the loss does

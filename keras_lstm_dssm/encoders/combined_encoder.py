@@ -53,6 +53,10 @@ class CombinedEncoder(LSTMEncoder):
     with a norm of at least `long` (the 95th percentile), and the last number,
     which is 0 in queries, completes the vector to length 1.
 
+    `TwoTower` compares the parts that `blocks` returns, and `encode` their
+    concatenation by `compose`: a subclass that overrides `compose` must
+    override `blocks`, too.
+
     This encoder is not in the paper; docs/results/best.md has the effect of
     each part. On dev, the LSTM adds 2.7 points of MRR@10 on API search and
     nothing on homedepot.

@@ -157,21 +157,22 @@ def run_on_rows(
 ) -> tf.Tensor:
     """Run an LSTM forward, and perhaps another one backward, over sequences.
 
-    The forward and the backward LSTM of a text read the same words, so that
-    one loop with products `(directions, rows, units)` does the work of two.
-    For narrow LSTMs, the number of operations takes more time than their
-    arithmetic. The inputs are projected once for each distinct word, of which
-    there are a third as many; at each time the loop gathers those it needs.
+    Both run in one loop, whose products have the shape `(directions, rows,
+    units)`: of narrow LSTMs, starting the operations takes more time than
+    their arithmetic. Each row of `sequences.table` (a distinct word of texts,
+    or a distinct sentence of documents) is multiplied with the input weights
+    once, before the loop, which gathers the products at each time.
 
     Args:
         layers: The forward LSTM, and the backward one if there is one, equal
             but for their weights, with a forget gate and without peepholes.
         sequences: The sequences to read.
-        training: Whether a gradient will be computed; without, it is slower.
+        training: Whether a gradient will be computed. `False` is faster, but
+            TensorFlow's gradient of it is slower than that of `True`.
 
     Returns:
-        y of all LSTMs side by side, `(values, layers * units)`, in the order
-        of `sequences.index`.
+        The states y of the layers side by side, `(values, layers * units)`,
+        a row for each element of `sequences.index`, in its order.
     """
     cells = [layer.cell for layer in layers]
     inputs = [layer.project(sequences.table) for layer in layers]

@@ -1,7 +1,8 @@
-"""Layers of KeyVec: sentence vectors, p_i and the document vector.
+"""Layers of KeyVec: sentence vectors, p_i and the document vector, in order.
 
-`SentenceEncoder` convolves the words of a sentence, `SentenceReader` computes
-the probability that a sentence is key, and `DocumentEncoder` weights by it.
+`SentenceEncoder` convolves the words of a sentence; the LSTM states of
+`SentenceReader` give the probability p_i that a sentence is key;
+`DocumentEncoder` takes the mean of these states, weighted by p_i, and tanh.
 """
 
 from collections.abc import Sequence
@@ -17,51 +18,6 @@ from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
 from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.registration import Configured, register
 from keras_lstm_dssm.text.word_batch import WordBatch
-
-
-def sentence_weights(logits: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Compute the weights p_i / sum_j p_j of sentences within documents.
-
-    This is the softmax of log p_i, from the logits of p, `(n,)`. It is defined
-    even where all p_i of a document are too small for a float.
-    """
-    log_p = tf.math.log_sigmoid(logits)
-    largest = tf.stop_gradient(tf.math.segment_max(log_p, document))
-    terms = tf.exp(log_p - tf.gather(largest, document))
-    return terms / tf.gather(tf.math.segment_sum(terms, document), document)
-
-
-@register
-class DocumentEncoder(Configured, keras.layers.Layer):
-    """Represents documents by a weighted mean of their sentences.
-
-        d = tanh(W_d (sum_i p_i / (sum_j p_j) h_i) + b_d)
-
-    Eq. (3) of Bi and Ma 2017. Takes the states h `(n, state_dimension)`, the
-    logits of p `(n,)`, and the document of each sentence, int32 `(n,)`,
-    ascending and without gaps; returns `(documents, dimension)`.
-    """
-
-    def __init__(
-        self, state_dimension: int = 200, dimension: int = 100, **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        check_at_least(1, state_dimension=state_dimension, dimension=dimension)
-        self.state_dimension = state_dimension
-        self.dimension = dimension
-        self.dense = keras.layers.Dense(
-            dimension, "tanh", dtype=self.dtype_policy, name="dense"
-        )
-        self.dense.build((None, state_dimension))
-        accept_any_inputs(self)
-        self.built = True
-
-    def call(
-        self, states: tf.Tensor, logits: tf.Tensor, document: tf.Tensor
-    ) -> tf.Tensor:
-        """Compute d of each document."""
-        weights = sentence_weights(logits, document)[:, tf.newaxis]
-        return self.dense(tf.math.segment_sum(weights * states, document))
 
 
 @register
@@ -266,3 +222,48 @@ class SentenceReader(Configured, keras.layers.Layer):
         if not self.scores:
             return states, tf.zeros(tf.shape(states)[:1], states.dtype)
         return states, self.score(states)[:, 0]
+
+
+def sentence_weights(logits: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
+    """Compute the weights p_i / sum_j p_j of sentences within documents.
+
+    This is the softmax of log p_i, from the logits of p, `(n,)`. It is defined
+    even where all p_i of a document are too small for a float.
+    """
+    log_p = tf.math.log_sigmoid(logits)
+    largest = tf.stop_gradient(tf.math.segment_max(log_p, document))
+    terms = tf.exp(log_p - tf.gather(largest, document))
+    return terms / tf.gather(tf.math.segment_sum(terms, document), document)
+
+
+@register
+class DocumentEncoder(Configured, keras.layers.Layer):
+    """Represents documents by tanh of a weighted mean of LSTM states.
+
+        d = tanh(W_d (sum_i p_i / (sum_j p_j) h_i) + b_d)
+
+    Eq. (3) of Bi and Ma 2017. Takes the states h `(n, state_dimension)`, the
+    logits of p `(n,)`, and the document of each sentence, int32 `(n,)`,
+    ascending and without gaps; returns `(documents, dimension)`.
+    """
+
+    def __init__(
+        self, state_dimension: int = 200, dimension: int = 100, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        check_at_least(1, state_dimension=state_dimension, dimension=dimension)
+        self.state_dimension = state_dimension
+        self.dimension = dimension
+        self.dense = keras.layers.Dense(
+            dimension, "tanh", dtype=self.dtype_policy, name="dense"
+        )
+        self.dense.build((None, state_dimension))
+        accept_any_inputs(self)
+        self.built = True
+
+    def call(
+        self, states: tf.Tensor, logits: tf.Tensor, document: tf.Tensor
+    ) -> tf.Tensor:
+        """Compute d of each document."""
+        weights = sentence_weights(logits, document)[:, tf.newaxis]
+        return self.dense(tf.math.segment_sum(weights * states, document))

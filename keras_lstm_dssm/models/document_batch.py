@@ -113,7 +113,7 @@ class DocumentHasher(Hasher):
         )
 
     def documents(self, documents: tf.RaggedTensor) -> DocumentBatch:
-        """Hashes documents without targets; one without sentences gets ""."""
+        """Hashes documents; one without sentences has one, the empty text."""
         return DocumentBatch(
             self.words.distinct(self._read_values(documents, "")),
             self._read_lengths(documents),

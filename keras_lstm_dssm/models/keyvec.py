@@ -56,11 +56,11 @@ class KeyVec(TextModel):
     """Represents documents by vectors that preserve their key content.
 
     Bi and Ma 2017: a convolution represents each sentence, a bidirectional
-    LSTM reads the sentences and computes the probability p_i that sentence i
-    is key, and the vector of the document is made of their mean weighted by
-    p_i. In training, the p_i are to find the key sentences, and the vector is
-    to predict the key words, both derived from a summary. A trained model
-    needs the document alone.
+    LSTM reads the sentences: its state h_i at sentence i gives the probability
+    p_i that the sentence is key. The vector of the document is tanh(W_d m +
+    b_d) of the mean m of the states, weighted by p_i. In training, the p_i are
+    to find the key sentences, and the vector is to predict the key words, both
+    derived from a summary. A trained model needs the document alone.
 
     A document is a string, which is split by `split_sentences`, or a list of
     sentences. Each sentence is read up to `words.max_words`.
@@ -149,7 +149,7 @@ class KeyVec(TextModel):
         )
         self._read_loss = keras.metrics.Mean(name="read_loss")
         self._key_word_loss = keras.metrics.Mean(name="key_word_loss")
-        self._read_graph = tf.function(
+        self._read_in_graph = tf.function(
             lambda sentences, lengths: self.read_sentences(
                 tf.RaggedTensor.from_row_lengths(
                     sentences, lengths, validate=False
@@ -230,7 +230,7 @@ class KeyVec(TextModel):
         """Returns the vectors of documents."""
         if not isinstance(inputs, DocumentBatch):
             inputs = self.hash_documents(inputs)
-        vectors, _ = self.read(inputs, training)
+        vectors, _ = self.vectors_and_logits(inputs, training)
         return vectors
 
     def hash_documents(self, documents: Any) -> DocumentBatch:
@@ -244,7 +244,7 @@ class KeyVec(TextModel):
             documents = graph_sentences(as_strings(documents))
         return self.hasher.documents(documents)
 
-    def read(
+    def vectors_and_logits(
         self,
         documents: DocumentBatch,
         training: bool = False,
@@ -287,7 +287,7 @@ class KeyVec(TextModel):
         # same numbers.
         step = tf.cast(self.optimizer.iterations.value, tf.int32)
         seed = tf.stack([self.seed, step]) if training else None
-        vectors, logits = self.read(documents, training, seed)
+        vectors, logits = self.vectors_and_logits(documents, training, seed)
         read = self.loss.read_costs(logits, batch.salient, document)
         if not self.weighted:
             read = tf.zeros_like(read)
@@ -319,7 +319,9 @@ class KeyVec(TextModel):
         Returns:
             Float `(batch, dimension)` and `(sentences,)`.
         """
-        vectors, logits = self.read(self.hash_documents(sentences))
+        vectors, logits = self.vectors_and_logits(
+            self.hash_documents(sentences)
+        )
         p = tf.sigmoid(logits) if self.weighted else tf.ones_like(logits)
         return vectors, p
 
@@ -412,7 +414,7 @@ class KeyVec(TextModel):
         >>> model.encode(["First one. Long.", ["Second.", "Split."]]).shape
         (2, 100)
         """
-        found = self._read_all(sentence_lists(documents), progress)
+        found = self._read_in_batches(sentence_lists(documents), progress)
         if not found:
             return np.zeros((0, self.dimension), self.compute_dtype)
         return np.stack([document.vector for document in found])
@@ -433,7 +435,7 @@ class KeyVec(TextModel):
         Raises:
             InputError: `documents` is something else.
         """
-        found = self._read_all(sentence_lists(documents), progress)
+        found = self._read_in_batches(sentence_lists(documents), progress)
         return [document.probabilities for document in found]
 
     def key_sentences(
@@ -458,7 +460,7 @@ class KeyVec(TextModel):
         """
         _check_number(n)
         lists = sentence_lists([document])
-        (found,) = self._read_all(lists)
+        (found,) = self._read_in_batches(lists)
         sentences = lists[0] or [b""]
         best = np.argsort(-found.probabilities, kind="stable")[:n]
         return [
@@ -491,7 +493,7 @@ class KeyVec(TextModel):
         best = np.argsort(-p, kind="stable")[:n]
         return [(vocabulary[word], float(p[word])) for word in best]
 
-    def _read_all(
+    def _read_in_batches(
         self, documents: list[list[bytes]], progress: bool = False
     ) -> list[ReadDocument]:
         """Reads lists of sentences, in batches of similar size.
@@ -510,7 +512,7 @@ class KeyVec(TextModel):
         ]
 
         def read(batch: list[int]) -> Any:
-            vectors, probabilities = self._read_graph(
+            vectors, probabilities = self._read_in_graph(
                 tf.constant([text for row in batch for text in rows[row]]),
                 tf.constant(sizes[batch], tf.int64),
             )

@@ -484,8 +484,9 @@ class TwoTower(SyncedWeights, TextModel):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns cosines with the clicked titles and negatives, and labels."""
         if self.negatives == "in_batch":
-            # Each distinct title counts once: the clicked one is never among
-            # the negatives, and a frequent title is only one negative.
+            # All distinct titles of the batch, clicked or from
+            # `GivenNegatives`. Each counts once: the clicked one is never
+            # among the negatives, and a frequent title is only one negative.
             return all_cosines(queries, titles), batch.candidates[:, 0]
         # A function of the training step, so that a resumed run draws the
         # same; Keras does not save the state of a generator. An evaluation

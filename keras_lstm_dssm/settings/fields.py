@@ -22,12 +22,12 @@ def setting(default: Any, **facts: Any) -> Any:
     Args:
         default: The default.
         **facts: Bounds: `choices`, the names allowed; for a float `above=0`,
-            `least=0`, or `below=1` (from 0) and `expected`, what the error
-            says; for an int `least` (by default 0 if that is the default,
-            else 1) and `most`. A type with `None` allows `None`, too.
-            `names`, the names that a flag allows, but not only they are
-            allowed in Python; `flag=False` for a field without a flag. Other
-            facts are read by the subclass, see `TrainingConfig`.
+            `least=0`, or `below=1` (from 0); for an int `least` (by default
+            0 if that is the default, else 1), `most`, and `expected`, what
+            the error says instead of these bounds. A type with `None` allows
+            `None`, too. `names`, the names that a flag allows, but not only
+            they are allowed in Python; `flag=False` for a field without a
+            flag. Other facts are read by the subclass, see `TrainingConfig`.
     """
     return dataclasses.field(default=default, metadata=facts)
 
@@ -122,8 +122,9 @@ def _check(field: dataclasses.Field[Any], value: Any) -> tuple[bool, str]:
         default = f"a whole number of {least} or more"
         return is_allowed, bounds.get("expected", default)
     if "below" in bounds:
-        is_allowed = is_number and 0 <= value < bounds["below"]
-        return is_allowed, bounds["expected"]
+        below = bounds["below"]
+        is_allowed = is_number and 0 <= value < below
+        return is_allowed, f"0 or more, and less than {below}"
     if "least" in bounds:
         is_allowed = is_number and 0 <= value < float("inf")
         return is_allowed, "a finite number of 0 or more"

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from keras_lstm_dssm.models.pair_scorer import PairScorer
     from keras_lstm_dssm.models.two_tower import TwoTower
 
-_SHARE = {"below": 1, "expected": "0 or more, and less than 1", "flag": False}
-
 
 def _arguments() -> Any:
     """Declares a field for the arguments of an encoder or a matcher."""
@@ -167,9 +165,9 @@ class Recipe(Settings):
     gamma: float = setting(10.0, above=0)
     learning_rate: float = setting(0.1, above=0)
     threshold: float | None = setting(1.0, above=0)
-    momentum_ends: float = setting(0.9, **_SHARE)
-    momentum_middle: float = setting(0.995, **_SHARE)
-    momentum_fraction: float = setting(0.02, **_SHARE)
+    momentum_ends: float = setting(0.9, below=1, flag=False)
+    momentum_middle: float = setting(0.995, below=1, flag=False)
+    momentum_fraction: float = setting(0.02, below=1, flag=False)
     epochs: int = 5
     batch_size: int = 256
     shuffle_buffer: int = 100_000
@@ -248,6 +246,7 @@ class Recipe(Settings):
         Args:
             seed: Seed of the weights and of the random negatives, default 0.
         """
+        from keras_lstm_dssm.layers.letter_trigrams import copy_weights
         from keras_lstm_dssm.models.two_tower import TwoTower
 
         make = self._encoder()[0]
@@ -260,7 +259,7 @@ class Recipe(Settings):
                 config.update(self.document_encoder_config)
                 document = make(name="document_encoder", **config)
         if self.towers == "equal_start":
-            document.set_weights(query.get_weights())
+            copy_weights(query, document)
         return TwoTower(query, document, self.negatives, self.n, seed)
 
     def compile(self, model: "TwoTower", teacher: bool = False) -> None:
@@ -427,9 +426,7 @@ class KeyVecRecipe(WordsRecipe):
     weighted: bool = setting(True, flag=False)
     read_weight: float = setting(1.0, least=0)
     word_weight: float = setting(1.0, least=0)
-    dropout: float = setting(
-        0.0, below=1, expected="a number of 0 or more, below 1"
-    )
+    dropout: float = setting(0.0, below=1)
     normalize: bool = False
     excerpt: int = 0
     learning_rate: float = setting(0.001, above=0)

@@ -29,9 +29,10 @@ _USERS = {
 class TrainingConfig(Settings):
     """Holds all options of a training but its folder and its processes.
 
-    Each option is also a flag of `lstm-dssm-train`, but for `titles` and
-    `judged`. A field that only one kind of model uses is declared with its
-    `kind`; `joint=False` says that several workers do not support it.
+    Each option is also a flag of `lstm-dssm-train`, but for `titles`,
+    `judged` and `recipe`: a recipe is given by `--preset` and the flags of
+    its own fields. A field that only one kind of model uses is declared with
+    its `kind`; `joint=False` says that several workers do not support it.
 
     Attributes:
         data: Clicks: `"api"`, `"api_sentences"`, a BEIR folder, or click

@@ -53,7 +53,9 @@ class WordBatch(NamedTuple):
     differ (see `normalize_texts`). All fields but `untrained` are int32.
 
     Attributes:
-        trigrams: `[r]`, the ids of the distinct trigrams.
+        trigrams: `[r]`, the ids of the distinct trigrams. In the batches of
+            `VocabularyVectors`, the ids of the distinct words, as if each
+            word were one trigram.
         trigram_index: `[m]`, for each trigram of each distinct word, its
             index in `trigrams`.
         word_index: `[m]`, for each of these trigrams, the index of its
