@@ -21,7 +21,7 @@ print(sorted({name.split(".")[0] for name in sys.modules}))
 """
 
 
-def test_a_fresh_process_stays_small() -> None:
+def test_a_fresh_process_stays_small():
     # `make coverage` would measure the process, too, and be imported in it.
     environment = {
         name: value
@@ -103,7 +103,7 @@ def test_a_file_is_searched_without_tensorflow(tmp_path: Path) -> None:
     assert sorted(line.split(maxsplit=2)[2] for line in found) == titles
 
 
-def test_the_same_classes() -> None:
+def test_the_same_classes():
     import keras_lstm_dssm as dssm
     import lstm_dssm_client
     from keras_lstm_dssm import serving
@@ -113,9 +113,7 @@ def test_the_same_classes() -> None:
         assert getattr(serving, name) is getattr(lstm_dssm_client, name)
 
 
-def test_names_are_imported_when_they_are_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_names_are_imported_when_they_are_asked_for(monkeypatch):
     import lstm_dssm_client
     from lstm_dssm_client.grpc_client import Client
 

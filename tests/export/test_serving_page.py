@@ -31,7 +31,7 @@ CONFIGS = [block for language, block in BLOCKS if language == "proto"]
 pytestmark = pytest.mark.usefixtures("remembered_graphs")
 
 
-def test_a_server_can_read_the_configurations() -> None:
+def test_a_server_can_read_the_configurations():
     assert len(CONFIGS) == 4
     for text in CONFIGS:
         config = text_format.Parse(text, ModelServerConfig())
@@ -40,12 +40,7 @@ def test_a_server_can_read_the_configurations() -> None:
         assert set(model.version_labels.values()) <= set(live)
 
 
-def test_every_block_runs(
-    trained_run: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_every_block_runs(trained_run, tmp_path, monkeypatch, capsys):
     """From top to bottom, on one folder and one server."""
     pytest.importorskip("faiss")
     monkeypatch.chdir(tmp_path)
@@ -169,7 +164,7 @@ def run_request(block: str, client: Client) -> None:
 
 
 @pytest.fixture
-def models(tiny_models: Path, tmp_path: Path) -> Path:
+def models(tiny_models: Path, tmp_path) -> Path:
     """Two versions of a retriever; the page's files are written beside."""
     for version in ("1", "2"):
         shutil.copytree(
@@ -178,7 +173,7 @@ def models(tiny_models: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_canary_promotion_and_roll_back(models: Path) -> None:
+def test_canary_promotion_and_roll_back(models):
     _, canary, promoted, rolled_back = CONFIGS
     config = models / "models.config"
     config.write_text(canary)

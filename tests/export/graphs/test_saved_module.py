@@ -13,9 +13,7 @@ from keras_lstm_dssm.serving.saved_models import SavedGraph
 
 
 @pytest.mark.parametrize("new", [dssm.LSTMEncoder, dssm.RNNEncoder])
-def test_a_session_fails_and_lives_on(
-    new: type[dssm.LSTMEncoder], tmp_path: Path
-) -> None:
+def test_a_session_fails_and_lives_on(new, tmp_path):
     """A session, as TF Serving, does not compare shapes by itself."""
     graph = SavedGraph(export_model(new(3), tmp_path))
     encode = graph.function(graph.definitions["serving_default"])
@@ -28,7 +26,7 @@ def test_a_session_fails_and_lives_on(
     assert encode(np.array([b"bolt"], object))[0].shape == (1, 3)
 
 
-def test_all_signatures_are_checked() -> None:
+def test_all_signatures_are_checked():
     """All are declared by `signature`, which checks the ranks."""
     folder = Path(inspect.getfile(graphs)).parent
     found = []
