@@ -19,6 +19,7 @@ NAMES: list[tuple[Any, str]] = [
     (keras.layers.Layer(), "_allow_non_tensor_positional_args"),
     (keras.Model, "distribute_strategy"),
     (keras.Model, "_maybe_symbolic_build"),
+    (keras.layers.Layer, "_flatten_layers"),
     (keras.optimizers.Optimizer, "_backend_update_step"),
     (keras.optimizers.Optimizer, "_all_reduce_sum_gradients"),
     (keras.optimizers.Optimizer, "_var_key"),

@@ -157,10 +157,10 @@ def test_predict_equals_a_call(encoder):
     dataset = tf.data.Dataset.from_tensor_slices(TEXTS).batch(2)
     for x in (TEXTS, np.array(TEXTS), tf.constant(TEXTS), dataset):
         y = encoder.predict(x, verbose=0)
-        np.testing.assert_allclose(y, expected, rtol=1e-6)
+        np.testing.assert_allclose(y, expected, rtol=1e-6, atol=1e-7)
     for x in (TEXTS, np.array(TEXTS), tf.constant(TEXTS)):
         y = encoder.predict_on_batch(x)
-        np.testing.assert_allclose(y, expected, rtol=1e-6)
+        np.testing.assert_allclose(y, expected, rtol=1e-6, atol=1e-7)
 
 
 def test_export_writes_the_call(encoder, tmp_path):

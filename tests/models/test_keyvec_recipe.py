@@ -114,7 +114,7 @@ def test_presets_differ_as_their_names_say():
         ({"key_word_start": True}, "key_word_start is True: expected a fi"),
         ({"key_words_of": "body"}, "key_words_of is 'body': expected one of"),
         ({"word_weight": True}, "word_weight is True: expected a finite"),
-        ({"dropout": 1}, "dropout is 1: expected a number of 0 or more"),
+        ({"dropout": 1}, "dropout is 1: expected 0 or more, and less than 1"),
         ({"windows": []}, r"windows is \[\]: expected whole numbers"),
         ({"windows": (0, 3)}, r"windows is \(0, 3\): expected whole numbers"),
         ({"depth": 2}, "a recipe has no 'depth'"),
