@@ -68,8 +68,8 @@ def start(name: str) -> int:
         code = module.program.check()
         if code is not None:
             return code
-        with _without_notes():
-            if module.program.tensorflow:
+        if module.program.tensorflow:
+            with _without_notes():
                 _load(package)
     except ImportError as error:
         if "--debug" in sys.argv:

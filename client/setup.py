@@ -1,4 +1,4 @@
-"""The small wheel: the clients alone, from the same source.
+"""The small wheel: `lstm_dssm_client` alone, from the same source.
 
 `pip wheel --no-deps ./client` in a clone builds it.
 """
@@ -18,5 +18,5 @@ setup(
     version=VERSION,
     packages=["lstm_dssm_client"],
     package_dir={"lstm_dssm_client": "../lstm_dssm_client"},
-    package_data={"lstm_dssm_client": ["py.typed"]},
+    package_data={"lstm_dssm_client": ["py.typed", "unicode.json"]},
 )

@@ -1,4 +1,4 @@
-"""Export of trained models as SavedModels, in a folder for TF Serving."""
+"""Export of trained models: SavedModels for TF Serving, or one file."""
 
 from keras_lstm_dssm.export.bulk.documents import Documents, read_documents
 from keras_lstm_dssm.export.bulk.parts import read_ids
@@ -8,6 +8,7 @@ from keras_lstm_dssm.export.export_models import (
     export_retriever,
 )
 from keras_lstm_dssm.export.graphs.encoder import mixture_towers
+from keras_lstm_dssm.export.portable import export_portable
 from keras_lstm_dssm.export.publish.retriever_update import update_retriever
 from keras_lstm_dssm.export.publish.versions import (
     verify_manifest,
@@ -18,6 +19,7 @@ __all__ = [
     "Documents",
     "export_model",
     "export_models",
+    "export_portable",
     "export_retriever",
     "mixture_towers",
     "read_documents",

@@ -35,8 +35,20 @@ class Definers:
         self.integer = partial(flags.DEFINE_integer, flag_values=values)
         self.float = partial(flags.DEFINE_float, flag_values=values)
         self.bool = partial(flags.DEFINE_bool, flag_values=values)
-        self.enum = partial(flags.DEFINE_enum, flag_values=values)
+        self.enum = partial(_define_enum, values)
         self.list = partial(flags.DEFINE_list, flag_values=values)
+
+
+def _define_enum(
+    values: flags.FlagValues,
+    name: str,
+    default: str | None,
+    names: Sequence[str],
+    text: str,
+) -> None:
+    """Defines a flag of names, between which its help can be wrapped."""
+    flags.DEFINE_enum(name, default, names, text, flag_values=values)
+    values[name].help = f"<{' | '.join(names)}>: {text}"
 
 
 class Program(Definers):
@@ -51,7 +63,8 @@ class Program(Definers):
         doc: The help: what the program does, and an example.
         required: Names of the flags that must not be missing or empty.
         arguments: Whether the program takes arguments that are not flags.
-        tensorflow: Whether the program's work needs TensorFlow.
+        tensorflow: Whether the program's work needs TensorFlow; or a function
+            that returns it after the flags were parsed.
 
     Example:
         >>> program = Program(__doc__, required=["output"])
@@ -65,14 +78,14 @@ class Program(Definers):
         doc: str | None,
         required: Sequence[str] = (),
         arguments: bool = False,
-        tensorflow: bool = True,
+        tensorflow: bool | Callable[[], bool] = True,
     ) -> None:
         self.doc = doc or ""  # none with `python -OO`
         self.flags = flags.FlagValues()
         super().__init__(self.flags)
         self.required = required
         self.arguments = arguments
-        self.tensorflow = tensorflow
+        self._tensorflow = tensorflow
         self._names: list[str] = []
         self.string(
             "json", None, "File to which the results are also written, as JSON."
@@ -81,6 +94,12 @@ class Program(Definers):
             "debug", False, "Show tracebacks of errors, also for wrong input."
         )
         self.bool("help", False, "Show this help.", short_name="h")
+
+    @property
+    def tensorflow(self) -> bool:
+        """Whether the work that the flags ask for needs TensorFlow."""
+        needs = self._tensorflow
+        return needs if isinstance(needs, bool) else needs()
 
     def main(self, main: Main) -> Callable[..., int]:
         """Wraps `main` into a function that parses flags and reports errors.
@@ -139,10 +158,7 @@ class Program(Definers):
             print(f"keras-lstm-dssm {__version__}")
             return 0
         if {"--help", "-h", "--helpfull"} & set(argv[1:]):
-            print(
-                f"{self.doc.strip()}\n\nFlags:\n{_flags_help(values)}\n"
-                "  --version: Without a value: show the version of the package."
-            )
+            print(self._help())
             return 0
         self._names = values(argv)[1:]
         if self._names and not self.arguments:
@@ -155,6 +171,19 @@ class Program(Definers):
         if values.json:
             check_writable(values.json)
         return None
+
+    def _help(self) -> str:
+        """Returns the program's docstring and its flags, sorted by name."""
+        text = self.flags.get_help(include_special_flags=False)
+        lines = [line for line in text.splitlines() if line.startswith(" ")]
+        entries = re.split(r"\n(?=  -)", "\n".join(lines))
+        entries.sort(key=lambda e: e.split("--")[1].removeprefix("[no]"))
+        entries.append("  --version: Show the version of the package.")
+        needed = [n for n in self.required if self.flags[n].default is None]
+        names = ", ".join(f"--{name}" for name in needed)
+        required = [f"Required: {names}\n"] if needed else []
+        doc = f"{self.doc.strip()}\n"
+        return "\n".join([doc, *required, "Flags:", *entries])
 
     def _asks_version(self, words: Sequence[str]) -> bool:
         """Returns whether `--version` stands without a value among words."""
@@ -183,12 +212,6 @@ class Program(Definers):
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             return 130
-
-
-def _flags_help(values: flags.FlagValues) -> str:
-    """Returns the help of a program's flags, without the modules' names."""
-    lines = values.get_help(include_special_flags=False).splitlines()
-    return "\n".join(line for line in lines if line.startswith(" "))
 
 
 def _one_line(error: BaseException, values: flags.FlagValues) -> str:

@@ -17,6 +17,8 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf.config_pb2 import CallableOptions
 
+from keras_lstm_dssm.tables import read_table, write_table
+
 TRIED_WITH = {"keras": "3.15.1", "tensorflow": "2.21.0"}
 """The releases with which each name below was tested."""
 
@@ -73,6 +75,15 @@ def accept_any_arguments(layer: keras.layers.Layer) -> None:
         layer: The layer, in its constructor after `super().__init__`.
     """
     layer._allow_non_tensor_positional_args = True
+
+
+def all_layers(model: keras.layers.Layer) -> list[keras.layers.Layer]:
+    """Return a layer and all layers inside it, each once.
+
+    Args:
+        model: A layer or a model.
+    """
+    return list(model._flatten_layers())
 
 
 def replica_count(model: keras.Model) -> int:
@@ -134,6 +145,10 @@ class BuiltModel(keras.Model):
         pass
 
 
+_MANY_ROWS = 4096
+"""Rows of a variable from which on only those that changed are stored."""
+
+
 class DistributedOptimizer(keras.optimizers.Optimizer):
     """Base of an optimizer that updates all variables in one method.
 
@@ -142,6 +157,36 @@ class DistributedOptimizer(keras.optimizers.Optimizer):
     so can compute a norm over several gradients. Variables may be mirrored by
     `tf.distribute`.
     """
+
+    def save_own_variables(self, store: Any) -> None:
+        """Save the variables; of large ones the rows that an update changed.
+
+        Args:
+            store: Dict of arrays by name.
+        """
+        for number, variable in enumerate(self.variables):
+            value = variable.numpy()
+            if value.ndim and len(value) >= _MANY_ROWS:
+                # Lazily updated rows are counted from the last one that is
+                # up to date with all others.
+                start = value.min() if value.dtype.kind == "i" else 0
+                write_table(store, str(number), value, start)
+            else:
+                store[str(number)] = value
+
+    def load_own_variables(self, store: Any) -> None:
+        """Load the variables, see `keras.optimizers.Optimizer`.
+
+        Args:
+            store: Dict of arrays by name.
+        """
+        if len({key.split("_")[0] for key in store.keys()}) != len(
+            self.variables
+        ):
+            super().load_own_variables(store)  # it warns, and loads nothing
+            return
+        for number, variable in enumerate(self.variables):
+            variable.assign(read_table(store, str(number), variable.shape))
 
     def update_variables(
         self,

@@ -2,7 +2,8 @@
 
 It is part of the package `keras_lstm_dssm`, and a small wheel by itself, which
 needs NumPy only; `Client` and `AsyncClient`, the clients over gRPC, also need
-`grpcio` and `protobuf`. So a name is imported when it is first asked for.
+`grpcio` and `protobuf`, and `LocalModel`, which needs no server, `safetensors`.
+So a name is imported when it is first asked for.
 
 Example:
     >>> from lstm_dssm_client import HttpClient
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         tls_credentials,
     )
     from lstm_dssm_client.http_client import HttpClient, tls_context
+    from lstm_dssm_client.local_model import LocalModel
     from lstm_dssm_client.signatures import (
         Hit,
         KeyParts,
@@ -37,6 +39,7 @@ _MODULES = {
     "HttpClient": "http_client",
     "InputError": "errors",
     "KeyParts": "signatures",
+    "LocalModel": "local_model",
     "Prediction": "signatures",
     "ServingError": "errors",
     "Signature": "signatures",
@@ -53,6 +56,7 @@ __all__ = [
     "HttpClient",
     "InputError",
     "KeyParts",
+    "LocalModel",
     "Prediction",
     "ServingError",
     "Signature",
@@ -62,6 +66,9 @@ __all__ = [
     "tls_credentials",
 ]
 
+_EXTRAS = {"grpc": "grpc", "google": "grpc", "safetensors": "local"}
+"""Package that a name needs -> the extra that installs it."""
+
 
 def __getattr__(name: str) -> Any:
     """Imports a public name when it is first asked for."""
@@ -70,12 +77,13 @@ def __getattr__(name: str) -> Any:
     try:
         module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
     except ModuleNotFoundError as error:
-        if error.name and error.name.partition(".")[0] in ("grpc", "google"):
-            raise ImportError(
-                f"{error.name} is not installed, which {name} needs: pip "
-                'install "lstm-dssm-client[grpc]"'
-            ) from error
-        raise
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if not extra:
+            raise
+        raise ImportError(
+            f"{error.name} is not installed, which {name} needs: pip install "
+            f'"lstm-dssm-client[{extra}]"'
+        ) from error
     return getattr(module, name)
 
 

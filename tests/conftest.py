@@ -102,7 +102,7 @@ TOPICS = {
 
 @pytest.fixture(scope="session")
 def made_once(
-    tmp_path_factory: pytest.TempPathFactory,
+    tmp_path_factory,
 ) -> Callable[[str, Callable[[Path], object]], Path]:
     """Makes a folder, once for all processes of a run of the tests."""
     shared = tmp_path_factory.getbasetemp()
@@ -140,7 +140,7 @@ def collection_folder(made_once) -> Path:
 
 
 @pytest.fixture(scope="session")
-def trained_run(collection_folder: Path, made_once) -> Path:
+def trained_run(collection_folder, made_once) -> Path:
     """A run folder, trained by the program itself; tests only read it."""
     from keras_lstm_dssm.tools import train
 
@@ -173,16 +173,14 @@ def warm_models() -> "WarmModels":
 
 
 @pytest.fixture
-def warm(warm_models: "WarmModels") -> Iterator["Take"]:
+def warm(warm_models) -> Iterator["Take"]:
     """Lends compiled models, which other tests may have traced."""
     with warm_models.lent() as take:
         yield take
 
 
 @pytest.fixture(scope="session")
-def fresh_process(
-    made_once, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[FreshProcesses]:
+def fresh_process(made_once, tmp_path_factory) -> Iterator[FreshProcesses]:
     """Runs code in a new process; all processes of a run share the server."""
     with ExitStack() as started:
         folder = made_once(

@@ -31,18 +31,18 @@ def losses() -> tuple[np.ndarray, np.ndarray]:
     return np.array(softmax), np.array(logistic)
 
 
-def test_equals_both_forms() -> None:
+def test_equals_both_forms():
     loss = CosineSoftmax(GAMMA, reduction=None)(LABELS, COSINES)
     for form in losses():
         np.testing.assert_allclose(loss, form, rtol=1e-12, atol=1e-14)
 
 
-def test_nothing_to_beat_costs_nothing() -> None:
+def test_nothing_to_beat_costs_nothing():
     loss = CosineSoftmax(GAMMA)(LABELS[4:], COSINES[4:])
     assert loss.numpy() == 0
 
 
-def test_sum_is_the_papers_and_mean_the_default() -> None:
+def test_sum_is_the_papers_and_mean_the_default():
     expected = losses()[0]
     total = CosineSoftmax(GAMMA, reduction="sum")(LABELS, COSINES)
     mean = CosineSoftmax(GAMMA)(LABELS, COSINES)
@@ -50,7 +50,7 @@ def test_sum_is_the_papers_and_mean_the_default() -> None:
     np.testing.assert_allclose(mean, expected.mean(), rtol=1e-12)
 
 
-def test_derivative_is_alpha() -> None:
+def test_derivative_is_alpha():
     """alpha_j of (8) is dl/d Delta_j; masked cosines have none.
 
     alpha is negative, so that grad L = sum alpha dDelta: the minus sign in
@@ -70,7 +70,7 @@ def test_derivative_is_alpha() -> None:
         np.testing.assert_allclose(gradient[row], expected, atol=1e-12)
 
 
-def test_labels_may_be_indices() -> None:
+def test_labels_may_be_indices():
     """Indices give the same losses and gradients as one-hot labels."""
     clicked = np.array([3, 0, 2, 2, 1])
     results = []
@@ -88,7 +88,7 @@ def test_labels_may_be_indices() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_half_precision_does_not_take_indices(dtype: str) -> None:
+def test_half_precision_does_not_take_indices(dtype):
     """Keras casts labels to the loss's dtype: bfloat16 rounds 257 to 256."""
     loss = CosineSoftmax(GAMMA, dtype=dtype)
     assert not loss.takes_indices
@@ -100,20 +100,20 @@ def test_half_precision_does_not_take_indices(dtype: str) -> None:
     assert float(loss(labels, cosines)) == pytest.approx(expected, rel=0.03)
 
 
-def test_large_gamma_does_not_overflow() -> None:
+def test_large_gamma_does_not_overflow():
     labels = np.array([[1, 0, -1], [-1, 1, 0]])
     cosines = np.array([[1.0, -1.0, 1.0], [1.0, -1.0, 1.0]])
     loss = CosineSoftmax(1e4, reduction=None)(labels, cosines)
     np.testing.assert_allclose(loss, [0, 2e4])
 
 
-def test_the_documented_number() -> None:
+def test_the_documented_number():
     loss = CosineSoftmax(gamma=10.0)
     cost = loss(np.array([[1, 0, -1]]), np.array([[0.5, 0.2, 0.5]]))
     assert float(cost) == pytest.approx(0.04858735, abs=1e-8)
 
 
-def test_the_gradient_is_that_of_differences() -> None:
+def test_the_gradient_is_that_of_differences():
     loss = CosineSoftmax(GAMMA, reduction="sum")
     cosines = tf.constant(COSINES)
     with tf.GradientTape() as tape:
@@ -128,7 +128,7 @@ def test_the_gradient_is_that_of_differences() -> None:
     assert (gradient[LABELS < 0] == 0).all()
 
 
-def test_large_scales_do_not_overflow() -> None:
+def test_large_scales_do_not_overflow():
     cosines = tf.constant([[-1.0, 1.0, -1.0]], tf.float32)
     loss = CosineSoftmax(1e4, dtype="float32")
     with tf.GradientTape() as tape:

@@ -39,7 +39,7 @@ def divergences() -> np.ndarray:
     return np.array([np.sum(p * np.log(p / q)) for p, q, _ in rows])
 
 
-def test_equals_the_formula() -> None:
+def test_equals_the_formula():
     expected = divergences()
     assert expected[3] == expected[4] == 0  # one title or none to order
     assert expected[:3].min() > 1e-8
@@ -51,7 +51,7 @@ def test_equals_the_formula() -> None:
     np.testing.assert_allclose(total, 3.0 * expected.mean(), rtol=1e-12)
 
 
-def test_the_gradient_is_that_of_the_docstring() -> None:
+def test_the_gradient_is_that_of_the_docstring():
     cosines = tf.constant(COSINES)
     with tf.GradientTape() as tape:
         tape.watch(cosines)
@@ -64,7 +64,7 @@ def test_the_gradient_is_that_of_the_docstring() -> None:
     np.testing.assert_allclose(gradient, expected, atol=1e-13)
 
 
-def test_the_gradient_equals_central_differences() -> None:
+def test_the_gradient_equals_central_differences():
     step = 1e-6
     cosines = tf.constant(COSINES)
     with tf.GradientTape() as tape:
@@ -83,20 +83,20 @@ def test_the_gradient_equals_central_differences() -> None:
         assert gradient[index] == pytest.approx(difference, abs=1e-8)
 
 
-def test_the_teacher_gets_no_gradient_and_its_own_order_costs_nothing() -> None:
+def test_the_teacher_gets_no_gradient_and_its_own_order_costs_nothing():
     cosines = tf.constant(TEACHER[:1] * 5 / 6)  # t / 0.2 = 6 R
     loss = new_loss().teacher_loss(tf.constant(TEACHER[:1]), cosines)
     assert float(loss) == pytest.approx(0, abs=1e-13)
 
 
-def test_a_small_temperature_does_not_overflow() -> None:
+def test_a_small_temperature_does_not_overflow():
     loss = Distillation(temperature=1e-6, teacher_gamma=1e6)
     teacher = tf.constant([[1.0, -1.0, -np.inf]])
     divergence = loss.divergence(teacher, tf.constant([[-1.0, 1.0, 0.5]]))
     np.testing.assert_allclose(divergence, [2e6], rtol=1e-9)
 
 
-def test_the_clicks_cost_what_they_do_without_a_teacher() -> None:
+def test_the_clicks_cost_what_they_do_without_a_teacher():
     labels = np.array([[1.0, 0, 0, -1]])
     np.testing.assert_array_equal(
         new_loss()(labels, COSINES[:1]),
@@ -104,7 +104,7 @@ def test_the_clicks_cost_what_they_do_without_a_teacher() -> None:
     )
 
 
-def test_the_configuration_makes_an_equal_loss() -> None:
+def test_the_configuration_makes_an_equal_loss():
     config = keras.losses.serialize(new_loss())
     copy = keras.losses.deserialize(config)
     assert copy.get_config() == new_loss().get_config()
@@ -114,6 +114,6 @@ def test_the_configuration_makes_an_equal_loss() -> None:
 
 @pytest.mark.parametrize("name", ["weight", "temperature", "teacher_gamma"])
 @pytest.mark.parametrize("value", [0.0, -1.0, float("inf"), float("nan")])
-def test_values_out_of_range_are_refused(name: str, value: float) -> None:
+def test_values_out_of_range_are_refused(name, value):
     with pytest.raises(InputError, match=f"{name} is .*finite number above 0"):
         Distillation(**{name: value})

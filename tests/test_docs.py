@@ -26,7 +26,7 @@ def load(name: str, folder: str) -> ModuleType:
         sys.path.pop(0)
 
 
-def test_every_page_is_in_the_index() -> None:
+def test_every_page_is_in_the_index():
     index = (DOCS / "index.md").read_text()
     listed = re.findall(r"^([\w/.-]+)$", index, re.M)
     assert len(listed) == len(set(listed))
@@ -40,7 +40,7 @@ def test_every_page_is_in_the_index() -> None:
             )
 
 
-def test_programs_of_the_reference_are_those_of_setup() -> None:
+def test_programs_of_the_reference_are_those_of_setup():
     pages = load("reference_pages", "docs")
     names = pages.programs()
     assert "train" in names and "serve" in names
@@ -52,7 +52,7 @@ def test_programs_of_the_reference_are_those_of_setup() -> None:
     assert "`--debug`, `--nodebug`\n: Show tracebacks" in page
 
 
-def test_docstrings_become_restructuredtext() -> None:
+def test_docstrings_become_restructuredtext():
     to_rst = load("docstring_style", "docs").to_rst
     text = """\
 Sums `x`s of |d|.
@@ -99,7 +99,7 @@ Args:
     )
 
 
-def test_broken_links_of_a_site_are_named(tmp_path: Path) -> None:
+def test_broken_links_of_a_site_are_named(tmp_path):
     problems = load("check_links", "docs").problems
     (tmp_path / "b.html").write_text('<h1 id="top">b</h1>')
     (tmp_path / "a.html").write_text(
@@ -115,13 +115,13 @@ def test_broken_links_of_a_site_are_named(tmp_path: Path) -> None:
     ]
 
 
-def test_the_notebook_is_stored_without_results() -> None:
+def test_the_notebook_is_stored_without_results():
     """`make docs` runs it; clear all outputs before a commit."""
     notebook = json.loads((DOCS / "quickstart.ipynb").read_text())
     assert not any(cell.get("outputs") for cell in notebook["cells"])
 
 
-def test_the_citation_has_the_version_and_three_papers() -> None:
+def test_the_citation_has_the_version_and_three_papers():
     yaml = pytest.importorskip("yaml")
     from keras_lstm_dssm.version import __version__
 
@@ -131,7 +131,7 @@ def test_the_citation_has_the_version_and_three_papers() -> None:
     assert papers == ["Palangi", "Wan", "Bi"]
 
 
-def test_hashes_of_the_pins(capsys: pytest.CaptureFixture[str]) -> None:
+def test_hashes_of_the_pins(capsys):
     lines_of = load("hashed_requirements", "release").lines_of
 
     def item(name: str, **archive: object) -> dict[str, object]:
@@ -176,7 +176,7 @@ def percent(value: dict[str, float], spread: bool = True) -> str:
     return f"{mean} ± {std}" if spread and value["std"] else mean
 
 
-def test_the_page_of_results_has_the_values_of_its_tables() -> None:
+def test_the_page_of_results_has_the_values_of_its_tables():
     page = RESULTS / "README.md"
     tables = {folder: systems_of(folder) for folder in DATA}
     names = [name for name in tables["api"] if name != "random"]
@@ -212,7 +212,7 @@ def test_the_page_of_results_has_the_values_of_its_tables() -> None:
             assert cells == row, (heading, name)
 
 
-def test_the_page_of_few_clicks_has_the_values_of_its_tables() -> None:
+def test_the_page_of_few_clicks_has_the_values_of_its_tables():
     names = {
         "BM25": "bm25",
         "teacher alone": "teacher",
@@ -241,7 +241,7 @@ def test_the_page_of_few_clicks_has_the_values_of_its_tables() -> None:
                 assert cell.replace("**", "") == f"{mrr} / {recall}", label
 
 
-def test_the_page_of_pair_scorers_has_the_values_of_its_tables() -> None:
+def test_the_page_of_pair_scorers_has_the_values_of_its_tables():
     page = RESULTS / "mv_lstm" / "README.md"
     folders = "squad tldr api_sentences reuters_sc wikiqa trecqa".split()
     tables = [systems_of(f"mv_lstm/{folder}") for folder in folders]
@@ -259,7 +259,7 @@ def test_the_page_of_pair_scorers_has_the_values_of_its_tables() -> None:
                 assert cell == value, (name, measure)
 
 
-def test_the_readme_compares_best_on_all_four_data_sets() -> None:
+def test_the_readme_compares_best_on_all_four_data_sets():
     """Also where it is worst, with the newest value of the result files."""
     rows = first_table(ROOT / "README.md", "| MRR@10, whole corpus, test |")
     newest = dict(zip(DATA, DATA, strict=True))
@@ -281,7 +281,7 @@ def test_the_readme_compares_best_on_all_four_data_sets() -> None:
                 assert cell.split(" ")[0] == value, (label, folder)
 
 
-def test_each_table_iv_names_the_version_that_measured_it() -> None:
+def test_each_table_iv_names_the_version_that_measured_it():
     for folder in DATA:
         table = json.loads((RESULTS / folder / "table.json").read_text())
         # `looks` became `dev_evaluations` in 0.2.0.

@@ -104,9 +104,7 @@ def examples(part: str, long: bool) -> tuple[int, list[str]]:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_examples_print_what_they_say(
-    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_examples_print_what_they_say(part, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done, failures = examples(part, long=False)
     assert not failures, "\n".join(failures)
@@ -114,7 +112,7 @@ def test_examples_print_what_they_say(
     assert done >= {"data": 25, "layers": 18, "evaluation": 12}.get(part, 0)
 
 
-def test_every_public_name_has_an_example() -> None:
+def test_every_public_name_has_an_example():
     """Checks public functions and classes; constants need no example."""
     subpackages = load("reference_pages", "docs").SUBPACKAGES
     without = []
@@ -134,9 +132,7 @@ def test_every_public_name_has_an_example() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", sorted({name.split(".")[1] for name in LONG}))
-def test_long_examples(
-    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_examples(part, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     _, failures = examples(part, long=True)
     assert not failures, "\n".join(failures)

@@ -11,7 +11,7 @@ from keras_lstm_dssm.analysis.drawing import (
 )
 
 
-def test_the_size_is_as_asked_and_nothing_lies_beside(tmp_path) -> None:
+def test_the_size_is_as_asked_and_nothing_lies_beside(tmp_path):
     path = tmp_path / "picture.png"
     with drawing(path, 2, widths=[3, 1], figsize=(4, 2)) as axes:
         axes[0].plot([1, 2])
@@ -23,7 +23,7 @@ def test_the_size_is_as_asked_and_nothing_lies_beside(tmp_path) -> None:
     assert left == pytest.approx(3 * right)
 
 
-def test_a_failure_leaves_the_old_picture(tmp_path) -> None:
+def test_a_failure_leaves_the_old_picture(tmp_path):
     path = tmp_path / "picture.png"
     path.write_text("old")
     with pytest.raises(ZeroDivisionError), drawing(path):
@@ -32,7 +32,7 @@ def test_a_failure_leaves_the_old_picture(tmp_path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_curves(tmp_path, monkeypatch) -> None:
+def test_curves(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(
         module, "add_legend", lambda axis, columns: seen.append(axis)

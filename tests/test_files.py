@@ -25,7 +25,7 @@ from keras_lstm_dssm.files import (
 from tests.bare_package import BARE_PACKAGE
 
 
-def test_replaces_when_all_went_well(tmp_path: pathlib.Path) -> None:
+def test_replaces_when_all_went_well(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")
     with replacing(path) as partial:
@@ -35,9 +35,7 @@ def test_replaces_when_all_went_well(tmp_path: pathlib.Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
 
 
-def test_bytes_reach_the_disk_before_the_name_does(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bytes_reach_the_disk_before_the_name_does(tmp_path, monkeypatch):
     done: list[str] = []
     rename = os.replace
 
@@ -63,9 +61,7 @@ def test_bytes_reach_the_disk_before_the_name_does(
     ]
 
 
-def test_a_failure_leaves_the_old_file_alone(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_leaves_the_old_file_alone(tmp_path, monkeypatch):
     def fail(number: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
@@ -82,9 +78,7 @@ def test_a_failure_leaves_the_old_file_alone(
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
 
 
-def test_an_error_names_the_file_that_was_asked_for(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_an_error_names_the_file_that_was_asked_for(tmp_path):
     path = tmp_path / "none" / "a.txt"
     with pytest.raises(FileNotFoundError) as caught:
         with replacing(path) as partial:
@@ -99,9 +93,7 @@ def test_an_error_names_the_file_that_was_asked_for(
     assert other.value.filename == str(tmp_path / "input.txt")
 
 
-def test_a_device_is_written_to_and_not_replaced(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_a_device_is_written_to_and_not_replaced(tmp_path):
     device = tmp_path / "null"
     try:
         os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
@@ -112,7 +104,7 @@ def test_a_device_is_written_to_and_not_replaced(
     assert stat.S_ISCHR(device.stat().st_mode)
 
 
-def test_a_pipe_is_written_to_and_not_replaced(tmp_path: pathlib.Path) -> None:
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     received: list[str] = []
@@ -127,9 +119,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/dev/stdout", "/dev/fd/1"])
-def test_standard_output_continues_in_a_file(
-    path: str, tmp_path: pathlib.Path
-) -> None:
+def test_standard_output_continues_in_a_file(path, tmp_path):
     """The shell has redirected it: what was printed is not overwritten."""
     code = (
         "import sys; from keras_lstm_dssm.files import *; print('before');"
@@ -146,7 +136,7 @@ def test_standard_output_continues_in_a_file(
     assert output.read_text() == 'before\n{\n  "a": 1\n}\nafter\n'
 
 
-def test_a_link_is_followed(tmp_path: pathlib.Path) -> None:
+def test_a_link_is_followed(tmp_path):
     target = tmp_path / "real" / "a.txt"
     target.parent.mkdir()
     target.write_text("old")
@@ -163,9 +153,7 @@ def test_a_link_is_followed(tmp_path: pathlib.Path) -> None:
     assert target.read_text() == "new"
 
 
-def test_a_prepared_link_is_not_followed(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_prepared_link_is_not_followed(tmp_path, monkeypatch):
     """Who may write in the folder cannot choose what file is overwritten."""
     other = tmp_path / "other.txt"
     other.write_text("other")
@@ -182,7 +170,7 @@ def test_a_prepared_link_is_not_followed(
     assert other.read_text() == "other"
 
 
-def test_two_processes_of_one_number(tmp_path: pathlib.Path) -> None:
+def test_two_processes_of_one_number(tmp_path):
     """As in two containers that share a volume."""
     path = tmp_path / "a.txt"
     with replacing(path) as first:
@@ -194,7 +182,7 @@ def test_two_processes_of_one_number(tmp_path: pathlib.Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
 
 
-def test_permissions_stay(tmp_path: pathlib.Path) -> None:
+def test_permissions_stay(tmp_path):
     path, new = tmp_path / "a.txt", tmp_path / "new.txt"
     path.write_text("old")
     path.chmod(0o600)
@@ -215,7 +203,7 @@ def test_permissions_stay(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("letter", ["a", "\u00e9"])
-def test_a_long_name(letter: str, tmp_path: pathlib.Path) -> None:
+def test_a_long_name(letter, tmp_path):
     size = len(letter.encode())
     path = tmp_path / (letter * (250 // size) + ".json")
     with replacing(path) as partial:
@@ -224,9 +212,7 @@ def test_a_long_name(letter: str, tmp_path: pathlib.Path) -> None:
     assert path.read_text() == "new"
 
 
-def test_what_cannot_be_written_is_known_before(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_what_cannot_be_written_is_known_before(tmp_path):
     check_writable(tmp_path / "a.txt")
     (tmp_path / "a.txt").write_text("old")
     check_writable(tmp_path / "a.txt")
@@ -241,13 +227,13 @@ def test_what_cannot_be_written_is_known_before(
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_closed_folder(tmp_path: pathlib.Path) -> None:
+def test_a_closed_folder(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(InputError, match="no permission to write in"):
         check_writable(tmp_path / "a.txt")
 
 
-def test_json_is_read_as_written(tmp_path: pathlib.Path) -> None:
+def test_json_is_read_as_written(tmp_path):
     path = tmp_path / "a.json"
     write_json(path, {"title": "\u00bd in. bolt", "grades": [1, 2]})
     assert read_json(path) == {"title": "\u00bd in. bolt", "grades": [1, 2]}
@@ -261,9 +247,7 @@ def test_json_is_read_as_written(tmp_path: pathlib.Path) -> None:
             read_json(path)
 
 
-def test_an_archive_that_unpacks_to_too_much(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_archive_that_unpacks_to_too_much(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "_UNPACKED_BYTES", 1 << 20)
     path = tmp_path / "model.keras"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -282,9 +266,7 @@ def test_an_archive_that_unpacks_to_too_much(
     check_unpacked_size(path)
 
 
-def test_a_gzip_file_that_unpacks_to_too_much(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gzip_file_that_unpacks_to_too_much(tmp_path, monkeypatch):
     path = tmp_path / "a.json.gz"
     path.write_bytes(gzip.compress("é\n".encode() * (1 << 20)))
     with open_gzip(path) as file:

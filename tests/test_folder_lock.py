@@ -1,6 +1,5 @@
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ with lock_folder(sys.argv[1], "training"):
 """
 
 
-def test_one_process_at_a_time(tmp_path: Path) -> None:
+def test_one_process_at_a_time(tmp_path):
     folder = tmp_path / "new" / "folder"
     with subprocess.Popen(
         [sys.executable, "-c", BARE_PACKAGE + HOLD, folder],
@@ -35,7 +34,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
             pass
 
 
-def test_a_link_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_is_not_followed(tmp_path):
     other = tmp_path / "other"
     other.write_text("kept")
     (tmp_path / ".lock").symlink_to(other)

@@ -23,9 +23,7 @@ def blocks(guide: str, language: str) -> list[str]:
 
 
 @pytest.fixture
-def folders(
-    collection_folder: Path, trained_run: Path, tmp_path: Path, monkeypatch
-) -> Path:
+def folders(collection_folder, trained_run, tmp_path, monkeypatch) -> Path:
     """The working directory, with the data and the run of the guides."""
     monkeypatch.chdir(tmp_path)
     for name in ("JUDGED", "FOLDER"):
@@ -34,7 +32,7 @@ def folders(
     return tmp_path
 
 
-def test_evaluate(folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluate(folders, capsys):
     first, *_ = commands("docs/evaluate")
     assert evaluate.run(first) == 0
     assert Path("RUN/CARD.md").exists()
@@ -53,7 +51,7 @@ def test_evaluate(folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert names["wrong"] != names["task"].queries
 
 
-def test_train(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_train(folders, monkeypatch):
     block, _ = blocks("train", "python")
     monkeypatch.setitem(
         dssm.PRESETS, "best", dssm.PRESETS["best"].replace(epochs=1)
@@ -64,7 +62,7 @@ def test_train(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert config["patience"] == 3
 
 
-def test_defaults_that_the_guides_name() -> None:
+def test_defaults_that_the_guides_name():
     patient = {n for n, recipe in dssm.PRESETS.items() if recipe.patience}
     assert patient == {"best", "taught"}
     best = dssm.PRESETS["best"]
@@ -78,7 +76,7 @@ def test_defaults_that_the_guides_name() -> None:
     assert (settings.search, settings.dev_evaluations) == (0.15, 5)
 
 
-def test_rerank(tiny_models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rerank(tiny_models, capsys):
     *_, block = blocks("rerank", "python")
     with PredictionServer(tiny_models, port=0) as server:
         exec(block.replace(":8500", f":{server.port}"), {})

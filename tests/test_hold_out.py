@@ -4,16 +4,12 @@ import gzip
 import runpy
 from pathlib import Path
 
-import pytest
-
 from keras_lstm_dssm.data import Document, DocumentFolder, write_documents
 
 PROGRAM = Path(__file__).parents[1] / "docs/results/keyvec/hold_out.py"
 
 
-def test_documents_of_train_are_held_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_documents_of_train_are_held_out(tmp_path, capsys):
     splits = ["train"] * 5 + ["dev", "test"]
     titles = ["Sort", "Heap", "Twice", "Twice", "Not clicked", "Dev", "Test"]
     documents = [

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
-def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dist(tmp_path_factory) -> Path:
     """What `make dist` builds, twice, and compares."""
     folder = tmp_path_factory.mktemp("dist")
     done = subprocess.run(
@@ -28,7 +28,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_umask_of_who_builds_does_not_matter(tmp_path: Path) -> None:
+def test_the_umask_of_who_builds_does_not_matter(tmp_path):
     """Wheels hold the modes of files that setuptools has just written."""
     code = (
         "import sys; sys.path.insert(0, 'release'); import make_dist;"
@@ -42,7 +42,7 @@ def test_the_umask_of_who_builds_does_not_matter(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_digests_of_what_was_built(dist: Path) -> None:
+def test_digests_of_what_was_built(dist):
     names = [path.name for path in sorted(dist.iterdir())]
     assert [
         re.sub(r"-\d+\.\d+\.\d+(\.dev\d+)?", "", name) for name in names
@@ -57,9 +57,7 @@ def test_digests_of_what_was_built(dist: Path) -> None:
 
 
 @pytest.mark.slow
-def test_from_clicks_to_hits_without_the_checkout(
-    dist: Path, tmp_path: Path
-) -> None:
+def test_from_clicks_to_hits_without_the_checkout(dist, tmp_path):
     (wheel,) = dist.glob("keras_lstm_dssm-*.whl")
     venv.create(tmp_path / "venv", with_pip=True)
     bin_folder = tmp_path / "venv" / "bin"

@@ -46,7 +46,7 @@ def costs(logits: tf.Tensor, word_logits: tf.Tensor) -> tf.Tensor:
     )
 
 
-def test_parts_equal_loops() -> None:
+def test_parts_equal_loops():
     found = costs(tf.constant(LOGITS), tf.constant(WORD_LOGITS))
     np.testing.assert_allclose(found[:, 0], read_by_loops(), rtol=1e-12)
     np.testing.assert_allclose(found[:, 1], words_by_loops(), rtol=1e-12)
@@ -55,9 +55,7 @@ def test_parts_equal_loops() -> None:
 
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("weights", [(1, 1), (0.5, 0), (0, 2)])
-def test_loss_is_a_mean_over_documents(
-    normalize: bool, weights: tuple[float, float]
-) -> None:
+def test_loss_is_a_mean_over_documents(normalize, weights):
     read, words = np.array(read_by_loops()), np.array(words_by_loops())
     counts = np.array([SENTENCES, [2, 0, 1]], float).T
     if normalize:
@@ -68,7 +66,7 @@ def test_loss_is_a_mean_over_documents(
     assert float(found) == pytest.approx(expected, rel=1e-12)
 
 
-def test_gradients_equal_differences() -> None:
+def test_gradients_equal_differences():
     inputs = tf.Variable(LOGITS), tf.Variable(WORD_LOGITS)
     toward = RANDOM.normal(size=(3, 2))
     check_central_differences(
@@ -76,13 +74,13 @@ def test_gradients_equal_differences() -> None:
     )
 
 
-def test_extreme_logits_stay_finite() -> None:
+def test_extreme_logits_stay_finite():
     found = costs(tf.constant(LOGITS) * 1e5, tf.constant(WORD_LOGITS) * 1e5)
     assert np.isfinite(found).all() and np.max(found) > 1e4
 
 
 @pytest.mark.parametrize("factor", [-1.0, float("nan"), float("inf")])
-def test_wrong_factors_are_explained(factor: float) -> None:
+def test_wrong_factors_are_explained(factor):
     for name in ("read_weight", "word_weight"):
         with pytest.raises(InputError, match="must be 0 or more, not"):
             KeyVecLoss(**{name: factor})

@@ -1,7 +1,6 @@
 """Lines of text files: blank ones at the end, and where UTF-8 breaks."""
 
 import gzip
-import pathlib
 
 import pytest
 
@@ -23,14 +22,8 @@ from keras_lstm_dssm.text_files import text_lines
     ],
 )
 def test_blank_lines_at_the_end(
-    content: bytes,
-    without: list[str],
-    with_end: list[str],
-    name: str,
-    chunk: int,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    content, without, with_end, name, chunk, tmp_path, monkeypatch
+):
     monkeypatch.setattr(text_files, "_CHUNK", chunk)
     path = tmp_path / name
     path.write_bytes(gzip.compress(content) if "gz" in name else content)
@@ -38,7 +31,7 @@ def test_blank_lines_at_the_end(
     assert list(text_lines(path, blank_end=True)) == with_end
 
 
-def test_an_empty_file(tmp_path: pathlib.Path) -> None:
+def test_an_empty_file(tmp_path):
     path = tmp_path / "a.txt"
     for content, lines in ((b"", []), (b"\n\n", ["", ""])):
         path.write_bytes(content)
@@ -47,9 +40,7 @@ def test_an_empty_file(tmp_path: pathlib.Path) -> None:
             list(text_lines(path))
 
 
-def test_the_line_that_is_no_utf8(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_line_that_is_no_utf8(tmp_path, monkeypatch):
     monkeypatch.setattr(text_files, "_CHUNK", 4)
     path = tmp_path / "a.txt"
     path.write_bytes(b"one\ntwo\ncaf\xe9\n")

@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
-def sdist(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def sdist(tmp_path_factory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("sdist")
     # From a copy: a build leaves files in the folder that it runs in.
     source = folder / "source"
@@ -32,9 +32,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return path
 
 
-def test_the_source_distribution_holds_what_the_clone_holds(
-    sdist: pathlib.Path,
-) -> None:
+def test_the_source_distribution_holds_what_the_clone_holds(sdist):
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     tracked = subprocess.run(
@@ -60,9 +58,7 @@ def test_the_source_distribution_holds_what_the_clone_holds(
     } == {"", "PKG-INFO", "setup.cfg"}
 
 
-def test_the_wheel_installs_and_its_programs_start(
-    sdist: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+def test_the_wheel_installs_and_its_programs_start(sdist, tmp_path):
     pip = [sys.executable, "-m", "pip", "--quiet", "--no-input"]
     options = ["--no-deps", "--no-build-isolation"]
     subprocess.run([*pip, "wheel", *options, "-w", tmp_path, sdist], check=True)
@@ -71,6 +67,7 @@ def test_the_wheel_installs_and_its_programs_start(
     for name in (
         "lstm_dssm_client/grpc_client.py",
         "lstm_dssm_client/http_client.py",
+        "lstm_dssm_client/unicode.json",
         "keras_lstm_dssm/tools/train.py",
         "keras_lstm_dssm/py.typed",
         "keras_lstm_dssm/export/publish/server_readme.md",
@@ -111,9 +108,7 @@ def test_the_wheel_installs_and_its_programs_start(
     assert done.stderr == ""
 
 
-def test_the_wheel_of_the_client_alone(
-    sdist: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+def test_the_wheel_of_the_client_alone(sdist, tmp_path):
     """It has the same modules, and works without the others."""
     source = sdist.parents[1]
     pip = [sys.executable, "-m", "pip", "--quiet", "--no-input"]
@@ -133,7 +128,8 @@ def test_the_wheel_of_the_client_alone(
             assert archive.read(name) == path.read_bytes()
     code = (
         "import lstm_dssm_client as c; c.HttpClient('x').close();"
-        "print(c.__file__)"
+        "from lstm_dssm_client.words import split_words;"
+        "print(split_words('É'.encode(), 'space', 9)[0].decode(), c.__file__)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -143,12 +139,10 @@ def test_the_wheel_of_the_client_alone(
         text=True,
         check=True,
     )
-    assert done.stdout == f"{wheel}/lstm_dssm_client/__init__.py\n"
+    assert done.stdout == f"é {wheel}/lstm_dssm_client/__init__.py\n"
 
 
-def test_keras_with_holes_in_loading_is_left_out(
-    sdist: pathlib.Path,
-) -> None:
+def test_keras_with_holes_in_loading_is_left_out(sdist):
     with tarfile.open(sdist) as archive:
         (name,) = (n for n in archive.getnames() if n.endswith("/requires.txt"))
         file = archive.extractfile(name)
@@ -168,7 +162,7 @@ def test_keras_with_holes_in_loading_is_left_out(
         assert version in keras.specifier
 
 
-def test_the_workflow_tests_the_oldest_and_the_newest_python() -> None:
+def test_the_workflow_tests_the_oldest_and_the_newest_python():
     pyproject = (ROOT / "pyproject.toml").read_text()
     versions = re.findall(r"Python :: (3\.\d+)", pyproject)
     workflow = (ROOT / ".github/workflows/tests.yml").read_text()

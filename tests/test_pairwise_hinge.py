@@ -9,10 +9,9 @@ LABELS = np.tile([1.0, 0.0], (4, 1))
 
 
 @pytest.mark.parametrize(
-    ("margin", "losses"),
-    [(1.0, [0, 0.75, 1, 3]), (0.25, [0, 0, 0.25, 2.25])],
+    ("margin", "losses"), [(1.0, [0, 0.75, 1, 3]), (0.25, [0, 0, 0.25, 2.25])]
 )
-def test_values_by_hand(margin: float, losses: list[float]) -> None:
+def test_values_by_hand(margin, losses):
     loss = PairwiseHinge(margin)
     np.testing.assert_allclose(loss.call(LABELS, SCORES), losses, rtol=1e-6)
     assert float(loss(LABELS, SCORES)) == pytest.approx(np.mean(losses))
@@ -20,14 +19,14 @@ def test_values_by_hand(margin: float, losses: list[float]) -> None:
     np.testing.assert_allclose(swapped, losses, rtol=1e-6)
 
 
-def test_a_row_with_several_negatives_has_their_mean() -> None:
+def test_a_row_with_several_negatives_has_their_mean():
     labels = np.array([[0.0, 1.0, 0.0]])
     scores = np.array([[0.5, 0.75, -2.0]])
     assert float(PairwiseHinge()(labels, scores)) == pytest.approx(0.75 / 2)
 
 
 @pytest.mark.parametrize("positives", [0, 2])
-def test_a_row_needs_exactly_one_positive(positives: int) -> None:
+def test_a_row_needs_exactly_one_positive(positives):
     """The loss of a sum of two positives, or of none, has no meaning."""
     labels = np.array([[1.0, 0, 0], [0, 0, 1]])
     scores = np.array([[2.0, 0.5, -1], [0.25, 0, 0.75]])

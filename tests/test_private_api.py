@@ -50,7 +50,7 @@ KERAS_NAMES = set().union(
 
 
 @pytest.mark.parametrize(("owner", "name"), NAMES, ids=[n for _, n in NAMES])
-def test_the_name_exists(owner: Any, name: str) -> None:
+def test_the_name_exists(owner, name):
     assert hasattr(owner, name), (
         f"{name} has vanished: keras {keras.__version__}, tensorflow "
         f"{tf.__version__}; keras_lstm_dssm/private_api.py was tried with "
@@ -58,7 +58,7 @@ def test_the_name_exists(owner: Any, name: str) -> None:
     )
 
 
-def test_fit_calls_the_overridden_build() -> None:
+def test_fit_calls_the_overridden_build():
     """An override of a method that nothing calls would do nothing."""
     with tf.distribute.OneDeviceStrategy("/cpu:0").scope():
         model = TextModel()
@@ -73,7 +73,7 @@ def test_fit_calls_the_overridden_build() -> None:
     assert not private_api.is_distributed(keras.Model())
 
 
-def test_strategies_and_the_copies_of_their_variables() -> None:
+def test_strategies_and_the_copies_of_their_variables():
     outside = keras.optimizers.SGD()
     with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
         model, inside = keras.Model(), keras.optimizers.SGD()
@@ -90,14 +90,14 @@ class TextModel(private_api.BuiltModel):
         return {"length": tf.reduce_sum(tf.strings.length(texts))}
 
 
-def test_the_list_above_is_that_of_the_module() -> None:
+def test_the_list_above_is_that_of_the_module():
     private_api_names = private_names([PACKAGE / "private_api.py"])
     assert private_api_names == {
         name for _, name in NAMES if name.startswith("_")
     }
 
 
-def test_no_other_module_takes_private_names() -> None:
+def test_no_other_module_takes_private_names():
     folders = [PACKAGE, *(PACKAGE / name for name in ("export", "tools"))]
     modules = {path for folder in folders for path in folder.rglob("*.py")}
     assert len(modules) > 100
@@ -131,7 +131,7 @@ def private_names(paths: Iterable[pathlib.Path]) -> set[str]:
     }
 
 
-def test_call_with_strings_and_lists() -> None:
+def test_call_with_strings_and_lists():
     class Count(keras.layers.Layer):
         def __init__(self) -> None:
             super().__init__()
@@ -144,7 +144,7 @@ def test_call_with_strings_and_lists() -> None:
     assert (int(size), more) == (2, [1, 2])
 
 
-def test_update_all_variables_at_once() -> None:
+def test_update_all_variables_at_once():
     class Descent(private_api.DistributedOptimizer):
         def update_variables(
             self, gradients: Any, variables: Any, learning_rate: Any

@@ -1,7 +1,6 @@
 """The programs start without TensorFlow's notes, and hide nothing else."""
 
 import os
-import pathlib
 import re
 import subprocess
 import sys
@@ -37,7 +36,7 @@ def start(
     )
 
 
-def test_one_line_and_no_notes() -> None:
+def test_one_line_and_no_notes():
     done = start("train", "--data=api")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "error: --output is missing: Folder of the run.\n"
@@ -58,7 +57,7 @@ for name in sys.argv[1:]:
 """
 
 
-def test_flags_are_parsed_without_tensorflow() -> None:
+def test_flags_are_parsed_without_tensorflow():
     names = lstm_dssm_programs.program_names()
     assert {"train", "query", "table_iv", "demo"} < set(names)
     done = subprocess.run(
@@ -87,9 +86,7 @@ import pandas
 """
 
 
-def test_the_work_has_all_of_the_package_and_no_more(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_the_work_has_all_of_the_package_and_no_more(tmp_path):
     clicks = tmp_path / "clicks.tsv"
     lines = [f"bolt {number}\thex bolt {number}\n" for number in range(60)]
     clicks.write_text("".join(lines))
@@ -107,9 +104,7 @@ def test_the_work_has_all_of_the_package_and_no_more(
 @pytest.mark.parametrize(
     ("end", "code"), [("os.abort()", -6), ("raise ImportError('no')", 1)]
 )
-def test_a_fatal_start_of_tensorflow_is_shown(
-    end: str, code: int, tmp_path: pathlib.Path
-) -> None:
+def test_a_fatal_start_of_tensorflow_is_shown(end, code, tmp_path):
     """Shows TensorFlow's last message even if it ends the process."""
     (tmp_path / "tensorflow.py").write_text(TENSORFLOW.format(end=end))
     done = start("train", "--output=run", PYTHONPATH=str(tmp_path))
@@ -122,9 +117,7 @@ def test_a_fatal_start_of_tensorflow_is_shown(
     assert shown.stderr.startswith("I0000")
 
 
-def test_a_received_function_is_imported_without_notes(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_a_received_function_is_imported_without_notes(tmp_path):
     """Hides the notes of the function's import, and none of its own."""
     shout = "def shout(end): os.write(2, b'I0000 x')"
     (tmp_path / "noisy.py").write_text(TENSORFLOW.format(end=shout))
@@ -151,14 +144,14 @@ def test_a_received_function_is_imported_without_notes(
     assert lines == ["F0000 00:00:1 cpu.cc:1] AVX is not supported", "I0000 x"]
 
 
-def test_another_backend_is_one_line() -> None:
+def test_another_backend_is_one_line():
     done = start("train", "--output=run", KERAS_BACKEND="jax")
     assert done.returncode == 1
     assert done.stderr.startswith("error: keras_lstm_dssm needs Keras on Tens")
     assert done.stderr.count("\n") == 1
 
 
-def test_an_unknown_program(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_program(capsys):
     assert lstm_dssm_programs.start("dance") == 1
     error = capsys.readouterr().err
     assert error.startswith("error: found no program 'dance', expected one of ")

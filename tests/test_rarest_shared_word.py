@@ -13,9 +13,7 @@ PROGRAM = Path(__file__).parents[1] / (
 )
 
 
-def test_precision_by_the_rarest_shared_word(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_precision_by_the_rarest_shared_word(tmp_path, capsys):
     documents = {"bolt": "Hex bolt", "glue": "the wood glue", "lamp": "a lamp"}
     queries = {
         "train": "the saw",

@@ -15,11 +15,7 @@ README = (ROOT / "README.md").read_text()
 
 
 @pytest.fixture
-def run_blocks(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Callable[..., str]:
+def run_blocks(tmp_path, monkeypatch, capsys) -> Callable[..., str]:
     """Runs the Python of a page in an empty folder, and returns its output."""
     monkeypatch.chdir(tmp_path)
 
@@ -33,9 +29,7 @@ def run_blocks(
     return run
 
 
-def test_python_blocks_run_in_order(
-    run_blocks: Callable[..., str],
-) -> None:
+def test_python_blocks_run_in_order(run_blocks):
     in_process, served, shape = [
         line
         for line in run_blocks(README, 3).splitlines()
@@ -47,33 +41,27 @@ def test_python_blocks_run_in_order(
     assert Path("models/retriever/1/saved_model.pb").exists()
 
 
-def test_the_page_of_negatives_runs(
-    run_blocks: Callable[..., str],
-) -> None:
+def test_the_page_of_negatives_runs(run_blocks):
     page = (ROOT / "docs/train.md").read_text()
     out = run_blocks(page, 1, without='"FOLDER"')  # in test_guides.py
     assert "['titanium drill bits']" in out
 
 
-def test_the_page_of_mixtures_runs(
-    run_blocks: Callable[..., str],
-) -> None:
+def test_the_page_of_mixtures_runs(run_blocks):
     page = (ROOT / "docs/rerank.md").read_text()
     out = run_blocks(page, 3, without="lstm_dssm_client")  # in test_guides.py
     assert "'t1'" in out
     assert Path("mixed_models/retriever/1/saved_model.pb").exists()
 
 
-def test_the_page_of_few_clicks_runs(
-    run_blocks: Callable[..., str],
-) -> None:
+def test_the_page_of_few_clicks_runs(run_blocks):
     page = (ROOT / "docs/few_clicks.md").read_text()
     run_blocks(page, 3)
 
 
 def test_the_cosine_of_several_teachers_is_the_sum_of_theirs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     """Runs the function on docs/few_clicks.md that joins two encoders."""
     monkeypatch.chdir(tmp_path)
     Path("two_encoders.py").write_text(

@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import pathlib
 import zipfile
 
 import pytest
@@ -12,7 +11,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.run_folder import RunFolder
 
 
-def test_a_folder_without_what_is_asked_for(tmp_path: pathlib.Path) -> None:
+def test_a_folder_without_what_is_asked_for(tmp_path):
     run = RunFolder(tmp_path)
     for load, message in (
         (run.load_model, "no model here"),
@@ -27,7 +26,7 @@ def test_a_folder_without_what_is_asked_for(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "\udcff"])
-def test_a_damaged_file_is_named(tmp_path: pathlib.Path, content: str) -> None:
+def test_a_damaged_file_is_named(tmp_path, content):
     run = RunFolder(tmp_path)
     for file, read in (
         (run.config, run.read_config),
@@ -49,9 +48,7 @@ def test_a_damaged_file_is_named(tmp_path: pathlib.Path, content: str) -> None:
         "\udcff",
     ],
 )
-def test_a_damaged_history_is_named(
-    tmp_path: pathlib.Path, content: str
-) -> None:
+def test_a_damaged_history_is_named(tmp_path, content):
     run = RunFolder(tmp_path)
     assert run.read_history() == []
     text = "epoch,updates,loss\n1,2,0.5\n"
@@ -62,9 +59,7 @@ def test_a_damaged_history_is_named(
         run.read_history()
 
 
-def test_metrics_keep_what_other_programs_wrote(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_metrics_keep_what_other_programs_wrote(tmp_path):
     run = RunFolder(tmp_path)
     run.add_metrics("dev", {"mrr@10": 0.5})
     run.add_metrics("test", {"mrr@10": 0.4})
@@ -76,7 +71,7 @@ def test_metrics_keep_what_other_programs_wrote(
 
 # JAX warns of it, where it is installed for the benchmarks.
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
-def test_several_processes_add_metrics_at_once(tmp_path: pathlib.Path) -> None:
+def test_several_processes_add_metrics_at_once(tmp_path):
     run = RunFolder(tmp_path)
     children = []
     for child in range(4):
@@ -99,9 +94,7 @@ def test_several_processes_add_metrics_at_once(tmp_path: pathlib.Path) -> None:
     }
 
 
-def test_files_that_other_programs_are_writing_stay(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_files_that_other_programs_are_writing_stay(tmp_path):
     run = RunFolder(tmp_path)
     run.checkpoint.parent.mkdir()
     ours = [
@@ -121,7 +114,7 @@ def test_files_that_other_programs_are_writing_stay(
     assert all((tmp_path / name).exists() for name in theirs)
 
 
-def test_a_folder_in_use(tmp_path: pathlib.Path) -> None:
+def test_a_folder_in_use(tmp_path):
     with (
         RunFolder(tmp_path / "run").locked(),
         pytest.raises(InputError, match="another process is training here"),
@@ -131,9 +124,7 @@ def test_a_folder_in_use(tmp_path: pathlib.Path) -> None:
     assert not (tmp_path / "run").exists()  # nothing was written in it
 
 
-def test_files_that_unpack_to_too_much(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_that_unpack_to_too_much(tmp_path, monkeypatch):
     """They are refused before they fill the memory."""
     monkeypatch.setattr("keras_lstm_dssm.files._UNPACKED_BYTES", 1 << 16)
     run = RunFolder(tmp_path)

@@ -5,7 +5,6 @@ nothing else of the process.
 """
 
 import os
-import pathlib
 import platform
 import subprocess
 import sys
@@ -70,7 +69,7 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_process_stays_as_it_is() -> None:
+def test_the_process_stays_as_it_is():
     done = python(CODE)
     assert done.stdout == "same\n", done.stderr
 
@@ -78,7 +77,7 @@ def test_the_process_stays_as_it_is() -> None:
 @pytest.mark.skipif(
     platform.machine() not in ("x86_64", "AMD64"), reason="oneDNN is of x86"
 )
-def test_tensorflow_has_the_fast_kernels_of_onednn() -> None:
+def test_tensorflow_has_the_fast_kernels_of_onednn():
     """TensorFlow uses oneDNN, unless TF_ENABLE_ONEDNN_OPTS is set to 0."""
     code = """
 import keras_lstm_dssm, os
@@ -89,7 +88,7 @@ print(os.environ["TF_ENABLE_ONEDNN_OPTS"], _pywrap_util_port.IsMklEnabled())
     assert python(code, TF_ENABLE_ONEDNN_OPTS="0").stdout == "0 False\n"
 
 
-def test_another_backend_is_one_clear_line(tmp_path: pathlib.Path) -> None:
+def test_another_backend_is_one_clear_line(tmp_path):
     """In Keras's file; test_programs.py has it in the environment."""
     (tmp_path / "keras.json").write_text('{"backend": "jax"}')
     code = "try:\n import keras_lstm_dssm\nexcept ImportError as e:\n print(e)"
@@ -103,9 +102,7 @@ def test_another_backend_is_one_clear_line(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     ("cores", "before", "after"), [(2, "", "1"), (2, "2", "2"), (3, "", None)]
 )
-def test_threads_of_an_operation(
-    monkeypatch: pytest.MonkeyPatch, cores: int, before: str, after: str | None
-) -> None:
+def test_threads_of_an_operation(monkeypatch, cores, before, after):
     name = "TF_NUM_INTRAOP_THREADS"
     monkeypatch.setattr(os, "environ", {name: before} if before else {})
     usable = set(range(cores))
@@ -114,9 +111,7 @@ def test_threads_of_an_operation(
     assert os.environ.get(name) == after
 
 
-def test_cores_of_the_process_or_else_of_the_machine(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_cores_of_the_process_or_else_of_the_machine(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 5, 6}, False)
     assert usable_cores() == 3

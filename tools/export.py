@@ -2,6 +2,7 @@
 
 Example:
   lstm-dssm-export --run=build/run --documents=titles.txt --output=MODELS
+  lstm-dssm-export --run=RUN --documents=titles.txt --portable=shop.safetensors
 
 Writes query_encoder/ and document_encoder/, or keyvec/ of the run of a KeyVec,
 and, with --documents, retriever/; of the run of a pair scorer, scorer/; of
@@ -13,16 +14,20 @@ or an id, a tab and a title; --documents can also be a folder of documents, or
 a file of JSON lines (docs/documents.md). docs/serving.md describes the files
 and how much accuracy --vectors=int8 costs.
 
+With --portable the encoders and the documents of two towers are one file, for
+lstm_dssm_client.LocalModel, which needs no TensorFlow.
+
 --documents can also be a folder of parts that lstm-dssm-encode has written with
 the document_encoder of the same run. With --update=MODELS/retriever --add=FILE
 --delete=IDS, and no --run, only titles that have changed are encoded, and a
-whole new version is published (docs/scaling.md).
+whole new version is published (docs/serving.md).
 
 With --mix=RUN2 --mix_weights=0.6,0.4 the encoders of several runs become one:
 the cosine of their vectors, and the score of the retriever, is the weighted
 sum of the runs' cosines. docs/rerank.md says how to choose the weights.
 """
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -42,11 +47,21 @@ FLAGS = program.flags
 program.string("run", None, "Folder of a run that lstm-dssm-train wrote.")
 program.string("output", None, "Folder of the models, created if missing.")
 program.string(
+    "portable", None,
+    "Instead of --output: file of two towers, .safetensors, which is searched "
+    "without TensorFlow.",
+)  # fmt: skip
+program.enum(
+    "weights", "int8", list(VECTORS),
+    "With --portable: how the tables of trigrams are stored, rounded to 1 byte "
+    "a number or with 4.",
+)  # fmt: skip
+program.string(
     "documents", None,
     "The documents of the retriever, or of the two stages of a ranker: a "
-    "file of titles, .txt or .gz, a folder "
-    "of documents or a file .jsonl; not for pair scorers. Without it no "
-    "retriever is exported.",
+    "file of titles (.txt, .tsv, .gz, .parquet, globs), a folder of documents "
+    "or a file .jsonl, or the parts of lstm-dssm-encode; not for pair scorers. "
+    "Without it no retriever is exported.",
 )  # fmt: skip
 program.enum(
     "vectors", "float32", list(VECTORS),
@@ -90,7 +105,7 @@ def main(_: list[str]) -> dict[str, Any]:
     if FLAGS.update:
         return _updated()
     for flag in (FLAGS["run"], FLAGS["output"]):
-        if not flag.value:
+        if not flag.value and not (flag.name == "output" and FLAGS.portable):
             raise InputError(
                 f"--{flag.name} is missing: {FLAGS[flag.name].help}"
             )
@@ -98,6 +113,9 @@ def main(_: list[str]) -> dict[str, Any]:
         ("add", "delete"),
         "is used with --update=MODELS/retriever only: leave it out",
     )
+    if FLAGS.portable:
+        return _portable()
+    program.check_unused(["weights"], "is used with --portable only")
     weights = required_weights(FLAGS.mix, FLAGS.mix_weights)
     documents = _documents(FLAGS.documents) if FLAGS.documents else None
     folders = export_models(
@@ -114,6 +132,35 @@ def main(_: list[str]) -> dict[str, Any]:
     for folder in folders:
         print(f"wrote {folder}")
     return {"folders": [str(folder) for folder in folders]}
+
+
+def _portable() -> dict[str, Any]:
+    """Writes the file of --portable."""
+    from keras_lstm_dssm.export.bulk.documents import Documents
+    from keras_lstm_dssm.export.portable import export_portable
+    from keras_lstm_dssm.run_folder import RunFolder
+
+    program.check_unused(
+        ("output", "max_k", "mix"), "is not used with --portable: leave it out"
+    )
+    documents = _documents(FLAGS.documents) if FLAGS.documents else None
+    if not isinstance(documents, Documents | None):
+        raise InputError(
+            f"{FLAGS.documents}: found encoded titles, expected a file of"
+            " titles: name the file"
+        )
+    export_portable(
+        RunFolder(FLAGS.run).load_model(),
+        FLAGS.portable,
+        documents,
+        FLAGS.weights,
+        FLAGS.vectors,
+        progress=sys.stderr.isatty(),
+        runs=[FLAGS.run],
+    )
+    size = os.path.getsize(FLAGS.portable)
+    print(f"wrote {FLAGS.portable}: {size / 1e6:,.1f} MB")
+    return {"file": FLAGS.portable, "bytes": size}
 
 
 def _documents(path: str) -> "Documents | EncodedParts":

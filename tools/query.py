@@ -60,7 +60,7 @@ program.string(
     "The model's version, a number or a label; by default the newest.",
 )  # fmt: skip
 flags.DEFINE_alias("version", "model_version", flag_values=FLAGS)
-FLAGS["version"].help = "Old name of --model_version."
+FLAGS["version"].help = "With a value: old name of --model_version."
 program.bool(
     "status", False, "Print the states of the model's versions instead."
 )

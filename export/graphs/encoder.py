@@ -56,11 +56,12 @@ class EncoderModule(EncodingModule):
 
     def encode(self, text: tf.Tensor) -> tf.Tensor:
         """See `EncodingModule`."""
-        vectors = tf.cond(
-            self._is_short(text),
-            lambda: self._unit_vector(text),
-            lambda: self._unit_vectors(text),
-        )
+        with self._served.reading():
+            vectors = tf.cond(
+                self._is_short(text),
+                lambda: self._unit_vector(text),
+                lambda: self._unit_vectors(text),
+            )
         return tf.cast(vectors, tf.float32)
 
     def encode_all(
@@ -80,28 +81,28 @@ class MixtureEncoder:
     def __init__(
         self, encoders: Mapping[str, TextEncoder], weights: Mapping[str, float]
     ) -> None:
-        self._encoders = list(encoders.values())
+        self.encoders = list(encoders.values())
         self.scales = [np.sqrt(weights[name]) for name in encoders]
         self.weights: list[Any] = [
-            weight for encoder in self._encoders for weight in encoder.weights
+            weight for encoder in self.encoders for weight in encoder.weights
         ]
 
     def sync_weights(self) -> None:
         """See `GraphEncoder`."""
-        for encoder in self._encoders:
+        for encoder in self.encoders:
             encoder.sync_weights()
 
     def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
         """See `GraphEncoder`."""
-        return self._join(each.unit_vectors(texts) for each in self._encoders)
+        return self._join(each.unit_vectors(texts) for each in self.encoders)
 
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
         """See `GraphEncoder`."""
-        return self._join(each.unit_vector(text) for each in self._encoders)
+        return self._join(each.unit_vector(text) for each in self.encoders)
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
         """See `GraphEncoder`."""
-        return tf.reduce_all([each.is_short(texts) for each in self._encoders])
+        return tf.reduce_all([each.is_short(texts) for each in self.encoders])
 
     def _join(self, vectors: Iterable[tf.Tensor]) -> tf.Tensor:
         return tf.concat(

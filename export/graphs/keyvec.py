@@ -97,7 +97,8 @@ class KeyVecModule(EncodingModule):
         extra = tf.cast(tf.equal(tf.shape(text)[0], 0), tf.int32)
         texts = tf.concat([text, tf.fill([extra], "")], axis=0)
         sentences = graph_sentences(texts)
-        return sentences, *self._read_sentences(sentences)
+        with self._served.reading():
+            return sentences, *self._read_sentences(sentences)
 
     def _key_sentences(
         self, sentences: tf.RaggedTensor, p: tf.Tensor, width: tf.Tensor

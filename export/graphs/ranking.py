@@ -25,7 +25,7 @@ from keras_lstm_dssm.export.graphs.retriever import (
 )
 from keras_lstm_dssm.export.graphs.saved_module import (
     ServedModule,
-    finite_weights,
+    ServedWeights,
     signature,
 )
 from keras_lstm_dssm.models import PairScorer, TwoTower
@@ -79,7 +79,7 @@ class RankerModule(ServedModule):
         self.overlap = ranker.features.overlap
         # A plain object: TensorFlow would save a Keras model.
         self._ranker = ranker
-        self.weights: list[Any] = []
+        models: list[Any] = []
         # Tables of vocabularies; a server's loader fails without them.
         self.resources: list[Any] = []
         for name, source in ranker.features.sources.items():
@@ -87,9 +87,9 @@ class RankerModule(ServedModule):
             if isinstance(model, TwoTower):
                 for encoder in (model.query_encoder, model.document_encoder):
                     encoder.sync_weights()
-                    self.weights += finite_weights(encoder)
+                    models.append(encoder)
             elif model is not None:
-                self.weights += finite_weights(model)
+                models.append(model)
                 self.resources += model.words.resources
             else:
                 raise InputError(
@@ -97,6 +97,8 @@ class RankerModule(ServedModule):
                     " this package and cannot be exported: train the ranker"
                     " without --encoder"
                 )
+        self._served = ServedWeights(*models)
+        self.weights = self._served.variables
 
     @signature(query=tf.string, document=tf.string)
     def serve(
@@ -126,9 +128,10 @@ class RankerModule(ServedModule):
                 scores = known[name]
             else:
                 assert source.model is not None
-                scores = scored_pairs(
-                    queries, titles, partial(graph_scores, source.model)
-                )
+                with self._served.reading():
+                    scores = scored_pairs(
+                        queries, titles, partial(graph_scores, source.model)
+                    )
             columns.append(on_grid(scores)[:, tf.newaxis])
         return self._ranker.score_features(tf.concat(columns, axis=1))
 
@@ -195,9 +198,10 @@ class TwoStageModule(RankerModule):
     def _search(
         self, text: tf.Tensor, k: tf.Tensor, mask: TagMask | None
     ) -> dict[str, tf.Tensor]:
-        queries = [
-            tf.cast(encode(text), tf.float32) for _, encode in self._towers
-        ]
+        with self._served.reading():
+            queries = [
+                tf.cast(encode(text), tf.float32) for _, encode in self._towers
+            ]
         cosines, rows = nearest(
             queries[0],
             self.vectors[0],
@@ -244,7 +248,8 @@ class ScorerModule(ServedModule):
                 f"{type(model.matcher).__name__} has not been pre-trained, so "
                 "its scores have no meaning: train the model with dssm.train"
             )
-        self.weights = finite_weights(model)
+        self._served = ServedWeights(model)
+        self.weights = self._served.variables
         # The table of a vocabulary; a server's loader fails without it.
         self.resources = model.words.resources
         # A plain function: TensorFlow would save the whole Keras model.
@@ -261,4 +266,5 @@ class ScorerModule(ServedModule):
         `[batch]`, whatever the model: clients expect it.
         """
         query = with_equal_rows(query, document)
-        return {"score": scored_pairs(query, document, self._score)}
+        with self._served.reading():
+            return {"score": scored_pairs(query, document, self._score)}

@@ -7,7 +7,9 @@ another one.
 import functools
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,11 @@ from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.fingerprints import weights_hash
+from keras_lstm_dssm.layers.letter_trigrams import (
+    TrigramEmbedding,
+    trigram_embeddings,
+)
+from keras_lstm_dssm.tables import graph_rows
 from lstm_dssm_client.messages import signatures
 from lstm_dssm_client.signatures import FILTERED, KEYS, Signature
 
@@ -71,19 +78,124 @@ class ServedModule(tf.Module):
         """Writes files into `assets.extra` of a version's folder: here none."""
 
 
-def finite_weights(layer: Any) -> list[Any]:
-    """Returns the TensorFlow variables of an encoder or a model.
+class ServedWeights:
+    """The variables of exported models: of each table the changed rows only.
 
-    TF Serving restores only variables that are in an attribute of the module.
+    A graph that is traced within `reading` makes all other rows when it reads
+    them. TF Serving restores only `variables` that are in an attribute of the
+    module.
+
+    Raises:
+        InputError: A number is not finite.
     """
-    for weight in layer.weights:
-        # The outputs may still be finite, but equal for all texts.
-        if not np.isfinite(weight.numpy()).all():
-            raise InputError(
-                f"{weight.path}: found numbers that are not finite; the "
-                "training failed: export an earlier checkpoint"
+
+    def __init__(self, *models: Any) -> None:
+        self.variables: list[tf.Variable] = []
+        for weight in [w for model in models for w in model.weights]:
+            # The outputs may still be finite, but equal for all texts.
+            if not np.isfinite(weight.numpy()).all():
+                raise InputError(
+                    f"{weight.path}: found numbers that are not finite; the "
+                    "training failed: export an earlier checkpoint"
+                )
+        self._tables: list[_ChangedRows] = []
+        # Tables of which a training has changed the same rows are those that
+        # an encoder reads with the same trigrams.
+        together: dict[bytes, list[TrigramEmbedding]] = {}
+        for model in dict.fromkeys(models):
+            for layer in trigram_embeddings(model):
+                rows = layer.changed_rows()
+                if 2 * len(rows) < layer.size:
+                    key = b"%d " % id(model) + rows.tobytes()
+                    together.setdefault(key, []).append(layer)
+        for layers in together.values():
+            self._tables.append(_ChangedRows(layers))
+            self.variables += self._tables[-1].variables
+        read = {id(each.table) for row in together.values() for each in row}
+        self.variables += [
+            weight.value
+            for model in models
+            for weight in model.weights
+            if id(weight) not in read
+        ]
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Lets the models read these variables in graphs traced meanwhile."""
+        for table in self._tables:
+            table.attach()
+        try:
+            yield
+        finally:
+            for table in self._tables:
+                table.detach()
+
+
+class _ChangedRows:
+    """Reads rows of tables: stored if they have changed, else from the start.
+
+    `places` is int32 `[size]`, the place of each row among `values`, whose
+    row 0 stands for all that have not changed.
+    """
+
+    def __init__(self, layers: Sequence[TrigramEmbedding]) -> None:
+        self._layers = layers
+        rows = layers[0].changed_rows()
+        places = np.zeros(layers[0].size, np.int32)
+        places[rows] = np.arange(1, len(rows) + 1)
+        self._places = tf.Variable(places, trainable=False)
+        self._values = [
+            tf.Variable(
+                np.pad(layer.table.numpy()[rows], [[1, 0], [0, 0]]),
+                trainable=False,
             )
-    return [weight.value for weight in layer.weights]
+            for layer in layers
+        ]
+        self.variables = [self._places, *self._values]
+        self._rows: dict[Any, list[tf.Tensor]] = {}
+
+    def attach(self) -> None:
+        """Makes the layers read these rows."""
+        for number, layer in enumerate(self._layers):
+            layer.read_rows = partial(self._read, number)
+
+    def detach(self) -> None:
+        """Makes the layers read their own tables again."""
+        self._rows.clear()
+        for layer in self._layers:
+            layer.read_rows = None
+
+    def _read(self, number: int, rows: tf.Tensor) -> tf.Tensor:
+        """Reads rows of all tables when the first one is read."""
+        # A tensor of one graph cannot be read in another one.
+        key = (rows.ref(), tf.compat.v1.get_default_graph())
+        if key not in self._rows:
+            self._rows[key] = self._gathered(rows)
+        return self._rows[key][number]
+
+    def _gathered(self, rows: tf.Tensor) -> list[tf.Tensor]:
+        places = tf.gather(self._places, rows)
+        values = [tf.gather(table, places) for table in self._values]
+
+        def with_start() -> list[tf.Tensor]:
+            where = tf.where(tf.equal(places, 0))
+            start = graph_rows(
+                tf.gather(rows, where[:, 0]),
+                [layer.initializer for layer in self._layers],
+                [layer.units for layer in self._layers],
+            )
+            return [
+                tf.tensor_scatter_nd_update(
+                    changed, where, tf.cast(made, changed.dtype)
+                )
+                for changed, made in zip(values, start, strict=True)
+            ]
+
+        any_unchanged = tf.equal(tf.reduce_min(places), 0)
+        found: list[tf.Tensor] = tf.cond(
+            any_unchanged, with_start, lambda: values
+        )
+        return found
 
 
 class EncodingModule(ServedModule):
@@ -95,7 +207,9 @@ class EncodingModule(ServedModule):
 
     def __init__(self, encoder: Any, resources: Sequence[Any] = ()) -> None:
         super().__init__()
-        self.weights = finite_weights(encoder)
+        # A plain object, since TensorFlow would save the Keras layers.
+        self._served = ServedWeights(*getattr(encoder, "encoders", [encoder]))
+        self.weights = self._served.variables
         self.resources = list(resources)
         scales = getattr(encoder, "scales", ())  # of the parts of a mixture
         self.fingerprint = weights_hash([*encoder.weights, *scales])

@@ -207,6 +207,8 @@ class TextEncoder(SyncedWeights, keras.Model):
         return is_single_short_text(texts, self.trigrams.max_words)
 
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
+        if not tf.executing_eagerly():
+            return unit(self(texts))
         if self._graph is None:
             self._graph = tf.function(
                 lambda text: unit(self(text)), autograph=False

@@ -12,8 +12,14 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.private_api import accept_any_inputs
+from keras_lstm_dssm.private_api import accept_any_inputs, all_layers
 from keras_lstm_dssm.registration import Configured, register
+from keras_lstm_dssm.tables import (
+    HashedUniform,
+    changed_rows,
+    read_table,
+    write_table,
+)
 from keras_lstm_dssm.text.caches import HashedTextCache
 from keras_lstm_dssm.text.strings import as_strings
 from keras_lstm_dssm.text.word_batch import WordBatch, distinct_words
@@ -231,6 +237,29 @@ def gather_sum(
     return forward(values)
 
 
+def copy_weights(source: Any, target: Any) -> None:
+    """Copies all weights of a model, and the starts of its tables.
+
+    Args:
+        source: Model, encoder or layer.
+        target: Another one of the same architecture.
+    """
+    target.set_weights(source.get_weights())
+    for each, copy in zip(
+        trigram_embeddings(source), trigram_embeddings(target), strict=True
+    ):
+        copy.initializer = each.initializer
+
+
+def trigram_embeddings(model: Any) -> list["TrigramEmbedding"]:
+    """Returns the layers of a model that are `TrigramEmbedding`s, in order."""
+    return [
+        layer
+        for layer in all_layers(model)
+        if isinstance(layer, TrigramEmbedding)
+    ]
+
+
 @register
 class TrigramEmbedding(SyncedWeights):
     """Multiplies each distinct word's trigram counts by the input weights.
@@ -243,7 +272,8 @@ class TrigramEmbedding(SyncedWeights):
         size: Number of rows of the table, see `LetterTrigrams.size`.
         units: Number of columns of the table.
         initializer: Initializer of the table. Default `None`: uniform in
-            [-0.05, 0.05], the "small random numbers" of Algorithm 1.
+            [-0.05, 0.05], see `HashedUniform`, of which files hold only the
+            rows that have changed since.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -273,8 +303,10 @@ class TrigramEmbedding(SyncedWeights):
         self.size = size
         self.units = units
         self.initializer = keras.initializers.get(
-            initializer or keras.initializers.RandomUniform(-0.05, 0.05)
+            initializer or HashedUniform()
         )
+        self.read_rows: Callable[[tf.Tensor], tf.Tensor] | None = None
+        """Reads rows in place of the table, while an export is traced."""
         self.table = self.add_weight(
             shape=(size, units), initializer=self.initializer, name="table"
         )
@@ -285,9 +317,12 @@ class TrigramEmbedding(SyncedWeights):
 
     def call(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Sum the table's rows by word."""
-        # `.value` is TensorFlow's variable, whose rows are gathered without
-        # a copy of the table.
-        rows = tf.gather(self.table.value, words.trigrams)
+        if self.read_rows:
+            rows = self.read_rows(words.trigrams)
+        else:
+            # `.value` is TensorFlow's variable, whose rows are gathered
+            # without a copy of the table.
+            rows = tf.gather(self.table.value, words.trigrams)
         return gather_sum(
             rows,
             words.trigram_index,
@@ -299,6 +334,40 @@ class TrigramEmbedding(SyncedWeights):
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, int]:
         """Return `(words, units)`."""
         return input_shape[0], self.units
+
+    def save_own_variables(self, store: Any) -> None:
+        """Save the rows that differ from the start, see `write_table`."""
+        if not isinstance(self.initializer, HashedUniform):
+            super().save_own_variables(store)
+            return
+        self.sync_weights()
+        if write_table(store, "0", self.table.numpy(), self._start()):
+            store["seed"] = np.int64(self.initializer.seed)
+
+    def load_own_variables(self, store: Any) -> None:
+        """Load the table, or its changed rows and the seed of its start."""
+        if "seed" not in store.keys():
+            super().load_own_variables(store)
+            return
+        self.sync_weights()
+        limit = getattr(self.initializer, "limit", 0.05)
+        self.initializer = HashedUniform(limit, int(np.asarray(store["seed"])))
+        table = read_table(store, "0", self.table.shape, self._start())
+        self.table.assign(table)
+
+    def changed_rows(self) -> np.ndarray:
+        """Return the numbers of the rows that differ from the start.
+
+        Without a `HashedUniform`, the start is not known: all rows.
+        """
+        if not isinstance(self.initializer, HashedUniform):
+            return np.arange(self.size)
+        self.sync_weights()
+        return changed_rows(self.table.numpy(), self._start())
+
+    def _start(self) -> np.ndarray:
+        start = self.initializer(self.table.shape, self.table.dtype)
+        return np.asarray(start)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments as a dict, for `from_config`."""

@@ -9,16 +9,21 @@ import tensorflow as tf
 
 from keras_lstm_dssm.registration import Configured, register
 from keras_lstm_dssm.text.word_batch import WordBatch
+from lstm_dssm_client.words import (
+    PRIME,
+    SKETCH_BUCKETS,
+    SKETCH_FACTORS,
+    SKETCH_ROWS,
+    SKETCH_START,
+    SKETCH_START_OFFSET,
+)
 
-_TABLES, _TABLE_ROWS = 2, 2048  # tables of signs
+_TABLES = 2  # tables of signs
 
-_PRIME = 2**31 - 1  # products of two numbers below it fit in int64
-_FACTORS = (
-    1_557_985_959, 2_028_178_513, 48_271, 742_938_285, 950_706_376,
-)  # fmt: skip
-# Added to hashes of starts, so that the word `cat` and the start of `cats`
-# have different hashes.
-_START_OFFSET = 1_343_714_438
+_SIGNS = 1 - 2 * np.unpackbits(
+    np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1
+).astype(np.float32)
+"""The eight signs of a byte."""
 
 # The fields of a `WordBatch` that hold ids. Each batch has other sizes, and
 # would be traced again without this signature.
@@ -74,8 +79,8 @@ class WordSketch(Configured, keras.layers.Layer):
     def __init__(
         self,
         units: int,
-        buckets: int = 2**17,
-        start: int = 3,
+        buckets: int = SKETCH_BUCKETS,
+        start: int = SKETCH_START,
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
@@ -88,12 +93,16 @@ class WordSketch(Configured, keras.layers.Layer):
         # A row of signs is a product of one row of each table: 4 million
         # different rows. A third table would give more, but take a fifth of
         # the encoder's speed.
+        # They are stored as bits, 1 for +1.
         self._signs = [
             self.add_weight(
-                shape=(_TABLE_ROWS, units),
+                shape=(SKETCH_ROWS, -(-units // 8)),
                 initializer=_constant(
-                    random.integers(0, 2, (_TABLE_ROWS, units)) * 2 - 1
+                    np.packbits(
+                        random.integers(0, 2, (SKETCH_ROWS, units)), axis=1
+                    )
                 ),
+                dtype="uint8",
                 trainable=False,
                 name=f"signs_{table}",
             )
@@ -164,10 +173,27 @@ class WordSketch(Configured, keras.layers.Layer):
     def _rows(self, keys: tf.Tensor) -> tf.Tensor:
         """Compute `w r` of each key, `(keys, units)`."""
         bucket = _hash(keys, 0, self.buckets)
-        rows = tf.gather(self.word_weight.value, bucket)[:, tf.newaxis]
-        for number, table in enumerate(self._signs):
-            rows *= tf.gather(table.value, _hash(keys, 1 + number, _TABLE_ROWS))
-        return rows
+        weight = tf.gather(self.word_weight.value, bucket)[:, tf.newaxis]
+        # The product of two signs is -1 where their bits differ.
+        differ = tf.bitwise.bitwise_xor(
+            *(
+                tf.gather(table.value, _hash(keys, 1 + number, SKETCH_ROWS))
+                for number, table in enumerate(self._signs)
+            )
+        )
+        signs = tf.gather(
+            tf.constant(_SIGNS, weight.dtype), tf.cast(differ, tf.int32)
+        )
+        return weight * tf.reshape(signs, [tf.size(keys), -1])[:, : self.units]
+
+    def load_own_variables(self, store: Any) -> None:
+        """Load the weights; before 0.3.0 signs were float numbers."""
+        arrays = [np.asarray(store[str(number)]) for number in range(3)]
+        if arrays[0].dtype.kind == "f":
+            arrays[:_TABLES] = [
+                np.packbits(signs > 0, axis=1) for signs in arrays[:_TABLES]
+            ]
+        super().load_own_variables(dict(zip("012", arrays, strict=True)))
 
     def _keys(self, words: WordBatch) -> list[tf.Tensor]:
         """Compute two keys of each word, of the whole word and of its start."""
@@ -183,21 +209,21 @@ class WordSketch(Configured, keras.layers.Layer):
         start = tf.math.segment_sum(
             tf.where(in_start, mixed, 0), words.word_index
         )
-        return [whole % _PRIME, (start + _START_OFFSET) % _PRIME]
+        return [whole % PRIME, (start + SKETCH_START_OFFSET) % PRIME]
 
 
 def _mix(numbers: tf.Tensor) -> tf.Tensor:
     """Hash numbers to values below the prime whose sums rarely collide."""
-    numbers = (numbers + 1) * _FACTORS[0] % _PRIME
+    numbers = (numbers + 1) * SKETCH_FACTORS[0] % PRIME
     numbers = tf.bitwise.bitwise_xor(
         numbers, tf.bitwise.right_shift(numbers, 15)
     )
-    return numbers * _FACTORS[1] % _PRIME
+    return numbers * SKETCH_FACTORS[1] % PRIME
 
 
 def _hash(keys: tf.Tensor, which: int, values: int) -> tf.Tensor:
     """Compute hash number `which`, 0 to 2, of each key, below `values`."""
-    return _mix(keys * _FACTORS[2 + which] % _PRIME) % values
+    return _mix(keys * SKETCH_FACTORS[2 + which] % PRIME) % values
 
 
 def _constant(values: np.ndarray) -> Any:

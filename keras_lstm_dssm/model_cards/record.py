@@ -164,7 +164,12 @@ def write_models_card(
             models are their mixture.
         documents: Number of documents of a retriever, or `None`.
     """
-    described = [
+    _write_models(Path(folder), exported, run_records(runs), documents)
+
+
+def run_records(runs: Sequence[str | os.PathLike[str]]) -> list[dict[str, Any]]:
+    """Returns what is recorded of runs: their names, settings and facts."""
+    return [
         {
             "name": Path(run).absolute().name,
             "config": read_config(run),
@@ -172,7 +177,6 @@ def write_models_card(
         }
         for run in runs
     ]
-    _write_models(Path(folder), exported, described, documents)
 
 
 def refresh_models_card(

@@ -68,7 +68,7 @@ class TableSettings:
         paragraphs: Text file for Skip-Thought, a sentence on each line, blank
             lines between paragraphs; without it, docstrings of installed
             packages.
-        pairs: Train on about this many clicks only, those of some queries. By
+        pairs: Train on about this many clicks only, all of some queries. By
             default all.
         updates_of: Number of clicks that sets the number of updates of every
             neural system; `None` for that of the clicks it is trained on.

@@ -246,6 +246,7 @@ class Recipe(Settings):
         Args:
             seed: Seed of the weights and of the random negatives, default 0.
         """
+        from keras_lstm_dssm.layers.letter_trigrams import copy_weights
         from keras_lstm_dssm.models.two_tower import TwoTower
 
         make = self._encoder()[0]
@@ -258,7 +259,7 @@ class Recipe(Settings):
                 config.update(self.document_encoder_config)
                 document = make(name="document_encoder", **config)
         if self.towers == "equal_start":
-            document.set_weights(query.get_weights())
+            copy_weights(query, document)
         return TwoTower(query, document, self.negatives, self.n, seed)
 
     def compile(self, model: "TwoTower", teacher: bool = False) -> None:

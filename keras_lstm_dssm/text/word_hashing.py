@@ -1,14 +1,23 @@
 """Word hashing of Huang et al. 2013: texts, words, stems, letter trigrams."""
 
-import string
 from collections.abc import Iterable
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
 from keras_lstm_dssm.errors import InputError, check_choice
 from keras_lstm_dssm.text.strings import as_strings
+from lstm_dssm_client.words import (
+    EMPTY_TEXT,
+    LETTER_CODES,
+    LETTERS,
+    MAX_BYTES_PER_WORD,
+    MAX_LETTERS,
+    OTHER_SPACES,
+    PRIME,
+    TRIGRAM_FACTORS,
+    TRIGRAMS,
+)
 
 # A word of a text ends with a space or with the text.
 _ENDINGS = (
@@ -36,31 +45,12 @@ def stem_words(texts: tf.Tensor) -> tf.Tensor:
     return texts
 
 
-EMPTY_TEXT = "#"
-"""The one word of a text without words; its only trigram is `###`."""
-
 WORD_SPLITS = ("space", "alphanumeric", "stems")
 """The rules by which a text is split into words; see `normalize_texts`."""
 
-MAX_BYTES_PER_WORD = 64
-"""With `max_words`, only the first 64 * max_words bytes of a text are read.
-
-The mean word of a European language takes 6 bytes with its space. For the
-default of 128 words the limit is 8 KiB, or 2,700 Chinese characters.
-"""
-
-MAX_LETTERS = 1024
-"""Maximum number of letters of a word that are hashed, from its start.
-
-Words of a language are shorter; a URL of several lines may be longer.
-"""
-
-
-# What NFKC leaves of Unicode's white space beside the plain space.
-_OTHER_SPACE = "\t-\r\u0085\u1680\u2028\u2029"
 _SPACES = {
     # Single plain spaces are not matched: that would take a tenth longer.
-    "space": f"[ {_OTHER_SPACE}]{{2,}}|[{_OTHER_SPACE}]",
+    "space": f"[ {OTHER_SPACES}]{{2,}}|[{OTHER_SPACES}]",
     "alphanumeric": r"[^\pL\pN\pM]+",
 }
 
@@ -162,22 +152,6 @@ def separate_words(texts: tf.Tensor, max_words: int | None = None) -> tf.Tensor:
     return words if max_words is None else words[:, :max_words]
 
 
-LETTERS = "#" + string.ascii_lowercase + string.digits
-"""The 37 letters; a letter's code is its index. `#` delimits a word."""
-
-TRIGRAMS = len(LETTERS) ** 3
-"""Number of exact trigram codes, 50,653: the paper's "50 k"."""
-
-_CODES = np.zeros(128, np.int64)
-for _code, _letter in enumerate(LETTERS):
-    _CODES[ord(_letter)] = _code
-
-# Universal hashing of three code points (21 bits each): the sum of products
-# stays below 2**63, and the modulus is the Mersenne prime 2**31 - 1.
-_FACTORS = (815_730_721_573, 678_223_072_849, 1_004_195_369_209)
-_PRIME = 2**31 - 1
-
-
 def trigram_ids(
     words: tf.Tensor, oov_buckets: int = 0
 ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -217,8 +191,8 @@ def trigrams_of_letters(
     ascending.
     """
     points = tf.cast(points, tf.int64)
-    known = points < len(_CODES)
-    code = tf.gather(_CODES, tf.where(known, points, 0))
+    known = points < len(LETTER_CODES)
+    code = tf.gather(LETTER_CODES, tf.where(known, points, 0))
     if not oov_buckets:
         exact = _trigram_code(_neighbours(tf.where(known, code, 0), word))
         return tf.cast(exact, tf.int32)
@@ -231,12 +205,12 @@ def trigrams_of_letters(
         [
             factor * point
             for factor, point in zip(
-                _FACTORS, _neighbours(points, word), strict=True
+                TRIGRAM_FACTORS, _neighbours(points, word), strict=True
             )
         ]
     )
     bucket = TRIGRAMS + tf.math.floormod(
-        tf.math.floormod(mixed, _PRIME), oov_buckets
+        tf.math.floormod(mixed, PRIME), oov_buckets
     )
     ids = tf.where(outside > 0, bucket, _trigram_code(triple))
     return tf.cast(ids, tf.int32)

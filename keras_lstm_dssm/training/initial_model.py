@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.fingerprints import weights_hash
+from keras_lstm_dssm.layers.letter_trigrams import copy_weights
 from keras_lstm_dssm.models.kinds import AnyRecipe, kind_of, recipe_from_dict
 from keras_lstm_dssm.run_folder import RunFolder, is_ranker
 
@@ -126,9 +127,7 @@ class InitialModel(NamedTuple):
                     f"expected {_short(value)} as in the recipe: leave the "
                     "preset and its flags out, or train anew without init"
                 )
-        if hasattr(self.model, "sync_weights"):
-            self.model.sync_weights()
-        model.set_weights(self.model.get_weights())
+        copy_weights(self.model, model)
 
     @property
     def _name(self) -> str:

@@ -19,6 +19,7 @@ from keras_lstm_dssm.data.sources import open_files, open_log
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.clustering import ClusterTask
 from keras_lstm_dssm.evaluation.task import Task
+from keras_lstm_dssm.layers.letter_trigrams import copy_weights
 from keras_lstm_dssm.model_cards.record import record_training
 from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovSchedule
 from keras_lstm_dssm.run_folder import RunFolder
@@ -538,5 +539,5 @@ def _write_results(
 def without_optimizer(model: Any) -> Any:
     """Returns an uncompiled copy, which is half the size when saved."""
     copy = type(model).from_config(model.get_config())
-    copy.set_weights(model.get_weights())
+    copy_weights(model, copy)
     return copy

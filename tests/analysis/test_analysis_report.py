@@ -44,7 +44,7 @@ def written(
 )
 def test_a_page_has_what_the_encoder_can_show(
     tmp_path, name, pictures, sections
-) -> None:
+):
     encoder = small_encoder(name)
     rows = [
         {"epoch": e, "updates": e, "loss": 1 / e, "val_loss": 2 / e}
@@ -72,7 +72,7 @@ def test_a_page_has_what_the_encoder_can_show(
     assert 200 < min(widths) and max(widths) < 1500
 
 
-def test_towers_of_two_kinds_have_what_both_can_show(tmp_path) -> None:
+def test_towers_of_two_kinds_have_what_both_can_show(tmp_path):
     model = TwoTower(small_encoder("lstm_None_keep"), small_encoder("clsm_3"))
     settings = ReportSettings("wood", "price $5_$", map="pca", queries=["wood"])
     page, text = written(tmp_path, model, settings)
@@ -85,7 +85,7 @@ def test_towers_of_two_kinds_have_what_both_can_show(tmp_path) -> None:
     }  # fmt: skip
 
 
-def test_both_directions_are_counted_in_the_tables(tmp_path) -> None:
+def test_both_directions_are_counted_in_the_tables(tmp_path):
     encoder = small_encoder("bilstm")
     query = "wood glue for wood"
     settings = ReportSettings(
@@ -108,7 +108,7 @@ def test_both_directions_are_counted_in_the_tables(tmp_path) -> None:
     assert len(names) == 10  # no history, so no cost
 
 
-def test_a_combined_vector_is_shown_as_its_parts(tmp_path) -> None:
+def test_a_combined_vector_is_shown_as_its_parts(tmp_path):
     encoder = small_encoder("combined")
     query, title = "wood glue for wood", TITLES[1]
     settings = ReportSettings(query, title, map="pca", queries=["x"])
@@ -142,13 +142,13 @@ def test_a_combined_vector_is_shown_as_its_parts(tmp_path) -> None:
     np.testing.assert_allclose(read / np.linalg.norm(read), lstm[0], rtol=1e-5)
 
 
-def test_a_ranker_has_no_report(tmp_path, monkeypatch) -> None:
+def test_a_ranker_has_no_report(tmp_path, monkeypatch):
     monkeypatch.setattr(RunFolder, "load_model", lambda _: object())
     with pytest.raises(InputError, match="found a ranker, which has no"):
         analyze_run(tmp_path, tmp_path / "r.html")
 
 
-def test_a_run_is_analysed_in_python(trained_run, tmp_path) -> None:
+def test_a_run_is_analysed_in_python(trained_run, tmp_path):
     path, settings = tmp_path / "r.html", ReportSettings("hex bolt", map="pca")
     with pytest.raises(InputError, match="--csv is about the key sentences"):
         analyze_run(trained_run, path, settings._replace(csv="folder"))

@@ -63,7 +63,7 @@ def luminance(colour: list[float]) -> float:
 
 @pytest.mark.skipif(not BROWSER, reason="no Chromium on this machine")
 @pytest.mark.parametrize("scheme", COLOURS)
-def test_it_opens_without_errors_and_fits_a_phone(tmp_path, scheme) -> None:
+def test_it_opens_without_errors_and_fits_a_phone(tmp_path, scheme):
     path = tmp_path / "wide.png"
     with drawing(path, figsize=(12, 1)) as (axis,):
         axis.plot([1, 2])

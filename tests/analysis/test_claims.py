@@ -34,7 +34,7 @@ class Letters:
         return counts / np.linalg.norm(counts, axis=1, keepdims=True)
 
 
-def test_p_counts_draws_as_far_off() -> None:
+def test_p_counts_draws_as_far_off():
     draws = np.array([0.0, 1.0, 2.0, 3.0])
     assert compare_with_draws(draws, 3.0, 7) == (3.0, 1.5, 2 * 2 / 5, 7)
     assert compare_with_draws(draws, 9.0, 7).p == 2 * 1 / 5
@@ -42,7 +42,7 @@ def test_p_counts_draws_as_far_off() -> None:
     assert compare_with_draws(np.ones(4), 1.0, 7).p == 1
 
 
-def test_stop_words() -> None:
+def test_stop_words():
     words = ["the", "The", "of,", "(in)", "array", ""]
     assert is_stop_word(words).tolist() == [ON, OFF, ON, ON, OFF, OFF]
     stop = [np.array([ON, OFF, OFF, OFF])] * 40
@@ -63,7 +63,7 @@ def test_stop_words() -> None:
     assert stop_word_share(stop[:1], none, every[:1]).number == 0
 
 
-def test_remaining_cosine() -> None:
+def test_remaining_cosine():
     texts = [("a", "b", "c")] * 12 + [("a",)]
     others = np.tile([1.0, 0, 0, 0], (13, 1))
     every = [np.ones(len(words), bool) for words in texts]
@@ -91,7 +91,7 @@ def two_topics(mixed: bool) -> WordAssignments:
     return WordAssignments(cell[:, None], text, np.zeros(60, int), words, 4)
 
 
-def test_coherence() -> None:
+def test_coherence():
     word_vectors = {
         f"{kind}{n}": vector
         for kind, vector in zip("xz", np.eye(2, dtype="float32"), strict=True)
@@ -109,7 +109,7 @@ def test_coherence() -> None:
     assert apart.value == pytest.approx(1)
 
 
-def test_texts_of_one_word_assign_nothing() -> None:
+def test_texts_of_one_word_assign_nothing():
     encoder = small_encoder("rnn")
     assignments = assign_words(encoder, ["pizza", "glue"], 2, 0.2)
     assert (assignments.active.shape, len(assignments.word)) == ((2, 2), 0)
@@ -117,7 +117,7 @@ def test_texts_of_one_word_assign_nothing() -> None:
     assert coherence(encoder, assignments, word_vectors).number == 0
 
 
-def test_pairs_that_share_a_trigram_can_be_left_out() -> None:
+def test_pairs_that_share_a_trigram_can_be_left_out():
     assignments = WordAssignments(
         np.array([[0], [0]]), np.array([0, 1]), np.array([0, 0]),
         np.array(["hotel", "hotels"], object), 4,
@@ -131,7 +131,7 @@ def test_pairs_that_share_a_trigram_can_be_left_out() -> None:
     )
 
 
-def test_likeness_is_the_company_of_words() -> None:
+def test_likeness_is_the_company_of_words():
     trades = [("drill", "bit", "kit"), ("glue", "wood", "oz")]
     contexts = [(x, y) for t in trades for x in t for y in t if x != y] * 2
     word_vectors = context_vectors(contexts)
@@ -144,7 +144,7 @@ def test_likeness_is_the_company_of_words() -> None:
 
 
 @pytest.mark.parametrize("name", ["lstm_full_forget", "bilstm"])
-def test_assignments_are_those_of_the_topics(name) -> None:
+def test_assignments_are_those_of_the_topics(name):
     encoder = small_encoder(name)
     texts = ["fried chicken recipes", "pizza", "sinus infections"]
     assignments = assign_words(encoder, texts, 2, 0.2)
@@ -165,7 +165,7 @@ def test_assignments_are_those_of_the_topics(name) -> None:
 
 
 @pytest.mark.parametrize("name", ["bilstm", "dssm"])
-def test_all_claims(name, monkeypatch) -> None:
+def test_all_claims(name, monkeypatch):
     # The same weights whichever tests run before: others have no keyword.
     monkeypatch.setattr(small, "RANDOM", np.random.default_rng(2))
     encoder = small_encoder(name)
@@ -192,7 +192,7 @@ def test_all_claims(name, monkeypatch) -> None:
         assert measure_claims(model, pairs, contexts) == claims
 
 
-def test_the_untrained_copy_keeps_what_adapt_counted() -> None:
+def test_the_untrained_copy_keeps_what_adapt_counted():
     titles = [title for _, title in TOPICS.values()]
     query, document = small_encoder("combined"), small_encoder("combined")
     model = TwoTower(query, document)

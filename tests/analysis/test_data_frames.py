@@ -19,7 +19,7 @@ from tests.encoders.small import small_encoder
 TEXT = "hotels in shanghai"
 
 
-def test_activations_by_direction_word_and_cell() -> None:
+def test_activations_by_direction_word_and_cell():
     pytest.importorskip("pandas")
     found = activations(small_encoder("bilstm"), TEXT)
     rows = frame(found)
@@ -33,7 +33,7 @@ def test_activations_by_direction_word_and_cell() -> None:
     assert list(frame(activations(small_encoder("rnn"), TEXT)))[4:] == ["y"]
 
 
-def test_records_have_their_fields_as_columns() -> None:
+def test_records_have_their_fields_as_columns():
     pytest.importorskip("pandas")
     encoder = small_encoder("lstm_None_keep")
     found = activations(encoder, TEXT)
@@ -45,7 +45,7 @@ def test_records_have_their_fields_as_columns() -> None:
         assert [tuple(row) for row in rows.itertuples(index=False)] == records
 
 
-def test_topics_and_growth() -> None:
+def test_topics_and_growth():
     pytest.importorskip("pandas")
     encoder = small_encoder("rnn")
     taken = topics(encoder, [TEXT, "fried chicken"], cells=2, change=0.1)
@@ -67,7 +67,7 @@ def test_topics_and_growth() -> None:
     )
 
 
-def test_without_pandas_there_is_one_line(monkeypatch) -> None:
+def test_without_pandas_there_is_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(InputError, match="pandas is not installed: pip"):
         frame([])

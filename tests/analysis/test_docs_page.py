@@ -18,9 +18,7 @@ PAGE = (ROOT / "docs" / "analysis.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
-def test_python_blocks_run_in_order(
-    trained_run, tmp_path, monkeypatch, capsys
-) -> None:
+def test_python_blocks_run_in_order(trained_run, tmp_path, monkeypatch, capsys):
     (tmp_path / "RUN").symlink_to(trained_run)
     monkeypatch.chdir(tmp_path)
     *_, records, frames = BLOCKS
@@ -36,9 +34,7 @@ def test_python_blocks_run_in_order(
     assert len(table.splitlines()) == 3 + 32
 
 
-def test_python_block_for_a_pair_scorer_runs(
-    tmp_path, monkeypatch, capsys
-) -> None:
+def test_python_block_for_a_pair_scorer_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run = RunFolder("RUN")
     run.path.mkdir()
@@ -50,7 +46,7 @@ def test_python_block_for_a_pair_scorer_runs(
     assert matrix == "(3, 2, 3) 0.0"
 
 
-def test_python_block_for_a_keyvec_runs(tmp_path, monkeypatch, capsys) -> None:
+def test_python_block_for_a_keyvec_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     folder = write_small_documents(pathlib.Path("FOLDER"))
     run = RunFolder("RUN")
@@ -64,11 +60,11 @@ def test_python_block_for_a_keyvec_runs(tmp_path, monkeypatch, capsys) -> None:
     assert len(eval(nearest)) == 3
 
 
-def test_the_page_has_its_pictures() -> None:
+def test_the_page_has_its_pictures():
     assert len(set(re.findall(r"\]\(images/(\w+\.png)\)", PAGE))) == 7
 
 
-def test_no_picture_lies_unused() -> None:
+def test_no_picture_lies_unused():
     pages = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md"]
     text = "".join(page.read_text() for page in pages)
     for picture in (ROOT / "docs" / "images").iterdir():

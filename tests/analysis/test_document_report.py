@@ -37,7 +37,7 @@ def model() -> KeyVec:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory) -> Path:
     """Makes the folder of a run that has a history, and of its pictures."""
     folder = tmp_path_factory.mktemp("keyvec")
     write_csv(folder / "history.csv", HISTORY)
@@ -45,26 +45,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def report(model: KeyVec, folder: Path) -> Report:
+def report(model, folder) -> Report:
     return report_on_documents(
         model, GIVEN, RunFolder(folder), SETTINGS, folder / "pictures"
     )
 
 
 @pytest.fixture(scope="module")
-def explained(model: KeyVec, report: Report) -> list[ExplainedDocument]:
+def explained(model, report) -> list[ExplainedDocument]:
     """Explains the documents that the report has chosen, in its order."""
     ids = [document.id for document in DOCUMENTS]
     rows = [ids.index(one["id"]) for one in report.values["documents"]]
     return explain_documents(model, DOCUMENTS, TARGETS, rows)
 
 
-def test_values(
-    model: KeyVec,
-    report: Report,
-    explained: list[ExplainedDocument],
-    tmp_path: Path,
-) -> None:
+def test_values(model, report, explained, tmp_path):
     # d3 has no summary, so that its key sentences are not compared.
     assert sorted(one.id for one in explained) == ["d1", "d2", "d4"]
     assert report.values["documents"] == [asdict(one) for one in explained]
@@ -91,9 +86,7 @@ def test_values(
     assert len(some["documents"]) == 1 and len(some["map"]) == 3
 
 
-def test_page(
-    report: Report, explained: list[ExplainedDocument], folder: Path
-) -> None:
+def test_page(report, explained, folder):
     path = folder / "r.html"
     report.write(path)
     page = HtmlPage(path.read_text())
@@ -138,9 +131,7 @@ def test_page(
     assert "gizmo" in cells
 
 
-def test_files_have_the_metrics_of_the_page(
-    report: Report, explained: list[ExplainedDocument], tmp_path: Path
-) -> None:
+def test_files_have_the_metrics_of_the_page(report, explained, tmp_path):
     for file, records in report.csv.items():
         write_csv(tmp_path / file, records)
     rows = {path.stem: read_csv(path) for path in tmp_path.iterdir()}
@@ -165,7 +156,7 @@ def test_files_have_the_metrics_of_the_page(
     assert found["map"][2]["class"] == "wood"
 
 
-def test_documents_without_summaries(model: KeyVec, tmp_path: Path) -> None:
+def test_documents_without_summaries(model, tmp_path):
     plain = [one._replace(summary=[], label="") for one in DOCUMENTS]
     report = report_on_documents(
         model,

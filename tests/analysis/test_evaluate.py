@@ -1,7 +1,6 @@
 """What lstm-dssm-evaluate says of documents, and of those it cannot use."""
 
 import gzip
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,11 +19,7 @@ KEYVEC: Any = None
 """Stands for a trained KeyVec: the tests replace what would encode by it."""
 
 
-def test_bad_lines_are_told_before_the_table(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_bad_lines_are_told_before_the_table(tmp_path, monkeypatch, capsys):
     """Counts bad lines first. BM25 and random vectors replace the systems."""
     pytest.importorskip("sklearn")
     baselines: list[list[str]] = []
@@ -63,11 +58,7 @@ def test_bad_lines_are_told_before_the_table(
     ]
 
 
-def test_no_document_to_train_baselines_on(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_no_document_to_train_baselines_on(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(
         evaluate, "system_of", lambda model, progress: BM25System()
     )

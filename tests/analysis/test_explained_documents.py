@@ -16,9 +16,7 @@ def model() -> KeyVec:
     return small_keyvec(max_sentences=2)
 
 
-def test_sentences_words_and_neighbours_are_those_of_the_model(
-    model: KeyVec,
-) -> None:
+def test_sentences_words_and_neighbours_are_those_of_the_model(model):
     found = explain_documents(model, DOCUMENTS, TARGETS, [3, 0], 4, 2)
     assert [one.id for one in found] == ["d4", "d1"]
     bolts = found[1]
@@ -55,7 +53,7 @@ def test_sentences_words_and_neighbours_are_those_of_the_model(
     )
 
 
-def test_nothing_to_compare_with(model: KeyVec) -> None:
+def test_nothing_to_compare_with(model):
     lamps = explain_documents(model, DOCUMENTS, TARGETS, [2])[0]
     assert [one.salient for one in lamps.sentences] == [None, None]
     assert lamps.key_words == [] and len(lamps.nearest) == 3
@@ -69,7 +67,7 @@ def test_nothing_to_compare_with(model: KeyVec) -> None:
         explain_documents(model, [])
 
 
-def test_records_have_their_fields_as_columns(model: KeyVec) -> None:
+def test_records_have_their_fields_as_columns(model):
     pytest.importorskip("pandas")
     (bolts,) = explain_documents(model, DOCUMENTS, TARGETS, [0])
     rows = frame(bolts.sentences)

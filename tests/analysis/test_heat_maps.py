@@ -54,7 +54,7 @@ def cells(axis) -> list[str]:
 )
 def test_activations_have_one_range_and_zeros_past_the_text(
     tmp_path, drawn, name, parts
-) -> None:
+):
     encoder = small_encoder(name)
     one, other = activations(encoder, SHORT), activations(encoder, LONG)
     draw_activations(tmp_path / "short.png", one, [one, other])
@@ -74,9 +74,7 @@ def test_activations_have_one_range_and_zeros_past_the_text(
     assert labels(drawn[-1]) == LONG.split()
 
 
-def test_colours_go_by_the_root_and_zero_is_in_the_middle(
-    tmp_path, drawn
-) -> None:
+def test_colours_go_by_the_root_and_zero_is_in_the_middle(tmp_path, drawn):
     draw_activations(
         tmp_path / "a.png", activations(small_encoder("rnn"), LONG)
     )
@@ -90,9 +88,7 @@ def test_colours_go_by_the_root_and_zero_is_in_the_middle(
     )
 
 
-def test_active_cells_are_numbered_as_in_the_sentence_vector(
-    tmp_path, drawn
-) -> None:
+def test_active_cells_are_numbered_as_in_the_sentence_vector(tmp_path, drawn):
     found = activations(small_encoder("bilstm"), SHORT)
     for place, one in enumerate(found.directions):
         draw_active(tmp_path / "active.png", one)
@@ -107,9 +103,7 @@ def test_active_cells_are_numbered_as_in_the_sentence_vector(
     assert {0, 1} <= set(places) <= {-1, 0, 1, 2}
 
 
-def test_aligned_cells_are_those_that_add_most_to_the_cosine(
-    tmp_path, drawn
-) -> None:
+def test_aligned_cells_are_those_that_add_most_to_the_cosine(tmp_path, drawn):
     encoder = small_encoder("bilstm")
     model = TwoTower(encoder, encoder)
     read = [
@@ -140,7 +134,7 @@ def test_aligned_cells_are_those_that_add_most_to_the_cosine(
 
 def test_each_part_of_a_combined_vector_has_a_line(
     tmp_path, drawn, monkeypatch
-) -> None:
+):
     # The same weights whichever tests run before: with others, no sketch is
     # short, and the length norm is 0 everywhere.
     monkeypatch.setattr(small, "RANDOM", np.random.default_rng(2))
@@ -166,7 +160,7 @@ def test_each_part_of_a_combined_vector_has_a_line(
         )
 
 
-def test_words_are_not_read_as_formulas(tmp_path, drawn) -> None:
+def test_words_are_not_read_as_formulas(tmp_path, drawn):
     words = ("$5_$", r"$\frac$", "a$b$")
     cosines = np.array([0.1, 0.2, 0.3])
     path = Path(tmp_path / "aligned.png")
@@ -181,7 +175,7 @@ def test_words_are_not_read_as_formulas(tmp_path, drawn) -> None:
     assert path.stat().st_size > 1000
 
 
-def test_long_words_are_cut_and_leave_room(tmp_path, drawn) -> None:
+def test_long_words_are_cut_and_leave_room(tmp_path, drawn):
     found = activations(small_encoder("rnn"), "a " + "w" * 99)
     draw_active(tmp_path / "active.png", found)
     assert labels(drawn[0]) == ["a", "w" * 23 + "…"]

@@ -35,7 +35,7 @@ HOSTILE = (
 
 
 @pytest.fixture(scope="module")
-def png(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def png(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("pictures") / "line.png"
     with drawing(path, figsize=(4, 2)) as (axis,):
         axis.plot([1, 2])
@@ -70,7 +70,7 @@ def everywhere(text: str, png: Path, render) -> str:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_texts_are_shown_as_they_are(text, png, render) -> None:
+def test_hostile_texts_are_shown_as_they_are(text, png, render):
     html = everywhere(text, png, render)
     page = HtmlPage(html)
     plain = HtmlPage(everywhere("plain", png, render))
@@ -90,7 +90,7 @@ def test_hostile_texts_are_shown_as_they_are(text, png, render) -> None:
     ]
 
 
-def test_blocks_and_cells(render) -> None:
+def test_blocks_and_cells(render):
     table = HtmlTable(
         ["Word", "Effect", "Topic"],
         [["glue", Bar(0.5, 2), "wood, oz"], [Strong("oz"), Bar(-1, 2), "-"]],
@@ -117,7 +117,7 @@ def test_blocks_and_cells(render) -> None:
     assert Bar(3, 2).share == 1 and Bar(1, 0).share == 0
 
 
-def test_the_colour_of_a_text_is_proportional_to_its_share(render) -> None:
+def test_the_colour_of_a_text_is_proportional_to_its_share(render):
     rows = [["1", Shaded(f"s{share}", share, "p")] for share in (0.5, 3, -1)]
     page = HtmlPage(render("R", [HtmlSection("S", [HtmlTable(["n"], rows)])]))
     assert page.of("span") == ["s0.5", "s3", "s-1"]
@@ -128,7 +128,7 @@ def test_the_colour_of_a_text_is_proportional_to_its_share(render) -> None:
     ]
 
 
-def test_a_picture_has_its_size_and_shrinks_to_half_of_it(png, render) -> None:
+def test_a_picture_has_its_size_and_shrinks_to_half_of_it(png, render):
     picture = HtmlPicture("A line", png, "Line")
     page = HtmlPage(render("R", [HtmlSection("S", [picture])]))
     (image,) = [names for tag, names in page.tags if tag == "img"]
@@ -138,7 +138,7 @@ def test_a_picture_has_its_size_and_shrinks_to_half_of_it(png, render) -> None:
     assert base64.b64decode(data) == png.read_bytes()
 
 
-def test_a_failure_leaves_the_old_page(tmp_path) -> None:
+def test_a_failure_leaves_the_old_page(tmp_path):
     path = tmp_path / "report.html"
     write_html_report(path, "Old", [])
     section = HtmlSection("S", [HtmlPicture("lost", tmp_path / "lost.png")])
@@ -148,7 +148,7 @@ def test_a_failure_leaves_the_old_page(tmp_path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_without_jinja_there_is_one_line(monkeypatch, render) -> None:
+def test_without_jinja_there_is_one_line(monkeypatch, render):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(InputError, match="jinja2 is not installed: pip"):
         render("Report", [])

@@ -26,7 +26,7 @@ def by_hand(y: list[list[float]], reverse: bool = False) -> Activations:
 BOTH = by_hand(FORWARD)._replace(backward=by_hand(BACKWARD, reverse=True))
 
 
-def test_most_active_cells_are_those_far_from_zero() -> None:
+def test_most_active_cells_are_those_far_from_zero():
     assert active_cells(BOTH, 2) == [ActiveCell(0, 0.8), ActiveCell(1, 0.5)]
     assert BOTH.backward is not None
     assert active_cells(BOTH.backward, 3) == [
@@ -35,7 +35,7 @@ def test_most_active_cells_are_those_far_from_zero() -> None:
     assert len(active_cells(BOTH, 9)) == 4
 
 
-def test_counting_of_one_direction() -> None:
+def test_counting_of_one_direction():
     # Of the active cells 0, 1 and 2, which end at 0.8, 0.5 and 0.3, "in"
     # moves the last two (by 0.4 and 0.1), "shanghai" the first (by 0.7; the
     # 0.1 of the second is too little); 1.2 cells are needed for a keyword.
@@ -46,7 +46,7 @@ def test_counting_of_one_direction() -> None:
     ]
 
 
-def test_counting_of_both_directions() -> None:
+def test_counting_of_both_directions():
     # From the right "in" moves cells 1 (by 0.3) and 2 (by 0.2), "hotels" cell
     # 2 (by -0.6); its 0.1 in cell 0 is under a quarter of 0.6.
     assert keywords(BOTH, cells=3, change=0.25) == [
@@ -56,7 +56,7 @@ def test_counting_of_both_directions() -> None:
     ]
 
 
-def test_thresholds() -> None:
+def test_thresholds():
     found = keywords(BOTH, cells=3, change=0.25, share=0.3)
     assert [one.keyword for one in found] == [True, True, True]
     found = keywords(BOTH, cells=3, change=0.1)
@@ -70,13 +70,13 @@ def test_thresholds() -> None:
     )
 
 
-def test_one_word_has_no_count() -> None:
+def test_one_word_has_no_count():
     one = by_hand([FORWARD[2]])._replace(words=("hotels",))
     assert keywords(one) == [Keyword("hotels", (None,), False)]
 
 
 @pytest.mark.parametrize("name", ["lstm_None_keep", "bilstm", "rnn"])
-def test_topics_list_the_words_of_each_cell(name) -> None:
+def test_topics_list_the_words_of_each_cell(name):
     encoder = small_encoder(name)
     queries = ["fried chicken recipes", "sinus infections", "pizza"]
     found = topics(encoder, queries, cells=2, change=0.2)
@@ -96,7 +96,7 @@ def test_topics_list_the_words_of_each_cell(name) -> None:
     assert sizes == sorted(sizes, reverse=True)
 
 
-def test_words_are_distinctive_if_frequent_here_and_rare_elsewhere() -> None:
+def test_words_are_distinctive_if_frequent_here_and_rare_elsewhere():
     groups = [
         ["the"] * 4 + ["fft"] * 3 + ["once"],
         ["the"] * 9 + ["csv", "csv"],

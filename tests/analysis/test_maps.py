@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ DOCUMENTS = np.random.default_rng(0).normal(size=(40, 5))
 
 
 @pytest.mark.parametrize("method", MAP_METHODS)
-def test_groups_are_found_named_and_kept_together(method) -> None:
+def test_groups_are_found_named_and_kept_together(method):
     found = title_map(TITLES, VECTORS, method)
     first = found.groups[0]
     assert found.groups.tolist() == [first] * 8 + [1 - first] * 8
@@ -46,7 +45,7 @@ def test_groups_are_found_named_and_kept_together(method) -> None:
     assert spread.max() < apart
 
 
-def test_titles_between_clusters_belong_to_none() -> None:
+def test_titles_between_clusters_belong_to_none():
     lamp = np.array([[0, 3.0, 0]])
     found = title_map([*TITLES, "desk lamp"], np.vstack([VECTORS, lamp]), "pca")
     assert found.groups[-1] == -1
@@ -54,7 +53,7 @@ def test_titles_between_clusters_belong_to_none() -> None:
 
 
 @pytest.mark.parametrize("method", MAP_METHODS)
-def test_equal_vectors_and_few_titles(method, tmp_path) -> None:
+def test_equal_vectors_and_few_titles(method, tmp_path):
     equal = np.repeat(VECTORS[:1], 16, axis=0)
     layout = title_map(TITLES, equal + 1e-9 * VECTORS, method)
     assert layout.positions.shape == (16, 2)
@@ -67,13 +66,13 @@ def test_equal_vectors_and_few_titles(method, tmp_path) -> None:
     assert (tmp_path / "map.png").stat().st_size > 1000
 
 
-def test_a_name_is_not_read_as_a_formula(tmp_path) -> None:
+def test_a_name_is_not_read_as_a_formula(tmp_path):
     found = TextMap(np.eye(2), np.array([0, 1]), ["$5_$", r"$\frac$"])
     draw_map(tmp_path / "map.png", found)
     assert (tmp_path / "map.png").stat().st_size > 1000
 
 
-def test_wrong_input_of_titles() -> None:
+def test_wrong_input_of_titles():
     with pytest.raises(InputError, match="unknown map 'circle'"):
         title_map(TITLES, VECTORS, "circle")
     with pytest.raises(
@@ -82,7 +81,7 @@ def test_wrong_input_of_titles() -> None:
         title_map(TITLES[:2], VECTORS[:2])
 
 
-def test_the_projector_shows_titles_and_vectors(tmp_path) -> None:
+def test_the_projector_shows_titles_and_vectors(tmp_path):
     titles = ["wood\tglue", "", "8 oz glue"]
     vectors = np.array([[0.5, -1], [0, 1], [0.25, 3]], "float32")
     write_projector(tmp_path, titles, vectors)
@@ -101,7 +100,7 @@ def test_the_projector_shows_titles_and_vectors(tmp_path) -> None:
         write_projector(tmp_path, titles[:2], vectors)
 
 
-def test_largest_classes_come_first() -> None:
+def test_largest_classes_come_first():
     labels = ["b", "a", "", "c", "b", "a", "c", "b"]
     found = document_map(3 * DOCUMENTS[:8], labels, "pca")
     assert found.names == ["b", "a", "c"]
@@ -114,7 +113,7 @@ def test_largest_classes_come_first() -> None:
 
 
 @pytest.fixture
-def axes(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def axes(monkeypatch) -> list[Any]:
     """Returns a list, to which the axes of each picture are added."""
     found: list[Any] = []
     drawing = maps.drawing
@@ -129,9 +128,7 @@ def axes(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return found
 
 
-def test_the_legend_names_the_largest_classes(
-    tmp_path: Path, axes: list[Any]
-) -> None:
+def test_the_legend_names_the_largest_classes(tmp_path, axes):
     labels = [f"c{n}" for n in range(15)] + ["c3"] * 4 + ["c1$_$"] * 3
     labels += [""] * 2
     layout = document_map(DOCUMENTS[:24], labels, "pca")
@@ -153,7 +150,7 @@ def test_the_legend_names_the_largest_classes(
     assert len(looks) == 12  # no two of the same colour and marker
 
 
-def test_documents_without_classes(tmp_path: Path, axes: list[Any]) -> None:
+def test_documents_without_classes(tmp_path, axes):
     found = document_map(DOCUMENTS[:3], [""] * 3)
     draw_map(tmp_path / "map.png", found, legend=True)
     (points,) = axes[0].collections
@@ -161,7 +158,7 @@ def test_documents_without_classes(tmp_path: Path, axes: list[Any]) -> None:
     assert found.names == []
 
 
-def test_wrong_input_of_documents() -> None:
+def test_wrong_input_of_documents():
     with pytest.raises(InputError, match="found 2 documents, a map needs 3"):
         document_map(DOCUMENTS[:2], ["a", "b"])
     with pytest.raises(InputError, match="unknown map 'circle'"):

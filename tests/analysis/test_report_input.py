@@ -10,7 +10,7 @@ from tests.conftest import TOPICS
 from tests.training.small_documents import write_small_documents
 
 
-def test_of_a_collection(collection_folder) -> None:
+def test_of_a_collection(collection_folder):
     texts = read_report_texts(str(collection_folder))
     assert texts.titles == [title for _, title in TOPICS.values()]
     assert sorted(texts.pairs) == sorted(TOPICS.values())
@@ -21,7 +21,7 @@ def test_of_a_collection(collection_folder) -> None:
     assert some.pairs == texts.pairs[:3]
 
 
-def test_of_a_collection_without_clicks(tmp_path) -> None:
+def test_of_a_collection_without_clicks(tmp_path):
     judged = {"q": {"a": 1, "b": 2}, "p": {"a": 0}}
     write_collection(
         tmp_path / "data", {"a": "glue", "b": "wood glue"},
@@ -33,7 +33,7 @@ def test_of_a_collection_without_clicks(tmp_path) -> None:
     assert texts.contexts == ["glue", "wood glue"]
 
 
-def test_of_a_log(tmp_path) -> None:
+def test_of_a_log(tmp_path):
     path = tmp_path / "clicks.tsv"
     path.write_text("glue\twood glue\nbolt\thex bolt\nglue\twood glue\n")
     texts = read_report_texts(str(path))
@@ -46,9 +46,7 @@ def test_of_a_log(tmp_path) -> None:
         read_report_texts(str(tmp_path / "none.tsv"))
 
 
-def test_bad_lines_are_left_out_as_in_training(
-    collection_folder, tmp_path
-) -> None:
+def test_bad_lines_are_left_out_as_in_training(collection_folder, tmp_path):
     path = tmp_path / "clicks.tsv"
     path.write_text("glue\twood glue\nno tab\nbolt\thex bolt\n")
     with pytest.raises(InputError, match="clicks.tsv:2: "):
@@ -68,7 +66,7 @@ def test_bad_lines_are_left_out_as_in_training(
     assert texts.bad_lines == {"no tab": 1}
 
 
-def test_of_a_folder_of_documents(tmp_path) -> None:
+def test_of_a_folder_of_documents(tmp_path):
     folder = write_small_documents(tmp_path / "data")
     data = str(tmp_path / "data")
     found = read_report_documents(data, "trigrams")

@@ -1,7 +1,6 @@
 """The strongest cells of an interaction matrix, their words and pictures."""
 
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ def scorer(interaction: str, **options: Any) -> PairScorer:
 
 
 @pytest.mark.parametrize("interaction", ["cosine", "tensor"])
-def test_cells_equal_numpy(float64: None, interaction: str) -> None:
+def test_cells_equal_numpy(float64, interaction):
     """Sorts the cells in NumPy; the MLP's active units give contributions."""
     model = scorer(interaction)
     slices = 1 if interaction == "cosine" else 2
@@ -69,7 +68,7 @@ def test_cells_equal_numpy(float64: None, interaction: str) -> None:
     assert strongest_words(model, QUERY, DOCUMENT) == matrix.strongest
 
 
-def test_equal_words_match_best() -> None:
+def test_equal_words_match_best():
     """In equal texts, each word has the largest cosine with itself."""
     model = scorer("cosine", include_word=True)
     cells = strongest_words(model, "memory stick error", "memory stick error")
@@ -78,7 +77,7 @@ def test_equal_words_match_best() -> None:
     np.testing.assert_allclose([cell.value for cell in cells], 1, rtol=1e-5)
 
 
-def test_fewer_cells_than_k_and_dynamic_pooling() -> None:
+def test_fewer_cells_than_k_and_dynamic_pooling():
     assert [c[:2] for c in strongest_words(scorer("dot"), "stick", "the")] == [
         ("stick", "the")
     ]
@@ -88,13 +87,13 @@ def test_fewer_cells_than_k_and_dynamic_pooling() -> None:
     assert matrix.score == pytest.approx(model.score(QUERY, [DOCUMENT])[0])
 
 
-def test_matchers_without_a_matrix_are_refused() -> None:
+def test_matchers_without_a_matrix_are_refused():
     model = PairScorer(TrigramVectors(4), RecurrentCosine(4, 2))
     with pytest.raises(InputError, match="RecurrentCosine has no interaction"):
         strongest_words(model, QUERY, DOCUMENT)
 
 
-def test_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_picture(tmp_path, monkeypatch):
     """Draws slices below one another, and frames the strongest cells."""
     found: list[Any] = []
     real = scorer_report.drawing

@@ -13,7 +13,7 @@ from keras_lstm_dssm.analysis.words import (
 from tests.encoders.small import small_encoder
 
 
-def test_parts_are_those_that_the_encoder_concatenates() -> None:
+def test_parts_are_those_that_the_encoder_concatenates():
     encoder = small_encoder("combined")  # 3 cells, bag 2, sketch 4 + 1
     parts = vector_parts(encoder)
     assert [(part.start, part.stop) for part in parts] == [
@@ -32,7 +32,7 @@ def test_parts_are_those_that_the_encoder_concatenates() -> None:
     assert cell_note(encoder).startswith(note)
 
 
-def test_other_encoders_have_one_part() -> None:
+def test_other_encoders_have_one_part():
     combined, lstm = small_encoder("combined"), small_encoder("rnn")
     ((name, start, stop),) = vector_parts(lstm)
     assert (name, start, stop) == (WHOLE_VECTOR, 0, 4)

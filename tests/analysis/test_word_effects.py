@@ -17,7 +17,7 @@ def encoder(request) -> TextEncoder:
     return small_encoder(request.param)
 
 
-def test_attenuation_leaves_out_each_word(encoder) -> None:
+def test_attenuation_leaves_out_each_word(encoder):
     other = encoder.encode(["cheap hotels"])[0]
     whole, *rest = encoder.encode(
         [TEXT, "in shanghai", "hotels shanghai", "hotels in"]
@@ -42,7 +42,7 @@ def test_attenuation_leaves_out_each_word(encoder) -> None:
     )
 
 
-def test_growth_ends_at_the_cosine_and_parts_add_up_to_it(encoder) -> None:
+def test_growth_ends_at_the_cosine_and_parts_add_up_to_it(encoder):
     growing = growth(TwoTower(encoder, encoder), TEXT, TITLE)
     assert growing.query_words == ("hotels", "in", "shanghai")
     comma = "," * (encoder.trigrams.split == "space")
@@ -59,7 +59,7 @@ def test_growth_ends_at_the_cosine_and_parts_add_up_to_it(encoder) -> None:
         np.testing.assert_allclose(parts.sum(axis=1), cosines, atol=1e-6)
 
 
-def test_the_cosine_is_that_of_the_model() -> None:
+def test_the_cosine_is_that_of_the_model():
     model = TwoTower(small_encoder("rnn"), small_encoder("rnn"))
     cosine = float(model((np.array([TEXT]), np.array([TITLE])))[0])
     growing = growth(model, TEXT, TITLE)

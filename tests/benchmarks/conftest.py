@@ -10,7 +10,7 @@ CELLS = 16
 
 
 @pytest.fixture
-def small_towers(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_towers(monkeypatch) -> None:
     """Gives all towers 16 cells, not 96, and measures everything once.
 
     Processes are tried with one number of threads and one allocator.

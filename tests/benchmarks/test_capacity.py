@@ -8,13 +8,11 @@ import pytest
 from keras_lstm_dssm.benchmarks import capacity as model
 
 AMD = {"read_bandwidth": 22e9, "flops": 216e9}
-"""44 GB/s in copies, which read and write (docs/benchmarks.md)."""
+"""The machine of docs/serving.md: 44 GB/s in copies, which read and write."""
 
 
 @pytest.mark.parametrize(("queries", "measured"), [(1, 17.6e-3), (32, 131e-3)])
-def test_exact_search_of_a_million_titles(
-    queries: int, measured: float
-) -> None:
+def test_exact_search_of_a_million_titles(queries, measured):
     """Compares with the seconds in docs/serving.md, "Large retrievers"."""
     found = model.exact_seconds(1e6, 96, queries, **AMD)
     assert found == pytest.approx(measured, rel=0.2)
@@ -29,14 +27,14 @@ def test_exact_search_of_a_million_titles(
         ("HNSW32_SQ8", 53_489, 19.7),
     ],
 )
-def test_bytes_on_disk(kind: str, rows: int, megabytes: float) -> None:
+def test_bytes_on_disk(kind, rows, megabytes):
     """Compares with docs/serving.md; retrievers include an encoder's table."""
     encoder = 0 if kind.startswith("HNSW") else 4 * 50_653 * 288
     found = (rows * model.title_bytes(96, kind) + encoder) / 1e6
     assert found == pytest.approx(megabytes, rel=0.04)
 
 
-def test_more_workers_wait_longer() -> None:
+def test_more_workers_wait_longer():
     figures = {
         "rows": 2048, "latency": 1e-3, "bandwidth": 1e9, "step_bytes": 1e8,
     }  # fmt: skip
@@ -51,7 +49,7 @@ def test_more_workers_wait_longer() -> None:
     assert model.workers_for(1e9, one=10_240, **figures) is None
 
 
-def test_the_program(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_program(capsys):
     assert model.run(["model", "--titles=1e6", "--queries_a_second=100"]) == 0
     printed = capsys.readouterr().out
     assert "index: shards" in printed and "training: workers" in printed

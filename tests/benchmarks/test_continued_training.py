@@ -1,10 +1,7 @@
 """How clicks are cut by time, and which trainings are compared."""
 
 import json
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from keras_lstm_dssm.benchmarks import continued_training
 from keras_lstm_dssm.data import Pair, open_log
@@ -16,7 +13,7 @@ CLICKS = [
 """The queries 0 to 9 are both of old titles, 0 to 39, and of new ones."""
 
 
-def test_no_query_of_a_test_part_is_in_another_part() -> None:
+def test_no_query_of_a_test_part_is_in_another_part():
     parts = continued_training.cut(reversed(CLICKS))
     assert sorted(sum(parts.values(), [])) == sorted(CLICKS)
     assert parts["old"] + parts["new"] != CLICKS
@@ -30,7 +27,7 @@ def test_no_query_of_a_test_part_is_in_another_part() -> None:
     assert parts["new_test"] == others[:1]
 
 
-def test_the_task_is_to_find_the_title_among_all() -> None:
+def test_the_task_is_to_find_the_title_among_all():
     task = continued_training.task(
         [Pair("a", "t1"), Pair("a", "t2"), Pair("b", "t1")], ["t1", "t2", "t3"]
     )
@@ -38,9 +35,7 @@ def test_the_task_is_to_find_the_title_among_all() -> None:
     assert list(task.documents) == ["t1", "t2", "t3"]
 
 
-def test_ways_to_learn_from_new_clicks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ways_to_learn_from_new_clicks(tmp_path, monkeypatch):
     """The arguments of each training, and figures of the models it returns."""
     recipe = Recipe("DSSMEncoder", {"units": [3]})
     model = recipe.build(seed=0)

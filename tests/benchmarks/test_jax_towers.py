@@ -34,13 +34,10 @@ def weights_of(model: Any) -> list[dict[str, np.ndarray]]:
 
 
 @pytest.mark.usefixtures("small_towers")
-def test_losses_weights_and_vectors_equal_ours() -> None:
+def test_losses_weights_and_vectors_equal_ours():
     import jax.numpy as jnp
 
-    from keras_lstm_dssm.benchmarks.peers.jax_towers import (
-        JaxTowers,
-        distinct,
-    )
+    from keras_lstm_dssm.benchmarks.peers.jax_towers import JaxTowers, distinct
 
     own = PackageTowers()
     peer = JaxTowers(towers.HASHING.size, towers.CELLS)

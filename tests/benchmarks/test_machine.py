@@ -6,7 +6,7 @@ from keras_lstm_dssm.benchmarks.machine import StepWork, step_work, tower_work
 from keras_lstm_dssm.text.word_batch import distinct_words
 
 
-def test_tower_by_hand() -> None:
+def test_tower_by_hand():
     # Distinct texts "ab c" and "c": 3 words in all, 2 distinct ones, and the
     # trigrams #ab, ab#, #c#.
     words = distinct_words(tf.constant(["ab c", "c", "ab c"]))
@@ -16,7 +16,7 @@ def test_tower_by_hand() -> None:
     assert work.bytes == 4 * floats
 
 
-def test_step_adds_the_cosines() -> None:
+def test_step_adds_the_cosines():
     query = distinct_words(tf.constant(["a", "b", "a"]))
     document = distinct_words(tf.constant(["x", "y", "x"]))
     towers = [tower_work(words, 10, 3) for words in (query, document)]
@@ -26,5 +26,5 @@ def test_step_adds_the_cosines() -> None:
     assert work.bytes == sum(t.bytes for t in towers) + 6 * 3 * 2 * 4
 
 
-def test_seconds_add_both_times() -> None:
+def test_seconds_add_both_times():
     assert StepWork(flops=100, bytes=30).seconds(50.0, 10.0) == 5.0

@@ -4,7 +4,6 @@ import itertools
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import keras
 import numpy as np
@@ -25,7 +24,7 @@ from keras_lstm_dssm.benchmarks.measure import (
 from keras_lstm_dssm.errors import InputError
 
 
-def test_interleaved_medians_take_turns_and_leave_out_the_first_round() -> None:
+def test_interleaved_medians_take_turns_and_leave_out_the_first_round():
     order: list[str] = []
 
     def counting(name: str, values: list[float]) -> Callable[[], float]:
@@ -45,7 +44,7 @@ def test_interleaved_medians_take_turns_and_leave_out_the_first_round() -> None:
     assert order == ["a", "b"] * 4
 
 
-def test_percentiles_are_in_milliseconds() -> None:
+def test_percentiles_are_in_milliseconds():
     p50, p99 = percentiles(lambda text: time.sleep(len(text) / 1000), "a" * 9)
     assert 1 <= p50 <= p99
     naps = itertools.chain([0.02], itertools.repeat(0))
@@ -53,7 +52,7 @@ def test_percentiles_are_in_milliseconds() -> None:
     assert p50 < 20 and p99 > p50
 
 
-def test_the_clock_starts_after_the_warm_steps() -> None:
+def test_the_clock_starts_after_the_warm_steps():
     class Slow(keras.Model):
         """Sleeps in its warm steps only."""
 
@@ -68,7 +67,7 @@ def test_the_clock_starts_after_the_warm_steps() -> None:
     assert 0.001 <= taken < 0.1
 
 
-def test_a_server_that_ends_at_once() -> None:
+def test_a_server_that_ends_at_once():
     command = [sys.executable, "-c", "raise SystemExit('a\\nno room')"]
     with (
         pytest.raises(InputError, match="ended before it served: no room$"),
@@ -77,7 +76,7 @@ def test_a_server_that_ends_at_once() -> None:
         pass
 
 
-def test_a_measurement_that_fails_in_its_process(tmp_path: Path) -> None:
+def test_a_measurement_that_fails_in_its_process(tmp_path):
     path = tmp_path / "figures.json"
     path.write_text('{"pairs": 3}')
     assert results_of_process("json.tool", str(path)) == {"pairs": 3}
@@ -96,7 +95,7 @@ for line in sys.stdin:
 """
 
 
-def test_each_process_has_its_best_threads_and_allocator() -> None:
+def test_each_process_has_its_best_threads_and_allocator():
     peer = measure.Contender([sys.executable, "-c", PEER])
     tied = peer._replace(threads=["all threads"])
     taken, chosen = measure.compare({"a": peer, "b": tied}, "train", 2)
@@ -107,7 +106,7 @@ def test_each_process_has_its_best_threads_and_allocator() -> None:
     }
 
 
-def test_a_peer_that_fails_is_an_error() -> None:
+def test_a_peer_that_fails_is_an_error():
     failing = measure.Contender([sys.executable, "-c", "print('ready')"])
     with pytest.raises(InputError, match="a process of .* has ended"):
         measure.compare({"a": failing}, "train", 1)

@@ -1,7 +1,6 @@
 """Cross-validation of trees: no list is scored by trees that have seen it."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ LISTS, SIZE = 60, 4
 
 
 @pytest.mark.parametrize("objective", ["regression", "lambdarank"])
-def test_scores_of_a_list_do_not_depend_on_its_grades(objective: str) -> None:
+def test_scores_of_a_list_do_not_depend_on_its_grades(objective):
     random = np.random.default_rng(0)
     features = random.random([LISTS * SIZE, 2]).astype(np.float32)
     grades = (features[:, 0] * 4).astype(int)
@@ -40,9 +39,7 @@ def test_scores_of_a_list_do_not_depend_on_its_grades(objective: str) -> None:
     assert (again != scores).any()
 
 
-def test_objectives_are_measured_beside_bm25(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_objectives_are_measured_beside_bm25(tmp_path, capsys):
     """Measures trees with each objective, and BM25, and prints all of them."""
     data, results = write_graded(tmp_path / "graded"), tmp_path / "out.json"
     code = ranker_objectives.run(
@@ -64,7 +61,7 @@ def test_objectives_are_measured_beside_bm25(
     assert measured["bm25 alone"]["ndcg@1"] == 1
 
 
-def test_ndcg_is_that_of_each_list() -> None:
+def test_ndcg_is_that_of_each_list():
     rows = JudgedPairs(np.zeros([5, 1]), np.array([1, 0, 0, 2, 0]), [2, 3])
     worst_and_best = np.array([0.1, 0.2, 0.5, 0.9, 0.3])
     measured = ranker_objectives._measure(rows, worst_and_best)

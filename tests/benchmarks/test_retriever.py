@@ -9,9 +9,7 @@ from keras_lstm_dssm.errors import InputError
 
 
 @pytest.mark.usefixtures("small_towers")
-def test_results(
-    collection_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results(collection_folder, monkeypatch):
     # In this process: what it measures then means little, but is all there.
     monkeypatch.setattr(
         retriever,
@@ -40,7 +38,7 @@ def test_results(
     assert less == pytest.approx(120 * (16 * 3 - 4) / 1e6, rel=0.05)
 
 
-def test_titles_are_filled_up_with_the_words_of_the_log() -> None:
+def test_titles_are_filled_up_with_the_words_of_the_log():
     made = retriever.fill_up_titles(["hex bolt", "wood glue"], 5)
     assert made[:2] == ["hex bolt", "wood glue"]
     assert [len(text.split()) for text in made[2:]] == [8, 8, 8]
@@ -50,7 +48,7 @@ def test_titles_are_filled_up_with_the_words_of_the_log() -> None:
     assert made == retriever.fill_up_titles(["hex bolt", "wood glue"], 5)
 
 
-def test_too_few_titles(collection_folder: Path) -> None:
+def test_too_few_titles(collection_folder):
     log = open_log(str(collection_folder))
     with pytest.raises(InputError, match="--titles_in_index=99: expected 100"):
         retriever.measure_retriever(log, 99, 6, 1)

@@ -21,7 +21,7 @@ from keras_lstm_dssm.evaluation.index import IVFIndex
 from keras_lstm_dssm.models import PRESETS
 
 
-def test_amdahls_law_is_fitted() -> None:
+def test_amdahls_law_is_fitted():
     times = {n: 20 + 80 / n for n in (1, 2, 4)}
     assert predict(times) == pytest.approx(
         {
@@ -40,9 +40,7 @@ def test_amdahls_law_is_fitted() -> None:
     assert predict({1: 100}) == {}
 
 
-def test_each_number_of_cores_is_a_process(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_each_number_of_cores_is_a_process(monkeypatch, tmp_path):
     write_log(tmp_path / "a.tsv", 64)
     log = ClickLog(str(tmp_path / "a.tsv"))
     calls: list[tuple[str, ...]] = []
@@ -77,7 +75,7 @@ def test_each_number_of_cores_is_a_process(
 @pytest.mark.skipif(
     not hasattr(os, "sched_setaffinity"), reason="Linux limits processes"
 )
-def test_a_process_with_one_core(tmp_path: Path) -> None:
+def test_a_process_with_one_core(tmp_path):
     path = tmp_path / "clicks.tsv"
     write_log(path, 64)
     found = scaling.results_of_process(
@@ -86,7 +84,7 @@ def test_a_process_with_one_core(tmp_path: Path) -> None:
     assert list(found) == ["train", "encode"] and min(found.values()) > 0
 
 
-def test_summary_sets_the_largest_log_beside_the_smallest() -> None:
+def test_summary_sets_the_largest_log_beside_the_smallest():
     rounds = {
         10: [{"microseconds_per_pair": v, "peak_gigabytes": 1.0} for v in
              (7.0, 4.0, 5.0)],
@@ -99,9 +97,7 @@ def test_summary_sets_the_largest_log_beside_the_smallest() -> None:
 
 
 @pytest.mark.parametrize("clusters", [0, 3])
-def test_mining_and_preparation_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clusters: int
-) -> None:
+def test_mining_and_preparation_are_counted(tmp_path, monkeypatch, clusters):
     """The steps that are timed read mined negatives and synthetic pairs."""
     small = PRESETS["lstm_32"].replace(
         negatives="in_batch", title_pairs=1, hard_negatives=2, mine_every=3,
@@ -145,19 +141,19 @@ def test_mining_and_preparation_are_counted(
 
 
 @pytest.fixture(scope="module")
-def log_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def log_path(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("logs") / "clicks.tsv"
     write_log(path, 100)
     return path
 
 
-def test_small_log_is_the_beginning_of_a_large_one() -> None:
+def test_small_log_is_the_beginning_of_a_large_one():
     small = "".join(synthetic_lines(70))
     assert small.count("\n") == 70
     assert "".join(synthetic_lines(50_001)).startswith(small)
 
 
-def test_words_follow_zipf_and_queries_begin_the_titles() -> None:
+def test_words_follow_zipf_and_queries_begin_the_titles():
     pairs = [
         line.split("\t")
         for line in "".join(synthetic_lines(20_000)).splitlines()

@@ -16,7 +16,7 @@ from tests.serving.wire import predict_request
 
 
 @pytest.mark.usefixtures("small_towers")
-def test_figures_of_each_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figures_of_each_size(monkeypatch):
     monkeypatch.setattr(serving, "_CALLS", 1)
     figures = serving.measure_batches(
         ["hex bolt", "wood glue"], ["steel hex bolt", "interior wood glue"], 1
@@ -34,7 +34,7 @@ def test_figures_of_each_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_towers")
-def test_measure_load() -> None:
+def test_measure_load():
     # A busy machine may not load a new version within four seconds.
     for seconds in (4, 20, 100):
         results = serving.measure_load(
@@ -68,7 +68,7 @@ def test_measure_load() -> None:
     )
 
 
-def test_failed_requests_are_counted_not_repeated() -> None:
+def test_failed_requests_are_counted_not_repeated():
     server = grpc.server(None)  # knows no method
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
@@ -84,7 +84,7 @@ def test_failed_requests_are_counted_not_repeated() -> None:
     assert math.isnan(results["p50_ms"])
 
 
-def test_results() -> None:
+def test_results():
     log = serving.LoadResult([1.0, 2.0, 3.0, 10.0], [], {1, 2}, seconds=2.0)
     assert log.summary() == {
         "requests": 4,
@@ -157,7 +157,7 @@ def ask(address: str, seconds: float) -> tuple[int, set[str]]:
     return len(milliseconds), set(errors)
 
 
-def test_replies_are_counted_by_status() -> None:
+def test_replies_are_counted_by_status():
     """A connection that is closed is opened again."""
     with answering([OK, ERROR, OK]) as address:
         good, errors = ask(address, 0.2)
@@ -168,21 +168,21 @@ def test_replies_are_counted_by_status() -> None:
     }  # fmt: skip
 
 
-def test_a_reply_without_length_is_an_error() -> None:
+def test_a_reply_without_length_is_an_error():
     with answering([ENDLESS]) as address:
         good, errors = ask(address, 0.2)
     assert good == 0
     assert errors == {"EOFError: a reply without content-length"}
 
 
-def test_a_server_that_is_not_there_is_an_error() -> None:
+def test_a_server_that_is_not_there_is_an_error():
     good, errors = ask("127.0.0.1:1", 0.05)
     assert good == 0
     (error,) = errors
     assert "Connect call failed" in error
 
 
-def test_the_only_client_ends_at_a_failure() -> None:
+def test_the_only_client_ends_at_a_failure():
     with answering([OK, ERROR]) as address:
         with serving._http_sender(address, PATH) as send:
             assert send(b"body") == b"ok"

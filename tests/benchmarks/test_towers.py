@@ -24,7 +24,7 @@ TEXTS = tf.constant(["steel hex bolt", "glue", "18 volt drill kit", "bolt"])
 
 
 @pytest.fixture(scope="module")
-def log_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def log_path(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("logs") / "clicks.tsv"
     write_log(path, 100)
     return path
@@ -39,7 +39,7 @@ def keras_towers() -> tuple[PaddedTower, SegmentTower]:
     return padded, segments
 
 
-def test_both_keras_forms_give_the_same_vectors() -> None:
+def test_both_keras_forms_give_the_same_vectors():
     padded, segments = keras_towers()
     vectors = segments(SegmentTower.hash(TEXTS)).numpy()
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
@@ -48,7 +48,7 @@ def test_both_keras_forms_give_the_same_vectors() -> None:
     )
 
 
-def test_pytorch_gives_the_same_vectors() -> None:
+def test_pytorch_gives_the_same_vectors():
     torch = pytest.importorskip("torch")
     from keras_lstm_dssm.benchmarks.peers import torch_towers
 
@@ -66,10 +66,8 @@ def test_pytorch_gives_the_same_vectors() -> None:
 
 
 def test_a_missing_peer_is_one_line_with_its_installation(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    tmp_path, monkeypatch, capsys
+):
     for name in ("torch", "jax"):  # what a machine has does not matter
         monkeypatch.setitem(sys.modules, name, None)
     found = towers.contenders(tmp_path, [], [], ["hex bolt"], 1, 1)
@@ -82,7 +80,7 @@ def test_a_missing_peer_is_one_line_with_its_installation(
         assert f"pip install {library}==" in line
 
 
-def test_hashed_texts_are_read_as_they_were_written(tmp_path: Path) -> None:
+def test_hashed_texts_are_read_as_they_were_written(tmp_path):
     hashed = towers.hash_texts(TEXTS)
     assert hashed.words.tolist() == [3, 1, 4, 1]
     assert len(hashed.trigrams) == 9
@@ -98,7 +96,7 @@ def test_hashed_texts_are_read_as_they_were_written(tmp_path: Path) -> None:
             np.testing.assert_array_equal(ours, theirs)
 
 
-def test_ratios_are_ours_by_theirs() -> None:
+def test_ratios_are_ours_by_theirs():
     result: dict[str, Any] = compared(
         {
             "ours": 12.0,
@@ -126,9 +124,7 @@ def test_ratios_are_ours_by_theirs() -> None:
 
 
 @pytest.mark.usefixtures("small_towers")
-def test_parts_of_a_step_and_its_growth(
-    collection_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_of_a_step_and_its_growth(collection_folder, monkeypatch):
     monkeypatch.setattr(towers, "CELL_COUNTS", (4,))
     monkeypatch.setattr(towers, "TITLE_WORDS", (2,))
     monkeypatch.setattr(towers, "BATCH_FACTORS", ())
@@ -143,11 +139,11 @@ def test_parts_of_a_step_and_its_growth(
     assert parts["rows of tables and words"] > 0 < parts["loss and accuracy"]
 
 
-def test_full_batches_leave_out_the_rest(log_path: Path) -> None:
+def test_full_batches_leave_out_the_rest(log_path):
     sizes = [len(query) for query, _ in batches_of(ClickLog(log_path), 48, 5)]
     assert sizes == [48] * (WARM_STEPS + 5)
 
 
-def test_log_smaller_than_a_batch_is_refused(log_path: Path) -> None:
+def test_log_smaller_than_a_batch_is_refused(log_path):
     with pytest.raises(InputError, match="100 clicks.*--batch_size"):
         batches_of(ClickLog(log_path), 101, 1)

@@ -83,9 +83,7 @@ def hashed(scorer: PairScorer, triples: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("preset", word_models.PRESETS)
-def test_equal_weights_give_equal_scores_and_equal_gradients(
-    preset: str,
-) -> None:
+def test_equal_weights_give_equal_scores_and_equal_gradients(preset):
     scorer, peer = with_equal_weights(preset, packed=True)
     texts = hashed(scorer, TRIPLES)
     scores = peer.matcher(*texts).detach().numpy()
@@ -112,7 +110,7 @@ def test_equal_weights_give_equal_scores_and_equal_gradients(
 
 
 @pytest.mark.parametrize("preset", word_models.PRESETS)
-def test_padded_sequences_of_one_length_score_the_same(preset: str) -> None:
+def test_padded_sequences_of_one_length_score_the_same(preset):
     scorer, packed = with_equal_weights(preset, packed=True)
     _, padded = with_equal_weights(preset, packed=False)
     triples = [["hex bolt"], ["steel glue"], ["wood kit"]]
@@ -124,7 +122,7 @@ def test_padded_sequences_of_one_length_score_the_same(preset: str) -> None:
     )
 
 
-def test_figures_of_pair_scorers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figures_of_pair_scorers(monkeypatch):
     monkeypatch.setattr(word_models, "compare", compare_here)
     monkeypatch.setattr(word_models, "CALLS", 1)
     monkeypatch.setitem(sys.modules, "torch", None)
@@ -198,9 +196,7 @@ def padded(model: KeyVec, documents: list[list[str]]) -> Any:
     return torch_documents(word_models.document_batch(hashed_documents))
 
 
-def test_equal_weights_give_equal_vectors_losses_and_gradients(
-    float64: None,
-) -> None:
+def test_equal_weights_give_equal_vectors_losses_and_gradients(float64):
     pytest.importorskip("torch")
     from keras_lstm_dssm.benchmarks.peers.torch_word_models import (
         torch_examples,
@@ -229,9 +225,7 @@ def test_equal_weights_give_equal_vectors_losses_and_gradients(
     assert zeros == 2  # PyTorch's second biases
 
 
-def test_padded_documents_of_one_length_have_the_same_vectors(
-    float64: None,
-) -> None:
+def test_padded_documents_of_one_length_have_the_same_vectors(float64):
     documents = [["Wood glue", "Hex"], ["the lamp of the wood", "Drill"]]
     vectors = []
     for packed in (True, False):
@@ -242,7 +236,7 @@ def test_padded_documents_of_one_length_have_the_same_vectors(
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> DocumentFolder:
+def folder(tmp_path_factory) -> DocumentFolder:
     """Writes documents of 2 to 5 different sentences."""
     path = tmp_path_factory.mktemp("word_models") / "data"
     return write_documents(
@@ -258,9 +252,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> DocumentFolder:
     )  # fmt: skip
 
 
-def test_figures_of_documents(
-    folder: DocumentFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_figures_of_documents(folder, monkeypatch):
     monkeypatch.setattr(word_models, "compare", compare_here)
     monkeypatch.setattr(word_models, "interleaved_medians", measure_once)
     monkeypatch.setitem(sys.modules, "torch", None)
@@ -291,6 +283,6 @@ def test_figures_of_documents(
         word_models.measure_documents(folder, 7, 1, 1)
 
 
-def test_documents_of_one_length_have_every_sentence_once() -> None:
+def test_documents_of_one_length_have_every_sentence_once():
     found = word_models._cut([f"s{n}" for n in range(8)], 3)
     assert found == [["s0", "s1", "s2"], ["s3", "s4", "s5"]]

@@ -1,7 +1,6 @@
 """The model of many workers, on numbers that can be added by hand."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ STEP = Step(
 )  # fmt: skip
 
 
-def test_two_workers() -> None:
+def test_two_workers():
     """Predicts a network of 1,000 bytes a second, without latency."""
     keys = 1000 + 12 * 100
     vectors = 4 * 10 * 150 / 2
@@ -27,7 +26,7 @@ def test_two_workers() -> None:
     assert STEP.network_seconds(1.0, 1e30) == pytest.approx(5.0)
 
 
-def test_more_workers() -> None:
+def test_more_workers():
     many = STEP._replace(workers=11)
     assert STEP._replace(workers=1).network_seconds(1.0, 1.0) == 0
     assert many.network_seconds(1.0, 1e30) == pytest.approx(4 * 10 + 1)
@@ -37,11 +36,7 @@ def test_more_workers() -> None:
     assert seconds == pytest.approx(6 * 100 * 10 * 1350 / 1e6 + 0.5)
 
 
-def test_steps_of_a_log(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_steps_of_a_log(tmp_path, monkeypatch, capsys):
     """Counts titles and table rows in a step of two workers on four clicks."""
     log, output = tmp_path / "clicks.tsv", tmp_path / "out.json"
     log.write_text("ab\tcd\nab\tcd\nab\tef\nab\tef\n")

@@ -7,7 +7,6 @@ import io
 import itertools
 import json
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,9 +23,7 @@ def clock(*seconds: float) -> Any:
     return SimpleNamespace(monotonic=lambda: next(times))
 
 
-def test_a_turn_starts_with_a_line_and_is_timed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_turn_starts_with_a_line_and_is_timed(monkeypatch, capsys):
     """Prints seconds and bytes for each training step; a turn has two steps."""
     monkeypatch.setattr(sys, "stdin", io.StringIO("go\n"))
     monkeypatch.setattr(worker_speed, "time", clock(6))
@@ -44,7 +41,7 @@ def test_a_turn_starts_with_a_line_and_is_timed(
     assert worker_speed.TimedTurns(2, None)._bytes() == 0
 
 
-def test_latency_and_bandwidth(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_latency_and_bandwidth(monkeypatch):
     """Both are medians of the times of sums that two workers exchange.
 
     Small sums give the latency, sums of 16 MB the bandwidth; the first two of
@@ -91,8 +88,8 @@ class Child:
 
 
 def test_the_slower_worker_counts_and_the_first_turn_does_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(worker_speed, "Worker", Child)
     output = tmp_path / "out.json"
     code = worker_speed.run(["worker_speed", "--rounds=3", f"--json={output}"])

@@ -21,7 +21,7 @@ EACH_STEP = "--save_minutes=0"
 
 
 @pytest.fixture
-def log(tmp_path: pathlib.Path) -> pathlib.Path:
+def log(tmp_path) -> pathlib.Path:
     path = tmp_path / "clicks.tsv"
     lines = (f"query {i}\ttitle {i % 9} of {i}\n" for i in range(60))
     path.write_text("".join(lines))
@@ -29,9 +29,7 @@ def log(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 @pytest.fixture
-def flags(
-    log: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> list[str]:
+def flags(log, tmp_path, monkeypatch) -> list[str]:
     """12 training steps in 2 epochs, a checkpoint after each."""
     monkeypatch.setitem(dssm.PRESETS, "lstm_32", QUICK)
     return ["train", f"--data={log}", "--preset=lstm_32", "--epochs=2",
@@ -94,13 +92,7 @@ def check_good_state(run: RunFolder, steps: int) -> None:
     assert not run.model.exists()
 
 
-def test_a_loss_that_is_no_number(
-    flags: list[str],
-    log: pathlib.Path,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_loss_that_is_no_number(flags, log, tmp_path, monkeypatch, capsys):
     run = RunFolder(tmp_path / "run")
     after_step(monkeypatch, 7, fill(float("nan")))
     assert train.run(flags) == 1
@@ -114,12 +106,8 @@ def test_a_loss_that_is_no_number(
 
 
 def test_a_weight_that_the_loss_does_not_show(
-    flags: list[str],
-    log: pathlib.Path,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    flags, log, tmp_path, monkeypatch, capsys
+):
     after_step(monkeypatch, 4, fill(float("inf"), row=50_000))
     assert train.run(flags) == 1
     error = one_line(capsys)
@@ -131,12 +119,8 @@ def test_a_weight_that_the_loss_does_not_show(
 
 
 def test_a_log_that_vanishes_meanwhile(
-    flags: list[str],
-    log: pathlib.Path,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    flags, log, tmp_path, monkeypatch, capsys
+):
     """Each epoch opens the file again, ahead of its first training step."""
     after_step(monkeypatch, 1, lambda _: log.unlink())
     flags += ["--epochs=4", "--batch_size=2", "--save_minutes=9"]
@@ -149,12 +133,8 @@ def test_a_log_that_vanishes_meanwhile(
 
 
 def test_a_validation_file_that_vanishes_meanwhile(
-    flags: list[str],
-    log: pathlib.Path,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    flags, log, tmp_path, monkeypatch, capsys
+):
     dev = tmp_path / "dev.tsv"
     dev.write_bytes(log.read_bytes())
     after_step(monkeypatch, 8, lambda _: dev.unlink())
@@ -173,9 +153,7 @@ def test_a_validation_file_that_vanishes_meanwhile(
     ],
     ids=["cut", "overwritten"],
 )  # fmt: skip
-def test_a_log_that_changes_meanwhile(
-    now: str, expected: str, log: pathlib.Path, model: dssm.TwoTower
-) -> None:
+def test_a_log_that_changes_meanwhile(now, expected, log, model):
     clicks = ClickLog(log)
     batches = training_batches(clicks, 10, epochs=2, seed=0)
     log.write_text(now)
@@ -186,16 +164,14 @@ def test_a_log_that_changes_meanwhile(
         explain_failure(caught.value, run, model, [clicks], lambda _: batches)
 
 
-def test_a_defect_stays_one(log: pathlib.Path, model: dssm.TwoTower) -> None:
+def test_a_defect_stays_one(log, model):
     """What nobody foresaw is not explained away."""
     error = tf.errors.InternalError(None, None, "a defect")
     run = RunFolder(log.with_name("run"))
     explain_failure(error, run, model, [ClickLog(log)], lambda _: None)
 
 
-def test_a_tensorboard_log_that_cannot_be_written(
-    log: pathlib.Path, model: dssm.TwoTower
-) -> None:
+def test_a_tensorboard_log_that_cannot_be_written(log, model):
     """TensorFlow writes it, and has an error of its own for a full disk."""
     run = RunFolder(log.with_name("run"))
     text = f"{run.logs}/train/events.0.v2; No space left on device\nmore"

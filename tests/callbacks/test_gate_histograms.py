@@ -4,11 +4,10 @@ from keras_lstm_dssm import CosineSoftmax, NesterovMomentum, TwoTower
 from keras_lstm_dssm.callbacks.gate_histograms import GateHistograms
 from keras_lstm_dssm.data import ClickLog
 from tests.encoders.small import small_encoder
-from tests.fresh_process import FreshProcesses
 from tests.training.histogram_events import read_histograms
 
 
-def test_histograms_of_every_gate_and_epoch(tmp_path) -> None:
+def test_histograms_of_every_gate_and_epoch(tmp_path):
     clicks = tmp_path / "clicks.tsv"
     clicks.write_text("wood glue\tinterior wood glue\nhex bolt\tsteel bolt\n")
     model = TwoTower(
@@ -32,7 +31,7 @@ def test_histograms_of_every_gate_and_epoch(tmp_path) -> None:
     assert 0 < found["query/f", 0][0, 0] < found["query/f", 0][-1, 1] < 1
 
 
-def test_histograms_of_both_directions(tmp_path) -> None:
+def test_histograms_of_both_directions(tmp_path):
     gates = GateHistograms(tmp_path / "gates", ["wood glue"], ["glue"])
     gates.set_model(TwoTower(small_encoder("bilstm"), small_encoder("rnn")))
     gates.on_train_begin()
@@ -46,9 +45,7 @@ def test_histograms_of_both_directions(tmp_path) -> None:
     }
 
 
-def test_training_imports_no_library_of_reports(
-    fresh_process: FreshProcesses,
-) -> None:
+def test_training_imports_no_library_of_reports(fresh_process):
     # Keras has imported those that are installed.
     code = (
         "import sys\n"

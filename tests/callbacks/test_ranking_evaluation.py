@@ -1,6 +1,5 @@
 """RankingEvaluation: rankings measured by `fit`, the best epoch kept."""
 
-import pathlib
 from collections.abc import Callable
 from typing import Any
 
@@ -37,7 +36,7 @@ def model() -> dssm.TwoTower:
 
 
 @pytest.fixture
-def figures(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def figures(monkeypatch) -> Callable[..., None]:
     """Gives the next evaluations these figures."""
 
     def set_figures(*values: float) -> None:
@@ -55,9 +54,7 @@ def fit(model: dssm.TwoTower, epochs: int, *callbacks: Any) -> dict[str, list]:
     ).history
 
 
-def test_the_figure_is_that_of_the_weights_after_the_epoch(
-    model: dssm.TwoTower,
-) -> None:
+def test_the_figure_is_that_of_the_weights_after_the_epoch(model):
     ranking = dssm.RankingEvaluation(TASK, "ndcg@3", keep_best=False)
     history = fit(model, 2, ranking)
     system = DenseSystem(
@@ -71,10 +68,8 @@ def test_the_figure_is_that_of_the_weights_after_the_epoch(
 
 
 def test_the_whole_corpus_of_a_collection_is_searched(
-    collection_folder: pathlib.Path,
-    model: dssm.TwoTower,
-    tmp_path: pathlib.Path,
-) -> None:
+    collection_folder, model, tmp_path
+):
     ranking = dssm.RankingEvaluation(Collection(collection_folder))
     assert len(ranking.task.queries) == len(ranking.task.documents) == 6
     assert (ranking.task.depth, ranking.name) == (100, "dev_mrr@10")
@@ -87,9 +82,7 @@ def test_the_whole_corpus_of_a_collection_is_searched(
     assert 1 / 6 <= ranking.evaluate() <= 1
 
 
-def test_the_best_epoch_is_restored(
-    model: dssm.TwoTower, figures: Callable[..., None]
-) -> None:
+def test_the_best_epoch_is_restored(model, figures):
     figures(0.2, 0.6, 0.6, 0.4)  # the first of equals is the best
     ranking, epochs = dssm.RankingEvaluation(TASK), EpochWeights()
     history = fit(model, 4, ranking, epochs)
@@ -99,27 +92,21 @@ def test_the_best_epoch_is_restored(
     assert abs(epochs.of[2][0] - epochs.of[4][0]).max() > 1e-3
 
 
-def test_the_last_epoch_stays_without_keep_best(
-    model: dssm.TwoTower, figures: Callable[..., None]
-) -> None:
+def test_the_last_epoch_stays_without_keep_best(model, figures):
     figures(0.6, 0.2)
     epochs = EpochWeights()
     fit(model, 2, dssm.RankingEvaluation(TASK, keep_best=False), epochs)
     check_equal(model.get_weights(), epochs.of[2])
 
 
-def test_patience_counts_evaluations(
-    model: dssm.TwoTower, figures: Callable[..., None]
-) -> None:
+def test_patience_counts_evaluations(model, figures):
     figures(0.2, 0.6, 0.5, 0.6)
     history = fit(model, 20, dssm.RankingEvaluation(TASK, every=2, patience=2))
     assert len(history["loss"]) == 8
     assert history["dev_mrr@10"] == [0.2, 0.6, 0.5, 0.6]
 
 
-def test_the_last_epoch_is_evaluated_too(
-    model: dssm.TwoTower, figures: Callable[..., None]
-) -> None:
+def test_the_last_epoch_is_evaluated_too(model, figures):
     figures(0.2, 0.6)
     seen: list[int] = []
     watch = keras.callbacks.LambdaCallback(
@@ -132,8 +119,8 @@ def test_the_last_epoch_is_evaluated_too(
 
 
 def test_figures_in_tensorboard_and_for_other_callbacks(
-    model: dssm.TwoTower, figures: Callable[..., None], tmp_path: pathlib.Path
-) -> None:
+    model, figures, tmp_path
+):
     figures(0.2, 0.6, 0.4, 0.3)
     stop = keras.callbacks.EarlyStopping("dev_mrr@10", mode="max", patience=1)
     history = fit(
@@ -154,7 +141,7 @@ def test_figures_in_tensorboard_and_for_other_callbacks(
     assert found == pytest.approx({0: 0.2, 1: 0.6, 2: 0.4})
 
 
-def test_wrong_arguments() -> None:
+def test_wrong_arguments():
     for arguments, message in (
         ({"measure": "mrr@5"}, "measure is 'mrr@5': expected one of ndcg@1, "),
         ({"every": 0}, "every is 0: expected 1 or more"),
@@ -164,9 +151,7 @@ def test_wrong_arguments() -> None:
             dssm.RankingEvaluation(TASK, **arguments)
 
 
-def test_a_collection_without_dev_queries(
-    collection_folder: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+def test_a_collection_without_dev_queries(collection_folder, tmp_path):
     for path in collection_folder.rglob("*"):
         if path.is_file() and path.name != "dev.tsv":
             copy = tmp_path / path.relative_to(collection_folder)
@@ -176,7 +161,7 @@ def test_a_collection_without_dev_queries(
         dssm.RankingEvaluation(Collection(tmp_path))
 
 
-def test_clusters_of_a_model_of_documents() -> None:
+def test_clusters_of_a_model_of_documents():
     pytest.importorskip("sklearn")
     documents = {f"d{i}": "one\ntwo" if i % 2 else "one" for i in range(6)}
     task = ClusterTask.from_classes(documents, documents)

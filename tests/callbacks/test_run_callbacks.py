@@ -31,7 +31,7 @@ class SavedSteps(keras.callbacks.Callback):
 
 
 @pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+def slow(monkeypatch) -> None:
     """Makes `Checkpoint` save only where it must, as if saving took long."""
     monkeypatch.setattr(checkpoint_module, "_QUICK", -1)
     monkeypatch.setattr(checkpoint_module, "_RARELY", 1e9)
@@ -51,16 +51,14 @@ def train(
 
 
 def test_a_quick_checkpoint_is_saved_after_each_epoch(
-    collection_folder: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+    collection_folder, tmp_path
+):
     _, steps = train(collection_folder, tmp_path, QUICK)
     assert steps == [STEPS, 2 * STEPS, 3 * STEPS]
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_slow_one_before_mining_and_at_the_end(
-    collection_folder: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+def test_a_slow_one_before_mining_and_at_the_end(collection_folder, tmp_path):
     """A checkpoint is saved before mining, even if saving takes long.
 
     Mining replaces the file of mined negatives, which a run that is resumed
@@ -74,10 +72,8 @@ def test_a_slow_one_before_mining_and_at_the_end(
 
 @pytest.mark.usefixtures("slow")
 def test_a_run_is_resumed_from_an_older_epoch(
-    collection_folder: pathlib.Path,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    collection_folder, tmp_path, monkeypatch
+):
     """A run is killed in epoch 4; its last checkpoint is of epoch 2."""
     whole, _ = train(collection_folder, tmp_path / "whole", MINED)
     killed = tmp_path / "killed"

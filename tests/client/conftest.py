@@ -1,6 +1,7 @@
 """A server over gRPC and HTTP, and a client of each."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,3 +33,21 @@ def clients(tiny_models: Path) -> Iterator[tuple]:
 def client(clients: tuple) -> Any:
     """A `Client` of the server."""
     return clients[0]
+
+
+def run(client: Any, work: Callable[[Any], Any]) -> Any:
+    """Does work with an asyncio client of the server of another client."""
+    from lstm_dssm_client import AsyncClient
+
+    async def main() -> Any:
+        async with AsyncClient(client.target, timeout=20) as connected:
+            return await work(connected)
+
+    return asyncio.run(main())
+
+
+def unit(rows: Any) -> Any:
+    """Divides each row of numbers by its length."""
+    import numpy as np
+
+    return rows / np.linalg.norm(rows, axis=-1, keepdims=True)

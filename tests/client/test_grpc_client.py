@@ -5,11 +5,9 @@ import pickle
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import grpc
 import numpy as np
@@ -29,83 +27,15 @@ from keras_lstm_dssm.serving import PredictionServer
 from lstm_dssm_client import (
     AsyncClient,
     Client,
-    Hit,
     InputError,
     ServingError,
-    VersionStatus,
 )
-from lstm_dssm_client.text_client import Predict
+from tests.client.conftest import run, unit
 
 Code = grpc.StatusCode
 
 
-Work = Callable[[Any], Any]
-
-
-def run(client: Client, work: Work) -> Any:
-    """Does the same work with an asyncio client of the same server."""
-
-    async def main() -> Any:
-        async with AsyncClient(client.target, timeout=20) as connected:
-            return await work(connected)
-
-    return asyncio.run(main())
-
-
-@pytest.fixture(params=["threads", "asyncio"])
-def call(
-    request: pytest.FixtureRequest, client: Client
-) -> Callable[[Work], Any]:
-    """Does a piece of work with one of the two clients."""
-    if request.param == "asyncio":
-        return partial(run, client)
-    return lambda work: work(client)
-
-
-def unit(rows: Any) -> np.ndarray:
-    return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
-
-
-MANY = ["x" * (1 + number % 9) for number in range(1300)]
-
-
-@pytest.mark.parametrize(
-    ("texts", "version", "want"),
-    [
-        (["ab cd", "", "x"], None, [(4, 5), (2, 0), (3, 1)]),
-        (["ab cd"], 1, [(3, 5)]),
-        (MANY, None, [(3, len(text)) for text in MANY]),  # three requests
-        # NUL, an emoji, half a surrogate pair (a "?"), bytes not in UTF-8.
-        (["a\0b", "\U0001f600", "\ud800", b"\xff\xfe"], None,
-         [(3, 3), (3, 4), (3, 1), (3, 2)]),
-    ],
-    ids=["texts", "version", "many", "bytes"],
-)  # fmt: skip
-def test_encode(
-    call: Callable[[Work], Any],
-    texts: list[str | bytes],
-    version: int | None,
-    want: list[tuple[int, int]],
-) -> None:
-    got = call(lambda c: c.encode(texts, version=version))
-    assert got.dtype == np.float32
-    np.testing.assert_allclose(got, unit(want), rtol=1e-6)
-
-
-def test_no_texts(
-    call: Callable[[Work], Any], client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A request without rows can end a TF Serving that batches."""
-    monkeypatch.setitem(client._transport._calls, Predict, None)
-    vectors = call(lambda c: c.encode([]))
-    assert (vectors.dtype, vectors.shape) == (np.float32, (0, 2))
-    assert call(lambda c: c.search([])) == []
-    for scores in (call(lambda c: c.score("bolt", [])),
-                   call(lambda c: c.score_pairs([], iter([])))):  # fmt: skip
-        assert (scores.dtype, scores.shape) == (np.float32, (0,))
-
-
-def test_many_callers_at_once(client: Client) -> None:
+def test_many_callers_at_once(client):
     texts = [["x" * size] for size in range(1, 65)]
 
     async def gathered(connected: AsyncClient) -> list[np.ndarray]:
@@ -118,7 +48,7 @@ def test_many_callers_at_once(client: Client) -> None:
         np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
-def test_a_reply_above_grpcs_own_limit(client: Client) -> None:
+def test_a_reply_above_grpcs_own_limit(client):
     # 9 bytes a hit, 512 texts, 1,000 columns: 4.5 MiB.
     inputs = {
         "text": np.array([b"bolt"] * 512, object),
@@ -128,7 +58,7 @@ def test_a_reply_above_grpcs_own_limit(client: Client) -> None:
     assert prediction.outputs["scores"].shape == (512, 1000)
 
 
-def test_texts_of_more_bytes_than_one_message_holds(client: Client) -> None:
+def test_texts_of_more_bytes_than_one_message_holds(client):
     texts = ["x" * 4096] * 512 + ["x" * (1 << 19)]
     with Client(client.target, timeout=20, max_message_mb=1) as small:
         got = small.encode(texts)
@@ -136,50 +66,7 @@ def test_texts_of_more_bytes_than_one_message_holds(client: Client) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
-def test_search(call: Callable[[Work], Any]) -> None:
-    titles = {"steel angle": (3, 11), "shelf bracket": (3, 13), "bolt": (2, 4)}
-    query = unit((3, 14))
-    want = sorted((-unit(n) @ query, title) for title, n in titles.items())
-    (hits,) = call(lambda c: c.search(["angle  bracket"], k=2))
-    assert isinstance(hits[0], Hit)
-    assert hits == [(title, pytest.approx(-score)) for score, title in want[:2]]
-    # A k beyond the corpus: the surplus is dropped.
-    found = call(lambda c: c.search(["bolt", "angle bracket"], k=7))
-    assert [len(hits) for hits in found] == [3, 3]
-    assert found[0][0] == Hit("bolt", pytest.approx(1.0))
-
-
-def test_score(call: Callable[[Work], Any]) -> None:
-    """`Scorer` subtracts a document's length from twice the query's."""
-    scores = call(lambda c: c.score("bolt", iter(["a", "", b"\xff\xfe"])))
-    assert (scores.dtype, scores.tolist()) == (np.float32, [7, 8, 6])
-    scores = call(lambda c: c.score("é", MANY, version=1))  # three requests
-    assert scores.tolist() == [4 - len(text) for text in MANY]
-    scores = call(lambda c: c.score_pairs(MANY, MANY[::-1]))
-    wanted = zip(map(len, MANY), map(len, MANY[::-1]), strict=True)
-    assert scores.tolist() == [2 * query - title for query, title in wanted]
-
-
-def test_signatures(call: Callable[[Work], Any]) -> None:
-    signatures = call(lambda c: c.signatures("retriever"))
-    (signature,) = signatures.values()
-    assert list(signatures) == ["serving_default"]
-    inputs, outputs = (
-        {key: spec.dtype for key, spec in specs.items()} for specs in signature
-    )
-    assert inputs == {"k": "int32", "text": "string"}
-    assert signature[0]["text"].shape == (None,)
-    assert outputs == {"ids": "string", "scores": "float32"}
-
-
-def test_status(call: Callable[[Work], Any]) -> None:
-    available = VersionStatus("AVAILABLE", "OK", "")
-    both = {2: available, 1: available}
-    assert call(lambda c: c.status("query_encoder")) == both
-    assert call(lambda c: c.status("retriever")) == {1: available}
-
-
-def test_a_refusal_names_code_and_model(client: Client) -> None:
+def test_a_refusal_names_code_and_model(client):
     with pytest.raises(ServingError) as caught:
         client.encode(["x"], model="absent")
     # It can be passed between processes.
@@ -195,69 +82,7 @@ def test_a_refusal_names_code_and_model(client: Client) -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("options", "signature", "outputs"),
-    [
-        ({"signature": "double"}, "double", {"y": [3.0, 4.0]}),
-        (
-            {"outputs": ["bool", "string"], "version": 1},
-            "serving_default",
-            {"bool": [True, True], "string": [b"1", b"2"]},
-        ),
-    ],
-)
-def test_predict(
-    call: Callable[[Work], Any],
-    options: dict[str, Any],
-    signature: str,
-    outputs: dict[str, list],
-) -> None:
-    x = np.float32([1.5, 2])
-    found = call(lambda c: c.predict("numbers", {"x": x}, **options))
-    assert found[:3] == ("numbers", 1, signature)
-    assert {name: y.tolist() for name, y in found.outputs.items()} == outputs
-
-
-@pytest.mark.parametrize(
-    ("work", "code", "message"),
-    [
-        (
-            lambda c: c.encode(["x"], model="numbers"),
-            Code.INVALID_ARGUMENT,
-            "model numbers: .*alias: x.feed name.*signatures. returns the",
-        ),
-        (
-            lambda c: c.score("x", ["y"], model="retriever"),
-            Code.INVALID_ARGUMENT,
-            "model retriever: .*Inputs expected .* request {document,query}, ",
-        ),
-        (
-            lambda c: c.encode(["x"], version=9),
-            Code.NOT_FOUND,
-            r"Specific\(query_encoder, 9\); check the model's name and version",
-        ),
-        (
-            lambda c: c.encode(["x"], version="canary"),
-            Code.INVALID_ARGUMENT,
-            "Unrecognized servable version label: canary",
-        ),
-        (
-            lambda c: c.predict("numbers", {"x": np.ones(1)}, signature="z"),
-            Code.FAILED_PRECONDITION,
-            'Serving signature key "z" not found.; the client.s .signatu',
-        ),
-    ],
-)
-def test_refusals_are_one_line(
-    call: Callable[[Work], Any], work: Work, code: Any, message: str
-) -> None:
-    with pytest.raises(ServingError, match=message) as caught:
-        call(work)
-    assert caught.value.code is code
-    assert "\n" not in str(caught.value)
-
-
-def test_a_reply_above_the_clients_limit(client: Client) -> None:
+def test_a_reply_above_the_clients_limit(client):
     with (
         Client(client.target, max_message_mb=1) as small,
         pytest.raises(ServingError, match="raise max_message_mb"),
@@ -275,7 +100,7 @@ def save(folder: Path, output: str, *inputs: str) -> None:
     tf.saved_model.save(module, str(folder / "1"), module.serve)
 
 
-def test_an_encoder_and_a_scorer_that_are_none(tmp_path: Path) -> None:
+def test_an_encoder_and_a_scorer_that_are_none(tmp_path):
     save(tmp_path / "lengths", "embedding", "text")
     save(tmp_path / "sizes", "score", "query", "document")
     with (
@@ -288,63 +113,6 @@ def test_an_encoder_and_a_scorer_that_are_none(tmp_path: Path) -> None:
         found = r"its output score is int32 \[2\], expected float32 "
         with pytest.raises(InputError, match=rf"s: {found}\[2\]; name a"):
             other.score("a", ["b", "c"], model="sizes")
-
-
-@pytest.mark.parametrize(
-    ("work", "message"),
-    [
-        (lambda c: c.encode("one text"), "got one text, 'one text'"),
-        (lambda c: c.search(["x"], k=0), "k is 0"),
-        (lambda c: c.score(["x"], ["y"]), r"query is \['x'\] .list., expected"),
-        (lambda c: c.score("x", "y"), "got one text, 'y'"),
-        (lambda c: c.score("x", [1]), "text 0 is 1 .int., expected str or"),
-        (lambda c: c.score_pairs(["x"], []), "found 1 queries and 0 documents"),
-        (lambda c: c.encode([], model="numbers"), "s: its signature .* has no"),
-        (
-            lambda c: c.predict("numbers", {"x": np.zeros(0, np.float32)}),
-            "input 'x' has no rows",
-        ),
-        (
-            lambda c: c.predict("numbers", {"x": np.int64([1])}),
-            r"numbers: input 'x' is int64 \(1,\), expected float32 \(None,\)",
-        ),
-        (
-            lambda c: c.predict("numbers", {"x": np.ones([1, 2], np.float32)}),
-            r"input 'x' is float32 \(1, 2\), expected float32 \(None,\)",
-        ),
-        (
-            lambda c: c.predict("numbers", {"x": np.float32(1)}),
-            r"input 'x' is float32 \(\), expected float32 \(None,\)",
-        ),
-        (
-            lambda c: c.predict(
-                "scorer", {"query": np.array([object()], object)}
-            ),
-            "input 'query': .*; expected an array of numbers, or of bytes for",
-        ),
-        (
-            lambda c: c.predict(
-                "numbers", {"y": np.array([0], "datetime64[s]")}
-            ),
-            "input 'y': there is no tensor of dtype datetime64.s.; expected an",
-        ),
-    ],
-)
-def test_wrong_arguments(
-    call: Callable[[Work], Any], work: Work, message: str
-) -> None:
-    with pytest.raises(InputError, match=message):
-        call(work)
-
-
-def test_no_server() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        port = unused.getsockname()[1]
-    with (
-        Client(f"127.0.0.1:{port}") as client,
-        pytest.raises(OSError, match=f"no answer from 127.0.0.1:{port}: start"),
-    ):
-        client.encode(["x"])
 
 
 class Failing(ModelServiceServicer):
@@ -384,9 +152,7 @@ def failing() -> Iterator[tuple[Failing, str]]:
     server.stop(None).wait()
 
 
-def test_a_server_that_is_not_available_is_tried_again(
-    failing: tuple[Failing, str],
-) -> None:
+def test_a_server_that_is_not_available_is_tried_again(failing):
     service, target = failing
     service.code, service.failures = Code.UNAVAILABLE, 2
     start = time.monotonic()
@@ -397,7 +163,7 @@ def test_a_server_that_is_not_available_is_tried_again(
     assert time.monotonic() - start > 0.24
 
 
-def test_the_asyncio_client_tries_again(failing: tuple[Failing, str]) -> None:
+def test_the_asyncio_client_tries_again(failing):
     service, target = failing
     service.code, service.failures = Code.UNAVAILABLE, 2
 
@@ -425,9 +191,7 @@ def test_the_asyncio_client_tries_again(failing: tuple[Failing, str]) -> None:
         (Code.RESOURCE_EXHAUSTED, 1),
     ],
 )
-def test_five_calls_and_of_other_codes_one(
-    failing: tuple[Failing, str], code: grpc.StatusCode, calls: int
-) -> None:
+def test_five_calls_and_of_other_codes_one(failing, code, calls):
     service, target = failing
     service.code, service.failures = code, 9
     with Client(target) as client, pytest.raises(ServingError) as caught:
@@ -437,9 +201,7 @@ def test_five_calls_and_of_other_codes_one(
     assert caught.value.details == "on purpose"
 
 
-def test_the_deadline_holds_for_all_attempts(
-    failing: tuple[Failing, str],
-) -> None:
+def test_the_deadline_holds_for_all_attempts(failing):
     service, target = failing
     service.code, service.failures = Code.UNAVAILABLE, 9
     start = time.monotonic()
@@ -449,7 +211,7 @@ def test_the_deadline_holds_for_all_attempts(
     assert 1 < service.calls < 5
 
 
-def test_a_server_that_is_started_anew() -> None:
+def test_a_server_that_is_started_anew():
     first, second = Failing(), Failing()
     server, port = serve(first)
     with Client(f"127.0.0.1:{port}") as client:
@@ -466,7 +228,7 @@ def test_a_server_that_is_started_anew() -> None:
         running[0].stop(None).wait()
 
 
-def test_a_server_that_never_answers() -> None:
+def test_a_server_that_never_answers():
     async def ask(target: str) -> None:
         async with AsyncClient(target, timeout=0.2) as client:
             await client.status("query_encoder")
@@ -483,17 +245,7 @@ def test_a_server_that_never_answers() -> None:
             asyncio.run(ask(target))
 
 
-@pytest.mark.parametrize(
-    ("option", "values", "message"),
-    [
-        ("timeout", [0, -1.0, 1e30, float("inf"), float("nan")],
-         "expected seconds above 0, 86,400 at"),
-        ("max_message_mb", [0, 2048], "expected 1 to 2047"),
-    ],
-)  # fmt: skip
-def test_numbers_out_of_range(
-    option: str, values: list[float], message: str
-) -> None:
-    for value in values:
-        with pytest.raises(InputError, match=message):
-            Client("127.0.0.1:1", **{option: value})
+def test_an_input_of_no_dtype(client):
+    message = "input 'y': there is no tensor of dtype datetime64.s.; expected"
+    with pytest.raises(InputError, match=message):
+        client.predict("numbers", {"y": np.array([0], "datetime64[s]")})

@@ -21,7 +21,7 @@ print(sorted({name.split(".")[0] for name in sys.modules}))
 """
 
 
-def test_a_fresh_process_stays_small() -> None:
+def test_a_fresh_process_stays_small():
     # `make coverage` would measure the process, too, and be imported in it.
     environment = {
         name: value
@@ -51,7 +51,59 @@ def test_a_fresh_process_stays_small() -> None:
     }, others
 
 
-def test_the_same_classes() -> None:
+LOCAL = """
+import sys
+sys.modules["tensorflow"] = None
+from lstm_dssm_client import LocalModel
+model = LocalModel(sys.argv[1])
+print([hit.id for hit in model.search(["Straße bolt"], k=2)[0]])
+print(sorted({name.split(".")[0] for name in sys.modules}))
+"""
+
+PROGRAM = """
+import sys
+sys.modules["tensorflow"] = None
+import lstm_dssm_programs
+sys.argv[:] = ["lstm-dssm-search", f"--models={sys.argv[1]}", "--k=2", "bolt"]
+code = lstm_dssm_programs.start("search")
+print(code, hasattr(sys.modules["keras_lstm_dssm"], "__all__"))
+"""
+
+
+def run(code: str, *arguments: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+def test_a_file_is_searched_without_tensorflow(tmp_path: Path) -> None:
+    """By the client, and by the program, which never runs the `__init__`."""
+    import keras_lstm_dssm as dssm
+    from keras_lstm_dssm.export import Documents, export_portable
+
+    path = str(tmp_path / "shop.safetensors")
+    titles = ["hex bolt", "wood glue"]
+    model = dssm.TwoTower.from_preset("lstm_32")
+    export_portable(model, path, Documents(titles, titles))
+    hits, modules = run(LOCAL, path)
+    assert sorted(eval(hits)) == titles
+    names = set(eval(modules)) - sys.stdlib_module_names
+    others = {n for n in names if not n.startswith(("_", "sitecustomize"))}
+    assert {n for n in others if not n.startswith(("__editable", "dist"))} <= {
+        *("lstm_dssm_client", "numpy", "safetensors", "cython_runtime"),
+        *("distutils_hack", "tensorflow"),
+    }, others
+    query, *found, end = run(PROGRAM, path)
+    assert (query, end) == ("bolt", "0 False")
+    assert sorted(line.split(maxsplit=2)[2] for line in found) == titles
+
+
+def test_the_same_classes():
     import keras_lstm_dssm as dssm
     import lstm_dssm_client
     from keras_lstm_dssm import serving
@@ -61,9 +113,7 @@ def test_the_same_classes() -> None:
         assert getattr(serving, name) is getattr(lstm_dssm_client, name)
 
 
-def test_names_are_imported_when_they_are_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_names_are_imported_when_they_are_asked_for(monkeypatch):
     import lstm_dssm_client
     from lstm_dssm_client.grpc_client import Client
 
@@ -73,7 +123,20 @@ def test_names_are_imported_when_they_are_asked_for(
         assert getattr(lstm_dssm_client, name).__name__ == name
     with pytest.raises(AttributeError, match="no attribute Server"):
         lstm_dssm_client.Server  # noqa: B018
-    monkeypatch.delitem(sys.modules, "lstm_dssm_client.grpc_client")
-    monkeypatch.setitem(sys.modules, "grpc", None)
-    with pytest.raises(ImportError, match=r"grpc is not installed, which Cli"):
-        lstm_dssm_client.Client  # noqa: B018
+    for name, package, extra in (
+        ("grpc_client", "grpc", "grpc"),
+        ("portable_file", "safetensors", "local"),
+    ):
+        with monkeypatch.context() as patch:
+            for module in (name, "local_model", "local_encoder"):
+                patch.delitem(
+                    sys.modules, f"lstm_dssm_client.{module}", raising=False
+                )
+            patch.setitem(sys.modules, package, None)
+            wanted = "Client" if extra == "grpc" else "LocalModel"
+            with pytest.raises(ImportError) as error:
+                getattr(lstm_dssm_client, wanted)
+        assert str(error.value) == (
+            f"{package} is not installed, which {wanted} needs: pip install "
+            f'"lstm-dssm-client[{extra}]"'
+        )

@@ -60,7 +60,7 @@ def kind(field: FieldDescriptor) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("name", MESSAGES)
-def test_fields(name: str) -> None:
+def test_fields(name):
     known = {kind(field) for field in theirs(name).DESCRIPTOR.fields}
     ours = message_class(name).DESCRIPTOR
     assert {kind(field) for field in ours.fields} <= known
@@ -80,7 +80,7 @@ VALUES = {
 
 # TensorFlow reads float16 in a way that NumPy 2.5 warns of.
 @pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")
-def test_bytes() -> None:
+def test_bytes():
     """TF Serving's messages read our request, and ours read its reply."""
     ours = message_class("PredictRequest")(
         model_spec=model_spec("retriever", 7, "filtered"),
@@ -105,7 +105,7 @@ def test_bytes() -> None:
 
 
 @pytest.mark.parametrize("dtype", [">f2", ">f4", ">c8", ">i8"])
-def test_the_order_of_bytes_does_not_matter(dtype: str) -> None:
+def test_the_order_of_bytes_does_not_matter(dtype):
     values = np.array([1, -2], dtype)
     np.testing.assert_array_equal(read_tensor(input_proto("x", values)), values)
 
@@ -125,14 +125,14 @@ def test_the_order_of_bytes_does_not_matter(dtype: str) -> None:
         ),
     ],
 )
-def test_tensors_that_are_read(proto: tensor_pb2.TensorProto) -> None:
+def test_tensors_that_are_read(proto):
     ours = message_class("TensorProto").FromString(proto.SerializeToString())
     got, want = read_tensor(ours), tf.make_ndarray(proto)
     assert (got.dtype, got.shape) == (want.dtype, want.shape)
     np.testing.assert_array_equal(got, want)
 
 
-def test_a_tensor_without_a_counterpart() -> None:
+def test_a_tensor_without_a_counterpart():
     with pytest.raises(InputError, match="a tensor of DataType 21, which"):
         read_tensor(message_class("TensorProto")(dtype=21))
 
@@ -151,7 +151,7 @@ print({"tensorflow", "keras", "keras_lstm_dssm"} & set(sys.modules))
 """
 
 
-def test_the_clients_over_grpc_do_not_import_tensorflow() -> None:
+def test_the_clients_over_grpc_do_not_import_tensorflow():
     done = subprocess.run(
         [sys.executable, "-c", CODE], capture_output=True, text=True, check=True
     )

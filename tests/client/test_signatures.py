@@ -5,7 +5,7 @@ import numpy as np
 from lstm_dssm_client.signatures import hits_from_outputs
 
 
-def test_columns_beyond_k_are_a_neighbours() -> None:
+def test_columns_beyond_k_are_a_neighbours():
     """A server that batches pads each reply to the batch's largest k."""
     ids = np.array([[b"a", b"b", b"", b""], [b"c", b"", b"", b""]], object)
     scores = np.float32([[0.5, 0.25, -2, -2], [1, -2, -2, -2]])

@@ -71,13 +71,9 @@ TEXTS = ["a" * size for size in range(1, 1026)]  # three requests
 
 @pytest.mark.parametrize(
     "versions",
-    [
-        (1, 1, 1, 1),
-        (1, 1, 2, 2, 2, 2, 2),
-        (1, 2, 2, 2, 3, 3, 3, 3, 3),
-    ],
+    [(1, 1, 1, 1), (1, 1, 2, 2, 2, 2, 2), (1, 2, 2, 2, 3, 3, 3, 3, 3)],
 )
-def test_all_vectors_are_of_one_version(versions: tuple[int, ...]) -> None:
+def test_all_vectors_are_of_one_version(versions):
     vectors = answered(lambda c: c.encode(TEXTS, "m"), *versions)
     wanted = [[versions[-1], size] for size in range(1, 1026)]
     assert vectors.tolist() == wanted
@@ -85,7 +81,7 @@ def test_all_vectors_are_of_one_version(versions: tuple[int, ...]) -> None:
     assert scores.tolist() == [versions[-1]] * 1025
 
 
-def test_versions_that_answer_in_turn() -> None:
+def test_versions_that_answer_in_turn():
     with pytest.raises(
         InputError, match="versions 1, 2 answered in turn, in each of 3 att"
     ):
@@ -118,7 +114,7 @@ class Server:
         return self._kinds
 
 
-def test_a_signature_is_read_once_for_each_version() -> None:
+def test_a_signature_is_read_once_for_each_version():
     server, text = Server(), {"text": np.array([b"a"], object)}
     both, alone = ["GetMetadata", "Predict"], ["Predict"]
 
@@ -139,7 +135,7 @@ def test_a_signature_is_read_once_for_each_version() -> None:
     )
 
 
-def test_what_does_not_fit_is_compared_with_the_signature_of_now() -> None:
+def test_what_does_not_fit_is_compared_with_the_signature_of_now():
     server, x = Server(), np.float32([1])
     integers, floats = metadata(1, x="int32"), metadata(2, x="float32")
     message = r"model m: input 'x' is float32 \(1,\), expected int32 \(None,\)"
@@ -162,12 +158,10 @@ def test_what_does_not_fit_is_compared_with_the_signature_of_now() -> None:
         (lambda c: c.search(["x"], 2**31, "m"), r"below 2\*\*31"),
         (lambda c: c.predict("m", {}, version=-1), "version is -1; expected"),
         (lambda c: c.predict("m", {}, version=2**63), "a number of 63 bits"),
-        (
-            lambda c: c.predict("m", {"x": np.zeros([0, 3])}),
-            "input 'x' has no rows; expected one or more",
-        ),
+        (lambda c: c.predict("m", {"x": np.zeros([0, 3])}),
+         "input 'x' has no rows; expected one or more"),
     ],
-)
-def test_what_cannot_be_sent(method: Method, message: str) -> None:
+)  # fmt: skip
+def test_what_cannot_be_sent(method, message):
     with pytest.raises(InputError, match=message):
         Server().sent(method)

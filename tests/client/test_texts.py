@@ -15,7 +15,7 @@ from lstm_dssm_client.texts import (
 )
 
 
-def test_texts_of_pairs() -> None:
+def test_texts_of_pairs():
     assert query_as_bytes("é") == query_as_bytes(b"\xc3\xa9") == b"\xc3\xa9"
     assert pairs_as_bytes(iter("ab"), [b"c", "d"]) == (
         [b"a", b"b"], [b"c", b"d"],
@@ -28,7 +28,7 @@ def test_texts_of_pairs() -> None:
         pairs_as_bytes(["a"], "bolt")
 
 
-def test_tags() -> None:
+def test_tags():
     assert tags_as_bytes([]) == b""
     assert tags_as_bytes(iter(["in stock", " é "])) == "in stock,é".encode()
     for tag in ("", " ", "a,b", "a\tb", "a\nb"):
@@ -40,7 +40,7 @@ def test_tags() -> None:
         tags_as_bytes(3)
 
 
-def test_requests_hold_512_texts_or_half_a_megabyte() -> None:
+def test_requests_hold_512_texts_or_half_a_megabyte():
     half = 1 << 19
     sizes = [
         [len(text) for text in chunk]
@@ -53,7 +53,7 @@ def test_requests_hold_512_texts_or_half_a_megabyte() -> None:
 
 
 @given(texts=st.lists(st.binary(max_size=30)), most=st.integers(1, 40))
-def test_no_text_is_lost_or_moved(texts: list[bytes], most: int) -> None:
+def test_no_text_is_lost_or_moved(texts, most):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lstm_dssm_client.texts._BYTES", most)
         lists = [chunk.tolist() for chunk in chunked(texts, 5)]
@@ -63,7 +63,7 @@ def test_no_text_is_lost_or_moved(texts: list[bytes], most: int) -> None:
         assert len(chunk) == 1 or sum(map(len, chunk)) <= most
 
 
-def test_pairs_count_with_both_texts() -> None:
+def test_pairs_count_with_both_texts():
     half = 1 << 19
     queries = [b"q"] * 513 + [b"a" * (half - 9), b"b", b"c" * half]
     documents = [b""] * 513 + [b"12345678", b"1", b"2"]
@@ -74,7 +74,7 @@ def test_pairs_count_with_both_texts() -> None:
     assert list(chunked_pairs([], [])) == []
 
 
-def test_many_hits_are_fewer_queries() -> None:
+def test_many_hits_are_fewer_queries():
     assert [rows_for(k) for k in (1, 512, 513, 1000, 2**20)] == [
         512, 512, 511, 262, 1,
     ]  # fmt: skip

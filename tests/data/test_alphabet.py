@@ -10,7 +10,7 @@ def log(path: Path, *lines: str) -> ClickLog:
     return ClickLog(path)
 
 
-def test_words_of_another_script_are_named(tmp_path: Path) -> None:
+def test_words_of_another_script_are_named(tmp_path):
     path = tmp_path / "clicks.tsv"
     russian = "\u043e\u0442\u0435\u043b\u044c"
     line = alphabet_warning(log(path, "a\tb c", f"{russian}\tHotel {russian}"))
@@ -29,5 +29,5 @@ def test_words_of_another_script_are_named(tmp_path: Path) -> None:
     ],
     ids=["accents, full width and signs", "rare"],
 )
-def test_no_warning(text: str, tmp_path: Path) -> None:
+def test_no_warning(text, tmp_path):
     assert alphabet_warning(log(tmp_path / "a.tsv", f"a b\t{text}")) is None

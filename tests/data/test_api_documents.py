@@ -55,12 +55,12 @@ def made() -> list[Definition]:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> DocumentFolder:
+def folder(tmp_path_factory) -> DocumentFolder:
     path = tmp_path_factory.mktemp("data") / "documents"
     return write_api_documents(path, made())
 
 
-def test_what_is_in_a_document(tmp_path: pathlib.Path) -> None:
+def test_what_is_in_a_document(tmp_path):
     body = [f"It has the {name} part." for name in "abcdefg"]
     doc = (
         "Sorts the `items` of a list.\nIt is stable.\n\n"
@@ -88,7 +88,7 @@ def test_what_is_in_a_document(tmp_path: pathlib.Path) -> None:
     assert folder.splits == ()
 
 
-def test_boilerplate_is_left_out(tmp_path: pathlib.Path) -> None:
+def test_boilerplate_is_left_out(tmp_path):
     rng = random.Random(0)
     definitions = [
         Definition(
@@ -104,7 +104,7 @@ def test_boilerplate_is_left_out(tmp_path: pathlib.Path) -> None:
     assert documents[1].sentences[0] == "In five of the six."
 
 
-def test_no_sentence_is_in_two_splits(folder: DocumentFolder) -> None:
+def test_no_sentence_is_in_two_splits(folder):
     texts: dict[str, set[str]] = {}
     modules: dict[str, set[str]] = {}
     for one in folder:
@@ -127,7 +127,7 @@ def test_no_sentence_is_in_two_splits(folder: DocumentFolder) -> None:
     assert 36 <= folder.count("test") <= 48 and 12 <= folder.count("dev") <= 24
 
 
-def test_classes_and_queries(folder: DocumentFolder) -> None:
+def test_classes_and_queries(folder):
     documents = {one.id: one for one in folder}
     assert set(folder.counts.classes) == {"top", "top.beta", "other"}
     for split in ("dev", "test"):
@@ -157,17 +157,12 @@ def test_classes_and_queries(folder: DocumentFolder) -> None:
         ("_single", "single"),
     ],
 )
-def test_package_class(module: str, label: str) -> None:
+def test_package_class(module, label):
     packages = {"a", "a.b", "a.src", "a.src.b", "a._d", "a.b.f"}
     assert package_class(module, packages) == label
 
 
-def test_it_is_built_once_in_the_cache(
-    folder: DocumentFolder,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_it_is_built_once_in_the_cache(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(api_documents, "distributions", lambda: [])
     monkeypatch.setattr(api_documents, "documented", made)
     monkeypatch.setenv("KERAS_LSTM_DSSM_CACHE", str(tmp_path))

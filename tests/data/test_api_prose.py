@@ -74,5 +74,5 @@ from keras_lstm_dssm.data.api_prose import prose_sentences
         ("", []),
     ],
 )
-def test_what_is_read(text: str, sentences: list[str]) -> None:
+def test_what_is_read(text, sentences):
     assert prose_sentences(inspect.cleandoc(text)) == sentences

@@ -43,11 +43,11 @@ def made(modules: int = 80) -> list[SentencePair]:
 
 
 @pytest.fixture(scope="module")
-def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
+def collection(tmp_path_factory) -> Collection:
     return write_lists(tmp_path_factory.mktemp("data") / "lists", made())
 
 
-def test_adjacent_sentences_of_5_to_50_words() -> None:
+def test_adjacent_sentences_of_5_to_50_words():
     doc = (
         "Sort the items of a list. It is a stable sort now. Go on.\n\n"
         ">>> sort()\n\nAn index is returned with it. It counts from zero up."
@@ -59,7 +59,7 @@ def test_adjacent_sentences_of_5_to_50_words() -> None:
     ]
 
 
-def test_lists_of_five(collection: Collection) -> None:
+def test_lists_of_five(collection):
     pairs = made()
     lists = {}
     for split in collection.splits:
@@ -81,7 +81,7 @@ def test_lists_of_five(collection: Collection) -> None:
     assert 0.1 < sum(first) / len(first) < 0.3  # in random order
 
 
-def test_no_text_is_in_two_splits(collection: Collection) -> None:
+def test_no_text_is_in_two_splits(collection):
     texts, modules = {}, {}
     module_of = {pair.query: pair.module for pair in made()}
     for split in collection.splits:
@@ -105,7 +105,7 @@ def test_no_text_is_in_two_splits(collection: Collection) -> None:
     assert 0.05 < sizes["dev"] / total <= 0.1
 
 
-def test_negatives_are_near_the_positive(tmp_path: pathlib.Path) -> None:
+def test_negatives_are_near_the_positive(tmp_path):
     """With 400 answers K is 50: all are of the topic of the positive."""
     pairs = []
     for number in range(400):
@@ -125,9 +125,7 @@ def test_negatives_are_near_the_positive(tmp_path: pathlib.Path) -> None:
     assert len(drawn) == len(collection.qrels("train"))
 
 
-def test_few_answers_of_a_split_are_filled_up_by_rank(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_few_answers_of_a_split_are_filled_up_by_rank(tmp_path):
     """Of the 50 answers like a positive of dev, some 5 are of dev."""
     pairs = [
         SentencePair(
@@ -145,9 +143,7 @@ def test_few_answers_of_a_split_are_filled_up_by_rank(
         assert len(grades) == 5 and len(near) == 3
 
 
-def test_it_is_deterministic(
-    collection: Collection, tmp_path: pathlib.Path
-) -> None:
+def test_it_is_deterministic(collection, tmp_path):
     again = write_lists(tmp_path / "again", made())
     files = sorted(pathlib.Path(collection.folder).rglob("*.*"))
     assert len(files) == 6
@@ -156,16 +152,12 @@ def test_it_is_deterministic(
         assert path.read_bytes() == other.read_bytes()
 
 
-def test_too_few_docstrings(tmp_path: pathlib.Path) -> None:
+def test_too_few_docstrings(tmp_path):
     with pytest.raises(InputError, match="answers for .*, expected 6 or more"):
         write_lists(tmp_path / "lists", made()[:24])
 
 
-def test_it_is_built_once_in_the_cache(
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_it_is_built_once_in_the_cache(tmp_path, monkeypatch, capsys):
     docs = [
         (p.module, f"{p.query.capitalize()}. {p.answer.capitalize()}.")
         for p in made()

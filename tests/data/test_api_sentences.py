@@ -59,5 +59,5 @@ def test_first_sentence(doc, sentence):
         ),
     ],
 )
-def test_sentence_runs(doc: str, runs: list[list[str]]) -> None:
+def test_sentence_runs(doc, runs):
     assert list(sentence_runs(doc)) == runs

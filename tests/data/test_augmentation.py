@@ -23,20 +23,20 @@ def edits(word: str) -> dict[str, set[str]]:
     return found
 
 
-def test_keyboard() -> None:
+def test_keyboard():
     assert set(KEYS_AROUND["g"]) == set("tyfhvb")
     assert set(KEYS_AROUND["q"]) == set("12wa")
     assert all(a in KEYS_AROUND[b] for a in KEYS_AROUND for b in KEYS_AROUND[a])
 
 
-def test_each_kind_of_edit_is_made() -> None:
+def test_each_kind_of_edit_is_made():
     possible = edits("plumber")
     found = {misspell("plumber", 1.0, seed) for seed in range(300)}
     assert found <= set().union(*possible.values())
     assert all(found & words for words in possible.values())
 
 
-def test_one_edit_in_words_of_three_letters() -> None:
+def test_one_edit_in_words_of_three_letters():
     words = TEXT.split()
     typed = misspell(TEXT, 1.0).split()
     for word, other in zip(words, typed, strict=True):
@@ -44,14 +44,14 @@ def test_one_edit_in_words_of_three_letters() -> None:
         assert other == word if len(word) < 3 else other in expected
 
 
-def test_rate_is_the_share_of_words() -> None:
+def test_rate_is_the_share_of_words():
     words = [f"word{i}" for i in range(4000)]
     hit = sum(misspell(word, 0.2) != word for word in words)
     assert 0.18 < hit / 4000 < 0.22
     assert misspell(TEXT, 0.0) == TEXT
 
 
-def test_lower_rates_make_some_of_the_same_errors() -> None:
+def test_lower_rates_make_some_of_the_same_errors():
     text = " ".join(f"word{i}" for i in range(100))
     few, many = misspell(text, 0.1).split(), misspell(text, 0.3).split()
     assert few != many
@@ -59,14 +59,14 @@ def test_lower_rates_make_some_of_the_same_errors() -> None:
         assert one in (word, other)
 
 
-def test_it_depends_on_seed_and_text_alone() -> None:
+def test_it_depends_on_seed_and_text_alone():
     typed = "interoir ood gule cor 8 oz bottls"  # the same in every process
     assert misspell(TEXT, 1.0) == typed
     assert misspell(TEXT, 1.0, 1) != misspell(TEXT, 1.0, 2)
 
 
 @pytest.mark.parametrize("text", ["", "aaa", "ab", "слово", "日本語"])
-def test_any_text(text: str) -> None:
+def test_any_text(text):
     typed = misspell(text, 1.0)
     assert (typed == text) == (len(text) < 3)
 
@@ -74,7 +74,7 @@ def test_any_text(text: str) -> None:
 TITLES = ["a b c d e f", "lamp", "garden hose"]
 
 
-def test_pairs_hold_some_words_of_a_title_in_order() -> None:
+def test_pairs_hold_some_words_of_a_title_in_order():
     pairs = list(title_pairs(TITLES, 200, misspelled=0.0))
     assert len(pairs) == 400
     lengths = set()
@@ -88,7 +88,7 @@ def test_pairs_hold_some_words_of_a_title_in_order() -> None:
     assert {pair.query for pair in pairs[200:]} == {"garden", "hose"}
 
 
-def test_pairs_hold_misspelled_words() -> None:
+def test_pairs_hold_misspelled_words():
     titles = ["rubber garden hoses", "galvanised angle bracket"]
     words = [
         word
@@ -101,13 +101,13 @@ def test_pairs_hold_misspelled_words() -> None:
     assert len(set(words)) > 100
 
 
-def test_pairs_depend_on_the_seed() -> None:
+def test_pairs_depend_on_the_seed():
     one = list(title_pairs(TITLES, 5, seed=1))
     assert one == list(title_pairs(iter(TITLES), 5, seed=1))
     assert one != list(title_pairs(TITLES, 5, seed=2))
 
 
-def test_half_of_the_redrawn_pairs_have_most_words_of_the_title() -> None:
+def test_half_of_the_redrawn_pairs_have_most_words_of_the_title():
     title = " ".join("abcdefghij")
     pairs = [Pair("c d", title)] * 2000
     redrawn = list(redrawn_pairs(pairs, seed=3))
@@ -119,7 +119,7 @@ def test_half_of_the_redrawn_pairs_have_most_words_of_the_title() -> None:
     assert all(query.split() == sorted(query.split()) for query in long)
 
 
-def test_a_redrawn_query_has_one_word_at_least_and_few_misspelled() -> None:
+def test_a_redrawn_query_has_one_word_at_least_and_few_misspelled():
     pairs = [Pair("hose", "rubber garden hose")] * 2000
     dropped = list(redrawn_pairs(pairs, dropped=1.0, misspelled=0.0))
     assert {pair.query for pair in dropped} == {"rubber", "garden", "hose"}
@@ -132,7 +132,7 @@ def test_a_redrawn_query_has_one_word_at_least_and_few_misspelled() -> None:
     assert 90 < len(words) < 210  # 5 % of about 3000
 
 
-def test_redrawn_pairs_depend_on_the_seed() -> None:
+def test_redrawn_pairs_depend_on_the_seed():
     pairs = list(title_pairs(TITLES, 20))
     one = list(redrawn_pairs(pairs, seed=1))
     assert one == list(redrawn_pairs(iter(pairs), seed=1))

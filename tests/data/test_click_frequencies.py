@@ -1,7 +1,4 @@
-import pathlib
-
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.data import (
@@ -14,12 +11,12 @@ from keras_lstm_dssm.data import (
 TITLES = ["lamp", "lamp", "naïve lamp", "lamp", "rope"]
 
 
-def test_the_log_of_each_titles_share() -> None:
+def test_the_log_of_each_titles_share():
     found = ClickFrequencies(TITLES)(tf.constant([["lamp", "naïve lamp"]]))
     np.testing.assert_allclose(found, [[np.log(3 / 5), np.log(1 / 5)]], 1e-6)
 
 
-def test_titles_of_the_same_words_are_one() -> None:
+def test_titles_of_the_same_words_are_one():
     titles = ["Hex bolt", "HEX  BOLT", "hex-bolt", "glue"]
     asked = tf.constant(["hex bolt"])
     for split, share in (("space", 1 / 2), ("alphanumeric", 3 / 4)):
@@ -27,12 +24,12 @@ def test_titles_of_the_same_words_are_one() -> None:
         np.testing.assert_allclose(found, [np.log(share)], 1e-6)
 
 
-def test_a_title_without_a_click_counts_as_half_a_one() -> None:
+def test_a_title_without_a_click_counts_as_half_a_one():
     found = ClickFrequencies(TITLES)(tf.constant(["never clicked"]))
     np.testing.assert_allclose(found, [np.log(0.1)], 1e-6)
 
 
-def test_counting_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counting_in_parts(monkeypatch):
     whole = ClickFrequencies(TITLES, 64)
     monkeypatch.setattr(batches, "_TITLES_AT_ONCE", 2)
     np.testing.assert_array_equal(
@@ -40,7 +37,7 @@ def test_counting_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_batches_of_a_log_with_negatives(tmp_path: pathlib.Path) -> None:
+def test_batches_of_a_log_with_negatives(tmp_path):
     path = tmp_path / "clicks.tsv"
     path.write_text("".join(f"q\t{title}\n" for title in TITLES))
     frequencies = ClickFrequencies.from_log(ClickLog(path))

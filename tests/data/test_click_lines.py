@@ -41,7 +41,7 @@ GOOD = [(f"query {i}", f"title {i} \u00fc") for i in range(40)]
 
 
 @pytest.fixture(scope="module")
-def shards(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def shards(tmp_path_factory) -> pathlib.Path:
     """Two files in which each third line is bad, an empty one, a clean one."""
     folder = tmp_path_factory.mktemp("shards")
     lines = [f"{query}\t{title}".encode() for query, title in GOOD]
@@ -62,7 +62,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @pytest.fixture
-def log(shards: pathlib.Path) -> ClickLog:
+def log(shards) -> ClickLog:
     return ClickLog(f"{shards}/*", max_bad_lines=19)
 
 
@@ -74,9 +74,7 @@ def read(dataset) -> list[tuple[str, str]]:
     ]
 
 
-def test_the_same_lines_are_skipped_in_each_way_to_read(
-    log: ClickLog, tmp_path: pathlib.Path
-) -> None:
+def test_the_same_lines_are_skipped_in_each_way_to_read(log, tmp_path):
     assert log.counts() == (18, 18, 0, 4) and log.bad_lines() == FOUND
     assert list(log) == GOOD
     assert read(evaluation_batches(log, 7)) == GOOD
@@ -86,7 +84,7 @@ def test_the_same_lines_are_skipped_in_each_way_to_read(
     assert len(folder.documents) == 40
 
 
-def test_a_resumed_run_sees_what_is_left(log: ClickLog) -> None:
+def test_a_resumed_run_sees_what_is_left(log):
     def batches(first: int) -> list[list[bytes]]:
         return [
             queries.tolist()
@@ -100,7 +98,7 @@ def test_a_resumed_run_sees_what_is_left(log: ClickLog) -> None:
         assert batches(step) == whole[step:]
 
 
-def test_one_bad_line_more_than_allowed(shards: pathlib.Path) -> None:
+def test_one_bad_line_more_than_allowed(shards):
     for read_log in (ClickLog.count, list):
         with pytest.raises(InputError) as caught:
             read_log(ClickLog(f"{shards}/*", max_bad_lines=1))
@@ -113,7 +111,7 @@ def test_one_bad_line_more_than_allowed(shards: pathlib.Path) -> None:
         ClickLog(f"{shards}/*", max_bad_lines=18).count()
 
 
-def test_nothing_but_bad_lines(tmp_path: pathlib.Path) -> None:
+def test_nothing_but_bad_lines(tmp_path):
     (tmp_path / "a.tsv").write_text("no tab\n" * 9)
     log = ClickLog(tmp_path / "a.tsv", max_bad_lines=99)
     with pytest.raises(InputError, match="a.tsv: found bad lines only"):
@@ -125,21 +123,15 @@ PIECES = [b"\t", b"\n", b"\r", b"\0", b"\xff", b"\xef\xbb\xbf", b"a", b" ",
 
 
 @settings(
-    deadline=None,
-    max_examples=10,
-    suppress_health_check=list(HealthCheck),
+    deadline=None, max_examples=10, suppress_health_check=list(HealthCheck)
 )
 @given(
     files=st.lists(
-        st.lists(st.sampled_from(PIECES), max_size=40),
-        min_size=20,
-        max_size=40,
+        st.lists(st.sampled_from(PIECES), max_size=40), min_size=20, max_size=40
     ),
     allowed=st.integers(0, 60),
 )
-def test_any_bytes_are_read_alike_or_refused(
-    files: list[list[bytes]], allowed: int, tmp_path: pathlib.Path
-) -> None:
+def test_any_bytes_are_read_alike_or_refused(files, allowed, tmp_path):
     paths = []
     for number, pieces in enumerate(files):
         paths.append(tmp_path / f"{number:02}.tsv")

@@ -1,7 +1,6 @@
 """The parts that several workers read are together the whole log."""
 
 import gzip
-import pathlib
 
 import pytest
 
@@ -23,7 +22,7 @@ def parts(
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 7])
-def test_each_line_is_read_once(tmp_path: pathlib.Path, workers: int) -> None:
+def test_each_line_is_read_once(tmp_path, workers):
     """Five files, of which as many as workers go round are read whole."""
     paths = [str(tmp_path / f"{n}.tsv{'.gz' * (n == 4)}") for n in range(5)]
     for number, path in enumerate(paths):
@@ -43,16 +42,14 @@ def test_each_line_is_read_once(tmp_path: pathlib.Path, workers: int) -> None:
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n \n\n", b"\n" * 15])
 @pytest.mark.parametrize("workers", [2, 3, 5])
-def test_ends_of_files(
-    tmp_path: pathlib.Path, end: bytes, workers: int
-) -> None:
+def test_ends_of_files(tmp_path, end, workers):
     path = tmp_path / "clicks.tsv"
     path.write_bytes(b"\xef\xbb\xbf" + lines(0, 9).rstrip() + end)
     read = [pair for log in parts([str(path)], workers) for pair in log]
     assert read == list(ClickLog(path))
 
 
-def test_bad_lines_have_their_numbers(tmp_path: pathlib.Path) -> None:
+def test_bad_lines_have_their_numbers(tmp_path):
     path = tmp_path / "clicks.tsv"
     path.write_bytes(lines(0, 40) + b"no tab\n" + lines(40, 9))
     assert 20 < ShardedClickLog([str(path)], 0, 2).count() < 30
@@ -67,7 +64,7 @@ def test_bad_lines_have_their_numbers(tmp_path: pathlib.Path) -> None:
         ShardedClickLog([f"{path}.gz"], 1, 2)
 
 
-def test_too_few_lines_or_files(tmp_path: pathlib.Path) -> None:
+def test_too_few_lines_or_files(tmp_path):
     path = tmp_path / "clicks.tsv"
     path.write_bytes(lines(0, 1))
     assert ShardedClickLog([str(path)], 0, 2).count() == 1
@@ -80,7 +77,7 @@ def test_too_few_lines_or_files(tmp_path: pathlib.Path) -> None:
         ShardedClickLog([str(tmp_path / "none.tsv")], 1, 2)
 
 
-def test_further_files_are_cut(tmp_path: pathlib.Path) -> None:
+def test_further_files_are_cut(tmp_path):
     clicks, further = tmp_path / "clicks.tsv", tmp_path / "further.tsv"
     clicks.write_bytes(lines(0, 10))
     further.write_bytes(lines(100, 10))

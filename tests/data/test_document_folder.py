@@ -22,7 +22,7 @@ ROWS: list[dict[str, Any]] = [
 
 
 @pytest.fixture
-def write(tmp_path: pathlib.Path) -> Callable[..., pathlib.Path]:
+def write(tmp_path) -> Callable[..., pathlib.Path]:
     def written(*lines: str | bytes | dict[str, Any]) -> pathlib.Path:
         data = [
             line
@@ -37,7 +37,7 @@ def write(tmp_path: pathlib.Path) -> Callable[..., pathlib.Path]:
     return written
 
 
-def test_the_documents(write: Callable[..., pathlib.Path]) -> None:
+def test_the_documents(write):
     folder = DocumentFolder(write(), max_sentences=200)
     first, second, third = folder
     assert first == Document(
@@ -65,9 +65,7 @@ def test_the_documents(write: Callable[..., pathlib.Path]) -> None:
         folder.of("all")
 
 
-def test_all_sentences_are_read_where_there_is_no_limit(
-    write: Callable[..., pathlib.Path],
-) -> None:
+def test_all_sentences_are_read_where_there_is_no_limit(write):
     folder = DocumentFolder(write(), max_sentences=None)
     assert [len(one.sentences) for one in folder] == [2, 2, 300]
     assert folder.counts.cut == 0
@@ -101,9 +99,7 @@ BAD: list[tuple[str | bytes, str]] = [
 
 
 @pytest.mark.parametrize(("line", "problem"), BAD)
-def test_a_bad_line_is_named(
-    write: Callable[..., pathlib.Path], line: str | bytes, problem: str
-) -> None:
+def test_a_bad_line_is_named(write, line, problem):
     folder = write(line, {"_id": "d10", "text": "Good."})
     with pytest.raises(InputError, match=problem) as caught:
         DocumentFolder(folder).count()
@@ -114,9 +110,7 @@ def test_a_bad_line_is_named(
     assert "\n" not in message
 
 
-def test_bad_lines_are_left_out_and_counted(
-    write: Callable[..., pathlib.Path],
-) -> None:
+def test_bad_lines_are_left_out_and_counted(write):
     lines = [line for line, _ in BAD]
     path = write(*lines, {"_id": "d10", "text": "Good."})
     folder = DocumentFolder(path, max_bad_lines=len(BAD))
@@ -136,7 +130,7 @@ def test_bad_lines_are_left_out_and_counted(
         list(DocumentFolder(path, max_bad_lines=20))
 
 
-def test_a_file_without_a_good_line(tmp_path: pathlib.Path) -> None:
+def test_a_file_without_a_good_line(tmp_path):
     path = tmp_path / "documents.jsonl"
     with pytest.raises(
         InputError, match=r"documents\.jsonl: no such file .*documents\.md"
@@ -153,12 +147,12 @@ def test_a_file_without_a_good_line(tmp_path: pathlib.Path) -> None:
     assert DocumentFolder(tmp_path).count() == 1
 
 
-def test_a_line_that_is_too_long() -> None:
+def test_a_line_that_is_too_long():
     line = b'{"_id": "d", "text": "' + b"a " * (1 << 23) + b'"}'
     assert parse_document(line) == "a line of more than 16 MB"
 
 
-def test_the_lines_of_the_page_about_documents() -> None:
+def test_the_lines_of_the_page_about_documents():
     page = pathlib.Path(__file__).parents[2] / "docs" / "documents.md"
     block = page.read_text().split("```json\n")[1].split("```")[0]
     first, second = map(parse_document, block.encode().splitlines())
@@ -170,9 +164,7 @@ def test_the_lines_of_the_page_about_documents() -> None:
     assert LINE_EXPECTED in message and "an empty document" in message
 
 
-def test_queries_and_their_documents(
-    write: Callable[..., pathlib.Path],
-) -> None:
+def test_queries_and_their_documents(write):
     path = write()
     (path / "queries.jsonl").write_text('{"_id": "q1", "text": "two"}\n')
     (path / "qrels").mkdir()
@@ -201,13 +193,8 @@ def test_queries_and_their_documents(
     ],
 )
 def test_real_folders(
-    shared_data: pathlib.Path,
-    name: str,
-    documents: tuple[int, ...],
-    sentences: int,
-    classes: int,
-    queries: tuple[int | None, ...],
-) -> None:
+    shared_data, name, documents, sentences, classes, queries
+):
     folder = DocumentFolder(shared_data / name)
     splits = ("train", "dev", "test")
     assert tuple(map(folder.count, splits)) == documents

@@ -18,19 +18,19 @@ def drawn(given: GivenNegatives, *queries: str, first: int = 0) -> np.ndarray:
     return batch[2]["negatives"].numpy().astype(str)
 
 
-def test_each_query_gets_titles_of_its_own() -> None:
+def test_each_query_gets_titles_of_its_own():
     found = drawn(GivenNegatives(TITLES, 2), "naïve", "bolt", "naïve")
     assert found.shape == (3, 2)
     assert set(found[0]) == set(found[2]) == {"rope"}
     assert set(found[1]) <= set(TITLES["bolt"])
 
 
-def test_a_query_without_any_gets_its_clicked_title() -> None:
+def test_a_query_without_any_gets_its_clicked_title():
     found = drawn(GivenNegatives(TITLES, 2), "hose", "never seen")
     assert found.tolist() == [["hose clicked"] * 2, ["never seen clicked"] * 2]
 
 
-def test_queries_of_the_same_words_are_one() -> None:
+def test_queries_of_the_same_words_are_one():
     titles = {"Hex bolt": ["glue"], "HEX  BOLT": ["lamp"]}
     found = drawn(GivenNegatives(titles, 40), "hex bolt", "hex-bolt")
     assert set(found[0]) == {"glue", "lamp"}
@@ -39,14 +39,14 @@ def test_queries_of_the_same_words_are_one() -> None:
     assert set(drawn(given, "hex-bolt")[0]) == {"glue", "lamp"}
 
 
-def test_all_titles_are_drawn_alike() -> None:
+def test_all_titles_are_drawn_alike():
     found = drawn(GivenNegatives(TITLES, 9000), "bolt")
     names, counts = np.unique(found, return_counts=True)
     assert set(names) == set(TITLES["bolt"])
     np.testing.assert_allclose(counts / 9000, 1 / 3, atol=0.02)
 
 
-def test_the_draw_is_of_seed_and_step() -> None:
+def test_the_draw_is_of_seed_and_step():
     queries = ["bolt"] * 50
     given = GivenNegatives(TITLES, 1)
     whole = given.attach(
@@ -69,6 +69,6 @@ def test_the_draw_is_of_seed_and_step() -> None:
         ({"bolt": []}, 1, "no query has a negative"),
     ],
 )
-def test_nothing_to_give(titles: dict, k: int, message: str) -> None:
+def test_nothing_to_give(titles, k, message):
     with pytest.raises(InputError, match=message):
         GivenNegatives(titles, k)

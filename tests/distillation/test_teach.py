@@ -20,7 +20,7 @@ from keras_lstm_dssm.distillation.teacher_vectors import (
 )
 from keras_lstm_dssm.distillation.teacher_vectors import teach as function
 from keras_lstm_dssm.tools import teach as program
-from tests.tools.conftest import Refused, refused, succeed
+from tests.tools.conftest import refused, succeed
 
 __all__ = ["refused"]  # a fixture
 
@@ -44,9 +44,7 @@ def wide(texts):
 
 
 @pytest.fixture(autouse=True)
-def blocks_of_four(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def blocks_of_four(tmp_path, monkeypatch) -> None:
     (tmp_path / "encoder_of_this_test.py").write_text(ENCODER)
     monkeypatch.chdir(tmp_path)
     for module in (module_of_blocks, _module_of(function)):
@@ -68,9 +66,7 @@ def texts_read() -> list[str]:
 SPEC = "encoder_of_this_test:encode"
 
 
-def test_training_queries_and_all_titles_are_encoded_once(
-    collection_folder: pathlib.Path,
-) -> None:
+def test_training_queries_and_all_titles_are_encoded_once(collection_folder):
     """The encoder reads each query and title once, also unclicked titles."""
     teacher = teach(str(collection_folder), SPEC, "TEACH")
     assert len(teacher) == 12 and teacher.vectors.shape == (12, 5)
@@ -87,7 +83,7 @@ def test_training_queries_and_all_titles_are_encoded_once(
         teacher[["desk lamp", "no such text"]]
 
 
-def test_queries_of_dev_and_test_are_not_read(tmp_path: pathlib.Path) -> None:
+def test_queries_of_dev_and_test_are_not_read(tmp_path):
     write_collection(
         tmp_path / "judged",
         {"d1": "steel bolt", "d2": "wood glue 8 oz", "d3": "desk lamp"},
@@ -106,8 +102,8 @@ def test_queries_of_dev_and_test_are_not_read(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_killed_program_continues_with_the_blocks_that_are_missing(
-    collection_folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    collection_folder, monkeypatch
+):
     whole = teach(str(collection_folder), SPEC, "WHOLE")
     texts_read()
     monkeypatch.setenv("TEXTS_BEFORE_A_KILL", "9")
@@ -128,8 +124,8 @@ def test_a_killed_program_continues_with_the_blocks_that_are_missing(
 
 
 def test_other_data_or_another_encoder_need_another_folder(
-    collection_folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    collection_folder, monkeypatch
+):
     data = str(collection_folder)
     teach(data, SPEC, "TEACH")
     with pytest.raises(InputError, match="vectors of the encoder enc.*:encode"):
@@ -148,8 +144,8 @@ def test_other_data_or_another_encoder_need_another_folder(
 
 
 def test_the_path_of_an_encoder_is_stored_as_an_absolute_one(
-    collection_folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    collection_folder, monkeypatch
+):
     """The folder of a teacher is found from any working directory."""
     data = str(collection_folder)
     teach(data, SPEC, "FIRST")
@@ -170,9 +166,7 @@ def test_the_path_of_an_encoder_is_stored_as_an_absolute_one(
     assert encode(["no text of the data"]).shape == (1, 5)
 
 
-def test_names_of_encoders_that_are_no_folders_stay(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_names_of_encoders_that_are_no_folders_stay(tmp_path):
     for name in (MINILM, "model"):
         assert absolute_encoder(name) == name
         (tmp_path / name).mkdir()
@@ -183,7 +177,7 @@ def test_names_of_encoders_that_are_no_folders_stay(
         absolute_encoder("")
 
 
-def test_damaged_files_are_one_line(collection_folder: pathlib.Path) -> None:
+def test_damaged_files_are_one_line(collection_folder):
     teach(str(collection_folder), SPEC, "TEACH")
     folder = pathlib.Path("TEACH")
     for name, damage, message in [
@@ -207,18 +201,14 @@ def test_damaged_files_are_one_line(collection_folder: pathlib.Path) -> None:
         TeacherVectors.open("none")
 
 
-def test_vectors_of_python_are_checked() -> None:
+def test_vectors_of_python_are_checked():
     with pytest.raises(InputError, match="2 vectors for 1 distinct ones of 2"):
         TeacherVectors(["a b", "a  b"], np.eye(2))
     with pytest.raises(InputError, match="not finite"):
         TeacherVectors(["a"], np.array([[np.nan]]))
 
 
-def test_the_program(
-    collection_folder: pathlib.Path,
-    capsys: pytest.CaptureFixture[str],
-    refused: Refused,
-) -> None:
+def test_the_program(collection_folder, capsys, refused):
     right = {"data": collection_folder, "encoder": SPEC, "output": "TEACH"}
     succeed(program, **right, json="teach.json")
     assert capsys.readouterr().out == (

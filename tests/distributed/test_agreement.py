@@ -18,7 +18,7 @@ def messages(results: list[Any]) -> set[str]:
     return {str(result) for result in results}
 
 
-def test_results() -> None:
+def test_results():
     results = run_workers(
         3, lambda workers: on_all(workers, lambda: 2 * workers.cluster.rank)
     )
@@ -33,7 +33,7 @@ def test_results() -> None:
     assert results == [0, 0]
 
 
-def test_an_error_of_one_is_raised_by_all() -> None:
+def test_an_error_of_one_is_raised_by_all():
     def work(workers: Any) -> None:
         def fail() -> None:
             if workers.cluster.rank == 1:
@@ -58,7 +58,7 @@ def test_an_error_of_one_is_raised_by_all() -> None:
     }
 
 
-def test_workers_that_were_started_differently() -> None:
+def test_workers_that_were_started_differently():
     def work(workers: Any) -> None:
         version = "0.2.0" if workers.cluster.rank == 0 else "0.3.0"
         check_equal(workers, {"keras_lstm_dssm": version, "seed": 0})

@@ -18,7 +18,7 @@ THINGS = ("bolt", "lamp", "door", "hose", "nail", "wood")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def folder(tmp_path_factory) -> pathlib.Path:
     """Writes judged titles, clicks for `--validation`, and a run for `--init`.
 
     Each query has one relevant title and one that is not, so that it does
@@ -53,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @pytest.mark.slow
-def test_two_workers_continue_as_one_process(folder: pathlib.Path) -> None:
+def test_two_workers_continue_as_one_process(folder):
     """Trains with --init, --judged_negatives, --logq, --validation, --dev."""
     flags = [
         f"--init={folder / 'PARENT'}", f"--data={folder / 'JUDGED'}",

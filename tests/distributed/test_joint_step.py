@@ -42,9 +42,7 @@ def train(
 
 
 @pytest.fixture(scope="module")
-def results(
-    fresh_process: FreshProcesses, tmp_path_factory: pytest.TempPathFactory
-) -> Results:
+def results(fresh_process, tmp_path_factory) -> Results:
     folder = tmp_path_factory.mktemp("joint")
     return train(fresh_process, folder, "lstm", "best")
 
@@ -70,22 +68,20 @@ def check_equal(results: Results, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["lstm", "best"])
-def test_two_workers_train_as_one_process(name: str, results: Results) -> None:
+def test_two_workers_train_as_one_process(name, results):
     """12 steps with changing momentum, unequal shares and common titles."""
     check_equal(results, name)
 
 
 @pytest.mark.parametrize("name", ["lstm", "best"])
-def test_few_bytes_in_few_collectives(name: str, results: Results) -> None:
+def test_few_bytes_in_few_collectives(name, results):
     first, _, alone = results
     assert first[f"{name}/collectives"] == 4
     assert 0 < first[f"{name}/sent"] < alone[f"{name}/dense"] / 10
 
 
 @pytest.mark.slow
-def test_presets_and_tied_towers(
-    fresh_process: FreshProcesses, tmp_path: pathlib.Path
-) -> None:
+def test_presets_and_tied_towers(fresh_process, tmp_path):
     names = ("tied", "lstm_96", "whole_best")
     results = train(fresh_process, tmp_path, *names)
     for name in names:

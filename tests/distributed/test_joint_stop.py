@@ -1,6 +1,5 @@
 """How several workers stop together: a signal, or a file in the run folder."""
 
-import pathlib
 import signal
 import threading
 from types import SimpleNamespace
@@ -24,7 +23,7 @@ def joint_step() -> JointStep:
     return JointStep(workers, 4)
 
 
-def test_a_worker_asks_and_all_are_stopped(joint_step: JointStep) -> None:
+def test_a_worker_asks_and_all_are_stopped(joint_step):
     wanted = threading.Event()
     callback = StopTogether(joint_step, wanted)
     callback.on_train_batch_begin(0)
@@ -41,10 +40,8 @@ def test_a_worker_asks_and_all_are_stopped(joint_step: JointStep) -> None:
 
 
 def test_the_file_is_looked_for_once_a_second(
-    joint_step: JointStep,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    joint_step, tmp_path, monkeypatch
+):
     now = [100.0]
     clock = SimpleNamespace(monotonic=lambda: now[0])
     monkeypatch.setattr(joint_callbacks, "time", clock)
@@ -67,7 +64,7 @@ def test_the_file_is_looked_for_once_a_second(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_second_signal_interrupts(number: signal.Signals) -> None:
+def test_the_second_signal_interrupts(number):
     before = signal.getsignal(number)
     wanted = threading.Event()
     with stop_by_signal(wanted.is_set, wanted.set):
@@ -78,7 +75,7 @@ def test_the_second_signal_interrupts(number: signal.Signals) -> None:
     assert signal.getsignal(number) is before
 
 
-def test_no_handler_is_set_outside_of_the_main_thread() -> None:
+def test_no_handler_is_set_outside_of_the_main_thread():
     """Python allows handlers of signals in the main thread only."""
     before = signal.getsignal(signal.SIGTERM)
     inside = []

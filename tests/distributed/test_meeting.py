@@ -13,7 +13,7 @@ from keras_lstm_dssm.errors import InputError
 from tests.distributed.processes import free_addresses
 
 
-def test_all_wait_for_the_last() -> None:
+def test_all_wait_for_the_last():
     addresses = tuple(free_addresses(3))
     ends: dict[int, float] = {}
 
@@ -37,7 +37,7 @@ def test_all_wait_for_the_last() -> None:
         socket.create_server(("", int(address.split(":")[1]))).close()
 
 
-def test_a_missing_worker_is_named() -> None:
+def test_a_missing_worker_is_named():
     addresses = tuple(free_addresses(2))
     with pytest.raises(InputError) as error:
         meet(Cluster(addresses, 1), 0.3)
@@ -56,7 +56,7 @@ def listening(port: int) -> list[str]:
     return [place[0] for place in places if int(place[1], 16) == port]
 
 
-def test_it_listens_at_the_named_host() -> None:
+def test_it_listens_at_the_named_host():
     addresses = tuple(free_addresses(2))  # at 127.0.0.1
     port = int(addresses[0].split(":")[1])
     seen: list[list[str]] = []
@@ -68,9 +68,7 @@ def test_it_listens_at_the_named_host() -> None:
     assert seen == [["0100007F"]]
 
 
-def test_a_name_that_others_know_by_another_address(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_name_that_others_know_by_another_address(monkeypatch):
     """Debian gives a machine's own name 127.0.1.1, a proxy another's."""
     (address,) = free_addresses(1)
     port = int(address.split(":")[1])
@@ -81,7 +79,7 @@ def test_a_name_that_others_know_by_another_address(
             assert listener.getsockname()[0] == "0.0.0.0"
 
 
-def test_another_program_at_the_port_is_no_worker() -> None:
+def test_another_program_at_the_port_is_no_worker():
     addresses = tuple(free_addresses(2))
     with socket.create_server(("", int(addresses[0].split(":")[1]))):
         with pytest.raises(InputError, match="port .* expected a free port"):

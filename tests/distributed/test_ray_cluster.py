@@ -38,13 +38,13 @@ class FakeRay:
 
 
 @pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def environment(monkeypatch) -> None:
     """Gives each test its own environment variables, and lets it not wait."""
     monkeypatch.setattr(os, "environ", {"RAY_worker_niceness": "3"})
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
 
 
-def test_a_slow_start_is_tried_again() -> None:
+def test_a_slow_start_is_tried_again():
     ray: Any = FakeRay(failures=2)
     with ray_cluster(ray, None, num_cpus=3):
         assert ray.running
@@ -69,7 +69,7 @@ def test_a_slow_start_is_tried_again() -> None:
         ("127.0.0.1:1", "--ray_address=127.0.0.1:1: nothing answers there"),
     ],
 )
-def test_one_line_without_ray(address: str | None, message: str) -> None:
+def test_one_line_without_ray(address, message):
     ray: Any = FakeRay(failures=99)
     with pytest.raises(InputError, match=message) as error:
         with ray_cluster(ray, address, minutes=0, num_cpus=3):
@@ -78,7 +78,7 @@ def test_one_line_without_ray(address: str | None, message: str) -> None:
     assert all("num_cpus" not in call for call in ray.calls if address)
 
 
-def test_ctrl_c_while_ray_starts_ends_it() -> None:
+def test_ctrl_c_while_ray_starts_ends_it():
     ray: Any = FakeRay(failures=1, error=KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt):
         with ray_cluster(ray, None):
@@ -131,7 +131,7 @@ with ray_cluster(ray, None, num_cpus=1):
 
 
 @pytest.mark.slow
-def test_a_ray_that_is_started_here_listens_to_this_machine_only() -> None:
+def test_a_ray_that_is_started_here_listens_to_this_machine_only():
     pytest.importorskip("ray")
     done = subprocess.run(
         [sys.executable, "-c", LISTENING], capture_output=True, text=True

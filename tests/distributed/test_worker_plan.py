@@ -67,7 +67,7 @@ def trainings(
     return run_workers(2, lambda workers: shared(workers, config))
 
 
-def test_equal_steps_of_unequal_parts(tmp_path: pathlib.Path) -> None:
+def test_equal_steps_of_unequal_parts(tmp_path):
     """47 and 30 pairs in batches of 5: the first leaves 17 out, others each
     time."""
     paths = [write(tmp_path / "a.tsv", 47), write(tmp_path / "b.tsv", 30)]
@@ -88,16 +88,14 @@ def test_equal_steps_of_unequal_parts(tmp_path: pathlib.Path) -> None:
     assert rest == read[0][40:]
 
 
-def test_click_frequencies_are_those_of_the_whole_log(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_click_frequencies_are_those_of_the_whole_log(tmp_path):
     paths = [write(tmp_path / "a.tsv", 47), write(tmp_path / "b.tsv", 30)]
     whole = ClickFrequencies.from_log(ClickLog(paths))
     for plan in trainings(paths):
         np.testing.assert_array_equal(plan.frequencies.log_q, whole.log_q)
 
 
-def test_wrong_logs_and_sizes(tmp_path: pathlib.Path) -> None:
+def test_wrong_logs_and_sizes(tmp_path):
     paths = [write(tmp_path / "a.tsv", 12), str(tmp_path / "b.tsv")]
     (tmp_path / "b.tsv").write_text("query\ttitle\nno tab\n")
     for error in trainings(paths):
@@ -108,7 +106,7 @@ def test_wrong_logs_and_sizes(tmp_path: pathlib.Path) -> None:
         assert "batch_size is 1: expected 2 or more" in str(error)
 
 
-def test_bad_lines_of_all_workers_are_added(tmp_path: pathlib.Path) -> None:
+def test_bad_lines_of_all_workers_are_added(tmp_path):
     paths = [write(tmp_path / "a.tsv", 12), write(tmp_path / "b.tsv", 12)]
     for path in paths:
         with open(path, "a") as file:
@@ -122,9 +120,7 @@ def test_bad_lines_of_all_workers_are_added(tmp_path: pathlib.Path) -> None:
         assert "found 2 bad lines in the parts of all workers" in str(error)
 
 
-def test_worker_0_mines_what_all_workers_read(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_worker_0_mines_what_all_workers_read(tmp_path, monkeypatch):
     paths = [write(tmp_path / "a.tsv", 20), write(tmp_path / "b.tsv", 20)]
     minings = []
 
@@ -155,7 +151,7 @@ def test_worker_0_mines_what_all_workers_read(
     assert minings == [paths]
 
 
-def test_workers_take_joint_steps(tmp_path: pathlib.Path) -> None:
+def test_workers_take_joint_steps(tmp_path):
     """What they do together is for the callbacks before all others."""
     joined: list[Any] = []
 
@@ -179,7 +175,7 @@ class Small(keras.Model):
         self.built = True
 
 
-def test_figures_are_those_of_all_pairs() -> None:
+def test_figures_are_those_of_all_pairs():
     """Means over 30 and 10 rows; unequal weights end the training."""
 
     def work(workers: Any) -> dict[str, float]:
@@ -216,7 +212,7 @@ class Rising(BestEpoch):
         return {"rising": float(self.model.rows[0])}
 
 
-def test_worker_0_evaluates_for_all() -> None:
+def test_worker_0_evaluates_for_all():
     def work(workers: Any) -> JointEvaluation:
         first = workers.cluster.first
         best = JointEvaluation(

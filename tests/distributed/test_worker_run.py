@@ -37,9 +37,7 @@ def opened(
 
 
 @pytest.mark.parametrize("config", [None, CONFIG])
-def test_a_run_of_an_earlier_version_is_resumed(
-    config: TrainingConfig | None, tmp_path: pathlib.Path
-) -> None:
+def test_a_run_of_an_earlier_version_is_resumed(config, tmp_path):
     """A setting that its `config.json` lacks gets its default value."""
     recipe = PRESETS["dssm"].to_dict()
     del recipe["mine_clusters"]
@@ -57,8 +55,6 @@ def test_a_run_of_an_earlier_version_is_resumed(
         ({"seed": ""}, "'seed' is missing, expected the settings of a run"),
     ],
 )
-def test_what_is_wrong_is_raised_by_all(
-    changes: dict[str, Any], message: str, tmp_path: pathlib.Path
-) -> None:
+def test_what_is_wrong_is_raised_by_all(changes, message, tmp_path):
     for error in opened(tmp_path, CONFIG, **changes):
         assert isinstance(error, JointError) and message in str(error)

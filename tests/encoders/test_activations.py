@@ -16,7 +16,7 @@ LSTMS = [name for name in ENCODERS if "lstm" in name]
 
 
 @pytest.mark.parametrize("name", LSTMS)
-def test_equals_the_plain_cell_step_by_step(float64, name) -> None:
+def test_equals_the_plain_cell_step_by_step(float64, name):
     encoder = small_encoder(name, dtype="float64")
     read = activations(encoder, TEXT)
     assert read.words == WORDS
@@ -47,7 +47,7 @@ def test_equals_the_plain_cell_step_by_step(float64, name) -> None:
     )
 
 
-def test_an_rnn_has_y_alone(float64) -> None:
+def test_an_rnn_has_y_alone(float64):
     encoder = small_encoder("rnn", dtype="float64")
     read = activations(encoder, TEXT)
     cell = encoder.rnn.cell
@@ -61,7 +61,7 @@ def test_an_rnn_has_y_alone(float64) -> None:
     assert (read.i, read.f, read.c, read.o) == (None,) * 4
 
 
-def test_a_combined_encoder_has_the_activations_of_its_lstm() -> None:
+def test_a_combined_encoder_has_the_activations_of_its_lstm():
     encoder = small_encoder("combined")
     read = activations(encoder, TEXT)
     lstm = encoder.encode([TEXT])[0][:3]
@@ -73,7 +73,7 @@ def test_a_combined_encoder_has_the_activations_of_its_lstm() -> None:
     )
 
 
-def test_lazily_updated_rows_are_brought_up_to_date_first() -> None:
+def test_lazily_updated_rows_are_brought_up_to_date_first():
     encoder = small_encoder("rnn")
     before = activations(encoder, TEXT)
     table = encoder.embedding.table
@@ -82,7 +82,7 @@ def test_lazily_updated_rows_are_brought_up_to_date_first() -> None:
 
 
 @pytest.mark.parametrize("name", ["lstm_full_forget", "bilstm", "rnn"])
-def test_each_text_is_as_if_alone(name) -> None:
+def test_each_text_is_as_if_alone(name):
     encoder = small_encoder(name)
     texts = ["hotels", TEXT, "", "hotels in shanghai", TEXT]
     together = list(each_activations(encoder, texts, batch_size=3))
@@ -94,13 +94,13 @@ def test_each_text_is_as_if_alone(name) -> None:
             np.testing.assert_allclose(a.y, b.y, atol=1e-6)
 
 
-def test_long_texts_are_cut_as_the_encoder_cuts_them() -> None:
+def test_long_texts_are_cut_as_the_encoder_cuts_them():
     encoder = small_encoder("rnn", max_words=2)
     assert activations(encoder, TEXT).words == WORDS[:2]
 
 
 @pytest.mark.parametrize("name", ["dssm", "clsm_3"])
-def test_without_a_recurrence_there_is_one_line(name) -> None:
+def test_without_a_recurrence_there_is_one_line(name):
     encoder = small_encoder(name)
     assert not encoder.networks
     with pytest.raises(InputError, match="reads all words at once"):

@@ -1,7 +1,5 @@
 """`CombinedEncoder.adapt` and `length_norm`."""
 
-import pathlib
-
 import keras
 import numpy as np
 import pytest
@@ -14,7 +12,7 @@ SKETCH = slice(4, 4 + 63)
 
 
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
-def test_the_sketch_keeps_its_length_to_the_power(power: float) -> None:
+def test_the_sketch_keeps_its_length_to_the_power(power):
     encoder = CombinedEncoder(2, 2, 63, length_norm=power)
     encoder.adapt(TITLES, batch_size=7)
     words = encoder.trigrams.distinct(TITLES)
@@ -31,7 +29,7 @@ def test_the_sketch_keeps_its_length_to_the_power(power: float) -> None:
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-6)
 
 
-def test_a_long_title_loses_less_of_the_words_it_shares() -> None:
+def test_a_long_title_loses_less_of_the_words_it_shares():
     titles = ["bolt", "bolt a b c d e f g"]  # 1 and 8 words of equal weight
     query = CombinedEncoder(2, 2)(["bolt"])[0].numpy()
     assert query[-1] == 0  # so the last number of a document adds nothing
@@ -45,9 +43,7 @@ def test_a_long_title_loses_less_of_the_words_it_shares() -> None:
     assert ratio[0.0] == pytest.approx(1, abs=0.3)
 
 
-def test_needs_adapt_until_adapted_also_by_weights(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_needs_adapt_until_adapted_also_by_weights(tmp_path):
     query, document = (CombinedEncoder(2, 2, 3, length_norm=p) for p in (1, 0))
     assert query.needs_adapt and document.needs_adapt
     query.adapt(TITLES)
@@ -65,6 +61,6 @@ def test_needs_adapt_until_adapted_also_by_weights(
     assert not clone.needs_adapt
 
 
-def test_length_norm_out_of_range() -> None:
+def test_length_norm_out_of_range():
     with pytest.raises(InputError, match="length_norm must be from 0 to 1"):
         CombinedEncoder(2, 2, 63, length_norm=1.5)

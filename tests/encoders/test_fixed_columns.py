@@ -59,7 +59,7 @@ def check(batch: WordBatch, encoder: CombinedEncoder, texts: list[str]) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("texts", [0, 3, 100])
-def test_equal_the_encoders(dtype: str, texts: int) -> None:
+def test_equal_the_encoders(dtype, texts):
     """Also if the cache is too small for all texts, or for any."""
     encoder = encoder_of(dtype)
     columns = columns_of(encoder, texts)
@@ -69,7 +69,7 @@ def test_equal_the_encoders(dtype: str, texts: int) -> None:
             check(columns.distinct(strings), encoder, batch)
 
 
-def test_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_are_computed_once(monkeypatch):
     encoder = encoder_of()
     columns = columns_of(encoder)
     columns.distinct(tf.constant(TITLES))
@@ -77,7 +77,7 @@ def test_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     check(columns.distinct(tf.constant(TITLES[::-1])), encoder, TITLES[::-1])
 
 
-def test_a_full_cache_stores_no_more() -> None:
+def test_a_full_cache_stores_no_more():
     """Only the texts that are not in the cache are computed again."""
     encoder = encoder_of()
     columns = columns_of(encoder, texts=3)
@@ -98,7 +98,7 @@ def test_a_full_cache_stores_no_more() -> None:
     assert computed == [5, 5]
 
 
-def test_are_forgotten_when_the_weights_change() -> None:
+def test_are_forgotten_when_the_weights_change():
     encoder = encoder_of()
     columns = columns_of(encoder)
     old = columns.distinct(tf.constant(TITLES)).untrained
@@ -109,7 +109,7 @@ def test_are_forgotten_when_the_weights_change() -> None:
     assert np.abs(batch.untrained - old).max() > 1e-3
 
 
-def test_have_the_same_bits_in_every_batch() -> None:
+def test_have_the_same_bits_in_every_batch():
     """A resumed run caches texts in another order, and must not differ."""
     encoder = encoder_of()
     texts = [f"bolt {n % 7} x{n * n % 11}" for n in range(77)]
@@ -125,7 +125,7 @@ def test_have_the_same_bits_in_every_batch() -> None:
             )
 
 
-def test_several_threads_fill_one_cache() -> None:
+def test_several_threads_fill_one_cache():
     encoder = encoder_of()
     columns = columns_of(encoder)
     batches = [

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-def test_equals_numpy(name: str) -> None:
+def test_equals_numpy(name):
     encoder = small_encoder(name)
     expected = np.array([by_numpy(encoder, text) for text in TEXTS])
     np.testing.assert_allclose(
@@ -32,12 +32,12 @@ def test_equals_numpy(name: str) -> None:
     np.testing.assert_allclose(vectors, expected / length, rtol=1e-11)
 
 
-def test_strings_and_hashed_words_give_the_same() -> None:
+def test_strings_and_hashed_words_give_the_same():
     encoder = small_encoder("bilstm")
     hashed = LetterTrigrams().distinct(TEXTS)
     np.testing.assert_array_equal(encoder(TEXTS), encoder(hashed))
 
 
-def test_wrong_window() -> None:
+def test_wrong_window():
     with pytest.raises(ValueError, match="window must be odd .*, not 2"):
         CLSMEncoder(window=2)

@@ -29,7 +29,7 @@ def entries(variable: keras.Variable, text: str) -> Iterator[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-def test_equal_central_differences(name: str) -> None:
+def test_equal_central_differences(name):
     model = TwoTower(small_encoder(name), small_encoder(name))
     pair = tf.constant([QUERY]), tf.constant([DOCUMENT])
     variables = model.trainable_variables

@@ -35,7 +35,7 @@ ODD = [
 
 
 @pytest.fixture(scope="module", params=EACH)
-def encoder(request: pytest.FixtureRequest) -> TextEncoder:
+def encoder(request) -> TextEncoder:
     return small_encoder(request.param, max_words=None)
 
 
@@ -44,7 +44,7 @@ def rnn() -> TextEncoder:
     return small_encoder("rnn", oov_buckets=64)
 
 
-def test_odd_texts_have_unit_vectors(encoder: TextEncoder) -> None:
+def test_odd_texts_have_unit_vectors(encoder):
     vectors = encoder.encode(ODD)
     assert vectors.shape == (len(ODD), encoder.dimension)
     assert vectors.dtype == np.float32
@@ -54,9 +54,7 @@ def test_odd_texts_have_unit_vectors(encoder: TextEncoder) -> None:
     np.testing.assert_allclose(empty, hash_sign, atol=1e-6)
 
 
-def test_zero_weights_give_the_first_basis_vector(
-    encoder: TextEncoder,
-) -> None:
+def test_zero_weights_give_the_first_basis_vector(encoder):
     """Zero vectors, and zero parts of a combined vector, have a direction."""
     before = encoder.get_weights()
     encoder.set_weights([np.zeros_like(weight) for weight in before])
@@ -69,12 +67,12 @@ def test_zero_weights_give_the_first_basis_vector(
     np.testing.assert_allclose(vectors, expected, atol=1e-7)
 
 
-def test_an_empty_list_gives_no_vectors(encoder: TextEncoder) -> None:
+def test_an_empty_list_gives_no_vectors(encoder):
     assert encoder.encode([]).shape == (0, encoder.dimension)
     assert encoder(np.array([], object)).shape == (0, encoder.dimension)
 
 
-def test_a_row_does_not_depend_on_the_others(encoder: TextEncoder) -> None:
+def test_a_row_does_not_depend_on_the_others(encoder):
     texts = ["hotels in shanghai", "a", "", "shanghai " * 30, "a"]
     together = encoder.encode(texts)
     alone = np.concatenate([encoder.encode([text]) for text in texts])
@@ -82,7 +80,7 @@ def test_a_row_does_not_depend_on_the_others(encoder: TextEncoder) -> None:
     np.testing.assert_array_equal(together[1], together[4])
 
 
-def test_order_and_batch_size(rnn: TextEncoder) -> None:
+def test_order_and_batch_size(rnn):
     """Texts are batched by length, but returned in their order."""
     texts = [f"{'word ' * (number % 7)}{number}" for number in range(50)]
     vectors = rnn.encode(texts)
@@ -96,14 +94,14 @@ def test_order_and_batch_size(rnn: TextEncoder) -> None:
     assert len(np.unique(vectors.round(5), axis=0)) == 50
 
 
-def test_arrays_and_bytes(rnn: TextEncoder) -> None:
+def test_arrays_and_bytes(rnn):
     texts = ["hotel", "上海"]
     vectors = rnn.encode(texts)
     for other in (np.array(texts), [text.encode() for text in texts]):
         np.testing.assert_array_equal(rnn.encode(other), vectors)
 
 
-def test_progress_bar(rnn: TextEncoder) -> None:
+def test_progress_bar(rnn):
     shown = io.StringIO()
     with redirect_stderr(shown):
         rnn.encode(["a", "b", "c"], batch_size=2, progress=True)
@@ -111,14 +109,14 @@ def test_progress_bar(rnn: TextEncoder) -> None:
     assert "encode: 100%" in shown.getvalue() and "2/2" in shown.getvalue()
 
 
-def test_what_is_not_a_text(rnn: TextEncoder) -> None:
+def test_what_is_not_a_text(rnn):
     with pytest.raises(InputError, match=r"text 1 is 7 \(int\), expected str"):
         rnn.encode(["a", 7])  # type: ignore[list-item]
     with pytest.raises(InputError, match="got one text, 'hotels'"):
         rnn.encode("hotels")
 
 
-def test_max_words() -> None:
+def test_max_words():
     short = small_encoder("rnn", max_words=2)
     vectors = short.encode(["a b c d", "a b", "a"])
     np.testing.assert_array_equal(vectors[0], vectors[1])
@@ -152,9 +150,7 @@ def bilstm() -> BidirectionalLSTMEncoder:
 
 
 @pytest.mark.parametrize("read", READS)
-def test_weights_are_brought_up_to_date_before(
-    read: str, bilstm: BidirectionalLSTMEncoder, tmp_path: pathlib.Path
-) -> None:
+def test_weights_are_brought_up_to_date_before(read, bilstm, tmp_path):
     table = bilstm.backward_embedding.table
     table.assign(tf.zeros_like(table))
     up_to_date = np.full(table.shape, 0.5)
@@ -164,9 +160,7 @@ def test_weights_are_brought_up_to_date_before(
     np.testing.assert_array_equal(table, up_to_date)
 
 
-def test_weights_that_are_set_are_not_updated_afterwards(
-    bilstm: BidirectionalLSTMEncoder,
-) -> None:
+def test_weights_that_are_set_are_not_updated_afterwards(bilstm):
     """Else a pending update would be added to the new weights."""
     zeros = [np.zeros(variable.shape) for variable in bilstm.variables]
     table = bilstm.embedding.table
@@ -175,9 +169,7 @@ def test_weights_that_are_set_are_not_updated_afterwards(
     np.testing.assert_array_equal(table, 0)
 
 
-def test_a_training_call_and_a_graph_do_not_call_the_hook(
-    bilstm: BidirectionalLSTMEncoder,
-) -> None:
+def test_a_training_call_and_a_graph_do_not_call_the_hook(bilstm):
     calls: list[str] = []
     bilstm.before_read = lambda: calls.append("called")
     bilstm(TEXTS, training=True)
@@ -187,9 +179,7 @@ def test_a_training_call_and_a_graph_do_not_call_the_hook(
     assert calls == ["called"]  # not by each batch, which run in threads
 
 
-def test_the_hook_is_not_part_of_the_saved_encoder(
-    bilstm: BidirectionalLSTMEncoder, tmp_path: pathlib.Path
-) -> None:
+def test_the_hook_is_not_part_of_the_saved_encoder(bilstm, tmp_path):
     bilstm.before_read = lambda: None
     bilstm.save(tmp_path / "encoder.keras")
     loaded = keras.saving.load_model(tmp_path / "encoder.keras")
@@ -201,7 +191,7 @@ def test_the_hook_is_not_part_of_the_saved_encoder(
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_what_encoders_say_of_themselves(name: str) -> None:
+def test_what_encoders_say_of_themselves(name):
     """The parts of their vectors, and the networks that read word by word."""
     encoder = small_encoder(name)
     assert sum(encoder.parts().values()) == encoder.dimension

@@ -32,7 +32,7 @@ def bm25(query: list[str], title: list[str], titles: list[list[str]]) -> float:
 
 
 @pytest.mark.parametrize("tokenizer", [space_separated, alphanumeric])
-def test_scores(tokenizer) -> None:
+def test_scores(tokenizer):
     titles = {d: tokenizer(title) for d, title in DOCUMENTS.items()}
     expected = {
         d: bm25(["angle", "bracket"], title, list(titles.values()))
@@ -46,12 +46,12 @@ def test_scores(tokenizer) -> None:
     assert len(found["q1"]) == (1 if tokenizer is space_separated else 2)
 
 
-def test_depth() -> None:
+def test_depth():
     run = BM25System().retrieve({"q": "angle hose red"}, DOCUMENTS, 2)
     assert len(run["q"]) == 2
 
 
-def test_another_corpus_is_another_index() -> None:
+def test_another_corpus_is_another_index():
     documents = dict(DOCUMENTS)
     first = BM25System().retrieve(QUERIES, documents, 10)
     assert list(first["q1"]) == ["b"]

@@ -28,7 +28,7 @@ def pair_counts(classes: list[int], clusters: list[int]) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_measures_equal_a_count_of_all_pairs(seed: int) -> None:
+def test_measures_equal_a_count_of_all_pairs(seed):
     rng = np.random.default_rng(seed)
     size, kinds = rng.integers(5, 40), rng.integers(2, 9)
     classes = rng.integers(kinds, size=size).tolist()
@@ -55,7 +55,7 @@ def entropy(labels: list[tuple[int, ...]]) -> float:
     return float(-np.sum(shares * np.log(shares)))
 
 
-def test_v_is_the_mean_of_homogeneity_and_completeness() -> None:
+def test_v_is_the_mean_of_homogeneity_and_completeness():
     rng = np.random.default_rng(0)
     classes, clusters = rng.integers(4, size=(2, 30)).tolist()
     h_classes, h_clusters = (
@@ -69,7 +69,7 @@ def test_v_is_the_mean_of_homogeneity_and_completeness() -> None:
     assert cluster_measures(classes, clusters)["v"] == pytest.approx(v)
 
 
-def test_special_clusters() -> None:
+def test_special_clusters():
     classes = list("aabb")
     assert cluster_measures(classes, [5, 5, 1, 1]) == pytest.approx(
         dict.fromkeys(CLUSTER_MEASURES, 1.0)
@@ -81,7 +81,7 @@ def test_special_clusters() -> None:
     assert cluster_measures(list("abc"), [0, 0, 1])["f1"] == 0  # no class of 2
 
 
-def test_k_means_recovers_directions() -> None:
+def test_k_means_recovers_directions():
     """Only the direction of a vector counts, not its length."""
     rng = np.random.default_rng(0)
     directions = np.repeat(np.eye(3), 20, axis=0)
@@ -94,7 +94,7 @@ def test_k_means_recovers_directions() -> None:
     assert np.array_equal(again, labels)
 
 
-def test_k_means_is_that_of_scikit_learn() -> None:
+def test_k_means_is_that_of_scikit_learn():
     cluster = pytest.importorskip("sklearn.cluster")
     vectors = np.random.default_rng(0).normal(size=(50, 6))
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -104,7 +104,7 @@ def test_k_means_is_that_of_scikit_learn() -> None:
     assert np.array_equal(k_means(vectors, 7, seed=3), expected)
 
 
-def test_k_means_of_few_different_vectors() -> None:
+def test_k_means_of_few_different_vectors():
     """A dead encoder has one vector, and so one cluster; nothing warns."""
     assert k_means(np.ones((6, 2)), 3).tolist() == [0] * 6
     assert len(set(k_means(np.zeros((6, 2)), 6).tolist())) == 1
@@ -122,7 +122,7 @@ def by_length(texts: list[str]) -> np.ndarray:
     return np.array([[len(text) == 4, len(text) == 5] for text in texts], float)
 
 
-def test_a_task_counts_what_it_leaves_out() -> None:
+def test_a_task_counts_what_it_leaves_out():
     classes = dict(TEXTS) | {"d0": "alone", "d1": None, "d2": ""}
     del classes["d3"]
     task = ClusterTask.from_classes(TEXTS, classes)
@@ -142,7 +142,7 @@ def test_a_task_counts_what_it_leaves_out() -> None:
         ClusterTask.from_classes(TEXTS, TEXTS, seeds=0)
 
 
-def test_a_task_measures_systems() -> None:
+def test_a_task_measures_systems():
     task = ClusterTask.from_classes(TEXTS, TEXTS, seeds=3)
     run, values = task.measure(DenseSystem(by_length, by_length))
     assert run is None and list(values) == ["0", "1", "2"]
@@ -157,7 +157,7 @@ def constant(texts: list[str]) -> np.ndarray:
     return np.ones((len(texts), 2))
 
 
-def test_random_clusters_show_the_floor_of_each_measure() -> None:
+def test_random_clusters_show_the_floor_of_each_measure():
     """V is not corrected for chance; ARI and AMI are."""
     classes = {f"d{i}": f"c{i % 40}" for i in range(80)}
     task = ClusterTask.from_classes(dict.fromkeys(classes, ""), classes)
@@ -174,7 +174,7 @@ def test_random_clusters_show_the_floor_of_each_measure() -> None:
     assert found["f1"] == pytest.approx(2 / (40 + 79), abs=0.01)
 
 
-def test_not_as_many_clusters_as_classes() -> None:
+def test_not_as_many_clusters_as_classes():
     with pytest.raises(InputError, match="found 1 clusters for 2 classes"):
         cluster_measures(["a", "b"], [0])
     with pytest.raises(InputError, match="found 0 clusters for 0 classes"):

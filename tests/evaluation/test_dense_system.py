@@ -26,7 +26,7 @@ def cosines() -> np.ndarray:
 
 @pytest.mark.parametrize("block", [1, 250, 10**6])
 @pytest.mark.parametrize("depth", [1, 10, 100, 1000])
-def test_retrieve_finds_the_best_cosines(depth, block, monkeypatch) -> None:
+def test_retrieve_finds_the_best_cosines(depth, block, monkeypatch):
     monkeypatch.setattr(index, "_BLOCK", block)
     run = DenseSystem(encode, encode).retrieve(QUERIES, DOCUMENTS, depth)
     assert list(run) == list(QUERIES)
@@ -37,7 +37,7 @@ def test_retrieve_finds_the_best_cosines(depth, block, monkeypatch) -> None:
         np.testing.assert_allclose([scores[d] for d in ranked], best, atol=1e-6)
 
 
-def test_rerank_orders_the_candidates_as_retrieve_does() -> None:
+def test_rerank_orders_the_candidates_as_retrieve_does():
     system = DenseSystem(encode, encode)
     found = system.retrieve(QUERIES, DOCUMENTS, len(DOCUMENTS))
     candidates = {"q3": ["d5", "d99", "d9", "d0"], "q1": ["d8"]}
@@ -48,7 +48,7 @@ def test_rerank_orders_the_candidates_as_retrieve_does() -> None:
         assert list(ranked) == [d for d in found[query_id] if d in ranked]
 
 
-def test_every_text_is_encoded_once_and_only_where_needed() -> None:
+def test_every_text_is_encoded_once_and_only_where_needed():
     seen: list[str] = []
 
     def spy(texts: list[str]) -> np.ndarray:
@@ -64,7 +64,7 @@ def test_every_text_is_encoded_once_and_only_where_needed() -> None:
 
 
 @pytest.mark.parametrize("size", [3, 17, 100])
-def test_equal_vectors_tie_wherever_they_stand(size: int) -> None:
+def test_equal_vectors_tie_wherever_they_stand(size):
     constant = RNG.standard_normal(96).astype(np.float32)
     collapsed = DenseSystem(
         encode_constant(constant), encode_constant(constant)

@@ -76,11 +76,11 @@ def write_folder(folder: Path, queries: bool = True) -> DocumentFolder:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> DocumentFolder:
+def folder(tmp_path_factory) -> DocumentFolder:
     return write_folder(tmp_path_factory.mktemp("task") / "documents")
 
 
-def test_retrieval_ranks_the_documents_of_the_split(folder) -> None:
+def test_retrieval_ranks_the_documents_of_the_split(folder):
     task = Task.from_documents(folder)
     assert task.queries == {"q1": "hat and wool", "q2": "saw"}
     assert len(task.documents) == task.depth == 14
@@ -99,7 +99,7 @@ def test_retrieval_ranks_the_documents_of_the_split(folder) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_measures_equal_ir_measures(folder, seed: int) -> None:
+def test_measures_equal_ir_measures(folder, seed):
     rng = np.random.default_rng(seed)
     vectors = rng.normal(size=(99, 4))
 
@@ -130,7 +130,7 @@ def test_measures_equal_ir_measures(folder, seed: int) -> None:
     assert task.evaluate(run) == pytest.approx(found)
 
 
-def test_random_order_is_an_expectation(folder) -> None:
+def test_random_order_is_an_expectation(folder):
     """q2 has one relevant document among 14."""
     task = Task.from_documents(folder, min_relevant=2)
     harmonic = [sum(1 / rank for rank in range(1, n + 1)) for n in (14, 10)]
@@ -145,7 +145,7 @@ def test_random_order_is_an_expectation(folder) -> None:
     )
 
 
-def test_the_tasks_of_a_folder(folder, tmp_path: Path) -> None:
+def test_the_tasks_of_a_folder(folder, tmp_path):
     tasks = document_tasks(folder, seeds=2)
     assert list(tasks) == ["retrieve", "cluster"]
     clustering = tasks["cluster"]
@@ -165,7 +165,7 @@ def test_the_tasks_of_a_folder(folder, tmp_path: Path) -> None:
         document_tasks(bare, "dev")
 
 
-def test_systems_side_by_side(folder) -> None:
+def test_systems_side_by_side(folder):
     tasks = document_tasks(folder, seeds=2)
     train = [document_text(d.sentences) for d in folder.of("train")]
     systems = {
@@ -195,7 +195,7 @@ def test_systems_side_by_side(folder) -> None:
         tasks["cluster"].measure(systems["bm25"])
 
 
-def test_a_document_model_reads_the_sentences_as_they_are(folder) -> None:
+def test_a_document_model_reads_the_sentences_as_they_are(folder):
     class Recorder:
         """Encodes a document by its number of sentences, as `KeyVec` would."""
 
@@ -222,8 +222,8 @@ def test_a_document_model_reads_the_sentences_as_they_are(folder) -> None:
     [("dev", 1010, 77, 0.707, 0.919), ("test", 1942, 155, 0.653, 0.881)],
 )
 def test_bm25_of_papers_has_the_reference_figures(
-    shared_data: Path, split, queries, documents, mrr, recall
-) -> None:
+    shared_data, split, queries, documents, mrr, recall
+):
     task = Task.from_documents(DocumentFolder(shared_data / "papers"), split)
     assert (len(task.queries), len(task.documents)) == (queries, documents)
     found = task.evaluate(task.run(BM25System(tokenizer=alphanumeric)))

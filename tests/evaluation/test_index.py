@@ -26,7 +26,7 @@ def expected_cosines() -> np.ndarray:
 
 @pytest.mark.parametrize("block", [1, 130, 2**24])
 @pytest.mark.parametrize("k", [1, 10, 60, 100])
-def test_nearest_equals_a_full_sort(k, block, monkeypatch) -> None:
+def test_nearest_equals_a_full_sort(k, block, monkeypatch):
     monkeypatch.setattr(index, "_BLOCK", block)
     rows, scores = Index.from_vectors(VECTORS).nearest(QUERIES, k)
     best = np.argsort(-expected_cosines(), axis=1)[:, :k]
@@ -36,7 +36,7 @@ def test_nearest_equals_a_full_sort(k, block, monkeypatch) -> None:
     )
 
 
-def test_search_encodes_queries_and_titles() -> None:
+def test_search_encodes_queries_and_titles():
     hits = Index(encode, TITLES).search(["query 3", "title 5"], k=3)
     best = np.argsort(-expected_cosines()[3])[:3]
     assert [hit.id for hit in hits[0]] == [TITLES[i] for i in best]
@@ -59,7 +59,7 @@ class Model:
     document_encoder = Encoder(1)
 
 
-def test_two_towers_encode_queries_and_documents() -> None:
+def test_two_towers_encode_queries_and_documents():
     ids = [str(i) for i in range(60)]
     two = Index(Model(), TITLES, ids)
     np.testing.assert_allclose(two.vectors, Index(Encoder(1), TITLES).vectors)
@@ -68,7 +68,7 @@ def test_two_towers_encode_queries_and_documents() -> None:
     assert two.search(queries, 5) == separate.search(queries, 5)
 
 
-def test_the_order_of_the_corpus_changes_nothing() -> None:
+def test_the_order_of_the_corpus_changes_nothing():
     titles = [f"title {i % 5}" for i in range(40)]  # eight equal vectors each
     ids = [f"d{i}" for i in range(40)]
     forwards = Index(encode, titles, ids)
@@ -84,14 +84,14 @@ def test_the_order_of_the_corpus_changes_nothing() -> None:
     assert same_title[0] != same_title[1]
 
 
-def test_without_ids_equal_titles_are_one_document() -> None:
+def test_without_ids_equal_titles_are_one_document():
     built = Index(encode, ["title 1", "title 2", "title 1"])
     assert built.ids == ["title 1", "title 2"]
     assert len(built) == 2
     assert len(Index(encode, ["title 1", "title 1"], ["a", "b"])) == 2
 
 
-def test_excluded_rows_are_not_returned() -> None:
+def test_excluded_rows_are_not_returned():
     built = Index.from_vectors(VECTORS[:5])
     rows, scores = built.nearest(QUERIES[:2], 4, exclude=[[0, 1, 4], []])
     assert set(rows[0, :2]) == {2, 3}
@@ -101,13 +101,13 @@ def test_excluded_rows_are_not_returned() -> None:
     np.testing.assert_array_equal(rows[1], best)
 
 
-def test_zero_vectors_have_cosine_zero() -> None:
+def test_zero_vectors_have_cosine_zero():
     built = Index.from_vectors(np.array([[0.0, 0.0], [-1.0, 0.0]]), ["0", "-"])
     hits = built.search(np.array([[2.0, 0.0]]), 2)[0]
     assert hits == [Hit("0", 0.0), Hit("-", -1.0)]
 
 
-def test_no_query_gives_no_list() -> None:
+def test_no_query_gives_no_list():
     built = Index(encode, TITLES)
     assert built.search([], 3) == []
     assert built.search(np.zeros((0, 8)), 3) == []
@@ -127,7 +127,7 @@ def test_no_query_gives_no_list() -> None:
         ),
     ],
 )
-def test_bad_documents_are_refused(build, message) -> None:
+def test_bad_documents_are_refused(build, message):
     with pytest.raises(InputError, match=message):
         build()
 
@@ -141,12 +141,12 @@ def test_bad_documents_are_refused(build, message) -> None:
         (np.full((2, 8), np.inf), 3, "query 0 of 2, counted from 0: found"),
     ],
 )
-def test_bad_queries_are_refused(queries, k, message) -> None:
+def test_bad_queries_are_refused(queries, k, message):
     with pytest.raises(InputError, match=message):
         Index(encode, TITLES).search(queries, k)
 
 
-def test_vectors_alone_cannot_search_texts() -> None:
+def test_vectors_alone_cannot_search_texts():
     with pytest.raises(InputError, match="has no query encoder"):
         Index.from_vectors(VECTORS).search(["query 1"], 3)
     built = Index.from_vectors(VECTORS, TITLES, query_encoder=encode)

@@ -1,18 +1,12 @@
 """P@1, MRR and others of judged lists, and the reference systems."""
 
-import pathlib
 import re
 
 import numpy as np
 import pytest
 
 from keras_lstm_dssm.data import Collection
-from keras_lstm_dssm.evaluation import (
-    DenseSystem,
-    Task,
-    evaluate_systems,
-    mean,
-)
+from keras_lstm_dssm.evaluation import DenseSystem, Task, evaluate_systems, mean
 from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.evaluation.measures import expected_queries
 from keras_lstm_dssm.evaluation.task import LIST_MEASURES
@@ -52,16 +46,14 @@ def measures(scores: list[float]) -> dict[str, float]:
         ([1, 1, 0, 1, 0], 0, (1 / 4 + 1 / 5) / 2),
     ],
 )
-def test_values_by_hand(
-    scores: list[float], precision: float, reciprocal: float
-) -> None:
+def test_values_by_hand(scores, precision, reciprocal):
     found = measures(scores)
     assert found["p@1"] == pytest.approx(precision, abs=1e-12)
     assert found["mrr"] == pytest.approx(reciprocal, abs=1e-12)
     assert found["map"] == pytest.approx(reciprocal, abs=1e-12)  # 1 relevant
 
 
-def test_queries_that_count() -> None:
+def test_queries_that_count():
     qrels = {"a": {"x": 1, "y": 0}, "b": {"x": 0}, "c": {"x": 1}}
     found = expected_queries({"a": {"x": 1.0, "y": 1.0}}, qrels)
     assert {q: v["p@1"] for q, v in found.items()} == {"a": 0.5, "c": 0.0}
@@ -70,7 +62,7 @@ def test_queries_that_count() -> None:
         expected_queries({"a": {"x": np.nan}}, qrels)
 
 
-def test_a_constant_scorer_is_random_and_not_document_order() -> None:
+def test_a_constant_scorer_is_random_and_not_document_order():
     """In this data the answers come first, so that document order is perfect.
 
     Equal scores must not count as that order.
@@ -95,9 +87,7 @@ def test_a_constant_scorer_is_random_and_not_document_order() -> None:
     assert found["document order"] == dict.fromkeys(found["random"], 1.0)
 
 
-def test_document_order_of_wikiqa_is_the_published_mv_lstm(
-    shared_data: pathlib.Path,
-) -> None:
+def test_document_order_of_wikiqa_is_the_published_mv_lstm(shared_data):
     """The notebook of MatchZoo 2.2 prints the figures of document order."""
     collection = Collection(shared_data / "wikiqa")
     task = Task.from_collection(collection, "test", "lists")
@@ -116,9 +106,7 @@ def ascii_words(text: str) -> list[str]:
     [("squad", 0.807, 0.888), ("tldr", 0.672, 0.799),
      ("reuters_sc", 0.335, 0.567)],
 )  # fmt: skip
-def test_bm25_of_lists_of_five(
-    shared_data: pathlib.Path, name: str, precision: float, reciprocal: float
-) -> None:
+def test_bm25_of_lists_of_five(shared_data, name, precision, reciprocal):
     task = Task.from_collection(Collection(shared_data / name), "test", "lists")
     # The published figures were computed with these words.
     system = BM25System(tokenizer=ascii_words)
@@ -129,7 +117,7 @@ def test_bm25_of_lists_of_five(
     assert found["random"]["mrr"] == pytest.approx(137 / 300)
 
 
-def test_a_list_task_measures_scores_and_not_their_run() -> None:
+def test_a_list_task_measures_scores_and_not_their_run():
     """A constant scorer has the measures of random order, exactly."""
     qrels = {"q": {"good": 1, **dict.fromkeys("abcd", 0)}}
     documents = {d: d for d in ("good", *"abcd")}

@@ -28,7 +28,7 @@ def run_of(order: list[str]) -> dict[str, float]:
     return {d: float(len(order) - i) for i, d in enumerate(order)}
 
 
-def test_values_by_hand() -> None:
+def test_values_by_hand():
     run = {"q": run_of(["d1", "d0", "d3", "d2", "d4"])}
     values = evaluate(run, QRELS)
     assert tuple(values) == MEASURES
@@ -53,7 +53,7 @@ def test_values_by_hand() -> None:
     )
 
 
-def test_min_relevant_moves_the_binary_measures() -> None:
+def test_min_relevant_moves_the_binary_measures():
     run = {"q": run_of(["d1", "d2", "d4", "d0"])}
     values = evaluate(run, QRELS, min_relevant=2)
     assert values["mrr@10"] == pytest.approx(1 / 3)
@@ -62,7 +62,7 @@ def test_min_relevant_moves_the_binary_measures() -> None:
     assert values["ndcg@10"] == evaluate(run, QRELS)["ndcg@10"]
 
 
-def test_cutoffs() -> None:
+def test_cutoffs():
     order = [f"n{i}" for i in range(10)] + ["good"]
     values = evaluate({"q": run_of(order)}, {"q": {"good": 1}})
     assert values["mrr@10"] == values["ndcg@10"] == values["recall@10"] == 0
@@ -70,7 +70,7 @@ def test_cutoffs() -> None:
     assert values["recall@100"] == 1
 
 
-def test_named_measures() -> None:
+def test_named_measures():
     """Reciprocal rank without a cutoff is not among those of titles."""
     run = {"q": run_of([f"n{i}" for i in range(11)] + ["d0"])}
     names = ("recall@100", "mrr", "mrr@10")
@@ -93,7 +93,7 @@ def ndcg_by_formula(ranked: list[str], judged: dict[str, int], k: int) -> float:
     return float(dcg / best_dcg)
 
 
-def test_ndcg_equals_its_formula() -> None:
+def test_ndcg_equals_its_formula():
     rng = random.Random(0)
     ids = [f"d{i}" for i in range(30)]
     qrels = {
@@ -112,7 +112,7 @@ def test_ndcg_equals_its_formula() -> None:
             assert found == pytest.approx(expected, abs=1e-14)
 
 
-def test_click_counts_are_not_grades() -> None:
+def test_click_counts_are_not_grades():
     for refusing in (
         lambda qrels: evaluate({}, qrels),
         lambda qrels: random_order(qrels, {"q": 2}),
@@ -121,7 +121,7 @@ def test_click_counts_are_not_grades() -> None:
             refusing({"q": {"a": 30, "b": 1}})
 
 
-def test_queries() -> None:
+def test_queries():
     qrels = {
         "found": {"a": 1},
         "missed": {"a": 1},
@@ -138,7 +138,7 @@ def test_queries() -> None:
     assert evaluate(run, qrels)["mrr@10"] == pytest.approx(1 / 3)
 
 
-def test_wrong_input() -> None:
+def test_wrong_input():
     with pytest.raises(InputError, match="min_relevant is 0: expected 1"):
         evaluate({}, QRELS, min_relevant=0)
     with pytest.raises(InputError, match="no query has a relevant document"):
@@ -159,8 +159,8 @@ def test_wrong_input() -> None:
     ],
 )
 def test_random_order_is_the_mean_over_all_orders(
-    grades: list[int], size: int, min_relevant: int, depth: int | None
-) -> None:
+    grades, size, min_relevant, depth
+):
     judged = {f"d{i}": grade for i, grade in enumerate(grades)}
     orders = list(permutations([f"d{i}" for i in range(size)]))
     run = {
@@ -172,7 +172,7 @@ def test_random_order_is_the_mean_over_all_orders(
     assert expected["q"] == pytest.approx(enumerated, abs=1e-9)
 
 
-def test_random_order_equals_simulation_beyond_the_cutoffs() -> None:
+def test_random_order_equals_simulation_beyond_the_cutoffs():
     rng = np.random.default_rng(1)
     judged = {f"d{i}": grade for i, grade in enumerate([4, 3, 2, 1, 0] * 3)}
     ids = np.array([f"d{i}" for i in range(150)])
@@ -189,7 +189,7 @@ def test_random_order_equals_simulation_beyond_the_cutoffs() -> None:
     assert expected["p@10"] == pytest.approx(12 / 150)
 
 
-def test_random_order_leaves_out_queries_without_a_relevant_document() -> None:
+def test_random_order_leaves_out_queries_without_a_relevant_document():
     qrels = {"a": {"d": 0}, "b": {"d": 1, "e": 0}}
     expected = random_order(qrels, {"a": 5, "b": 4})
     assert list(expected) == ["b"]

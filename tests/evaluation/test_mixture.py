@@ -60,7 +60,7 @@ SUM = 0.5 * cosines(0) + 0.25 * bm25() + 0.25 * cosines(1)
 
 @pytest.mark.parametrize("block", [1, 250, 10**6])
 @pytest.mark.parametrize("depth", [1, 10, 100])
-def test_retrieve_is_the_weighted_sum(depth, block, monkeypatch) -> None:
+def test_retrieve_is_the_weighted_sum(depth, block, monkeypatch):
     monkeypatch.setattr(index, "_BLOCK", block)
     run = Mixture(PARTS, WEIGHTS).retrieve(QUERIES, DOCUMENTS, depth)
     assert list(run) == list(QUERIES)
@@ -71,7 +71,7 @@ def test_retrieve_is_the_weighted_sum(depth, block, monkeypatch) -> None:
         np.testing.assert_allclose([scores[d] for d in ranked], best, atol=1e-6)
 
 
-def test_list_scores_are_the_weighted_sum_in_the_order_of_the_input() -> None:
+def test_list_scores_are_the_weighted_sum_in_the_order_of_the_input():
     candidates = {"q3": ["d5", "d50", "d9", "d0"], "q1": ["d8"]}
     lists = Mixture(PARTS, WEIGHTS).list_scores(QUERIES, candidates, DOCUMENTS)
     assert {q: list(scores) for q, scores in lists.items()} == candidates
@@ -82,7 +82,7 @@ def test_list_scores_are_the_weighted_sum_in_the_order_of_the_input() -> None:
         )
 
 
-def test_rerank_orders_as_retrieve_does_also_where_scores_are_equal() -> None:
+def test_rerank_orders_as_retrieve_does_also_where_scores_are_equal():
     documents = {**DOCUMENTS, **{f"{d}-again": DOCUMENTS[d] for d in DOCUMENTS}}
     system = Mixture(PARTS, WEIGHTS)
     found = system.retrieve(QUERIES, documents, len(documents))
@@ -96,7 +96,7 @@ def test_rerank_orders_as_retrieve_does_also_where_scores_are_equal() -> None:
 
 
 @pytest.mark.parametrize("shares", [[1, 1], [0.3, 0.7], [1, 0], [1e-4, 1]])
-def test_concatenated_vectors_are_exact(shares: list[float]) -> None:
+def test_concatenated_vectors_are_exact(shares):
     a, b = np.array(shares) / sum(shares)
     expected = a * cosines(0) + b * cosines(1)
     system = Mixture({"a": encoder(0), "b": encoder(1)}, shares)
@@ -118,7 +118,7 @@ def test_concatenated_vectors_are_exact(shares: list[float]) -> None:
             )
 
 
-def test_a_zero_vector_has_cosine_0_and_the_sum_stays_exact() -> None:
+def test_a_zero_vector_has_cosine_0_and_the_sum_stays_exact():
     def zero(texts: list[str]) -> np.ndarray:
         return encoder(0)(texts) * [[t != DOCUMENTS["d3"]] for t in texts]
 
@@ -131,7 +131,7 @@ def test_a_zero_vector_has_cosine_0_and_the_sum_stays_exact() -> None:
     np.testing.assert_allclose(products, expected, atol=1e-6)
 
 
-def test_words_alone_leave_out_documents_without_them() -> None:
+def test_words_alone_leave_out_documents_without_them():
     alone = BM25System().retrieve(QUERIES, DOCUMENTS, 100)
     run = Mixture({"bm25": BM25System()}).retrieve(QUERIES, DOCUMENTS, 100)
     assert {q: list(of) for q, of in run.items()} == {
@@ -143,7 +143,7 @@ def test_words_alone_leave_out_documents_without_them() -> None:
     ) == {"q": {}}
 
 
-def test_log_probabilities_and_scores_of_pairs_are_mapped_to_0_to_1() -> None:
+def test_log_probabilities_and_scores_of_pairs_are_mapped_to_0_to_1():
     candidates = {"q0": ["d0", "d1", "d2", "d3"], "q1": ["d7"]}
     model = UnigramLMSystem()
     whole = model.list_scores(QUERIES, {"q0": list(DOCUMENTS)}, DOCUMENTS)["q0"]
@@ -163,7 +163,7 @@ def test_log_probabilities_and_scores_of_pairs_are_mapped_to_0_to_1() -> None:
         system.retrieve(QUERIES, DOCUMENTS, 5)
 
 
-def test_a_mixture_is_a_system_of_tasks() -> None:
+def test_a_mixture_is_a_system_of_tasks():
     qrels = {q: {"d1": 1, "d2": 0, "d3": 0} for q in QUERIES}
     system = Mixture(PARTS, WEIGHTS)
     for depth in (None, 20):
@@ -173,7 +173,7 @@ def test_a_mixture_is_a_system_of_tasks() -> None:
         assert by_query.keys() == QUERIES.keys()
 
 
-def test_misspelled_queries_are_measured() -> None:
+def test_misspelled_queries_are_measured():
     qrels = {q: {"d1": 1, "d2": 0, "d3": 0} for q in QUERIES}
     task = Task(QUERIES, DOCUMENTS, qrels, depth=20)
 
@@ -189,7 +189,7 @@ def test_misspelled_queries_are_measured() -> None:
     assert changed.run(system) != task.run(system)
 
 
-def test_a_part_of_weight_0_is_not_computed() -> None:
+def test_a_part_of_weight_0_is_not_computed():
     def never(texts: list[str]) -> np.ndarray:
         raise AssertionError
 
@@ -213,13 +213,13 @@ def test_a_part_of_weight_0_is_not_computed() -> None:
         ({"a": 1, "c": 1}, "found weights of a, c, expected those of .* a, b"),
     ],
 )
-def test_wrong_weights(weights, message) -> None:
+def test_wrong_weights(weights, message):
     with pytest.raises(InputError, match=message) as error:
         Mixture({"a": encoder(0), "b": encoder(1)}, weights)
     assert "\n" not in str(error.value)
 
 
-def test_other_wrong_input_is_one_line() -> None:
+def test_other_wrong_input_is_one_line():
     assert mixture_weights(["a", "b"]) == {"a": 0.5, "b": 0.5}
     with pytest.raises(InputError, match="found no part of a mixture"):
         Mixture({})

@@ -15,7 +15,7 @@ def lengths(queries: list[str], documents: list[str]) -> np.ndarray:
     return np.array(sizes, np.float32)
 
 
-def test_rerank_orders_each_list_by_its_scores() -> None:
+def test_rerank_orders_each_list_by_its_scores():
     candidates = {"q2": ["b", "a"], "q1": ["c", "b", "a"]}
     system = PairSystem(lengths)
     scores = system.list_scores(QUERIES, candidates, DOCUMENTS)
@@ -30,7 +30,7 @@ def test_rerank_orders_each_list_by_its_scores() -> None:
     }
 
 
-def test_retrieve_reorders_what_the_first_stage_finds() -> None:
+def test_retrieve_reorders_what_the_first_stage_finds():
     system = PairSystem(lengths, first_stage=BM25System())
     run = system.retrieve({"q1": QUERIES["q1"]}, DOCUMENTS, 10)
     assert list(BM25System().retrieve(QUERIES, DOCUMENTS, 10)["q1"]) == [

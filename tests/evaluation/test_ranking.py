@@ -22,7 +22,7 @@ SCORES = st.lists(
 @given(SCORES)
 @example([0.0] * 4)
 @example([TINY, TINY, 0.0, -0.0, -TINY, -TINY])
-def test_strictly_descending(values: list[float]) -> None:
+def test_strictly_descending(values):
     scores = np.sort(np.array(values, np.float32))[::-1]
     strict = strictly_descending(scores)
     assert strict.dtype == np.float32
@@ -34,7 +34,7 @@ def test_strictly_descending(values: list[float]) -> None:
         np.testing.assert_array_equal(strict, scores)
 
 
-def test_strictly_descending_moves_by_single_steps() -> None:
+def test_strictly_descending_moves_by_single_steps():
     below = np.nextafter(np.float32(1), np.float32(0))
     lower = np.nextafter(below, np.float32(0))
     scores = np.array([1, 1, below, 0.5], np.float32)
@@ -42,7 +42,7 @@ def test_strictly_descending_moves_by_single_steps() -> None:
 
 
 @given(SCORES, st.randoms(), st.integers(1, 25))
-def test_no_order_of_the_input_helps(values, random, depth) -> None:
+def test_no_order_of_the_input_helps(values, random, depth):
     scores = {f"d{i}": score for i, score in enumerate(values)}
     shuffled = list(scores)
     random.shuffle(shuffled)
@@ -54,7 +54,7 @@ def test_no_order_of_the_input_helps(values, random, depth) -> None:
     assert order == sorted(order, reverse=True)
 
 
-def test_ties_have_one_fixed_order_for_each_query() -> None:
+def test_ties_have_one_fixed_order_for_each_query():
     ids = [f"d{i}" for i in range(6)]
     orders = [[*TieBreaker(ids).rank(q, [0.0] * 6)] for q in ("q1", "q2", "é")]
     assert [" ".join(order) for order in orders] == [
@@ -64,14 +64,14 @@ def test_ties_have_one_fixed_order_for_each_query() -> None:
     ]
 
 
-def test_ties_are_fair() -> None:
+def test_ties_are_fair():
     ranker = TieBreaker([f"d{i}" for i in range(4)])
     first = [next(iter(ranker.rank(f"q{i}", [1.0] * 4))) for i in range(4000)]
     counts = [first.count(f"d{i}") for i in range(4)]
     assert all(abs(count - 1000) < 110 for count in counts), counts
 
 
-def test_positions_name_the_documents() -> None:
+def test_positions_name_the_documents():
     ranked = TieBreaker(["a", "b", "c"]).rank(
         "q", [1.0, 2.0], positions=np.array([2, 0])
     )
@@ -82,12 +82,12 @@ def test_positions_name_the_documents() -> None:
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_scores_must_be_finite(bad: float) -> None:
+def test_scores_must_be_finite(bad):
     with pytest.raises(ValueError, match="query q7: a score is not finite"):
         TieBreaker(["a", "b"]).rank("q7", [0.0, bad])
 
 
-def test_importing_evaluation_is_cheap() -> None:
+def test_importing_evaluation_is_cheap():
     code = """
 import keras_lstm_dssm.evaluation
 heavy = {"bm25s", "ir_measures", "tensorflow", "keras"} & set(sys.modules)
@@ -97,7 +97,7 @@ assert not heavy, heavy
 
 
 @pytest.mark.parametrize(("n", "k"), [(3, 5), (50, 7), (6403, 100), (20000, 3)])
-def test_kth_largest(n: int, k: int) -> None:
+def test_kth_largest(n, k):
     """Groups of many scores are compared first."""
     random = np.random.default_rng(n)
     for scores in (random.normal(size=n), random.integers(0, 9, n)):

@@ -7,7 +7,6 @@ of its click counts, and were computed from the files by themselves.
 """
 
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -56,7 +55,7 @@ def averaged_ndcg(task: Task, run: Run, k: int) -> float:
         ("wikiqa", "test", (18.35, 33.74, 49.61)),
     ],
 )
-def test_random_order(shared_data: Path, name, split, figures) -> None:
+def test_random_order(shared_data, name, split, figures):
     expected = Task.from_collection(
         Collection(shared_data / name), split
     ).random()
@@ -72,7 +71,7 @@ def test_random_order(shared_data: Path, name, split, figures) -> None:
         ("wikiqa", (39.70, 56.12, 67.11), 0.15),
     ],
 )
-def test_bm25_rerank(shared_data: Path, name, figures, hash_moves) -> None:
+def test_bm25_rerank(shared_data, name, figures, hash_moves):
     task = Task.from_collection(
         Collection(shared_data / name), "test", "rerank"
     )
@@ -91,7 +90,7 @@ def test_bm25_rerank(shared_data: Path, name, figures, hash_moves) -> None:
         ("bestbuy", 1, (44.79, 49.52, 53.84)),
     ],
 )
-def test_bm25_retrieve(shared_data: Path, name, min_relevant, figures) -> None:
+def test_bm25_retrieve(shared_data, name, min_relevant, figures):
     task = Task.from_collection(
         Collection(shared_data / name), "test", "retrieve", min_relevant, 300
     )

@@ -6,7 +6,7 @@ from keras_lstm_dssm.evaluation import CachedEncoder, DenseSystem
 from keras_lstm_dssm.evaluation.systems import with_cached_vectors
 
 
-def test_each_text_is_encoded_once_and_in_order() -> None:
+def test_each_text_is_encoded_once_and_in_order():
     seen: list[list[str]] = []
 
     def encode(texts: list[str]) -> np.ndarray:
@@ -21,12 +21,12 @@ def test_each_text_is_encoded_once_and_in_order() -> None:
     assert seen == [["abc", "a"], ["ab"], []]
 
 
-def test_another_number_of_vectors() -> None:
+def test_another_number_of_vectors():
     with pytest.raises(InputError, match="found 3 vectors for 1 texts"):
         CachedEncoder(lambda texts: np.ones((3, 2)))(["a"])
 
 
-def test_a_system_remembers_once_and_both_sides_together() -> None:
+def test_a_system_remembers_once_and_both_sides_together():
     seen: list[str] = []
 
     def encode(texts: list[str]) -> np.ndarray:

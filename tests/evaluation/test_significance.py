@@ -12,7 +12,7 @@ def draw(queries: int, systems: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(0.2, 1.0, (queries, systems))
 
 
-def test_few_queries_are_enumerated() -> None:
+def test_few_queries_are_enumerated():
     differences = draw(9, 3)
     signs = np.array(list(itertools.product([1, -1], repeat=9)))
     sums = np.abs(signs @ differences)
@@ -23,7 +23,7 @@ def test_few_queries_are_enumerated() -> None:
     assert tiny == pytest.approx(share, abs=1e-12)
 
 
-def test_each_system_is_tested_by_itself() -> None:
+def test_each_system_is_tested_by_itself():
     differences = draw(10, 4, seed=1)
     separate = [
         stats.permutation_test(
@@ -34,7 +34,7 @@ def test_each_system_is_tested_by_itself() -> None:
     assert randomisation_test(differences) == pytest.approx(separate)
 
 
-def test_many_queries_are_sampled() -> None:
+def test_many_queries_are_sampled():
     differences = draw(200, 3, seed=2)
     p_values = randomisation_test(differences, 5_000)
     by_t_test = stats.ttest_1samp(differences, 0.0).pvalue
@@ -44,19 +44,19 @@ def test_many_queries_are_sampled() -> None:
     assert randomisation_test(np.ones(200), 999)[0] == 1 / 1000
 
 
-def test_equal_systems_do_not_differ() -> None:
+def test_equal_systems_do_not_differ():
     assert randomisation_test(np.zeros((50, 2)), 99).tolist() == [1.0, 1.0]
     # Sums of such numbers depend on the order of the additions.
     values = np.array([0.1, 0.2, 0.3, -0.3, -0.2, -0.1])
     assert randomisation_test(values).tolist() == [1.0]
 
 
-def test_holm() -> None:
+def test_holm():
     corrected = holm(np.array([0.01, 0.04, 0.03, 0.005, 0.9]))
     assert corrected == pytest.approx([0.04, 0.09, 0.09, 0.025, 0.9])
 
 
-def test_systems_are_compared_with_references() -> None:
+def test_systems_are_compared_with_references():
     values = np.random.default_rng(0).normal(size=(3, 12))
     names = ("bm25", "lsa", "mine")
     by_query = {

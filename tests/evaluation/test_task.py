@@ -1,5 +1,4 @@
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,13 +35,13 @@ SYSTEMS = {
 
 
 @pytest.fixture
-def collection(tmp_path: Path) -> Collection:
+def collection(tmp_path) -> Collection:
     return write_collection(
         tmp_path / "data", DOCUMENTS, QUERIES, {"dev": QRELS}, []
     )
 
 
-def test_rerank(collection: Collection) -> None:
+def test_rerank(collection):
     task = Task.from_collection(collection, "dev", "rerank")
     assert task.queries == {"q1": "red hat", "q2": "shoe"}
     assert task.depth is None
@@ -58,7 +57,7 @@ def test_rerank(collection: Collection) -> None:
     assert high.random()["mrr@10"] == pytest.approx((1 + 1 / 2) / 2)
 
 
-def test_retrieve(collection: Collection) -> None:
+def test_retrieve(collection):
     task = Task.from_collection(collection, "dev", "retrieve", depth=2)
     assert list(task.queries) == ["q1", "q2", "q3"]
     run = task.run(SYSTEMS["length"])
@@ -68,7 +67,7 @@ def test_retrieve(collection: Collection) -> None:
     assert bm25["mrr@10"] == bm25["ndcg@1"] == 1
 
 
-def test_click_counts_become_grades(tmp_path: Path) -> None:
+def test_click_counts_become_grades(tmp_path):
     """As gains of 2^clicks, one title would decide NDCG alone."""
     clicks = {"q1": {"a": 30, "b": 20, "c": 10, "d": 10}}
     few = {"q2": {"a": 3, "b": 1}}  # clicks too, as the other split shows
@@ -87,12 +86,12 @@ def test_click_counts_become_grades(tmp_path: Path) -> None:
     assert test.qrels == {"q2": {"a": 4, "b": 3}}
 
 
-def test_grades_stay_as_they_are(collection: Collection) -> None:
+def test_grades_stay_as_they_are(collection):
     assert not collection.has_click_counts
     assert collection.graded_qrels("dev") == QRELS
 
 
-def test_systems_side_by_side(collection, tmp_path) -> None:
+def test_systems_side_by_side(collection, tmp_path):
     task = Task.from_collection(collection, "dev", "retrieve")
     path = tmp_path / "bm25.trec"
     results = evaluate_systems(task, SYSTEMS, {"bm25": path})
@@ -102,7 +101,7 @@ def test_systems_side_by_side(collection, tmp_path) -> None:
     assert path.read_text().splitlines()[0].endswith(" bm25")
 
 
-def test_table() -> None:
+def test_table():
     half = dict.fromkeys(MEASURES, 0.5)
     table = format_table({"model": half, "b": half | {"map": 0.12345}})
     head, *lines = table.splitlines()
@@ -128,7 +127,7 @@ def test_table() -> None:
         ),
     ],
 )
-def test_wrong_input(collection, options, message) -> None:
+def test_wrong_input(collection, options, message):
     with pytest.raises(InputError, match=message):
         Task.from_collection(
             collection, **{"split": "dev", "mode": "rerank"} | options

@@ -41,9 +41,7 @@ def orders(scores: dict[str, float]) -> list[list[str]]:
     ],
 )
 @pytest.mark.parametrize("min_relevant", [1, 2])
-def test_equals_the_mean_over_all_orders(
-    scores: list[float], grades: list[int], min_relevant: int
-) -> None:
+def test_equals_the_mean_over_all_orders(scores, grades, min_relevant):
     if max(grades) < min_relevant:
         grades = [2 * grade for grade in grades]
     ids = [f"d{i}" for i in range(len(scores))]
@@ -65,14 +63,14 @@ def test_equals_the_mean_over_all_orders(
     assert found == pytest.approx(enumerated, abs=1e-9)
 
 
-def test_mrr_has_no_cutoff() -> None:
+def test_mrr_has_no_cutoff():
     scores = {f"d{i}": -float(i) for i in range(12)}
     found = expected_measures(tie_groups(scores, {"d11": 1}), [1])
     assert found["mrr"] == pytest.approx(1 / 12)
     assert found["mrr@10"] == 0
 
 
-def test_a_long_list_equals_simulation() -> None:
+def test_a_long_list_equals_simulation():
     rng = random.Random(0)
     ids = [f"d{i}" for i in range(60)]
     scores = {d: float(rng.randrange(4)) for d in ids}

@@ -26,11 +26,7 @@ def vectors() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("at_once", [64, 1_000])
-def test_recall_and_excluded_titles(
-    at_once: int,
-    vectors: tuple[np.ndarray, np.ndarray],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_recall_and_excluded_titles(at_once, vectors, monkeypatch):
     monkeypatch.setattr(index, "_FOUND_AT_ONCE", at_once * TOP)
     monkeypatch.setattr(index, "_SCORES_AT_ONCE", at_once)
     titles, queries = vectors
@@ -65,9 +61,7 @@ def test_recall_and_excluded_titles(
     np.testing.assert_array_equal(found, expected)
 
 
-def test_a_popular_cluster_is_read_in_blocks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_popular_cluster_is_read_in_blocks(monkeypatch):
     """A cluster that many queries read is compared with some at a time.
 
     So memory is bounded, however many titles and queries there are.
@@ -96,7 +90,7 @@ def test_a_popular_cluster_is_read_in_blocks(
 
 @pytest.mark.parametrize("width", [1, 7, 100, 333, 1_000])
 @pytest.mark.parametrize("count", [1, 2, 10])
-def test_the_largest_scores_of_each_row(width: int, count: int) -> None:
+def test_the_largest_scores_of_each_row(width, count):
     """`_largest` finds the scores of a full sort, also with ties and -inf."""
     random = np.random.default_rng(width)
     scores = random.integers(40, size=(50, width)).astype(np.float32)
@@ -112,7 +106,7 @@ def test_the_largest_scores_of_each_row(width: int, count: int) -> None:
     assert index._largest(scores[:0], count).shape[0] == 0
 
 
-def test_fewer_titles_than_asked_for() -> None:
+def test_fewer_titles_than_asked_for():
     titles = np.eye(3, dtype=np.float32)
     search = IVFIndex(titles)
     found = search.nearest(titles[:1] + 0.1 * titles[1], 5, [[0]], 1)
@@ -120,7 +114,7 @@ def test_fewer_titles_than_asked_for() -> None:
     assert search.nearest(titles[:0], 5, [], 1).shape == (0, 5)
 
 
-def test_wrong_arguments() -> None:
+def test_wrong_arguments():
     titles = np.eye(3, dtype=np.float32)
     with pytest.raises(InputError, match="found no title: expected one or"):
         IVFIndex(titles[:0])
@@ -129,7 +123,7 @@ def test_wrong_arguments() -> None:
             IVFIndex(titles).nearest(titles, k, [[]] * 3, clusters)
 
 
-def test_equal_titles_are_found() -> None:
+def test_equal_titles_are_found():
     titles = np.repeat(np.eye(3, dtype=np.float32), 5, axis=0)
     search = IVFIndex(titles)
     found = search.nearest(titles[[0, 12]], 4, [[1], []], 1)
@@ -137,7 +131,7 @@ def test_equal_titles_are_found() -> None:
     assert set(found[1].tolist()) < {10, 11, 12, 13, 14}
 
 
-def test_mining_with_clusters_finds_what_an_exact_search_finds() -> None:
+def test_mining_with_clusters_finds_what_an_exact_search_finds():
     clicks = [
         Pair("garden hose", "rubber garden hose"),
         Pair("garden hose", "hose, 50 ft"),

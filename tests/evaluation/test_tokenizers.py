@@ -16,7 +16,7 @@ from keras_lstm_dssm.evaluation.bm25 import (
 )
 
 
-def test_tokenizers() -> None:
+def test_tokenizers():
     text = (
         "  Cr\u00e8me-Br\u00fbl\u00e9e, \ufb01ve_2x4 STRASSE\u00df\u3000\u65b0 "
     )
@@ -27,7 +27,7 @@ def test_tokenizers() -> None:
     assert unicodedata.is_normalized("NFKC", " ".join(space_separated(text)))
 
 
-def test_words_are_those_of_the_model() -> None:
+def test_words_are_those_of_the_model():
     tf = pytest.importorskip("tensorflow")
     from keras_lstm_dssm.text.word_hashing import split_words
 
@@ -41,7 +41,7 @@ def test_words_are_those_of_the_model() -> None:
     assert ours == seen
 
 
-def test_stems() -> None:
+def test_stems():
     text = "Angle-Brackets for the HANGING of 2 shelves; it's"
     assert stemmed(text) == "angl bracket hang 2 shelv s".split()
     assert stemmed("to be or not to be") == []
@@ -50,13 +50,13 @@ def test_stems() -> None:
     assert stemmed(text) == "consign consol knight knock".split()
 
 
-def test_stop_words() -> None:
+def test_stop_words():
     assert len(STOP_WORDS) == 33
     lists = pytest.importorskip("sklearn.feature_extraction.text")
     assert STOP_WORDS - lists.ENGLISH_STOP_WORDS == set()
 
 
-def test_ids_and_counts() -> None:
+def test_ids_and_counts():
     titles = ["Red hat red", "", "blue hat"]
     tokenized = TokenizedTitles(titles, space_separated)
     assert tokenized.vocabulary == {"red": 0, "hat": 1, "blue": 2}
@@ -74,7 +74,7 @@ def test_ids_and_counts() -> None:
     assert count_matrix([], 3).shape == (0, 3)
 
 
-def test_cache_compares_the_titles() -> None:
+def test_cache_compares_the_titles():
     first = cached_titles(("red hat", "hose"), space_separated)
     assert cached_titles(("red hat", "hose"), space_separated) is first
     assert cached_titles(("red hat", "hoses"), space_separated).ids == first.ids
@@ -92,7 +92,7 @@ def test_cache_compares_the_titles() -> None:
         (["red", b"hat"], "title 2: found b'hat', expected a str"),
     ],
 )
-def test_wrong_titles(titles, message) -> None:
+def test_wrong_titles(titles, message):
     with pytest.raises(InputError, match=message) as error:
         training_titles(titles, space_separated)
     assert "\n" not in str(error.value)

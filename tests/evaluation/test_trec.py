@@ -1,5 +1,4 @@
 import gzip
-from pathlib import Path
 
 import ir_measures
 import pytest
@@ -24,7 +23,7 @@ RUN = {
 }
 
 
-def test_ir_measures_reads_the_same(tmp_path: Path) -> None:
+def test_ir_measures_reads_the_same(tmp_path):
     write_run(tmp_path / "run.trec", RUN, "model")
     (tmp_path / "qrels.trec").write_text(
         "".join(
@@ -51,14 +50,14 @@ def test_ir_measures_reads_the_same(tmp_path: Path) -> None:
     )
 
 
-def test_lines(tmp_path: Path) -> None:
+def test_lines(tmp_path):
     path = tmp_path / "run.trec"
     write_run(path, {"q1": {"b": 1.5, "a": 0.0}}, "bm25")
     assert path.read_text() == "q1 Q0 b 1 1.5 bm25\nq1 Q0 a 2 0 bm25\n"
     assert [item.name for item in tmp_path.iterdir()] == ["run.trec"]
 
 
-def test_read_run_gives_back_what_was_written(tmp_path: Path) -> None:
+def test_read_run_gives_back_what_was_written(tmp_path):
     write_run(tmp_path / "run.trec", RUN)
     again = read_run(tmp_path / "run.trec")
     assert [*again] == [*RUN]
@@ -66,7 +65,7 @@ def test_read_run_gives_back_what_was_written(tmp_path: Path) -> None:
         assert list(again[query_id].items()) == list(ranked.items())
 
 
-def test_runs_may_be_compressed(tmp_path: Path) -> None:
+def test_runs_may_be_compressed(tmp_path):
     for name in ("run.trec", "a.trec.gz", "b.trec.gz"):
         write_run(tmp_path / name, RUN)
     data = (tmp_path / "a.trec.gz").read_bytes()
@@ -76,7 +75,7 @@ def test_runs_may_be_compressed(tmp_path: Path) -> None:
     assert read_run(tmp_path / "a.trec.gz") == read_run(tmp_path / "run.trec")
 
 
-def test_read_run_orders_by_score(tmp_path: Path) -> None:
+def test_read_run_orders_by_score(tmp_path):
     path = tmp_path / "run.trec"
     path.write_text("q Q0 low 1 -1e-3 x\nq Q0 high 2 1e3 x\n")
     assert [*read_run(path)["q"]] == ["high", "low"]
@@ -94,14 +93,14 @@ def test_read_run_orders_by_score(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_read_run_names_the_line(tmp_path, text, message) -> None:
+def test_read_run_names_the_line(tmp_path, text, message):
     path = tmp_path / "run.trec"
     path.write_text(text)
     with pytest.raises(InputError, match=message):
         read_run(path)
 
 
-def test_white_space_is_refused(tmp_path: Path) -> None:
+def test_white_space_is_refused(tmp_path):
     path = tmp_path / "out"
     with pytest.raises(InputError, match="cannot write document id 'd 1'"):
         write_run(path, {"q": {"d 1": 1.0}})

@@ -59,7 +59,7 @@ TASKS = [
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("best", [0.05, 0.5, 0.75])
-def test_the_only_good_weights_are_found(task: Task, best: float) -> None:
+def test_the_only_good_weights_are_found(task, best):
     parts = between(best - 0.04, best + 0.04)
     chosen = choose_weights(parts, task, "p@1")
     assert chosen.weights == pytest.approx({"a": best, "b": 1 - best})
@@ -77,7 +77,7 @@ def measured(task: Task, parts: dict, weights: dict[str, float]) -> float:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_of_equal_weightings_the_most_even_one(task: Task) -> None:
+def test_of_equal_weightings_the_most_even_one(task):
     parts = between(0.41, 0.89)
     assert choose_weights(parts, task, "p@1").weights == {"a": 0.5, "b": 0.5}
     parts = between(0.61, 0.89)
@@ -96,7 +96,7 @@ NOISE = {
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_no_division_between_two_of_three_parts_is_better(task: Task) -> None:
+def test_no_division_between_two_of_three_parts_is_better(task):
     chosen = choose_weights(NOISE, task, "p@1", steps=5)
     assert chosen == choose_weights(NOISE, task, "p@1", steps=5)
     value = measured(task, NOISE, chosen.weights)
@@ -117,7 +117,7 @@ def test_no_division_between_two_of_three_parts_is_better(task: Task) -> None:
                     assert measured(task, NOISE, weights) <= value
 
 
-def test_each_text_is_encoded_once() -> None:
+def test_each_text_is_encoded_once():
     seen: list[str] = []
     part = between(0.4, 0.6)["a"]
 
@@ -130,7 +130,7 @@ def test_each_text_is_encoded_once() -> None:
     assert sorted(seen) == sorted(DOCUMENTS.values())
 
 
-def test_words_alone_find_only_documents_with_them() -> None:
+def test_words_alone_find_only_documents_with_them():
     """BM25 alone is not measured on candidates that only the encoder found."""
     task = Task(
         {"q": "wood"}, {"x": "glue", "y": "wood"}, {"q": {"x": 1}}, 1, 9
@@ -158,7 +158,7 @@ class NoCorpus(System):
         ({"x": 7}, {}, "part 'x' of the mixture: found 7, expected a trained"),
     ],
 )
-def test_wrong_input_is_one_line(parts, options, message) -> None:
+def test_wrong_input_is_one_line(parts, options, message):
     with pytest.raises(InputError, match=message) as error:
         choose_weights(parts, TASKS[1], **options)
     assert "\n" not in str(error.value)

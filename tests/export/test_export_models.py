@@ -3,7 +3,6 @@
 import importlib
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +12,12 @@ import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export import (
-    Documents,
-    export_models,
-    update_retriever,
-)
+from keras_lstm_dssm.export import Documents, export_models, update_retriever
 from keras_lstm_dssm.export.publish import retriever_update
 from keras_lstm_dssm.export.publish.models_config import read_models_config
 from keras_lstm_dssm.export.publish.versions import publish, version_folders
 from keras_lstm_dssm.files import lock_folder
 from keras_lstm_dssm.serving import Client, PredictionServer
-from tests.fresh_process import FreshProcesses
 from tests.serving.wire import warmup_requests
 
 TITLES = ["steel hex bolt", "wood glue", "garden hose"]
@@ -38,9 +32,7 @@ def model() -> dssm.TwoTower:
 
 
 @pytest.fixture(scope="module")
-def first_export(
-    model: dssm.TwoTower, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def first_export(model: dssm.TwoTower, tmp_path_factory) -> Path:
     """Version 1 of all models; tests take a copy."""
     folder = tmp_path_factory.mktemp("first_export")
     export_models(model, folder, DOCUMENTS)
@@ -48,7 +40,7 @@ def first_export(
 
 
 @pytest.fixture
-def models(first_export: Path, tmp_path: Path) -> Path:
+def models(first_export: Path, tmp_path) -> Path:
     """A copy of version 1 of all models."""
     return shutil.copytree(first_export, tmp_path / "models")
 
@@ -67,9 +59,7 @@ def live(models_dir: Path) -> dict[str, list[int]]:
     }
 
 
-def test_one_number_above_every_version(
-    model: dssm.TwoTower, models: Path
-) -> None:
+def test_one_number_above_every_version(model, models):
     """A retriever that is not exported again keeps its version."""
     assert versions(models) == live(models) == {
         "document_encoder": [1], "query_encoder": [1], "retriever": [1],
@@ -121,8 +111,8 @@ export_models(TwoTower(RNNEncoder(3), RNNEncoder(3)), sys.argv[1])
 
 
 def test_an_export_that_is_killed_leaves_the_old_models_live(
-    model: dssm.TwoTower, models: Path, fresh_process: FreshProcesses
-) -> None:
+    model, models, fresh_process
+):
     """Until the next export, which becomes live as a whole."""
     before = live(models)
     with PredictionServer(models, port=0, poll_seconds=0) as server:
@@ -141,8 +131,8 @@ def test_an_export_that_is_killed_leaves_the_old_models_live(
 
 
 def test_an_export_that_cannot_write_the_configuration_changes_nothing_live(
-    model: dssm.TwoTower, models: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    model, models, monkeypatch
+):
     before = live(models)
     replace = os.replace
 
@@ -171,18 +161,12 @@ def damaged_variables(models_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (
-            lambda d: (d / "other" / "1").mkdir(parents=True),
-            "other/1/saved_model.pb: not a SavedModel",
-        ),
-        (
-            lambda d: tf.saved_model.save(tf.Module(), str(d / "other" / "1")),
-            "other/1: found no signature that Predict can call",
-        ),
-        (
-            lambda d: (d / "my notes" / "1").mkdir(parents=True),
-            "found the name 'my notes'",
-        ),
+        (lambda d: (d / "other" / "1").mkdir(parents=True),
+         "other/1/saved_model.pb: not a SavedModel"),
+        (lambda d: tf.saved_model.save(tf.Module(), str(d / "other" / "1")),
+         "other/1: found no signature that Predict can call"),
+        (lambda d: (d / "my notes" / "1").mkdir(parents=True),
+         "found the name 'my notes'"),
         (damaged_variables, "found variables that cannot be read"),
         (
             lambda d: (d / "models.config").write_text(
@@ -192,13 +176,10 @@ def damaged_variables(models_dir: Path) -> None:
         ),
     ],
     ids=["empty", "no signature", "space", "damaged variables", "config"],
-)
+)  # fmt: skip
 def test_what_a_server_could_not_read_is_found_before_publishing(
-    model: dssm.TwoTower,
-    tmp_path: Path,
-    make: Callable[[Path], None],
-    message: str,
-) -> None:
+    model, tmp_path, make, message
+):
     make(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError, match=message):
@@ -207,8 +188,8 @@ def test_what_a_server_could_not_read_is_found_before_publishing(
 
 
 def test_a_damaged_version_of_an_exported_model_is_no_hindrance(
-    model: dssm.TwoTower, tmp_path: Path
-) -> None:
+    model, tmp_path
+):
     (tmp_path / "query_encoder" / "1").mkdir(parents=True)
     (tmp_path / ".trash" / "1").mkdir(parents=True)
     export_models(model, tmp_path)
@@ -226,18 +207,14 @@ def test_a_damaged_version_of_an_exported_model_is_no_hindrance(
     ],
 )
 def test_wrong_arguments_publish_nothing(
-    model: dssm.TwoTower,
-    tmp_path: Path,
-    documents: Documents | None,
-    options: dict,
-    message: str,
-) -> None:
+    model, tmp_path, documents, options, message
+):
     with pytest.raises(InputError, match=message):
         export_models(model, tmp_path, documents, **options)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_failed_training_publishes_nothing(tmp_path: Path) -> None:
+def test_a_failed_training_publishes_nothing(tmp_path):
     model = dssm.TwoTower(dssm.RNNEncoder(3), dssm.RNNEncoder(3))
     table = model.document_encoder.embedding.table
     table.assign(table * np.nan)
@@ -254,9 +231,7 @@ def scorer() -> dssm.PairScorer:
     return recipe.build(0, ["bolt", "glue", "hose", "steel"])
 
 
-def test_a_scorer_beside_encoders_and_retriever(
-    scorer: dssm.PairScorer, models: Path
-) -> None:
+def test_a_scorer_beside_encoders_and_retriever(scorer, models):
     """It is served and called while the other models do not change."""
     kept = {p: p.read_bytes() for p in models.rglob("*/1/**/*") if p.is_file()}
     assert kept
@@ -291,9 +266,7 @@ def test_a_scorer_beside_encoders_and_retriever(
     assert 'hits = client.search(["bolt"], k=5, model="retriever")' in readme
 
 
-def test_encoders_beside_a_scorer(
-    model: dssm.TwoTower, scorer: dssm.PairScorer, tmp_path: Path
-) -> None:
+def test_encoders_beside_a_scorer(model, scorer, tmp_path):
     with pytest.raises(InputError, match="of two towers, and this model is a"):
         export_models(scorer, tmp_path, DOCUMENTS)
     assert list(tmp_path.iterdir()) == []
@@ -312,11 +285,8 @@ def test_encoders_beside_a_scorer(
 
 
 def test_the_folder_is_checked_again_before_publishing(
-    model: dssm.TwoTower,
-    first_export: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    model, first_export, tmp_path, monkeypatch
+):
     """Another process may publish while documents are encoded."""
     encoded_rows = export_module._encoded_rows
 
@@ -333,8 +303,8 @@ def test_the_folder_is_checked_again_before_publishing(
 
 
 def test_the_card_is_written_before_another_process_publishes(
-    model: dssm.TwoTower, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    model, tmp_path, monkeypatch
+):
     """By an export that knows its runs, and by an update, from Python too."""
     models = tmp_path / "models"
     locked = []

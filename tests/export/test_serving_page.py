@@ -5,7 +5,11 @@ import json
 import re
 import shlex
 import shutil
+import threading
+import urllib.request
+import wsgiref.simple_server
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +18,7 @@ from tensorflow_serving.apis.model_pb2 import ModelSpec
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.export import Documents, export_portable
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.serving import Client, PredictionServer, ServingError
 from tests.conftest import TOPICS
@@ -26,7 +31,7 @@ CONFIGS = [block for language, block in BLOCKS if language == "proto"]
 pytestmark = pytest.mark.usefixtures("remembered_graphs")
 
 
-def test_a_server_can_read_the_configurations() -> None:
+def test_a_server_can_read_the_configurations():
     assert len(CONFIGS) == 4
     for text in CONFIGS:
         config = text_format.Parse(text, ModelServerConfig())
@@ -35,12 +40,7 @@ def test_a_server_can_read_the_configurations() -> None:
         assert set(model.version_labels.values()) <= set(live)
 
 
-def test_every_block_runs(
-    trained_run: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_every_block_runs(trained_run, tmp_path, monkeypatch, capsys):
     """From top to bottom, on one folder and one server."""
     pytest.importorskip("faiss")
     monkeypatch.chdir(tmp_path)
@@ -93,6 +93,44 @@ def test_every_block_runs(
     assert "AVAILABLE" in capsys.readouterr().out
 
 
+def test_the_function_and_the_web_application(
+    trained_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    titles = [title for _, title in TOPICS.values()]
+    export_portable(
+        dssm.load_run(trained_run),
+        "shop.safetensors",
+        Documents([f"<{title}>" for title in titles], titles),
+    )
+    function, application = (
+        block for _, block in BLOCKS if "LocalModel" in block
+    )
+    names: dict[str, Any] = {}
+    exec(function, names)
+    answer = names["handle"](json.loads('{"query": "hex bolt", "k": 2}'))
+    first, _ = json.loads(json.dumps(answer))["hits"]
+    assert first["title"] == TOPICS["bolt"][1]
+    assert first["id"] == f"<{first['title']}>" and 0 < first["score"] <= 1
+    exec(application, names)
+    with names["make_server"](
+        "127.0.0.1", 0, names["app"], handler_class=QuietHandler
+    ) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/?q=hex+%3Cbolt%3E"
+        with urllib.request.urlopen(url) as reply:
+            page = reply.read().decode()
+        thread.join()
+    assert f"<ol><li>{first['title']}</li>" in page
+    assert 'value="hex &lt;bolt&gt;"' in page
+
+
+class QuietHandler(wsgiref.simple_server.WSGIRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 def run_command(block: str, server: str) -> None:
     """Runs the programs of a block, but for some.
 
@@ -126,7 +164,7 @@ def run_request(block: str, client: Client) -> None:
 
 
 @pytest.fixture
-def models(tiny_models: Path, tmp_path: Path) -> Path:
+def models(tiny_models: Path, tmp_path) -> Path:
     """Two versions of a retriever; the page's files are written beside."""
     for version in ("1", "2"):
         shutil.copytree(
@@ -135,7 +173,7 @@ def models(tiny_models: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_canary_promotion_and_roll_back(models: Path) -> None:
+def test_canary_promotion_and_roll_back(models):
     _, canary, promoted, rolled_back = CONFIGS
     config = models / "models.config"
     config.write_text(canary)

@@ -1,17 +1,14 @@
 """A break that no test finds is told, and all breaks can be applied."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-from tests.fresh_process import ROOT, FreshProcesses
+from tests.fresh_process import ROOT
 from tests.kit.breaks import BREAKS, Break, read_breaks, survived
 
 
-def test_a_break_is_found_only_by_a_test_that_fails(
-    fresh_process: FreshProcesses, tmp_path: Path
-) -> None:
+def test_a_break_is_found_only_by_a_test_that_fails(fresh_process, tmp_path):
     package = tmp_path / "keras_lstm_dssm" / "__init__.py"
     package.parent.mkdir()
     package.write_text("one = 1\ntwo = 2\ntwo_again = 2\n")
@@ -40,7 +37,7 @@ def test_a_break_is_found_only_by_a_test_that_fails(
             problem(old, "", "test_one.py::test_one")
 
 
-def test_every_break_can_be_applied_and_names_a_test() -> None:
+def test_every_break_can_be_applied_and_names_a_test():
     rows = read_breaks(BREAKS)
     assert len({*rows}) == len(rows) > 0
     for row in rows:

@@ -1,9 +1,8 @@
 """The processor time that is printed is that of all processes of a run."""
 
 import re
-from pathlib import Path
 
-from tests.fresh_process import ROOT, FreshProcesses
+from tests.fresh_process import ROOT
 
 BURN = "import time; s = time.process_time()\nwhile time.process_time() < s + {}: pass"  # noqa: E501
 TESTS = f"""
@@ -30,9 +29,7 @@ sys.exit(pytest.main(sys.argv[1:], [Costs()]))
 """
 
 
-def test_what_is_measured(
-    fresh_process: FreshProcesses, tmp_path: Path
-) -> None:
+def test_what_is_measured(fresh_process, tmp_path):
     (tmp_path / "test_some.py").write_text(TESTS)
     lines = fresh_process(
         PYTEST, "-q", "-p", "no:cacheprovider", folder=tmp_path, exit_code=1

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.fresh_process import ROOT, FreshProcesses
+from tests.fresh_process import ROOT
 
 
-def test_a_process_has_no_state_of_a_test(
-    fresh_process: FreshProcesses,
-) -> None:
+def test_a_process_has_no_state_of_a_test(fresh_process):
     """Nor of an earlier process; it can import what is here."""
     code = (
         "import os, sys\n"
@@ -34,9 +32,7 @@ def test_a_process_has_no_state_of_a_test(
         assert process.communicate()[0].endswith("3.0 x\n")
 
 
-def test_a_failure_is_seen(
-    fresh_process: FreshProcesses, tmp_path: Path
-) -> None:
+def test_a_failure_is_seen(fresh_process, tmp_path):
     with pytest.raises(AssertionError, match="ValueError: broken"):
         fresh_process("raise ValueError('broken')")
     with pytest.raises(AssertionError, match="SyntaxError"):
@@ -51,7 +47,7 @@ def test_a_failure_is_seen(
         fresh_process(f"import os, sys; {end}", exit_code=exit_code)
 
 
-def test_it_can_be_watched_and_killed(fresh_process: FreshProcesses) -> None:
+def test_it_can_be_watched_and_killed(fresh_process):
     code = "import time; print('begun', flush=True); time.sleep(60)"
     start = time.monotonic()
     with fresh_process.start(code) as process:
@@ -72,16 +68,14 @@ def test_it_can_be_watched_and_killed(fresh_process: FreshProcesses) -> None:
     assert process.returncode == -9
 
 
-def test_large_outputs_do_not_wait_for_one_another(
-    fresh_process: FreshProcesses,
-) -> None:
+def test_large_outputs_do_not_wait_for_one_another(fresh_process):
     code = "import sys; [print('x' * 999, file=f) for f in (sys.stderr, sys.stdout) for _ in range(999)]"  # noqa: E501
     with fresh_process.start(code) as process:
         printed, errors = process.communicate()
     assert printed == errors == f"{'x' * 999}\n" * 999
 
 
-def test_a_program(fresh_process: FreshProcesses) -> None:
+def test_a_program(fresh_process):
     """As from a shell: its exit code, its line, nothing else."""
     with fresh_process.program("train", "--epochs=x") as process:
         printed, errors = process.communicate()
@@ -90,7 +84,7 @@ def test_a_program(fresh_process: FreshProcesses) -> None:
     assert printed == ""
 
 
-def test_descriptors_do_not_pile_up(fresh_process: FreshProcesses) -> None:
+def test_descriptors_do_not_pile_up(fresh_process):
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
         fresh_process("")

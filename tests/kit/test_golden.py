@@ -26,9 +26,7 @@ from tests.kit.golden import (
 from tests.models.small_keyvec import small_keyvec
 
 
-def test_a_copy_is_what_would_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_is_what_would_be_written(tmp_path, monkeypatch):
     """Byte for byte, and nothing is written for a second time."""
     encoder = dssm.DSSMEncoder([3])
     calls: list[str] = []
@@ -79,7 +77,7 @@ def rows(ids: str, shift: float = 0.0, tags: Any = ()) -> DocumentRows:
     return DocumentRows(list(ids), vectors, hashes, tags)
 
 
-def test_whatever_changes_a_graph_changes_its_key() -> None:
+def test_whatever_changes_a_graph_changes_its_key():
     encoder = dssm.DSSMEncoder([3])
     module = EncoderModule(encoder)
     tagged = [["x"], ["y"]]
@@ -105,14 +103,14 @@ def test_whatever_changes_a_graph_changes_its_key() -> None:
     assert graph_key(RetrieverModule(module, rows("ab"))) == keys[3]
 
 
-def test_other_graphs_are_always_written() -> None:
+def test_other_graphs_are_always_written():
     recipe = dssm.ScorerRecipe(
         "RecurrentCosine", {"units": 2}, word_dimension=4
     )
     assert graph_key(ScorerModule(recipe.build(0, ["bolt"]))) is None
 
 
-def test_what_could_not_be_written_is_not_remembered(tmp_path: Path) -> None:
+def test_what_could_not_be_written_is_not_remembered(tmp_path):
     golden, target = tmp_path / "kept" / "golden", tmp_path / "target"
 
     def fail(folder: Path) -> None:

@@ -23,7 +23,7 @@ def results(model: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("negatives", ["in_batch", "random"])
-def test_as_a_new_one(negatives: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_as_a_new_one(negatives, monkeypatch):
     """Bit for bit, and without tracing anything."""
     models = WarmModels()
     with models.lent() as take:

@@ -102,13 +102,13 @@ def equal(
     )
 
 
-def test_output_gate() -> None:
+def test_output_gate():
     """(16) to (20), with peepholes everywhere."""
     layers = lstms()
     assert equal(one_step(layers), expected(layers, 1, False), "o")
 
 
-def test_other_gates_as_printed_hold_without_output_peephole() -> None:
+def test_other_gates_as_printed_hold_without_output_peephole():
     """(21) to (42) of one step are exact when W_p1 is zero."""
     layers = lstms(o=True)
     computed = one_step(layers)
@@ -116,7 +116,7 @@ def test_other_gates_as_printed_hold_without_output_peephole() -> None:
     assert min(abs(w).max() for w in computed[0]["f"]) > 1e-3  # not all 0
 
 
-def test_other_gates_need_the_path_through_the_output_peephole() -> None:
+def test_other_gates_need_the_path_through_the_output_peephole():
     """With W_p1, (22), (30), (38) lack W_p1' delta^rec1."""
     layers = lstms()
     computed = one_step(layers)
@@ -125,7 +125,7 @@ def test_other_gates_need_the_path_through_the_output_peephole() -> None:
         assert not equal(computed, expected(layers, 1, False), gate)
 
 
-def test_recursions_over_the_cell() -> None:
+def test_recursions_over_the_cell():
     """(22) to (42) over all steps, y(t-1) constant, peepholes zero.
 
     The recursions follow c alone, through diag(f); so c(t-1) must not act
@@ -179,7 +179,7 @@ def through_one_gate(
     return by_o_and_c, v, weights, activations
 
 
-def test_error_signal_through_the_output_gate() -> None:
+def test_error_signal_through_the_output_gate():
     """(43)."""
     computed, v, weight, states = through_one_gate("o")
     o, h = states["o"], np.tanh(states["c"])
@@ -189,7 +189,7 @@ def test_error_signal_through_the_output_gate() -> None:
 
 
 @pytest.mark.parametrize("gate", ["i", "f", "g"])
-def test_error_signal_through_the_other_gates(gate: str) -> None:
+def test_error_signal_through_the_other_gates(gate):
     """(44) holds for the error signal at c with the factor b(t).
 
     delta(t) of (22), (30), (38) is the derivative by c(t). The derivative by
@@ -209,7 +209,7 @@ def test_error_signal_through_the_other_gates(gate: str) -> None:
 
 
 @pytest.mark.parametrize("truncate", [0, 1, 2, None])
-def test_rnn(truncate: int | None) -> None:
+def test_rnn(truncate):
     """(9) to (13): d Delta_j, the sum over tau = 0 .. T of (7)."""
     layers = [randomised(Recurrent(RNNCell(UNITS), truncate)) for _ in TEXTS]
     texts = (QUERY, DOCUMENT, OTHER)

@@ -22,9 +22,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 @pytest.mark.parametrize("directions", [1, 2])
 @pytest.mark.parametrize("training", [True, False])
-def test_outputs_and_gradients_equal_those_of_keras(
-    training: bool, directions: int
-) -> None:
+def test_outputs_and_gradients_equal_those_of_keras(training, directions):
     layers = [PeepholeLSTM(UNITS, forget_gate=True) for _ in range(directions)]
     for layer in layers:
         layer.build((None, TIME, FEATURES))

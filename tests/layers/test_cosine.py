@@ -9,7 +9,7 @@ RANDOM = np.random.default_rng(0)
 QUERY, DOCUMENT = RANDOM.normal(size=(4, 6)), RANDOM.normal(size=(3, 6))
 
 
-def test_matrix_and_pairs_equal_the_formula() -> None:
+def test_matrix_and_pairs_equal_the_formula():
     expected = [[reference.cosine(q, d) for d in DOCUMENT] for q in QUERY]
     matrix = cosine_matrix(tf.constant(QUERY), tf.constant(DOCUMENT))
     pairs = cosine_pairs(QUERY[:, np.newaxis], tf.constant(DOCUMENT))
@@ -18,14 +18,14 @@ def test_matrix_and_pairs_equal_the_formula() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e12])
-def test_unit_vectors_have_length_one(scale: float) -> None:
+def test_unit_vectors_have_length_one(scale):
     for dtype, error in ("float32", 3e-7), ("float64", 1e-15):
         vectors = tf.constant(QUERY * scale, dtype)
         length = np.linalg.norm(unit(vectors), axis=-1)
         np.testing.assert_allclose(length, 1, atol=error)
 
 
-def test_a_zero_vector_is_the_first_basis_vector_without_gradient() -> None:
+def test_a_zero_vector_is_the_first_basis_vector_without_gradient():
     zero = tf.zeros([2, 3], tf.float64)
     other = tf.constant([0.6, 0.8, 0.0], tf.float64)
     with tf.GradientTape() as tape:
@@ -37,7 +37,7 @@ def test_a_zero_vector_is_the_first_basis_vector_without_gradient() -> None:
     np.testing.assert_allclose(toward, [2 * 0.64, -2 * 0.48, 0])
 
 
-def test_the_gradient_is_v_of_the_paper() -> None:
+def test_the_gradient_is_v_of_the_paper():
     """(15): v_Q = b c y_D - a b^3 c y_Q, with a, b, c of (12)."""
     query, document = tf.constant(QUERY[0]), tf.constant(DOCUMENT[0])
     with tf.GradientTape() as tape:
@@ -55,9 +55,7 @@ def test_the_gradient_is_v_of_the_paper() -> None:
 @pytest.mark.parametrize(
     ("dtype", "error"), [("float64", 1e-12), ("float32", 1e-5)]
 )
-def test_the_gradient_of_a_matrix_is_that_of_the_formula(
-    dtype: str, error: float
-) -> None:
+def test_the_gradient_of_a_matrix_is_that_of_the_formula(dtype, error):
     """Equals the gradient that TensorFlow derives from the plain formula.
 
     Some vectors are zero.
@@ -83,7 +81,7 @@ def test_the_gradient_of_a_matrix_is_that_of_the_formula(
         np.testing.assert_allclose(found, expected, rtol=error, atol=error)
 
 
-def test_nan_stays_nan() -> None:
+def test_nan_stays_nan():
     """A spoilt vector must not pass for the first basis vector."""
     vectors = unit(tf.constant([[1.0, float("nan")], [3.0, 4.0]]))
     np.testing.assert_array_equal(np.isnan(vectors), [[True] * 2, [False] * 2])

@@ -32,13 +32,13 @@ def by_loops(encoder: DocumentEncoder, logits: np.ndarray) -> np.ndarray:
     return np.array(vectors)
 
 
-def test_vectors_equal_loops() -> None:
+def test_vectors_equal_loops():
     encoder = small_encoder()
     found = encoder(tf.constant(STATES), tf.constant(LOGITS), DOCUMENT)
     np.testing.assert_allclose(found, by_loops(encoder, LOGITS), rtol=1e-12)
 
 
-def test_gradients_equal_differences() -> None:
+def test_gradients_equal_differences():
     encoder = small_encoder()
     inputs = tf.Variable(STATES), tf.Variable(LOGITS)
     toward = RANDOM.normal(size=(3, 3))
@@ -52,7 +52,7 @@ def test_gradients_equal_differences() -> None:
 
 
 @pytest.mark.parametrize("size", [1.0, 100.0, 1e4, -1e4])
-def test_weights_sum_to_1(size: float) -> None:
+def test_weights_sum_to_1(size):
     """Even where every p underflows to 0, or is 1."""
     weights = sentence_weights(tf.constant(LOGITS - 5) * size, DOCUMENT)
     assert np.isfinite(weights).all() and np.min(weights) >= 0
@@ -62,18 +62,18 @@ def test_weights_sum_to_1(size: float) -> None:
 
 
 @pytest.mark.parametrize("logit", [0.0, 2.0, -900.0])
-def test_a_constant_p_gives_the_mean(logit: float) -> None:
+def test_a_constant_p_gives_the_mean(logit):
     weights = sentence_weights(tf.fill([6], tf.constant(logit)), DOCUMENT)
     np.testing.assert_allclose(weights, [1 / 3] * 3 + [1] + [0.5] * 2)
 
 
-def test_tiny_probabilities_keep_their_ratio() -> None:
+def test_tiny_probabilities_keep_their_ratio():
     logits = tf.constant([-800.0, -800.0 + np.log(3)], tf.float64)
     weights = sentence_weights(logits, tf.constant([0, 0]))
     np.testing.assert_allclose(weights, [0.25, 0.75], rtol=1e-10)
 
 
-def test_wrong_arguments_are_explained() -> None:
+def test_wrong_arguments_are_explained():
     for arguments in ((0, 2), (3, 0)):
         with pytest.raises(InputError, match="must be at least 1, not"):
             DocumentEncoder(*arguments)

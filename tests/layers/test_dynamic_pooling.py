@@ -16,7 +16,7 @@ CELLS = RANDOM.normal(size=(len(ROWS), 9, 10, 2))
 pytestmark = pytest.mark.usefixtures("float64")
 
 
-def test_regions_written_out() -> None:
+def test_regions_written_out():
     assert plain_regions(8, 3) == [[0, 1], [2, 3, 4], [5, 6, 7]]
     assert plain_regions(2, 5) == [[0], [1], [0], [1], [0]]
     cells = np.arange(16.0).reshape(1, 4, 4, 1)
@@ -28,7 +28,7 @@ def test_regions_written_out() -> None:
 
 @pytest.mark.parametrize("mode", ["max", "min"])
 @pytest.mark.parametrize("size", [(1, 1), (3, 4), (9, 2), (12, 15)])
-def test_equals_loops(size: tuple[int, int], mode: str) -> None:
+def test_equals_loops(size, mode):
     expected = [
         plain_pooling(cells[:m, :n], *size, mode)
         for cells, m, n in zip(CELLS, ROWS, COLUMNS, strict=True)
@@ -49,7 +49,7 @@ def test_equals_loops(size: tuple[int, int], mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["max", "min"])
-def test_gradients(mode: str) -> None:
+def test_gradients(mode):
     cells, layer = tf.Variable(CELLS), DynamicPooling(3, 4, mode)
     toward = RANDOM.normal(size=(len(ROWS), 3, 4, 2))
     (gradient,) = check_central_differences(
@@ -63,7 +63,7 @@ def test_gradients(mode: str) -> None:
         assert cells_with == min(m, 3) * min(n, 4)
 
 
-def test_too_few_rows_and_columns_are_doubled() -> None:
+def test_too_few_rows_and_columns_are_doubled():
     layer = DynamicPooling(6, 7, repeat="double")
     found = layer(tf.constant(CELLS), ROWS, COLUMNS).numpy()
     for number, (m, n) in enumerate(zip(ROWS, COLUMNS, strict=True)):
@@ -78,7 +78,7 @@ def test_too_few_rows_and_columns_are_doubled() -> None:
     assert pooled[0, :, 0, 0].numpy().tolist() == [0, 0, 0, 1, 1]
 
 
-def test_wrong_arguments() -> None:
+def test_wrong_arguments():
     with pytest.raises(InputError, match="repeat must be one of .* 'mirror'"):
         DynamicPooling(2, repeat="mirror")
     with pytest.raises(InputError, match="mode must be one of .* 'mean'"):
@@ -88,7 +88,7 @@ def test_wrong_arguments() -> None:
 
 
 @pytest.mark.parametrize("repeat", ["modulo", "double"])
-def test_a_text_without_words_gives_zeros(repeat: str) -> None:
+def test_a_text_without_words_gives_zeros(repeat):
     layer = DynamicPooling(2, 3, repeat=repeat)
     found = layer(tf.constant(CELLS[:3]), [0, 2, 0], [1, 0, 0])
     np.testing.assert_array_equal(found, np.zeros([3, 2, 3, 2]))

@@ -12,7 +12,7 @@ RANDOM = np.random.default_rng(0)
 
 
 @pytest.mark.parametrize("backward", [False, True])
-def test_steps_are_those_of_packing_padded_rows(backward: bool) -> None:
+def test_steps_are_those_of_packing_padded_rows(backward):
     padded = RANDOM.normal(size=(4, 4, 3))
     lengths = tf.constant(LENGTHS)
     expected = Packing.from_lengths(lengths, 4, backward)
@@ -26,13 +26,13 @@ def test_steps_are_those_of_packing_padded_rows(backward: bool) -> None:
     )
 
 
-def test_without_sequences_there_is_one_empty_time_step() -> None:
+def test_without_sequences_there_is_one_empty_time_step():
     packing = FlatPacking.from_lengths(tf.zeros([0], tf.int32))
     assert packing.counts.numpy().tolist() == [0]
     assert packing.steps.shape == (2, 0)
 
 
-def test_joined_sequences_follow_each_other() -> None:
+def test_joined_sequences_follow_each_other():
     parts = [
         FlatSequences(
             tf.constant(RANDOM.normal(size=(rows, 2))),
@@ -53,7 +53,7 @@ def test_joined_sequences_follow_each_other() -> None:
     )
 
 
-def test_padding_is_zero() -> None:
+def test_padding_is_zero():
     values = RANDOM.normal(size=(3, 2))
     texts = FlatSequences(tf.constant(values), tf.range(3), tf.constant([1, 2]))
     padded = texts.padded(texts.table, 3).numpy()

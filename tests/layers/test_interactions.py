@@ -73,7 +73,7 @@ def formula(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_cells_equal_the_formula(name: str) -> None:
+def test_cells_equal_the_formula(name):
     interaction = interactions()[name]
     s = formula(interaction)
     expected = [
@@ -95,9 +95,7 @@ def test_cells_equal_the_formula(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_chosen_cells_and_their_gradients_are_those_of_all_cells(
-    name: str,
-) -> None:
+def test_chosen_cells_and_their_gradients_are_those_of_all_cells(name):
     interaction = interactions()[name]
     query, document = tf.constant(QUERY), tf.constant(DOCUMENT)
     shape = 2, interaction.slices, 4
@@ -127,7 +125,7 @@ def test_chosen_cells_and_their_gradients_are_those_of_all_cells(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_gradients_equal_central_differences(name: str) -> None:
+def test_gradients_equal_central_differences(name):
     interaction = interactions()[name]
     query, document = tf.Variable(QUERY), tf.Variable(DOCUMENT)
     sources = [query, document, *(v.value for v in interaction.variables)]
@@ -153,7 +151,7 @@ def test_gradients_equal_central_differences(name: str) -> None:
         )
 
 
-def test_tensor_of_one_slice_without_w_is_relu_of_bilinear() -> None:
+def test_tensor_of_one_slice_without_w_is_relu_of_bilinear():
     bilinear, tensor = BilinearInteraction(WIDTH), TensorInteraction(WIDTH, 1)
     tensor.factors.assign(bilinear.factors[tf.newaxis])
     tensor.linear.assign(tf.zeros_like(tensor.linear))
@@ -164,7 +162,7 @@ def test_tensor_of_one_slice_without_w_is_relu_of_bilinear() -> None:
     )
 
 
-def test_bilinear_with_the_identity_is_the_cosine_of_unit_vectors() -> None:
+def test_bilinear_with_the_identity_is_the_cosine_of_unit_vectors():
     bilinear = BilinearInteraction(WIDTH, rank=None)
     bilinear.factors.assign(np.eye(WIDTH))
     u, v = (x / np.linalg.norm(x, axis=-1, keepdims=True)
@@ -174,7 +172,7 @@ def test_bilinear_with_the_identity_is_the_cosine_of_unit_vectors() -> None:
     )
 
 
-def test_the_cosine_of_a_zero_vector_is_finite_and_has_no_gradient() -> None:
+def test_the_cosine_of_a_zero_vector_is_finite_and_has_no_gradient():
     query = tf.zeros([1, 2, WIDTH], tf.float64)
     with tf.GradientTape() as tape:
         tape.watch(query)
@@ -183,7 +181,7 @@ def test_the_cosine_of_a_zero_vector_is_finite_and_has_no_gradient() -> None:
     np.testing.assert_array_equal(tape.gradient(cells, query), query)
 
 
-def test_parameters_of_wan_et_al_and_their_start() -> None:
+def test_parameters_of_wan_et_al_and_their_start():
     assert BilinearInteraction(rank=None).count_params() == 10_001
     assert BilinearInteraction().count_params() == 100 * 150 + 1
     tensor = TensorInteraction()
@@ -194,7 +192,7 @@ def test_parameters_of_wan_et_al_and_their_start() -> None:
 
 
 @pytest.mark.parametrize("kind", [BilinearInteraction, TensorInteraction])
-def test_matrices_start_near_a_multiple_of_the_identity(kind: type) -> None:
+def test_matrices_start_near_a_multiple_of_the_identity(kind):
     """So that equal words match before anything is learnt."""
     M = kind().matrices().numpy().reshape(-1, 100, 100)
     diagonal = M[:, range(100), range(100)]
@@ -206,13 +204,13 @@ def test_matrices_start_near_a_multiple_of_the_identity(kind: type) -> None:
     assert 0.0099 < np.abs(full).max() <= 0.01
 
 
-def test_interactions_of_0_2_0_have_no_factors() -> None:
+def test_interactions_of_0_2_0_have_no_factors():
     loaded = TensorInteraction.from_config({"dimension": 3, "slices": 2})
     assert loaded.rank is None
     assert loaded.factors.shape == (2, 3, 3)
 
 
-def test_wrong_arguments() -> None:
+def test_wrong_arguments():
     with pytest.raises(InputError, match="dimension must be at least 1, not 0"):
         BilinearInteraction(0)
     with pytest.raises(InputError, match="rank must be at least 1, not 0"):

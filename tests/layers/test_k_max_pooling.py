@@ -27,9 +27,7 @@ def expected(k: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("k", [1, 3, 5, 12, 40])
-def test_the_k_largest_real_cells_in_descending_order_then_zeros(
-    k: int,
-) -> None:
+def test_the_k_largest_real_cells_in_descending_order_then_zeros(k):
     pooled = KMaxPooling(k, dtype="float64")(WILD, ROWS, COLUMNS)
     np.testing.assert_array_equal(pooled, expected(k))
     more = np.pad(
@@ -39,12 +37,12 @@ def test_the_k_largest_real_cells_in_descending_order_then_zeros(
     np.testing.assert_array_equal(pooled, expected(k))
 
 
-def test_k_of_1_is_the_maximum() -> None:
+def test_k_of_1_is_the_maximum():
     pooled = KMaxPooling(1, dtype="float64")(CELLS, [3] * 3, [5] * 3)
     np.testing.assert_array_equal(pooled[:, :, 0], CELLS.max(axis=(1, 2)))
 
 
-def test_positions_of_the_strongest_cells() -> None:
+def test_positions_of_the_strongest_cells():
     values, rows, columns = KMaxPooling(5, dtype="float64").strongest(
         tf.constant(WILD), ROWS, COLUMNS
     )
@@ -57,7 +55,7 @@ def test_positions_of_the_strongest_cells() -> None:
             assert i == j == -1 and values[pair, part, place] == 0
 
 
-def test_of_equal_cells_the_first_ones_in_order_of_rows_are_taken() -> None:
+def test_of_equal_cells_the_first_ones_in_order_of_rows_are_taken():
     cells = RANDOM.integers(4, size=(50, 6, 5, 1)).astype("float64")
     layer = KMaxPooling(4, dtype="float64")
     values, rows, columns = layer.strongest(cells, [6] * 50, [5] * 50)
@@ -68,7 +66,7 @@ def test_of_equal_cells_the_first_ones_in_order_of_rows_are_taken() -> None:
         np.testing.assert_array_equal(columns[pair, 0], order % 5)
 
 
-def test_gradient_equals_central_differences() -> None:
+def test_gradient_equals_central_differences():
     layer = KMaxPooling(4, dtype="float64")
     toward = RANDOM.normal(size=(3, 2, 4))
     cells = tf.constant(WILD)
@@ -87,13 +85,13 @@ def test_gradient_equals_central_differences() -> None:
         assert abs((moved[0] - moved[1]) / 2e-4 - gradient[place]) < 1e-8
 
 
-def test_nan_stays_nan() -> None:
+def test_nan_stays_nan():
     """A spoilt cell must not pass for one that does not exist."""
     cells = np.full((1, 2, 2, 1), np.nan)
     pooled = KMaxPooling(3, dtype="float64")(cells, [2], [2])
     assert np.isnan(pooled).all()
 
 
-def test_wrong_arguments() -> None:
+def test_wrong_arguments():
     with pytest.raises(InputError, match="k must be at least 1, not 0"):
         KMaxPooling(0)

@@ -1,4 +1,3 @@
-import pathlib
 from typing import Any
 
 import pytest
@@ -11,46 +10,40 @@ TEXTS = ["Hotels in Shanghai", "", "a  b", "上海 hotel", "hotels"]
 
 
 @pytest.fixture(params=[0, 8192])
-def layer(request: pytest.FixtureRequest) -> LetterTrigrams:
+def layer(request) -> LetterTrigrams:
     return LetterTrigrams(oov_buckets=request.param)
 
 
 @pytest.fixture
-def expected(layer: LetterTrigrams) -> list[Any]:
+def expected(layer) -> list[Any]:
     return layer(TEXTS).to_list()
 
 
-def test_called_directly(expected: list[Any]) -> None:
+def test_called_directly(expected):
     assert expected[2] == [[37], [74]]
     assert [len(text) for text in expected] == [3, 1, 2, 2, 1]
     assert expected[0][0] == expected[4][0]
 
 
-def test_in_a_dataset_before_batching(
-    layer: LetterTrigrams, expected: list[Any]
-) -> None:
+def test_in_a_dataset_before_batching(layer, expected):
     dataset = tf.data.Dataset.from_tensor_slices(TEXTS)
     rows = dataset.map(lambda text: layer(text[tf.newaxis]))
     assert [row.to_list()[0] for row in rows] == expected
 
 
-def test_in_a_dataset_after_batching(
-    layer: LetterTrigrams, expected: list[Any]
-) -> None:
+def test_in_a_dataset_after_batching(layer, expected):
     dataset = tf.data.Dataset.from_tensor_slices(TEXTS).batch(2).map(layer)
     assert [row for batch in dataset for row in batch.to_list()] == expected
 
 
-def test_in_a_function(layer: LetterTrigrams, expected: list[Any]) -> None:
+def test_in_a_function(layer, expected):
     signature = [tf.TensorSpec([None], tf.string)]
     function = tf.function(layer, input_signature=signature)
     assert function(tf.constant(TEXTS)).to_list() == expected
     assert function(tf.constant([], tf.string)).to_list() == []
 
 
-def test_in_a_saved_model(
-    layer: LetterTrigrams, expected: list[Any], tmp_path: pathlib.Path
-) -> None:
+def test_in_a_saved_model(layer, expected, tmp_path):
     module = tf.Module()
     signature = [tf.TensorSpec([None], tf.string)]
     module.hash = tf.function(layer, input_signature=signature)
@@ -59,7 +52,7 @@ def test_in_a_saved_model(
     assert loaded.hash(tf.constant(TEXTS)).to_list() == expected
 
 
-def test_max_words() -> None:
+def test_max_words():
     assert LetterTrigrams(max_words=1)(["a b", "b"]).to_list() == [
         [[37]], [[74]],
     ]  # fmt: skip
@@ -73,12 +66,12 @@ def test_max_words() -> None:
         ({"max_words": 0}, "max_words must be at least 1 or None, not 0"),
     ],
 )
-def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
+def test_wrong_arguments(arguments, message):
     with pytest.raises(InputError, match=message):
         LetterTrigrams(**arguments)
 
 
-def test_strings_as_they_are() -> None:
+def test_strings_as_they_are():
     strings = as_strings(["é", b"\xff", "\ud800", "a\0"])
     assert strings.numpy().tolist() == ["é".encode(), b"\xff", b"?", b"a\0"]
     assert as_strings([]).shape == [0]

@@ -32,7 +32,7 @@ def small_convolution(padding: str, width: int) -> MaskedConvolution:
 
 
 @pytest.mark.parametrize("width", [1, 2, 3])
-def test_wide_equals_loops(width: int) -> None:
+def test_wide_equals_loops(width):
     layer, texts = small_convolution("wide", width), word_sequences(LENGTHS, 3)
     values, lengths = layer(texts.vectors, texts.lengths)
     np.testing.assert_array_equal(lengths, np.array(LENGTHS) + width - 1)
@@ -52,7 +52,7 @@ def test_wide_equals_loops(width: int) -> None:
 
 
 @pytest.mark.parametrize("time", [5, 6, 9])  # 5 cuts a text
-def test_narrow_equals_loops_with_the_gate(time: int) -> None:
+def test_narrow_equals_loops_with_the_gate(time):
     """g is computed as the paper writes it: 0 where the window is zero."""
     layer, texts = small_convolution("narrow", 3), word_sequences(LENGTHS, 3)
     fixed, lengths = fixed_time(texts.vectors, texts.lengths, time)
@@ -69,7 +69,7 @@ def test_narrow_equals_loops_with_the_gate(time: int) -> None:
         assert counts[number] == sum(g)
 
 
-def test_maximum_of_two_leaves_padding_out() -> None:
+def test_maximum_of_two_leaves_padding_out():
     values = -np.arange(1.0, 11).reshape(2, 5, 1)  # negative: 0 would win
     pooled, lengths = masked_max_pool(
         tf.constant(values), tf.constant([5, 3], tf.int32)
@@ -79,7 +79,7 @@ def test_maximum_of_two_leaves_padding_out() -> None:
 
 
 @pytest.mark.parametrize("padding", ["wide", "narrow"])
-def test_gradients(padding: str) -> None:
+def test_gradients(padding):
     layer, texts = small_convolution(padding, 2), word_sequences(LENGTHS, 3)
     vectors = tf.Variable(texts.vectors)
     convolution = layer.convolution
@@ -94,7 +94,7 @@ def test_gradients(padding: str) -> None:
     assert not gradient[~texts.mask.numpy()].any()
 
 
-def test_wrong_arguments() -> None:
+def test_wrong_arguments():
     with pytest.raises(InputError, match="padding must be one of .* 'same'"):
         MaskedConvolution(3, padding="same")
     with pytest.raises(InputError, match="at least 1, not 3 and 0"):

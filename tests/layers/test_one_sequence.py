@@ -1,7 +1,5 @@
 """`run_single_sequence` gives what the layer gives, for any number of words."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,7 +10,6 @@ from keras_lstm_dssm.layers.recurrent import (
     run_single_sequence,
     run_to_last_output,
 )
-from keras_lstm_dssm.layers.recurrent_cell import RecurrentCell
 
 
 @pytest.mark.parametrize(
@@ -22,9 +19,7 @@ from keras_lstm_dssm.layers.recurrent_cell import RecurrentCell
         lambda: dssm.PeepholeLSTMCell(3, peephole="full", forget_gate=True),
     ],
 )
-def test_the_last_output_is_that_of_a_packed_row(
-    new_cell: Callable[[], RecurrentCell],
-) -> None:
+def test_the_last_output_is_that_of_a_packed_row(new_cell):
     cell = new_cell()
     cell.build((None, 5))
     width = cell.recurrent_kernel.shape[1]

@@ -15,7 +15,7 @@ VALUES = RANDOM.normal(size=(len(K), 6, 3))
 pytestmark = pytest.mark.usefixtures("float64")
 
 
-def test_keeps_the_order_written_out() -> None:
+def test_keeps_the_order_written_out():
     values = np.array([[3.0, 1, 2, 4, 9], [-1, -5, -5, -2, 9]])[:, :, None]
     chosen, lengths = OrderedKMax()(values, [4, 4], [3, 3])
     np.testing.assert_array_equal(
@@ -25,7 +25,7 @@ def test_keeps_the_order_written_out() -> None:
     np.testing.assert_array_equal(lengths, [3, 3])
 
 
-def test_equals_loops() -> None:
+def test_equals_loops():
     expected = np.zeros([len(K), max(K), 3])
     for number, (length, k) in enumerate(zip(LENGTHS, K, strict=True)):
         for feature in range(3):
@@ -52,7 +52,7 @@ def test_equals_loops() -> None:
     np.testing.assert_array_equal(again, expected)
 
 
-def test_k_of_one_is_the_maximum_and_large_k_changes_nothing() -> None:
+def test_k_of_one_is_the_maximum_and_large_k_changes_nothing():
     full = [6] * len(K)
     one, _ = OrderedKMax()(VALUES, full, [1] * len(K))
     np.testing.assert_array_equal(one, VALUES.max(axis=1, keepdims=True))
@@ -62,7 +62,7 @@ def test_k_of_one_is_the_maximum_and_large_k_changes_nothing() -> None:
     np.testing.assert_array_equal(lengths, full)
 
 
-def test_gradients() -> None:
+def test_gradients():
     values = tf.Variable(VALUES)
     toward = RANDOM.normal(size=(len(K), max(K), 3))
     (gradient,) = check_central_differences(
@@ -75,7 +75,7 @@ def test_gradients() -> None:
     )
 
 
-def test_dynamic_k() -> None:
+def test_dynamic_k():
     lengths = tf.constant([18, 10, 7, 1])
     # Kalchbrenner et al. 2014 give this example: L = 3, k_top = 3 and 18
     # words have k_1 = 12 and k_2 = 6.

@@ -40,8 +40,8 @@ def layer_of(kind: str, peephole: str | None, forget_gate: bool) -> Recurrent:
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize(("kind", "peephole", "forget_gate"), LAYERS)
 def test_all_outputs_and_their_gradients_equal_those_of_keras(
-    kind: str, peephole: str | None, forget_gate: bool, backward: bool
-) -> None:
+    kind, peephole, forget_gate, backward
+):
     layer = layer_of(kind, peephole, forget_gate)
     stock = keras.layers.RNN(layer.cell, return_sequences=True)
     weights = [variable.value for variable in layer.variables]
@@ -73,7 +73,7 @@ def test_all_outputs_and_their_gradients_equal_those_of_keras(
         np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
 
 
-def test_outputs_at_all_steps_do_not_depend_on_training() -> None:
+def test_outputs_at_all_steps_do_not_depend_on_training():
     layer = layer_of("lstm", None, True)
     packing = Packing.from_lengths(tf.constant(LENGTHS), TIME)
     steps = packing.pack(layer.project(tf.constant(INPUTS)))
@@ -82,7 +82,7 @@ def test_outputs_at_all_steps_do_not_depend_on_training() -> None:
     )
 
 
-def test_without_peepholes_it_is_the_lstm_of_numpy_and_of_keras() -> None:
+def test_without_peepholes_it_is_the_lstm_of_numpy_and_of_keras():
     """The LSTM of Wan et al. 2016: i, f, o and c without peepholes."""
     layer = layer_of("lstm", None, True)
     stock = keras.layers.LSTM(UNITS, return_sequences=True)
@@ -99,7 +99,7 @@ def test_without_peepholes_it_is_the_lstm_of_numpy_and_of_keras() -> None:
             np.testing.assert_allclose(y, expected, rtol=1e-12, atol=1e-14)
 
 
-def test_states_and_other_orders_need_padded_rows() -> None:
+def test_states_and_other_orders_need_padded_rows():
     packing = Packing.from_lengths(tf.constant(LENGTHS), TIME)
     steps = packing.pack(tf.constant(INPUTS))
     for argument in "return_state", "go_backwards":
@@ -110,9 +110,7 @@ def test_states_and_other_orders_need_padded_rows() -> None:
 
 @pytest.mark.parametrize("time", [0, TIME])
 @pytest.mark.parametrize("at_all_steps", [False, True])
-def test_a_batch_without_rows_has_a_gradient(
-    time: int, at_all_steps: bool
-) -> None:
+def test_a_batch_without_rows_has_a_gradient(time, at_all_steps):
     layer = PeepholeLSTM(UNITS, "full", True, return_sequences=at_all_steps)
     layer.build((None, None, FEATURES))
     lengths = tf.zeros([0], tf.int32)

@@ -14,7 +14,7 @@ ROWS = np.random.default_rng(0).normal(size=(4, TIME, 2))
 
 
 @pytest.mark.parametrize("backward", [False, True])
-def test_packing_is_pack_of_sorted_and_reversed_rows(backward: bool) -> None:
+def test_packing_is_pack_of_sorted_and_reversed_rows(backward):
     packing = Packing.from_lengths(tf.constant(LENGTHS), TIME, backward)
     steps = packing.pack(tf.constant(ROWS))
     rows = [row[:n] for row, n in zip(ROWS, LENGTHS, strict=True)]
@@ -36,7 +36,7 @@ def test_packing_is_pack_of_sorted_and_reversed_rows(backward: bool) -> None:
 
 
 @pytest.mark.parametrize("backward", [False, True])
-def test_the_gradients_are_the_inverse_gathers(backward: bool) -> None:
+def test_the_gradients_are_the_inverse_gathers(backward):
     packing = Packing.from_lengths(tf.constant(LENGTHS), TIME, backward)
     values = tf.constant(ROWS)
     errors = tf.constant(np.random.default_rng(1).normal(size=(12, 2)))

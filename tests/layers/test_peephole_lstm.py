@@ -1,7 +1,6 @@
 """`PeepholeLSTM` in place of `keras.layers.LSTM`, in double precision."""
 
 import itertools
-import pathlib
 from typing import Any
 
 import keras
@@ -86,7 +85,7 @@ def check_equal(
 
 @pytest.mark.parametrize("returns", RETURNS)
 @pytest.mark.parametrize("call", CALLS)
-def test_equals_keras_lstm(call: str, returns: str) -> None:
+def test_equals_keras_lstm(call, returns):
     """With a forget gate, no peepholes and equal weights."""
     layer = PeepholeLSTM(UNITS, forget_gate=True, **RETURNS[returns])
     stock = keras.layers.LSTM(UNITS, use_cudnn=False, **RETURNS[returns])
@@ -100,15 +99,13 @@ def test_equals_keras_lstm(call: str, returns: str) -> None:
 @pytest.mark.parametrize(
     "call", ["right-padded mask", "initial state and mask"]
 )
-def test_equals_a_keras_rnn_of_the_cell(
-    peephole: str | None, forget_gate: bool, call: str
-) -> None:
+def test_equals_a_keras_rnn_of_the_cell(peephole, forget_gate, call):
     layer = PeepholeLSTM(UNITS, peephole, forget_gate)
     randomised(layer)
     check_equal(layer, keras.layers.RNN(layer.cell), CALLS[call])
 
 
-def test_lengths_equal_a_mask() -> None:
+def test_lengths_equal_a_mask():
     lengths = RIGHT_PADDED.sum(axis=1)
     for returns in RETURNS.values():
         layer = randomised(PeepholeLSTM(UNITS, "full", **returns))
@@ -121,8 +118,8 @@ def test_lengths_equal_a_mask() -> None:
 
 
 def test_the_last_output_of_right_padded_rows_is_computed_without_keras(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     layer = randomised(PeepholeLSTM(UNITS, go_backwards=True))
     gaps = layer(INPUTS, mask=tf.constant(WITH_GAPS))
     monkeypatch.setattr(layer, "_keras_outputs", lambda *_: gaps + 1)
@@ -136,8 +133,8 @@ def test_the_last_output_of_right_padded_rows_is_computed_without_keras(
 
 
 def test_masks_and_shapes_in_a_model_that_keras_trains_saves_and_loads(
-    tmp_path: pathlib.Path,
-) -> None:
+    tmp_path,
+):
     words = np.array([[3, 1, 2, 0], [2, 0, 0, 0], [1, 2, 3, 1]])
     model = keras.Sequential(
         [
@@ -157,16 +154,14 @@ def test_masks_and_shapes_in_a_model_that_keras_trains_saves_and_loads(
     model.train_on_batch(words, np.ones((3, 1)))
     # What a mask leaves out makes no difference.
     np.testing.assert_allclose(
-        model(words[1:2, :1]),
-        model(words)[1:2],
-        rtol=1e-12,
+        model(words[1:2, :1]), model(words)[1:2], rtol=1e-12
     )
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(loaded(words), model(words))
 
 
-def test_shapes_of_symbolic_inputs() -> None:
+def test_shapes_of_symbolic_inputs():
     inputs = keras.Input((TIME, FEATURES))
     for returns in RETURNS.values():
         ours = PeepholeLSTM(UNITS, **returns)(inputs)
@@ -176,7 +171,7 @@ def test_shapes_of_symbolic_inputs() -> None:
         ]
 
 
-def test_initializers_regularizers_and_constraints() -> None:
+def test_initializers_regularizers_and_constraints():
     layer = PeepholeLSTM(
         UNITS,
         "diagonal",
@@ -214,7 +209,7 @@ def test_initializers_regularizers_and_constraints() -> None:
     assert float(sum(copy.losses)) == pytest.approx(expected)
 
 
-def test_an_initializer_of_each_weight_starts_from_its_own_seed() -> None:
+def test_an_initializer_of_each_weight_starts_from_its_own_seed():
     cell = PeepholeLSTMCell(FEATURES, "full", forget_gate=True)
     cell.build((None, FEATURES))
     i, f, o = (weight.numpy() for weight in cell.peepholes.values())
@@ -222,7 +217,7 @@ def test_an_initializer_of_each_weight_starts_from_its_own_seed() -> None:
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "float32"])
-def test_in_lower_precision(policy: str) -> None:
+def test_in_lower_precision(policy):
     layer = randomised(PeepholeLSTM(UNITS, "full", forget_gate=True))
     with precision("float32"):
         lower = PeepholeLSTM(UNITS, "full", forget_gate=True, dtype=policy)
@@ -237,7 +232,7 @@ def test_in_lower_precision(policy: str) -> None:
     assert lower.cell.kernel.dtype == "float32"
 
 
-def test_what_truncated_gradients_do_not_support() -> None:
+def test_what_truncated_gradients_do_not_support():
     for returns in ("return_sequences", "return_state"):
         with pytest.raises(InputError, match="truncate is not supported with"):
             PeepholeLSTM(UNITS, truncate=2, **{returns: True})
@@ -255,7 +250,7 @@ def test_what_truncated_gradients_do_not_support() -> None:
         layer(INPUTS, mask=tf.constant(WITH_GAPS))
 
 
-def test_lengths_and_a_mask_at_once() -> None:
+def test_lengths_and_a_mask_at_once():
     layer = PeepholeLSTM(UNITS)
     with pytest.raises(InputError, match="give lengths or a mask, not both"):
         layer(INPUTS, [5, 1, 3, 4], mask=tf.constant(RIGHT_PADDED))

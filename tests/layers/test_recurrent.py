@@ -82,23 +82,19 @@ def check(layer: Recurrent) -> None:
 
 
 @every_lstm
-def test_lstm_equals_numpy_and_keras(
-    peephole: str | None, forget_gate: bool
-) -> None:
+def test_lstm_equals_numpy_and_keras(peephole, forget_gate):
     layer = lstm_of(peephole, forget_gate)
     check(layer)
     names = {"i", "g", "c", "o", "y"} | ({"f"} if forget_gate else set())
     assert set(layer.activations(tf.constant(INPUTS))) == names
 
 
-def test_rnn_equals_numpy_and_keras() -> None:
+def test_rnn_equals_numpy_and_keras():
     check(rnn_of())
 
 
 @every_lstm
-def test_lstm_takes_inputs_projected_before(
-    peephole: str | None, forget_gate: bool
-) -> None:
+def test_lstm_takes_inputs_projected_before(peephole, forget_gate):
     """`project_inputs=False` takes W l(t), all gates side by side."""
     inside = lstm_of(peephole, forget_gate)
     outside = PeepholeLSTM(UNITS, peephole, forget_gate, project_inputs=False)
@@ -112,7 +108,7 @@ def test_lstm_takes_inputs_projected_before(
     )
 
 
-def test_rnn_takes_inputs_projected_before() -> None:
+def test_rnn_takes_inputs_projected_before():
     inside, outside = rnn_of(), Recurrent(RNNCell(UNITS, project_inputs=False))
     kernel, *others = inside.cell.variables
     outside.build((None, None, UNITS))
@@ -126,7 +122,7 @@ def test_rnn_takes_inputs_projected_before() -> None:
 
 
 @pytest.mark.parametrize("layer", ["lstm", "rnn"])
-def test_padding_is_neither_read_nor_part_of_a_gradient(layer: str) -> None:
+def test_padding_is_neither_read_nor_part_of_a_gradient(layer):
     recurrent = lstm_of("full", True) if layer == "lstm" else rnn_of()
     padding = np.arange(TIME)[np.newaxis] >= np.array(LENGTHS)[:, np.newaxis]
     wild = tf.constant(np.where(padding[:, :, np.newaxis], 1e3, INPUTS))
@@ -139,7 +135,7 @@ def test_padding_is_neither_read_nor_part_of_a_gradient(layer: str) -> None:
     assert (gradient[~padding] != 0).all()
 
 
-def test_peephole_form_and_initial_values() -> None:
+def test_peephole_form_and_initial_values():
     layer = PeepholeLSTM(UNITS, "diagonal", forget_gate=True)
     layer.build(INPUTS.shape)
     assert [p.shape for p in layer.cell.peepholes.values()] == [(UNITS,)] * 3
@@ -152,7 +148,7 @@ def test_peephole_form_and_initial_values() -> None:
     }  # fmt: skip
 
 
-def test_wrong_arguments() -> None:
+def test_wrong_arguments():
     with pytest.raises(InputError, match="peephole must be one of .* 'half'"):
         PeepholeLSTMCell(3, "half")
     cell = PeepholeLSTMCell(3, project_inputs=False)
@@ -193,9 +189,7 @@ def gradients(
 
 @pytest.mark.parametrize("kind", ["lstm", "rnn"])
 @pytest.mark.parametrize("truncate", [None, 0, 1, 2, 4, 99])
-def test_truncated_gradient_is_that_of_constant_older_states(
-    kind: str, truncate: int | None
-) -> None:
+def test_truncated_gradient_is_that_of_constant_older_states(kind, truncate):
     lstm = PeepholeLSTMCell(UNITS, "full", forget_gate=True)
     layer = Recurrent(RNNCell(UNITS) if kind == "rnn" else lstm, truncate)
     layer.build(TRUNCATED_INPUTS.shape)

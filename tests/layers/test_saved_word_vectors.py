@@ -1,7 +1,6 @@
 """Word vectors in files: Keras models in a new process, SavedModels."""
 
 import functools
-import pathlib
 from typing import Any
 
 import keras
@@ -11,7 +10,6 @@ import tensorflow as tf
 from keras_lstm_dssm.layers import WordVectors
 from tests.export.cpp_loader import run_in_cpp
 from tests.export.ops import serving_ops, stock_ops
-from tests.fresh_process import FreshProcesses
 from tests.layers.small_word_vectors import TEXTS, layers
 from tests.serving.wire import predict_request
 
@@ -54,9 +52,7 @@ np.save(sys.argv[2], [sums(layer, TEXTS) for layer in model.kinds])
 """
 
 
-def test_a_fresh_process_loads_the_model(
-    tmp_path: pathlib.Path, fresh_process: FreshProcesses
-) -> None:
+def test_a_fresh_process_loads_the_model(tmp_path, fresh_process):
     model = Owner(layers(None))
     model.save(tmp_path / "model.keras")
     fresh_process(READ_MODEL, tmp_path / "model.keras", tmp_path / "sums.npy")
@@ -79,7 +75,7 @@ class Served(tf.Module):
         return {"sum": self._sums(text)}
 
 
-def test_saved_models_give_the_same_numbers(tmp_path: pathlib.Path) -> None:
+def test_saved_models_give_the_same_numbers(tmp_path):
     """In Python and by TF Serving's loader, which sees only the folder."""
     want = {}
     for layer in layers(None):

@@ -13,7 +13,7 @@ FEATURES = np.random.default_rng(0).normal(size=(5, 4))
 
 
 @pytest.mark.parametrize("hidden", [[], [3], [3, 2]])
-def test_equals_numpy_and_starts_at_zero(hidden: list[int]) -> None:
+def test_equals_numpy_and_starts_at_zero(hidden):
     layer = ScoringMLP(hidden, "tanh")
     np.testing.assert_array_equal(layer(FEATURES), np.zeros(5))
     for dense in layer.dense:
@@ -23,12 +23,12 @@ def test_equals_numpy_and_starts_at_zero(hidden: list[int]) -> None:
     np.testing.assert_allclose(layer(FEATURES), expected, rtol=1e-12)
 
 
-def test_each_initializer_draws_its_own_values() -> None:
+def test_each_initializer_draws_its_own_values():
     one, other = (small_uniform()((40, 50)) for _ in range(2))
     assert not np.array_equal(one, other)
     assert 0.09 < np.abs(one).max() <= 0.1
 
 
-def test_wrong_arguments() -> None:
+def test_wrong_arguments():
     with pytest.raises(InputError, match=r"hidden must be widths .*\[0\]"):
         ScoringMLP([0])

@@ -49,7 +49,7 @@ def by_loops(encoder: SentenceEncoder, sentence: list[int]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_values_equal_loops(training: bool) -> None:
+def test_values_equal_loops(training):
     encoder = small_encoder()
     expected = [by_loops(encoder, sentence) for sentence in SENTENCES]
     assert 0 < np.count_nonzero(expected) < np.size(expected)
@@ -60,7 +60,7 @@ def test_values_equal_loops(training: bool) -> None:
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_gradients_equal_differences(training: bool) -> None:
+def test_gradients_equal_differences(training):
     encoder, vectors = small_encoder(), tf.Variable(VECTORS)
 
     def loss() -> tf.Tensor:
@@ -72,7 +72,7 @@ def test_gradients_equal_differences(training: bool) -> None:
     check_central_differences(loss, [*variables, vectors])
 
 
-def test_the_first_of_equal_windows_has_the_gradient() -> None:
+def test_the_first_of_equal_windows_has_the_gradient():
     encoder = SentenceEncoder(1, 1, [1])
     encoder.kernels[0].assign([[[1.0]]])
     vectors = tf.constant([[2.0], [2.0], [1.0]], tf.float64)
@@ -83,7 +83,7 @@ def test_the_first_of_equal_windows_has_the_gradient() -> None:
     assert gradient.numpy().tolist() == [[0], [1], [0]]
 
 
-def test_windows_are_within_sentences() -> None:
+def test_windows_are_within_sentences():
     position, sentence, inside = windows_of(tf.constant([3, 1, 2]), 2)
     assert position.numpy().tolist() == [[0, 1], [1, 2], [3, 0], [4, 5]]
     assert sentence.numpy().tolist() == [0, 0, 1, 2]
@@ -92,7 +92,7 @@ def test_windows_are_within_sentences() -> None:
     ]  # fmt: skip
 
 
-def test_a_long_sentence_costs_only_its_own_words() -> None:
+def test_a_long_sentence_costs_only_its_own_words():
     """There is no padding to the longest sentence."""
     lengths = tf.constant([60, *[4] * 100])
     for width in (3, 4, 5):
@@ -100,7 +100,7 @@ def test_a_long_sentence_costs_only_its_own_words() -> None:
         assert len(windows) == 61 - width + 100 * max(5 - width, 1)
 
 
-def test_no_sentences_give_no_vectors() -> None:
+def test_no_sentences_give_no_vectors():
     empty = word_batch([[0]])
     empty = empty._replace(words=empty.words[:0], lengths=empty.lengths[:0])
     vectors = tf.zeros([0, 3], tf.float64)
@@ -112,6 +112,6 @@ def test_no_sentences_give_no_vectors() -> None:
     [{"filters": 0}, {"word_dimension": 0}, {"windows": [0, 1]},
      {"windows": []}],
 )  # fmt: skip
-def test_wrong_arguments_are_explained(arguments: dict[str, int]) -> None:
+def test_wrong_arguments_are_explained(arguments):
     with pytest.raises(InputError, match="must be at least 1, not"):
         SentenceEncoder(**arguments)

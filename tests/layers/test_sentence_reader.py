@@ -33,7 +33,7 @@ def by_reference(reader: SentenceReader, document: list[int]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_states_and_logits_equal_the_reference(training: bool) -> None:
+def test_states_and_logits_equal_the_reference(training):
     reader = small_reader()
     expected = np.concatenate([by_reference(reader, d) for d in DOCUMENTS])
     weights, bias = (each.numpy() for each in reader.score.weights)
@@ -48,7 +48,7 @@ def test_states_and_logits_equal_the_reference(training: bool) -> None:
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_gradients_equal_differences(training: bool) -> None:
+def test_gradients_equal_differences(training):
     reader, sentences = small_reader(), tf.Variable(SENTENCES)
     toward = np.random.default_rng(1).normal(size=(14, 5))
 
@@ -62,7 +62,7 @@ def test_gradients_equal_differences(training: bool) -> None:
     check_central_differences(loss, [*variables, sentences])
 
 
-def test_without_scores_all_logits_are_zero() -> None:
+def test_without_scores_all_logits_are_zero():
     reader = small_reader(scores=False)
     assert len(reader.weights) == 6
     states, logits = reader(tf.constant(SENTENCES), INDEX, LENGTHS)
@@ -70,13 +70,13 @@ def test_without_scores_all_logits_are_zero() -> None:
     np.testing.assert_array_equal(logits, np.zeros(14))
 
 
-def test_no_documents_give_no_states() -> None:
+def test_no_documents_give_no_states():
     none = tf.zeros([0], tf.int32)
     states, logits = small_reader()(tf.zeros([0, 3], tf.float64), none, none)
     assert states.shape == (0, 4) and logits.shape == (0,)
 
 
-def test_wrong_arguments_are_explained() -> None:
+def test_wrong_arguments_are_explained():
     for arguments in ((0, 2), (3, 0)):
         with pytest.raises(InputError, match="must be at least 1, not"):
             SentenceReader(*arguments)

@@ -10,7 +10,7 @@ from keras_lstm_dssm.text.word_hashing import TRIGRAMS
 from tests import reference
 
 
-def test_equals_the_table_times_the_dense_counts(float64: None) -> None:
+def test_equals_the_table_times_the_dense_counts(float64):
     """W l(t) of each distinct word; `aaaa` has the trigram `aaa` twice."""
     words = ["good", "aaaa", "g", "go", "good2"]
     layer = TrigramEmbedding(TRIGRAMS, 5)
@@ -24,7 +24,7 @@ def test_equals_the_table_times_the_dense_counts(float64: None) -> None:
     )
 
 
-def test_gradient_is_that_of_the_dense_product_and_touches_few_rows() -> None:
+def test_gradient_is_that_of_the_dense_product_and_touches_few_rows():
     words = ["go", "good"]
     layer = TrigramEmbedding(TRIGRAMS, 3)
     weights = tf.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -40,14 +40,14 @@ def test_gradient_is_that_of_the_dense_product_and_touches_few_rows() -> None:
     )
 
 
-def test_starts_with_small_random_numbers() -> None:
+def test_starts_with_small_random_numbers():
     table = TrigramEmbedding(1000, 8).table.numpy()
     assert -0.05 <= table.min() < -0.045 and 0.045 < table.max() <= 0.05
     ones = TrigramEmbedding(4, 2, initializer=keras.initializers.Ones())
     np.testing.assert_array_equal(ones.table, np.ones((4, 2)))
 
 
-def test_of_no_words_has_no_rows() -> None:
+def test_of_no_words_has_no_rows():
     layer = TrigramEmbedding(TRIGRAMS, 3)
     assert layer(distinct_words(tf.constant([], tf.string))).shape == [0, 3]
 
@@ -59,9 +59,7 @@ WEIGHTS = np.array([[1.0, 3.0], [5.0, 7.0], [11.0, 13.0], [17.0, 19.0]])
 @pytest.mark.parametrize("index", [[1, 0, 1, 1], [2, 2, 2, 2], [0, 1, 2, 0]])
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("segment", [None, [0, 0, 1, 3], [0, 1, 2, 3]])
-def test_gather_sum_equals_a_product_with_the_counts(
-    index: list[int], segment: list[int] | None, training: bool
-) -> None:
+def test_gather_sum_equals_a_product_with_the_counts(index, segment, training):
     """Values and gradients, with unused rows and an empty segment."""
     counts = np.zeros((4, 3))
     for row, s in zip(index, segment or range(4), strict=True):
@@ -76,7 +74,7 @@ def test_gather_sum_equals_a_product_with_the_counts(
     np.testing.assert_array_equal(gradient, counts.T @ WEIGHTS)
 
 
-def test_gather_sum_of_no_rows_is_empty() -> None:
+def test_gather_sum_of_no_rows_is_empty():
     none = tf.constant([], tf.int32)
     assert gather_sum(tf.constant(VALUES), none, none).shape == [0, 2]
     assert gather_sum(tf.constant(VALUES), none).shape == [0, 2]

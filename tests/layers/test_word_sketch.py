@@ -25,7 +25,7 @@ def idf(texts: int) -> float:
     return math.log(1 + (len(TITLES) - texts + 0.5) / (texts + 0.5))
 
 
-def test_inner_products_are_those_of_words_and_their_starts() -> None:
+def test_inner_products_are_those_of_words_and_their_starts():
     """Square length idf(word) + idf(start); shared starts are shared."""
     units = 4000
     products = rows(
@@ -41,13 +41,13 @@ def test_inner_products_are_those_of_words_and_their_starts() -> None:
     np.testing.assert_allclose(products, expected, atol=0.1)
 
 
-def test_all_words_have_the_weight_1_before_adapting() -> None:
+def test_all_words_have_the_weight_1_before_adapting():
     np.testing.assert_array_equal(
         np.unique(rows(WordSketch(64), ["steel", "hex"])), [-2, 0, 2]
     )
 
 
-def test_length_of_the_start() -> None:
+def test_length_of_the_start():
     def shared(start: int) -> np.ndarray:
         one, other = rows(WordSketch(4096, start=start), ["bolting", "bolder"])
         return one @ other / 4096
@@ -56,14 +56,14 @@ def test_length_of_the_start() -> None:
     assert shared(3) == pytest.approx(0, abs=0.15)  # bolt, bold
 
 
-def test_rows_depend_on_the_word_and_the_seed_alone() -> None:
+def test_rows_depend_on_the_word_and_the_seed_alone():
     one, other = adapted(32), adapted(32)
     together = rows(one, ["hex", "steel"])
     np.testing.assert_array_equal(together[1:], rows(other, ["steel"]))
     assert (rows(adapted(32, seed=1), ["steel"]) != together[1]).any()
 
 
-def test_different_words_have_different_rows() -> None:
+def test_different_words_have_different_rows():
     words = [
         f"{a}{b}{n}" for a in "abcdefgh" for b in "xyz" for n in range(400)
     ]
@@ -75,5 +75,5 @@ def test_different_words_have_different_rows() -> None:
     assert abs(products - np.diag(np.diag(products))).max() < 0.1
 
 
-def test_of_no_words_there_are_no_rows() -> None:
+def test_of_no_words_there_are_no_rows():
     assert rows(WordSketch(8), []).shape == (0, 8)

@@ -1,7 +1,5 @@
 """Vectors of vocabulary words and of trigram words."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -36,9 +34,7 @@ def expected_vectors(layer: WordVectors, word: str) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", [0, 1])
 @pytest.mark.parametrize("training", [False, True])
-def test_vectors_of_ragged_texts(
-    kind: int, training: bool, float64: None
-) -> None:
+def test_vectors_of_ragged_texts(kind, training, float64):
     layer = layers()[kind]
     batch = layer.distinct(TEXTS)
     sequences = layer(batch, training=training)
@@ -61,7 +57,7 @@ def test_vectors_of_ragged_texts(
     assert not sequences.words.numpy()[~mask].any()
 
 
-def test_words_are_vocabulary_ids() -> None:
+def test_words_are_vocabulary_ids():
     layer = VocabularyVectors(["bolt", "hex"], 2)
     sequences = layer(layer.distinct(TEXTS))
     assert sequences.words.dtype == tf.int32
@@ -74,14 +70,14 @@ def test_words_are_vocabulary_ids() -> None:
     assert sequences.lengths.numpy().tolist() == [6, 3, 1, 1]
 
 
-def test_trigram_words_are_indices_in_the_batch() -> None:
+def test_trigram_words_are_indices_in_the_batch():
     layer = TrigramVectors(2)
     batch = layer.distinct(["bolt hex bolt", "hex"])
     assert layer(batch).words.numpy().tolist() == [[0, 1, 0], [1, 0, 0]]
 
 
 @pytest.mark.parametrize("kind", [0, 1])
-def test_gradient_is_of_real_words_only(kind: int, float64: None) -> None:
+def test_gradient_is_of_real_words_only(kind, float64):
     """Against the sum over all words, by NumPy; padding has none."""
     layer = layers()[kind]
     batch = layer.distinct(TEXTS)
@@ -113,7 +109,7 @@ def test_gradient_is_of_real_words_only(kind: int, float64: None) -> None:
     assert set(indices) == set(np.flatnonzero(want.any(axis=1)))
 
 
-def test_an_unknown_word_is_trained() -> None:
+def test_an_unknown_word_is_trained():
     layer = vocabulary_vectors()
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(layer(layer.distinct([""]), training=True).vectors)
@@ -123,7 +119,7 @@ def test_an_unknown_word_is_trained() -> None:
 
 
 @pytest.mark.parametrize("kind", [0, 1])
-def test_an_empty_batch_has_no_vectors(kind: int) -> None:
+def test_an_empty_batch_has_no_vectors(kind):
     layer = layers()[kind]
     for training in (False, True):
         sequences = layer(layer.distinct([]), training=training)
@@ -131,7 +127,7 @@ def test_an_empty_batch_has_no_vectors(kind: int) -> None:
         assert sequences.mask.shape == (0, 1)
 
 
-def test_start_of_the_vectors() -> None:
+def test_start_of_the_vectors():
     words = [f"w{n}" for n in range(2000)]
     (table,) = VocabularyVectors(words).get_weights()
     assert table.shape == (2001, 50)
@@ -147,7 +143,7 @@ def test_start_of_the_vectors() -> None:
     assert abs(table).max() <= np.float32(0.05)
 
 
-def test_set_vectors() -> None:
+def test_set_vectors():
     layer = vocabulary_vectors()
     (before,) = layer.get_weights()
     vectors = np.arange(12.0).reshape(4, 3)
@@ -171,7 +167,7 @@ def test_set_vectors() -> None:
         ),
     ],
 )
-def test_wrong_vectors_change_nothing(vectors: Any, message: str) -> None:
+def test_wrong_vectors_change_nothing(vectors, message):
     layer = vocabulary_vectors()
     (before,) = layer.get_weights()
     with pytest.raises(InputError, match=message):
@@ -191,15 +187,13 @@ def test_wrong_vectors_change_nothing(vectors: Any, message: str) -> None:
         ),
     ],
 )
-def test_wrong_arguments_are_one_clear_line(
-    kind: type, arguments: dict[str, Any], message: str
-) -> None:
+def test_wrong_arguments_are_one_clear_line(kind, arguments, message):
     words = {"vocabulary": ["a"]} if kind is VocabularyVectors else {}
     with pytest.raises(InputError, match=message):
         kind(**words, **arguments)
 
 
-def test_configuration_holds_the_vocabulary() -> None:
+def test_configuration_holds_the_vocabulary():
     layer = vocabulary_vectors(max_words=None)
     again = VocabularyVectors.from_config(layer.get_config())
     assert again.vocabulary == VOCABULARY

@@ -1,7 +1,6 @@
 """ARC-I and ARC-II against NumPy, one pair at a time."""
 
 import functools
-import pathlib
 from typing import Any
 
 import numpy as np
@@ -55,7 +54,7 @@ def arc_ii(form: str) -> ARCII:
 
 
 @pytest.mark.parametrize("form", ARC_I)
-def test_arc_i_equals_numpy(form: str) -> None:
+def test_arc_i_equals_numpy(form):
     matcher = arc_i(form)
 
     def features(stack: Any, words: np.ndarray) -> np.ndarray:
@@ -104,7 +103,7 @@ def squares_of_two(cells: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("form", ARC_II)
-def test_arc_ii_equals_numpy(form: str) -> None:
+def test_arc_ii_equals_numpy(form):
     matcher = arc_ii(form)
 
     def score(query: np.ndarray, document: np.ndarray) -> float:
@@ -131,7 +130,7 @@ def test_arc_ii_equals_numpy(form: str) -> None:
     check_scores(matcher, score)
 
 
-def test_arc_ii_sum_of_convolutions_is_one_of_the_concatenation() -> None:
+def test_arc_ii_sum_of_convolutions_is_one_of_the_concatenation():
     """`represent` and an outer sum give the first maximum of ARC-II."""
     matcher = arc_ii("padded")
     texts = pairs(3)
@@ -151,16 +150,16 @@ def test_arc_ii_sum_of_convolutions_is_one_of_the_concatenation() -> None:
 
 
 @pytest.mark.parametrize("form", ["cut", "wan"])
-def test_arc_i_gradients(form: str) -> None:
+def test_arc_i_gradients(form):
     check_gradients(arc_i(form))
 
 
 @pytest.mark.parametrize("form", ["padded", "wan"])
-def test_arc_ii_gradients(form: str) -> None:
+def test_arc_ii_gradients(form):
     check_gradients(arc_ii(form))
 
 
-def test_saving(tmp_path: pathlib.Path) -> None:
+def test_saving(tmp_path):
     arguments: dict[str, Any] = {
         "word_dimension": 3,
         "filters": [2, 3],
@@ -173,12 +172,12 @@ def test_saving(tmp_path: pathlib.Path) -> None:
     check_saving(ARCII, arguments | {"padding": "wide"}, tmp_path)
 
 
-def test_start() -> None:
+def test_start():
     check_start(ARCI(3, filters=[4, 4], hidden=[5]))
     check_start(ARCII(3, filters=[4, 4], hidden=[5]))
 
 
-def test_sizes_of_the_paper_and_of_wan() -> None:
+def test_sizes_of_the_paper_and_of_wan():
     assert ARCI().mlp.dense[0].kernel.shape == (2 * 11 * 200, 200)
     assert ARCI(**ARC_I_OF_WAN).mlp.dense[0].kernel.shape == (100, 200)
     assert ARCI(**ARC_I_OF_WAN).count_params() == (
@@ -190,7 +189,7 @@ def test_sizes_of_the_paper_and_of_wan() -> None:
     )
 
 
-def test_wrong_arguments() -> None:
+def test_wrong_arguments():
     with pytest.raises(InputError, match="pooling must be .* not 'mean'"):
         ARCI(pooling="mean")
     with pytest.raises(InputError, match="5 positions are too few for 2 conv"):

@@ -1,7 +1,6 @@
 """CNTN against NumPy, one pair at a time."""
 
 import functools
-import pathlib
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ def cntn(form: str) -> CNTN:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_equals_numpy(form: str) -> None:
+def test_equals_numpy(form):
     matcher = cntn(form)
     tensor, projection, bias, combination = (
         weight.numpy()
@@ -70,11 +69,11 @@ def test_equals_numpy(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["paper", "wan"])
-def test_gradients(form: str) -> None:
+def test_gradients(form):
     check_gradients(cntn(form))
 
 
-def test_saving(tmp_path: pathlib.Path) -> None:
+def test_saving(tmp_path):
     arguments = {
         "word_dimension": 3,
         "filters": [2, 3],
@@ -88,18 +87,18 @@ def test_saving(tmp_path: pathlib.Path) -> None:
     check_saving(CNTN, arguments, tmp_path)
 
 
-def test_start() -> None:
+def test_start():
     check_start(CNTN(3, filters=[4, 4], dimension=5))
 
 
-def test_sizes() -> None:
+def test_sizes():
     of_wan = 4 * 3 * 50 * 50 + 5 * (50 * 50 + 2 * 50 + 1 + 1)
     assert CNTN(**CNTN_OF_WAN).count_params() == of_wan
     of_side = 2 * (3 * 50 * 50 + 50) + 10 * 50 * 200 + 200
     assert CNTN().count_params() == 2 * of_side + 5 * (200 * 200 + 402)
 
 
-def test_wrong_arguments() -> None:
+def test_wrong_arguments():
     with pytest.raises(InputError, match="slices must be at least 1, not 0"):
         CNTN(slices=0)
     with pytest.raises(InputError, match="dimension must be .* not 0"):

@@ -1,8 +1,6 @@
 """DeepMatch against NumPy with sets of words, its gradient, and saving."""
 
-import pathlib
 import sys
-from typing import Any
 
 import keras
 import numpy as np
@@ -105,7 +103,7 @@ def score(matcher: DeepMatch, query: list[int], document: list[int]) -> float:
 
 
 @pytest.mark.usefixtures("float64")
-def test_scores_equal_numpy() -> None:
+def test_scores_equal_numpy():
     matcher = small_matcher()
     found = tf.function(matcher.__call__)(
         sequences(QUERIES), sequences(DOCUMENTS)
@@ -118,7 +116,7 @@ def test_scores_equal_numpy() -> None:
 
 
 @pytest.mark.usefixtures("float64")
-def test_padding_and_the_batch_change_nothing() -> None:
+def test_padding_and_the_batch_change_nothing():
     matcher = small_matcher()
     together = matcher(sequences(QUERIES, 3), sequences(DOCUMENTS, 1))
     for row, pair in enumerate(zip(QUERIES, DOCUMENTS, strict=True)):
@@ -127,7 +125,7 @@ def test_padding_and_the_batch_change_nothing() -> None:
 
 
 @pytest.mark.usefixtures("float64")
-def test_gradients_equal_central_differences() -> None:
+def test_gradients_equal_central_differences():
     matcher = small_matcher()
     texts = sequences(QUERIES), sequences(DOCUMENTS)
     total = tf.function(lambda: tf.reduce_sum(matcher(*texts)))
@@ -158,14 +156,14 @@ def test_gradients_equal_central_differences() -> None:
     assert set(found.tolist()) == {1, 2, 4, 5, 7}
 
 
-def test_the_graph_masks_layer_ii() -> None:
+def test_the_graph_masks_layer_ii():
     edges = np.array(small_matcher().edges)
     for unit, reads in READS.items():
         assert np.flatnonzero(edges[:, unit]).tolist() == reads
     assert edges.shape == (7, 5)
 
 
-def test_the_first_scores_are_zero() -> None:
+def test_the_first_scores_are_zero():
     matcher = DeepMatch(4, COUNTS, largest=3, overlap=0.0)
     matcher.set_patches(LEVELS)
     scores = matcher(sequences(QUERIES), sequences(DOCUMENTS))
@@ -190,7 +188,7 @@ def pretrained(seed: int = 0) -> PairScorer:
     return PairScorer(words, matcher)
 
 
-def test_pretraining_finds_words_of_each_side() -> None:
+def test_pretraining_finds_words_of_each_side():
     matcher = pretrained().matcher
     assert not matcher.needs_pretraining
     texts = [" ".join(side) for side in PAIRS]
@@ -213,7 +211,7 @@ def test_pretraining_finds_words_of_each_side() -> None:
     assert patches[0] != patches[1]
 
 
-def test_patches_are_saved_with_the_weights(tmp_path: pathlib.Path) -> None:
+def test_patches_are_saved_with_the_weights(tmp_path):
     scorer = pretrained()
     random = np.random.default_rng(0)
     for weight in scorer.matcher.trainable_variables:
@@ -229,7 +227,7 @@ def test_patches_are_saved_with_the_weights(tmp_path: pathlib.Path) -> None:
     np.testing.assert_array_equal(loaded.score_pairs(*PAIRS), scores)
 
 
-def test_training_lowers_the_loss() -> None:
+def test_training_lowers_the_loss():
     scorer = pretrained()
     before = scorer.words.embedding.get_weights()[0]
     scorer.compile(Adagrad(0.1), PairwiseHinge())
@@ -252,14 +250,12 @@ def test_training_lowers_the_loss() -> None:
         ({"mass": 1.5}, "mass must be above 0, up to 1, not 1.5"),
     ],
 )
-def test_unknown_arguments(arguments: dict[str, Any], message: str) -> None:
+def test_unknown_arguments(arguments, message):
     with pytest.raises(InputError, match=message):
         DeepMatch(4, **arguments)
 
 
-def test_pretraining_says_what_it_needs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_pretraining_says_what_it_needs(monkeypatch):
     matcher = DeepMatch(4, [2, 3], largest=4)
     with pytest.raises(InputError, match='it needs words="vocabulary"'):
         matcher.pretrain(TrigramVectors(4), *PAIRS)

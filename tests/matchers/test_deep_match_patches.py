@@ -30,7 +30,7 @@ def pairs(count: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
     return queries, documents
 
 
-def test_topics_are_the_subjects_and_keep_the_sides_apart() -> None:
+def test_topics_are_the_subjects_and_keep_the_sides_apart():
     patches = find_patches(*pairs(60), topics=2, largest=3, passes=20)
     found = {
         (frozenset(query) - {0}, frozenset(document) - {0})
@@ -44,7 +44,7 @@ def test_topics_are_the_subjects_and_keep_the_sides_apart() -> None:
     assert patches.query.shape == patches.document.shape == (2, 3)
 
 
-def test_the_seed_decides() -> None:
+def test_the_seed_decides():
     first, second, other = (
         find_patches(*pairs(40), topics=4, largest=8, passes=1, seed=seed)
         for seed in (1, 1, 2)
@@ -53,7 +53,7 @@ def test_the_seed_decides() -> None:
     assert np.any(np.array(first) != other)
 
 
-def test_probable_words_reach_the_mass() -> None:
+def test_probable_words_reach_the_mass():
     random = np.random.default_rng(0)
     shares, ids = random.random((5, 9)), random.permutation(9) + 1
     words = probable_words(3 * shares, ids, 9, 0.7)
@@ -68,7 +68,7 @@ def test_probable_words_reach_the_mass() -> None:
     assert np.count_nonzero(probable_words(shares, ids, 12, 1.0)) == 45
 
 
-def test_overlapping_needs_words_of_both_sides() -> None:
+def test_overlapping_needs_words_of_both_sides():
     coarse = Patches(np.array([[1, 2], [3, 0]]), np.array([[5, 6], [7, 0]]))
     fine = Patches(
         np.array([[2, 0], [1, 3], [3, 4], [1, 2]]),
@@ -85,19 +85,19 @@ def test_overlapping_needs_words_of_both_sides() -> None:
     assert overlapping(coarse, larger, 0.6)[0].tolist() == [False, True]
 
 
-def test_ids_of_texts_keep_their_order() -> None:
+def test_ids_of_texts_keep_their_order():
     words = VocabularyVectors(["b", "a"], 2, max_words=3)
     texts = ["a", "b a x a", "", "a"] * 300  # more than one batch
     ids = [row.tolist() for row in text_ids(words, texts)]
     assert ids == [[2], [1, 2, 0], [0], [2]] * 300
 
 
-def test_levels_by_size() -> None:
+def test_levels_by_size():
     assert topic_levels(20_000) == (20, 50, 100)
     assert topic_levels(20_001) == (50, 100, 200)
 
 
-def test_no_known_word() -> None:
+def test_no_known_word():
     known, unknown = [np.array([1])], [np.array([0, 0])]
     with pytest.raises(InputError, match="no document has a word of the voc"):
         find_patches(known, unknown, 2)

@@ -1,7 +1,6 @@
 """MultiGranCNN against NumPy, one pair at a time."""
 
 import functools
-import pathlib
 from typing import Any
 
 import numpy as np
@@ -57,7 +56,7 @@ def similarity(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_equals_numpy(form: str) -> None:
+def test_equals_numpy(form):
     matcher = multi_gran_cnn(form)
 
     def score(query: np.ndarray, document: np.ndarray) -> float:
@@ -86,11 +85,11 @@ def test_equals_numpy(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["paper", "direct", "concat", "wan"])
-def test_gradients(form: str) -> None:
+def test_gradients(form):
     check_gradients(multi_gran_cnn(form))
 
 
-def test_saving(tmp_path: pathlib.Path) -> None:
+def test_saving(tmp_path):
     arguments = {
         "word_dimension": 3,
         "blocks": 2,
@@ -107,17 +106,17 @@ def test_saving(tmp_path: pathlib.Path) -> None:
     check_saving(MultiGranCNN, arguments, tmp_path)
 
 
-def test_start() -> None:
+def test_start():
     check_start(MultiGranCNN(3, hidden=[5]))
 
 
-def test_sizes() -> None:
+def test_sizes():
     of_wan = 2 * 3 * 3 * 50 * 50 + 50 * 50 + 15 * 15 * 200 + 200 + 200 + 1
     assert MultiGranCNN(**MULTI_GRAN_CNN_OF_WAN).count_params() == of_wan
     assert MultiGranCNN().mlp.dense[0].kernel.shape == (2 * 2 * 50, 200)
 
 
-def test_wrong_arguments() -> None:
+def test_wrong_arguments():
     with pytest.raises(InputError, match="one number more .* 1 and 3"):
         MultiGranCNN(sizes=[15])
     with pytest.raises(InputError, match="kind must be .* not 'dot'"):

@@ -1,6 +1,5 @@
 """MVLSTM against plain NumPy, pair by pair, in float64."""
 
-import pathlib
 from typing import Any
 
 import numpy as np
@@ -114,21 +113,17 @@ def by_numpy(matcher: MVLSTM, query: np.ndarray, text: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_scores_equal_numpy_whatever_the_padding_and_the_batch(
-    case: dict[str, Any],
-) -> None:
+def test_scores_equal_numpy_whatever_the_padding_and_the_batch(case):
     matcher = small(**case)
     check_scores(matcher, lambda q, d: by_numpy(matcher, q, d))
 
 
-def test_gradients_equal_central_differences() -> None:
+def test_gradients_equal_central_differences():
     check_gradients(small(interaction="tensor", unit_length=True))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_gradient_of_training_is_that_of_tensorflow(
-    case: dict[str, Any],
-) -> None:
+def test_the_gradient_of_training_is_that_of_tensorflow(case):
     matcher = small(**case)
     query, document = pairs(matcher.word_dimension)
     toward = tf.constant([1.0, -2.0, 3.0, 0.5, -1.0], tf.float64)
@@ -148,7 +143,7 @@ def test_the_gradient_of_training_is_that_of_tensorflow(
         np.testing.assert_allclose(custom, automatic, rtol=1e-10, atol=1e-12)
 
 
-def test_it_starts_at_zero_and_has_the_parameters_of_wan_et_al() -> None:
+def test_it_starts_at_zero_and_has_the_parameters_of_wan_et_al():
     for case in CASES:
         check_start(MVLSTM(**{**SMALL, **case, "rank": 7}))
     matcher = MVLSTM()
@@ -162,7 +157,7 @@ def test_it_starts_at_zero_and_has_the_parameters_of_wan_et_al() -> None:
     assert wide.query_positions.dimension == 150
 
 
-def test_explain_names_the_strongest_cells() -> None:
+def test_explain_names_the_strongest_cells():
     matcher = small(interaction="cosine", share=True)
     query, document = pairs(matcher.word_dimension)
     values, rows, columns = matcher.explain(query, document)
@@ -184,7 +179,7 @@ def test_explain_names_the_strongest_cells() -> None:
     )
 
 
-def test_forward_positions_at_both_ends_are_the_lstm_rnn() -> None:
+def test_forward_positions_at_both_ends_are_the_lstm_rnn():
     """The special case that Wan et al. 2016 state at the end of section 3."""
     matcher = small(interaction="cosine")
     lstm_rnn = RecurrentCosine(word_dimension=4, units=3, scale=1.0)
@@ -202,14 +197,12 @@ def test_forward_positions_at_both_ends_are_the_lstm_rnn() -> None:
         np.testing.assert_allclose(lstm_rnn(one, other), cell, rtol=1e-12)
 
 
-def test_both_directions_at_their_ends_are_the_bi_lstm_rnn() -> None:
+def test_both_directions_at_their_ends_are_the_bi_lstm_rnn():
     matcher = small()
     both = RecurrentCosine(word_dimension=4, units=3, bidirectional=True)
     layer = matcher.query_positions
     for lstm, other in zip(
-        both.query_lstms,
-        [layer.forward_lstm, layer.backward_lstm],
-        strict=True,
+        both.query_lstms, [layer.forward_lstm, layer.backward_lstm], strict=True
     ):
         lstm.set_weights(other.get_weights())
 
@@ -226,7 +219,7 @@ def test_both_directions_at_their_ends_are_the_bi_lstm_rnn() -> None:
     )
 
 
-def test_saving(tmp_path: pathlib.Path) -> None:
+def test_saving(tmp_path):
     check_saving(
         MVLSTM,
         {
@@ -243,18 +236,18 @@ def test_saving(tmp_path: pathlib.Path) -> None:
     )
 
 
-def test_a_model_of_0_2_0_has_no_factors(tmp_path: pathlib.Path) -> None:
+def test_a_model_of_0_2_0_has_no_factors(tmp_path):
     check_saving(
         MVLSTM, {**SMALL, "rank": None}, tmp_path, absent={"rank": None}
     )
 
 
-def test_weights_of_the_interaction_learn_at_a_tenth_of_the_rate() -> None:
+def test_weights_of_the_interaction_learn_at_a_tenth_of_the_rate():
     assert small(interaction="tensor").multipliers == {"interaction": 0.1}
     assert small(interaction="cosine").multipliers == {}
 
 
-def test_each_weight_has_a_path_of_its_own() -> None:
+def test_each_weight_has_a_path_of_its_own():
     """So `multipliers` of `Adagrad` can name the LSTMs of one side."""
     names = "forward/cell/kernel", "backward/cell/bias"
     for share, sides in (
@@ -269,7 +262,7 @@ def test_each_weight_has_a_path_of_its_own() -> None:
             assert found == [f"{side}/{name}" for side in sides]
 
 
-def test_wrong_arguments() -> None:
+def test_wrong_arguments():
     with pytest.raises(InputError, match="interaction must be .* 'product'"):
         MVLSTM(interaction="product")
     with pytest.raises(InputError, match="pooling must be one of .* 'mean'"):

@@ -25,7 +25,7 @@ def paired(texts: WordSequences, rows: tf.Tensor) -> PairedTexts:
 
 
 @pytest.mark.parametrize("pairs", [0, 1, 3, 40])
-def test_groups_hold_each_pair_once_padded_to_their_longest(pairs: int) -> None:
+def test_groups_hold_each_pair_once_padded_to_their_longest(pairs):
     texts = word_sequences(LENGTHS, 4)
     rows = tf.constant(RANDOM.integers(5, size=pairs), tf.int32)
     side = paired(texts, rows)
@@ -42,7 +42,7 @@ def test_groups_hold_each_pair_once_padded_to_their_longest(pairs: int) -> None:
     assert seen == rows.numpy().tolist()
 
 
-def test_the_order_puts_similar_lengths_into_a_group() -> None:
+def test_the_order_puts_similar_lengths_into_a_group():
     of_query = RANDOM.integers(1, 30, size=80).astype(np.int32)
     of_document = RANDOM.integers(1, 60, size=80).astype(np.int32)
     order = order_by_length(tf.constant(of_query), tf.constant(of_document))
@@ -54,7 +54,7 @@ def test_the_order_puts_similar_lengths_into_a_group() -> None:
         np.testing.assert_array_equal(part, np.sort(part))
 
 
-def test_indices_are_those_of_all_vectors() -> None:
+def test_indices_are_those_of_all_vectors():
     texts = word_sequences(LENGTHS, 4)
     rows = tf.constant([4, 0, 2])
     side = paired(texts, rows)
@@ -70,9 +70,7 @@ def test_indices_are_those_of_all_vectors() -> None:
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("share", [True, False])
 @pytest.mark.parametrize("interaction", ["tensor", "cosine"])
-def test_rows_of_distinct_texts_score_as_single_pairs(
-    share: bool, interaction: str
-) -> None:
+def test_rows_of_distinct_texts_score_as_single_pairs(share, interaction):
     """In training, too, and with the gradient of single pairs."""
     matcher = MVLSTM(
         4, 3, interaction=interaction, slices=2, k=6, hidden=5, share=share

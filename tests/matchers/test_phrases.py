@@ -8,7 +8,7 @@ from keras_lstm_dssm.matchers.rae import phrases_of
 PAST_THE_END = -9.0
 
 
-def test_nodes_and_numbers() -> None:
+def test_nodes_and_numbers():
     # Words in the places 0 to 2, inner nodes from 3 on; by text.
     nodes = np.full((3, 5, 1), PAST_THE_END)
     nodes[0, :, 0] = [1, 2, 3, 4, 5]  # three words

@@ -1,7 +1,5 @@
 """The order of Table 2 of Wan et al. 2016, on real questions and answers."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -14,9 +12,7 @@ EPOCHS = 1
 
 
 @pytest.mark.slow
-def test_positions_of_both_texts_beat_one_vector_for_each(
-    shared_data: Path,
-) -> None:
+def test_positions_of_both_texts_beat_one_vector_for_each(shared_data):
     """MV-LSTM, k = 5, has a higher P@1 than LSTM-RNN with every seed."""
     folder = shared_data / "squad"
     task = Task.from_collection(open_collection(str(folder)), "test", "lists")

@@ -1,7 +1,6 @@
 """RAE against NumPy, one pair at a time; what pre-training saves."""
 
 import functools
-import pathlib
 
 import keras
 import numpy as np
@@ -59,7 +58,7 @@ def texts(extra: int = 0) -> tuple[WordSequences, WordSequences]:
 
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("head", HEADS)
-def test_scores_equal_numpy(head: str) -> None:
+def test_scores_equal_numpy(head):
     matcher, (query, document) = small_matcher(head), texts(extra=1)
     found = tf.function(matcher.__call__)(query, document).numpy()
     expected = []
@@ -77,7 +76,7 @@ def test_scores_equal_numpy(head: str) -> None:
 
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("head", HEADS)
-def test_padding_and_the_batch_change_nothing(head: str) -> None:
+def test_padding_and_the_batch_change_nothing(head):
     matcher = small_matcher(head)
     together = matcher(*texts())
     np.testing.assert_allclose(matcher(*texts(extra=2)), together, rtol=1e-10)
@@ -92,7 +91,7 @@ def test_padding_and_the_batch_change_nothing(head: str) -> None:
 
 
 @pytest.mark.parametrize("head", HEADS)
-def test_only_the_head_has_a_gradient(head: str) -> None:
+def test_only_the_head_has_a_gradient(head):
     matcher = RAE(WIDTH, head, size=SIZE)
     query, document = tf.nest.map_structure(
         lambda x: tf.cast(x, "float32") if x.dtype == "float64" else x, texts()
@@ -113,7 +112,7 @@ def test_only_the_head_has_a_gradient(head: str) -> None:
     assert np.any(gradients[len(weights) - 2])  # by the last layer's kernel
 
 
-def test_distances_of_equal_vectors_are_zero() -> None:
+def test_distances_of_equal_vectors_are_zero():
     vectors = (
         np.random.default_rng(0).normal(size=(2, 30, 50)).astype("float32")
     )
@@ -123,7 +122,7 @@ def test_distances_of_equal_vectors_are_zero() -> None:
     assert not found[:, range(30), range(30)].any()
 
 
-def test_sets_of_numbers() -> None:
+def test_sets_of_numbers():
     query = tf.constant([[7, 8, 7], [7, 8, 0], [0, 0, 0], [7, 0, 0], [0] * 3])
     document = tf.constant([[8, 7], [7, 7], [0, 0], [8, 0], [7, 0]])
     same, not_empty, subset = same_numbers(query, document)
@@ -166,7 +165,7 @@ def pretrained(head: str) -> PairScorer:
     return PairScorer(vocabulary_vectors(), matcher)
 
 
-def test_pretraining_lowers_the_unfolding_error() -> None:
+def test_pretraining_lowers_the_unfolding_error():
     words, matcher = vocabulary_vectors(), trained_matcher("root", 200)
     texts = words(words.distinct(PAIRS[0]))
     errors = []
@@ -179,7 +178,7 @@ def test_pretraining_lowers_the_unfolding_error() -> None:
     assert errors[1] < 0.6 * errors[0]
 
 
-def test_pretraining_measures_numbers_and_distances() -> None:
+def test_pretraining_measures_numbers_and_distances():
     matcher, words = trained_matcher(), vocabulary_vectors()
     for weight, same in zip(
         matcher.autoencoder.variables, trained_weights(), strict=True
@@ -199,9 +198,7 @@ def test_pretraining_measures_numbers_and_distances() -> None:
 
 
 @pytest.mark.parametrize("head", HEADS)
-def test_what_pretraining_found_is_saved(
-    head: str, tmp_path: pathlib.Path
-) -> None:
+def test_what_pretraining_found_is_saved(head, tmp_path):
     scorer = pretrained(head)
     random = np.random.default_rng(0)
     for weight in scorer.matcher.mlp.variables:
@@ -219,7 +216,7 @@ def test_what_pretraining_found_is_saved(
 
 
 @pytest.mark.parametrize("head", HEADS)
-def test_training_moves_only_the_head(head: str) -> None:
+def test_training_moves_only_the_head(head):
     scorer = pretrained(head)
     fixed = scorer.words.variables + scorer.matcher.non_trainable_variables
     before = [variable.numpy() for variable in fixed]
@@ -231,13 +228,13 @@ def test_training_moves_only_the_head(head: str) -> None:
         np.testing.assert_array_equal(value, variable.numpy())
 
 
-def test_trigram_words_have_no_numbers() -> None:
+def test_trigram_words_have_no_numbers():
     matcher = RAE(4, size=4, numbers=3, epochs=1)
     matcher.pretrain(TrigramVectors(4), *PAIRS)
     assert np.array(matcher.number_words).tolist() == [2**31 - 1] * 3
 
 
-def test_bad_input() -> None:
+def test_bad_input():
     with pytest.raises(InputError, match="head must be one of pool, root"):
         RAE(4, "mean")
     with pytest.raises(InputError, match="epochs must be at least 1, not 0"):

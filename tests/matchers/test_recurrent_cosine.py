@@ -1,7 +1,6 @@
 """LSTM-RNN and Bi-LSTM-RNN against plain NumPy, in float64."""
 
 import functools
-import pathlib
 
 import numpy as np
 import pytest
@@ -44,8 +43,8 @@ def vector(lstms: list, words: np.ndarray) -> np.ndarray:
 
 @every_kind
 def test_scores_equal_numpy_whatever_the_padding_and_the_batch(
-    bidirectional: bool, share: bool
-) -> None:
+    bidirectional, share
+):
     matcher = small(bidirectional=bidirectional, share=share)
     check_scores(
         matcher,
@@ -59,14 +58,12 @@ def test_scores_equal_numpy_whatever_the_padding_and_the_batch(
     )
 
 
-def test_gradients_equal_central_differences() -> None:
+def test_gradients_equal_central_differences():
     check_gradients(small(bidirectional=True, share=False))
 
 
 @every_kind
-def test_the_gradient_of_training_is_that_of_tensorflow(
-    bidirectional: bool, share: bool
-) -> None:
+def test_the_gradient_of_training_is_that_of_tensorflow(bidirectional, share):
     matcher = small(bidirectional, share)
     query, document = pairs(4)
     sources = [v.value for v in matcher.trainable_variables]
@@ -84,7 +81,7 @@ def test_the_gradient_of_training_is_that_of_tensorflow(
         np.testing.assert_allclose(custom, automatic, rtol=1e-10, atol=1e-12)
 
 
-def test_parameters_and_their_start() -> None:
+def test_parameters_and_their_start():
     assert RecurrentCosine().count_params() == 20_200
     assert RecurrentCosine(bidirectional=True).count_params() == 40_400
     separate = RecurrentCosine(bidirectional=True, share=False)
@@ -102,7 +99,7 @@ def test_parameters_and_their_start() -> None:
     assert len(set(starts)) == 8
 
 
-def test_saving(tmp_path: pathlib.Path) -> None:
+def test_saving(tmp_path):
     arguments = {
         "word_dimension": 4, "units": 3, "bidirectional": True,
         "share": False, "scale": 3.0, "forget_bias": 1.0, "name": "mine",
@@ -110,7 +107,7 @@ def test_saving(tmp_path: pathlib.Path) -> None:
     check_saving(RecurrentCosine, arguments, tmp_path)
 
 
-def test_a_model_of_0_2_0_has_other_defaults(tmp_path: pathlib.Path) -> None:
+def test_a_model_of_0_2_0_has_other_defaults(tmp_path):
     absent = {"scale": 1.0, "forget_bias": 0.0}
     arguments = {"word_dimension": 4, "units": 3, **absent}
     check_saving(RecurrentCosine, arguments, tmp_path, absent)

@@ -104,9 +104,7 @@ def unfolding_error(rae: RecursiveAutoencoder, nodes: list[Any]) -> float:
 
 @pytest.mark.parametrize("tree", TREES)
 @pytest.mark.parametrize("lengths", [LENGTHS, [3, 3], [1, 1], [9]])
-def test_nodes_and_errors_equal_plain_python(
-    tree: str, lengths: list[int]
-) -> None:
+def test_nodes_and_errors_equal_plain_python(tree, lengths):
     rae, vectors = small_autoencoder(tree), word_vectors(lengths)
     time = vectors.shape[1]
     arguments = tf.constant(vectors), tf.constant(lengths)
@@ -138,7 +136,7 @@ def test_nodes_and_errors_equal_plain_python(
     assert (errors > 0).tolist() == [length > 1 for length in lengths]
 
 
-def test_greedy_trees_differ_from_balanced_ones() -> None:
+def test_greedy_trees_differ_from_balanced_ones():
     """The vectors above decide on trees of several shapes."""
     rae, vectors = small_autoencoder(), word_vectors([9] * 40)
     children = rae.trees(tf.constant(vectors), tf.fill([40], 9)).children
@@ -148,7 +146,7 @@ def test_greedy_trees_differ_from_balanced_ones() -> None:
 
 
 @pytest.mark.parametrize("tree", TREES)
-def test_gradient_equals_central_differences(tree: str) -> None:
+def test_gradient_equals_central_differences(tree):
     rae = small_autoencoder(tree)
     lengths = [5, 2, 1]
     vectors = tf.constant(word_vectors(lengths))
@@ -182,7 +180,7 @@ def test_gradient_equals_central_differences(tree: str) -> None:
 
 
 @pytest.mark.parametrize("tree", TREES)
-def test_padding_and_the_batch_change_nothing(tree: str) -> None:
+def test_padding_and_the_batch_change_nothing(tree):
     rae, vectors = small_autoencoder(tree), word_vectors()
     nodes = rae(tf.constant(vectors), tf.constant(LENGTHS)).numpy()
     alone = tf.constant(vectors[2:3, :4]), tf.constant([4])
@@ -191,7 +189,7 @@ def test_padding_and_the_batch_change_nothing(tree: str) -> None:
     )
 
 
-def test_unknown_arguments() -> None:
+def test_unknown_arguments():
     with pytest.raises(InputError, match="tree must be one of greedy"):
         RecursiveAutoencoder(3, "parsed")
     with pytest.raises(InputError, match="max_words must be at least 1"):

@@ -27,14 +27,14 @@ yaml = pytest.importorskip("yaml")
 
 
 @pytest.fixture
-def clicks(tmp_path: Path) -> Path:
+def clicks(tmp_path) -> Path:
     path = tmp_path / "clicks.tsv"
     path.write_text("bolt\tsteel hex bolt\nклей\tклей по дереву\n", "utf-8")
     return path
 
 
 @pytest.fixture
-def run(tmp_path: Path, clicks: Path) -> Path:
+def run(tmp_path, clicks: Path) -> Path:
     folder = tmp_path / "hardware"
     folder.mkdir()
     recipe = {"encoder": "LSTMEncoder", "encoder_config": {"cells": 32},
@@ -50,7 +50,7 @@ def read(card: str) -> tuple[dict, str]:
     return yaml.safe_load(head), text
 
 
-def test_what_was_trained(run: Path, clicks: Path) -> None:
+def test_what_was_trained(run, clicks):
     record_training(run, ClickLog(clicks))
     head, text = read((run / "CARD.md").read_text())
     assert head["library_name"] == "keras"
@@ -71,7 +71,7 @@ def test_what_was_trained(run: Path, clicks: Path) -> None:
     assert "Not evaluated yet" in text
 
 
-def test_figures_beside_bm25(run: Path, clicks: Path) -> None:
+def test_figures_beside_bm25(run, clicks):
     record_training(run)
     measured = {
         "model": {"q": {"mrr@10": 1.0}, "r": {"mrr@10": 0.5}},
@@ -105,7 +105,7 @@ def test_figures_beside_bm25(run: Path, clicks: Path) -> None:
     assert "99 documents" in text
 
 
-def test_the_digest_of_a_folder_of_documents(tmp_path: Path) -> None:
+def test_the_digest_of_a_folder_of_documents(tmp_path):
     write_small_documents(tmp_path / "folder")
     facts = data_statistics(str(tmp_path / "folder"))
     found = [p for p in sorted((tmp_path / "folder").rglob("*")) if p.is_file()]
@@ -115,7 +115,7 @@ def test_the_digest_of_a_folder_of_documents(tmp_path: Path) -> None:
     assert facts["sha256"] == files_hash(found)
 
 
-def test_data_that_are_gone(tmp_path: Path) -> None:
+def test_data_that_are_gone(tmp_path):
     assert data_statistics(str(tmp_path / "no.tsv")) == {
         "spec": str(tmp_path / "no.tsv")
     }
@@ -125,13 +125,13 @@ def test_data_that_are_gone(tmp_path: Path) -> None:
     assert 'pipeline_tag: "text-ranking"' in card
 
 
-def test_texts(clicks: Path) -> None:
+def test_texts(clicks):
     assert scripts(["ab", "7", "é"]) == {"LATIN": 1.0}
     assert text_statistics(ClickLog(clicks))["title_words"] == [3, 3]
     assert text_statistics(None) == {}
 
 
-def test_documents(tmp_path: Path) -> None:
+def test_documents(tmp_path):
     manual = Document("m1", "Glue", ["Warm the glue.", "Wait."], [])
     folder = tmp_path / "manuals"
     write_documents(folder, [manual], {}, {})
@@ -147,7 +147,7 @@ def test_documents(tmp_path: Path) -> None:
     assert document_statistics(str(tmp_path / "moved")) == {}
 
 
-def test_front_matter_is_yaml() -> None:
+def test_front_matter_is_yaml():
     value = {
         "name": 'a "b": c\n#',
         "list": [{"x": 1, "y": ["é", None]}, {"z": {"w": True}}],
@@ -156,9 +156,8 @@ def test_front_matter_is_yaml() -> None:
     assert yaml.safe_load(front_matter(value).strip("-\n")) == value
 
 
-def test_train_and_evaluate_write_it(
-    trained_run: Path, collection_folder: Path, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("remembered_graphs")
+def test_train_and_evaluate_write_it(trained_run, collection_folder, tmp_path):
     import shutil
 
     from keras_lstm_dssm.tools import evaluate, export

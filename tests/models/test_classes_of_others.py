@@ -14,7 +14,6 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import export_models
 from keras_lstm_dssm.serving import SavedEncoder, SavedScorer
 from tests.conftest import TOPICS
-from tests.fresh_process import FreshProcesses
 from tests.training.small_trainings import EpochWeights, StopAt, check_equal
 
 MODULE = """
@@ -73,7 +72,7 @@ TEXTS = ["hex bolt", "wood glue", "desk lamp"]
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
+def module(tmp_path_factory) -> Iterator[pathlib.Path]:
     """The folder of a module that registers the classes, imported here."""
     folder = tmp_path_factory.mktemp("others")
     (folder / "my_layers.py").write_text(MODULE)
@@ -84,7 +83,7 @@ def module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
         del sys.modules["my_layers"]
 
 
-def test_a_class_that_is_not_registered() -> None:
+def test_a_class_that_is_not_registered():
     for make, known in (
         (lambda: dssm.Recipe("nobody>Bag"), "LSTMEncoder"),
         (lambda: dssm.ScorerRecipe("nobody>Bag"), "MVLSTM"),
@@ -97,7 +96,7 @@ def test_a_class_that_is_not_registered() -> None:
         dssm.Recipe("CosineSoftmax")
 
 
-def test_an_argument_that_the_class_has_not(module: pathlib.Path) -> None:
+def test_an_argument_that_the_class_has_not(module):
     with pytest.raises(InputError, match="arguments of BagEncoder, which are"):
         dssm.Recipe(**ENCODER).with_encoder(cells=3)
     with pytest.raises(InputError, match="arguments of FirstWords, which are"):
@@ -106,11 +105,8 @@ def test_an_argument_that_the_class_has_not(module: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("kind", ["encoder", "matcher"])
 def test_from_training_to_a_fresh_process(
-    kind: str,
-    module: pathlib.Path,
-    tmp_path: pathlib.Path,
-    fresh_process: FreshProcesses,
-) -> None:
+    kind, module, tmp_path, fresh_process
+):
     """Trained, stopped, resumed, exported, and loaded by another process."""
     recipe = (
         dssm.Recipe(**ENCODER, negatives="in_batch", logq=True)

@@ -27,7 +27,7 @@ def ragged(rows: list[list[Any]], dtype: tf.DType) -> tf.RaggedTensor:
     return tf.ragged.constant(rows, dtype, 1)
 
 
-def test_each_distinct_sentence_occurs_once() -> None:
+def test_each_distinct_sentence_occurs_once():
     batch = small_hasher(None)(
         ragged([["Red hat.", "Old", "red  HAT"], [], ["old"]], tf.string),
         ragged([[True, False, True], [], [True]], tf.bool),
@@ -44,7 +44,7 @@ def test_each_distinct_sentence_occurs_once() -> None:
     assert batch.key_word_document.numpy().tolist() == [0, 0, 1]
 
 
-def test_the_first_sentences_are_read() -> None:
+def test_the_first_sentences_are_read():
     batch = small_hasher(2)(
         ragged([["a", "b", "c"], ["d"]], tf.string),
         ragged([[False, True, True], [True]], tf.bool),
@@ -54,7 +54,7 @@ def test_the_first_sentences_are_read() -> None:
     assert batch.salient.numpy().tolist() == [False, True, True]
 
 
-def test_a_batch_that_does_not_fit_is_refused() -> None:
+def test_a_batch_that_does_not_fit_is_refused():
     with pytest.raises(tf.errors.InvalidArgumentError, match="one value for"):
         small_hasher(None)(
             ragged([["a", "b"]], tf.string),
@@ -71,7 +71,7 @@ def test_a_batch_that_does_not_fit_is_refused() -> None:
         )
 
 
-def test_lists_are_shuffled_anew_in_each_pass() -> None:
+def test_lists_are_shuffled_anew_in_each_pass():
     documents = [[str(number)] for number in range(20)]
     x = (documents, [[True]] * 20, [[]] * 20)
 
@@ -89,7 +89,7 @@ def test_lists_are_shuffled_anew_in_each_pass() -> None:
     assert [b[0].shape[0] for b in document_batches(x)] == [20]
 
 
-def test_datasets_pass_through() -> None:
+def test_datasets_pass_through():
     batches = document_batches(EXAMPLES, 2)
     assert document_batches(batches) is batches
     hashed = small_hasher(None).dataset(batches)
@@ -98,14 +98,14 @@ def test_datasets_pass_through() -> None:
     assert small_hasher(None).dataset(hashed) is hashed
 
 
-def test_documents_become_lists_of_sentences() -> None:
+def test_documents_become_lists_of_sentences():
     documents = ["Red. Blue.", b"One", ["A b. C", b"d"], [], ""]
     assert sentence_lists(iter(documents)) == [
         [b"Red.", b"Blue."], [b"One"], [b"A b. C", b"d"], [], [b""],
     ]  # fmt: skip
 
 
-def test_wrong_input_is_explained() -> None:
+def test_wrong_input_is_explained():
     flat = tf.data.Dataset.from_tensor_slices((["a"], [True], ["b"])).batch(1)
     for x, message in (
         (EXAMPLES[:2], "three lists in a tuple; got tuple of 2 parts"),

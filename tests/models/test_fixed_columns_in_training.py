@@ -47,9 +47,7 @@ def without_log_q(query: Any, document: Any, extras: Any) -> Any:
 @pytest.mark.parametrize(
     ("dtype", "error"), [("float32", 1e-5), ("float64", 1e-12)]
 )
-def test_equal_weights_and_losses(
-    negatives: str, tied: bool, dtype: str, error: float
-) -> None:
+def test_equal_weights_and_losses(negatives, tied, dtype, error):
     data = batches()
     if negatives == "random" or dtype == "float64":
         data = data.map(without_log_q)
@@ -79,9 +77,7 @@ class Adapts(keras.callbacks.Callback):
 
 
 @pytest.mark.parametrize("in_callback", [False, True])
-def test_the_columns_are_those_of_the_present_weights(
-    in_callback: bool,
-) -> None:
+def test_the_columns_are_those_of_the_present_weights(in_callback):
     model, expected = towers(), towers()
     old = expected.get_weights()
     first = model.fit(batches(), verbose=0).history  # fills the cache
@@ -101,7 +97,7 @@ def test_the_columns_are_those_of_the_present_weights(
     assert abs(losses["loss"][0] - first["loss"][0]) > 1e-4
 
 
-def test_hashed_datasets_serve_every_model_with_this_hashing() -> None:
+def test_hashed_datasets_serve_every_model_with_this_hashing():
     model, other = towers(), towers()
     other.adapt(OTHER_TITLES)
     model.fit(batches(), verbose=0)
@@ -113,7 +109,7 @@ def test_hashed_datasets_serve_every_model_with_this_hashing() -> None:
     )
 
 
-def test_towers_of_other_widths_compute_their_cosines_as_a_whole() -> None:
+def test_towers_of_other_widths_compute_their_cosines_as_a_whole():
     query = dssm.CombinedEncoder(3, 4, 15)
     document = dssm.CombinedEncoder(2, 4, 16)
     model = dssm.TwoTower(query, document, negatives="in_batch")

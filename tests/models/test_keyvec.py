@@ -41,9 +41,7 @@ def costs_by_numpy(model: KeyVec, normalize: bool) -> np.ndarray:
 
 
 @pytest.mark.parametrize("weighted", [True, False])
-def test_vectors_equal_numpy_by_every_way(
-    float64: None, weighted: bool
-) -> None:
+def test_vectors_equal_numpy_by_every_way(float64, weighted):
     model = small_keyvec(weighted=weighted)
     plain = [by_numpy(model, document) for document in DOCUMENTS]
     expected = [document.vector for document in plain]
@@ -70,7 +68,7 @@ def test_vectors_equal_numpy_by_every_way(
 
 
 @pytest.mark.parametrize("normalize", [False, True])
-def test_losses_equal_numpy(float64: None, normalize: bool) -> None:
+def test_losses_equal_numpy(float64, normalize):
     model = small_keyvec()
     loss = KeyVecLoss(0.5, 2.0, normalize)
     model.compile(keras.optimizers.Adam(), loss)
@@ -94,8 +92,8 @@ def test_losses_equal_numpy(float64: None, normalize: bool) -> None:
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("weighted", [True, False])
 def test_gradients_of_all_weights_equal_differences(
-    float64: None, weighted: bool, normalize: bool
-) -> None:
+    float64, weighted, normalize
+):
     model = small_keyvec(weighted=weighted)
     model.compile(keras.optimizers.Adam(), KeyVecLoss(0.5, 2.0, normalize))
     batch = model.hasher(*ragged_examples())
@@ -106,7 +104,7 @@ def test_gradients_of_all_weights_equal_differences(
     )
 
 
-def test_the_reader_learns_from_key_words(float64: None) -> None:
+def test_the_reader_learns_from_key_words(float64):
     """The gradient of L_enc reaches the weights of p."""
     model = small_keyvec()
     model.compile(keras.optimizers.Adam(), KeyVecLoss(read_weight=0))
@@ -117,9 +115,7 @@ def test_the_reader_learns_from_key_words(float64: None) -> None:
     assert np.abs(gradient).min() > 1e-6
 
 
-def test_a_vector_does_not_depend_on_its_batch(
-    float64: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_vector_does_not_depend_on_its_batch(float64, monkeypatch):
     model = small_keyvec()
     choice = np.random.default_rng(0)
     documents = [
@@ -140,7 +136,7 @@ def test_a_vector_does_not_depend_on_its_batch(
     assert np.ptp(alone, axis=0).min() > 0.05
 
 
-def test_strings_are_split_and_bounded() -> None:
+def test_strings_are_split_and_bounded():
     model = small_keyvec(max_sentences=2)
     text = "The hex bolt. Wood glue! Drill?"
     lists = ["The hex bolt.", "Wood glue!"]
@@ -159,7 +155,7 @@ def test_strings_are_split_and_bounded() -> None:
     assert len(p) == 5000 and np.isfinite(longer.encode([many])).all()
 
 
-def test_odd_documents_have_defined_vectors() -> None:
+def test_odd_documents_have_defined_vectors():
     model = small_keyvec()
     documents = list(ODD.values())
     vectors = model.encode(documents)
@@ -182,7 +178,7 @@ def test_odd_documents_have_defined_vectors() -> None:
     assert model.probabilities([]) == []
 
 
-def test_key_sentences_and_words_are_the_most_probable() -> None:
+def test_key_sentences_and_words_are_the_most_probable():
     model = small_keyvec()
     for document in DOCUMENTS:
         plain = by_numpy(model, document)
@@ -203,7 +199,7 @@ def test_key_sentences_and_words_are_the_most_probable() -> None:
     assert mean.key_sentences(["x", "y", "z"], 2) == [("x", 1.0), ("y", 1.0)]
 
 
-def test_wrong_input_is_explained() -> None:
+def test_wrong_input_is_explained():
     model = compiled()
     for call, message in (
         (lambda: model.encode("text"), r"got 'text' \(str\); write \[docum"),

@@ -1,7 +1,6 @@
 """KeyVecRecipe: values, presets, and the model they make."""
 
 import json
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from keras_lstm_dssm.models import (
 SMALL = KeyVecRecipe(word_dimension=4, filters=2, units=3, dimension=5)
 
 
-def test_the_sizes_of_the_paper() -> None:
+def test_the_sizes_of_the_paper():
     """The counts of parameters for a vocabulary of 30 words."""
     model = KEYVEC_PRESETS["keyvec"].build(0, [f"w{i}" for i in range(30)])
     counts = {
@@ -33,7 +32,7 @@ def test_the_sizes_of_the_paper() -> None:
     assert model.max_sentences == 250 and model.words.max_words == 60
 
 
-def test_a_seed_gives_one_model() -> None:
+def test_a_seed_gives_one_model():
     one, same, other = (SMALL.build(seed, ["hat"]) for seed in (1, 1, 2))
     for left, right in zip(one.weights, same.weights, strict=True):
         np.testing.assert_array_equal(left, right)
@@ -42,7 +41,7 @@ def test_a_seed_gives_one_model() -> None:
     assert len(set(values)) > 8
 
 
-def test_words_start_from_vectors_or_trigrams() -> None:
+def test_words_start_from_vectors_or_trigrams():
     vectors = np.arange(8.0).reshape(2, 4)
     model = SMALL.build(0, ["hat", "red"], vectors)
     table = model.words.embedding.get_weights()[0]
@@ -52,7 +51,7 @@ def test_words_start_from_vectors_or_trigrams() -> None:
     assert model.key_vocabulary == ["hat"]
 
 
-def test_all_forms_of_a_word_are_one() -> None:
+def test_all_forms_of_a_word_are_one():
     vectors = np.arange(8.0).reshape(2, 4)
     model = SMALL.replace(words="stems").build(
         0, ["hats", "heated"], vectors, ["hat", "heat"]
@@ -76,7 +75,7 @@ def test_all_forms_of_a_word_are_one() -> None:
 
 
 @pytest.mark.parametrize("name", KEYVEC_PRESETS)
-def test_presets_are_found_and_written(name: str) -> None:
+def test_presets_are_found_and_written(name):
     recipe = find_recipe(name)
     assert recipe is KEYVEC_PRESETS[name]
     values = json.loads(json.dumps(recipe.to_dict()))
@@ -84,7 +83,7 @@ def test_presets_are_found_and_written(name: str) -> None:
     assert find_recipe(recipe) is recipe
 
 
-def test_presets_differ_as_their_names_say() -> None:
+def test_presets_differ_as_their_names_say():
     found = [
         (recipe.read_weight, recipe.word_weight, recipe.weighted)
         for recipe in KEYVEC_PRESETS.values()
@@ -121,8 +120,6 @@ def test_presets_differ_as_their_names_say() -> None:
         ({"depth": 2}, "a recipe has no 'depth'"),
     ],
 )
-def test_wrong_values_are_explained(
-    change: dict[str, Any], message: str
-) -> None:
+def test_wrong_values_are_explained(change, message):
     with pytest.raises(InputError, match=message):
         SMALL.replace(**change)

@@ -1,7 +1,5 @@
 """KeyVec: training steps, compiling and saving."""
 
-import pathlib
-
 import keras
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from keras_lstm_dssm.losses import CosineSoftmax, KeyVecLoss
 from keras_lstm_dssm.models import KeyVec
 from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.text import split_sentences
-from tests.fresh_process import FreshProcesses
 from tests.models.small_keyvec import (
     DOCUMENTS,
     EXAMPLES,
@@ -28,7 +25,7 @@ from tests.models.small_keyvec import (
 )
 
 
-def test_fit_learns() -> None:
+def test_fit_learns():
     model = compiled(0.1)
     history = model.fit(
         EXAMPLES, batch_size=2, epochs=4, verbose=0, validation_data=EXAMPLES
@@ -44,9 +41,7 @@ def test_fit_learns() -> None:
     ("option", "unchanged"),
     [("word_weight", ["word_scores", "dense"]), ("read_weight", [])],
 )
-def test_a_part_of_weight_0_is_left_out(
-    option: str, unchanged: list[str]
-) -> None:
+def test_a_part_of_weight_0_is_left_out(option, unchanged):
     model = compiled(**{option: 0.0})
     before = model.get_weights()
     take_step(model)
@@ -55,7 +50,7 @@ def test_a_part_of_weight_0_is_left_out(
         assert np.array_equal(variable, old) != moves
 
 
-def test_dropout_is_a_function_of_seed_and_training_step() -> None:
+def test_dropout_is_a_function_of_seed_and_training_step():
     """So a resumed training draws what an uninterrupted one draws."""
 
     def loss(dropout: float, step: int = 0, training: bool = True) -> float:
@@ -79,9 +74,7 @@ def test_dropout_is_a_function_of_seed_and_training_step() -> None:
     ("optimizer", "rounding"),
     [(keras.optimizers.Adam, 0), (NesterovMomentum, 1e-7)],
 )
-def test_a_loss_that_is_not_finite_leaves_the_weights(
-    optimizer: type[keras.optimizers.Optimizer], rounding: float
-) -> None:
+def test_a_loss_that_is_not_finite_leaves_the_weights(optimizer, rounding):
     model = small_keyvec()
     model.compile(optimizer(0.02), KeyVecLoss())
     model.fit(EXAMPLES, verbose=0)
@@ -95,7 +88,7 @@ def test_a_loss_that_is_not_finite_leaves_the_weights(
         assert int(model.optimizer.iterations) == 1
 
 
-def test_nesterov_steps_equal_algorithm_1(float64: None) -> None:
+def test_nesterov_steps_equal_algorithm_1(float64):
     """V = mu V - eps grad L(W + mu V), W = W + V, in plain TensorFlow."""
     model, plain = small_keyvec(), small_keyvec()
     plain.set_weights(model.get_weights())
@@ -126,7 +119,7 @@ def test_nesterov_steps_equal_algorithm_1(float64: None) -> None:
     assert max(abs(velocity).max() for velocity in velocities) > 0.01
 
 
-def test_a_step_on_odd_documents_is_finite() -> None:
+def test_a_step_on_odd_documents_is_finite():
     documents = [
         split_sentences(text) if isinstance(text, str | bytes) else text
         for text in ODD.values()
@@ -148,9 +141,7 @@ def test_a_step_on_odd_documents_is_finite() -> None:
         assert np.isfinite(new).all() and not np.array_equal(old, new)
 
 
-def test_saved_model_in_a_fresh_process(
-    tmp_path: pathlib.Path, fresh_process: FreshProcesses
-) -> None:
+def test_saved_model_in_a_fresh_process(tmp_path, fresh_process):
     model = compiled(normalize=True)
     take_step(model)
     path = tmp_path / "keyvec.keras"
@@ -174,7 +165,7 @@ np.testing.assert_allclose(model.encode(DOCUMENTS), later, rtol=1e-5)
     fresh_process(program)
 
 
-def test_trigram_words_need_key_words(tmp_path: pathlib.Path) -> None:
+def test_trigram_words_need_key_words(tmp_path):
     model = KeyVec(TrigramVectors(4), VOCABULARY, 3, [2], 3, 5)
     model.compile(keras.optimizers.Adam(), KeyVecLoss())
     take_step(model)
@@ -188,7 +179,7 @@ def test_trigram_words_need_key_words(tmp_path: pathlib.Path) -> None:
         KeyVec(TrigramVectors(4))
 
 
-def test_one_batch_of_lists() -> None:
+def test_one_batch_of_lists():
     """A training step on lists is a fit of them as one batch."""
     model, fitted = compiled(), compiled()
     fitted.set_weights(model.get_weights())
@@ -203,7 +194,7 @@ def test_one_batch_of_lists() -> None:
     assert model.test_on_batch(EXAMPLES) == expected
 
 
-def test_compile_refuses() -> None:
+def test_compile_refuses():
     adam, loss = keras.optimizers.Adam(), KeyVecLoss()
     for arguments, message in (
         ({"optimizer": adam, "loss": CosineSoftmax()}, "expected KeyVecLoss"),
@@ -214,7 +205,7 @@ def test_compile_refuses() -> None:
             small_keyvec().compile(**arguments)
 
 
-def test_missing_key_words_cost_nothing() -> None:
+def test_missing_key_words_cost_nothing():
     model = compiled()
     none = [[] for _ in KEY_WORDS]
     found = model.evaluate(
@@ -227,7 +218,7 @@ def test_missing_key_words_cost_nothing() -> None:
 @pytest.mark.parametrize(
     "name", ["y", "class_weight", "sample_weight", "validation_split"]
 )
-def test_labels_and_weights_are_refused(name: str) -> None:
+def test_labels_and_weights_are_refused(name):
     message = f"^{name} is not supported: give x=.documents, salient, key_words"
     with pytest.raises(InputError, match=message):
         compiled().fit(EXAMPLES, verbose=0, **{name: 0.5})

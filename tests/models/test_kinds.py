@@ -17,7 +17,7 @@ from keras_lstm_dssm.ranker.ranker import RANKER
 from keras_lstm_dssm.training.train import TRAININGS
 
 
-def test_every_layer_knows_every_kind() -> None:
+def test_every_layer_knows_every_kind():
     assert list(KINDS.values()) == [TOWERS, SCORER, KEYVEC, RANKER]
     assert set(GRAPHS) == set(KINDS)
     assert set(TRAININGS) == {
@@ -26,14 +26,14 @@ def test_every_layer_knows_every_kind() -> None:
 
 
 @pytest.mark.parametrize("kind", [TOWERS, SCORER, KEYVEC], ids=lambda k: k.name)
-def test_recipes_know_their_kind(kind: object) -> None:
+def test_recipes_know_their_kind(kind):
     assert isinstance(kind, type(TOWERS))
     for recipe in kind.presets.values():
         assert recipe.kind == kind.name and kind_of(recipe) is kind
         assert type(recipe_from_dict(recipe.to_dict())) is kind.recipe
 
 
-def test_what_is_no_model() -> None:
+def test_what_is_no_model():
     model = dssm.Recipe("DSSMEncoder", {"units": [2]}).build()
     assert kind_of(model) is TOWERS
     with pytest.raises(InputError, match="found a DSSMEncoder, expected a mod"):

@@ -25,7 +25,7 @@ def drawn(
     return cosines.numpy(), labels.numpy()
 
 
-def test_random_negatives_are_other_rows_documents() -> None:
+def test_random_negatives_are_other_rows_documents():
     table = np.array(
         [[reference.cosine(q, d) for d in DOCUMENT] for q in QUERY]
     )
@@ -42,7 +42,7 @@ def test_random_negatives_are_other_rows_documents() -> None:
                 assert label == (-1 if document == clicked else 0)
 
 
-def test_random_negatives_are_drawn_evenly_from_the_other_rows() -> None:
+def test_random_negatives_are_drawn_evenly_from_the_other_rows():
     """Row 0: document 0 of row 2, and 1, 2, 3, each a quarter."""
     (cosines, labels) = drawn(0, n=8000)
     values, counts = np.unique(cosines[0, 1:].round(9), return_counts=True)
@@ -51,28 +51,28 @@ def test_random_negatives_are_drawn_evenly_from_the_other_rows() -> None:
     np.testing.assert_allclose((labels[0] < 0).mean(), 0.25, atol=0.02)
 
 
-def test_random_negatives_follow_the_seed() -> None:
+def test_random_negatives_follow_the_seed():
     np.testing.assert_array_equal(drawn(1)[0], drawn(1)[0])
     assert (drawn(1)[0] != drawn(2)[0]).any()
 
 
-def test_a_batch_of_one_has_no_negatives() -> None:
+def test_a_batch_of_one_has_no_negatives():
     cosines, labels = drawn(0, clicked=[2])
     np.testing.assert_array_equal(labels, [[1, -1, -1, -1, -1]])
     assert np.isfinite(cosines).all()
 
 
-def test_a_batch_of_none() -> None:
+def test_a_batch_of_none():
     assert drawn(0, clicked=[])[0].shape == (0, 5)
 
 
-def test_in_batch_negatives_are_the_distinct_documents() -> None:
+def test_in_batch_negatives_are_the_distinct_documents():
     cosines = all_cosines([tf.constant(QUERY)], [tf.constant(DOCUMENT)])
     expected = [[reference.cosine(q, d) for d in DOCUMENT] for q in QUERY]
     np.testing.assert_allclose(cosines, expected)
 
 
-def test_the_products_of_blocks_are_those_of_whole_vectors() -> None:
+def test_the_products_of_blocks_are_those_of_whole_vectors():
     query, document = (
         vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         for vectors in (QUERY, DOCUMENT)
@@ -86,7 +86,7 @@ def test_the_products_of_blocks_are_those_of_whole_vectors() -> None:
     np.testing.assert_allclose(all_cosines(*other), whole)
 
 
-def test_the_clicked_document_is_nearest_if_no_negative_is_as_near() -> None:
+def test_the_clicked_document_is_nearest_if_no_negative_is_as_near():
     cosines = np.array([[0.5, 0.2, 0.5], [0.5, 0.2, 0.4], [0.5, 0.6, -1.0]])
     # As indices, and as labels with a document that is left out.
     for labels, expected in (

@@ -1,6 +1,5 @@
 """What a Keras user tries with a model of pairs: right, or one clear line."""
 
-import pathlib
 import shutil
 from typing import Any
 
@@ -14,7 +13,6 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import cosine_matrix
 from keras_lstm_dssm.models import two_tower as two_tower_module
 from keras_lstm_dssm.models.pair_batch import pair_batches
-from tests.kit.warm import Take
 from tests.models.small_towers import QUERIES, TITLES, fit, two_tower
 
 
@@ -38,7 +36,7 @@ def loss(found: Any) -> float:
 
 
 @pytest.mark.parametrize("again", ["same optimizer", "after pending rows"])
-def test_compiling_again_loses_nothing(again: str) -> None:
+def test_compiling_again_loses_nothing(again):
     """Pending updates of table rows stay pending or are applied."""
     models = []
     for lazy in (True, False):
@@ -53,7 +51,7 @@ def test_compiling_again_loses_nothing(again: str) -> None:
     check_equal(*models, atol=1e-6)
 
 
-def test_one_encoder_for_both_towers(tmp_path: pathlib.Path) -> None:
+def test_one_encoder_for_both_towers(tmp_path):
     model = two_tower(shared=True)
     fit(model)
     np.testing.assert_allclose(
@@ -68,7 +66,7 @@ def test_one_encoder_for_both_towers(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("lazy", [True, False])
-def test_tied_towers_learn_as_two_calls_of_one_encoder(lazy: bool) -> None:
+def test_tied_towers_learn_as_two_calls_of_one_encoder(lazy):
     """Hashed and encoded together, a batch gives the step that it gives
     apart: W - eps g, with g renormalised to 1."""
     model = two_tower(lazy, shared=True)
@@ -95,7 +93,7 @@ def test_tied_towers_learn_as_two_calls_of_one_encoder(lazy: bool) -> None:
         np.testing.assert_allclose(variable, value, atol=1e-6)
 
 
-def test_tied_towers_hash_together() -> None:
+def test_tied_towers_hash_together():
     model = two_tower(shared=True)
     hashed = model.query_encoder.trigrams.distinct(tf.constant(QUERIES))
     pairs = tf.data.Dataset.from_tensors((hashed, hashed))
@@ -103,7 +101,7 @@ def test_tied_towers_hash_together() -> None:
         model.fit(pairs, verbose=0)
 
 
-def test_predict_gives_the_cosines_of_pairs(warm: Take) -> None:
+def test_predict_gives_the_cosines_of_pairs(warm):
     model = warm(two_tower)
     expected = (
         model.query_encoder.encode(QUERIES)
@@ -121,7 +119,7 @@ def test_predict_gives_the_cosines_of_pairs(warm: Take) -> None:
     assert model.predict([], [], verbose=0).shape == (0,)
 
 
-def test_evaluating_is_repeatable_and_moves_nothing(warm: Take) -> None:
+def test_evaluating_is_repeatable_and_moves_nothing(warm):
     """Random negatives of a measurement are its own."""
     models = []
     for validated in (False, True):
@@ -135,7 +133,7 @@ def test_evaluating_is_repeatable_and_moves_nothing(warm: Take) -> None:
     check_equal(*models)
 
 
-def test_arguments_by_position() -> None:
+def test_arguments_by_position():
     one, other = (two_tower(run_eagerly=True) for _ in range(2))
     history = one.fit(QUERIES, TITLES, 8, 2, 0).history
     other.fit(x=QUERIES, y=TITLES, batch_size=8, epochs=2, verbose=0)
@@ -147,7 +145,7 @@ def test_arguments_by_position() -> None:
     )
 
 
-def test_validation_split_takes_the_last_pairs() -> None:
+def test_validation_split_takes_the_last_pairs():
     one, other = (two_tower(run_eagerly=True) for _ in range(2))
     found = fit(one, validation_split=0.25).history["val_loss"]
     last = QUERIES[12:], TITLES[12:]
@@ -159,9 +157,7 @@ def test_validation_split_takes_the_last_pairs() -> None:
     assert loss(one.evaluate(*last, batch_size=3, verbose=0)) == found[0]
 
 
-def test_a_sorted_validation_list_has_the_loss_of_a_shuffled_one(
-    warm: Take,
-) -> None:
+def test_a_sorted_validation_list_has_the_loss_of_a_shuffled_one(warm):
     """Sorted, most batches would hold one title, and cost nothing."""
     pairs = [(f"part {n % 6}", f"part no {n % 6}") for n in range(96)]
     queries, titles = zip(*sorted(pairs), strict=True)
@@ -181,9 +177,7 @@ def test_a_sorted_validation_list_has_the_loss_of_a_shuffled_one(
     assert fitted.history["val_loss"][0] > 0.5 * min(shuffled)
 
 
-def test_each_fit_of_lists_has_an_order_of_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_each_fit_of_lists_has_an_order_of_its_own(monkeypatch):
     """And all of them are functions of the seed."""
     orders: list[list] = []
 
@@ -203,9 +197,7 @@ def test_each_fit_of_lists_has_an_order_of_its_own(
 
 
 @pytest.mark.parametrize("negatives", ["in_batch", "random"])
-def test_a_fit_without_negatives_is_warned_of_once(
-    negatives: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_fit_without_negatives_is_warned_of_once(negatives, capsys):
     """Its loss of 0 and accuracy of 1 look perfect."""
     model = two_tower(negatives=negatives, run_eagerly=True)
     titles = ["Desk lamp", "desk  LAMP"] * 8  # as one after normalisation
@@ -223,7 +215,7 @@ def test_a_fit_without_negatives_is_warned_of_once(
     assert "the loss of epoch 5 is 0" in capsys.readouterr().err
 
 
-def test_callbacks_of_keras(warm: Take, tmp_path: pathlib.Path) -> None:
+def test_callbacks_of_keras(warm, tmp_path):
     """The first epoch's weights, saved and restored, are those of a fit."""
     epoch, stopped = warm(two_tower), warm(two_tower)
     fit(epoch)
@@ -245,9 +237,7 @@ def test_callbacks_of_keras(warm: Take, tmp_path: pathlib.Path) -> None:
     ],
     ids=["in_batch", "random"],
 )
-def test_ways_to_run_a_step_agree(
-    warm: Take, negatives: str, ways: list[dict[str, Any]]
-) -> None:
+def test_ways_to_run_a_step_agree(warm, negatives, ways):
     options = {} if negatives == "in_batch" else {"negatives": negatives}
     graph = warm(two_tower, **options)
     expected = fit(graph, epochs=2).history["loss"]
@@ -258,7 +248,7 @@ def test_ways_to_run_a_step_agree(
         check_equal(model, graph, atol=1e-6)
 
 
-def test_one_batch_of_lists(warm: Take) -> None:
+def test_one_batch_of_lists(warm):
     """Lists, arrays and tensors; a step on a batch is a fit of it."""
     model, fitted = warm(two_tower), warm(two_tower)
     batches = [slice(start, start + 4) for start in range(0, 16, 4)]
@@ -283,7 +273,7 @@ def test_one_batch_of_lists(warm: Take) -> None:
     )
 
 
-def test_plot(tmp_path: pathlib.Path) -> None:
+def test_plot(tmp_path):
     pytest.importorskip("pydot")
     if shutil.which("dot") is None:
         pytest.skip("Graphviz is not installed")

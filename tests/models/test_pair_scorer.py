@@ -1,6 +1,5 @@
 """PairScorer: scores, losses, training steps and saving."""
 
-import pathlib
 from typing import Any
 
 import keras
@@ -11,11 +10,10 @@ import tensorflow as tf
 from keras_lstm_dssm.errors import NOT_FINITE, InputError
 from keras_lstm_dssm.layers import VocabularyVectors
 from keras_lstm_dssm.losses import PairwiseHinge
-from keras_lstm_dssm.matchers import MVLSTM, RAE, DeepMatch, Matcher
+from keras_lstm_dssm.matchers import MVLSTM, RAE, DeepMatch
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.optimizers.adagrad import Adagrad
 from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovMomentum
-from tests.fresh_process import FreshProcesses
 from tests.models.small_matchers import (
     HashedWords,
     MeanDot,
@@ -41,9 +39,7 @@ def by_numpy(scorer: PairScorer, documents: list[str]) -> np.ndarray:
     )
 
 
-def test_a_first_nesterov_step_is_one_of_gradient_descent(
-    float64: None,
-) -> None:
+def test_a_first_nesterov_step_is_one_of_gradient_descent(float64):
     weights = []
     for optimizer in (
         keras.optimizers.SGD(0.3),
@@ -62,7 +58,7 @@ def test_a_first_nesterov_step_is_one_of_gradient_descent(
     )
 
 
-def test_scores_equal_numpy_by_every_way(float64: None) -> None:
+def test_scores_equal_numpy_by_every_way(float64):
     scorer = small_scorer()
     expected = by_numpy(scorer, POSITIVES)
     assert np.ptp(expected) > 1e-3
@@ -94,7 +90,7 @@ def test_scores_equal_numpy_by_every_way(float64: None) -> None:
     assert len(scorer.score_pairs([], [])) == 0
 
 
-def test_evaluate_counts_by_hand(float64: None) -> None:
+def test_evaluate_counts_by_hand(float64):
     positive, negative = (by_numpy(small_scorer(), t) for t in TRIPLES[1:])
     margin = float(np.median(positive - negative))  # two triples are within
     losses = np.maximum(0, margin + negative - positive)
@@ -106,13 +102,13 @@ def test_evaluate_counts_by_hand(float64: None) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_a_tie_is_not_accurate() -> None:
+def test_a_tie_is_not_accurate():
     scorer = compiled()
     same = (QUERIES, POSITIVES, POSITIVES)
     assert scorer.evaluate(same, verbose=0) == [1.0, 0.0]
 
 
-def test_each_distinct_text_is_represented_once() -> None:
+def test_each_distinct_text_is_represented_once():
     scorer = compiled()
     seen = scorer.matcher.represented
     batch = tuple(tf.constant(texts) for texts in TRIPLES)
@@ -121,7 +117,7 @@ def test_each_distinct_text_is_represented_once() -> None:
     assert seen == [("query", 3), ("document", 5)]
 
 
-def test_training_step_equals_numpy(float64: None) -> None:
+def test_training_step_equals_numpy(float64):
     """The gradient of the scale is the sum of (s- - s+) where l > 0."""
     scorer = compiled()
     positive, negative = (by_numpy(scorer, t) for t in TRIPLES[1:])
@@ -131,7 +127,7 @@ def test_training_step_equals_numpy(float64: None) -> None:
     assert float(scorer.matcher.scale) == pytest.approx(1 - step, abs=1e-12)
 
 
-def test_fit_learns_and_shuffles_by_seed() -> None:
+def test_fit_learns_and_shuffles_by_seed():
     first, second = (
         compiled()
         .fit(TRIPLES, batch_size=2, epochs=6, verbose=0, **options)
@@ -144,7 +140,7 @@ def test_fit_learns_and_shuffles_by_seed() -> None:
     assert second["val_accuracy"][-1] == 1
 
 
-def test_one_batch_of_lists() -> None:
+def test_one_batch_of_lists():
     """A training step on lists is a fit of them as one batch."""
     scorer, fitted = compiled(), compiled()
     found = scorer.train_on_batch(TRIPLES, return_dict=True)
@@ -157,7 +153,7 @@ def test_one_batch_of_lists() -> None:
     assert scorer.test_on_batch(TRIPLES) == fitted.evaluate(TRIPLES, verbose=0)
 
 
-def test_fit_of_a_dataset_equals_fit_of_lists() -> None:
+def test_fit_of_a_dataset_equals_fit_of_lists():
     weights = []
     for dataset in (False, True):
         scorer = compiled()
@@ -171,7 +167,7 @@ def test_fit_of_a_dataset_equals_fit_of_lists() -> None:
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])
-def test_a_loss_that_is_not_finite_leaves_the_weights(number: float) -> None:
+def test_a_loss_that_is_not_finite_leaves_the_weights(number):
     scorer = compiled()
     scorer.fit(TRIPLES, verbose=0)
     scorer.matcher.scale.assign(number)
@@ -183,9 +179,7 @@ def test_a_loss_that_is_not_finite_leaves_the_weights(number: float) -> None:
     assert int(scorer.optimizer.iterations) == 1
 
 
-def test_saved_model_in_a_fresh_process(
-    tmp_path: pathlib.Path, fresh_process: FreshProcesses
-) -> None:
+def test_saved_model_in_a_fresh_process(tmp_path, fresh_process):
     scorer = compiled(margin=0.5)
     scorer.fit(TRIPLES, verbose=0)
     path = tmp_path / "scorer.keras"
@@ -215,7 +209,7 @@ def check_refused(call: Any, message: str) -> None:
         call()
 
 
-def test_wrong_input_is_explained() -> None:
+def test_wrong_input_is_explained():
     scorer = compiled()
     pairs = tf.data.Dataset.from_tensor_slices(TRIPLES[:2]).batch(2)
     single = tf.data.Dataset.from_tensor_slices(TRIPLES)
@@ -248,8 +242,7 @@ def test_wrong_input_is_explained() -> None:
         "^found no examples: ",
     )
     check_refused(
-        lambda: scorer((QUERIES, POSITIVES[:1])),
-        "found 4 queries, 1 documents",
+        lambda: scorer((QUERIES, POSITIVES[:1])), "found 4 queries, 1 documents"
     )
     one_document = tf.data.Dataset.from_tensors((QUERIES, POSITIVES[:1]))
     check_refused(
@@ -286,13 +279,13 @@ def test_wrong_input_is_explained() -> None:
         ),
     ],
 )
-def test_compile_refuses(options: dict[str, Any], message: str) -> None:
+def test_compile_refuses(options, message):
     options = {"optimizer": Adagrad(), "loss": PairwiseHinge(), **options}
     check_refused(lambda: small_scorer().compile(**options), message)
 
 
 @pytest.mark.parametrize("kind", [DeepMatch, RAE])
-def test_fit_asks_for_pretraining(kind: type[Matcher]) -> None:
+def test_fit_asks_for_pretraining(kind):
     words = VocabularyVectors(["bolt", "glue"], 3)
     scorer = PairScorer(words, kind(3))
     scorer.compile(Adagrad(), PairwiseHinge())
@@ -303,9 +296,7 @@ def test_fit_asks_for_pretraining(kind: type[Matcher]) -> None:
 
 
 @pytest.mark.parametrize("frozen", ["words", "embedding", "matcher"])
-def test_what_is_frozen_stays_frozen(
-    frozen: str, tmp_path: pathlib.Path
-) -> None:
+def test_what_is_frozen_stays_frozen(frozen, tmp_path):
     """By the constructor or later, and in the loaded model."""
     words = VocabularyVectors(["hex", "bolt"], 4, trainable=frozen != "words")
     matcher = MVLSTM(4, 2, hidden=3, trainable=frozen != "matcher")

@@ -49,7 +49,7 @@ def cosines(model: dssm.TwoTower, texts: list[str]) -> np.ndarray:
 
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("corrected", [False, True])
-def test_the_loss_against_plain_numpy(tied: bool, corrected: bool) -> None:
+def test_the_loss_against_plain_numpy(tied, corrected):
     """Every distinct title of the batch, given ones too, is a candidate."""
     model = two_tower(tied)
     q_of = {t: q for t, q in zip(TITLES, LOG_Q[:, 0], strict=True)}
@@ -71,7 +71,7 @@ def test_the_loss_against_plain_numpy(tied: bool, corrected: bool) -> None:
 
 
 @pytest.mark.parametrize("tied", [False, True])
-def test_beside_drawn_negatives_each_row_has_its_own(tied: bool) -> None:
+def test_beside_drawn_negatives_each_row_has_its_own(tied):
     """One row: nothing can be drawn, so that only the given ones count."""
     model = two_tower(tied, "random")
     found = model.test_step(
@@ -84,11 +84,11 @@ def test_beside_drawn_negatives_each_row_has_its_own(tied: bool) -> None:
     own, rope = GAMMA * cosines(model, [TITLES[0], "rope"])[0]
     # The clicked title among them is no negative.
     expected = np.log1p(np.exp(rope - own))
-    # float32 rounds 1 + exp by up to 6e-8.
-    assert float(found["loss"]) == pytest.approx(expected, rel=1e-5, abs=1e-7)
+    # float32 rounds 1 + exp to a multiple of 1.2e-7.
+    assert float(found["loss"]) == pytest.approx(expected, rel=1e-5, abs=3e-7)
 
 
-def test_fit_takes_such_batches_and_learns_to_tell_them_apart() -> None:
+def test_fit_takes_such_batches_and_learns_to_tell_them_apart():
     model = two_tower(tied=False)
     data = tf.data.Dataset.from_tensors(batch(negatives=negatives()))
     model.fit(data.repeat(30), epochs=1, verbose=0)
@@ -97,7 +97,7 @@ def test_fit_takes_such_batches_and_learns_to_tell_them_apart() -> None:
         assert own > max(rest) + 0.3
 
 
-def test_a_batch_without_log_q_is_not_corrected() -> None:
+def test_a_batch_without_log_q_is_not_corrected():
     model = two_tower(tied=True)
     zeros = batch(log_q=tf.zeros([3]))
     one, other = (
@@ -106,7 +106,7 @@ def test_a_batch_without_log_q_is_not_corrected() -> None:
     assert one == pytest.approx(other, rel=1e-6)
 
 
-def test_log_q_of_distinct_documents() -> None:
+def test_log_q_of_distinct_documents():
     sums, counts = log_q_sums(
         tf.constant([[-1.0, -2.0], [-3.0, -2.0]]),
         tf.constant([[0, 3], [1, 3]]),
@@ -116,7 +116,7 @@ def test_log_q_of_distinct_documents() -> None:
     np.testing.assert_allclose(counts, [1, 1, 0, 2, 0])
 
 
-def test_log_q_is_for_in_batch_negatives() -> None:
+def test_log_q_is_for_in_batch_negatives():
     model = two_tower(tied=False, kind="random")
     with pytest.raises(
         InputError, match="corrects CosineSoftmax with in-batch"
@@ -133,13 +133,13 @@ def test_log_q_is_for_in_batch_negatives() -> None:
         {"weights": tf.zeros([3])},
     ],
 )
-def test_extras_of_another_form(extras: dict) -> None:
+def test_extras_of_another_form(extras):
     data = tf.data.Dataset.from_tensors(batch(**extras))
     with pytest.raises(InputError, match="expected a dict of negatives"):
         two_tower(tied=False).fit(data, verbose=0)
 
 
-def test_hashed_once_and_passed_on() -> None:
+def test_hashed_once_and_passed_on():
     encoder = dssm.LSTMEncoder(4)
     hasher = PairHasher(encoder, dssm.LSTMEncoder(4))
     data = tf.data.Dataset.from_tensors(batch(negatives=negatives()))
@@ -155,7 +155,7 @@ def test_hashed_once_and_passed_on() -> None:
     assert len({*places.flat, *titles.text_index.numpy()}) == 7
 
 
-def test_word_batches_take_no_extras() -> None:
+def test_word_batches_take_no_extras():
     """They would be lost: a `WordBatch` has no place for other texts."""
     model = two_tower(tied=False)
     hashed = [
@@ -177,7 +177,7 @@ def pairs_of(dataset: tf.data.Dataset) -> list[tuple[bytes, bytes]]:
     return [(query, document) for query, document in flat]
 
 
-def test_lists_become_batches() -> None:
+def test_lists_become_batches():
     dataset = pair_batches(LOWER, UPPER, batch_size=2)
     assert [len(query) for query, _ in dataset] == [2, 2, 1]
     assert dataset.cardinality() == 3
@@ -185,7 +185,7 @@ def test_lists_become_batches() -> None:
     assert pairs_of(dataset) == expected
 
 
-def test_shuffles_by_seed_and_anew_each_epoch_when_asked_to() -> None:
+def test_shuffles_by_seed_and_anew_each_epoch_when_asked_to():
     texts = [str(number) for number in range(40)]
     dataset = pair_batches(texts, texts, shuffle_seed=1, reshuffle=True)
     first, second = pairs_of(dataset), pairs_of(dataset)
@@ -199,19 +199,19 @@ def test_shuffles_by_seed_and_anew_each_epoch_when_asked_to() -> None:
     assert pairs_of(other) != pairs_of(once)
 
 
-def test_a_dataset_stays_as_it_is() -> None:
+def test_a_dataset_stays_as_it_is():
     dataset = tf.data.Dataset.from_tensors((LOWER, UPPER))
     assert pair_batches(dataset) is dataset
 
 
-def test_wrong_data() -> None:
+def test_wrong_data():
     with pytest.raises(InputError, match="5 queries but 4 documents; give one"):
         pair_batches(LOWER, UPPER[:4])
     with pytest.raises(InputError, match="a dataset of .query, document."):
         pair_batches(tf.data.Dataset.from_tensors(LOWER))
 
 
-def test_the_last_pairs_are_split_off() -> None:
+def test_the_last_pairs_are_split_off():
     x, y, (queries, documents) = split_pairs(LOWER, UPPER, 0.4)
     texts = [part.numpy().tolist() for part in (x, y, queries, documents)]
     assert texts == [[b"a", b"b", b"c"], [b"A", b"B", b"C"],
@@ -224,7 +224,7 @@ def test_the_last_pairs_are_split_off() -> None:
 
 
 @pytest.mark.parametrize("tied", [False, True])
-def test_a_dataset_is_hashed_as_its_batches(tied: bool) -> None:
+def test_a_dataset_is_hashed_as_its_batches(tied):
     """Computed in the first pass, and from the cache in the second."""
     hasher = two_tower(tied).hasher
     given = batch(negatives=negatives(), log_q=log_q())
@@ -241,7 +241,7 @@ def test_a_dataset_is_hashed_as_its_batches(tied: bool) -> None:
 
 
 @pytest.mark.parametrize("tied", [False, True])
-def test_parts_of_a_batch_with_different_numbers_of_rows(tied: bool) -> None:
+def test_parts_of_a_batch_with_different_numbers_of_rows(tied):
     """Else each row is trained with the texts of another one, in silence."""
     model = two_tower(tied)
     sizes = {"queries": 12, "documents": 12, "negatives": 5, "log_q": 3}
@@ -280,7 +280,7 @@ def test_parts_of_a_batch_with_different_numbers_of_rows(tied: bool) -> None:
         model((QUERIES, TITLES[:1]))
 
 
-def test_encoders_with_equal_hashing_share_a_cache() -> None:
+def test_encoders_with_equal_hashing_share_a_cache():
     encoder = dssm.LSTMEncoder(4)
     same = PairHasher(encoder, dssm.LSTMEncoder(8))
     assert same.query_cache is same.document_cache
@@ -289,7 +289,7 @@ def test_encoders_with_equal_hashing_share_a_cache() -> None:
     assert other.query_cache.oov_buckets == 0
 
 
-def test_training_with_a_cache_equals_training_without() -> None:
+def test_training_with_a_cache_equals_training_without():
     plain, caching = two_tower(False), two_tower(False)
     caching.set_weights(plain.get_weights())
     dataset = tf.data.Dataset.from_tensors(batch(negatives=negatives()))
@@ -302,7 +302,7 @@ def test_training_with_a_cache_equals_training_without() -> None:
         np.testing.assert_array_equal(one, other)
 
 
-def test_tf_data_tunes_nothing() -> None:
+def test_tf_data_tunes_nothing():
     """Else `fit` may wait at its end for the autotuning thread of `tf.data`."""
     hashed = two_tower(False)._hashed(pair_batches(QUERIES, TITLES))
     assert hashed.options().autotune.enabled is False

@@ -41,7 +41,7 @@ SMALL = Recipe("DSSMEncoder", {"units": [2]})
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_parameter_counts(preset: str) -> None:
+def test_parameter_counts(preset):
     """Spec 1: 50 k x 288 are 14.4 M. Tied, as one tower has the count.
 
     Without values: TensorFlow's allocator never gives memory back, and the
@@ -57,19 +57,19 @@ def test_parameter_counts(preset: str) -> None:
     assert total == TRIGRAMS * columns + others
 
 
-def test_tables_are_the_papers_up_to_its_rounding_of_50_653() -> None:
+def test_tables_are_the_papers_up_to_its_rounding_of_50_653():
     assert TRIGRAMS * COUNTS["lstm_96"][0] == 14_588_064
     for preset, millions in PAPER.items():
         assert 50_000 * COUNTS[preset][0] == round(millions * 1e6)
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_json_round_trip(name: str) -> None:
+def test_json_round_trip(name):
     text = json.dumps(PRESETS[name].to_dict())
     assert Recipe.from_dict(json.loads(text)) == PRESETS[name]
 
 
-def test_every_value_survives_the_round_trip() -> None:
+def test_every_value_survives_the_round_trip():
     values = {
         **other_values(Recipe),
         "encoder": "CombinedEncoder",
@@ -128,7 +128,7 @@ def test_every_value_survives_the_round_trip() -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_a_wrong_value_is_one_line(changes: dict, message: str) -> None:
+def test_a_wrong_value_is_one_line(changes, message):
     for make in (
         lambda: Recipe.from_dict(changes),
         lambda: Recipe().replace(**changes),
@@ -138,12 +138,12 @@ def test_a_wrong_value_is_one_line(changes: dict, message: str) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_judged_negatives_replace_mined_ones() -> None:
+def test_judged_negatives_replace_mined_ones():
     recipe = PRESETS["best"].replace(judged_negatives=2)
     assert (recipe.hard_negatives, recipe.judged_negatives) == (0, 2)
 
 
-def test_a_recipe_is_frozen() -> None:
+def test_a_recipe_is_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         SMALL.epochs = 3  # type: ignore[misc]
     changed = SMALL.with_encoder(oov_buckets=8)
@@ -152,7 +152,7 @@ def test_a_recipe_is_frozen() -> None:
     assert changed.replace(encoder_config={"units": [2]}) == SMALL
 
 
-def test_unknown_preset() -> None:
+def test_unknown_preset():
     with pytest.raises(
         InputError, match="preset 'gru': expected one of lstm_32, "
     ):
@@ -185,13 +185,13 @@ DEFAULTS: dict[Any, dict[str, str]] = {  # argument -> attribute of Recipe
 
 
 @pytest.mark.parametrize("kind", DEFAULTS, ids=lambda kind: kind.__name__)
-def test_defaults_agree(kind: Any) -> None:
+def test_defaults_agree(kind):
     parameters = inspect.signature(kind).parameters
     for argument, attribute in DEFAULTS[kind].items():
         assert parameters[argument].default == getattr(Recipe(), attribute)
 
 
-def test_defaults_are_the_papers() -> None:
+def test_defaults_are_the_papers():
     """Section IV: n = 4, mu 0.9 / 0.995 / 0.9 in 2, 96 and 2 %."""
     recipe = PRESETS["lstm_96"]
     assert recipe == Recipe(encoder_config={"cells": 96})
@@ -201,7 +201,7 @@ def test_defaults_are_the_papers() -> None:
     ) == (0.9, 0.995, 0.02)  # fmt: skip
 
 
-def test_towers_of_a_preset_share_nothing_and_take_arguments() -> None:
+def test_towers_of_a_preset_share_nothing_and_take_arguments():
     model = TwoTower.from_preset(
         "lstm_32",
         seed=3,
@@ -218,7 +218,7 @@ def test_towers_of_a_preset_share_nothing_and_take_arguments() -> None:
 
 
 @pytest.mark.parametrize("towers", ["equal_start", "separate", "tied"])
-def test_how_towers_start(towers: str) -> None:
+def test_how_towers_start(towers):
     model = SMALL.replace(towers=towers).build(seed=1)
     query, document = model.query_encoder, model.document_encoder
     assert model.tied == (query is document) == (towers == "tied")
@@ -230,7 +230,7 @@ def test_how_towers_start(towers: str) -> None:
     assert set(equal) == {towers != "separate"}
 
 
-def test_the_seed_decides_the_start_and_nothing_else_does() -> None:
+def test_the_seed_decides_the_start_and_nothing_else_does():
     first, again, other = (SMALL.build(seed) for seed in (5, 5, 6))
     for one, two, three in zip(
         first.weights, again.weights, other.weights, strict=True
@@ -239,14 +239,14 @@ def test_the_seed_decides_the_start_and_nothing_else_does() -> None:
         assert not np.any(one) or not np.array_equal(one, three)
 
 
-def test_towers_that_start_equal_find_shared_trigrams_untrained() -> None:
+def test_towers_that_start_equal_find_shared_trigrams_untrained():
     model = Recipe("DSSMEncoder", {"units": [96, 32]}).build(seed=1)
     queries = ["hotels in shanghai"] * 2
     near, far = model((queries, ["shanghai hotel", "rubber hose"]))
     assert near > 0.5 > far + 0.2
 
 
-def test_the_documents_encoder_has_arguments_of_its_own() -> None:
+def test_the_documents_encoder_has_arguments_of_its_own():
     recipe = PRESETS["best"].with_encoder(cells=2, bag=2, sketch=3)
     assert [t.length_norm for t in recipe.build().towers] == [1.0, 0.5]
     (encoder,) = recipe.replace(towers="tied").build().towers

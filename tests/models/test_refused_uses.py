@@ -1,7 +1,5 @@
 """What a model of pairs refuses, with one clear line."""
 
-from typing import Any
-
 import keras
 import numpy as np
 import pytest
@@ -52,7 +50,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("message", REFUSED)
-def test_what_is_refused(message: str) -> None:
+def test_what_is_refused(message):
     with pytest.raises(InputError, match=message) as caught:
         REFUSED[message](two_tower())
     assert "\n" not in str(caught.value)
@@ -67,13 +65,13 @@ def test_what_is_refused(message: str) -> None:
         lambda: dssm.CLSMEncoder(window=2),
     ],
 )
-def test_encoders_that_cannot_be(make: Any) -> None:
+def test_encoders_that_cannot_be(make):
     with pytest.raises(InputError):
         make()
 
 
 @pytest.mark.parametrize("policy", ["mixed_float16", "float16", "bfloat16"])
-def test_half_precision_is_refused(policy: str) -> None:
+def test_half_precision_is_refused(policy):
     """In each layer with weights, and in models of float32 layers."""
     towers = [dssm.DSSMEncoder([3]) for _ in range(2)]
     words = VocabularyVectors(["bolt"], 4)
@@ -100,7 +98,7 @@ def test_half_precision_is_refused(policy: str) -> None:
                 model.compile(dssm.NesterovMomentum(), loss)
 
 
-def test_an_encoder_that_was_not_adapted_is_refused() -> None:
+def test_an_encoder_that_was_not_adapted_is_refused():
     towers = [
         dssm.CombinedEncoder(cells=2, bag=2, sketch=3, length_norm=norm)
         for norm in (1.0, 0.5)

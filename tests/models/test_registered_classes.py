@@ -1,6 +1,5 @@
 """Every class that Keras knows under the package's name survives saving."""
 
-import pathlib
 from typing import Any
 
 import keras
@@ -67,6 +66,7 @@ from keras_lstm_dssm.matchers import (
 from keras_lstm_dssm.matchers.mv_lstm import PositionalBiLSTM
 from keras_lstm_dssm.matchers.recursive_autoencoder import RecursiveAutoencoder
 from keras_lstm_dssm.registration import PACKAGE
+from keras_lstm_dssm.tables import HashedUniform
 from tests.encoders.small import EACH, small_encoder
 from tests.models.small_matchers import HashedWords, MeanDot
 
@@ -78,6 +78,7 @@ STACK = {
     "filters": [2, 3], "width": 2, "activation": "tanh", "use_bias": False,
 }  # fmt: skip
 SAMPLES: dict[type, dict[str, Any]] = {  # no argument has its default
+    HashedUniform: {"limit": 0.5, "seed": 3},
     LetterTrigrams: HASHING,
     TrigramEmbedding: {"size": 7, "units": 2, "initializer": "ones"},
     PeepholeLSTMCell: {"units": 2, **LSTM, "project_inputs": False},
@@ -205,12 +206,12 @@ REGISTERED = {
 }
 
 
-def test_every_registered_class_has_a_sample() -> None:
+def test_every_registered_class_has_a_sample():
     assert set(SAMPLES) == REGISTERED
 
 
 @pytest.mark.parametrize("kind", SAMPLES, ids=lambda kind: kind.__name__)
-def test_configuration_round_trip(kind: type) -> None:
+def test_configuration_round_trip(kind):
     arguments = SAMPLES[kind]
     one = kind(**arguments)
     config = one.get_config()
@@ -236,7 +237,7 @@ class Scaled(LSTMEncoder):
         self._secret = secret
 
 
-def test_a_subclass_adds_its_arguments_to_the_configuration() -> None:
+def test_a_subclass_adds_its_arguments_to_the_configuration():
     config = Scaled(2.0, 3, cells=4, name="mine").get_config()
     assert (config["scale"], config["cells"], config["name"]) == (2, 4, "mine")
     assert "secret" not in config
@@ -252,9 +253,7 @@ def layers_alone() -> list[keras.layers.Layer]:
 
 
 @pytest.mark.parametrize("place", range(3))
-def test_recurrent_layers_save_in_a_functional_model(
-    place: int, tmp_path: pathlib.Path
-) -> None:
+def test_recurrent_layers_save_in_a_functional_model(place, tmp_path):
     inputs = keras.Input((None, 3))
     model = keras.Model(inputs, layers_alone()[place](inputs))
     model.save(tmp_path / "model.keras")
@@ -264,7 +263,7 @@ def test_recurrent_layers_save_in_a_functional_model(
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_encoders_keep_their_weights(name: str, tmp_path: pathlib.Path) -> None:
+def test_encoders_keep_their_weights(name, tmp_path):
     encoder = small_encoder(name, oov_buckets=5)
     encoder.save(tmp_path / "encoder.keras")
     loaded = keras.saving.load_model(tmp_path / "encoder.keras")

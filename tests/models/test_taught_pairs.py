@@ -31,7 +31,7 @@ def taught(negatives: bool = True) -> tf.data.Dataset:
     return TaughtBatches(TEACHER, texts).attach(batches)
 
 
-def test_cosines_of_rows_with_distinct_titles() -> None:
+def test_cosines_of_rows_with_distinct_titles():
     """The second title is that of rows 1 and 2; row 2's own text is it."""
     basis = np.eye(3, dtype=np.float32)
     vectors = np.stack(
@@ -70,7 +70,7 @@ def expected_cosines(titles: list[str]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("tied", [False, True])
-def test_a_hashed_batch_has_the_cosines_of_the_definition(tied: bool) -> None:
+def test_a_hashed_batch_has_the_cosines_of_the_definition(tied):
     query = dssm.DSSMEncoder([3])
     hasher = PairHasher(query, query if tied else dssm.DSSMEncoder([3]))
     ((hashed,),) = hasher.dataset(taught())
@@ -92,9 +92,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("negatives", ["in_batch", "random"])
-def test_a_batch_costs_the_clicks_and_the_divergence(
-    tied: bool, negatives: str
-) -> None:
+def test_a_batch_costs_the_clicks_and_the_divergence(tied, negatives):
     """The sum goes over all distinct titles, with random negatives, too."""
     query = dssm.DSSMEncoder([6])
     document = query if tied else dssm.DSSMEncoder([6])
@@ -128,14 +126,14 @@ def test_a_batch_costs_the_clicks_and_the_divergence(
     )
 
 
-def test_another_loss_does_not_learn_from_a_teacher() -> None:
+def test_another_loss_does_not_learn_from_a_teacher():
     model = dssm.TwoTower(dssm.DSSMEncoder([3]), dssm.DSSMEncoder([3]))
     model.compile(dssm.NesterovMomentum(0.1), dssm.CosineSoftmax())
     with pytest.raises(dssm.InputError, match="compile with dssm.Distillation"):
         model.fit(taught(), verbose=0)
 
 
-def test_half_of_the_extras_is_refused() -> None:
+def test_half_of_the_extras_is_refused():
     model = dssm.TwoTower(dssm.DSSMEncoder([3]), dssm.DSSMEncoder([3]))
     model.compile(dssm.NesterovMomentum(0.1), dssm.Distillation())
     batches = taught().map(
@@ -149,7 +147,7 @@ def test_half_of_the_extras_is_refused() -> None:
         model.fit(batches, verbose=0)
 
 
-def test_a_fit_in_batches_of_a_teacher_lowers_the_divergence() -> None:
+def test_a_fit_in_batches_of_a_teacher_lowers_the_divergence():
     """Eager or in a graph, with lazily updated tables."""
     model = dssm.TwoTower(
         dssm.DSSMEncoder([6]), dssm.DSSMEncoder([6]), negatives="in_batch"

@@ -20,7 +20,7 @@ def rows(batches: tf.data.Dataset) -> list[tuple[str, ...]]:
     ]
 
 
-def test_lists_are_batched_and_shuffled_by_seed() -> None:
+def test_lists_are_batched_and_shuffled_by_seed():
     in_order = list(zip(*TRIPLES, strict=True))
     batches = triple_batches(TRIPLES, batch_size=8)
     assert [len(batch[0]) for batch in batches] == [8, 8, 4]
@@ -34,7 +34,7 @@ def test_lists_are_batched_and_shuffled_by_seed() -> None:
     assert rows(triple_batches(TRIPLES, 8, shuffle_seed=2)) != first
 
 
-def test_hashing_keeps_each_distinct_text_once() -> None:
+def test_hashing_keeps_each_distinct_text_once():
     hasher = TripleHasher(HashedWords())
     texts = (["a b", "c", "A  B"], ["d", "e f", "d"], ["e f", "d", "g"])
     dataset = hasher.dataset(triple_batches(texts))
@@ -46,7 +46,7 @@ def test_hashing_keeps_each_distinct_text_once() -> None:
     assert hasher.dataset(dataset) is dataset
 
 
-def test_parts_of_a_batch_with_different_numbers_of_rows() -> None:
+def test_parts_of_a_batch_with_different_numbers_of_rows():
     """Else 24 documents would be read as 12 positives and 12 negatives."""
     hasher = TripleHasher(HashedWords())
     batch = tuple(tf.fill([rows], "bolt") for rows in (12, 4, 20))

@@ -1,4 +1,3 @@
-import pathlib
 from typing import Any
 
 import keras
@@ -15,7 +14,6 @@ from keras_lstm_dssm import (
     TwoTower,
 )
 from tests.encoders.small import small_encoder
-from tests.fresh_process import FreshProcesses
 
 QUERIES = ["hex bolt", "wood glue", "desk lamp", "garden hose", "paint"]
 TITLES = ["steel fastener 3", "adhesive 8 oz", "led light", "50 ft", "gallon"]
@@ -31,7 +29,7 @@ def new_model(negatives: str = "random", **arguments: Any) -> TwoTower:
 
 
 @pytest.mark.parametrize("negatives", ["random", "in_batch"])
-def test_learns_a_tiny_problem(negatives: str) -> None:
+def test_learns_a_tiny_problem(negatives):
     keras.utils.set_random_seed(1)
     towers = [LSTMEncoder(cells=6) for _ in range(2)]
     model = TwoTower(*towers, negatives=negatives)
@@ -50,7 +48,7 @@ def test_learns_a_tiny_problem(negatives: str) -> None:
     )
 
 
-def test_lists_and_datasets_train_alike() -> None:
+def test_lists_and_datasets_train_alike():
     """One batch an epoch: its order is all that shuffling changes."""
     lists, dataset = new_model("in_batch"), new_model("in_batch")
     lists.fit(QUERIES, TITLES, epochs=2, verbose=0)
@@ -59,7 +57,7 @@ def test_lists_and_datasets_train_alike() -> None:
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
-def test_the_reported_loss_is_the_mean_over_pairs() -> None:
+def test_the_reported_loss_is_the_mean_over_pairs():
     """In batches of 4 and 1; the one alone has nothing to beat."""
     model = new_model("in_batch")
     first = model.evaluate(QUERIES[:4], TITLES[:4], verbose=0)[0]
@@ -67,7 +65,7 @@ def test_the_reported_loss_is_the_mean_over_pairs() -> None:
     assert both == pytest.approx(first * 4 / 5, rel=1e-5)
 
 
-def test_each_tower_is_a_group_of_its_own() -> None:
+def test_each_tower_is_a_group_of_its_own():
     """A step of rate 1 moves each tower by th_G, not both together."""
     model = new_model("in_batch")
     model.compile(NesterovMomentum(1.0, threshold=1e-3), CosineSoftmax(10.0))
@@ -81,14 +79,14 @@ def test_each_tower_is_a_group_of_its_own() -> None:
         assert square**0.5 == pytest.approx(1e-3, rel=1e-3)
 
 
-def test_works_with_a_stock_optimizer() -> None:
+def test_works_with_a_stock_optimizer():
     model = new_model()
     model.compile(keras.optimizers.Adam(0.01), CosineSoftmax())
     losses = model.fit(PAIRS.repeat(4), epochs=2, verbose=0).history["loss"]
     assert losses[-1] < losses[0]
 
 
-def test_a_loss_of_keras_gets_labels_of_0_and_1() -> None:
+def test_a_loss_of_keras_gets_labels_of_0_and_1():
     """Indices of in-batch negatives are converted to one-hot labels."""
     model = new_model("in_batch")
     expected = model.evaluate(PAIRS, verbose=0)
@@ -105,9 +103,7 @@ def test_a_loss_of_keras_gets_labels_of_0_and_1() -> None:
     )
 
 
-def test_one_traced_step_serves_with_and_without_negatives(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_traced_step_serves_with_and_without_negatives(monkeypatch):
     """Batches that get mined negatives do not cause a second tracing."""
     traced = []
     batch_loss = TwoTower.batch_loss
@@ -125,7 +121,7 @@ def test_one_traced_step_serves_with_and_without_negatives(
     assert len(traced) == 1
 
 
-def test_a_loss_in_half_precision_gets_labels_of_0_and_1() -> None:
+def test_a_loss_in_half_precision_gets_labels_of_0_and_1():
     """Of the indices of 600 titles, bfloat16 rounds those above 256."""
     queries = [f"query {row}" for row in range(600)]
     titles = [f"title {row}" for row in range(600)]
@@ -140,16 +136,14 @@ def test_a_loss_in_half_precision_gets_labels_of_0_and_1() -> None:
     assert losses[1] == pytest.approx(losses[0], rel=0.02)
 
 
-def test_works_in_double_precision() -> None:
+def test_works_in_double_precision():
     model = new_model("in_batch", dtype="float64")
     model.fit(PAIRS, verbose=0)
     assert model.query_encoder.encode(QUERIES).dtype == np.float64
     assert model((QUERIES, TITLES)).dtype == tf.float64
 
 
-def test_loads_in_a_fresh_process_bit_for_bit(
-    tmp_path: pathlib.Path, fresh_process: FreshProcesses
-) -> None:
+def test_loads_in_a_fresh_process_bit_for_bit(tmp_path, fresh_process):
     model = new_model(oov_buckets=16)
     texts = [*QUERIES, "", "上海", "\ud800"]
     model.fit(PAIRS, verbose=0)
@@ -171,7 +165,7 @@ def test_loads_in_a_fresh_process_bit_for_bit(
         np.testing.assert_array_equal(loaded, tower.encode(texts))
 
 
-def test_wrong_arguments() -> None:
+def test_wrong_arguments():
     towers = [small_encoder("rnn")] * 2
     with pytest.raises(InputError, match="one of random, in_batch, not 'hard'"):
         TwoTower(*towers, negatives="hard")

@@ -62,7 +62,7 @@ def saved_model(model: dssm.TwoTower, folder: pathlib.Path) -> Any:
     return saved + loaded.get_weights()
 
 
-def test_within_an_epoch(tmp_path: pathlib.Path) -> None:
+def test_within_an_epoch(tmp_path):
     """As they are where all rows move in every step."""
     reads: list[Callable[[Any], Any]] = [
         lambda model: [model.query_encoder.encode(QUERIES)],
@@ -87,7 +87,7 @@ def test_within_an_epoch(tmp_path: pathlib.Path) -> None:
     assert abs(behind).max() > 1e-3
 
 
-def test_reading_the_weights_changes_no_later_step() -> None:
+def test_reading_the_weights_changes_no_later_step():
     one, other = two_tower(), two_tower()
     fit(one)
     fit(other, *(AfterBatch(n, lambda m: m.get_weights()) for n in range(5)))
@@ -96,7 +96,7 @@ def test_reading_the_weights_changes_no_later_step() -> None:
 
 
 @pytest.mark.parametrize("batch", [2, 5])
-def test_weights_that_are_set_stay(batch: int) -> None:
+def test_weights_that_are_set_stay(batch):
     """No update that is pending, or of the epoch's end, changes them."""
     model = two_tower()
     start = [weight + 1 for weight in model.get_weights()]
@@ -117,7 +117,7 @@ def test_weights_that_are_set_stay(batch: int) -> None:
 
 
 @pytest.mark.parametrize("lazy", [True, False])
-def test_a_frozen_tower_stays_as_it_is_and_goes_on(lazy: bool) -> None:
+def test_a_frozen_tower_stays_as_it_is_and_goes_on(lazy):
     """Also with the optimizer that has moved it before."""
     options = {"run_eagerly": not lazy}
     model = two_tower(lazy, **options)
@@ -145,7 +145,7 @@ def bias(model: dssm.TwoTower) -> Any:
 
 @pytest.mark.parametrize("eager", [False, True], ids=["graph", "eager"])
 @pytest.mark.parametrize("lazy", [True, False], ids=["lazy", "dense"])
-def test_a_step_that_failed_leaves_the_weights(lazy: bool, eager: bool) -> None:
+def test_a_step_that_failed_leaves_the_weights(lazy, eager):
     """W of (6), not the look-ahead point W + mu V; and training goes on."""
     model = two_tower(lazy, run_eagerly=eager)
     batches = [(QUERIES[n : n + 2], TITLES[n : n + 2]) for n in range(0, 12, 2)]
@@ -169,7 +169,7 @@ def test_a_step_that_failed_leaves_the_weights(lazy: bool, eager: bool) -> None:
     assert int(model.optimizer.iterations.numpy()) == 4
 
 
-def test_a_fit_that_failed_leaves_the_weights() -> None:
+def test_a_fit_that_failed_leaves_the_weights():
     """Bit for bit those of the last complete step, but for one rounding."""
 
     def spoil(model: dssm.TwoTower) -> Any:

@@ -22,7 +22,7 @@ def by_numpy(
 
 
 @pytest.mark.parametrize("traced", [True, False])
-def test_100_steps_equal_numpy(float64: None, traced: bool) -> None:
+def test_100_steps_equal_numpy(float64, traced):
     """A table with repeated rows in its gradients, and a dense weight."""
     random = np.random.default_rng(0)
     table = keras.Variable(random.normal(size=(ROWS, WIDTH)), name="table")
@@ -56,7 +56,7 @@ def test_100_steps_equal_numpy(float64: None, traced: bool) -> None:
     assert int(optimizer.iterations) == STEPS
 
 
-def test_keras_differs_where_a_row_occurs_twice() -> None:
+def test_keras_differs_where_a_row_occurs_twice():
     """The reason for a class of our own: (1 + 2)^2 is not 1^2 + 2^2."""
     steps = []
     for optimizer in (
@@ -74,7 +74,7 @@ def test_keras_differs_where_a_row_occurs_twice() -> None:
     assert steps[1] == pytest.approx(-0.1 * 3 / 5**0.5)
 
 
-def test_multipliers_name_parts_of_a_path() -> None:
+def test_multipliers_name_parts_of_a_path():
     layer = keras.layers.Dense(1, name="final")
     layer.build((None, 1))
     optimizer = Adagrad(1.0, multipliers={"final": 0.5, "final/bias": 0.5})
@@ -89,7 +89,7 @@ def test_multipliers_name_parts_of_a_path() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_half_precision_is_refused(dtype: str) -> None:
+def test_half_precision_is_refused(dtype):
     """1e-4 squared is 0 in float16: the step would be 0.03 * 1e-4 / 1e-7."""
     weight = keras.Variable([1.0], dtype=dtype, name="weight")
     with pytest.raises(InputError, match=f"^weight is of {dtype}: expected fl"):

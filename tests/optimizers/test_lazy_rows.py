@@ -26,7 +26,7 @@ def gradient(k: int, parameters: list[np.ndarray]) -> list[np.ndarray]:
     return [result]
 
 
-def test_equals_the_papers_update_over_400_steps(float64: None) -> None:
+def test_equals_the_papers_update_over_400_steps(float64):
     table = keras.Variable(START, dtype="float64")
     optimizer = dssm.NesterovMomentum(RATE, threshold=0.7)
     optimizer.build([table])
@@ -59,7 +59,7 @@ def test_equals_the_papers_update_over_400_steps(float64: None) -> None:
     assert untouched == {tuple(START[0])}
 
 
-def test_a_step_in_one_graph_or_two_or_that_failed(float64: None) -> None:
+def test_a_step_in_one_graph_or_two_or_that_failed(float64):
     """What one graph has read for the look-ahead is not used in another."""
     table = keras.Variable(START, dtype="float64")
     optimizer = dssm.NesterovMomentum(RATE, threshold=0.7)
@@ -101,7 +101,7 @@ def test_a_step_in_one_graph_or_two_or_that_failed(float64: None) -> None:
         )
 
 
-def test_sync_is_needed_and_enough(float64: None) -> None:
+def test_sync_is_needed_and_enough(float64):
     """A row read once goes on moving while other rows are read."""
     table = keras.Variable(np.ones((2, 1)), dtype="float64")
     optimizer = dssm.NesterovMomentum(0.1, momentum=0.5, threshold=None)
@@ -174,9 +174,7 @@ def train(fast: bool, peephole: str | None) -> tuple[list, list]:
     ("dtype", "tolerance", "peephole"),
     [("float32", 1e-5, None), ("float64", 1e-10, "full")],
 )
-def test_fast_road_equals_plain_road(
-    dtype: str, tolerance: float, peephole: str | None
-) -> None:
+def test_fast_road_equals_plain_road(dtype, tolerance, peephole):
     """Packed, by hand and lazy against Keras's loop and the dense update."""
     with precision(dtype):
         fast_losses, fast_weights = train(True, peephole)

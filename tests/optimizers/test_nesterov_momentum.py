@@ -64,9 +64,7 @@ def descend(
 
 
 @pytest.mark.parametrize("threshold", [None, 0.5])
-def test_follows_the_paper_while_the_momentum_changes(
-    float64: None, threshold: float | None
-) -> None:
+def test_follows_the_paper_while_the_momentum_changes(float64, threshold):
     """300 steps of one traced function: mu 0.9, 0.995, 0.9.
 
     After every step the model holds Lambda_k, not the look-ahead point.
@@ -85,7 +83,7 @@ def test_follows_the_paper_while_the_momentum_changes(
             )
 
 
-def test_keras_sgd_does_not(float64: None) -> None:
+def test_keras_sgd_does_not(float64):
     """Why this optimizer exists.
 
     Even with a momentum that is not baked into a trace, SGD(nesterov=True)
@@ -117,7 +115,7 @@ def applied(
     return [-variable.numpy() for variable in variables]
 
 
-def test_each_group_is_renormalised_on_its_own() -> None:
+def test_each_group_is_renormalised_on_its_own():
     gradients = [tf.constant(g) for g in ([3.0], [0.0, 4.0], [0.6], [0.8])]
     found = applied(
         NesterovMomentum(1.0, threshold=2.0), gradients, [[0, 1], [2, 3]]
@@ -126,7 +124,7 @@ def test_each_group_is_renormalised_on_its_own() -> None:
     np.testing.assert_allclose(np.concatenate(found[2:]), [0.6, 0.8], 1e-6)
 
 
-def test_without_groups_all_variables_are_one() -> None:
+def test_without_groups_all_variables_are_one():
     gradients = [tf.constant([3.0]), tf.constant([4.0])]
     one = applied(NesterovMomentum(1.0, threshold=1.0), gradients, [])
     np.testing.assert_allclose(np.concatenate(one), [0.6, 0.8], 1e-6)
@@ -134,7 +132,7 @@ def test_without_groups_all_variables_are_one() -> None:
     np.testing.assert_array_equal(np.concatenate(off), [3, 4])
 
 
-def test_rows_of_one_index_are_summed_before_the_norm() -> None:
+def test_rows_of_one_index_are_summed_before_the_norm():
     """Rows 3, 1, 3 of 3, 4, 1: the gradient is (4, 4), not (3, 4, 1)."""
     values = tf.constant([[3.0], [4.0], [1.0]])
     gradient = tf.IndexedSlices(
@@ -146,7 +144,7 @@ def test_rows_of_one_index_are_summed_before_the_norm() -> None:
     )
 
 
-def test_apply_needs_a_look_ahead() -> None:
+def test_apply_needs_a_look_ahead():
     optimizer = NesterovMomentum()
     variable = keras.Variable([1.0])
     gradient = [tf.constant([1.0])]
@@ -159,7 +157,7 @@ def test_apply_needs_a_look_ahead() -> None:
     np.testing.assert_allclose(variable, [0.9])
 
 
-def test_no_step_follows_one_that_failed_halfway() -> None:
+def test_no_step_follows_one_that_failed_halfway():
     """Twice looked ahead would be a wrong point; `sync` goes back to W."""
     optimizer = NesterovMomentum(1.0, momentum=0.5, threshold=None)
     variable = keras.Variable([0.0])
@@ -178,7 +176,7 @@ def test_no_step_follows_one_that_failed_halfway() -> None:
     np.testing.assert_allclose(variable, [-6.0])
 
 
-def test_what_it_does_not_support() -> None:
+def test_what_it_does_not_support():
     with pytest.raises(ValueError, match="gradient_accumulation_steps"):
         NesterovMomentum(gradient_accumulation_steps=2)
     with pytest.raises(ValueError, match="use_ema"):

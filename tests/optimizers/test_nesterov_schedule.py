@@ -1,5 +1,3 @@
-import pathlib
-
 import keras
 import numpy as np
 import pytest
@@ -46,7 +44,7 @@ def traced() -> tuple[TwoTower, list[np.ndarray]]:
 
 
 @pytest.fixture
-def model(traced: tuple[TwoTower, list[np.ndarray]]) -> TwoTower:
+def model(traced) -> TwoTower:
     """As if it had never been trained, but for its weights."""
     model, start = traced
     store = {str(number): value for number, value in enumerate(start)}
@@ -59,7 +57,7 @@ def batches(count: int) -> tf.data.Dataset:
     return pairs.repeat(count)
 
 
-def test_every_step_of_a_fit_has_its_momentum(model: TwoTower) -> None:
+def test_every_step_of_a_fit_has_its_momentum(model):
     """50 training steps: 2 % is 1, so 0.9, then 48 times 0.995, then 0.9."""
     seen = Recorder()
     model.fit(
@@ -69,7 +67,7 @@ def test_every_step_of_a_fit_has_its_momentum(model: TwoTower) -> None:
     assert seen.steps == list(range(1, 51))
 
 
-def test_a_second_fit_goes_on(model: TwoTower) -> None:
+def test_a_second_fit_goes_on(model):
     seen = Recorder()
     for count in (3, 7):
         schedule = NesterovSchedule(10, ends=0.5, middle=0.75, fraction=0.2)
@@ -77,7 +75,7 @@ def test_a_second_fit_goes_on(model: TwoTower) -> None:
     assert seen.momenta == [0.5] * 2 + [0.75] * 6 + [0.5] * 2
 
 
-def test_a_fit_that_begins_at_a_later_epoch(model: TwoTower) -> None:
+def test_a_fit_that_begins_at_a_later_epoch(model):
     """Its own steps are the whole: epochs 3 and 4, of 5 steps each."""
     seen = Recorder()
     schedule = NesterovSchedule(ends=0.5, middle=0.75, fraction=0.2)
@@ -91,7 +89,7 @@ def test_a_fit_that_begins_at_a_later_epoch(model: TwoTower) -> None:
     assert seen.momenta == [0.5] * 2 + [0.75] * 6 + [0.5] * 2
 
 
-def test_a_fit_of_its_own_has_a_schedule_of_its_own(model: TwoTower) -> None:
+def test_a_fit_of_its_own_has_a_schedule_of_its_own(model):
     """Without `total_steps`, training a loaded model on starts anew."""
     for _ in range(2):
         seen = Recorder()
@@ -100,15 +98,13 @@ def test_a_fit_of_its_own_has_a_schedule_of_its_own(model: TwoTower) -> None:
         assert seen.momenta == [0.5] + [0.75] * 3 + [0.5]
 
 
-def test_parts_are_2_96_and_2_percent() -> None:
+def test_parts_are_2_96_and_2_percent():
     schedule = NesterovSchedule()
     momenta = [schedule.momentum(k, 1000) for k in range(1000)]
     assert momenta == [0.9] * 20 + [0.995] * 960 + [0.9] * 20
 
 
-def test_a_saved_run_goes_on_as_if_it_had_not_stopped(
-    model: TwoTower, tmp_path: pathlib.Path
-) -> None:
+def test_a_saved_run_goes_on_as_if_it_had_not_stopped(model, tmp_path):
     """Velocity, momentum and count of training steps are part of the file."""
 
     def schedule() -> list[NesterovSchedule]:
@@ -129,7 +125,7 @@ def test_a_saved_run_goes_on_as_if_it_had_not_stopped(
     assert all(np.array_equal(one, other) for one, other in pairs)
 
 
-def test_needs_to_know_how_many_steps_there_will_be(model: TwoTower) -> None:
+def test_needs_to_know_how_many_steps_there_will_be(model):
     unknown = batches(2).filter(lambda query, document: True)
     with pytest.raises(InputError, match="cardinality is unknown; give total"):
         model.fit(unknown, verbose=0, callbacks=[NesterovSchedule()])
@@ -139,14 +135,14 @@ def test_needs_to_know_how_many_steps_there_will_be(model: TwoTower) -> None:
     assert len(seen.momenta) == 2
 
 
-def test_needs_a_momentum_that_a_trace_reads() -> None:
+def test_needs_a_momentum_that_a_trace_reads():
     model = new_model()
     model.compile(keras.optimizers.SGD(0.1, 0.9), CosineSoftmax())
     with pytest.raises(InputError, match="needs an optimizer .* has SGD"):
         model.fit(batches(1), verbose=0, callbacks=[NesterovSchedule()])
 
 
-def test_needs_one_step_at_a_time() -> None:
+def test_needs_one_step_at_a_time():
     model = new_model()
     model.compile(NesterovMomentum(), CosineSoftmax(), steps_per_execution=2)
     with pytest.raises(InputError, match="steps_per_execution=1, not 2"):

@@ -30,7 +30,7 @@ ROWS = {
 
 
 @pytest.fixture(scope="session")
-def settings(collection_folder: pathlib.Path) -> TableSettings:
+def settings(collection_folder) -> TableSettings:
     return TableSettings(
         str(collection_folder), epochs=3, batch_size=16, depth=100,
         learning_rates=(0.1,), gammas=(10.0,), dev_evaluations=2,
@@ -39,9 +39,7 @@ def settings(collection_folder: pathlib.Path) -> TableSettings:
 
 
 @pytest.fixture(scope="session")
-def table_folder(
-    settings: TableSettings, tmp_path_factory: pytest.TempPathFactory
-) -> pathlib.Path:
+def table_folder(settings, tmp_path_factory) -> pathlib.Path:
     output = tmp_path_factory.mktemp("table") / "out"
     settings.record(output, open_data(settings, output).sizes)
     for name, row in ROWS.items():

@@ -1,5 +1,4 @@
 import gzip
-from pathlib import Path
 
 import pytest
 
@@ -38,7 +37,7 @@ class Box:
 
 
 @pytest.fixture
-def collection(tmp_path: Path) -> Collection:
+def collection(tmp_path) -> Collection:
     documents = {"d1": "list sort", "d2": "bisect"}
     queries = {"q1": "Sort a list in place", "q2": "Search a sorted list"}
     qrels = {
@@ -50,9 +49,7 @@ def collection(tmp_path: Path) -> Collection:
 
 
 @pytest.fixture
-def read(
-    collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> list[str]:
+def read(collection, tmp_path, monkeypatch) -> list[str]:
     """Lets `SOURCE` be all there is; says what was read."""
     path = tmp_path / "source.py"
     path.write_text(SOURCE)
@@ -73,7 +70,7 @@ def read(
     return seen
 
 
-def test_api_paragraphs(read: list[str]) -> None:
+def test_api_paragraphs(read):
     expected = [
         ["Tools for sorted lists", "They are slow to build"],
         # The summary is a query of dev: neither it, nor a step across it.
@@ -87,7 +84,7 @@ def test_api_paragraphs(read: list[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["text.txt", "text.txt.gz"])
-def test_read_paragraphs(name: str, tmp_path: Path) -> None:
+def test_read_paragraphs(name, tmp_path):
     data = "\r\nOne. \r\nTwo – and.\r\n\n \nAlone.\n".encode()
     if name.endswith(".gz"):
         data = gzip.compress(data)
@@ -106,7 +103,7 @@ def test_read_paragraphs(name: str, tmp_path: Path) -> None:
         (b"One.\n\xff.\n", "expected UTF-8"),
     ],
 )
-def test_wrong_files(data: bytes, message: str, tmp_path: Path) -> None:
+def test_wrong_files(data, message, tmp_path):
     path = tmp_path / "text.txt"
     path.write_bytes(data)
     with pytest.raises(InputError, match=message) as caught:

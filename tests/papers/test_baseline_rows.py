@@ -1,37 +1,30 @@
 """The baselines of a table are trained by name, and measured on dev."""
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from keras_lstm_dssm.evaluation.bm25 import stemmed
-from keras_lstm_dssm.papers.baseline_rows import (
-    Baseline,
-    baseline_grid,
-)
+from keras_lstm_dssm.papers.baseline_rows import Baseline, baseline_grid
 from keras_lstm_dssm.papers.baselines import RandomVectorSystem, TfidfSystem
 from keras_lstm_dssm.papers.gensim_baselines import Doc2VecSystem
 from keras_lstm_dssm.papers.plsa import PLSASystem
 from keras_lstm_dssm.papers.skip_thought import SkipThoughtSystem
 from keras_lstm_dssm.papers.table_data import open_data
-from keras_lstm_dssm.settings.papers import TableSettings
 from tests.papers.eager_skip_thought import train_eagerly
 
 PARAGRAPHS = [["The cat sat down", "It slept all day"]] * 3
 
 
-def test_grids() -> None:
+def test_grids():
     assert len(baseline_grid("bm25")) == 3 * 5 * 5
     assert len(baseline_grid("plsa")) == 2 * 2
     assert baseline_grid("random") == [{}]
 
 
-def test_skip_thought_is_trained_once_for_each_setting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_skip_thought_is_trained_once_for_each_setting(tmp_path, monkeypatch):
     train_eagerly(monkeypatch)
     options: Any = {"units": 4, "embedding": 3, "epochs": 1}
 
@@ -74,8 +67,8 @@ def test_skip_thought_is_trained_once_for_each_setting(
     ],
 )
 def test_a_baseline_is_what_its_name_and_options_say(
-    name: str, options: dict, settings: TableSettings, tmp_path: Path
-) -> None:
+    name, options, settings, tmp_path
+):
     data = open_data(settings, tmp_path)
     expected = {
         "plsa": lambda: PLSASystem(
@@ -96,8 +89,8 @@ def test_a_baseline_is_what_its_name_and_options_say(
 
 
 def test_skip_thought_reads_its_paragraphs_from_a_file(
-    settings: TableSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    settings, tmp_path, monkeypatch
+):
     monkeypatch.setenv("KERAS_LSTM_DSSM_CACHE", str(tmp_path / "cache"))
     train_eagerly(monkeypatch)
     file = tmp_path / "paragraphs.txt"
@@ -113,9 +106,7 @@ def test_skip_thought_reads_its_paragraphs_from_a_file(
     assert trained.dev == data.measure_on_dev(expected)
 
 
-def test_a_baseline_without_a_name(
-    settings: TableSettings, tmp_path: Path
-) -> None:
+def test_a_baseline_without_a_name(settings, tmp_path):
     data = open_data(settings, tmp_path)
     with pytest.raises(ValueError, match="bm26"):
         Baseline().train("bm26", {}, 0, data)

@@ -8,14 +8,13 @@ import pytest
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.evaluation import Task
 from keras_lstm_dssm.evaluation.bm25 import BM25System, stemmed
-from keras_lstm_dssm.evaluation.systems import CorpusSystem
 from keras_lstm_dssm.papers.baselines import UnigramLMSystem
 from keras_lstm_dssm.papers.gensim_baselines import Doc2VecSystem
 from keras_lstm_dssm.papers.plsa import PLSASystem
 from tests.bare_package import BARE_PACKAGE
 
 
-def test_importing_baselines_is_cheap() -> None:
+def test_importing_baselines_is_cheap():
     code = """
 import keras_lstm_dssm.papers
 heavy = {"bm25s", "gensim", "scipy", "sklearn", "snowballstemmer", "torch"}
@@ -26,9 +25,7 @@ assert not heavy, heavy
 
 
 @pytest.mark.parametrize("system", [BM25System(), UnigramLMSystem()])
-def test_what_matches_nothing_is_not_found_and_yet_reranked(
-    system: CorpusSystem,
-) -> None:
+def test_what_matches_nothing_is_not_found_and_yet_reranked(system):
     documents = {"a": "red hat", "b": "garden hose", "c": ""}
     queries = {"q1": "unheard", "q2": ""}
     nothing = {"q1": {}, "q2": {}}
@@ -44,7 +41,7 @@ def test_what_matches_nothing_is_not_found_and_yet_reranked(
     assert run == {"q": {"a": 0.0}}
 
 
-def test_every_system_beats_chance(shared_data) -> None:
+def test_every_system_beats_chance(shared_data):
     collection = Collection(shared_data / "bestbuy")
     rerank = Task.from_collection(collection, "dev", "rerank")
     retrieve = Task.from_collection(collection, "dev", "retrieve")

@@ -1,6 +1,5 @@
 import dataclasses
 import json
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +13,7 @@ from keras_lstm_dssm.settings.papers import TableSettings
 from tests.papers.conftest import ROWS, SMALL
 
 
-def test_towers_choose_the_step_and_then_gamma() -> None:
+def test_towers_choose_the_step_and_then_gamma():
     settings = TableSettings(
         "api", learning_rates=(0.1, 0.2, 0.3), gammas=(5.0, 10.0, 3.0)
     )
@@ -27,7 +26,7 @@ def test_towers_choose_the_step_and_then_gamma() -> None:
     ]  # fmt: skip
 
 
-def test_nothing_is_tried_where_there_is_no_choice(tmp_path: Path) -> None:
+def test_nothing_is_tried_where_there_is_no_choice(tmp_path):
     settings = TableSettings("none", learning_rates=(0.1,), gammas=(5.0,))
     path = tmp_path / "choice.json"
     nothing: Any = SimpleNamespace(settings=settings)  # no data is needed
@@ -44,7 +43,7 @@ def test_nothing_is_tried_where_there_is_no_choice(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_the_best_on_dev_is_chosen(table_folder: Path) -> None:
+def test_the_best_on_dev_is_chosen(table_folder):
     system = table_folder / "systems/bm25"
     choice = json.loads((system / "choice.json").read_text())
     best = max(choice["tried"], key=lambda trial: trial["dev"])
@@ -57,9 +56,7 @@ def test_the_best_on_dev_is_chosen(table_folder: Path) -> None:
     assert result["dev"] == {"ndcg@10": best["dev"]}
 
 
-def test_a_learning_rate_that_diverges_is_not_chosen(
-    settings: TableSettings, tmp_path: Path
-) -> None:
+def test_a_learning_rate_that_diverges_is_not_chosen(settings, tmp_path):
     settings = dataclasses.replace(settings, learning_rates=(1e38, 0.1))
     path = tmp_path / "choice.json"
     data = open_data(settings, tmp_path)
@@ -69,9 +66,7 @@ def test_a_learning_rate_that_diverges_is_not_chosen(
     assert measures[0] == 0 < measures[1]
 
 
-def test_an_interrupted_search_goes_on(
-    settings: TableSettings, tmp_path: Path
-) -> None:
+def test_an_interrupted_search_goes_on(settings, tmp_path):
     path = tmp_path / "choice.json"
     grid = baseline_grid("ulm")
     tried = [{**options, "dev": 0.5, "seconds": 9.0} for options in grid[:-1]]

@@ -24,19 +24,19 @@ def system() -> Doc2VecSystem:
     return Doc2VecSystem(**SETTINGS).fit(TITLES)
 
 
-def test_settings_of_the_paper() -> None:
+def test_settings_of_the_paper():
     model = Doc2VecSystem().fit(["red hat", "blue hat"]).model_
     assert (model.window, model.vector_size, model.sample) == (5, 100, 1e-4)
     assert (model.negative, model.epochs, model.min_count) == (5, 30, 1)
     assert model.dm and model.workers == 1
 
 
-def test_parameters(system: Doc2VecSystem) -> None:
+def test_parameters(system):
     # Words in, words out, titles.
     assert system.parameters == 8 * (10 + 10 + len(TITLES))
 
 
-def test_trains_as_gensim_does(system: Doc2VecSystem) -> None:
+def test_trains_as_gensim_does(system):
     model = gensim.Doc2Vec(
         [gensim.TaggedDocument(t.split(), [i]) for i, t in enumerate(TITLES)],
         vector_size=8, window=5, sample=0, negative=5, epochs=30, min_count=1,
@@ -45,7 +45,7 @@ def test_trains_as_gensim_does(system: Doc2VecSystem) -> None:
     assert np.array_equal(model.wv.vectors, system.model_.wv.vectors)
 
 
-def test_infers_as_gensim_does(system: Doc2VecSystem, monkeypatch) -> None:
+def test_infers_as_gensim_does(system, monkeypatch):
     """With gensim's start and random numbers, vectors equal gensim's."""
     start = gensim.pseudorandom_weak_vector
 
@@ -58,7 +58,7 @@ def test_infers_as_gensim_does(system: Doc2VecSystem, monkeypatch) -> None:
     assert np.array_equal(found[0], system.model_.infer_vector(["red", "hose"]))
 
 
-def test_vectors_do_not_depend_on_other_texts() -> None:
+def test_vectors_do_not_depend_on_other_texts():
     texts = ["red hat", "garden hose", "wool"]
     one = Doc2VecSystem(**SETTINGS).fit(TITLES)
     other = Doc2VecSystem(**SETTINGS).fit(TITLES)
@@ -67,7 +67,7 @@ def test_vectors_do_not_depend_on_other_texts() -> None:
     assert not np.allclose(one.encode(texts), third.encode(texts))
 
 
-def test_processes_agree() -> None:
+def test_processes_agree():
     code = f"""{BARE_PACKAGE}
 from keras_lstm_dssm.papers import Doc2VecSystem
 from keras_lstm_dssm.papers.gensim_baselines import _hash
@@ -87,7 +87,7 @@ print(system.encode(["red hat"]).tobytes().hex())
     assert found[0] == found[1] != ""
 
 
-def test_ranks_by_cosine(system: Doc2VecSystem) -> None:
+def test_ranks_by_cosine(system):
     documents = {"a": "wool hat", "b": "Red coat", "c": "unheard", "d": ""}
     run = system.rerank(
         {"q": "red coat"}, {"q": ["c", "a", "b", "d"]}, documents
@@ -102,7 +102,7 @@ def test_ranks_by_cosine(system: Doc2VecSystem) -> None:
     assert system.retrieve({"q": "red coat"}, documents, 4) == run
 
 
-def test_wrong_use() -> None:
+def test_wrong_use():
     with pytest.raises(InputError, match="found no word in 1 titles"):
         Doc2VecSystem().fit([""])
     with pytest.raises(InputError, match="no word occurs min_count=2 times"):

@@ -4,7 +4,6 @@ The sentences are ranked by the model's probabilities, and by their order.
 """
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,9 +20,7 @@ TINY = KeyVecRecipe(
 )  # fmt: skip
 
 
-def test_key_sentences_are_compared_with_p_and_with_their_order(
-    tmp_path: Path,
-) -> None:
+def test_key_sentences_are_compared_with_p_and_with_their_order(tmp_path):
     texts = ["One two.", "Three four.", "Five six.", "Seven eight."]
     lines = [
         {"_id": number, "sentences": texts, "split": split, "summary": summary}
@@ -50,7 +47,7 @@ def test_key_sentences_are_compared_with_p_and_with_their_order(
     )
 
 
-def test_key_sentences_need_summaries(tmp_path: Path) -> None:
+def test_key_sentences_need_summaries(tmp_path):
     line = {"_id": "a", "text": "One. Two.", "split": "test"}
     (tmp_path / "documents.jsonl").write_text(json.dumps(line))
     folder, model = DocumentFolder(tmp_path), TINY.build(vocabulary=["one"])

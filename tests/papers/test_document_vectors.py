@@ -15,7 +15,7 @@ pytest.importorskip("sklearn")
 pytest.importorskip("gensim")
 
 
-def test_random_vectors_depend_on_the_text_alone() -> None:
+def test_random_vectors_depend_on_the_text_alone():
     system = RandomVectorSystem(vector_size=400)
     vectors = system.encode(["red hat", "blue hat", "red hat"])
     assert vectors.dtype == np.float32
@@ -35,7 +35,7 @@ print(RandomVectorSystem(400).encode(["red hat"]).tobytes().hex())
     assert abs(other @ unit[0] / np.linalg.norm(other)) < 4 / 20
 
 
-def test_every_baseline_ranks_and_clusters() -> None:
+def test_every_baseline_ranks_and_clusters():
     """All baselines but random vectors find the two topics of the texts."""
     rng = np.random.default_rng(0)
     topics = {"wear": "hat coat shoe wool scarf", "tools": "hose pump saw nail"}

@@ -1,7 +1,6 @@
 """The table of a teacher: taught towers, mixtures, and their curve."""
 
 import json
-import pathlib
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -52,7 +51,7 @@ def encode(texts):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def encoder_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def encoder_module(tmp_path_factory) -> Iterator[None]:
     folder = tmp_path_factory.mktemp("encoder")
     (folder / "encoder_of_few_clicks.py").write_text(MODULE)
     with pytest.MonkeyPatch.context() as patch:
@@ -61,9 +60,7 @@ def encoder_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def settings(
-    collection_folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
-) -> TableSettings:
+def settings(collection_folder, tmp_path_factory) -> TableSettings:
     folder = tmp_path_factory.mktemp("few") / "teach"
     teach(str(collection_folder), ENCODER, folder)
     return TableSettings(
@@ -84,7 +81,7 @@ def small_rows() -> dict:
 
 
 @pytest.fixture
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def in_this_process(monkeypatch) -> None:
     def run(output, rows, settings, seeds, options=None):  # type: ignore
         for name, row in rows.items():
             chosen = (options or {}).get(name)
@@ -97,9 +94,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_table_of_taught_towers_and_their_mixture(
-    settings: TableSettings, tmp_path: pathlib.Path
-) -> None:
+def test_table_of_taught_towers_and_their_mixture(settings, tmp_path):
     summary, failed = make_table(
         tmp_path, FEW_CLICKS, small_rows(), settings, 1, (40,)
     )
@@ -151,9 +146,7 @@ def test_table_of_taught_towers_and_their_mixture(
     json.dumps(summary)
 
 
-def test_mixture_without_its_parts_is_told(
-    settings: TableSettings, tmp_path: pathlib.Path
-) -> None:
+def test_mixture_without_its_parts_is_told(settings, tmp_path):
     row = FEW_CLICKS_ROWS["taught_bm25"]
     with pytest.raises(
         InputError, match="no results of taught, a part of this mixture"
@@ -162,9 +155,7 @@ def test_mixture_without_its_parts_is_told(
 
 
 @pytest.mark.parametrize("name", ["teacher", "taught", "best_teacher"])
-def test_teacher_is_needed(
-    collection_folder: pathlib.Path, tmp_path: pathlib.Path, name: str
-) -> None:
+def test_teacher_is_needed(collection_folder, tmp_path, name):
     """A missing teacher is told before any system is trained."""
     settings = TableSettings(str(collection_folder))
     rows = {n: FEW_CLICKS_ROWS[n] for n in ("best", name)}
@@ -174,10 +165,8 @@ def test_teacher_is_needed(
 
 
 def test_weights_are_chosen_on_more_than_ten_titles_of_each_part(
-    monkeypatch: pytest.MonkeyPatch,
-    settings: TableSettings,
-    tmp_path: pathlib.Path,
-) -> None:
+    monkeypatch, settings, tmp_path
+):
     """Finds weights for a relevant title that each part ranks eleventh.
 
     The sum of its two scores is the largest, so that with equal weights the

@@ -1,9 +1,6 @@
 import shutil
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-
-import pytest
 
 from keras_lstm_dssm.files import read_json, write_json
 from keras_lstm_dssm.papers.results import read_results
@@ -12,10 +9,9 @@ from keras_lstm_dssm.papers.table_iv import (
     best_with_gamma,
     train_with_one_gamma,
 )
-from keras_lstm_dssm.settings.papers import TableSettings
 
 
-def test_learning_rate_for_the_other_gamma(tmp_path: Path) -> None:
+def test_learning_rate_for_the_other_gamma(tmp_path):
     tried = [
         {"learning_rate": rate, "gamma": gamma, "dev": dev}
         for rate, gamma, dev in (
@@ -30,11 +26,8 @@ def test_learning_rate_for_the_other_gamma(tmp_path: Path) -> None:
 
 
 def test_the_rnn_is_trained_with_the_gamma_of_the_lstm(
-    table_folder: Path,
-    settings: TableSettings,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    table_folder, settings, tmp_path, monkeypatch
+):
     rows = {name: TABLE_IV_ROWS[name] for name in ("rnn_288", "lstm_96")}
     for name, gamma in (("rnn_288", 5.0), ("lstm_96", 10.0)):
         seed = tmp_path / "systems" / name / "seed_0"

@@ -83,7 +83,7 @@ ROWS = {
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> TableSettings:
+def settings(tmp_path_factory) -> TableSettings:
     folder = write_folder(tmp_path_factory.mktemp("data") / "shop")
     return TableSettings(
         str(folder), epochs=2, batch_size=8, learning_rates=(0.01,),
@@ -92,7 +92,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> TableSettings:
 
 
 @pytest.fixture(scope="module")
-def table(settings: TableSettings, tmp_path_factory) -> Path:
+def table(settings, tmp_path_factory) -> Path:
     """Runs the systems of a table in this process; writes its report."""
     output = tmp_path_factory.mktemp("table") / "out"
     settings.record(output, open_data(settings, output).sizes)
@@ -111,9 +111,7 @@ def choices(name: str) -> dict[str, object] | None:
     return chosen.get(name)
 
 
-def test_systems_share_their_skip_gram_vectors(
-    settings: TableSettings, tmp_path: Path
-) -> None:
+def test_systems_share_their_skip_gram_vectors(settings, tmp_path):
     """Two processes train with one seed: the second one reads a file."""
     untrained = with_recipe(
         KEYVEC_ROWS["keyvec_untrained"], TINY.replace(skip_gram=True)
@@ -133,7 +131,7 @@ def test_systems_share_their_skip_gram_vectors(
     assert results[0] == results[1]
 
 
-def test_the_data(settings: TableSettings, tmp_path: Path) -> None:
+def test_the_data(settings, tmp_path):
     data = open_data(settings, tmp_path)
     assert data.sizes == {
         "documents": 36, "train_documents": 12, "dev_queries": 12,
@@ -157,7 +155,7 @@ def test_the_data(settings: TableSettings, tmp_path: Path) -> None:
         open_data(wrong, tmp_path)
 
 
-def test_results_of_the_references(table: Path) -> None:
+def test_results_of_the_references(table):
     results = {
         name: read_json(table / f"systems/{name}/seed_0/result.json")
         for name in ROWS
@@ -176,7 +174,7 @@ def test_results_of_the_references(table: Path) -> None:
     assert (table / "systems/lsa/seed_0/test.retrieve.trec.gz").exists()
 
 
-def test_a_keyvec_is_trained_and_its_best_epoch_kept(table: Path) -> None:
+def test_a_keyvec_is_trained_and_its_best_epoch_kept(table):
     folder = table / "systems/keyvec/seed_0"
     result = read_json(folder / "result.json")
     history = read_csv(folder / "history.csv")
@@ -200,7 +198,7 @@ def cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def test_the_layout_of_the_paper(table: Path) -> None:
+def test_the_layout_of_the_paper(table):
     text = (table / "table.md").read_text()
     titles = [line for line in text.splitlines() if line.startswith("## ")]
     assert titles == [
@@ -254,7 +252,7 @@ def test_the_layout_of_the_paper(table: Path) -> None:
     assert "MRR@10 and on recall@10, averaged over seeds" in text
 
 
-def test_the_files_and_significance(table: Path) -> None:
+def test_the_files_and_significance(table):
     names = {path.name for path in table.iterdir() if path.is_file()}
     assert names == {
         "settings.json", "table.json", "table.md", "table.html", "chart.png",
@@ -294,8 +292,8 @@ def test_the_files_and_significance(table: Path) -> None:
 
 
 def test_results_from_before_have_no_precision_of_the_order(
-    table: Path, settings: TableSettings, tmp_path: Path
-) -> None:
+    table, settings, tmp_path
+):
     output = tmp_path / "out"
     shutil.copytree(table, output)
     path = output / "systems/keyvec/seed_0/result.json"
@@ -311,9 +309,7 @@ def test_results_from_before_have_no_precision_of_the_order(
     assert len(row) == 4  # the column is left out
 
 
-def test_a_folder_without_queries_has_table_2_only(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_without_queries_has_table_2_only(tmp_path, capsys):
     folder = write_folder(tmp_path / "news", queries=False)
     ours = TableSettings(str(folder), documents=True, gammas=())
     output = tmp_path / "out"
@@ -328,7 +324,7 @@ def test_a_folder_without_queries_has_table_2_only(
     assert "Table 1" not in text and "Table 2: clusters on news" in text
 
 
-def test_rows_and_published_figures() -> None:
+def test_rows_and_published_figures():
     assert set(PUBLISHED) < set(KEYVEC_ROWS)
     systems: dict[str, Any] = {n: r.system for n, r in KEYVEC_ROWS.items()}
     assert systems["keyvec_lead"].salience == "lead"

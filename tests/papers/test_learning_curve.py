@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 
 from keras_lstm_dssm.errors import InputError
@@ -7,16 +5,12 @@ from keras_lstm_dssm.files import read_csv, read_json
 from keras_lstm_dssm.papers.results import read_results
 from keras_lstm_dssm.papers.table import check_pairs, run_learning_curve
 from keras_lstm_dssm.papers.table_data import open_data
-from keras_lstm_dssm.settings.papers import TableSettings
 from tests.papers.conftest import ROWS
 
 
 def test_what_fails_is_named_and_left_out(
-    table_folder: Path,
-    settings: TableSettings,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    table_folder, settings, tmp_path, monkeypatch
+):
     monkeypatch.setattr(
         "keras_lstm_dssm.papers.table.run_systems",
         lambda folder, rows, *_: dict.fromkeys(rows, "no memory"),
@@ -40,9 +34,7 @@ def test_what_fails_is_named_and_left_out(
     assert (part["pairs"], part["clicks"], part["updates_of"]) == (40, 40, 120)
 
 
-def test_a_part_is_smaller_than_the_whole(
-    settings: TableSettings, tmp_path: Path
-) -> None:
+def test_a_part_is_smaller_than_the_whole(settings, tmp_path):
     data = open_data(settings, tmp_path)
     check_pairs([119], data)
     with pytest.raises(InputError, match="--pairs=120: found a log of 120"):

@@ -12,7 +12,7 @@ from keras_lstm_dssm.papers.mv_lstm import (
 )
 
 
-def test_every_preset_is_a_row() -> None:
+def test_every_preset_is_a_row():
     recipes: dict[str, Any] = {
         name: getattr(row.system, "recipe", None)
         for name, row in MV_LSTM_ROWS.items()
@@ -34,7 +34,7 @@ def test_every_preset_is_a_row() -> None:
         assert (matcher.k, matcher.rank, matcher.unit_length) == (5, None, True)
 
 
-def test_published_figures_agree_with_the_papers_text() -> None:
+def test_published_figures_agree_with_the_papers_text():
     """The paper prints ratios of MV-LSTM tensor to others, in percent."""
     best = PUBLISHED["mv_lstm_tensor"].precision
     for name, percent in (("lstm_rnn_50", 11.1), ("multi_gran_cnn", 5.6)):
@@ -53,13 +53,13 @@ def test_published_figures_agree_with_the_papers_text() -> None:
     assert published("document_order") is None
 
 
-def test_table_2() -> None:
+def test_table_2():
     assert set(POOLING_ROWS) < set(TABLE_2_ROWS) < set(MV_LSTM_ROWS)
     precisions = [PUBLISHED[name].precision for name in TABLE_2_ROWS]
     assert precisions == sorted(precisions)  # more k, more P@1
 
 
-def test_kinds() -> None:
+def test_kinds():
     kinds = {name: row.system.group for name, row in MV_LSTM_ROWS.items()}
     assert kinds["document_order"] == "baseline"
     assert kinds["mv_lstm_tensor"] == kinds["lstm_rnn_50"] == "recurrent"

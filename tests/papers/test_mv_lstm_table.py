@@ -39,7 +39,7 @@ def others(name: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def lists(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def lists(tmp_path_factory) -> Path:
     """Writes six queries a split, with six titles each, the right one first."""
     documents = {name: title for name, (_, title) in TOPICS.items()}
     queries = {f"test-{name}": query for name, (query, _) in TOPICS.items()}
@@ -59,7 +59,7 @@ def lists(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def settings(lists: Path) -> TableSettings:
+def settings(lists) -> TableSettings:
     return TableSettings(
         str(lists), epochs=2, batch_size=16, learning_rates=(0.01, 0.3),
         gammas=(), search=0.5, dev_evaluations=2, misspelled=(1.0,),
@@ -68,9 +68,7 @@ def settings(lists: Path) -> TableSettings:
 
 
 @pytest.fixture(scope="module")
-def table(
-    settings: TableSettings, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def table(settings, tmp_path_factory) -> Path:
     """Runs the systems of a table, without its report."""
     output = tmp_path_factory.mktemp("table") / "out"
     settings.record(output, open_data(settings, output).sizes)
@@ -80,7 +78,7 @@ def table(
 
 
 @pytest.fixture(scope="module")
-def report(table: Path, settings: TableSettings, tmp_path_factory) -> Path:
+def report(table, settings, tmp_path_factory) -> Path:
     """Writes the report of the finished systems, and of two more rows.
 
     The results of these rows, ARC-I and MV-LSTM with k = 1, are copies of
@@ -105,7 +103,7 @@ def report(table: Path, settings: TableSettings, tmp_path_factory) -> Path:
     return output
 
 
-def test_the_measure_of_choices(settings: TableSettings, tmp_path) -> None:
+def test_the_measure_of_choices(settings, tmp_path):
     data = open_data(settings, tmp_path)
     assert (data.dev_measure, list(data.tests)) == ("mrr", ["lists"])
     assert data.sizes == {
@@ -123,8 +121,8 @@ def test_the_measure_of_choices(settings: TableSettings, tmp_path) -> None:
 
 
 def test_sums_of_the_vectors_that_pair_scorers_start_with(
-    settings: TableSettings, lists: Path, tmp_path: Path
-) -> None:
+    settings, lists, tmp_path
+):
     pytest.importorskip("gensim")
     data = open_data(settings, tmp_path)
     texts = Triples.from_collection(open_collection(str(lists))).texts
@@ -147,7 +145,7 @@ def test_sums_of_the_vectors_that_pair_scorers_start_with(
         assert not vectors[1].any()
 
 
-def test_values_of_the_references(table: Path) -> None:
+def test_values_of_the_references(table):
     """The rows of BM25, document order and random order have these values.
 
     In this data the right title comes first in each list, and BM25 finds it,
@@ -173,7 +171,7 @@ def test_values_of_the_references(table: Path) -> None:
     assert found["bm25"]["misspelled"]["1.0"]["lists"]["p@1"] < 1
 
 
-def test_a_scorer_is_chosen_on_dev(table: Path) -> None:
+def test_a_scorer_is_chosen_on_dev(table):
     folder = table / "systems/lstm_rnn_50"
     choice = read_json(folder / "choice.json")
     assert choice["measure"] == "dev mrr"
@@ -196,7 +194,7 @@ def test_a_scorer_is_chosen_on_dev(table: Path) -> None:
 
 
 @pytest.fixture
-def constant_training(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def constant_training(monkeypatch) -> list[int]:
     """Replaces trained models by one with constant scores; lists the seeds."""
     seeds = []
 
@@ -212,8 +210,8 @@ def constant_training(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_only_what_is_missing_is_run(
-    table: Path, settings: TableSettings, tmp_path: Path, constant_training
-) -> None:
+    table, settings, tmp_path, constant_training
+):
     output, name = tmp_path / "out", "lstm_rnn_50"
     shutil.copytree(table, output)
     folder = output / "systems" / name
@@ -229,8 +227,8 @@ def test_only_what_is_missing_is_run(
 
 
 def test_a_dead_network_shows_as_random_order(
-    settings: TableSettings, table: Path, tmp_path: Path, constant_training
-) -> None:
+    settings, table, tmp_path, constant_training
+):
     """Constant scores are measured as random order, not document order."""
     output, name = tmp_path / "out", "mv_lstm_cosine"
     shutil.copytree(table, output)
@@ -248,7 +246,7 @@ def test_a_dead_network_shows_as_random_order(
     assert len(notes) == 1 and notes[0].startswith("- MV-LSTM cosine, k = 5 ")
 
 
-def test_all_files_are_written(report: Path) -> None:
+def test_all_files_are_written(report):
     names = {path.name for path in report.iterdir() if path.is_file()}
     assert names == {
         "settings.json", "clicks.train.tsv", "table.json", "table.md",
@@ -261,7 +259,7 @@ def cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def test_the_layout_of_the_paper(report: Path) -> None:
+def test_the_layout_of_the_paper(report):
     text = (report / "table.md").read_text()
     titles = [line for line in text.splitlines() if line.startswith("## ")]
     assert titles == [
@@ -287,7 +285,7 @@ def test_the_layout_of_the_paper(report: Path) -> None:
     assert "- cntn failed: no memory" in text
 
 
-def test_differences_are_of_p_at_1(report: Path) -> None:
+def test_differences_are_of_p_at_1(report):
     table = read_json(report / "table.json")
     assert table["references"] == ["bm25", "lstm_rnn_50"]
     systems = table["systems"]
@@ -302,7 +300,7 @@ def test_differences_are_of_p_at_1(report: Path) -> None:
     assert against["difference"] == pytest.approx(1 - ours)
 
 
-def test_misspelled_queries(report: Path) -> None:
+def test_misspelled_queries(report):
     robust = read_json(report / "robustness.json")
     values = robust["values"]["bm25"]["lists"]
     left = values["1.0"]["p@1"]["mean"]

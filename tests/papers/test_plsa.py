@@ -21,13 +21,13 @@ def system() -> PLSASystem:
     return PLSASystem(topics=2, iterations=100).fit(TITLES)
 
 
-def test_finds_topics_without_a_common_word(system: PLSASystem) -> None:
+def test_finds_topics_without_a_common_word(system):
     run = system.retrieve({"q": "winter", "r": "garden"}, DOCUMENTS, 4)
     assert list(run["q"])[0] == "a" and list(run["q"])[3] == "b"
     assert list(run["r"])[0] == "b" and list(run["r"])[3] == "a"
 
 
-def test_scores(system: PLSASystem) -> None:
+def test_scores(system):
     words = {
         w: i for i, w in enumerate(dict.fromkeys(" ".join(TITLES).split()))
     }
@@ -57,7 +57,7 @@ def test_scores(system: PLSASystem) -> None:
     assert system.retrieve({"q": query}, DOCUMENTS, 4) == run
 
 
-def test_same_words_same_score(system: PLSASystem) -> None:
+def test_same_words_same_score(system):
     documents = {f"d{i}": ("hat coat", "coat hat")[i % 2] for i in range(40)}
     ranked = system.retrieve({"q": "red wool"}, documents, 40)["q"]
     steps = -np.diff(np.float32(list(ranked.values())))
@@ -66,13 +66,13 @@ def test_same_words_same_score(system: PLSASystem) -> None:
     }
 
 
-def test_queries_without_known_words(system: PLSASystem) -> None:
+def test_queries_without_known_words(system):
     run = system.retrieve({"q": "unheard", "r": ""}, DOCUMENTS, 4)
     assert [set(ranked) for ranked in run.values()] == [set("abcd")] * 2
     assert max(run["q"].values()) == 0
 
 
-def test_many_queries_are_scored_alike(system: PLSASystem) -> None:
+def test_many_queries_are_scored_alike(system):
     queries = {str(i): TITLES[i % 10] for i in range(150)}
     run = system.retrieve(queries, DOCUMENTS, 4)
     for query_id in ("0", "64", "149"):
@@ -81,14 +81,14 @@ def test_many_queries_are_scored_alike(system: PLSASystem) -> None:
         assert ranked == pytest.approx(run[query_id], rel=1e-5)
 
 
-def test_another_corpus_is_folded_in_anew(system: PLSASystem) -> None:
+def test_another_corpus_is_folded_in_anew(system):
     documents = dict(DOCUMENTS)
     system.retrieve({"q": "winter"}, documents, 1)
     documents["a"], documents["b"] = documents["b"], documents["a"]
     assert list(system.retrieve({"q": "winter"}, documents, 1)["q"]) == ["b"]
 
 
-def test_seed() -> None:
+def test_seed():
     fits = [PLSASystem(3, seed=s).fit(TITLES).topics_ for s in (1, 1, 2)]
     assert np.array_equal(fits[0], fits[1])
     assert not np.allclose(fits[0], fits[2])
@@ -97,12 +97,12 @@ def test_seed() -> None:
 @pytest.mark.parametrize(
     "settings", [{"topics": 0}, {"topic_prior": -0.1}, {"background": 1.5}]
 )
-def test_wrong_settings(settings) -> None:
+def test_wrong_settings(settings):
     with pytest.raises(InputError, match="expected"):
         PLSASystem(**settings)
 
 
-def test_wrong_use() -> None:
+def test_wrong_use():
     with pytest.raises(InputError, match="found no word in 1 titles"):
         PLSASystem().fit([""])
     with pytest.raises(InputError, match="PLSASystem is not trained"):
@@ -156,7 +156,7 @@ def posterior(counts, topics, mixtures, word_prior, topic_prior) -> float:
 
 
 @pytest.mark.parametrize("priors", [(0.0, 0.0), (0.01, 0.02), (1.0, 0.5)])
-def test_steps_are_those_of_plain_em(start, priors, monkeypatch) -> None:
+def test_steps_are_those_of_plain_em(start, priors, monkeypatch):
     monkeypatch.setattr(plsa, "_EM_BLOCK", 7)  # several blocks of a size
     counts, topics, mixtures = start
     sparse_counts = sparse.csr_array(counts)
@@ -171,7 +171,7 @@ def test_steps_are_those_of_plain_em(start, priors, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("priors", [(0.0, 0.0), (0.05, 0.02)])
-def test_no_step_lowers_the_posterior(start, priors) -> None:
+def test_no_step_lowers_the_posterior(start, priors):
     counts, topics, mixtures = start
     values = []
     for _ in range(30):
@@ -181,7 +181,7 @@ def test_no_step_lowers_the_posterior(start, priors) -> None:
     assert values[-1] > values[0] + 5
 
 
-def test_steps_are_those_of_kl_divergence_nmf(start) -> None:
+def test_steps_are_those_of_kl_divergence_nmf(start):
     """Without priors: scikit-learn's multiplicative updates, normalised."""
     decomposition = pytest.importorskip("sklearn.decomposition")
     counts, topics, mixtures = start
@@ -207,7 +207,7 @@ def test_steps_are_those_of_kl_divergence_nmf(start) -> None:
         assert lengths * mixtures == pytest.approx(left, rel=1e-4, abs=1e-6)
 
 
-def test_fold_in_is_em_with_fixed_topics(start) -> None:
+def test_fold_in_is_em_with_fixed_topics(start):
     counts, topics, _ = start
     expected = np.full((ROWS, TOPICS), 1 / TOPICS)
     for _ in range(20):

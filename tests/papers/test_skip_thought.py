@@ -27,7 +27,7 @@ def train(mode: str = "uni", **options: Any) -> SkipThoughtSystem:
 
 
 @pytest.fixture(scope="module", params=[0, 10])
-def trained(request: pytest.FixtureRequest) -> SkipThoughtSystem:
+def trained(request) -> SkipThoughtSystem:
     """Trains by the softmax over all words, or over sampled ones."""
     options = {"units": 16, "embedding": 8, "epochs": 14}
     return train(**options, learning_rate=0.05, sampled=request.param)
@@ -40,9 +40,7 @@ def combined() -> SkipThoughtSystem:
         return train("combined")
 
 
-def test_like_contexts_pull_sentences_together(
-    trained: SkipThoughtSystem,
-) -> None:
+def test_like_contexts_pull_sentences_together(trained):
     documents = {name: f"this is a {name}" for name in ANIMALS + TOOLS}
     run = trained.retrieve(documents, documents, 8)
     for kind in (ANIMALS, TOOLS):
@@ -54,9 +52,7 @@ def test_like_contexts_pull_sentences_together(
     assert list(ranked["q"]) == ["hen", "saw"]
 
 
-def test_the_loss_falls_to_what_cannot_be_foretold(
-    trained: SkipThoughtSystem,
-) -> None:
+def test_the_loss_falls_to_what_cannot_be_foretold(trained):
     losses = trained.history["uni"]
     # The sentence after does not tell which of four words it was: of the 12
     # words of a pair, the ends counted, one costs log(4) at best.
@@ -64,9 +60,7 @@ def test_the_loss_falls_to_what_cannot_be_foretold(
     assert losses[0] > 1.5 > 0.4 > losses[-1] > least
 
 
-def test_combined_is_made_of_uni_and_bi(
-    combined: SkipThoughtSystem, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_combined_is_made_of_uni_and_bi(combined, monkeypatch):
     bi = train("bi", seed=1)
     train_eagerly(monkeypatch)  # as `combined`
     uni = train("uni")
@@ -90,7 +84,7 @@ def test_combined_is_made_of_uni_and_bi(
         ({"units": 7}, "7 units, expected an even number"),
     ],
 )
-def test_wrong_arguments(options: dict[str, Any], message: str) -> None:
+def test_wrong_arguments(options, message):
     with pytest.raises(InputError, match=message):
         SkipThoughtSystem(**options)
 
@@ -104,11 +98,11 @@ def test_wrong_arguments(options: dict[str, Any], message: str) -> None:
         ([], "found 0 paragraphs"),
     ],
 )
-def test_wrong_paragraphs(paragraphs: Any, message: str) -> None:
+def test_wrong_paragraphs(paragraphs, message):
     with pytest.raises(InputError, match=message):
         SkipThoughtSystem().fit(paragraphs)
 
 
-def test_untrained() -> None:
+def test_untrained():
     with pytest.raises(InputError, match=r"call fit\(titles\) first"):
         SkipThoughtSystem().encode(["a"])

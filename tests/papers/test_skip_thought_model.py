@@ -87,7 +87,7 @@ def encode(skip: SkipThought, ids: list[int]) -> np.ndarray:
 
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_forward_is_the_papers(bidirectional: bool) -> None:
+def test_forward_is_the_papers(bidirectional):
     skip = model(bidirectional)
     vector = encode(skip, SENTENCE)
     inputs = batch(sentence=[SENTENCE], previous=[PREVIOUS], next=[NEXT])
@@ -104,7 +104,7 @@ def test_forward_is_the_papers(bidirectional: bool) -> None:
 
 
 @pytest.mark.usefixtures("float64")
-def test_gradient_of_the_condition() -> None:
+def test_gradient_of_the_condition():
     """dL/dC and dL/dh_i of the next sentence against central differences."""
     skip = model()
     decoder = skip.decoders["next"]
@@ -141,7 +141,7 @@ def test_gradient_of_the_condition() -> None:
 
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_padding_changes_nothing(bidirectional: bool) -> None:
+def test_padding_changes_nothing(bidirectional):
     skip = model(bidirectional)
     alone = batch(sentence=[SENTENCE], previous=[PREVIOUS], next=[NEXT])
     among = batch(
@@ -160,7 +160,7 @@ def test_padding_changes_nothing(bidirectional: bool) -> None:
     np.testing.assert_allclose(both[-5:], one[-5:], rtol=1e-12)
 
 
-def test_words_are_looked_up_by_frequency() -> None:
+def test_words_are_looked_up_by_frequency():
     sentences = [mark("b a b"), mark("c, a B!"), ""]
     lookup = word_ids(sentences, 5)
     assert lookup.get_vocabulary() == ["", "[UNK]", "</s>", "b", "a"]
@@ -169,7 +169,7 @@ def test_words_are_looked_up_by_frequency() -> None:
     assert mark("") == "</s>"
 
 
-def test_every_sentence_meets_its_neighbours() -> None:
+def test_every_sentence_meets_its_neighbours():
     paragraphs = [[mark("a"), mark("b b"), mark("c c c")], [mark("d")]]
     lookup = word_ids((s for p in paragraphs for s in p), 10)
     found = {}

@@ -1,4 +1,3 @@
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from keras_lstm_dssm.papers.table_data import (
 from keras_lstm_dssm.settings.papers import TableSettings
 
 
-def test_judged_lists_are_reranked(collection_folder, tmp_path) -> None:
+def test_judged_lists_are_reranked(collection_folder, tmp_path):
     data = open_data(TableSettings(str(collection_folder)), tmp_path)
     assert list(data.tests) == ["rerank", "retrieve"]
     assert (data.dev_measure, data.dev.depth) == ("ndcg@10", None)
@@ -24,7 +23,7 @@ def test_judged_lists_are_reranked(collection_folder, tmp_path) -> None:
     }  # fmt: skip
 
 
-def test_equal_grades_are_not_reranked(tmp_path: Path) -> None:
+def test_equal_grades_are_not_reranked(tmp_path):
     documents = {d: f"title {d}" for d in "abc"}
     queries = {"1": "one", "2": "two"}
     qrels = {"1": {"a": 1, "b": 1}, "2": {"c": 1}}
@@ -37,7 +36,7 @@ def test_equal_grades_are_not_reranked(tmp_path: Path) -> None:
     assert data.dev_measure == "mrr@10"
 
 
-def test_a_split_is_missing(tmp_path: Path) -> None:
+def test_a_split_is_missing(tmp_path):
     documents, queries = {"a": "title"}, {"1": "one"}
     write_collection(
         tmp_path / "d", documents, queries, {"test": {"1": {"a": 1}}}, []
@@ -46,7 +45,7 @@ def test_a_split_is_missing(tmp_path: Path) -> None:
         open_data(TableSettings(str(tmp_path / "d")), tmp_path)
 
 
-def test_fewer_clicks_are_whole_queries(collection_folder, tmp_path) -> None:
+def test_fewer_clicks_are_whole_queries(collection_folder, tmp_path):
     def pairs(size: int) -> list[Pair]:
         settings = TableSettings(str(collection_folder), pairs=size)
         return list(open_data(settings, tmp_path).examples)
@@ -56,7 +55,7 @@ def test_fewer_clicks_are_whole_queries(collection_folder, tmp_path) -> None:
     assert set(few) < set(more)
 
 
-def test_changed_queries(collection_folder, tmp_path) -> None:
+def test_changed_queries(collection_folder, tmp_path):
     task = open_data(TableSettings(str(collection_folder)), tmp_path).dev
     changed = change_queries(task, str.upper)
     assert changed.queries["q-bolt"] == "HEX BOLT"
@@ -71,7 +70,7 @@ class Log(list[Pair]):
         return len(self)
 
 
-def test_word_counts_by_hand() -> None:
+def test_word_counts_by_hand():
     task = Task(
         {"q": "Red hex-bolt", "r": "lamp", "s": "?"},
         {"a": "hex bolt, hex", "b": "steel bolt", "c": "lamp"},

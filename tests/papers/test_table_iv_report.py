@@ -11,16 +11,13 @@ from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.papers.results import read_results
 from keras_lstm_dssm.papers.table import make_table
 from keras_lstm_dssm.papers.table_iv import TABLE_IV, TABLE_IV_ROWS
-from keras_lstm_dssm.settings.papers import TableSettings
 from tests.papers.conftest import ROWS
 
 PNG = b"\x89PNG\r\n"
 
 
 @pytest.fixture(scope="module")
-def report(
-    table_folder: Path, settings: TableSettings, tmp_path_factory
-) -> Path:
+def report(table_folder, settings, tmp_path_factory) -> Path:
     """Writes the report; three more rows are copies of the system dssm."""
     output = tmp_path_factory.mktemp("report") / "out"
     shutil.copytree(table_folder, output)
@@ -38,7 +35,7 @@ def report(
     return output
 
 
-def test_all_files_are_written(report: Path) -> None:
+def test_all_files_are_written(report):
     names = {path.name for path in report.iterdir() if path.is_file()}
     assert names == {
         "settings.json", "table.json", "table.md", "table.html", "chart.png",
@@ -49,7 +46,7 @@ def test_all_files_are_written(report: Path) -> None:
         assert path.read_bytes().startswith(PNG)
 
 
-def test_table_holds_the_results(report: Path, table_folder: Path) -> None:
+def test_table_holds_the_results(report, table_folder):
     table = json.loads((report / "table.json").read_text())
     assert table["references"] == ["bm25", "clsm_win3"]
     assert table["settings"]["data"] == "hardware"  # a name, not a path
@@ -69,7 +66,7 @@ def test_table_holds_the_results(report: Path, table_folder: Path) -> None:
     assert against["difference"] == pytest.approx(ours - bm25)
 
 
-def test_text_has_every_system(report: Path) -> None:
+def test_text_has_every_system(report):
     text = (report / "table.md").read_text()
     table = json.loads((report / "table.json").read_text())
     value = table["systems"]["dssm"]["test"]["retrieve"]["mrr@10"]
@@ -90,7 +87,7 @@ def test_text_has_every_system(report: Path) -> None:
     assert len(widths) == 1
 
 
-def test_page_needs_no_other_file(report: Path) -> None:
+def test_page_needs_no_other_file(report):
     text = (report / "table.html").read_text()
     pictures = re.findall(r'src="data:image/png;base64,([^"]+)"', text)
     assert [base64.b64decode(p) for p in pictures] == [
@@ -101,7 +98,7 @@ def test_page_needs_no_other_file(report: Path) -> None:
     assert text.count("DSSM 288/96</th>") == 5  # sheets
 
 
-def test_figure_7_is_the_mean_cost(report: Path, table_folder: Path) -> None:
+def test_figure_7_is_the_mean_cost(report, table_folder):
     rows = read_csv(report / "figure_7.csv")
     assert [row["epoch"] for row in rows] == ["1", "2", "3"]
     first = [
@@ -113,9 +110,7 @@ def test_figure_7_is_the_mean_cost(report: Path, table_folder: Path) -> None:
     assert float(rows[0]["mean"]) == pytest.approx(sum(first) / 2)
 
 
-def test_dev_by_epoch_is_the_mean_over_seeds(
-    report: Path, table_folder: Path
-) -> None:
+def test_dev_by_epoch_is_the_mean_over_seeds(report, table_folder):
     dev_values = [
         {
             int(row["epoch"]): 100 * float(row["dev"])
@@ -137,7 +132,7 @@ def test_dev_by_epoch_is_the_mean_over_seeds(
     }
 
 
-def test_loss_by_misspelling(report: Path) -> None:
+def test_loss_by_misspelling(report):
     robust = json.loads((report / "robustness.json").read_text())
     whole, left = (
         robust["values"]["bm25"]["retrieve"][rate]["mrr@10"]["mean"]

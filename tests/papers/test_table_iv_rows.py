@@ -8,7 +8,7 @@ from keras_lstm_dssm.papers.run_systems import choose_rows
 from keras_lstm_dssm.papers.table_iv import PUBLISHED, TABLE_IV_ROWS
 
 
-def test_the_papers_rows_are_all_there() -> None:
+def test_the_papers_rows_are_all_there():
     assert set(PUBLISHED) < set(TABLE_IV_ROWS)
     assert len(PUBLISHED) == 17
     assert (
@@ -24,14 +24,14 @@ def test_the_papers_rows_are_all_there() -> None:
     assert [recipes[name].n for name in names] == [2, 4, 6, 8]
 
 
-def test_kinds() -> None:
+def test_kinds():
     kinds = {name: row.system.group for name, row in TABLE_IV_ROWS.items()}
     assert kinds["skip_thought"] == "baseline"
     assert kinds["clsm_win5"] == "feed-forward"
     assert kinds["rnn_288"] == kinds["bilstm_96"] == "recurrent"
 
 
-def test_choice_of_rows() -> None:
+def test_choice_of_rows():
     assert choose_rows(TABLE_IV_ROWS, ["all"]) == TABLE_IV_ROWS
     some = choose_rows(TABLE_IV_ROWS, ["lstm_96", "random"])
     assert list(some) == ["random", "lstm_96"]

@@ -1,6 +1,5 @@
 import gzip
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,7 +29,7 @@ def weights_by_formula(counts: dict[str, int]) -> dict[str, float]:
     return {word: w / length for word, w in weights.items()}
 
 
-def test_weights_equal_their_formula() -> None:
+def test_weights_equal_their_formula():
     system = TfidfSystem().fit(TEXTS)
     assert system.parameters == 6
     words = ["red", "hat", "blue", "garden", "hose", "reel"]
@@ -41,7 +40,7 @@ def test_weights_equal_their_formula() -> None:
     assert not vectors[1:].toarray().any()
 
 
-def test_rare_words_are_dropped() -> None:
+def test_rare_words_are_dropped():
     system = TfidfSystem(min_count=2).fit(TEXTS)
     assert system.parameters == 3  # red, hat, hose
     assert not system.encode(["blue garden reel"]).toarray().any()
@@ -49,7 +48,7 @@ def test_rare_words_are_dropped() -> None:
         TfidfSystem(min_count=3).fit(TEXTS)
 
 
-def test_ranks_by_cosine() -> None:
+def test_ranks_by_cosine():
     system = TfidfSystem().fit(TEXTS)
     documents = {"a": "red hat", "b": "hose", "c": "reel", "d": ""}
     queries = {"q": "red hose", "none": "unheard"}
@@ -68,7 +67,7 @@ def test_ranks_by_cosine() -> None:
     assert list(ranked) == ["b", "a", "d"]
 
 
-def test_lsa_is_the_best_approximation_of_the_cosines() -> None:
+def test_lsa_is_the_best_approximation_of_the_cosines():
     """With all components, the vectors of the training keep their products."""
     tfidf = TfidfSystem().fit(TEXTS).encode(TEXTS).toarray()
     whole = LSASystem().fit(TEXTS)
@@ -84,7 +83,7 @@ def test_lsa_is_the_best_approximation_of_the_cosines() -> None:
     assert not two.encode(["unheard"]).any()
 
 
-def test_settings() -> None:
+def test_settings():
     system = LSASystem(1, min_count=2, tokenizer=space_separated, seed=3)
     texts = ["red-hat hose", "red-hat garden hose"]
     assert system.fit(texts).tfidf.parameters == 2
@@ -93,7 +92,7 @@ def test_settings() -> None:
     assert LSASystem().fit(["hat", "hat"]).encode(["hat"]) == pytest.approx(1)
 
 
-def test_wrong_use() -> None:
+def test_wrong_use():
     for kind in (TfidfSystem, LSASystem):
         with pytest.raises(InputError, match=f"{kind.__name__} is not trained"):
             kind().encode(["hat"])
@@ -101,9 +100,7 @@ def test_wrong_use() -> None:
             kind().fit([""])
 
 
-def test_clusters_of_news_equal_the_reference_figures(
-    shared_data: Path,
-) -> None:
+def test_clusters_of_news_equal_the_reference_figures(shared_data):
     """The figures are k-means on TF-IDF and SVD 100, the mean of 5 seeds."""
     with gzip.open(shared_data / "bbc" / "documents.jsonl.gz", "rt") as file:
         rows = [json.loads(line) for line in file]

@@ -30,7 +30,7 @@ def likelihood(query: str, title: str, mu: float) -> float:
 
 
 @pytest.mark.parametrize("mu", [0.5, 10.0, 2000.0])
-def test_scores(mu: float) -> None:
+def test_scores(mu):
     query = "red HAT hat tie"
     expected = {d: likelihood(query, t, mu) for d, t in DOCUMENTS.items()}
     system = UnigramLMSystem(mu)
@@ -41,7 +41,7 @@ def test_scores(mu: float) -> None:
     assert list(found["q"]) == ["a", "b"]
 
 
-def test_textbook_example() -> None:
+def test_textbook_example():
     """Manning, Raghavan, Schuetze 2008, example 12.3.
 
     It mixes title and corpus half and half, which mu = |d| = 8 does too.
@@ -57,6 +57,6 @@ def test_textbook_example() -> None:
 
 
 @pytest.mark.parametrize("mu", [0.0, -1.0, math.nan])
-def test_wrong_mu(mu: float) -> None:
+def test_wrong_mu(mu):
     with pytest.raises(InputError, match="expected a number above 0"):
         UnigramLMSystem(mu)

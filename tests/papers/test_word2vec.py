@@ -22,9 +22,7 @@ def system() -> Word2VecSystem:
     return Word2VecSystem(vector_size=8).fit(TEXTS)
 
 
-def test_trains_skip_gram_on_lines_as_gensim_does(
-    system: Word2VecSystem,
-) -> None:
+def test_trains_skip_gram_on_lines_as_gensim_does(system):
     model = gensim.Word2Vec(
         SENTENCES, vector_size=8, window=5, negative=5, epochs=20, min_count=5,
         sg=1, seed=0, workers=1,
@@ -34,9 +32,7 @@ def test_trains_skip_gram_on_lines_as_gensim_does(
     assert system.parameters == 2 * 8 * 10
 
 
-def test_the_vector_of_a_text_is_the_mean_over_its_words(
-    system: Word2VecSystem,
-) -> None:
+def test_the_vector_of_a_text_is_the_mean_over_its_words(system):
     vectors = system.encode(["Red, red\nhose unheard!", "", "unheard"])
     words = system.words_
     expected = (2 * words["red"] + words["hose"]) / 3
@@ -44,7 +40,7 @@ def test_the_vector_of_a_text_is_the_mean_over_its_words(
     assert not vectors[1:].any()
 
 
-def test_ranks_by_cosine(system: Word2VecSystem) -> None:
+def test_ranks_by_cosine(system):
     documents = {"a": "wool hat", "b": "Red coat", "c": "unheard"}
     run = system.retrieve({"q": "coat red"}, documents, 3)
     assert run["q"]["b"] == pytest.approx(1)
@@ -53,7 +49,7 @@ def test_ranks_by_cosine(system: Word2VecSystem) -> None:
     assert not np.allclose(other.encode(["hat"]), system.encode(["hat"]))
 
 
-def test_no_word_of_a_long_text_is_left_out() -> None:
+def test_no_word_of_a_long_text_is_left_out():
     """gensim would ignore all words of a sentence after the 10,000th."""
     long = ["hat"] * 10_000 + ["hose", "reel"] * 20
     found = Word2VecSystem(vector_size=2, epochs=1).fit([" ".join(long)])
@@ -64,7 +60,7 @@ def test_no_word_of_a_long_text_is_left_out() -> None:
     assert np.array_equal(expected.wv.vectors, found.words_.vectors)
 
 
-def test_wrong_use() -> None:
+def test_wrong_use():
     with pytest.raises(InputError, match="found no word in 2 titles"):
         Word2VecSystem().fit(["", "..."])
     with pytest.raises(InputError, match="no word occurs min_count=5 times in"):

@@ -51,7 +51,7 @@ def booster(seed: int, **parameters: object):
     ],
 )
 @pytest.mark.parametrize("seed", range(3))
-def test_equal_to_lightgbm(seed: int, parameters: dict) -> None:
+def test_equal_to_lightgbm(seed, parameters):
     model = booster(seed, **parameters)
     trees = BoostedTrees(model.model_to_string())
     assert (trees.trees, trees.features) == (25, FEATURES)
@@ -61,7 +61,7 @@ def test_equal_to_lightgbm(seed: int, parameters: dict) -> None:
     np.testing.assert_allclose(trees(rows), expected, rtol=0, atol=1e-12)
 
 
-def test_at_the_thresholds_and_beside_them() -> None:
+def test_at_the_thresholds_and_beside_them():
     """Compares scores at the float32 numbers next to each threshold."""
     model = booster(0)
     text = model.model_to_string()
@@ -84,7 +84,7 @@ def test_at_the_thresholds_and_beside_them() -> None:
         )
 
 
-def test_floor_float32() -> None:
+def test_floor_float32():
     numbers = np.array([0.1, -0.1, 0.5, 1e-35, 1e300, -1e300, 16777217.0])
     floors = floor_float32(numbers)
     assert floors.dtype == np.float32
@@ -95,9 +95,7 @@ def test_floor_float32() -> None:
     assert floors[2] == 0.5 and floors[-1] == 16777216.0
 
 
-def test_in_a_graph_and_without_rows(
-    edited: Callable[[str, str], str],
-) -> None:
+def test_in_a_graph_and_without_rows(edited):
     trees = BoostedTrees(edited("", ""))
     graph = tf.function(
         trees, input_signature=[tf.TensorSpec([None, 2], tf.float32)]
@@ -160,9 +158,7 @@ def edited() -> Callable[[str, str], str]:
         ("version=v4", "average_output", "a random forest"),
     ],
 )
-def test_what_is_refused(
-    edited: Callable[[str, str], str], old: str, new: str, reason: str
-) -> None:
+def test_what_is_refused(edited, old, new, reason):
     if old == "tree\n":
         model = "not trees"
     else:

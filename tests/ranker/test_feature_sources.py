@@ -1,7 +1,5 @@
 """A ranker's sources score pairs, in Python and in graphs alike."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -22,9 +20,7 @@ def towers() -> dssm.TwoTower:
     return recipe.build(seed=1)
 
 
-def test_two_towers_give_the_cosine_of_their_vectors(
-    towers: dssm.TwoTower,
-) -> None:
+def test_two_towers_give_the_cosine_of_their_vectors(towers):
     source = source_of(towers, "towers")
     scores = source.score_pairs(QUERIES, TITLES)
     vectors = (
@@ -38,9 +34,7 @@ def test_two_towers_give_the_cosine_of_their_vectors(
 
 
 @pytest.mark.parametrize("kind", ["towers", "scorer"])
-def test_a_graph_gives_the_same_scores(
-    kind: str, towers: dssm.TwoTower
-) -> None:
+def test_a_graph_gives_the_same_scores(kind, towers):
     source = source_of(towers if kind == "towers" else small_scorer(), kind)
     scores = graph_scores(
         source.model, tf.constant(QUERIES), tf.constant(TITLES)
@@ -51,7 +45,7 @@ def test_a_graph_gives_the_same_scores(
 
 
 @pytest.mark.parametrize("untrained", [dssm.PRESETS["best"].build(), "bm25"])
-def test_other_models_are_no_source(untrained: Any) -> None:
+def test_other_models_are_no_source(untrained):
     name = type(untrained).__name__
     with pytest.raises(InputError, match=f"RUN: found a {name}, expected tra"):
         source_of(untrained, "RUN")

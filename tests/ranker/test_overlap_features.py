@@ -28,7 +28,7 @@ def features(
     return [dict(zip(NAMES, row, strict=True)) for row in rows.numpy().tolist()]
 
 
-def test_a_pair_by_hand() -> None:
+def test_a_pair_by_hand():
     overlap = OverlapFeatures.from_titles(TITLES)
     (found,) = features(overlap, ["Hex bolts 3in"], ["steel hex bolt 3"])
     idf = np.log1p(2.5 / 1.5)  # each of hex, bolt, 3 is in one of 3 titles
@@ -95,18 +95,18 @@ def check(queries: list[str], titles: list[str]) -> None:
         )
 
 
-def test_random_pairs_equal_plain_python() -> None:
+def test_random_pairs_equal_plain_python():
     check(random_texts(0, 400), random_texts(1, 400))
 
 
-def test_long_and_odd_texts_equal_plain_python() -> None:
+def test_long_and_odd_texts_equal_plain_python():
     long = " ".join(WORDS * 3)
     odd = ["", long, "2x4" * 60, "bolt " * 200, "é" * 3000, "a" * 5000]
     queries = [query for query in odd for _ in odd]
     check(queries, odd * len(odd))
 
 
-def test_stems_equal_plain_python() -> None:
+def test_stems_equal_plain_python():
     words = [word for word in WORDS if word.isalnum()]
     words += ["boss", "bus", "churches", "houses", "seeds", "king", "bedding"]
     found = stems(tf.constant(words)).numpy().tolist()
@@ -114,7 +114,7 @@ def test_stems_equal_plain_python() -> None:
     assert found[-4:] == [b"house", b"seed", b"king", b"bedd"]
 
 
-def test_a_batch_does_not_change_a_row() -> None:
+def test_a_batch_does_not_change_a_row():
     """A pair has the same features alone, in a batch and in a graph."""
     queries, titles = random_texts(2, 60), random_texts(3, 60)
     overlap = OverlapFeatures.from_titles(titles)
@@ -134,7 +134,7 @@ def test_a_batch_does_not_change_a_row() -> None:
     assert all(np.isfinite(list(row.values())).all() for row in empty)
 
 
-def test_statistics_can_be_stored() -> None:
+def test_statistics_can_be_stored():
     overlap = OverlapFeatures.from_titles(TITLES)
     config = overlap.get_config()
     assert config == {
@@ -148,14 +148,14 @@ def test_statistics_can_be_stored() -> None:
     assert features(again, *pair) == features(overlap, *pair)
 
 
-def test_what_is_refused() -> None:
+def test_what_is_refused():
     with pytest.raises(InputError, match="no word in 2 titles"):
         OverlapFeatures.from_titles(["", "&"])
     with pytest.raises(InputError, match="1 words and 2 counts"):
         OverlapFeatures(["a"], [1, 2], 3, 1.0)
 
 
-def test_split_and_grid() -> None:
+def test_split_and_grid():
     words, parts = split_both_ways(tf.constant(["2X4 10ft-Stud", "&"]))
     assert words.to_list() == [[b"2x4", b"10ft", b"stud"], []]
     assert parts.to_list() == [[b"2", b"x", b"4", b"10", b"ft", b"stud"], []]

@@ -29,24 +29,19 @@ pytest.importorskip("lightgbm")
 
 
 @pytest.fixture(scope="module")
-def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def graded(tmp_path_factory) -> Path:
     return write_graded(tmp_path_factory.mktemp("graded") / "folder")
 
 
 @pytest.fixture(scope="module")
-def scorer_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def scorer_run(tmp_path_factory) -> Path:
     run = RunFolder(tmp_path_factory.mktemp("scorer"))
     run.save(small_scorer(), run.model)
     return run.path
 
 
 @pytest.fixture(scope="module")
-def ranker_run(
-    graded: Path,
-    trained_run: Path,
-    scorer_run: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
+def ranker_run(graded, trained_run, scorer_run, tmp_path_factory) -> Path:
     """Trained on overlap, the cosine of towers and a pair scorer's scores."""
     output = tmp_path_factory.mktemp("ranker") / "run"
     dssm.train_ranker(
@@ -56,9 +51,7 @@ def ranker_run(
     return output
 
 
-def test_it_learns_the_grades(
-    graded: Path, ranker_run: Path, trained_run: Path, scorer_run: Path
-) -> None:
+def test_it_learns_the_grades(graded, ranker_run, trained_run, scorer_run):
     ranker = dssm.load_run(ranker_run)
     assert isinstance(ranker, dssm.Ranker)
     names = (*NAMES, str(trained_run), str(scorer_run))
@@ -80,9 +73,7 @@ def test_it_learns_the_grades(
     assert sum(metrics["splits"].values()) > 0
 
 
-def test_the_cosine_is_that_of_the_towers(
-    ranker_run: Path, trained_run: Path, scorer_run: Path
-) -> None:
+def test_the_cosine_is_that_of_the_towers(ranker_run, trained_run, scorer_run):
     ranker, towers = dssm.load_run(ranker_run), dssm.load_run(trained_run)
     queries = ["hex bolt", "hex bolt", "glue"]
     titles = ["steel hex bolt", "wood glue", "wood glue"]
@@ -104,9 +95,9 @@ def test_the_cosine_is_that_of_the_towers(
 
 
 def test_the_same_seed_gives_the_same_files(
-    graded: Path, ranker_run: Path, trained_run: Path, scorer_run: Path,
-    tmp_path: Path,
-) -> None:  # fmt: skip
+    graded, ranker_run, trained_run, scorer_run,
+    tmp_path,
+):  # fmt: skip
     dssm.train_ranker(
         graded, [trained_run, scorer_run], dev=open_collection(str(graded)),
         output=tmp_path / "run", options=small_trees(), verbose=0,
@@ -116,9 +107,7 @@ def test_the_same_seed_gives_the_same_files(
         assert again == (ranker_run / name).read_bytes(), name
 
 
-def test_scores_of_systems_can_be_added(
-    graded: Path, trained_run: Path
-) -> None:
+def test_scores_of_systems_can_be_added(graded, trained_run):
     """Where only a weight is allowed to use the cosine."""
     collection = open_collection(str(graded))
     task = Task.from_collection(collection, "dev")
@@ -142,7 +131,7 @@ def test_scores_of_systems_can_be_added(
     assert chosen.dev is not None and chosen.dev > 0.9
 
 
-def test_clicks(tmp_path: Path, trained_run: Path) -> None:
+def test_clicks(tmp_path, trained_run):
     """Mined titles are of grade 0; clicks become grades of at least 1."""
     clicks = [Pair(*pair) for pair in TOPICS.values()] * 3
     clicks += [Pair("hex bolt", "wood glue")]
@@ -181,7 +170,7 @@ def write_clicks(folder: Path) -> Path:
     return folder
 
 
-def test_lists() -> None:
+def test_lists():
     lists = GradedLists(
         [
             GradedList("a", ["x", "y"], [2, 0]),
@@ -194,7 +183,7 @@ def test_lists() -> None:
     assert pairs_of(lists.lists) == (["a", "a"], ["x", "y"])
 
 
-def test_queries_of_dev_and_test_are_left_out(graded: Path) -> None:
+def test_queries_of_dev_and_test_are_left_out(graded):
     collection = open_collection(str(graded))
     before = len(GradedLists.from_collection(collection).lists)
     asked = next(iter(collection.qrels("test")))
@@ -205,9 +194,9 @@ def test_queries_of_dev_and_test_are_left_out(graded: Path) -> None:
 
 
 def test_what_is_refused(
-    graded: Path, ranker_run: Path, trained_run: Path, scorer_run: Path,
-    tmp_path: Path,
-) -> None:  # fmt: skip
+    graded, ranker_run, trained_run, scorer_run,
+    tmp_path,
+):  # fmt: skip
     def refused(message: str, *arguments: object, **options: object) -> None:
         with pytest.raises(InputError, match=message) as error:
             dssm.train_ranker(
@@ -245,9 +234,7 @@ def write_equal(folder: Path) -> None:
         path.unlink()
 
 
-def test_damaged_files_and_changed_runs(
-    graded: Path, scorer_run: Path, tmp_path: Path
-) -> None:
+def test_damaged_files_and_changed_runs(graded, scorer_run, tmp_path):
     run, features = tmp_path / "run", tmp_path / "features"
     features.mkdir()
     for path in scorer_run.iterdir():
@@ -278,8 +265,8 @@ def test_damaged_files_and_changed_runs(
 
 
 def test_grades_are_learnt_by_least_squares_and_clicks_by_their_order(
-    graded: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    graded, monkeypatch
+):
     lightgbm = pytest.importorskip("lightgbm")
     objectives = []
     train = lightgbm.train

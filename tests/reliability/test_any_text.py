@@ -35,16 +35,14 @@ CLOSE = {"rtol": 0, "atol": 2e-6}  # sums of another batch, in float32
 
 
 @pytest.fixture(scope="module", params=list(ENCODERS))
-def encoder(request: pytest.FixtureRequest) -> TextEncoder:
+def encoder(request) -> TextEncoder:
     keras.utils.set_random_seed(1)
     return ENCODERS[request.param](oov_buckets=64)
 
 
 @PROPERTY
 @given(texts=st.lists(TEXT, min_size=1, max_size=30))
-def test_any_unicode_and_any_bytes_give_a_unit_vector(
-    encoder: TextEncoder, texts: list[str | bytes]
-) -> None:
+def test_any_unicode_and_any_bytes_give_a_unit_vector(encoder, texts):
     vectors = encoder.encode(texts)
     assert vectors.shape == (len(texts), encoder.dimension)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
@@ -52,9 +50,7 @@ def test_any_unicode_and_any_bytes_give_a_unit_vector(
 
 @PROPERTY
 @given(texts=st.lists(TEXT, min_size=2, max_size=30), data=st.data())
-def test_a_vector_does_not_depend_on_its_neighbours(
-    encoder: TextEncoder, texts: list[str | bytes], data: st.DataObject
-) -> None:
+def test_a_vector_does_not_depend_on_its_neighbours(encoder, texts, data):
     vectors = encoder.encode(texts)
     chosen = data.draw(st.integers(0, len(texts) - 1))
     np.testing.assert_allclose(
@@ -70,9 +66,7 @@ def test_a_vector_does_not_depend_on_its_neighbours(
 
 @PROPERTY
 @given(words=WORDS, blanks=st.lists(BLANK, min_size=3, max_size=3))
-def test_padding_changes_nothing(
-    encoder: TextEncoder, words: list[str], blanks: list[str]
-) -> None:
+def test_padding_changes_nothing(encoder, words, blanks):
     """White space around words, and the padding beside a longer text."""
     first, middle, last = blanks
     padded = first + f" {middle}".join(words) + last
@@ -102,9 +96,7 @@ def random_texts(count: int) -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def served(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[dssm.TwoTower, Client]]:
+def served(tmp_path_factory) -> Iterator[tuple[dssm.TwoTower, Client]]:
     keras.utils.set_random_seed(2)
     model = dssm.TwoTower(dssm.LSTMEncoder(16), dssm.LSTMEncoder(16))
     folder: pathlib.Path = tmp_path_factory.mktemp("served") / "models"
@@ -114,9 +106,7 @@ def served(
             yield model, client
 
 
-def test_no_text_is_lost_or_reordered_on_the_way(
-    served: tuple[dssm.TwoTower, Client],
-) -> None:
+def test_no_text_is_lost_or_reordered_on_the_way(served):
     """Their vectors differ, so that only the right order is equal."""
     model, client = served
     count = 100_000

@@ -10,7 +10,6 @@ import pytest
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import train as program
 from tests.bare_package import BARE_PACKAGE
-from tests.fresh_process import FreshProcesses
 from tests.reliability.program import SETTINGS, write_log
 
 
@@ -22,7 +21,7 @@ def mounted(options: str, command: list[str]) -> list[str]:
 
 
 @pytest.fixture
-def small_disk(tmp_path: pathlib.Path) -> pathlib.Path:
+def small_disk(tmp_path) -> pathlib.Path:
     """A folder to mount on; skips where that is not allowed."""
     folder = tmp_path / "disk"
     folder.mkdir()
@@ -56,12 +55,7 @@ def check_whole(run: RunFolder) -> None:
         pytest.param(0, "history.csv: File too large", marks=pytest.mark.slow),
     ],
 )
-def test_no_room_after_the_first_epoch(
-    limit: int,
-    name: str,
-    tmp_path: pathlib.Path,
-    fresh_process: FreshProcesses,
-) -> None:
+def test_no_room_after_the_first_epoch(limit, name, tmp_path, fresh_process):
     """Files of more than `limit` bytes cannot be written."""
     run = RunFolder(tmp_path / "run")
     log = write_log(tmp_path / "clicks.tsv")
@@ -76,7 +70,7 @@ def test_no_room_after_the_first_epoch(
 
 
 @pytest.mark.slow
-def test_a_full_disk_and_more_room(small_disk: pathlib.Path) -> None:
+def test_a_full_disk_and_more_room(small_disk):
     """120 MB hold the first checkpoint, of 78 MB, but not a second one."""
     log = write_log(small_disk.with_name("clicks.tsv"))
     copy = small_disk.with_name("copy")
@@ -101,9 +95,7 @@ def test_a_full_disk_and_more_room(small_disk: pathlib.Path) -> None:
     assert [row["updates"] for row in history] == [15, 30, 45, 60]
 
 
-def test_a_read_only_folder_shows_before_the_work(
-    small_disk: pathlib.Path,
-) -> None:
+def test_a_read_only_folder_shows_before_the_work(small_disk):
     code = (
         "import sys, pathlib;"
         "from keras_lstm_dssm.files import check_folder;"
@@ -126,9 +118,7 @@ def test_a_read_only_folder_shows_before_the_work(
     )
 
 
-def test_a_file_in_the_way(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_in_the_way(tmp_path, capsys):
     log = write_log(tmp_path / "clicks.tsv")
     assert program.run(["train", f"--data={log}", f"--output={log}/run"]) == 1
     error = one_line(capsys.readouterr().err)

@@ -24,7 +24,7 @@ LONG = 40  # epochs; the training ends later than the last moment of a kill
 
 
 @pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def log(tmp_path_factory) -> pathlib.Path:
     return write_log(tmp_path_factory.mktemp("kill") / "clicks.tsv")
 
 
@@ -37,12 +37,12 @@ def uninterrupted_run(log: pathlib.Path, epochs: int) -> RunFolder:
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(log: pathlib.Path) -> RunFolder:
+def uninterrupted(log) -> RunFolder:
     return uninterrupted_run(log, SHORT)
 
 
 @pytest.fixture(scope="module")
-def uninterrupted_long(log: pathlib.Path) -> RunFolder:
+def uninterrupted_long(log) -> RunFolder:
     return uninterrupted_run(log, LONG)
 
 
@@ -131,12 +131,7 @@ def check_equal(
     assert not list(run.path.rglob(".partial-*"))
 
 
-def test_killed_twice(
-    fresh_process: FreshProcesses,
-    log: pathlib.Path,
-    uninterrupted: RunFolder,
-    tmp_path: pathlib.Path,
-) -> None:
+def test_killed_twice(fresh_process, log, uninterrupted, tmp_path):
     run = tmp_path / "run"
     deaths = kill_and_resume(
         fresh_process, log, run, 4, 2, SHORT, while_starting=False
@@ -148,12 +143,8 @@ def test_killed_twice(
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_killed_at_24_random_moments(
-    seed: int,
-    fresh_process: FreshProcesses,
-    log: pathlib.Path,
-    uninterrupted_long: RunFolder,
-    tmp_path: pathlib.Path,
-) -> None:
+    seed, fresh_process, log, uninterrupted_long, tmp_path
+):
     """Three times in each of eight runs."""
     run = tmp_path / "run"
     deaths = kill_and_resume(

@@ -60,7 +60,7 @@ def complaints(tree: ast.AST) -> list[str]:
     return found
 
 
-def test_no_module_unpickles_or_evaluates() -> None:
+def test_no_module_unpickles_or_evaluates():
     files = sources()
     assert {"run_folder.py", "encoder.py", "train.py", "towers.py"} <= {
         file.name for file in files
@@ -79,7 +79,7 @@ def test_no_module_unpickles_or_evaluates() -> None:
         "eval(text)",
     ],
 )
-def test_the_search_finds_them(code: str) -> None:
+def test_the_search_finds_them(code):
     assert complaints(ast.parse(code))
 
 
@@ -89,7 +89,7 @@ def save(model: keras.Model, folder: pathlib.Path) -> RunFolder:
     return run
 
 
-def test_a_lambda_in_a_model_is_refused(tmp_path: pathlib.Path) -> None:
+def test_a_lambda_in_a_model_is_refused(tmp_path):
     """Its code would run as soon as the model is loaded or called."""
     ran = tmp_path / "ran"
     path = str(ran)
@@ -101,9 +101,7 @@ def test_a_lambda_in_a_model_is_refused(tmp_path: pathlib.Path) -> None:
     assert not ran.exists()
 
 
-def test_only_plain_files_of_the_folder_are_read(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_only_plain_files_of_the_folder_are_read(tmp_path):
     folder, secret = tmp_path / "run", tmp_path / "secret"
     folder.mkdir()
     secret.write_text('{"gamma": 10}')
@@ -139,16 +137,14 @@ def test_only_plain_files_of_the_folder_are_read(
         assert RunFolder(tmp_path / name).read_config() == {"gamma": 10}
 
 
-def test_a_ranker_has_plain_files(tmp_path: pathlib.Path) -> None:
+def test_a_ranker_has_plain_files(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "trees.txt").symlink_to("/etc/hostname")
     with pytest.raises(InputError, match="trees.txt: found a link to /etc/ho"):
         RunFolder(tmp_path).load_model()
 
 
-def test_another_program_named_in_a_model_is_refused(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_another_program_named_in_a_model_is_refused(tmp_path):
     """A configuration cannot name any function to be called."""
     ran = tmp_path / "ran"
     encoder = dssm.DSSMEncoder([4])
@@ -171,15 +167,13 @@ def test_another_program_named_in_a_model_is_refused(
     assert not ran.exists()
 
 
-def test_a_model_of_another_kind_is_refused(tmp_path: pathlib.Path) -> None:
+def test_a_model_of_another_kind_is_refused(tmp_path):
     stranger = keras.Sequential([keras.Input([1]), keras.layers.Dense(1)])
     with pytest.raises(InputError, match="found a Sequential"):
         save(stranger, tmp_path).load_model()
 
 
-def test_an_archive_cannot_reach_outside_its_folder(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_an_archive_cannot_reach_outside_its_folder(tmp_path):
     (tmp_path / "run").mkdir()
     towers = dssm.DSSMEncoder([4]), dssm.DSSMEncoder([4])
     run = save(dssm.TwoTower(*towers), tmp_path / "run")
@@ -200,9 +194,7 @@ def test_an_archive_cannot_reach_outside_its_folder(
 
 @pytest.mark.parametrize("at", [0.0, 0.3, 0.6, 0.9, 0.999])
 @pytest.mark.parametrize("how", ["cut", "overwritten"])
-def test_a_damaged_model_is_one_line(
-    at: float, how: str, tmp_path: pathlib.Path
-) -> None:
+def test_a_damaged_model_is_one_line(at, how, tmp_path):
     run = save(dssm.TwoTower(dssm.DSSMEncoder([4]), dssm.DSSMEncoder([4])),
                tmp_path)  # fmt: skip
     data = run.model.read_bytes()

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 
 import pytest
 
@@ -31,12 +30,12 @@ Process = subprocess.Popen[str]
 
 
 @pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def log(tmp_path_factory) -> pathlib.Path:
     return write_log(tmp_path_factory.mktemp("workers") / "clicks.tsv")
 
 
 @pytest.fixture(scope="module")
-def undisturbed(log: pathlib.Path) -> RunFolder:
+def undisturbed(log) -> RunFolder:
     output = log.with_name("undisturbed")
     ends = [finish(each) for each in start(log, output, "--save_minutes=9")]
     assert [code for code, _ in ends] == [0, 0], ends
@@ -84,12 +83,7 @@ def check_lost(end: tuple[int, str]) -> None:
 
 
 @pytest.mark.parametrize("killed", [0, 1])
-def test_killed_twice(
-    killed: int,
-    log: pathlib.Path,
-    undisturbed: RunFolder,
-    tmp_path: pathlib.Path,
-) -> None:
+def test_killed_twice(killed, log, undisturbed, tmp_path):
     """The same command goes on, to the same weights, bit for bit."""
     moments = random.Random(killed)
     run = RunFolder(tmp_path / "run")
@@ -104,7 +98,7 @@ def test_killed_twice(
     check_equal(run, undisturbed)
 
 
-def test_frozen(log: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_frozen(log, tmp_path):
     run = RunFolder(tmp_path / "run")
     workers = start(log, run.path, "--epochs=40")
     wait_for_training(run, workers[0])
@@ -116,9 +110,7 @@ def test_frozen(log: pathlib.Path, tmp_path: pathlib.Path) -> None:
         workers[1].communicate()
 
 
-def test_one_is_never_started(
-    log: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+def test_one_is_never_started(log, tmp_path):
     addresses = free_addresses(2)
     for rank in (0, 1):
         command = (*PROGRAM, *flags(log, tmp_path / "run"))
@@ -133,12 +125,7 @@ def test_one_is_never_started(
 
 
 @pytest.mark.parametrize("stopped", [(0, 1), (1,)])
-def test_sigterm(
-    stopped: Sequence[int],
-    log: pathlib.Path,
-    undisturbed: RunFolder,
-    tmp_path: pathlib.Path,
-) -> None:
+def test_sigterm(stopped, log, undisturbed, tmp_path):
     """Sent to all workers or to one: all stop after the same step."""
     run = RunFolder(tmp_path / "run")
     workers = start(log, run.path)
@@ -152,9 +139,7 @@ def test_sigterm(
     check_equal(run, undisturbed)
 
 
-def test_no_room_for_worker_0(
-    log: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+def test_no_room_for_worker_0(log, tmp_path):
     run = RunFolder(tmp_path / "run")
     workers = start(log, run.path, "--epochs=40")
     wait_for_training(run, workers[0])
@@ -168,7 +153,7 @@ def test_no_room_for_worker_0(
     assert not list(run.path.rglob(".partial-*"))
 
 
-def test_another_version(log: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_another_version(log, tmp_path):
     package = pathlib.Path(keras_lstm_dssm.__file__).parent
     copy = tmp_path / "other" / package.name
     shutil.copytree(package, copy)
@@ -225,9 +210,7 @@ def start_on_ray(
     )
 
 
-def test_a_cluster_without_room(
-    log: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+def test_a_cluster_without_room(log, tmp_path):
     room = ("--worker_cpus=999", "--start_minutes=1")
     code, errors = finish(start_on_ray(log, tmp_path / "run", *room))
     assert code == 1
@@ -248,13 +231,7 @@ def test_a_cluster_without_room(
         (1, signal.SIGTERM),
     ],
 )
-def test_ray_starts_lost_workers_again(
-    rank: int,
-    fault: signal.Signals,
-    log: pathlib.Path,
-    undisturbed: RunFolder,
-    tmp_path: pathlib.Path,
-) -> None:
+def test_ray_starts_lost_workers_again(rank, fault, log, undisturbed, tmp_path):
     run = RunFolder(tmp_path / "run")
     driver = start_on_ray(log, run.path)
     wait_for_training(run, driver)
@@ -266,9 +243,7 @@ def test_ray_starts_lost_workers_again(
     check_equal(run, undisturbed)
 
 
-def test_the_driver_is_stopped_and_killed(
-    log: pathlib.Path, undisturbed: RunFolder, tmp_path: pathlib.Path
-) -> None:
+def test_the_driver_is_stopped_and_killed(log, undisturbed, tmp_path):
     run = RunFolder(tmp_path / "run")
     driver = start_on_ray(log, run.path)
     wait_for_training(run, driver)

@@ -62,9 +62,7 @@ class Served(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def served(
-    tiny_models: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Served]:
+def served(tiny_models: Path, tmp_path_factory) -> Iterator[Served]:
     """Runs a server of gRPC and HTTP with the models of `tiny_models`.
 
     It serves the two newest versions of each, and writes a click log.
@@ -105,7 +103,7 @@ def send(served: Served) -> Iterator[Send]:
 
 
 @pytest.fixture
-def numbers(tiny_models: Path, tmp_path: Path) -> Path:
+def numbers(tiny_models: Path, tmp_path) -> Path:
     """Returns a folder of models that has the tiny model `numbers` alone."""
     (tmp_path / "numbers").symlink_to(tiny_models / "numbers")
     return tmp_path

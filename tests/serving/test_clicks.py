@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -24,7 +23,7 @@ BOLT = Pair("bolt", "hex bolt")
 
 
 @pytest.fixture
-def clicks(tmp_path: Path) -> Iterator[ClickWriter]:
+def clicks(tmp_path) -> Iterator[ClickWriter]:
     with ClickWriter(tmp_path / "clicks.tsv") as writer:
         yield writer
 
@@ -33,7 +32,7 @@ def write(clicks: ClickWriter, pair: Pair = BOLT) -> bool:
     return clicks.write(clicks.issue(*pair))
 
 
-def test_a_token_counts_once(clicks: ClickWriter, tmp_path: Path) -> None:
+def test_a_token_counts_once(clicks, tmp_path):
     first, second = clicks.issue(*BOLT), clicks.issue(*BOLT)
     assert clicks.write(first)
     assert not clicks.write(first)
@@ -41,9 +40,7 @@ def test_a_token_counts_once(clicks: ClickWriter, tmp_path: Path) -> None:
     assert list(ClickLog(tmp_path / "clicks.tsv")) == [BOLT] * 2
 
 
-def test_a_token_counts_once_among_any_number_of_results(
-    clicks: ClickWriter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_token_counts_once_among_any_number_of_results(clicks, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda number: None)
     first = clicks.issue(*BOLT)
     assert clicks.write(first)
@@ -53,9 +50,7 @@ def test_a_token_counts_once_among_any_number_of_results(
     assert not clicks.write(first)
 
 
-def test_marks_are_dropped_when_their_tokens_are_too_old(
-    clicks: ClickWriter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_marks_are_dropped_when_their_tokens_are_too_old(clicks, monkeypatch):
     monkeypatch.setattr("keras_lstm_dssm.serving.clicks._BLOCK", 8)
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
@@ -77,9 +72,7 @@ def test_marks_are_dropped_when_their_tokens_are_too_old(
     assert clicks._marks == {}
 
 
-def test_forged_foreign_and_old_tokens(
-    clicks: ClickWriter, tmp_path: Path
-) -> None:
+def test_forged_foreign_and_old_tokens(clicks, tmp_path):
     token = clicks.issue(*BOLT)
     with ClickWriter(tmp_path / "old.tsv", lifetime=-1) as old:
         foreign = old.issue(*BOLT)
@@ -93,9 +86,7 @@ def test_forged_foreign_and_old_tokens(
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.text(), st.text()), min_size=1))
-def test_any_texts_are_lines_that_a_training_reads(
-    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]]
-) -> None:
+def test_any_texts_are_lines_that_a_training_reads(tmp_path_factory, pairs):
     path = tmp_path_factory.mktemp("any") / "clicks.tsv"
     with ClickWriter(path) as clicks:
         written = sum(write(clicks, Pair(*pair)) for pair in pairs)
@@ -105,7 +96,7 @@ def test_any_texts_are_lines_that_a_training_reads(
     assert log[-1] == BOLT
 
 
-def test_control_characters_become_spaces(tmp_path: Path) -> None:
+def test_control_characters_become_spaces(tmp_path):
     path = tmp_path / "clicks.tsv"
     with ClickWriter(path) as clicks:
         assert write(clicks, Pair("a\tb\r\nc\0", "\ufeffd\x1b[1m\u2028e"))
@@ -114,9 +105,7 @@ def test_control_characters_become_spaces(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_each_click_is_on_disk_and_files_rotate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_click_is_on_disk_and_files_rotate(tmp_path, monkeypatch):
     synced: list[int] = []
     fsync = os.fsync
     monkeypatch.setattr(
@@ -134,7 +123,7 @@ def test_each_click_is_on_disk_and_files_rotate(
     assert ClickLog(str(tmp_path / "clicks*.tsv")).count() == 5
 
 
-def test_threads_write_whole_lines(tmp_path: Path) -> None:
+def test_threads_write_whole_lines(tmp_path):
     path = tmp_path / "clicks.tsv"
     pairs = [Pair(f"query {n}", f"title {n}") for n in range(100)]
     with (
@@ -146,7 +135,7 @@ def test_threads_write_whole_lines(tmp_path: Path) -> None:
     assert sorted(log) == sorted(pairs)
 
 
-def test_what_a_crash_left_of_a_line_is_removed(tmp_path: Path) -> None:
+def test_what_a_crash_left_of_a_line_is_removed(tmp_path):
     path = tmp_path / "clicks.tsv"
     path.write_text("bolt\thex bolt\nglue\tint" + "x" * 10_000)
     with ClickWriter(path) as clicks:
@@ -154,7 +143,7 @@ def test_what_a_crash_left_of_a_line_is_removed(tmp_path: Path) -> None:
     assert path.read_text() == "bolt\thex bolt\nlamp\tdesk lamp\n"
 
 
-def test_a_log_that_another_program_renames(tmp_path: Path) -> None:
+def test_a_log_that_another_program_renames(tmp_path):
     path = tmp_path / "clicks.tsv"
     with ClickWriter(path) as clicks:
         write(clicks)
@@ -164,9 +153,7 @@ def test_a_log_that_another_program_renames(tmp_path: Path) -> None:
     assert ClickLog(tmp_path / "yesterday.tsv").count() == 1
 
 
-def test_a_click_that_failed_can_be_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_click_that_failed_can_be_repeated(tmp_path, monkeypatch):
     """A full disk leaves no part of a line, and no mark."""
     path = tmp_path / "clicks.tsv"
     os_write = os.write
@@ -188,14 +175,14 @@ def test_a_click_that_failed_can_be_repeated(
     assert path.read_text() == "bolt\thex bolt\n" * 2
 
 
-def test_what_is_no_file_is_refused_at_the_start(tmp_path: Path) -> None:
+def test_what_is_no_file_is_refused_at_the_start(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in ("/dev/null", tmp_path / "pipe"):
         with pytest.raises(InputError, match="expected a regular file"):
             ClickWriter(path)
 
 
-def test_one_process_at_a_time(tmp_path: Path) -> None:
+def test_one_process_at_a_time(tmp_path):
     path = tmp_path / "clicks.tsv"
     with (
         ClickWriter(path),

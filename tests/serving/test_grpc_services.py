@@ -1,8 +1,6 @@
 """Replies are those of TF Serving, over a real connection."""
 
 import gc
-from collections.abc import Callable
-from typing import Any
 
 import grpc
 import numpy as np
@@ -22,7 +20,6 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
 )
 from tensorflow_serving.apis.regression_pb2 import RegressionRequest
 
-from keras_lstm_dssm.serving import PredictionServer
 from tests.serving.memory import resident_mb
 from tests.serving.wire import predict_request, status_request
 
@@ -34,12 +31,7 @@ from tests.serving.wire import predict_request, status_request
         (1, 1, [3 / 34**0.5, 5 / 34**0.5]),
     ],
 )
-def test_a_version_answers(
-    predictions: PredictionServiceStub,
-    version: int | None,
-    answered: int,
-    vector: list[float],
-) -> None:
+def test_a_version_answers(predictions, version, answered, vector):
     request = predict_request("query_encoder", text=["ab cd"])
     if version:
         request.model_spec.version.value = version
@@ -53,13 +45,13 @@ def test_a_version_answers(
     )
 
 
-def test_a_request_without_rows(predictions: PredictionServiceStub) -> None:
+def test_a_request_without_rows(predictions):
     request = predict_request("query_encoder", text=np.array([], object))
     reply = predictions.Predict(request, timeout=20)
     assert tf.make_ndarray(reply.outputs["embedding"]).shape == (0, 2)
 
 
-def test_a_signature_by_name(predictions: PredictionServiceStub) -> None:
+def test_a_signature_by_name(predictions):
     request = predict_request("numbers", x=np.float32([1.5]))
     request.model_spec.signature_name = "double"
     reply = predictions.Predict(request, timeout=20)
@@ -67,9 +59,7 @@ def test_a_signature_by_name(predictions: PredictionServiceStub) -> None:
     assert list(reply.outputs["y"].float_val) == [3.0]
 
 
-def test_values_come_as_typed_fields(
-    predictions: PredictionServiceStub,
-) -> None:
+def test_values_come_as_typed_fields(predictions):
     request = predict_request("numbers", x=np.float32([2, 0, -1]))
     outputs = predictions.Predict(request, timeout=20).outputs
     for name, field in {
@@ -83,9 +73,7 @@ def test_values_come_as_typed_fields(
     assert tf.make_ndarray(outputs["bool"]).tolist() == [True, False, False]
 
 
-def test_both_forms_of_input_are_read(
-    predictions: PredictionServiceStub,
-) -> None:
+def test_both_forms_of_input_are_read(predictions):
     packed = predict_request("numbers", "float32", x=np.float32([1, 2]))
     assert packed.inputs["x"].tensor_content
     typed = predict_request("numbers", "float32", x=np.float32([0]))
@@ -97,7 +85,7 @@ def test_both_forms_of_input_are_read(
         assert list(reply.outputs["float32"].float_val) == [1, 2]
 
 
-def test_the_output_filter(predictions: PredictionServiceStub) -> None:
+def test_the_output_filter(predictions):
     reply = predictions.Predict(
         predict_request(
             "retriever", "ids", text=["bolt", "bolt"], k=np.int32([1, 2])
@@ -111,7 +99,7 @@ def test_the_output_filter(predictions: PredictionServiceStub) -> None:
     assert ids[0, 1] == b"" != ids[1, 1]
 
 
-def test_metadata(predictions: PredictionServiceStub) -> None:
+def test_metadata(predictions):
     request = GetModelMetadataRequest(metadata_field=["signature_def"])
     request.model_spec.name = "numbers"
     reply = predictions.GetModelMetadata(request, timeout=20)
@@ -125,9 +113,7 @@ def test_metadata(predictions: PredictionServiceStub) -> None:
 
 
 @pytest.mark.parametrize(("version", "want"), [(None, [2, 1]), (1, [1])])
-def test_status(
-    model_service: ModelServiceStub, version: int | None, want: list[int]
-) -> None:
+def test_status(model_service, version, want):
     reply = model_service.GetModelStatus(
         status_request("query_encoder", version), timeout=20
     )
@@ -147,12 +133,7 @@ def test_status(
         (ModelServiceStub, "HandleReloadConfigRequest", ReloadConfigRequest),
     ],
 )
-def test_what_is_not_offered(
-    channel: grpc.Channel,
-    stub: Callable[[grpc.Channel], Any],
-    method: str,
-    request_of: Callable[[], Any],
-) -> None:
+def test_what_is_not_offered(channel, stub, method, request_of):
     with pytest.raises(grpc.RpcError, match="not offered") as caught:
         getattr(stub(channel), method)(request_of(), timeout=20)
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
@@ -173,7 +154,7 @@ def send_no_message(channel: grpc.Channel, method: str) -> None:
     assert caught.value.details() == "Exception deserializing request!"
 
 
-def test_no_message(channel: grpc.Channel, server: PredictionServer) -> None:
+def test_no_message(channel, server):
     for method in METHODS:
         send_no_message(channel, method)
     watch = channel.unary_stream("/grpc.health.v1.Health/Watch")
@@ -182,7 +163,7 @@ def test_no_message(channel: grpc.Channel, server: PredictionServer) -> None:
     assert caught.value.code() is grpc.StatusCode.INTERNAL
 
 
-def test_memory_does_not_grow(channel: grpc.Channel) -> None:
+def test_memory_does_not_grow(channel):
     """gRPC's own deserializer would lose 20 kB a message: 12 MB."""
     for _ in range(50):
         send_no_message(channel, METHODS[0])

@@ -13,7 +13,7 @@ from keras_lstm_dssm.serving.security import Security
 
 
 @pytest.fixture(autouse=True)
-def short_drain(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_drain(monkeypatch) -> None:
     monkeypatch.setattr(http_server, "DRAIN_SECONDS", 0.05)
 
 
@@ -84,7 +84,7 @@ def guarded(
     return guard(scope, client.receive, client.send)
 
 
-def test_a_body_in_parts() -> None:
+def test_a_body_in_parts():
     client = Client(b"ab", b"cd")
     run(guarded(client))
     assert client.status() == 200
@@ -92,7 +92,7 @@ def test_a_body_in_parts() -> None:
 
 
 @pytest.mark.parametrize("stated", [False, True])
-def test_a_body_that_is_too_large(stated: bool) -> None:
+def test_a_body_that_is_too_large(stated):
     """The error is sent before the rest is read, and the rest is read."""
     client = Client(b"abc", b"de", b"fg", b"h")
     run(guarded(client, [(b"content-length", b"8")] if stated else []))
@@ -101,7 +101,7 @@ def test_a_body_that_is_too_large(stated: bool) -> None:
     assert client.read == b""
 
 
-def test_a_request_that_is_cancelled_gets_no_answer() -> None:
+def test_a_request_that_is_cancelled_gets_no_answer():
     client = Client(b"a", ends=False)
 
     async def ask() -> None:
@@ -115,16 +115,14 @@ def test_a_request_that_is_cancelled_gets_no_answer() -> None:
     assert client.sent == []
 
 
-def test_a_client_that_has_gone() -> None:
+def test_a_client_that_has_gone():
     client = Client(b"a", ends=False)
     client.messages.append({"type": "http.disconnect"})
     run(guarded(client))
     assert client.sent == [] and client.read == b""
 
 
-def test_incomplete_bodies_together_are_bounded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_incomplete_bodies_together_are_bounded(monkeypatch):
     """The oldest connection is closed; here for more than eight bytes."""
     monkeypatch.setattr(http_server, "INCOMPLETE_BODIES", 2)
     clients = [Client(b"abc", ends=False) for _ in range(4)]
@@ -150,7 +148,7 @@ def test_incomplete_bodies_together_are_bounded(
         (b"192.168.1.2", 400), (b"\xff", 400),
     ],
 )  # fmt: skip
-def test_hosts_on_loopback(name: bytes, status: int) -> None:
+def test_hosts_on_loopback(name, status):
     """A page of another site whose name points to 127.0.0.1 has its name."""
     headers = [(b"host", name)]
     for host in ("127.0.0.1", "::1", "localhost"):
@@ -166,7 +164,7 @@ def test_hosts_on_loopback(name: bytes, status: int) -> None:
         assert client.status() == 200
 
 
-def test_two_ends_of_a_body() -> None:
+def test_two_ends_of_a_body():
     """Behind a proxy that believes the other one, a second request hides."""
     client = Client(b"a")
     headers = [(b"content-length", b"1"), (b"transfer-encoding", b"chunked")]
@@ -175,7 +173,7 @@ def test_two_ends_of_a_body() -> None:
     assert (b"connection", b"close") in client.sent[0]["headers"]
 
 
-def test_tokens() -> None:
+def test_tokens():
     tokens: Any = SimpleNamespace(allows=lambda value: value == b"right")
     right, wrong = (b"authorization", b"right"), (b"authorization", b"wrong")
     for headers, path, status in (

@@ -32,7 +32,7 @@ def health(channel: grpc.Channel, service: str) -> str:
     return Status(HealthStub(channel).Check(request, timeout=20).status)
 
 
-def test_health(channel: grpc.Channel) -> None:
+def test_health(channel):
     services = ("PredictionService", "ModelService")
     for service in (
         *("", "query_encoder", "retriever"),
@@ -44,9 +44,7 @@ def test_health(channel: grpc.Channel) -> None:
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
 
 
-def test_health_of_a_model_without_versions(
-    tiny_models: Path, tmp_path: Path
-) -> None:
+def test_health_of_a_model_without_versions(tiny_models, tmp_path):
     for name in ("numbers", "retriever"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "1").symlink_to(tiny_models / name / "1")
@@ -66,9 +64,7 @@ def test_health_of_a_model_without_versions(
         watched.cancel()
 
 
-def test_health_of_a_model_that_came_with_a_mistake(
-    tiny_models: Path, tmp_path: Path
-) -> None:
+def test_health_of_a_model_that_came_with_a_mistake(tiny_models, tmp_path):
     (tmp_path / "numbers").symlink_to(tiny_models / "numbers")
     with (
         PredictionServer(tmp_path, port=0, poll_seconds=0) as server,
@@ -93,7 +89,7 @@ def test_health_of_a_model_that_came_with_a_mistake(
 
 @pytest.fixture
 def held_up(
-    tiny_models: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_models: Path, monkeypatch
 ) -> Iterator[tuple[PredictionServer, threading.Event, list[int]]]:
     """A server of one thread, an event it waits for, the rows it computed."""
     release = threading.Event()
@@ -125,9 +121,7 @@ def refuses_connections(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
-def test_a_request_past_its_deadline_is_not_computed(
-    held_up: tuple[PredictionServer, threading.Event, list[int]],
-) -> None:
+def test_a_request_past_its_deadline_is_not_computed(held_up):
     server, release, rows = held_up
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(ask, server, 1, 20)
@@ -141,9 +135,7 @@ def test_a_request_past_its_deadline_is_not_computed(
     assert rows == [1, 3]
 
 
-def test_the_end_waits_for_what_is_in_flight(
-    held_up: tuple[PredictionServer, threading.Event, list[int]],
-) -> None:
+def test_the_end_waits_for_what_is_in_flight(held_up):
     server, release, rows = held_up
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(ask, server, 1, 20)
@@ -156,9 +148,7 @@ def test_the_end_waits_for_what_is_in_flight(
         ended.result()
 
 
-def test_nothing_is_loaded_at_the_end(
-    tiny_models: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_loaded_at_the_end(tiny_models, monkeypatch):
     looked: list[float] = []
     stopped: list[int] = []
     server = PredictionServer(tiny_models, port=0, poll_seconds=0.01)

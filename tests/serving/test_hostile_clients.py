@@ -52,7 +52,7 @@ SECONDS = 0.6
 
 
 @pytest.fixture(autouse=True)
-def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_limits(monkeypatch) -> None:
     for module, name in (
         (grpc_services, "MESSAGE_SECONDS"),
         (grpc_services, "HEALTH_SECONDS"),
@@ -66,7 +66,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def models(tiny_models: Path, tmp_path: Path) -> Path:
+def models(tiny_models: Path, tmp_path) -> Path:
     (tmp_path / "retriever").symlink_to(tiny_models / "retriever")
     return tmp_path
 
@@ -113,9 +113,7 @@ def stops(server: PredictionServer) -> None:
 
 @pytest.mark.parametrize("method", [PREDICT, CHECK, WATCH])
 @pytest.mark.parametrize("half", [False, True])
-def test_calls_without_a_message(
-    server: PredictionServer, method: str, half: bool
-) -> None:
+def test_calls_without_a_message(server, method, half):
     """300 calls of one connection and 30 of one each; all end in time."""
     with ExitStack() as stack:
 
@@ -133,9 +131,7 @@ def test_calls_without_a_message(
         answers(server)
 
 
-def test_the_oldest_calls_end_first(
-    models: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_oldest_calls_end_first(models, monkeypatch):
     """Of one address, or of all; long before their time."""
     for name in ("MESSAGE_SECONDS", "HEALTH_SECONDS"):
         monkeypatch.setattr(grpc_services, name, 30)
@@ -159,7 +155,7 @@ WIDE = b"\0" * 6_000_000
 
 
 @pytest.fixture
-def wide_replies(monkeypatch: pytest.MonkeyPatch) -> None:
+def wide_replies(monkeypatch) -> None:
     """Has requests with the text "wide" answered with 6 MB."""
     by_grpc, by_http = Services.answer, RestApi.answer
 
@@ -185,7 +181,7 @@ def wide_request() -> bytes:
 
 
 @pytest.mark.usefixtures("wide_replies")
-def test_grpc_replies_that_nobody_reads(server: PredictionServer) -> None:
+def test_grpc_replies_that_nobody_reads(server):
     """Of 6 MB each; the streams are reset, and their memory freed."""
     answers(server)
     sizes = []
@@ -207,7 +203,7 @@ def test_grpc_replies_that_nobody_reads(server: PredictionServer) -> None:
     assert sizes[-1] - sizes[2] < 72, sizes
 
 
-def test_a_watch_that_nobody_reads(server: PredictionServer) -> None:
+def test_a_watch_that_nobody_reads(server):
     """Neither health nor a poll nor the end of the server waits for it."""
     with ExitStack() as stack:
         for _ in range(20):
@@ -221,9 +217,7 @@ def test_a_watch_that_nobody_reads(server: PredictionServer) -> None:
         stops(server)
 
 
-def test_streams_of_watch_are_bounded(
-    server: PredictionServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_streams_of_watch_are_bounded(server, monkeypatch):
     monkeypatch.setattr(grpc_services, "MAX_WATCHES", 3)
     with grpc.insecure_channel(server.address) as channel:
         watch = HealthStub(channel).Watch
@@ -284,9 +278,7 @@ def read_alive(connection: socket.socket) -> None:
         (POST.replace(b"POST", b"PUT") % 9, b"HTTP/1.1 408 Request Timeout"),
     ],
 )
-def test_http_requests_that_never_end(
-    server: PredictionServer, sent: bytes, status: bytes
-) -> None:
+def test_http_requests_that_never_end(server, sent, status):
     """188 connections at once."""
     with ExitStack() as stack:
         connections = [
@@ -301,9 +293,7 @@ def test_http_requests_that_never_end(
 
 
 @pytest.mark.parametrize("sent", [b"G", POST % 100])
-def test_bytes_that_trickle_in_do_not_extend_the_time(
-    server: PredictionServer, sent: bytes
-) -> None:
+def test_bytes_that_trickle_in_do_not_extend_the_time(server, sent):
     with connect(server, sent) as connection:
         end = time.monotonic() + 5
         with pytest.raises(OSError):  # the server has closed
@@ -312,7 +302,7 @@ def test_bytes_that_trickle_in_do_not_extend_the_time(
                 time.sleep(0.05)
 
 
-def test_one_byte_after_a_reply(server: PredictionServer) -> None:
+def test_one_byte_after_a_reply(server):
     with connect(server, GET) as connection:
         read_alive(connection)
         connection.sendall(b"G")
@@ -321,7 +311,7 @@ def test_one_byte_after_a_reply(server: PredictionServer) -> None:
         assert time.monotonic() - start < 5
 
 
-def test_idle_connections_stay_open(server: PredictionServer) -> None:
+def test_idle_connections_stay_open(server):
     """The time for a request begins with its first byte."""
     with connect(server, GET) as connection:
         for _ in range(2):
@@ -331,7 +321,7 @@ def test_idle_connections_stay_open(server: PredictionServer) -> None:
 
 
 @pytest.mark.usefixtures("wide_replies")
-def test_http_replies_that_nobody_reads(server: PredictionServer) -> None:
+def test_http_replies_that_nobody_reads(server):
     """Four clients, each with four requests for 6 MB at once."""
     body = b"wide"
     with ExitStack() as stack:
@@ -353,7 +343,7 @@ def test_http_replies_that_nobody_reads(server: PredictionServer) -> None:
 
 
 @pytest.mark.usefixtures("wide_replies")
-def test_the_end_waits_for_nobody_else(server: PredictionServer) -> None:
+def test_the_end_waits_for_nobody_else(server):
     """All of them at once, when the server stops."""
     body = b"wide"
     with ExitStack() as stack:
@@ -374,9 +364,7 @@ def test_the_end_waits_for_nobody_else(server: PredictionServer) -> None:
         stops(server)
 
 
-def test_the_end_gives_up_a_request_that_does_not_end(
-    models: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_end_gives_up_a_request_that_does_not_end(models, monkeypatch):
     release, running = threading.Event(), threading.Event()
 
     def hold(*_: object) -> object:
@@ -400,7 +388,7 @@ def test_the_end_gives_up_a_request_that_does_not_end(
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1")
-def test_silent_handshakes(models: Path, certificates: Path) -> None:
+def test_silent_handshakes(models, certificates):
     tls = ServerTLS(certificates / "server.crt", certificates / "server.key")
     with PredictionServer(
         models, port=0, http_port=0, security=Security(tls)
@@ -441,8 +429,8 @@ def offered(context: ssl.SSLContext, server: PredictionServer) -> str | None:
 
 
 def test_silent_connections_are_closed_when_files_are_short(
-    server: PredictionServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    server, monkeypatch
+):
     """The connections without a request hold up nobody who wants something.
 
     One that has had a reply stays, although it has been silent for longest.

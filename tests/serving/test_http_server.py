@@ -6,14 +6,13 @@ import threading
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving import Client, PredictionServer, http_server
-from tests.serving.conftest import Send, Served
+from tests.serving.conftest import Served
 
 
 def metrics(served: Served) -> dict[str, float]:
@@ -32,7 +31,7 @@ def count(protocol: str, model: str, signature: str, code: str) -> str:
     )
 
 
-def test_metrics_count_both_protocols(served: Served, send: Send) -> None:
+def test_metrics_count_both_protocols(served, send):
     before = metrics(served)
     body = '{"instances": [1]}'
     for _ in range(3):
@@ -61,9 +60,7 @@ def test_metrics_count_both_protocols(served: Served, send: Send) -> None:
     assert more(seconds) == 4
 
 
-def test_health(
-    served: Served, send: Send, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_health(served, send, monkeypatch):
     assert send("GET", "/livez") == (200, {"status": "alive"})
     assert send("GET", "/readyz") == (200, {"status": "ready"})
     monkeypatch.setattr(served.server.models, "versions", lambda _: [])
@@ -74,16 +71,14 @@ def test_health(
 
 
 @pytest.mark.parametrize("size", [(1 << 20) + 1, 1 << 26])
-def test_a_huge_body(served: Served, send: Send, size: int) -> None:
+def test_a_huge_body(served, send, size):
     """The server refuses it at once, yet reads on until the client listens."""
     code, reply = send("POST", "/v1/models/x:predict", b" " * size)
     assert code == 413
     assert "1,048,576 bytes" in reply["error"]
 
 
-def test_the_rest_of_a_huge_body_does_not_come(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_rest_of_a_huge_body_does_not_come(served, monkeypatch):
     monkeypatch.setattr(http_server, "DRAIN_SECONDS", 0.1)
     head = b"POST /v1/models/x:predict HTTP/1.1\r\nHost: localhost\r\n"
     reply = raw(served, head + b"Content-Length: 2000000\r\n\r\n   ")
@@ -102,7 +97,7 @@ def raw(served: Served, sent: bytes, seconds: float = 10) -> bytes:
         return received
 
 
-def test_slow_clients(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_clients(served, monkeypatch):
     monkeypatch.setattr(http_server, "REQUEST_SECONDS", 0.1)
     start = time.monotonic()
     assert raw(served, b"") == b""
@@ -110,13 +105,13 @@ def test_slow_clients(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     assert time.monotonic() - start < 5
 
 
-def test_no_http(served: Served) -> None:
+def test_no_http(served):
     assert raw(served, b"\x16\x03\x01\x02\r\n\r\n").startswith(
         b"HTTP/1.1 400 Bad Request"
     )
 
 
-def test_a_port_that_is_taken(served: Served, numbers: Path) -> None:
+def test_a_port_that_is_taken(served, numbers):
     port = int(served.url.rsplit(":", 1)[1])
     with (
         pytest.raises(InputError, match="Address already in use; give another"),
@@ -125,9 +120,7 @@ def test_a_port_that_is_taken(served: Served, numbers: Path) -> None:
         pass
 
 
-def test_the_end_waits_for_running_requests(
-    numbers: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_end_waits_for_running_requests(numbers, monkeypatch):
     """A request that runs when the server stops is still answered."""
     with (
         ThreadPoolExecutor(1) as pool,
@@ -151,9 +144,7 @@ def test_the_end_waits_for_running_requests(
         assert answer.result() == 200
 
 
-def test_the_extra_is_missing(
-    numbers: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_extra_is_missing(numbers, monkeypatch):
     monkeypatch.setitem(sys.modules, "starlette", None)
     with pytest.raises(InputError, match=r'pip install "keras-lstm-dssm\[http'):
         PredictionServer(numbers, port=0, http_port=0)

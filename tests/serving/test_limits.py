@@ -60,7 +60,7 @@ def request(**inputs: TensorProto) -> PredictRequest:
         {},
     ],
 )
-def test_within_the_bounds(inputs: dict[str, TensorProto]) -> None:
+def test_within_the_bounds(inputs):
     BOUNDS.check(request(**inputs))
 
 
@@ -69,18 +69,14 @@ def test_within_the_bounds(inputs: dict[str, TensorProto]) -> None:
     [
         ({"text": proto([b"x"] * 4)}, "Task size 4 is larger than maximum inp"),
         ({"text": proto([b"x"], a=4)}, "Task size 4 is larger than maximum"),
-        (
-            {"x": proto(np.float32([[1]]), a=3, b=1 << 20)},
-            "input x is a tensor of 3,145,728 elements, more than fit into th",
-        ),
-        (
-            {"x": proto([[b"x" * 1000]], a=3, b=1000)},
-            "input x is a tensor of 3,000 elements, more than fit",
-        ),
+        ({"x": proto(np.float32([[1]]), a=3, b=1 << 20)},
+         "input x is a tensor of 3,145,728 elements, more than fit into th"),
+        ({"x": proto([[b"x" * 1000]], a=3, b=1000)},
+         "input x is a tensor of 3,000 elements, more than fit"),
         ({"y": proto([[b""]], a=3, b=1 << 40)}, "input y is a tensor of 3,298"),
     ],
 )  # fmt: skip
-def test_above_the_bounds(inputs: dict[str, TensorProto], message: str) -> None:
+def test_above_the_bounds(inputs, message):
     with pytest.raises(StatusError, match=message) as caught:
         BOUNDS.check(request(**inputs))
     assert caught.value.code is grpc.StatusCode.INVALID_ARGUMENT
@@ -94,7 +90,7 @@ def test_above_the_bounds(inputs: dict[str, TensorProto], message: str) -> None:
         {"text": [], "k": np.int32(5)},
     ],
 )
-def test_arrays_within_the_bounds(inputs: dict[str, Any]) -> None:
+def test_arrays_within_the_bounds(inputs):
     BOUNDS.check_arrays(as_arrays(inputs))
 
 
@@ -102,15 +98,13 @@ def test_arrays_within_the_bounds(inputs: dict[str, Any]) -> None:
     ("inputs", "message"),
     [
         ({"text": [b"x"] * 4}, "Task size 4 is larger than maximum"),
-        (
-            {"text": [b"", b"x" * 1025]},
-            "input text has a text of 1,025 bytes, more than the 1,024 that",
-        ),
+        ({"text": [b"", b"x" * 1025]},
+         "input text has a text of 1,025 bytes, more than the 1,024 that"),
         ({"k": np.int32([1, 6])}, "k is 6, more than the 5 that this"),
         ({"n": np.int64([6])}, "n is 6, more than the 5"),
     ],
-)
-def test_arrays_above_the_bounds(inputs: dict[str, Any], message: str) -> None:
+)  # fmt: skip
+def test_arrays_above_the_bounds(inputs, message):
     with pytest.raises(StatusError, match=message) as caught:
         BOUNDS.check_arrays(as_arrays(inputs))
     assert caught.value.code is grpc.StatusCode.INVALID_ARGUMENT
@@ -132,9 +126,7 @@ def as_arrays(inputs: dict[str, Any]) -> dict[str, np.ndarray]:
         (b"\xff" * 20, "tensor parsing error: text"),
     ],
 )
-def test_texts_in_tensor_content(
-    tiny_models: Path, content: bytes, message: str
-) -> None:
+def test_texts_in_tensor_content(tiny_models, content, message):
     servable = Servable("any", 1, tiny_models / "query_encoder/1")
     made = request(text=proto([b""]))
     made.inputs["text"].ClearField("string_val")
@@ -147,20 +139,22 @@ def test_texts_in_tensor_content(
 
 
 @pytest.mark.parametrize(
-    "option",
-    [{"max_text_kb": 0}, {"max_k": 0}, {"max_k": 1 << 31}, {"max_rows": 0},
-     {"max_message_mb": 2048}, {"max_requests": 0}],
-)  # fmt: skip
-def test_numbers_out_of_range(option: dict[str, int]) -> None:
-    (name,) = option
-    with pytest.raises(InputError, match=f"{name} is .*; expected 1 to"):
-        Bounds(**option)
+    ("name", "value", "expected"),
+    [
+        *[(name, 0, "1 to 2,147,483,647") for name in ("max_k", "max_rows")],
+        *[("max_message_mb", value, "1 to 2,047") for value in (0, 2048)],
+        *[(name, 0, "1 to") for name in ("max_text_kb", "max_requests")],
+        ("max_k", 1 << 31, "1 to"),
+    ],
+)
+def test_numbers_out_of_range(name, value, expected):
+    message = f"{name} is {value}; expected {expected}"
+    with pytest.raises(InputError, match=message):
+        Bounds(**{name: value})
 
 
 @pytest.fixture
-def clients(
-    tiny_models: Path, tmp_path: Path
-) -> Iterator[tuple[Client, HttpClient]]:
+def clients(tiny_models: Path, tmp_path) -> Iterator[tuple[Client, HttpClient]]:
     """Clients of a server of narrow bounds, two requests at a time."""
     (tmp_path / "retriever").symlink_to(tiny_models / "retriever")
     with (
@@ -176,7 +170,7 @@ def clients(
         yield client, http_client
 
 
-def test_both_protocols(clients: tuple[Client, HttpClient]) -> None:
+def test_both_protocols(clients):
     code = grpc.StatusCode
     by_grpc = (code.INVALID_ARGUMENT, code.RESOURCE_EXHAUSTED)
     for client, codes in zip(clients, (by_grpc, (400, 413)), strict=True):
@@ -192,9 +186,7 @@ def test_both_protocols(clients: tuple[Client, HttpClient]) -> None:
         assert client.search(["bolt"], k=1)[0][0].id == "bolt"
 
 
-def test_no_queue_without_an_end(
-    clients: tuple[Client, HttpClient], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_queue_without_an_end(clients, monkeypatch):
     client, http_client = clients
     for each in clients:
         each.signatures("retriever")  # is not asked for again

@@ -19,9 +19,7 @@ def blocks(language: str) -> list[str]:
     return [block for found, block in BLOCKS if found == language]
 
 
-def test_both_clients_over_grpc(
-    server: PredictionServer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_both_clients_over_grpc(server, capsys):
     code = blocks("python")[0]
     exec(code.replace("127.0.0.1:8500", f"127.0.0.1:{server.port}"), {})
     out = capsys.readouterr().out
@@ -31,11 +29,8 @@ def test_both_clients_over_grpc(
 
 
 def test_from_certificates_to_answers(
-    tiny_models: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    tiny_models, tmp_path, monkeypatch, capsys
+):
     for program in ("openssl", "curl"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not on this machine")

@@ -64,7 +64,7 @@ def check_codes(
         assert by_http[code] > count // 1000, by_http
 
 
-def test_some_hundred_requests(tiny_models: Path) -> None:
+def test_some_hundred_requests(tiny_models):
     with PredictionServer(
         tiny_models, port=0, http_port=0, bounds=Bounds(max_message_mb=1)
     ) as server:
@@ -103,7 +103,7 @@ def process(models: Path) -> Iterator[tuple[int, str, str]]:
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_requests(tiny_models: Path) -> None:
+def test_a_hundred_thousand_requests(tiny_models):
     """A server answers malformed requests with errors, and stays as it was.
 
     Its resident memory after the last fifth of the requests is compared with

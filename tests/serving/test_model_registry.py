@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import grpc
@@ -19,7 +18,7 @@ from tests.serving.wire import predict_request
 
 
 @pytest.fixture
-def models(tiny_models: Path, tmp_path: Path) -> Path:
+def models(tiny_models: Path, tmp_path) -> Path:
     """Versions 1 and 2 of query_encoder, and retriever."""
     for name in ("query_encoder", "retriever"):
         shutil.copytree(tiny_models / name, tmp_path / name)
@@ -49,7 +48,7 @@ def labelled(label: str, name: str = "query_encoder") -> ModelSpec:
         ("specific { versions: 1 versions: 7 }", [1]),
     ],
 )
-def test_version_policies(models: Path, policy: str, want: list[int]) -> None:
+def test_version_policies(models, policy, want):
     write_config(models, f"model_version_policy {{ {policy} }}")
     registry = ModelRegistry(models)
     assert registry.names() == ["query_encoder"]
@@ -64,7 +63,7 @@ def label(name: str, version: int) -> str:
     return f'version_labels {{ key: "{name}" value: {version} }}'
 
 
-def test_labels_move_while_it_serves(models: Path) -> None:
+def test_labels_move_while_it_serves(models):
     write_config(models, ALL + label("stable", 1) + label("canary", 2))
     registry = ModelRegistry(models)
     assert registry.find(labelled("stable")).version == 1
@@ -81,7 +80,7 @@ def test_labels_move_while_it_serves(models: Path) -> None:
         registry.find(labelled("stable", "another"))
 
 
-def test_a_label_on_a_version_that_does_not_answer(models: Path) -> None:
+def test_a_label_on_a_version_that_does_not_answer(models):
     message = (
         "assign label to version 1 of model query_encoder, which is not "
         "currently available"
@@ -97,9 +96,7 @@ def test_a_label_on_a_version_that_does_not_answer(models: Path) -> None:
     assert registry.find(labelled("stable")).version == 2
 
 
-def test_a_label_waits_for_its_version(
-    models: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_label_waits_for_its_version(models, monkeypatch):
     """A change of version and label at once is refused as a whole."""
 
     def config(versions: str, stable: int) -> str:
@@ -137,7 +134,7 @@ def test_a_label_waits_for_its_version(
     assert seen == [({1}, 2)]
 
 
-def test_a_label_whose_version_was_replaced(models: Path) -> None:
+def test_a_label_whose_version_was_replaced(models):
     """Without a policy only the newest version is served."""
     shutil.move(models / "query_encoder" / "2", models / "2")
     write_config(models, label("stable", 1))
@@ -151,7 +148,7 @@ def test_a_label_whose_version_was_replaced(models: Path) -> None:
         registry.find(labelled("stable"))
 
 
-def test_an_empty_list_unloads_all(models: Path) -> None:
+def test_an_empty_list_unloads_all(models):
     write_config(models, ALL)
     registry = ModelRegistry(models)
     (models / "models.config").write_text("model_config_list { }")
@@ -168,13 +165,13 @@ def test_an_empty_list_unloads_all(models: Path) -> None:
     assert registry.versions("query_encoder") == [2]
 
 
-def test_an_empty_list_at_the_start(models: Path) -> None:
+def test_an_empty_list_at_the_start(models):
     (models / "models.config").write_text("model_config_list { }")
     with pytest.raises(InputError, match="models.config: lists no model; list"):
         ModelRegistry(models)
 
 
-def test_an_empty_file_changes_nothing(models: Path) -> None:
+def test_an_empty_file_changes_nothing(models):
     """It may be in the midst of being written."""
     write_config(models, ALL)
     registry = ModelRegistry(models)
@@ -192,7 +189,7 @@ def test_an_empty_file_changes_nothing(models: Path) -> None:
     assert registry.names() == ["query_encoder", "retriever"]
 
 
-def test_only_models_that_are_wanted_are_unavailable(models: Path) -> None:
+def test_only_models_that_are_wanted_are_unavailable(models):
     registry = ModelRegistry(models)
     assert registry.unavailable() == []
     write_config(models, "")
@@ -211,9 +208,7 @@ def test_only_models_that_are_wanted_are_unavailable(models: Path) -> None:
     assert registry.unavailable() == []
 
 
-def test_a_folder_whose_versions_are_broken_is_unavailable(
-    models: Path,
-) -> None:
+def test_a_folder_whose_versions_are_broken_is_unavailable(models):
     registry = ModelRegistry(models)
     shutil.rmtree(models / "retriever" / "1")
     registry.refresh()
@@ -223,9 +218,7 @@ def test_a_folder_whose_versions_are_broken_is_unavailable(
     assert registry.unavailable() == ["retriever"]
 
 
-def test_no_version_left_is_told(
-    models: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_version_left_is_told(models, caplog):
     registry = ModelRegistry(models)
     write_config(models, "model_version_policy { specific { versions: 7 } }")
     for _ in range(2):
@@ -238,7 +231,7 @@ def test_no_version_left_is_told(
     ]
 
 
-def test_a_model_taken_off_the_list(models: Path) -> None:
+def test_a_model_taken_off_the_list(models):
     write_config(models, "", 'name: "retriever"')
     registry = ModelRegistry(models)
     assert registry.names() == ["query_encoder", "retriever"]
@@ -251,7 +244,7 @@ def test_a_model_taken_off_the_list(models: Path) -> None:
     assert registry.versions("retriever") == [1]
 
 
-def test_a_folder_that_vanishes_serves_on(models: Path) -> None:
+def test_a_folder_that_vanishes_serves_on(models):
     registry = ModelRegistry(models)
     shutil.rmtree(models / "retriever")
     registry.refresh()
@@ -263,7 +256,7 @@ def test_a_folder_that_vanishes_serves_on(models: Path) -> None:
     moved.rename(models)
 
 
-def test_the_last_version_removed_is_unloaded(models: Path) -> None:
+def test_the_last_version_removed_is_unloaded(models):
     registry = ModelRegistry(models)
     for name, versions in {"retriever": (1,), "query_encoder": (1, 2)}.items():
         for version in versions:
@@ -277,7 +270,7 @@ def test_the_last_version_removed_is_unloaded(models: Path) -> None:
 
 
 @pytest.mark.parametrize("configured", [True, False])
-def test_a_folder_that_can_be_no_model(models: Path, configured: bool) -> None:
+def test_a_folder_that_can_be_no_model(models, configured):
     """A negative number is no version here; a space is in no model's name."""
     if configured:
         write_config(models, "")
@@ -304,14 +297,12 @@ def test_a_folder_that_can_be_no_model(models: Path, configured: bool) -> None:
         ('name: "retriever" } config { name: "retriever"', "listed twice"),
         ('name: "../retriever"', "lists ../retriever, which is not in this"),
         ("name: retriever", r"models.config:1:\d+ .*expected a ModelServer"),
-        (
-            'name: "retriever" '
-            "model_version_policy { specific { versions: 9 } }",
-            "retriever: none of the versions that models.config asks for",
-        ),
+        ('name: "retriever" '
+         "model_version_policy { specific { versions: 9 } }",
+         "retriever: none of the versions that models.config asks for"),
     ],
-)
-def test_a_wrong_config(models: Path, config: str, message: str) -> None:
+)  # fmt: skip
+def test_a_wrong_config(models, config, message):
     write_config(models, "", config)
     with pytest.raises(InputError, match=message):
         ModelRegistry(models)
@@ -321,7 +312,7 @@ State = ModelVersionStatus.State.Name
 
 
 @pytest.fixture
-def versions(tiny_models: Path, tmp_path: Path) -> dict[int, Path]:
+def versions(tiny_models: Path, tmp_path) -> dict[int, Path]:
     return {
         version: shutil.copytree(
             tiny_models / "query_encoder" / str(version),
@@ -331,9 +322,7 @@ def versions(tiny_models: Path, tmp_path: Path) -> dict[int, Path]:
     }
 
 
-def test_only_versions_as_they_were_exported_are_verified(
-    versions: dict[int, Path],
-) -> None:
+def test_only_versions_as_they_were_exported_are_verified(versions):
     damaged = versions[2] / "variables" / "variables.index"
     intact = damaged.read_bytes()
     damaged.write_bytes(intact + b"x")
@@ -349,8 +338,8 @@ def test_only_versions_as_they_were_exported_are_verified(
 
 
 def test_a_version_that_is_a_link_out_of_the_folder_is_not_verified(
-    models: Path, tiny_models: Path
-) -> None:
+    models, tiny_models
+):
     registry = ModelRegistry(models, verify=True)
     link = models / "retriever" / "2"
     link.symlink_to(tiny_models / "retriever" / "1")
@@ -369,8 +358,8 @@ def test_a_version_that_is_a_link_out_of_the_folder_is_not_verified(
 
 @pytest.mark.parametrize("restored", [False, True])
 def test_a_file_that_is_swapped_while_it_loads_is_not_served(
-    versions: dict[int, Path], monkeypatch: pytest.MonkeyPatch, restored: bool
-) -> None:
+    versions, monkeypatch, restored
+):
     name = "saved_model.pb"
     warm_up = Servable.warm_up
 
@@ -412,9 +401,7 @@ def log_of(**inputs: object) -> bytes:
     return made.SerializeToString()
 
 
-def test_a_version_in_use_is_unloaded_after_its_last_request(
-    versions: dict[int, Path],
-) -> None:
+def test_a_version_in_use_is_unloaded_after_its_last_request(versions):
     model = ModelVersions("encoder")
     assert not model.update({1: versions[1]})
     running = model.available.versions[1]
@@ -427,9 +414,7 @@ def test_a_version_in_use_is_unloaded_after_its_last_request(
     assert not model.errors()
 
 
-def test_a_number_published_anew_while_the_old_one_runs(
-    versions: dict[int, Path],
-) -> None:
+def test_a_number_published_anew_while_the_old_one_runs(versions):
     model = ModelVersions("encoder")
     model.update({1: versions[1]})
     running = model.available.versions[1]
@@ -439,9 +424,7 @@ def test_a_number_published_anew_while_the_old_one_runs(
     assert names(model) == {2: "END", 1: "AVAILABLE"}
 
 
-def test_the_states_on_the_way(
-    versions: dict[int, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_states_on_the_way(versions, monkeypatch):
     seen = []
     warm_up = Servable.warm_up
 
@@ -458,7 +441,7 @@ def test_the_states_on_the_way(
     ]
 
 
-def test_warm_up_replays_every_request(versions: dict[int, Path]) -> None:
+def test_warm_up_replays_every_request(versions):
     warm_up_with(
         versions[1],
         log_of(text=["a"]),
@@ -485,41 +468,26 @@ def damaged_warm_up(folder: Path) -> None:
     ("damage", "code", "message"),
     [
         (empty, tf.errors.NOT_FOUND, "2/saved_model.pb: not a SavedModel"),
-        (
-            lambda f: (f / "saved_model.pb").write_bytes(b"\xff\xff"),
-            tf.errors.DATA_LOSS, "2/saved_model.pb: not a SavedModel",
-        ),
-        (
-            lambda f: shutil.rmtree(f / "variables"),
-            tf.errors.NOT_FOUND, "2: TensorFlow cannot load it",
-        ),
-        (
-            lambda f: warm_up_with(f, log_of(text=["a"]), log_of(x=[1])),
-            tf.errors.INVALID_ARGUMENT, "alias: text(feed name",
-        ),
+        (lambda f: (f / "saved_model.pb").write_bytes(b"\xff\xff"),
+         tf.errors.DATA_LOSS, "2/saved_model.pb: not a SavedModel"),
+        (lambda f: shutil.rmtree(f / "variables"), tf.errors.NOT_FOUND,
+         "2: TensorFlow cannot load it"),
+        (lambda f: warm_up_with(f, log_of(text=["a"]), log_of(x=[1])),
+         tf.errors.INVALID_ARGUMENT, "alias: text(feed name"),
         (damaged_warm_up, tf.errors.DATA_LOSS, "is in TFRecord format."),
         (
             lambda f: warm_up_with(f, b"*\x00"),  # a session_run_log
             tf.errors.UNIMPLEMENTED, "Unsupported log_type",
         ),
-        (
-            lambda f: warm_up_with(f, b"\xff\xff"),
-            tf.errors.INVALID_ARGUMENT, "Failed to parse warmup record from",
-        ),
-        (
-            lambda f: warm_up_with(f, *[b""] * 1001),
-            tf.errors.INVALID_ARGUMENT, "exceeds the maximum",
-        ),
+        (lambda f: warm_up_with(f, b"\xff\xff"), tf.errors.INVALID_ARGUMENT,
+         "Failed to parse warmup record from"),
+        (lambda f: warm_up_with(f, *[b""] * 1001), tf.errors.INVALID_ARGUMENT,
+         "exceeds the maximum"),
     ],
     ids=["empty", "garbage", "no variables", "failing", "damaged", "other",
-         "unreadable", "long"],
+     "unreadable", "long"],
 )  # fmt: skip
-def test_a_broken_version_and_its_repair(
-    versions: dict[int, Path],
-    damage: Callable[[Path], None],
-    code: int,
-    message: str,
-) -> None:
+def test_a_broken_version_and_its_repair(versions, damage, code, message):
     good = shutil.copytree(versions[2], versions[2].with_name("good"))
     damage(versions[2])
     model = ModelVersions("encoder")

@@ -13,7 +13,6 @@ from keras_lstm_dssm.export.publish.versions import publish
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.serving.prediction_server import Page as ServedPage
 from tests.browser import BROWSER, Page, browser_page
-from tests.serving.conftest import Send, Served
 
 JSON = {"content_type": "application/json"}
 SEARCH = "/page/search"
@@ -24,7 +23,7 @@ SHOWN = f"{RESULTS}.map(line => line.querySelector('.title').textContent)"
 STATUS = "document.getElementById('status').textContent"
 
 
-def test_nothing_is_loaded_from_elsewhere(served: Served) -> None:
+def test_nothing_is_loaded_from_elsewhere(served):
     for path in ("", "page/page.js", "page/page.css", "page/icon.svg"):
         with urllib.request.urlopen(f"{served.url}/{path}") as reply:
             policy = reply.headers["content-security-policy"]
@@ -43,7 +42,7 @@ def asked(text: str, k: int = 3, **more: object) -> str:
     return json.dumps({"model": "retriever", "text": text, "k": k, **more})
 
 
-def test_models_and_results(send: Send) -> None:
+def test_models_and_results(send):
     assert send("GET", "/page/models") == (
         200,
         {"models": [{"name": "retriever", "versions": [1]}], "clicks": True},
@@ -78,13 +77,13 @@ def test_models_and_results(send: Send) -> None:
         (asked("a", model="foo"), 404, "Servable not found"),
     ],
 )
-def test_wrong_searches(send: Send, body: str, code: int, message: str) -> None:
+def test_wrong_searches(send, body, code, message):
     status, reply = send("POST", SEARCH, body, **JSON)
     assert status == code
     assert message in reply["error"]
 
 
-def test_clicks_are_those_of_results(served: Served, send: Send) -> None:
+def test_clicks_are_those_of_results(served, send):
     before = served.clicks.read_text()
     hits = send("POST", SEARCH, asked("a\tbolt"), **JSON)[1]["hits"]
     click = json.dumps({"click": hits[1]["click"]})
@@ -132,7 +131,7 @@ class HostileRetriever(tf.Module):
 
 
 @pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def hostile(tmp_path_factory) -> Path:
     """A retriever of two versions, with titles that look like HTML."""
     models = tmp_path_factory.mktemp("hostile")
     for offset in (0, 1):
@@ -147,15 +146,13 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+def page(tmp_path_factory) -> Iterator[Page]:
     with browser_page(tmp_path_factory.mktemp("browser")) as opened:
         yield opened
 
 
 @pytest.mark.skipif(not BROWSER, reason="no Chromium on this machine")
-def test_the_page_in_a_browser(
-    hostile: Path, page: Page, tmp_path: Path
-) -> None:
+def test_the_page_in_a_browser(hostile, page, tmp_path):
     clicks = tmp_path / "clicks.tsv"
     with PredictionServer(
         hostile,

@@ -2,15 +2,11 @@
 
 import re
 import socket
-from pathlib import Path
 
-import grpc
-import numpy as np
 import pytest
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving import Client, PredictionServer, ServingError
-from keras_lstm_dssm.serving.limits import Bounds
+from keras_lstm_dssm.serving import Client, PredictionServer
 
 
 @pytest.mark.parametrize(
@@ -20,44 +16,15 @@ from keras_lstm_dssm.serving.limits import Bounds
         ("poll_seconds", float("inf"), "0 to 86,400"),
         ("poll_seconds", -1, "0 to 86,400"),
         ("grace_seconds", 1e30, "0 to 86,400"),
-        ("max_message_mb", 2048, "1 to 2,047"),
-        ("max_message_mb", 0, "1 to 2,047"),
-        ("max_rows", 0, "1 to 2,147,483,647"),
     ],
 )
-def test_numbers_out_of_range(
-    tiny_models: Path, option: str, value: float, expected: str
-) -> None:
+def test_numbers_out_of_range(tiny_models, option, value, expected):
     message = f"{option} is {value}; expected {expected}"
     with pytest.raises(InputError, match=re.escape(message)):
-        if option.startswith("max"):
-            bounds = Bounds(**{option: value})
-            PredictionServer(tiny_models, port=0, bounds=bounds)
         PredictionServer(tiny_models, port=0, **{option: value})
 
 
-def test_bounds_on_rows_and_on_messages(numbers: Path) -> None:
-    with (
-        PredictionServer(
-            numbers, port=0, bounds=Bounds(max_rows=3, max_message_mb=1)
-        ) as server,
-        Client(server.address, timeout=20) as client,
-    ):
-
-        def ask(rows: int) -> np.ndarray:
-            x = np.zeros(rows, np.float32)
-            outputs = client.predict("numbers", {"x": x}, ["int32"]).outputs
-            return outputs["int32"]
-
-        assert ask(3).shape == (3,)
-        with pytest.raises(ServingError, match="Task size 4 is larger than"):
-            ask(4)
-        with pytest.raises(ServingError, match="larger than max") as caught:
-            ask(1 << 18)
-    assert caught.value.code is grpc.StatusCode.RESOURCE_EXHAUSTED
-
-
-def test_an_address_of_ipv6(numbers: Path) -> None:
+def test_an_address_of_ipv6(numbers):
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
@@ -70,9 +37,7 @@ def test_an_address_of_ipv6(numbers: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\xff\xff no protocol buffer"])
-def test_a_folder_that_is_no_model(
-    tmp_path: Path, content: bytes | None
-) -> None:
+def test_a_folder_that_is_no_model(tmp_path, content):
     version = tmp_path / "encoder" / "1"
     version.mkdir(parents=True)
     if content is not None:

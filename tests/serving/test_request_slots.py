@@ -16,7 +16,7 @@ from tests.serving.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
-def sure_of_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def sure_of_quick(monkeypatch) -> None:
     """Raises the time limit of quick requests, as the machine may be busy."""
     monkeypatch.setattr(limits, "QUICK_SECONDS", 0.25)
 
@@ -44,12 +44,12 @@ def ran(slots: RequestSlots, *keys: str | None) -> list[str]:
     return asyncio.run(run())
 
 
-def test_a_key_that_was_quick_needs_no_thread(slots: RequestSlots) -> None:
+def test_a_key_that_was_quick_needs_no_thread(slots):
     assert ran(slots, "a", "a", "b", "a") == ["pool", "loop", "pool", "loop"]
     assert ran(slots, None, None) == ["pool", "pool"]
 
 
-def test_waiting_does_not_make_a_request_slow(slots: RequestSlots) -> None:
+def test_waiting_does_not_make_a_request_slow(slots):
     """For the interpreter, or a core, as in a server with many clients."""
 
     def wait() -> str:
@@ -62,9 +62,7 @@ def test_waiting_does_not_make_a_request_slow(slots: RequestSlots) -> None:
     assert asyncio.run(run()) == ["pool", "loop"]
 
 
-def test_slow_requests_stay_in_threads(
-    slots: RequestSlots, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_requests_stay_in_threads(slots, monkeypatch):
     assert ran(slots, "a", "a") == ["pool", "loop"]
     monkeypatch.setattr(limits, "QUICK_SECONDS", -1.0)
     monkeypatch.setattr(limits, "_SLOW_FACTOR", -1e9)
@@ -82,7 +80,7 @@ def test_slow_requests_stay_in_threads(
     assert ran(slots, "a") == ["loop"]
 
 
-def test_errors_do_not_make_a_key_quick(slots: RequestSlots) -> None:
+def test_errors_do_not_make_a_key_quick(slots):
     async def run() -> None:
         for _ in range(2):
             with pytest.raises(ValueError):
@@ -92,15 +90,13 @@ def test_errors_do_not_make_a_key_quick(slots: RequestSlots) -> None:
     assert ran(slots, "a", "a") == ["pool", "loop"]
 
 
-def test_the_keys_that_are_remembered_are_bounded(
-    slots: RequestSlots, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_keys_that_are_remembered_are_bounded(slots, monkeypatch):
     monkeypatch.setattr(limits, "_MAX_KEYS", 1)
     assert ran(slots, "a", "b", "b") == ["pool"] * 3
     assert ran(slots, "a") == ["loop"]
 
 
-def test_the_number_of_requests(slots: RequestSlots) -> None:
+def test_the_number_of_requests(slots):
     """A slot is held until the work ends, also if its client has gone."""
     release, started = threading.Event(), threading.Semaphore(0)
 
@@ -136,7 +132,7 @@ def test_the_number_of_requests(slots: RequestSlots) -> None:
     asyncio.run(run())
 
 
-def test_both_protocols_take_turns_in_the_loop() -> None:
+def test_both_protocols_take_turns_in_the_loop():
     """In the order in which they came; one in each pass of the loop."""
     order: list[str] = []
     turns = LoopTurns()

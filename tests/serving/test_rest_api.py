@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -13,7 +12,6 @@ import tensorflow as tf
 from keras_lstm_dssm.export.publish.server_files import server_readme
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.serving.rest_api import HTTP_CODES, RestApi
-from tests.serving.conftest import Send, Served
 from tests.serving.tiny_models import save_encoder
 
 PREDICT = "/v1/models/retriever:predict"
@@ -22,7 +20,7 @@ FOUND = {"outputs": {"ids": [["bolt"]], "scores": [[pytest.approx(1)]]}}
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="no curl")
-def test_the_curl_lines_of_an_export(served: Served, tiny_models: Path) -> None:
+def test_the_curl_lines_of_an_export(served, tiny_models):
     names = ("query_encoder", "retriever", "scorer")
     readme = server_readme({n: tiny_models / n for n in names}, "/models")
     (curls,) = re.findall(r"REST:\n\n```sh\n(.*?)```", readme, re.DOTALL)
@@ -42,7 +40,7 @@ def test_the_curl_lines_of_an_export(served: Served, tiny_models: Path) -> None:
     assert scored == {"outputs": [0.0, -1.0]}
 
 
-def test_predict_by_row_version_label_and_signature(send: Send) -> None:
+def test_predict_by_row_version_label_and_signature(send):
     assert send("POST", PREDICT, BOLT) == (200, FOUND)
     row = '{"instances": [{"text": "bolt", "k": 1}]}'
     assert send("POST", PREDICT, row) == (
@@ -68,7 +66,7 @@ def test_predict_by_row_version_label_and_signature(send: Send) -> None:
     assert send("POST", "/v1/MODELS/%72etriever:predict?x=1", BOLT)[0] == 200
 
 
-def test_labels(tmp_path: Path) -> None:
+def test_labels(tmp_path):
     save_encoder(tmp_path / "query_encoder", offset=1.0)
     save_encoder(tmp_path / "query_encoder", offset=2.0)
     (tmp_path / "models.config").write_text(
@@ -92,7 +90,7 @@ def test_labels(tmp_path: Path) -> None:
         assert status.status == 200
 
 
-def test_status_and_metadata(send: Send) -> None:
+def test_status_and_metadata(send):
     available = {
         "state": "AVAILABLE",
         "status": {"error_code": "OK", "error_message": ""},
@@ -176,9 +174,7 @@ def test_status_and_metadata(send: Send) -> None:
         ("GET", "/other", "", 404, "Not Found"),
     ],
 )  # fmt: skip
-def test_errors(
-    send: Send, method: str, path: str, body: str, status: int, message: str
-) -> None:
+def test_errors(send, method, path, body, status, message):
     code, reply = send(method, path, body)
     assert (code, list(reply)) == (status, ["error"])
     assert message in reply["error"]
@@ -194,8 +190,8 @@ def test_errors(
     ],
 )
 def test_too_many_rows_are_refused_before_they_are_converted(
-    served: Served, model: str, form: str
-) -> None:
+    served, model, form
+):
     """16 MB of empty texts; all of them once became arrays first."""
     count = (16 << 20) // 4
     body = form.format('"", ' * (count - 1) + '""').encode()
@@ -208,15 +204,13 @@ def test_too_many_rows_are_refused_before_they_are_converted(
     assert seconds < 1
 
 
-def test_every_code_of_grpc_has_one_of_http() -> None:
+def test_every_code_of_grpc_has_one_of_http():
     import grpc
 
     assert HTTP_CODES.keys() == {code.name for code in grpc.StatusCode}
 
 
-def test_an_error_of_the_server_itself(
-    served: Served, monkeypatch: pytest.MonkeyPatch, caplog
-) -> None:
+def test_an_error_of_the_server_itself(served, monkeypatch, caplog):
     models = served.server.models
     monkeypatch.setattr(models, "find", lambda _: tf.no_such_thing)
     reply = RestApi(models).answer("POST", PREDICT, BOLT.encode())

@@ -52,9 +52,7 @@ def assert_json_error(body: str, dtypes: dict[str, str], message: str) -> None:
         ('{"instances": []}', TEXT, "No values in 'instances' array"),
     ],
 )  # fmt: skip
-def test_wrong_requests(
-    body: str, dtypes: dict[str, str], message: str
-) -> None:
+def test_wrong_requests(body, dtypes, message):
     assert_json_error(body, dtypes, message)
 
 
@@ -68,13 +66,11 @@ def test_wrong_requests(
         ({"inputs": "a"}, 0),
     ],
 )
-def test_rows_are_counted_before_they_are_converted(
-    request_: dict[str, Any], expected: int
-) -> None:
+def test_rows_are_counted_before_they_are_converted(request_, expected):
     assert row_count(request_) == expected
 
 
-def test_a_body_that_is_not_utf8() -> None:
+def test_a_body_that_is_not_utf8():
     with pytest.raises(JsonError, match="Invalid encoding"):
         parse_object(b'{"inputs": ["\xff"]}')
 
@@ -84,14 +80,14 @@ def test_a_body_that_is_not_utf8() -> None:
     ['["\\ud800"]', '{"\\uDFff": 1}', '{"a": ["\\ude00\\ud83d"]}',
      '{"a": [["\\ud83d\\ude00", "\\ud83d "]]}'],
 )  # fmt: skip
-def test_half_of_a_surrogate_pair(body: str) -> None:
+def test_half_of_a_surrogate_pair(body):
     with pytest.raises(JsonError, match="The surrogate pair in string is inv"):
         parse_object(body.encode())
     # An escaped backslash is none.
     assert parse_object(b'{"a": "\\\\ud800"}') == {"a": "\\ud800"}
 
 
-def test_signature_names() -> None:
+def test_signature_names():
     assert signature_name({}) == ""
     assert signature_name({"signature_name": "keys"}) == "keys"
     with pytest.raises(JsonError, match="must be a string value"):
@@ -107,34 +103,26 @@ def test_signature_names() -> None:
         ('{"inputs": "a"}', TEXT, {"text": b"a"}),
         ('{"inputs": {"text": ["a"]}}', TEXT, {"text": [b"a"]}),
         ('{"inputs": []}', TEXT, {"text": []}),
-        (
-            '{"instances": [{"text": "a", "k": 1}, {"k": 2, "text": "b"}]}',
-            PAIR,
-            {"text": [b"a", b"b"], "k": [1, 2]},
-        ),
+        ('{"instances": [{"text": "a", "k": 1}, {"k": 2, "text": "b"}]}', PAIR,
+         {"text": [b"a", b"b"], "k": [1, 2]}),
         # TF Serving ignores other names in `inputs`, and other keys.
-        (
-            '{"x": 1, "inputs": {"text": ["a"], "k": [1], "z": 3}}',
-            PAIR,
-            {"text": [b"a"], "k": [1]},
-        ),
-        ('{"instances": [[[1.5, 2], [3, 4]]]}', {"x": "float"},
-         {"x": [[[1.5, 2.0], [3.0, 4.0]]]}),
+        ('{"x": 1, "inputs": {"text": ["a"], "k": [1], "z": 3}}', PAIR,
+         {"text": [b"a"], "k": [1]}),
+        ('{"instances": [[[1.5, 2], [3, 4]]]}', {"x": "float"}, {"x": [[[1.5,
+         2.0], [3.0, 4.0]]]}),
     ],
 )  # fmt: skip
-def test_inputs(body: str, dtypes: dict[str, str], expected: object) -> None:
+def test_inputs(body, dtypes, expected):
     assert arrays(body, dtypes) == expected
 
 
 @pytest.mark.parametrize(
     ("body", "dtypes", "message"),
     [
-        (
-            '{"instances": [1]}', TEXT,
-            "Failed to process element: 0 of 'instances' list. Error: "
-            "INVALID_ARGUMENT: JSON Value: 1 Type: Number is not of expected "
-            "type: string",
-        ),
+        ('{"instances": [1]}', TEXT,
+         "Failed to process element: 0 of 'instances' list. Error: "
+         "INVALID_ARGUMENT: JSON Value: 1 Type: Number is not of expected "
+         "type: string"),
         ('{"inputs": ["a"]}', PAIR, "inputs is a plain value/list"),
         ('{"inputs": {"k": [1]}}', PAIR, "Missing named input: text"),
         ('{"instances": ["a"]}', PAIR, "instances is a plain list"),
@@ -148,8 +136,7 @@ def test_inputs(body: str, dtypes: dict[str, str], expected: object) -> None:
          "Expecting object but got list at item 1"),
         ('{"inputs": [["a"], ["b", "c"]]}', TEXT,
          "Expecting tensor size: 1 but got: 2"),
-        ('{"inputs": ["a", ["b"]]}', TEXT,
-         "Expecting shape [] but got: [1]"),
+        ('{"inputs": ["a", ["b"]]}', TEXT, "Expecting shape [] but got: [1]"),
         ('{"inputs": [["a"], "b"]}', TEXT, "Expecting shape [1] but got: []"),
         ('{"inputs": [[["a"], ["b"]], [["a"], ["b", "c"]]]}', TEXT,
          "Expecting shape [2,1] but got: unequal sizes"),
@@ -164,7 +151,7 @@ def test_inputs(body: str, dtypes: dict[str, str], expected: object) -> None:
         ('{"inputs": ' + "[" * 40 + "]" * 40 + "}", TEXT, "nested over 32"),
     ],
 )  # fmt: skip
-def test_wrong_inputs(body: str, dtypes: dict[str, str], message: str) -> None:
+def test_wrong_inputs(body, dtypes, message):
     assert_json_error(body, dtypes, message)
 
 
@@ -175,7 +162,7 @@ def test_wrong_inputs(body: str, dtypes: dict[str, str], message: str) -> None:
         st.sampled_from(["text", "k", "b64", "inputs", "z"]), inner),
     max_leaves=12,
 ), st.sampled_from(["inputs", "instances"]))  # fmt: skip
-def test_any_json_gives_arrays_or_an_error(value: Any, key: str) -> None:
+def test_any_json_gives_arrays_or_an_error(value, key):
     for dtypes in (PAIR, TEXT, {"x": "float"}):
         try:
             made = inputs_from_json({key: value}, dtypes)
@@ -201,11 +188,11 @@ def test_any_json_gives_arrays_or_an_error(value: Any, key: str) -> None:
          {"text": ["😀".encode()]}),
     ],
 )  # fmt: skip
-def test_values(body: str, dtypes: dict[str, str], expected: object) -> None:
+def test_values(body, dtypes, expected):
     assert arrays(body, dtypes) == expected
 
 
-def test_numbers_that_are_not_finite() -> None:
+def test_numbers_that_are_not_finite():
     nan, high, low = arrays(
         '{"inputs": [NaN, Infinity, -Infinity]}', {"x": "float"}
     )["x"]
@@ -231,7 +218,7 @@ def test_numbers_that_are_not_finite() -> None:
         ('{"inputs": [1]}', {"x": "complex64"}, "to type: complex64"),
     ],
 )  # fmt: skip
-def test_wrong_values(body: str, dtypes: dict[str, str], message: str) -> None:
+def test_wrong_values(body, dtypes, message):
     assert_json_error(body, dtypes, message)
 
 
@@ -239,7 +226,7 @@ def written(outputs: dict[str, np.ndarray], row: bool) -> str:
     return json_from_outputs(outputs, row).decode()
 
 
-def test_outputs_by_row_and_by_name() -> None:
+def test_outputs_by_row_and_by_name():
     ids = np.array([[b"a", b'"<b>'], [b"c", b"\xff"]], object)
     scores = np.float32([[1, 0.2], [-2, 1e-7]])
     both = {"scores": scores, "ids": ids}
@@ -270,16 +257,12 @@ def test_outputs_by_row_and_by_name() -> None:
     [
         ({}, "Cannot convert empty tensor map"),
         ({"y": np.float32(1)}, "Tensor name: y has no shape information"),
-        (
-            {"x": np.zeros(1), "y": np.zeros(2)},
-            "Tensor name: y has inconsistent batch size: 2 expecting: 1",
-        ),
+        ({"x": np.zeros(1), "y": np.zeros(2)},
+         "Tensor name: y has inconsistent batch size: 2 expecting: 1"),
         ({"x": np.zeros(1, complex)}, "tensor type: complex128"),
     ],
-)
-def test_outputs_that_are_no_rows(
-    outputs: dict[str, np.ndarray], message: str
-) -> None:
+)  # fmt: skip
+def test_outputs_that_are_no_rows(outputs, message):
     with pytest.raises(JsonError, match=message):
         json_from_outputs(
             {n: np.asarray(a) for n, a in outputs.items()}, row=True
@@ -295,9 +278,7 @@ SHAPES = st_numpy.array_shapes(min_dims=1, max_dims=3, max_side=4)
 
 @settings(deadline=None)
 @given(st.data(), st.sampled_from(sorted(NUMBERS)), st.booleans())
-def test_numbers_survive_the_way_there_and_back(
-    data: st.DataObject, dtype: str, row: bool
-) -> None:
+def test_numbers_survive_the_way_there_and_back(data, dtype, row):
     array = data.draw(st_numpy.arrays(NUMBERS[dtype], SHAPES))
     replied = json.loads(json_from_outputs({"x": array}, row))
     if row:
@@ -311,7 +292,7 @@ def test_numbers_survive_the_way_there_and_back(
     np.testing.assert_array_equal(back, array)
 
 
-def test_the_largest_float_survives() -> None:
+def test_the_largest_float_survives():
     """Replies write it with nine digits, 3.40282347e+38, which is above it."""
     largest = np.array([3.4028235e38, -3.4028235e38], np.float32)
     replied = json.loads(json_from_outputs({"x": largest}, False))
@@ -322,9 +303,7 @@ def test_the_largest_float_survives() -> None:
 
 @settings(deadline=None)
 @given(st_numpy.arrays(object, SHAPES, elements=st.binary()), st.booleans())
-def test_bytes_survive_the_way_there_and_back(
-    array: np.ndarray, row: bool
-) -> None:
+def test_bytes_survive_the_way_there_and_back(array, row):
     replied = json.loads(json_from_outputs({"x_bytes": array}, row))
     key, values = next(iter(replied.items()))
     request = {"instances" if row else "inputs": values}

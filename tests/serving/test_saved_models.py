@@ -16,7 +16,7 @@ from tests.serving.memory import resident_mb
 from tests.serving.tiny_models import TITLES
 
 
-def test_more_queries_than_one_chunk_holds(tiny_models: Path) -> None:
+def test_more_queries_than_one_chunk_holds(tiny_models):
     retriever = SavedRetriever(tiny_models / "retriever")
     found = retriever.search([*TITLES] * 200, k=2)
     assert len(found) == 600
@@ -26,7 +26,7 @@ def test_more_queries_than_one_chunk_holds(tiny_models: Path) -> None:
     assert retriever.search([], k=2) == []
 
 
-def test_scores_are_in_the_order_of_the_pairs(tiny_models: Path) -> None:
+def test_scores_are_in_the_order_of_the_pairs(tiny_models):
     """`Scorer` subtracts a document's length from twice the query's."""
     scorer = SavedScorer(tiny_models / "scorer")
     titles = ["x" * (number % 9) for number in range(1300)]
@@ -46,8 +46,8 @@ def test_scores_are_in_the_order_of_the_pairs(tiny_models: Path) -> None:
 
 
 def test_a_folder_of_versions_stands_for_the_one_that_is_served(
-    tiny_models: Path, tmp_path: Path
-) -> None:
+    tiny_models, tmp_path
+):
     base = shutil.copytree(
         tiny_models / "query_encoder", tmp_path / "query_encoder"
     )
@@ -62,7 +62,7 @@ def test_a_folder_of_versions_stands_for_the_one_that_is_served(
     np.testing.assert_array_equal(SavedEncoder(base).encode(["a b"]), first)
 
 
-def test_what_is_refused(tiny_models: Path, tmp_path: Path) -> None:
+def test_what_is_refused(tiny_models, tmp_path):
     with pytest.raises(InputError, match="no SavedModel"):
         SavedEncoder(tmp_path)
     with pytest.raises(InputError, match=r"inputs are \['k', 'text'\]"):
@@ -89,7 +89,7 @@ def save(folder: Path, numbers: int) -> Path:
     return folder
 
 
-def test_outputs_by_name(tmp_path: Path) -> None:
+def test_outputs_by_name(tmp_path):
     graph = SavedGraph(save(tmp_path, 3))
     run = SavedSignature(graph, "serving_default")
     assert run.inputs == ["x"]
@@ -100,7 +100,7 @@ def test_outputs_by_name(tmp_path: Path) -> None:
     assert outputs["text"].shape == () and outputs["text"].item() == b"a"
 
 
-def test_memory_is_free_when_the_last_reference_is_gone(tmp_path: Path) -> None:
+def test_memory_is_free_when_the_last_reference_is_gone(tmp_path):
     """Without the garbage collector: a server drops a version in this way."""
     megabytes = 48
     save(tmp_path, megabytes << 18)
@@ -123,7 +123,7 @@ def test_memory_is_free_when_the_last_reference_is_gone(tmp_path: Path) -> None:
         gc.enable()
 
 
-def test_a_variable_file_is_missing(tmp_path: Path) -> None:
+def test_a_variable_file_is_missing(tmp_path):
     (save(tmp_path, 3) / "variables" / "variables.index").unlink()
     with pytest.raises(InputError, match=r"load it: .*index: not found"):
         SavedGraph(tmp_path)

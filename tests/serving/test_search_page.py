@@ -53,7 +53,7 @@ class TwoStage(tf.Module):
 
 
 @pytest.fixture
-def models(tiny_models: Path, tmp_path: Path) -> ModelRegistry:
+def models(tiny_models: Path, tmp_path) -> ModelRegistry:
     save_encoder(tmp_path / "query_encoder", offset=1.0)
     save_encoder(tmp_path / "document_encoder", offset=1.0)
     module = TwoStage()
@@ -62,7 +62,7 @@ def models(tiny_models: Path, tmp_path: Path) -> ModelRegistry:
     return ModelRegistry(tmp_path)
 
 
-def test_words_by_encoder_and_by_letters(models: ModelRegistry) -> None:
+def test_words_by_encoder_and_by_letters(models):
     page = SearchPage(models, titles={"bolt": "Zinc hex bolt"})
     assert page.models()["models"] == [
         {"name": "retriever", "versions": [1]},
@@ -98,7 +98,7 @@ def test_words_by_encoder_and_by_letters(models: ModelRegistry) -> None:
     }
 
 
-def test_the_retriever_of_a_mixture_of_towers(tmp_path: Path) -> None:
+def test_the_retriever_of_a_mixture_of_towers(tmp_path):
     """Searches by the page and by REST find what `Index.search` finds.
 
     Both give its ids in its order, and its scores.
@@ -126,7 +126,7 @@ def test_the_retriever_of_a_mixture_of_towers(tmp_path: Path) -> None:
         assert (outputs["ids"], outputs["scores"]) == ([ids], [scores])
 
 
-def test_words() -> None:
+def test_words():
     assert words_of(["CSV writer", "the csv file"]) == [
         "csv", "writer", "the", "file",
     ]  # fmt: skip
@@ -134,7 +134,7 @@ def test_words() -> None:
     assert len(words_of([" ".join(map(str, range(999)))])) == 200
 
 
-def test_a_misspelled_word_shares_trigrams() -> None:
+def test_a_misspelled_word_shares_trigrams():
     similarity = letter_similarity(["aray", "of"], ["array", "of", "mean"])
     # #ar, ray and ay# of 4 + 5 trigrams.
     np.testing.assert_allclose(similarity, [[6 / 9, 0, 0], [0, 1, 0]])
@@ -167,9 +167,7 @@ def test_a_misspelled_word_shares_trigrams() -> None:
 
 @settings(deadline=None)
 @given(st.text(), st.text(max_size=9))
-def test_parts_give_the_title_and_similarities_are_shares(
-    title: str, query: str
-) -> None:
+def test_parts_give_the_title_and_similarities_are_shares(title, query):
     asked, words = words_of([query]), words_of([title])
     similarity = letter_similarity(asked, words)
     assert ((similarity >= 0) & (similarity <= 1)).all()

@@ -44,7 +44,7 @@ class Doors(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def models(tiny_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def models(tiny_models: Path, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     (folder / "query_encoder").symlink_to(tiny_models / "query_encoder")
     return folder
@@ -61,7 +61,7 @@ def serve(
 
 @pytest.fixture(scope="module")
 def by_token(
-    models: Path, certificates: Path, tmp_path_factory: pytest.TempPathFactory
+    models: Path, certificates: Path, tmp_path_factory
 ) -> Iterator[Doors]:
     path = tmp_path_factory.mktemp("tokens") / "tokens"
     path.write_text(TOKEN)
@@ -81,7 +81,7 @@ def ca(certificates: Path) -> Path:
     return certificates / "ca.crt"
 
 
-def test_clients_with_a_token(by_token: Doors, ca: Path) -> None:
+def test_clients_with_a_token(by_token, ca):
     credentials = tls_credentials(ca)
 
     async def width() -> tuple[int, ...]:
@@ -103,9 +103,7 @@ def test_clients_with_a_token(by_token: Doors, ca: Path) -> None:
 
 
 @pytest.mark.parametrize("token", [None, TOKEN[:-1] + "x", TOKEN + "x"])
-def test_clients_without_it(
-    by_token: Doors, ca: Path, token: str | None
-) -> None:
+def test_clients_without_it(by_token, ca, token):
     with (
         Client(
             by_token.grpc, credentials=tls_credentials(ca), token=token
@@ -125,7 +123,7 @@ def test_clients_without_it(
     assert "--token_file" in str(caught.value)
 
 
-def test_two_tokens_are_none(by_token: Doors, ca: Path) -> None:
+def test_two_tokens_are_none(by_token, ca):
     headers = [("authorization", f"Bearer {TOKEN}")] * 2
     with Client(by_token.grpc, credentials=tls_credentials(ca)) as client:
         client._metadata = headers
@@ -143,7 +141,7 @@ def get(doors: Doors, context: ssl.SSLContext, path: str) -> Any:
         return reply.status, reply.headers, reply.read()
 
 
-def test_health_needs_no_token(by_token: Doors, ca: Path) -> None:
+def test_health_needs_no_token(by_token, ca):
     with grpc.secure_channel(by_token.grpc, tls_credentials(ca)) as channel:
         reply = HealthStub(channel).Check(HealthCheckRequest(), timeout=20)
         assert reply.status == reply.SERVING
@@ -161,7 +159,7 @@ def test_health_needs_no_token(by_token: Doors, ca: Path) -> None:
         assert json.loads(body).keys() == {"error"}
 
 
-def test_connections_without_trust(by_token: Doors, certificates: Path) -> None:
+def test_connections_without_trust(by_token, certificates):
     """In clear text, and with a certificate of another authority."""
     with (
         Client(by_token.grpc, timeout=0.5) as client,
@@ -188,9 +186,7 @@ def test_connections_without_trust(by_token: Doors, certificates: Path) -> None:
         http_client.status("query_encoder")
 
 
-def test_certificates_of_clients(
-    by_certificate: Doors, certificates: Path
-) -> None:
+def test_certificates_of_clients(by_certificate, certificates):
     files = [certificates / f"{name}" for name in
              ("ca.crt", "client.crt", "client.key")]  # fmt: skip
     with (
@@ -227,7 +223,7 @@ def test_certificates_of_clients(
             http_client.status("query_encoder")
 
 
-def test_a_token_is_not_sent_in_clear_text() -> None:
+def test_a_token_is_not_sent_in_clear_text():
     for make in (Client, HttpClient):
         for target in ("db1:8500", "192.168.0.9:8500", "[fe80::1]:8500"):
             with pytest.raises(InputError, match="without encryption: give"):
@@ -237,7 +233,7 @@ def test_a_token_is_not_sent_in_clear_text() -> None:
         make("localhost:1", token=TOKEN).close()
 
 
-def test_wrong_files(certificates: Path, tmp_path: Path) -> None:
+def test_wrong_files(certificates, tmp_path):
     (tmp_path / "x.pem").write_text("x")
     server, key = certificates / "server.crt", certificates / "server.key"
     for arguments, message in (
@@ -265,7 +261,7 @@ def basic(text: str) -> str:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path) -> Path:
     path = tmp_path / "tokens"
     path.touch(0o600)
     path.write_text(f"# two clients\n{FIRST}\n\n {SECOND} \r\n")
@@ -298,15 +294,11 @@ def path(tmp_path: Path) -> Path:
         (b"Bearer \xff\xfe", False),
     ],
 )
-def test_which_requests_are_allowed(
-    path: Path, authorization: str | bytes | None, allowed: bool
-) -> None:
+def test_which_requests_are_allowed(path, authorization, allowed):
     assert TokenFile(path).allows(authorization) is allowed
 
 
-def test_every_token_is_compared(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_token_is_compared(path, monkeypatch):
     """By digests of one length, also after the right one was found."""
     tokens = TokenFile(path)
     compared: list[tuple[int, int]] = []
@@ -321,9 +313,7 @@ def test_every_token_is_compared(
     assert compared == [(32, 32)] * 4
 
 
-def test_the_file_is_read_again(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_file_is_read_again(path, caplog):
     tokens = TokenFile(path)
     path.write_text(f"{SECOND}\n")
     assert not tokens.allows(f"Bearer {FIRST}")
@@ -361,12 +351,9 @@ def test_the_file_is_read_again(
         (b"x" * 513, ":1: found 513 characters"),
         (b"x\n" * (1 << 20), "found more than a megabyte"),
     ],
-    # The path, which the message has, is made from the test's name.
     ids=("empty", "comment", "spaces", "not_ascii", "long_token", "large"),
-)
-def test_files_without_tokens(
-    tmp_path: Path, content: bytes, message: str
-) -> None:
+)  # fmt: skip
+def test_files_without_tokens(tmp_path, content, message):
     path = tmp_path / "tokens"
     path.write_bytes(content)
     for read in (TokenFile, read_token):
@@ -375,9 +362,7 @@ def test_files_without_tokens(
         assert "xxx" not in str(caught.value)  # it might be a secret
 
 
-def test_files_that_others_can_use(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_files_that_others_can_use(path, caplog):
     for mode, messages in ((0o600, 0), (0o640, 0), (0o644, 1)):
         path.chmod(mode)
         caplog.clear()
@@ -392,7 +377,7 @@ def test_files_that_others_can_use(
     assert tokens.allows(f"Bearer {FIRST}")
 
 
-def test_the_token_of_a_client(path: Path) -> None:
+def test_the_token_of_a_client(path):
     assert read_token(path) == FIRST
     with pytest.raises((InputError, OSError), match="No such file"):
         read_token(path.with_name("absent"))
@@ -403,22 +388,20 @@ OPEN = ["0.0.0.0", "::", "[::]", "192.168.1.2", "db1", "example.org", ""]
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "[::1]",
                                   "localhost"])  # fmt: skip
-def test_this_machine_alone(host: str) -> None:
+def test_this_machine_alone(host):
     Security().check(host)
 
 
 @pytest.mark.parametrize("host", OPEN)
-def test_others(host: str, certificates: Path, path: Path) -> None:
+def test_others(host, certificates, path):
     pair = certificates / "server.crt", certificates / "server.key"
     tls, tokens = ServerTLS(*pair), TokenFile(path)
     for security, message in (
         (Security(), r"TLS \(--tls_cert and --tls_key\) and --token_file or"),
         (Security(tls), "address, and --token_file or --client_ca is missing"),
-        (
-            Security(tokens=tokens),
-            r"address, and TLS \(--tls_cert and --tls_key\) is missing",
-        ),
-    ):
+        (Security(tokens=tokens),
+         r"address, and TLS \(--tls_cert and --tls_key\) is missing"),
+    ):  # fmt: skip
         with pytest.raises(InputError, match=message):
             security.check(host)
         security._replace(insecure=True).check(host)

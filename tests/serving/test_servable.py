@@ -31,9 +31,7 @@ def floats(name: str) -> tf.TensorSpec:
     return tf.TensorSpec([None], tf.float32, name)
 
 
-def test_the_graph_is_prepared_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_graph_is_prepared_once(tmp_path, monkeypatch):
     prepared: list[str] = []
     prepare = SavedGraph.function
 
@@ -54,7 +52,7 @@ def test_the_graph_is_prepared_once(
     assert prepared == ["tensorflow/serving/predict"]
 
 
-def test_scalars(tmp_path: Path) -> None:
+def test_scalars(tmp_path):
     # TF Serving returns them as well, as long as it does not batch.
     servable = saved(
         tmp_path,
@@ -67,7 +65,7 @@ def test_scalars(tmp_path: Path) -> None:
     assert {value.shape for value in values.values()} == {()}
 
 
-def test_inputs_and_outputs_go_by_name(tmp_path: Path) -> None:
+def test_inputs_and_outputs_go_by_name(tmp_path):
     seven = tf.Variable(7.0)
     module = tf.Module()
     module.seven = seven
@@ -85,7 +83,7 @@ def test_inputs_and_outputs_go_by_name(tmp_path: Path) -> None:
     }
 
 
-def test_an_error_of_the_graph_is_that_of_a_session(tmp_path: Path) -> None:
+def test_an_error_of_the_graph_is_that_of_a_session(tmp_path):
     """TF Serving runs graphs in a C++ session; this test does, too."""
 
     def prefixes(text: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -113,7 +111,7 @@ def test_an_error_of_the_graph_is_that_of_a_session(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0), (2, 2)])
-def test_numbers(dtype: str, shape: tuple[int, ...]) -> None:
+def test_numbers(dtype, shape):
     values = np.arange(np.prod(shape)).reshape(shape) + 1
     values = values.astype(tf.as_dtype(dtype).as_numpy_dtype)
     proto = to_proto(values)
@@ -125,13 +123,13 @@ def test_numbers(dtype: str, shape: tuple[int, ...]) -> None:
     assert not proto.tensor_content or dtype == "complex64"
 
 
-def test_strings() -> None:
+def test_strings():
     values = np.array([[b"a", b""], [b"\xff\0", b"long" * 9]], object)
     read = tf.make_ndarray(to_proto(values))
     assert read.tolist() == values.tolist()
 
 
-def test_numbers_of_dtypes_without_a_field() -> None:
+def test_numbers_of_dtypes_without_a_field():
     """They are in `tensor_content`, where TensorFlow itself reads them."""
     values = np.array([[0.5, -2.0], [1.5, 0.0]])
     values = values.astype(tf.as_dtype("float8_e4m3fn").as_numpy_dtype)

@@ -14,7 +14,7 @@ from tests.serving.waiting import wait_until
 
 
 @pytest.fixture
-def models(tiny_models: Path, tmp_path: Path) -> Path:
+def models(tiny_models: Path, tmp_path) -> Path:
     return shutil.copytree(
         tiny_models / "query_encoder",
         tmp_path / "query_encoder",
@@ -22,9 +22,7 @@ def models(tiny_models: Path, tmp_path: Path) -> Path:
     ).parent
 
 
-def test_swaps_under_a_stream_of_requests(
-    tiny_models: Path, models: Path
-) -> None:
+def test_swaps_under_a_stream_of_requests(tiny_models, models):
     # Odd versions add 1, even ones 2: a vector shows which version computed it.
     even, odd = (tiny_models / "query_encoder" / n for n in ("2", "1"))
     want = {0: np.array([4.0, 5.0]), 1: np.array([3.0, 5.0])}
@@ -79,9 +77,7 @@ def test_swaps_under_a_stream_of_requests(
         assert versions == sorted(versions)
 
 
-def test_a_broken_version_is_told_while_the_old_one_serves(
-    models: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_broken_version_is_told_while_the_old_one_serves(models, caplog):
     with (
         PredictionServer(models, port=0, poll_seconds=0.02) as server,
         Client(f"127.0.0.1:{server.port}", timeout=10) as client,
@@ -102,11 +98,7 @@ def test_a_broken_version_is_told_while_the_old_one_serves(
     assert warnings == [f"{status[2].message}; other versions serve on"]
 
 
-def test_polling_goes_on_after_a_defect(
-    models: Path,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_polling_goes_on_after_a_defect(models, caplog, monkeypatch):
     with PredictionServer(models, port=0, poll_seconds=0.02) as server:
         with monkeypatch.context() as patch:
 
@@ -126,9 +118,7 @@ def test_polling_goes_on_after_a_defect(
     assert caplog.text.count("an unexpected error; serving as before") == 1
 
 
-def test_a_config_that_breaks_is_told_once(
-    models: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_config_that_breaks_is_told_once(models, caplog):
     with PredictionServer(models, port=0, poll_seconds=0.02) as server:
         # Renamed into its place: a poll could see a file that is half-written.
         (models / "wrong").write_text("no config")

@@ -1,18 +1,13 @@
 """Settings: fields with bounds, and the help and the flags made of them."""
 
 import dataclasses
-from typing import Any
 
 import pytest
 from absl import flags
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.fields import Settings, help_of, setting
-from keras_lstm_dssm.settings.recipes import (
-    KeyVecRecipe,
-    Recipe,
-    ScorerRecipe,
-)
+from keras_lstm_dssm.settings.recipes import KeyVecRecipe, Recipe, ScorerRecipe
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.tools.settings_flags import define_settings, flag_names
 
@@ -53,7 +48,7 @@ class Other(Settings):
     rate: float = setting(2.0, above=0)
 
 
-def test_the_help_is_that_of_the_attributes() -> None:
+def test_the_help_is_that_of_the_attributes():
     texts = help_of(Size)
     assert texts["size"] == "Number of words, such as `all` for all of them."
     assert texts["kind"] == "The kind, a colon: `None` for any."
@@ -76,7 +71,7 @@ def test_the_help_is_that_of_the_attributes() -> None:
     ],
     ids=str,
 )
-def test_bounds(changes: dict[str, Any], message: str) -> None:
+def test_bounds(changes, message):
     assert Size().replace(size=9, share=0) == Size(9, share=0)
     for make in (Size().replace, lambda **some: Size.from_dict(some)):
         with pytest.raises(InputError, match=message):
@@ -90,7 +85,7 @@ def parsed(*arguments: str) -> flags.FlagValues:
     return values
 
 
-def test_flags() -> None:
+def test_flags():
     values = parsed("--size=9", "--kind=two", "--rate=0.5", "--fast")
     assert flag_names([Size, Other]) == [
         "size", "kind", "share", "rate", "fast"
@@ -118,5 +113,5 @@ def test_flags() -> None:
 @pytest.mark.parametrize(
     "cls", [Recipe, ScorerRecipe, KeyVecRecipe, TrainingConfig]
 )
-def test_every_option_is_documented(cls: type[Settings]) -> None:
+def test_every_option_is_documented(cls):
     assert list(help_of(cls)) == [one.name for one in dataclasses.fields(cls)]

@@ -1,12 +1,10 @@
-from pathlib import Path
-
 import pytest
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.papers import TableSettings
 
 
-def test_other_settings_are_not_mixed(tmp_path: Path) -> None:
+def test_other_settings_are_not_mixed(tmp_path):
     folder = tmp_path / "out"
     settings = TableSettings("api", gammas=(5.0, 10.0))
     settings.record(folder, {"clicks": 7})

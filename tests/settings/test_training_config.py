@@ -1,7 +1,5 @@
 """`TrainingConfig`: what it derives, refuses and writes."""
 
-import pathlib
-
 import pytest
 
 from keras_lstm_dssm.distributed import worker
@@ -12,9 +10,7 @@ from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
 
 
-def test_the_recipe_is_best_or_that_of_the_run_to_continue(
-    trained_run: pathlib.Path,
-) -> None:
+def test_the_recipe_is_best_or_that_of_the_run_to_continue(trained_run):
     config = TrainingConfig("clicks.tsv")
     assert config.recipe == PRESETS["best"]
     assert config.init is None
@@ -24,7 +20,7 @@ def test_the_recipe_is_best_or_that_of_the_run_to_continue(
     assert config.to_dict()["init"] == str(trained_run)
 
 
-def test_pair_scorers_are_trained_by_one_process() -> None:
+def test_pair_scorers_are_trained_by_one_process():
     with pytest.raises(InputError, match="several workers train two towers"):
         TrainingConfig("clicks.tsv", "mv_lstm_cosine").check_workers()
     replay = TrainingConfig("new.tsv", init="RUN", recipe="best", replay="o:1")
@@ -32,7 +28,7 @@ def test_pair_scorers_are_trained_by_one_process() -> None:
         replay.check_workers()
 
 
-def test_patience_is_that_of_the_recipe_where_epochs_are_evaluated() -> None:
+def test_patience_is_that_of_the_recipe_where_epochs_are_evaluated():
     recipe = PRESETS["best"].replace(patience=4)
     for options, expected in (
         ({}, None),
@@ -43,9 +39,7 @@ def test_patience_is_that_of_the_recipe_where_epochs_are_evaluated() -> None:
         assert config.patience == expected
 
 
-def test_what_must_be_equal_on_all_workers(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_must_be_equal_on_all_workers(tmp_path, monkeypatch):
     """Compares the settings, and the sources, of linked folders, too."""
     package, linked = tmp_path / "package", tmp_path / "tools"
     for folder in (package, linked):

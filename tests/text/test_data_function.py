@@ -23,7 +23,7 @@ print(next(iterator).text_index.shape[0])
 """
 
 
-def test_the_process_ends_while_texts_are_hashed() -> None:
+def test_the_process_ends_while_texts_are_hashed():
     process = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         capture_output=True,
@@ -37,7 +37,7 @@ def test_the_process_ends_while_texts_are_hashed() -> None:
     assert "StopIteration" not in process.stderr
 
 
-def test_values_and_errors_of_the_function() -> None:
+def test_values_and_errors_of_the_function():
     def halves(values: np.ndarray) -> list[np.ndarray]:
         return [values // 2, values % 2]
 

@@ -37,7 +37,7 @@ def trigrams_by_word(batch: WordBatch) -> list[list[int]]:
 
 @pytest.mark.parametrize("split", WORD_SPLITS)
 @pytest.mark.parametrize("oov_buckets", [0, 64])
-def test_words_are_those_of_a_batch(oov_buckets: int, split: str) -> None:
+def test_words_are_those_of_a_batch(oov_buckets, split):
     for text in TEXTS:
         texts = tf.constant([text])
         assert is_single_short_text(texts, max_words=128)
@@ -50,7 +50,7 @@ def test_words_are_those_of_a_batch(oov_buckets: int, split: str) -> None:
         assert (np.diff(batch.word_index) >= 0).all()
 
 
-def test_what_is_short() -> None:
+def test_what_is_short():
     def is_short(texts: list[str], max_words: int | None) -> bool:
         strings = tf.constant(texts, tf.string, [len(texts)])
         return bool(is_single_short_text(strings, max_words))

@@ -68,12 +68,12 @@ def texts() -> list[bytes]:
 
 
 @pytest.mark.parametrize("text", RULE, ids=repr)
-def test_rule(text: str | bytes) -> None:
+def test_rule(text):
     assert split_sentences(text) == RULE[text]
 
 
 @pytest.mark.parametrize("options", [(), (3,)])
-def test_python_and_graph_agree(options: Any) -> None:
+def test_python_and_graph_agree(options):
     documents = texts()
     expected = [split_sentences(text, *options) for text in documents]
     assert in_graph(documents, *options) == expected
@@ -82,14 +82,14 @@ def test_python_and_graph_agree(options: Any) -> None:
     assert longest == (options[0] if options else 60)
 
 
-def test_no_word_is_lost() -> None:
+def test_no_word_is_lost():
     for text in texts()[:500]:
         document = text.decode().replace("\x01", " ").replace("\x02", " ")
         sentences = split_sentences(text, 5)
         assert "".join("".join(sentences).split()) == "".join(document.split())
 
 
-def test_a_text_without_an_end_is_cut() -> None:
+def test_a_text_without_an_end_is_cut():
     text = " ".join(["word"] * 125)
     assert [len(s.split()) for s in split_sentences(text)] == [60, 60, 5]
     assert split_sentences(text) == in_graph([text])[0]
@@ -102,7 +102,7 @@ def test_a_text_without_an_end_is_cut() -> None:
         ("。", 100_000), ("A. ", 1667), ("a\n", 1667), (".\x01 ", 1667),
     ],
 )  # fmt: skip
-def test_time_is_linear(piece: str, sentences: int) -> None:
+def test_time_is_linear(piece, sentences):
     """Splits 100,000 copies of a piece of text, which takes below a second.
 
     If the time grew with the square of the length, it would take minutes.
@@ -115,7 +115,7 @@ def test_time_is_linear(piece: str, sentences: int) -> None:
     assert found == in_graph([text])[0]
 
 
-def test_wrong_input_is_explained() -> None:
+def test_wrong_input_is_explained():
     with pytest.raises(InputError, match="text 0 is None"):
         split_sentences(None)  # type: ignore[arg-type]
     for number in (1, 501):

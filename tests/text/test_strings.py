@@ -29,12 +29,12 @@ TEXTS = ["hex bolt", "", "glue"]
     ],
     ids=lambda texts: type(texts).__name__,
 )
-def test_any_iterable(texts: object) -> None:
+def test_any_iterable(texts):
     found = as_strings(texts).numpy().tolist()
     assert found == [b"hex bolt", b"", b"glue"]
 
 
-def test_lone_surrogates() -> None:
+def test_lone_surrogates():
     """A command line's raw bytes come back; others have no bytes."""
     assert as_bytes(["caf\udce9", "a\ud800"]) == [b"caf\xe9", b"a?"]
 
@@ -49,12 +49,12 @@ def test_lone_surrogates() -> None:
         (tf.constant([["a"]]), r"got string \(1, 1\)"),
     ],
 )
-def test_what_is_no_batch_of_texts(texts: object, message: str) -> None:
+def test_what_is_no_batch_of_texts(texts, message):
     with pytest.raises(InputError, match=message):
         as_strings(texts)
 
 
-def test_batches_are_bounded_in_number_and_size() -> None:
+def test_batches_are_bounded_in_number_and_size():
     """Of 600 texts of 1 KB at most 524 fit in half a megabyte."""
     texts = ["x" * (1000 + number % 2) for number in range(600)]
     batches = []

@@ -40,7 +40,7 @@ def check(batch: WordBatch, texts: tf.Tensor, rules: tuple[Any, ...]) -> None:
 
 
 @pytest.mark.parametrize("rules", RULES)
-def test_equals_hashing_in_every_pass(rules: tuple[Any, ...]) -> None:
+def test_equals_hashing_in_every_pass(rules):
     cache = HashedTextCache(*rules)
     for _ in range(2):
         for texts in BATCHES:
@@ -48,7 +48,7 @@ def test_equals_hashing_in_every_pass(rules: tuple[Any, ...]) -> None:
             check(cache.distinct(strings), strings, rules)
 
 
-def test_a_text_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_is_hashed_once(monkeypatch):
     cache = HashedTextCache()
     strings = tf.constant(BATCHES[0])
     cache.distinct(strings)
@@ -58,7 +58,7 @@ def test_a_text_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         cache.distinct(tf.constant(["new"]))
 
 
-def test_a_full_cache_stores_no_more() -> None:
+def test_a_full_cache_stores_no_more():
     cache = HashedTextCache(max_bytes=60)
     for number in range(20):
         strings = tf.constant([f"text {number}", "bolt", f"again {number}"])
@@ -69,7 +69,7 @@ def test_a_full_cache_stores_no_more() -> None:
     check(cache.distinct(known), known, RULES[0])
 
 
-def test_in_parallel_in_a_dataset() -> None:
+def test_in_parallel_in_a_dataset():
     """Several threads of `tf.data` hash texts that are not cached yet."""
     cache = HashedTextCache(oov_buckets=7)
     texts = [f"word{n % 23} bolt{n % 7}" for n in range(400)]
@@ -79,7 +79,7 @@ def test_in_parallel_in_a_dataset() -> None:
         check(batch, strings, (7, None, "space"))
 
 
-def test_in_several_threads() -> None:
+def test_in_several_threads():
     cache = HashedTextCache()
     strings = [tf.constant([f"a{n} b", f"b c{n % 3}"]) for n in range(60)]
     with ThreadPoolExecutor(4) as pool:
@@ -90,7 +90,7 @@ def test_in_several_threads() -> None:
 
 
 @pytest.mark.parametrize("split", ["space", "alphanumeric", "stems"])
-def test_normalized_text_cache(split: str) -> None:
+def test_normalized_text_cache(split):
     normal = NormalizedTextCache(split, max_bytes=30)
     for _ in range(2):
         for texts in BATCHES:
@@ -104,7 +104,7 @@ def test_normalized_text_cache(split: str) -> None:
     assert normal(two_columns)[0, 1] == normal(tf.constant(["Hex  BOLT"]))[0]
 
 
-def test_normalized_texts_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_normalized_texts_are_cached(monkeypatch):
     normal = NormalizedTextCache()
     normal(tf.constant(["Bolt"]))
     monkeypatch.setattr(normal, "_normalize", None)

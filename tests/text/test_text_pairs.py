@@ -8,7 +8,7 @@ from keras_lstm_dssm.text.strings import score_in_batches
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 9])
-def test_scores_are_in_the_order_of_the_rows(batch_size: int) -> None:
+def test_scores_are_in_the_order_of_the_rows(batch_size):
     batches: list[list[int]] = []
     lengths = [3, 1, 2, 1, 5]
 
@@ -26,7 +26,7 @@ def test_scores_are_in_the_order_of_the_rows(batch_size: int) -> None:
     ]
 
 
-def test_no_rows_and_no_batch_size() -> None:
+def test_no_rows_and_no_batch_size():
     scores = score_in_batches(lambda rows: rows, [], 4)
     assert (scores.dtype, scores.shape) == (np.float32, (0,))
     with pytest.raises(InputError, match="batch_size must be 1 or more, not 0"):

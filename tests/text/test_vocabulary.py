@@ -43,7 +43,7 @@ def expected_ids(text: str, rule: str, max_words: int | None) -> list[int]:
 
 @settings(max_examples=25, deadline=None)
 @given(TEXTS, st.sampled_from([None, 2]))
-def test_ids_of_words(texts: list[str], max_words: int | None) -> None:
+def test_ids_of_words(texts, max_words):
     vocabulary = Vocabulary(WORDS, "space")
     batch = vocabulary.distinct(tf.constant(texts, tf.string), max_words)
     assert id_rows(batch) == [
@@ -58,7 +58,7 @@ def test_ids_of_words(texts: list[str], max_words: int | None) -> None:
     assert batch.words.shape == trigrams.words.shape
 
 
-def test_holds_each_distinct_thing_once() -> None:
+def test_holds_each_distinct_thing_once():
     texts = ["new bolt", "3 old Bolts, bolt", "", "new BOLT!", "old bolt"]
     batch = Vocabulary(["bolt", "3"]).distinct(tf.constant(texts))
     assert id_rows(batch) == [[0, 1], [2, 0, 0, 1], [0], [0, 1], [0, 1]]
@@ -72,15 +72,14 @@ def test_holds_each_distinct_thing_once() -> None:
     assert {field.dtype for field in batch[:-2]} == {tf.int32}
 
 
-def test_the_same_ids_wherever_it_runs() -> None:
+def test_the_same_ids_wherever_it_runs():
     vocabulary = Vocabulary(WORDS, "space")
     texts = tf.constant([b"BOLT 3", b"", b"\xff", "上海 \u00ad".encode(), b"3"])
     want = vocabulary.distinct(texts)
     assert id_rows(want) == [[1, 4], [0], [0], [2], [4]]
     dataset = tf.data.Dataset.from_tensors(texts).map(vocabulary.distinct)
     graph = tf.function(
-        vocabulary.distinct,
-        input_signature=[tf.TensorSpec([None], tf.string)],
+        vocabulary.distinct, input_signature=[tf.TensorSpec([None], tf.string)]
     )
     for got in (*dataset, graph(texts)):
         assert got.trigram_order is want.trigram_order is None
@@ -88,13 +87,13 @@ def test_the_same_ids_wherever_it_runs() -> None:
             assert field.numpy().tolist() == expected.numpy().tolist()
 
 
-def test_an_empty_batch_has_one_time_step() -> None:
+def test_an_empty_batch_has_one_time_step():
     batch = Vocabulary(WORDS, "space").distinct(tf.constant([], tf.string))
     assert batch.words.shape == [0, 1]
     assert batch.trigrams.shape == batch.text_index.shape == [0]
 
 
-def test_words_and_size() -> None:
+def test_words_and_size():
     vocabulary = Vocabulary(WORDS, "space")
     assert vocabulary.words == WORDS and len(vocabulary) == 4
     assert vocabulary.joined == "bolt 上海 x\0 3"
@@ -119,13 +118,13 @@ def test_words_and_size() -> None:
         ([3], r"text 0 is 3 \(int\), expected str or bytes"),
     ],
 )
-def test_wrong_words_are_one_clear_line(words: list, message: str) -> None:
+def test_wrong_words_are_one_clear_line(words, message):
     with pytest.raises(InputError, match=message) as caught:
         Vocabulary(words)
     assert "\n" not in str(caught.value)
 
 
-def test_words_of_the_other_split() -> None:
+def test_words_of_the_other_split():
     assert Vocabulary(["c#"], "space").words == ["c#"]
     with pytest.raises(InputError, match="split must be one of space, alphan"):
         Vocabulary(["c"], "letters")
@@ -134,7 +133,7 @@ def test_words_of_the_other_split() -> None:
 TITLES = ["Red hat, red coat", "blue HAT", "", "Ｈａｔ c#", b"\xffblue"]
 
 
-def test_most_frequent_words_first() -> None:
+def test_most_frequent_words_first():
     words = ["hat", "blue", "red", "c", "coat"]
     assert vocabulary_of(TITLES) == words
     assert vocabulary_of(reversed(TITLES)) == words
@@ -147,7 +146,7 @@ def test_most_frequent_words_first() -> None:
 
 
 @pytest.mark.parametrize("rule", WORD_SPLITS)
-def test_equals_a_count_in_python(rule: str) -> None:
+def test_equals_a_count_in_python(rule):
     """More texts than are split at once."""
     texts = [f"Title {n % 7}, {n % 3}# of-{n}" for n in range(10_500)]
     counts = Counter(w for text in texts for w in reference.split(text, rule))
@@ -157,9 +156,7 @@ def test_equals_a_count_in_python(rule: str) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.text()), st.sampled_from(WORD_SPLITS))
-def test_a_vocabulary_of_any_texts_has_all_their_words(
-    texts: list[str], rule: str
-) -> None:
+def test_a_vocabulary_of_any_texts_has_all_their_words(texts, rule):
     strings = tf.constant(as_bytes(["word", *texts]))
     vocabulary = Vocabulary(vocabulary_of(["word", *texts], split=rule), rule)
     rows = split_words(strings, None, rule).to_list()
@@ -181,8 +178,6 @@ def test_a_vocabulary_of_any_texts_has_all_their_words(
         ({"texts": ["hat", 3]}, r"text 1 is 3 \(int\)"),
     ],
 )
-def test_wrong_arguments_are_one_clear_line(
-    arguments: dict, message: str
-) -> None:
+def test_wrong_arguments_are_one_clear_line(arguments, message):
     with pytest.raises(InputError, match=message):
         vocabulary_of(**{"texts": TITLES, **arguments})

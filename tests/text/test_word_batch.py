@@ -31,9 +31,7 @@ def rebuilt(batch: WordBatch) -> list[list[list[int]]]:
 
 @settings(max_examples=25, deadline=None)
 @given(TEXTS, st.sampled_from([0, 8192]), st.sampled_from([None, 2]))
-def test_holds_what_letter_trigrams_gives(
-    texts: list[str], oov_buckets: int, max_words: int | None
-) -> None:
+def test_holds_what_letter_trigrams_gives(texts, oov_buckets, max_words):
     batch = distinct_words(
         tf.constant(texts, tf.string), oov_buckets, max_words
     )
@@ -41,7 +39,7 @@ def test_holds_what_letter_trigrams_gives(
     assert rebuilt(batch) == layer(texts).to_list()
 
 
-def test_holds_each_distinct_thing_once() -> None:
+def test_holds_each_distinct_thing_once():
     batch = distinct_words(tf.constant(["go good", "go", "go good", "", "Go!"]))
     assert len(set(batch.trigrams.numpy())) == len(batch.trigrams) == 7
     assert batch.words.numpy().tolist() == [[0, 1], [0, 0], [2, 0], [3, 0]]
@@ -56,9 +54,7 @@ def test_holds_each_distinct_thing_once() -> None:
     ("split", "text_index"),
     [("space", [0, 1, 0, 1, 2, 3, 3]), ("alphanumeric", [0, 1, 0, 1, 0, 2, 2])],
 )
-def test_texts_of_the_same_words_are_one(
-    split: str, text_index: list[int]
-) -> None:
+def test_texts_of_the_same_words_are_one(split, text_index):
     """In-batch negatives compare `text_index`, so equal words are none."""
     batch = distinct_words(
         tf.constant(
@@ -71,7 +67,7 @@ def test_texts_of_the_same_words_are_one(
     assert len(batch.lengths) == max(text_index) + 1
 
 
-def test_long_texts_take_bounded_time_and_memory() -> None:
+def test_long_texts_take_bounded_time_and_memory():
     """In a graph, as exported: the size of the result shows the bound."""
     hashed = tf.function(lambda texts: distinct_words(texts, 0, 128))
     texts = ["x" * (1 << 20), "ab " * (1 << 18), "\u3316" * (1 << 18)]
@@ -82,14 +78,14 @@ def test_long_texts_take_bounded_time_and_memory() -> None:
     assert with_all.lengths.numpy().tolist() == [1000]
 
 
-def test_of_no_texts_has_one_time_step_and_no_rows() -> None:
+def test_of_no_texts_has_one_time_step_and_no_rows():
     batch = distinct_words(tf.constant([], tf.string))
     assert [field.shape.as_list() for field in batch[:-2]] == [
         [0], [0], [0], [0, 1], [0], [0],
     ]  # fmt: skip
 
 
-def test_graphs_share_one_trace_of_each_setting() -> None:
+def test_graphs_share_one_trace_of_each_setting():
     traces = []
 
     @traced_once

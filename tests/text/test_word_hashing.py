@@ -61,22 +61,20 @@ def split(
         (" \t\u00ad ", ["#"]),
     ],
 )
-def test_splits_normalises_and_folds(
-    text: str | bytes, expected: list[str]
-) -> None:
+def test_splits_normalises_and_folds(text, expected):
     assert split(text) == [expected]
 
 
 @pytest.mark.parametrize("rule", WORD_SPLITS)
 @settings(max_examples=100, deadline=None)
 @given(texts=st.lists(TEXT, max_size=5))
-def test_equals_the_plain_transcription(rule: str, texts: list[str]) -> None:
+def test_equals_the_plain_transcription(rule, texts):
     expected = [reference.split(text, rule) for text in texts]
     assert split(*texts, rule=rule) == expected
     assert normalize(texts, rule) == [" ".join(row) for row in expected]
 
 
-def test_letters_and_digits() -> None:
+def test_letters_and_digits():
     text = "Angle-Bracket, 1/2 in. (12 Gauge) C++ cafe\u0301 फ़ोन _x_"
     assert split(text, rule="alphanumeric") == [
         "angle bracket 1 2 in 12 gauge c café फ़ोन x".split()
@@ -84,7 +82,7 @@ def test_letters_and_digits() -> None:
     assert split("?! -", rule="alphanumeric") == [["#"]]
 
 
-def test_stems_of_all_words_of_a_text() -> None:
+def test_stems_of_all_words_of_a_text():
     text = "Lighting: batteries (boxes) of exceeded churches, buses & s"
     assert split(text, rule="stems") == [
         "light battery box of exceed church buse s".split()
@@ -95,13 +93,13 @@ def test_stems_of_all_words_of_a_text() -> None:
     ]  # fmt: skip
 
 
-def test_keeps_10_000_words_or_the_first_max_words() -> None:
+def test_keeps_10_000_words_or_the_first_max_words():
     text = " ".join(f"w{place}" for place in range(10_000))
     assert split(text) == [text.split()]
     assert split(text, "a", "", max_words=2) == [["w0", "w1"], ["a"], ["#"]]
 
 
-def test_normalizes_alike_as_a_list_and_in_a_dataset() -> None:
+def test_normalizes_alike_as_a_list_and_in_a_dataset():
     texts = ["ANGLE \t bracket", "angle-bracket", "", "?!", b"\xff"]
     expected = {
         "space": ["angle bracket", "angle-bracket", "#", "?!", "\ufffd"],
@@ -116,12 +114,12 @@ def test_normalizes_alike_as_a_list_and_in_a_dataset() -> None:
         assert found == lines
 
 
-def test_an_unknown_split() -> None:
+def test_an_unknown_split():
     with pytest.raises(InputError, match="split must be one of space, alph"):
         normalize(["a"], "spaces")
 
 
-def test_max_words_bounds_the_bytes_of_a_text() -> None:
+def test_max_words_bounds_the_bytes_of_a_text():
     limit = 2 * MAX_BYTES_PER_WORD
     assert split("a" * 1000 + " b", max_words=2) == [["a" * limit]]
     assert split(" " * limit + "b", max_words=2) == [["#"]]
@@ -131,7 +129,7 @@ def test_max_words_bounds_the_bytes_of_a_text() -> None:
     assert split("a" * 9000 + " b") == [["a" * 9000, "b"]]
 
 
-def test_of_no_texts_there_are_no_words() -> None:
+def test_of_no_texts_there_are_no_words():
     assert split() == []
 
 
@@ -159,7 +157,7 @@ def slow_rows(words: list[str]) -> list[list[int]]:
     return [[PLACE[ngram] for ngram in row] for row in ngrams.to_list()]
 
 
-def test_codes_by_hand() -> None:
+def test_codes_by_hand():
     assert LETTERS == reference.LETTERS
     assert rows(["a", "#"]) == [[1 * 37], [0]]
     g, o, d = 7, 15, 4
@@ -173,7 +171,7 @@ def test_codes_by_hand() -> None:
     ]
 
 
-def test_exact_codes_do_not_collide() -> None:
+def test_exact_codes_do_not_collide():
     """The middle trigram of the word xyz is xyz: all 50,653 of them."""
     ids, word = trigram_ids(tf.constant(KNOWN))
     assert TRIGRAMS == len(KNOWN) == 50_653
@@ -183,33 +181,31 @@ def test_exact_codes_do_not_collide() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1)))
-def test_trigrams_equal_the_plain_transcription(words: list[str]) -> None:
+def test_trigrams_equal_the_plain_transcription(words):
     """Whatever is no letter counts as `#`: NUL, emoji, every script."""
     assert rows(words) == [reference.trigrams(word) for word in words]
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.text(LETTERS, min_size=1), min_size=1))
-def test_equals_tf_text_ngrams(words: list[str]) -> None:
+def test_equals_tf_text_ngrams(words):
     assert rows(words) == slow_rows(words)
     assert rows(words, BUCKETS) == rows(words)  # letters keep their codes
 
 
-def test_of_no_words_there_are_no_trigrams() -> None:
+def test_of_no_words_there_are_no_trigrams():
     assert rows([]) == rows([], BUCKETS) == []
 
 
 @pytest.mark.parametrize("letter", ["a", "中"])
-def test_only_the_first_letters_of_a_word_are_hashed(letter: str) -> None:
+def test_only_the_first_letters_of_a_word_are_hashed(letter):
     longest = rows([letter * MAX_LETTERS], BUCKETS)
     assert len(longest[0]) == MAX_LETTERS
     assert rows([letter * 100_000], BUCKETS) == longest
 
 
 @pytest.mark.parametrize("word", ["中", "hôtel", "a\0b", "go-to", "😀"])
-def test_only_trigrams_with_another_letter_go_to_the_buckets(
-    word: str,
-) -> None:
+def test_only_trigrams_with_another_letter_go_to_the_buckets(word):
     (found,), (exact,) = rows([word], BUCKETS), rows([word])
     wrapped = f"#{word}#"
     for place, (code, folded) in enumerate(zip(found, exact, strict=True)):
@@ -219,7 +215,7 @@ def test_only_trigrams_with_another_letter_go_to_the_buckets(
             assert TRIGRAMS <= code < TRIGRAMS + BUCKETS
 
 
-def test_words_of_other_scripts_stay_distinct() -> None:
+def test_words_of_other_scripts_stay_distinct():
     """300 words of each script: no two share all their trigrams.
 
     In the paper's alphabet all of one length are one word: `###` `###` ...

@@ -9,7 +9,7 @@ Refused = Callable[[int, str], str]
 
 
 @pytest.fixture
-def refused(capsys: pytest.CaptureFixture[str]) -> Refused:
+def refused(capsys) -> Refused:
     """Checks that a program ended with exit code 1 and one line that says why.
 
     It returns what the program printed before.

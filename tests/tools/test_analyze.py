@@ -23,7 +23,7 @@ QUERIES = [query for query, _ in TOPICS.values()]
 
 
 @pytest.fixture(scope="module")
-def run(collection_folder: Path, tmp_path_factory) -> Path:
+def run(collection_folder, tmp_path_factory) -> Path:
     """Trains the run that is analysed.
 
     One line of its clicks has no tab: the report must read the data as the
@@ -40,7 +40,7 @@ def run(collection_folder: Path, tmp_path_factory) -> Path:
     return folder / "run"
 
 
-def test_program(run, tmp_path, capsys) -> None:
+def test_program(run, tmp_path, capsys):
     output, queries = tmp_path / "report.html", tmp_path / "queries.txt"
     queries.write_text("hex bolt\n\ngarden hose\n")
     texts = {"query": "wood glue", "document": TITLES[1], "queries": queries}
@@ -75,7 +75,7 @@ def test_program(run, tmp_path, capsys) -> None:
     assert f"{CLAIM_LABELS['stop_words_keywords']}\n  query  " in printed
 
 
-def test_training_wrote_histograms_of_what_it_saved(run, trained_run) -> None:
+def test_training_wrote_histograms_of_what_it_saved(run, trained_run):
     histograms = read_histograms(run / "logs/gates")
     assert set(histograms) == {
         (f"{tower}/{name}", epoch)
@@ -96,7 +96,7 @@ def test_training_wrote_histograms_of_what_it_saved(run, trained_run) -> None:
 
 def test_training_without_gates_has_no_histograms(
     collection_folder, tmp_path, capsys
-) -> None:
+):
     command = [
         "train", f"--data={collection_folder}", "--histograms",
         "--preset=dssm", f"--output={tmp_path / 'run'}",
@@ -120,9 +120,7 @@ def test_training_without_gates_has_no_histograms(
         (["--map=circle"], "--map=circle"),
     ],
 )
-def test_wrong_input_is_one_line(
-    run, tmp_path, refused, flags, message
-) -> None:
+def test_wrong_input_is_one_line(run, tmp_path, refused, flags, message):
     (tmp_path / "blank.txt").write_text("\n \n")
     unjudged = tmp_path / "unjudged"
     write_collection(

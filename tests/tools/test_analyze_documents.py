@@ -13,7 +13,7 @@ from keras_lstm_dssm.models import KeyVec
 from keras_lstm_dssm.tools import analyze
 from keras_lstm_dssm.training.document_targets import TARGETS_FILE
 from tests.analysis.html_page import HtmlPage, check_self_contained
-from tests.tools.conftest import Refused, succeed
+from tests.tools.conftest import succeed
 from tests.training.small_documents import (
     QUICK_KEYVEC,
     WORDS,
@@ -22,7 +22,7 @@ from tests.training.small_documents import (
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory) -> Path:
     """Trains a KeyVec whose key sentences `trigrams` chooses."""
     folder = tmp_path_factory.mktemp("keyvec")
     write_small_documents(folder / "data")
@@ -38,9 +38,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_report(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_report(run, tmp_path, capsys):
     output, values = tmp_path / "report.html", tmp_path / "out.json"
     files = {"output": output, "json": values, "csv": tmp_path / "csv"}
     succeed(analyze, run=run, examples=2, map="pca", projector=True, **files)
@@ -76,7 +74,7 @@ def test_report(
     assert f"wrote {output}" in capsys.readouterr().out
 
 
-def test_key_words_are_those_of_the_recipe(run: Path, tmp_path: Path) -> None:
+def test_key_words_are_those_of_the_recipe(run, tmp_path):
     """The report takes key words from the text that the recipe names.
 
     With `key_words_of="document"`, that is all sentences, not the summary.
@@ -101,7 +99,7 @@ def test_key_words_are_those_of_the_recipe(run: Path, tmp_path: Path) -> None:
     assert {len(words) for words in expected.values()} != {3}  # of a summary
 
 
-def test_another_teacher_and_other_data(run: Path, tmp_path: Path) -> None:
+def test_another_teacher_and_other_data(run, tmp_path):
     """Leaves out bad lines; shows the split train if there is no other."""
     data = tmp_path / "data"
     data.mkdir()
@@ -137,9 +135,7 @@ def test_another_teacher_and_other_data(run: Path, tmp_path: Path) -> None:
         (["--run={tmp}/run"], "found no targets of documents"),
     ],
 )
-def test_wrong_input_is_one_line(
-    run: Path, tmp_path: Path, refused: Refused, flags: list[str], message: str
-) -> None:
+def test_wrong_input_is_one_line(run, tmp_path, refused, flags, message):
     shutil.copytree(run, tmp_path / "run", ignore=lambda *_: [TARGETS_FILE])
     (tmp_path / "two").mkdir()
     (tmp_path / "two/documents.jsonl").write_text(
@@ -152,9 +148,7 @@ def test_wrong_input_is_one_line(
     assert not (tmp_path / "r.html").exists()
 
 
-def test_other_models_have_no_key_sentences(
-    trained_run: Path, tmp_path: Path, refused: Refused
-) -> None:
+def test_other_models_have_no_key_sentences(trained_run, tmp_path, refused):
     for flag in ("csv=new", "salience=bm25"):
         command = ["analyze", f"--run={trained_run}", f"--{flag}"]
         refused(

@@ -11,7 +11,7 @@ from keras_lstm_dssm.analysis.scorer_report import example_answers
 from keras_lstm_dssm.tools import analyze
 from tests.analysis.html_page import HtmlPage, check_self_contained
 from tests.conftest import TOPICS
-from tests.tools.conftest import Refused, succeed
+from tests.tools.conftest import succeed
 
 RECIPE = dssm.ScorerRecipe(
     "MVLSTM", {"interaction": "cosine", "units": 2, "hidden": 3}, "vocabulary",
@@ -21,7 +21,7 @@ TITLES = dict(TOPICS.values())
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory) -> Path:
     """Trains a pair scorer on clicks."""
     folder = tmp_path_factory.mktemp("scorer")
     clicks = folder / "clicks.tsv"
@@ -30,7 +30,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_report(run: Path, collection_folder: Path, tmp_path: Path) -> None:
+def test_report(run, collection_folder, tmp_path):
     output, values = tmp_path / "report.html", tmp_path / "out.json"
     model = dssm.load_run(run)
     pair = {"query": "desk lamp", "document": "a <desk> with gizmo"}
@@ -65,7 +65,7 @@ def test_report(run: Path, collection_folder: Path, tmp_path: Path) -> None:
     assert sorted(p.name for p in files["pictures"].iterdir()) == names
 
 
-def test_clicks_have_the_nearest_titles_as_wrong_answers(run: Path) -> None:
+def test_clicks_have_the_nearest_titles_as_wrong_answers(run):
     """The wrong answer is the nearest title by BM25 that was not clicked."""
     clicks = run.parent / "more.tsv"
     clicks.write_text(
@@ -92,9 +92,7 @@ def test_clicks_have_the_nearest_titles_as_wrong_answers(run: Path) -> None:
         (["--run={tmp}/arc"], "ARCI has no interaction matrix of words"),
     ],
 )
-def test_wrong_input_is_one_line(
-    run: Path, tmp_path: Path, refused: Refused, flags: list[str], message: str
-) -> None:
+def test_wrong_input_is_one_line(run, tmp_path, refused, flags, message):
     (tmp_path / "one.tsv").write_text("glue\twood glue\n")
     arc = dssm.ScorerRecipe("ARCI", words="trigrams", word_dimension=2)
     folder = dssm.run_folder.RunFolder(tmp_path / "arc")

@@ -13,7 +13,6 @@ from keras_lstm_dssm.data import Triples
 from keras_lstm_dssm.tools import benchmark
 from tests.benchmarks.conftest import small_towers  # noqa: F401  (fixture)
 from tests.ranker.small_ranker import write_graded
-from tests.tools.conftest import Refused
 
 pytestmark = pytest.mark.usefixtures("small_towers")
 
@@ -32,7 +31,7 @@ def figures(folder: Path, suites: str, *flags: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def one_keras_form(monkeypatch: pytest.MonkeyPatch) -> None:
+def one_keras_form(monkeypatch) -> None:
     """Measures the training of one Keras peer, the encoding of the other.
 
     Both give the same vectors, see test_towers.py.
@@ -50,9 +49,7 @@ def one_keras_form(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("one_keras_form")
-def test_training_encoding_and_serving(
-    collection_folder: Path, tmp_path: Path
-) -> None:
+def test_training_encoding_and_serving(collection_folder, tmp_path):
     machine, train, encode, serve = figures(
         tmp_path,
         "train,encode,serve",
@@ -76,8 +73,8 @@ def test_training_encoding_and_serving(
 
 @pytest.mark.slow
 def test_logs_in_processes_of_their_own(
-    collection_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    collection_folder, tmp_path, monkeypatch
+):
     monkeypatch.setattr(
         scaling,
         "program_command",
@@ -94,9 +91,7 @@ def test_logs_in_processes_of_their_own(
     assert scale["first_step_seconds"] > 0.5
 
 
-def test_the_data_of_documents(
-    collection_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_data_of_documents(collection_folder, tmp_path, monkeypatch):
     """`documents` reads --data only without other suites: they read clicks."""
     monkeypatch.setattr(data_package, "open_documents", lambda spec: spec)
     monkeypatch.setattr(
@@ -113,8 +108,8 @@ def test_the_data_of_documents(
 
 
 def test_triples_have_judged_negatives_where_there_are_some(
-    collection_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    collection_folder, tmp_path, monkeypatch
+):
     """The benchmark of pair scorers trains on judged documents, or on clicks.
 
     A triple is a query, a relevant document and a negative. Where the data
@@ -155,10 +150,7 @@ def test_triples_have_judged_negatives_where_there_are_some(
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_1(
-    arguments: list[str],
-    expected: str,
-    collection_folder: Path,
-    refused: Refused,
-) -> None:
+    arguments, expected, collection_folder, refused
+):
     code = run(*(a.format(folder=collection_folder) for a in arguments))
     refused(code, expected)

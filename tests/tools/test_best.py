@@ -13,9 +13,7 @@ from tests.tools.conftest import succeed
 
 
 @pytest.fixture(scope="module")
-def run_folder(
-    collection_folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
-) -> pathlib.Path:
+def run_folder(collection_folder, tmp_path_factory) -> pathlib.Path:
     """Trains the preset `best` with a smaller encoder."""
     folder = tmp_path_factory.mktemp("best") / "run"
     small = dssm.PRESETS["best"].with_encoder(cells=3, bag=4, sketch=31)
@@ -27,7 +25,7 @@ def run_folder(
     return folder
 
 
-def test_the_recipe_belongs_to_the_preset(run_folder: pathlib.Path) -> None:
+def test_the_recipe_belongs_to_the_preset(run_folder):
     config = json.loads((run_folder / "config.json").read_text())
     names = ("towers", "gamma", "negatives", "batch_size", "epochs")
     found = [config["recipe"][name] for name in names]
@@ -43,9 +41,7 @@ def test_the_recipe_belongs_to_the_preset(run_folder: pathlib.Path) -> None:
     assert weights.max() == pytest.approx(np.log(1 + 6.5 / 0.5))
 
 
-def test_what_is_exported_gives_its_vectors(
-    run_folder: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+def test_what_is_exported_gives_its_vectors(run_folder, tmp_path):
     succeed(export, run=run_folder, output=tmp_path)
     model = dssm.load_run(run_folder)
     texts = ["garden hoses, 50 ft", "", "上海"]
@@ -56,9 +52,7 @@ def test_what_is_exported_gives_its_vectors(
         )
 
 
-def test_it_can_be_analysed(
-    run_folder: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+def test_it_can_be_analysed(run_folder, tmp_path):
     report = tmp_path / "report.html"
     texts = {"query": "garden-hose", "document": "50 ft rubber garden hose"}
     succeed(analyze, run=run_folder, **texts, map="pca", output=report)

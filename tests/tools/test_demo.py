@@ -4,13 +4,11 @@ import shlex
 from pathlib import Path
 from types import ModuleType
 
-import pytest
-
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.tools.demo import _step, summary
 
 
-def test_five_lines_say_what_and_where(tmp_path: Path) -> None:
+def test_five_lines_say_what_and_where(tmp_path):
     run = tmp_path / "run"
     run.mkdir()
     write_json(run / "config.json", {"pairs": 31179})
@@ -36,9 +34,7 @@ def test_five_lines_say_what_and_where(tmp_path: Path) -> None:
         assert Path(command.split()[0]).resolve().exists()
 
 
-def test_a_printed_step_can_be_copied(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_printed_step_can_be_copied(capsys):
     module = ModuleType("keras_lstm_dssm.tools.analyze")
     given: list[list[str]] = []
     module.run = given.append  # type: ignore[attr-defined]

@@ -15,7 +15,7 @@ from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.serving import SavedRetriever
 from keras_lstm_dssm.tools import encode, export, index
 from tests.conftest import TOPICS
-from tests.tools.conftest import Refused, succeed
+from tests.tools.conftest import succeed
 
 TITLES = {
     f"t{number}": f"{title} no {number}"
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("remembered_graphs")
 
 
 @pytest.fixture(scope="module")
-def folder(trained_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(trained_run, tmp_path_factory) -> Path:
     """Writes exported encoders and two files of titles, a third with tags."""
     folder = tmp_path_factory.mktemp("parts")
     succeed(export, run=trained_run, output=folder / "models")
@@ -51,12 +51,8 @@ def encoded(folder: Path, parts: Path, **flags: object) -> None:
 
 @pytest.mark.parametrize("kind", ["npy", "parquet"])
 def test_parts_become_an_index_and_a_retriever(
-    folder: Path,
-    trained_run: Path,
-    tmp_path: Path,
-    kind: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    folder, trained_run, tmp_path, kind, capsys
+):
     faiss = pytest.importorskip("faiss")
     parts = tmp_path / "PARTS"
     for shard in ("1/2", "0/2"):
@@ -105,12 +101,8 @@ def test_parts_become_an_index_and_a_retriever(
 
 @pytest.mark.parametrize("kind", [None, "npy"])
 def test_parts_of_workers_are_parquet_unless_a_format_is_chosen(
-    kind: str | None,
-    folder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    kind, folder, tmp_path, monkeypatch, capsys
+):
     """What Ray's actors are told to do, and what is reported of it."""
     pytest.importorskip("pyarrow")
     arguments_of_ray: list[Any] = []
@@ -146,9 +138,7 @@ def test_parts_of_workers_are_parquet_unless_a_format_is_chosen(
     assert totals["rows"] == 30
 
 
-def test_what_does_not_fit(
-    folder: Path, tmp_path: Path, refused: Refused, trained_run: Path
-) -> None:
+def test_what_does_not_fit(folder, tmp_path, refused, trained_run):
     parts = tmp_path / "PARTS"
     encoded(folder, parts, shard="0/2")
     commands = [

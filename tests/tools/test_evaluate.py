@@ -32,13 +32,13 @@ class LetterModel:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path) -> Path:
     write_collection(tmp_path / "data", DOCUMENTS, QUERIES, {"test": QRELS}, [])
     return tmp_path / "data"
 
 
 @pytest.fixture
-def run(folder: Path):
+def run(folder):
     """Returns lstm-dssm-evaluate, with `LetterModel` as the run's model."""
 
     def main(argv: list[str]):
@@ -59,7 +59,7 @@ def run(folder: Path):
 
 
 @pytest.mark.parametrize("mode", ["rerank", "retrieve"])
-def test_results(run, folder, tmp_path, capsys, mode) -> None:
+def test_results(run, folder, tmp_path, capsys, mode):
     files = [tmp_path / "out.json", tmp_path / "out.trec"]
     flags = [f"--json={files[0]}", f"--run_file={files[1]}", "--depth=3"]
     assert run(f"--mode={mode}", *flags) == 0
@@ -80,7 +80,7 @@ def test_results(run, folder, tmp_path, capsys, mode) -> None:
     assert f"{100 * results['test']['model']['map']:.2f}" in out
 
 
-def test_words_of_bm25(run, tmp_path, capsys) -> None:
+def test_words_of_bm25(run, tmp_path, capsys):
     path = tmp_path / "out.json"
     recall = {}
     for words in ("space", "alphanumeric", "model"):
@@ -95,7 +95,7 @@ def test_words_of_bm25(run, tmp_path, capsys) -> None:
     assert out.count("runs of letters and digits (as the model reads") == 2
 
 
-def test_numbers_of_clicks_are_named(run, folder, capsys) -> None:
+def test_numbers_of_clicks_are_named(run, folder, capsys):
     (folder / "qrels/test.tsv").write_text(
         "query-id\tcorpus-id\tscore\nq1\ta\t9\nq1\tc\t40\n"
     )
@@ -117,13 +117,13 @@ def test_numbers_of_clicks_are_named(run, folder, capsys) -> None:
         ("--run_file=/nowhere/out.trec", "No such file or directory"),
     ],
 )
-def test_wrong_input_is_one_line(run, refused, flag, message) -> None:
+def test_wrong_input_is_one_line(run, refused, flag, message):
     refused(run(flag), message)
 
 
 def test_metrics_of_both_modes_are_kept(
     trained_run, collection_folder, tmp_path
-) -> None:
+):
     for name in ("config.json", "model.keras", "metrics.json"):
         shutil.copy(trained_run / name, tmp_path)
     answers = {}
@@ -148,7 +148,7 @@ def test_metrics_of_both_modes_are_kept(
 
 def test_the_training_split_leaves_the_figures_of_training(
     trained_run, collection_folder, tmp_path
-) -> None:
+):
     run = shutil.copytree(trained_run, tmp_path / "run")
     data = shutil.copytree(collection_folder, tmp_path / "data")
     shutil.copy(data / "qrels" / "dev.tsv", data / "qrels" / "train.tsv")
@@ -169,7 +169,7 @@ def test_the_training_split_leaves_the_figures_of_training(
 )
 def test_what_would_fail_at_the_end_fails_first(
     folder, tmp_path, refused, flag, message
-) -> None:
+):
     (tmp_path / "metrics.json").write_text("{")  # and there is no model
     flags = [f"--run={tmp_path}", f"--data={folder}"]
     refused(
@@ -178,7 +178,7 @@ def test_what_would_fail_at_the_end_fails_first(
 
 
 @pytest.mark.parametrize("missing", ["run", "data"])
-def test_missing_input_is_one_line(folder, tmp_path, refused, missing) -> None:
+def test_missing_input_is_one_line(folder, tmp_path, refused, missing):
     paths = {"run": tmp_path, "data": folder} | {missing: tmp_path / "none"}
     flags = [f"--{name}={path}" for name, path in paths.items()]
     refused(evaluate.run(["evaluate", *flags]), str(paths["run"]))

@@ -1,7 +1,6 @@
 """lstm-dssm-evaluate with an encoder that this package did not train."""
 
 import json
-import pathlib
 
 import pytest
 
@@ -9,14 +8,9 @@ from keras_lstm_dssm.data import open_collection
 from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
 from keras_lstm_dssm.evaluation import DenseSystem, Task
 from keras_lstm_dssm.tools import evaluate
-from tests.tools.conftest import Refused
 
 
-def test_an_encoder_alone(
-    collection_folder: pathlib.Path,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_encoder_alone(collection_folder, tmp_path, monkeypatch):
     """Measures the encoder, each text once, and stores nothing."""
     (tmp_path / "letters_of_texts.py").write_text(
         "def encode(texts):\n"
@@ -45,9 +39,7 @@ def test_an_encoder_alone(
     }  # fmt: skip
 
 
-def test_neither_a_run_nor_an_encoder(
-    collection_folder: pathlib.Path, tmp_path: pathlib.Path, refused: Refused
-) -> None:
+def test_neither_a_run_nor_an_encoder(collection_folder, tmp_path, refused):
     flags = [f"--data={collection_folder}", "--run=no_such_module:encode"]
     message = "'no_such_module:encode' is not the folder of a run, nor an enc"
     refused(evaluate.run(["evaluate", *flags]), message)

@@ -3,7 +3,6 @@
 import json
 import shutil
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from keras_lstm_dssm.export import read_ids
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.serving import PredictionServer, SavedRetriever
 from keras_lstm_dssm.tools import encode, export, index, query, search
-from tests.tools.conftest import Refused, succeed
+from tests.tools.conftest import succeed
 
 TITLES = (
     "t1\tsteel hex bolt zinc 3 in\nt2\tinterior wood glue 8 oz\n"
@@ -23,22 +22,22 @@ pytestmark = pytest.mark.usefixtures("remembered_graphs")
 
 
 @pytest.fixture(scope="module")
-def titles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def titles(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("export") / "titles.txt"
     path.write_text(TITLES)
     return path
 
 
 @pytest.fixture(scope="module")
-def models(trained_run: Path, titles: Path) -> Path:
+def models(trained_run, titles) -> Path:
     folder = titles.with_name("models")
     succeed(export, run=trained_run, documents=titles, output=folder)
     return folder
 
 
 def test_int8_retriever_finds_the_same_up_to_its_largest_k(
-    trained_run: Path, tmp_path: Path, models: Path, titles: Path
-) -> None:
+    trained_run, tmp_path, models, titles
+):
     small = tmp_path / "models"
     flags = {"run": trained_run, "documents": titles, "output": small}
     succeed(export, **flags, vectors="int8", max_k=2)
@@ -55,9 +54,38 @@ def test_int8_retriever_finds_the_same_up_to_its_largest_k(
     assert 0 < max(differences) < 0.01
 
 
-def test_the_card_follows_a_refresh(
-    models: Path, trained_run: Path, tmp_path: Path
-) -> None:
+def test_one_file_is_searched_without_a_folder_of_models(
+    trained_run, models, titles, tmp_path, capsys, refused
+):
+    file, report = tmp_path / "shop.safetensors", tmp_path / "report.json"
+    flags = {"run": trained_run, "documents": titles, "portable": file}
+    succeed(export, **flags, weights="float32", json=report)
+    assert f"wrote {file}: " in capsys.readouterr().out
+    assert json.loads(report.read_text())["bytes"] == file.stat().st_size
+    printed = []
+    for folder in (models, file):
+        succeed(search, "wood glue", models=folder, k=2)
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+    parts = tmp_path / "parts"
+    encoder = models / "document_encoder"
+    succeed(encode, saved_model=encoder, input=titles, output=parts,
+            shard="0/1")  # fmt: skip
+    capsys.readouterr()
+    for more, message in (
+        (f"--output={parts}", "not used with --portable"),
+        (f"--mix={trained_run}", "not used with --portable"),
+        (f"--documents={parts}", "name the file"),
+    ):
+        words = [f"--portable={file}", f"--run={trained_run}", more]
+        refused(export.run(["export", *words]), message)
+    refused(export.run(["export", f"--portable={file}"]), "--run is missing")
+    file.write_bytes(b"no model")
+    code = search.run(["search", f"--models={file}", "x"])
+    refused(code, "not a file that this version can read")
+
+
+def test_the_card_follows_a_refresh(models, trained_run, tmp_path):
     refreshed = shutil.copytree(models, tmp_path / "models")
     before = (refreshed / "CARD.md").read_text()
     gone = tmp_path / "gone.txt"
@@ -76,9 +104,7 @@ def test_the_card_follows_a_refresh(
     assert (refreshed / "CARD.md").read_text() == card
 
 
-def test_search_finds_the_right_title(
-    models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_search_finds_the_right_title(models, tmp_path, capsys):
     out = tmp_path / "hits.json"
     succeed(search, "wood glue", "hex bolt", models=models, k=2, json=out)
     assert "t2" in capsys.readouterr().out
@@ -89,9 +115,7 @@ def test_search_finds_the_right_title(
     assert len(bolt["hits"]) == 2
 
 
-def test_encode_writes_what_the_encoder_gives(
-    models: Path, trained_run: Path, tmp_path: Path
-) -> None:
+def test_encode_writes_what_the_encoder_gives(models, trained_run, tmp_path):
     lines, vectors = tmp_path / "texts.txt", tmp_path / "vectors.npy"
     texts = ["wood glue", "", "中文", "a " * 300]
     lines.write_text("\n".join(texts) + "\n")
@@ -101,9 +125,7 @@ def test_encode_writes_what_the_encoder_gives(
     np.testing.assert_allclose(np.load(vectors), expected, atol=1e-6)
 
 
-def test_each_line_has_its_vector_or_is_named(
-    models: Path, tmp_path: Path, refused: Refused
-) -> None:
+def test_each_line_has_its_vector_or_is_named(models, tmp_path, refused):
     texts, vectors = tmp_path / "texts.txt", tmp_path / "vectors.npy"
     flags = {"saved_model": models / "query_encoder", "input": texts}
     for content, rows in ((b"glue\n\nbolt\n\n \n", 5), (b"", 0)):
@@ -116,9 +138,7 @@ def test_each_line_has_its_vector_or_is_named(
     refused(code, "texts.txt:2: found invalid UTF-8")
 
 
-def test_titles_become_an_index(
-    models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_titles_become_an_index(models, tmp_path, capsys):
     faiss = pytest.importorskip("faiss")
     lines, ids = tmp_path / "lines.txt", tmp_path / "titles.ids"
     titles, queries = tmp_path / "titles.npy", tmp_path / "queries.npy"
@@ -144,12 +164,8 @@ def test_titles_become_an_index(
 
 
 def test_a_scorer_is_exported_beside_and_asked(
-    models: Path,
-    titles: Path,
-    tmp_path: Path,
-    refused: Refused,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    models, titles, tmp_path, refused, capsys
+):
     """Exports a pair scorer beside two towers, and orders titles by it."""
     both = shutil.copytree(models, tmp_path / "models")
     recipe = dssm.ScorerRecipe(
@@ -224,14 +240,8 @@ VECTORS = "--input={tmp}/no.txt --output={tmp}"
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_1(
-    program: ModuleType,
-    arguments: str,
-    expected: str,
-    models: Path,
-    trained_run: Path,
-    tmp_path: Path,
-    refused: Refused,
-) -> None:
+    program, arguments, expected, models, trained_run, tmp_path, refused
+):
     filled = arguments.format(tmp=tmp_path, run=trained_run, models=models)
     refused(program.run(["program", *filled.split()]), expected)
     assert not (tmp_path / "m").exists()

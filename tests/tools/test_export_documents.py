@@ -28,9 +28,7 @@ def model() -> dssm.KeyVec:
 
 
 @pytest.fixture(scope="module")
-def folder(
-    model: dssm.KeyVec, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def folder(model, tmp_path_factory) -> Path:
     """Writes documents, the run of a KeyVec, and its exported models."""
     path = tmp_path_factory.mktemp("documents")
     lines = [
@@ -50,9 +48,7 @@ def unit_vectors(model: dssm.KeyVec, documents: list) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def test_documents_are_encoded_and_indexed(
-    model: dssm.KeyVec, folder: Path, tmp_path: Path
-) -> None:
+def test_documents_are_encoded_and_indexed(model, folder, tmp_path):
     """Encodes a folder of documents, and a file with a text on each line."""
     vectors, ids = tmp_path / "v.npy", tmp_path / "v.ids"
     saved = folder / "models" / "keyvec"
@@ -76,12 +72,7 @@ def test_documents_are_encoded_and_indexed(
     assert rows[:, 0].tolist() == [1, 2]
 
 
-def test_queries_find_documents(
-    model: dssm.KeyVec,
-    folder: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_queries_find_documents(model, folder, tmp_path, capsys):
     texts = ["The glue of wood. Wood glue", "Wood"]
     models = folder / "models"
     capsys.readouterr()

@@ -6,7 +6,6 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import keys
 from tests.models.small_keyvec import small_keyvec
-from tests.tools.conftest import Refused, succeed
+from tests.tools.conftest import succeed
 
 PAGE = "The hex bolt of steel. Wood glue!\n\nThe drill of the lamp? Glue\n"
 
@@ -25,9 +24,7 @@ def model() -> dssm.KeyVec:
 
 
 @pytest.fixture(scope="module")
-def run(
-    model: dssm.KeyVec, tmp_path_factory: pytest.TempPathFactory
-) -> RunFolder:
+def run(model, tmp_path_factory) -> RunFolder:
     folder = RunFolder(tmp_path_factory.mktemp("keyvec") / "run")
     folder.create({}, model)
     folder.save(model, folder.model)
@@ -49,12 +46,7 @@ def standard_input(data: bytes) -> Iterator[None]:
         os.close(before)
 
 
-def test_most_probable_first(
-    model: dssm.KeyVec,
-    run: RunFolder,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_most_probable_first(model, run, tmp_path, capsys):
     page, out = tmp_path / "page.txt", tmp_path / "keys.json"
     page.write_text(PAGE)
     succeed(keys, str(page), run=run.path, sentences=3, words=2, json=out)
@@ -99,11 +91,8 @@ def test_most_probable_first(
     ids=["missing", "folder", "empty", "blank", "binary", "NUL", "long"],
 )
 def test_what_is_no_page_is_told_before_the_model_is_loaded(
-    content: bytes | str | None,
-    message: str,
-    tmp_path: Path,
-    refused: Refused,
-) -> None:
+    content, message, tmp_path, refused
+):
     page = tmp_path / "page"
     if isinstance(content, bytes):
         page.write_bytes(content)
@@ -117,9 +106,7 @@ def test_what_is_no_page_is_told_before_the_model_is_loaded(
         refused(code, message.replace("page:", "standard input:"))
 
 
-def test_wrong_runs_and_arguments(
-    trained_run: Path, tmp_path: Path, refused: Refused
-) -> None:
+def test_wrong_runs_and_arguments(trained_run, tmp_path, refused):
     page = tmp_path / "page.txt"
     page.write_text(PAGE)
     for words, message in (

@@ -16,7 +16,6 @@ from keras_lstm_dssm.models import KEYVEC_PRESETS
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import evaluate, train
 from keras_lstm_dssm.tools.settings_flags import flag_names
-from tests.tools.conftest import Refused
 from tests.training.small_documents import QUICK_KEYVEC, write_small_documents
 
 pytest.importorskip("gensim")
@@ -43,7 +42,7 @@ def parsed(*flags: str) -> dssm.KeyVecRecipe:
     return recipe
 
 
-def test_each_flag_changes_a_value_of_the_recipe() -> None:
+def test_each_flag_changes_a_value_of_the_recipe():
     """Compares the recipes that parsed flags make; nothing is trained."""
     assert set(flag_names([dssm.KeyVecRecipe])) == set(FLAGS)
     recipe = KEYVEC_PRESETS["keyvec"]
@@ -56,25 +55,21 @@ def test_each_flag_changes_a_value_of_the_recipe() -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def folder(tmp_path_factory) -> pathlib.Path:
     path = tmp_path_factory.mktemp("documents") / "folder"
     write_small_documents(path)
     return path
 
 
 @pytest.fixture
-def small_preset(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_preset(monkeypatch) -> None:
     quick = QUICK_KEYVEC.replace(epochs=2)
     monkeypatch.setitem(KEYVEC_PRESETS, "keyvec", quick)
 
 
 def test_python_and_program_give_one_model_that_is_measured(
-    small_preset: None,
-    folder: pathlib.Path,
-    tmp_path: pathlib.Path,
-    capsys: pytest.CaptureFixture[str],
-    refused: Refused,
-) -> None:
+    small_preset, folder, tmp_path, capsys, refused
+):
     """Resumes, evaluates and compares with `dssm.train` of the same flags."""
     run, out = tmp_path / "run", tmp_path / "out.json"
     flags = ["--preset=keyvec", "--salience=lead", "--seed=3", "--patience=1"]
@@ -154,12 +149,8 @@ def test_python_and_program_give_one_model_that_is_measured(
 
 
 def test_what_is_given_to_another_model(
-    small_preset: None,
-    folder: pathlib.Path,
-    collection_folder: pathlib.Path,
-    tmp_path: pathlib.Path,
-    refused: Refused,
-) -> None:
+    small_preset, folder, collection_folder, tmp_path, refused
+):
     begin = ["train", f"--output={tmp_path / 'run'}"]
     keyvec = [*begin, "--preset=keyvec"]
     for flags, message in (

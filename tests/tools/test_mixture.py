@@ -18,13 +18,13 @@ from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.serving import SavedRetriever
 from keras_lstm_dssm.tools import evaluate, export, search
 from tests.conftest import TOPICS
-from tests.tools.conftest import Refused, succeed
+from tests.tools.conftest import succeed
 
 ENCODER = "outside_letters:encode"
 
 
 @pytest.fixture(autouse=True)
-def outside_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def outside_encoder(tmp_path, monkeypatch) -> None:
     """Writes a module with an encoder into the working directory."""
     (tmp_path / "outside_letters.py").write_text(
         "def encode(texts):\n"
@@ -34,7 +34,7 @@ def outside_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def other_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def other_run(tmp_path_factory) -> Path:
     """Writes the run of other two towers, which are not trained."""
     run = RunFolder(tmp_path_factory.mktemp("other") / "run")
     model = dssm.TwoTower(dssm.DSSMEncoder([5]), dssm.DSSMEncoder([5]))
@@ -44,19 +44,14 @@ def other_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run_copy(trained_run: Path, tmp_path: Path) -> Path:
+def run_copy(trained_run, tmp_path) -> Path:
     return shutil.copytree(trained_run, tmp_path / "run")
 
 
 @pytest.mark.parametrize("mode", ["retrieve", "rerank"])
 def test_evaluate_gives_what_python_gives(
-    mode: str,
-    run_copy: Path,
-    other_run: Path,
-    collection_folder: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    mode, run_copy, other_run, collection_folder, tmp_path, capsys
+):
     names = ["bm25", ENCODER, str(other_run)]
     flags = {
         "run": run_copy, "data": collection_folder, "mode": mode,
@@ -111,8 +106,8 @@ def test_evaluate_gives_what_python_gives(
 
 
 def test_search_of_a_run_ranks_by_the_weighted_sum(
-    trained_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    trained_run, tmp_path, capsys
+):
     titles = {name: title for name, (_, title) in TOPICS.items()}
     lines = "".join(f"{name}\t{title}\n" for name, title in titles.items())
     (tmp_path / "titles.txt").write_text(lines)
@@ -143,9 +138,7 @@ def test_search_of_a_run_ranks_by_the_weighted_sum(
     assert capsys.readouterr().out.count("\n") == 6
 
 
-def test_export_of_two_runs_is_one_retriever(
-    trained_run: Path, other_run: Path, tmp_path: Path
-) -> None:
+def test_export_of_two_runs_is_one_retriever(trained_run, other_run, tmp_path):
     titles = [title for _, title in TOPICS.values()]
     (tmp_path / "titles.txt").write_text("\n".join(titles))
     succeed(
@@ -239,14 +232,14 @@ EXPORT = "--run={run} --output=models"
 )
 def test_wrong_input_is_one_line(
     program,
-    arguments: str,
-    expected: str,
-    trained_run: Path,
-    scorer_run: Path,
-    collection_folder: Path,
-    tmp_path: Path,
-    refused: Refused,
-) -> None:
+    arguments,
+    expected,
+    trained_run,
+    scorer_run,
+    collection_folder,
+    tmp_path,
+    refused,
+):
     (tmp_path / "titles.txt").write_text("wood glue\nhex bolt\n")
     filled = arguments.format(
         run=trained_run, data=collection_folder, scorer=scorer_run
@@ -256,7 +249,7 @@ def test_wrong_input_is_one_line(
 
 
 @pytest.fixture(scope="module")
-def scorer_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def scorer_run(tmp_path_factory) -> Path:
     recipe = dssm.ScorerRecipe(
         "RecurrentCosine", {"units": 2}, word_dimension=4
     )
@@ -268,12 +261,8 @@ def scorer_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_pair_scorer_is_a_part_of_reranking(
-    trained_run: Path,
-    scorer_run: Path,
-    collection_folder: Path,
-    run_copy: Path,
-    tmp_path: Path,
-) -> None:
+    trained_run, scorer_run, collection_folder, run_copy, tmp_path
+):
     succeed(
         evaluate, run=run_copy, data=collection_folder, mix=scorer_run,
         mix_weights="1,3", json="out.json",
@@ -288,9 +277,7 @@ def test_a_pair_scorer_is_a_part_of_reranking(
     assert results["mixture"] == task.evaluate(run)
 
 
-def test_a_folder_with_a_config_of_another_library_is_no_run(
-    tmp_path: Path,
-) -> None:
+def test_a_folder_with_a_config_of_another_library_is_no_run(tmp_path):
     """The folder of an outside encoder may have a config.json, too."""
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(InputError, match="is not bm25, nor the folder of a"):

@@ -4,14 +4,12 @@ import importlib
 import itertools
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.version import __version__
-from tests.tools.conftest import Refused
 
 
 def new_program(**options: Any) -> tuple[Program, Callable[..., int]]:
@@ -28,7 +26,7 @@ def new_program(**options: Any) -> tuple[Program, Callable[..., int]]:
     return program, program.main(main)
 
 
-def test_arguments_and_results(tmp_path: Path) -> None:
+def test_arguments_and_results(tmp_path):
     _, run = new_program(arguments=True)
     out = tmp_path / "out.json"
     assert run(["program", "bolt", "--k=2", "a\u00bd", f"--json={out}"]) == 0
@@ -53,15 +51,13 @@ def test_arguments_and_results(tmp_path: Path) -> None:
         (["--json=none/out.json"], "none/out.json: there is no folder"),
     ],
 )
-def test_what_is_refused_before_the_work(
-    words: list[str], message: str, refused: Refused
-) -> None:
+def test_what_is_refused_before_the_work(words, message, refused):
     _, run = new_program()
     assert refused(run(["program", *words]), message) == ""
 
 
 @pytest.mark.parametrize("given", [[], ["--model="]])
-def test_a_required_flag(given: list[str], refused: Refused) -> None:
+def test_a_required_flag(given, refused):
     _, run = new_program(required=["model"])
     message = "error: --model is missing: Folder of a model.\n"
     assert refused(run(["program", *given]), message) == ""
@@ -75,9 +71,7 @@ def test_a_required_flag(given: list[str], refused: Refused) -> None:
         "query", "benchmark", "table", "table_iv", "analyze", "index",
     ],
 )  # fmt: skip
-def test_help(
-    name: str, capsys: pytest.CaptureFixture[str], refused: Refused
-) -> None:
+def test_help(name, capsys, refused):
     module = importlib.import_module(f"keras_lstm_dssm.tools.{name}")
     assert module.run([name, "--help"]) == 0
     out = capsys.readouterr().out
@@ -94,16 +88,14 @@ def test_help(
 
 @pytest.mark.parametrize("before", [[], ["--json=x.json"]])
 @pytest.mark.parametrize("name", ["train", "query"])
-def test_version(
-    name: str, before: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_version(name, before, capsys):
     module = importlib.import_module(f"keras_lstm_dssm.tools.{name}")
     assert module.run([name, *before, "--version"]) == 0
     assert module.run([name, "--version", *before]) == 0
     assert capsys.readouterr().out == f"keras-lstm-dssm {__version__}\n" * 2
 
 
-def test_a_flag_that_is_not_used(refused: Refused) -> None:
+def test_a_flag_that_is_not_used(refused):
     program, _ = new_program()
 
     def main(_: list[str]) -> None:

@@ -2,9 +2,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -13,18 +11,15 @@ from keras_lstm_dssm.export import export_retriever, read_documents
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.serving.security import Security, ServerTLS, TokenFile
 from keras_lstm_dssm.tools import query, search
-from tests.tools.conftest import Refused
 
 
 @pytest.fixture(scope="module")
-def server(tiny_models: Path) -> Iterator[str]:
+def server(tiny_models) -> Iterator[str]:
     with PredictionServer(tiny_models, port=0) as running:
         yield f"127.0.0.1:{running.port}"
 
 
-def test_hits_are_printed_in_columns(
-    server: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_hits_are_printed_in_columns(server, capsys):
     assert query.run(["query", f"--server={server}", "bolt", "a shelf"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [lines[0], lines[4]] == ["bolt", "a shelf"]
@@ -46,7 +41,7 @@ assert not {"tensorflow", "keras"} & set(sys.modules)
 """
 
 
-def test_a_fresh_process_asks_without_tensorflow(server: str) -> None:
+def test_a_fresh_process_asks_without_tensorflow(server):
     flags = [f"--server={server}", "--k=1", "--timeout=60", "bolt"]
     done = subprocess.run(
         [sys.executable, "-c", FRESH, *flags], capture_output=True, text=True
@@ -55,9 +50,7 @@ def test_a_fresh_process_asks_without_tensorflow(server: str) -> None:
     assert done.stdout.split() == ["bolt", "1", "1.0000", "bolt"]
 
 
-def test_scores_best_first(
-    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_scores_best_first(server, tmp_path, capsys):
     """The scorer's score is twice the query's length less the document's."""
     answer = tmp_path / "answer.json"
     flags = [f"--server={server}", "--model=scorer", f"--json={answer}"]
@@ -74,9 +67,7 @@ def test_scores_best_first(
     }
 
 
-def test_vectors(
-    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_vectors(server, tmp_path, capsys):
     answer = tmp_path / "answer.json"
     flags = [f"--server={server}", "--vectors", f"--json={answer}"]
     assert query.run(["query", *flags, "bolt"]) == 0
@@ -91,9 +82,7 @@ def test_vectors(
     }
 
 
-def test_a_version_by_number(
-    server: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_version_by_number(server, capsys):
     flags = [f"--server={server}", "--model_version=1", "--vectors"]
     assert query.run(["query", *flags, "bolt"]) == 1
     assert "Specific(query_encoder, 1)" in capsys.readouterr().err
@@ -108,9 +97,7 @@ def test_a_version_by_number(
         assert notice.startswith("--version=VALUE is now --model_version=")
 
 
-def test_status(
-    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status(server, tmp_path, capsys):
     answer = tmp_path / "answer.json"
     flags = [f"--server={server}", "--status", f"--json={answer}"]
     assert query.run(["query", *flags]) == 0
@@ -121,9 +108,7 @@ def test_status(
     }
 
 
-def test_tags_tls_and_a_token(
-    certificates: Path, tmp_path: Path, refused: Refused, capsys: Any
-) -> None:
+def test_tags_tls_and_a_token(certificates, tmp_path, refused, capsys):
     """Only titles with a tag that is asked for are found, by two programs.
 
     `lstm-dssm-query` asks a server over TLS, which refuses a wrong token;
@@ -197,12 +182,7 @@ def test_tags_tls_and_a_token(
         (["--server=localhost:1", "bolt"], "no answer from localhost:1: start"),
     ],
 )
-def test_wrong_input(
-    server: str,
-    arguments: list[str],
-    message: str,
-    refused: Refused,
-) -> None:
+def test_wrong_input(server, arguments, message, refused):
     assert not refused(
         query.run(["query", f"--server={server}", *arguments]), message
     )

@@ -10,12 +10,11 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import train
-from tests.tools.conftest import Refused
 from tests.training.small_trainings import QUICK
 
 
 @pytest.fixture
-def copy(trained_run: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
+def copy(trained_run, tmp_path) -> pathlib.Path:
     """Copies the trained run, so that a test may change it."""
     return shutil.copytree(trained_run, tmp_path / "run")
 
@@ -24,12 +23,7 @@ def resume(run: pathlib.Path, *flags: str) -> int:
     return train.run(["train", "--resume", f"--output={run}", *flags])
 
 
-def test_a_finished_run(
-    copy: pathlib.Path,
-    trained_run: pathlib.Path,
-    tmp_path: pathlib.Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_finished_run(copy, trained_run, tmp_path, capsys):
     out = tmp_path / "out.json"
     # Given again, the settings are those of the run; the model was lost.
     (copy / "model.keras").unlink()
@@ -64,13 +58,7 @@ def test_a_finished_run(
         ("--seed=1", "0"),
     ],
 )
-def test_another_setting(
-    trained_run: pathlib.Path,
-    tmp_path: pathlib.Path,
-    flag: str,
-    known: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_another_setting(trained_run, tmp_path, flag, known, capsys):
     shutil.copy(trained_run / "config.json", tmp_path)
     assert resume(tmp_path, flag) == 1
     error = capsys.readouterr().err
@@ -88,22 +76,13 @@ def test_another_setting(
         ("history.csv", "epoch,updates\nx,y\n", "history.csv: "),
     ],
 )
-def test_a_damaged_run(
-    trained_run: pathlib.Path,
-    tmp_path: pathlib.Path,
-    name: str,
-    content: str,
-    message: str,
-    refused: Refused,
-) -> None:
+def test_a_damaged_run(trained_run, tmp_path, name, content, message, refused):
     shutil.copy(trained_run / "config.json", tmp_path)
     (tmp_path / name).write_text(content)
     refused(resume(tmp_path), message)
 
 
-def test_a_start_that_failed_can_be_repeated(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_start_that_failed_can_be_repeated(tmp_path, monkeypatch):
     """A run that could not be saved does not block a new one."""
     monkeypatch.setitem(dssm.PRESETS, "dssm", QUICK)
     (tmp_path / "clicks.tsv").write_text("hex bolt\tsteel hex bolt\n" * 4)
@@ -124,9 +103,7 @@ def test_a_start_that_failed_can_be_repeated(
     assert (tmp_path / "run" / "model.keras").exists()
 
 
-def test_a_run_is_left_alone_by_a_new_one(
-    collection_folder: pathlib.Path, tmp_path: pathlib.Path, refused: Refused
-) -> None:
+def test_a_run_is_left_alone_by_a_new_one(collection_folder, tmp_path, refused):
     """A new training writes nothing at all into the folder of a run."""
     data = shutil.copytree(collection_folder, tmp_path / "data")
     for log in data.glob("clicks.train.tsv*"):

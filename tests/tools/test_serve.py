@@ -14,14 +14,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.serving import (
-    Client,
-    PredictionServer,
-    prediction_server,
-)
+from keras_lstm_dssm.serving import Client, PredictionServer, prediction_server
 from keras_lstm_dssm.tools import query, serve
 from tests.serving.tiny_models import save_encoder
-from tests.tools.conftest import Refused
 
 PROGRAM = Path(sys.executable).with_name("lstm-dssm-serve")
 
@@ -40,9 +35,7 @@ def count(client: Client, steps: float) -> list[float]:
     return prediction.outputs["y"].tolist()
 
 
-def test_serve_swap_and_stop(
-    tiny_models: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_serve_swap_and_stop(tiny_models, tmp_path, capfd):
     """Starts a server, publishes a version, and ends it by a signal."""
     encoder, module = tmp_path / "query_encoder", Countdown()
     tf.saved_model.save(module, str(tmp_path / "countdown/1"), module.count)
@@ -90,10 +83,7 @@ def test_serve_swap_and_stop(
                 states = client.status("query_encoder").items()
                 assert {
                     version: status.state for version, status in states
-                } == {
-                    2: "AVAILABLE",
-                    1: "END",
-                }
+                } == {2: "AVAILABLE", 1: "END"}
                 count(client, 1)  # the first run is slow
                 start = time.monotonic()
                 count(client, 1e4)
@@ -115,12 +105,7 @@ def test_serve_swap_and_stop(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_while_loading(
-    tiny_models: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    number: signal.Signals,
-) -> None:
+def test_a_signal_while_loading(tiny_models, monkeypatch, capsys, number):
     # A signal that comes before the server is up must not be lost.
     class Interrupted(PredictionServer):
         def __init__(self, *args: object, **options: object) -> None:
@@ -155,18 +140,12 @@ def test_a_signal_while_loading(
         (["--models=.", "--host=::", "--insecure"], ".: no model in this fol"),
     ],
 )
-def test_wrong_input(
-    flags: list[str],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    refused: Refused,
-) -> None:
+def test_wrong_input(flags, message, tmp_path, monkeypatch, refused):
     monkeypatch.chdir(tmp_path)
     assert not refused(serve.run(["serve", *flags]), message)
 
 
-def test_a_port_in_use(tiny_models: Path, refused: Refused) -> None:
+def test_a_port_in_use(tiny_models, refused):
     with PredictionServer(tiny_models, port=0) as server:
         flags = [f"--models={tiny_models}", f"--port={server.port}"]
         code = serve.run(["serve", *flags])

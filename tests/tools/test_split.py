@@ -11,7 +11,7 @@ from tests.training.small_trainings import QUICK
 
 
 @pytest.fixture
-def clicks(tmp_path: pathlib.Path) -> pathlib.Path:
+def clicks(tmp_path) -> pathlib.Path:
     """Writes 200 queries with two titles, of which one is clicked twice."""
     path = tmp_path / "clicks.tsv"
     path.write_text(
@@ -24,7 +24,7 @@ def clicks(tmp_path: pathlib.Path) -> pathlib.Path:
     return path
 
 
-def test_split_train_evaluate(clicks, tmp_path, capsys, monkeypatch) -> None:
+def test_split_train_evaluate(clicks, tmp_path, capsys, monkeypatch):
     folder, figures = tmp_path / "data", tmp_path / "out.json"
     flags = {"data": clicks, "output": folder, "json": figures}
     succeed(split, **flags, test_percent=20)
@@ -53,7 +53,7 @@ def test_split_train_evaluate(clicks, tmp_path, capsys, monkeypatch) -> None:
         assert f"test, {mode}: {test} queries, 9 documents in the corpus" in out
 
 
-def test_bad_lines_are_skipped_and_reported(clicks, tmp_path, capsys) -> None:
+def test_bad_lines_are_skipped_and_reported(clicks, tmp_path, capsys):
     with clicks.open("a") as file:
         file.write("no tab\na\tb\tc\nno tab either\n")
     folder, figures = tmp_path / "data", tmp_path / "out.json"
@@ -87,9 +87,7 @@ def test_bad_lines_are_skipped_and_reported(clicks, tmp_path, capsys) -> None:
         (["--data={clicks}", "--output={new}", "--dev_percent=-1"], "-1"),
     ],
 )
-def test_wrong_input_is_one_line(
-    clicks, tmp_path, refused, arguments, message
-) -> None:
+def test_wrong_input_is_one_line(clicks, tmp_path, refused, arguments, message):
     places = {"clicks": clicks, "here": tmp_path, "new": tmp_path / "new"}
     code = split.run(["split", *(a.format(**places) for a in arguments)])
     refused(code, message)

@@ -24,13 +24,13 @@ def run_here(output, rows, settings, seeds) -> dict[str, str]:
 
 
 @pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def in_process(monkeypatch) -> None:
     # The package's function `make_table` hides the module of that name.
     monkeypatch.setitem(make_table.__globals__, "run_systems", run_here)
 
 
 @pytest.fixture
-def two_folders(collection_folder: Path, tmp_path: Path) -> list[Path]:
+def two_folders(collection_folder, tmp_path) -> list[Path]:
     """Makes two data sets, so that a table of several can be written.
 
     In the first each query of dev and test has six judged titles, in the
@@ -54,9 +54,7 @@ def two_folders(collection_folder: Path, tmp_path: Path) -> list[Path]:
     return folders
 
 
-def test_several_data_sets(
-    two_folders: list[Path], tmp_path: Path, in_process, capfd
-) -> None:
+def test_several_data_sets(two_folders, tmp_path, in_process, capfd):
     output = tmp_path / "out"
     flags = ["--paper=mv_lstm", "--systems=random,document_order"]
     data = ",".join(map(str, two_folders))
@@ -81,9 +79,7 @@ def test_several_data_sets(
     assert "six P@1" in shown
 
 
-def test_lstm_dssm_is_table_iv(
-    collection_folder: Path, tmp_path: Path, in_process
-) -> None:
+def test_lstm_dssm_is_table_iv(collection_folder, tmp_path, in_process):
     output = tmp_path / "out"
     flags = ["--paper=lstm_dssm", "--systems=random", "--depth=100"]
     assert run(collection_folder, output, *flags) == 0
@@ -114,15 +110,13 @@ def test_lstm_dssm_is_table_iv(
         (["--paper=mv_lstm", "--data=a/x,b/x"], "found two data sets of one n"),
     ],
 )
-def test_wrong_flags(
-    collection_folder, tmp_path, refused, flags, message
-) -> None:
+def test_wrong_flags(collection_folder, tmp_path, refused, flags, message):
     output = tmp_path / "out"
     refused(run(collection_folder, output, *flags), message)
     assert not output.exists()
 
 
-def test_the_defaults_are_in_the_help(capsys) -> None:
+def test_the_defaults_are_in_the_help(capsys):
     assert table.run(["table", "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "By default 30 (table_iv), 7 (mv_lstm), 30 (keyvec)." in text

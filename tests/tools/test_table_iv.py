@@ -25,7 +25,7 @@ FLAGS = (
 
 
 @pytest.fixture(autouse=True)
-def small_dssm(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_dssm(monkeypatch) -> None:
     recipe = Recipe("DSSMEncoder", {"units": [8, 4]})
     row = with_recipe(TABLE_IV_ROWS["dssm"], recipe)
     rows = {**TABLE_IV_ROWS, "dssm": row}
@@ -49,9 +49,7 @@ def run_here(output, rows, settings, seeds, *options) -> dict[str, str]:
     return {}
 
 
-def test_table_and_curve(
-    collection_folder, tmp_path, capfd, monkeypatch
-) -> None:
+def test_table_and_curve(collection_folder, tmp_path, capfd, monkeypatch):
     monkeypatch.setattr("keras_lstm_dssm.papers.table.run_systems", run_here)
     output = tmp_path / "out"
     # One system cannot be run: where its folder should be, there is a file.
@@ -85,7 +83,7 @@ def test_table_and_curve(
     assert error.count("\n") == 1
 
 
-def test_one_process_at_a_time(collection_folder, tmp_path, capfd) -> None:
+def test_one_process_at_a_time(collection_folder, tmp_path, capfd):
     output = tmp_path / "out"
     with lock_folder(output, "making a table"):
         assert run(collection_folder, output, "--systems=random") == 1
@@ -111,7 +109,7 @@ def kill_child() -> None:
 )
 def test_a_sudden_end_leaves_no_half_result(
     collection_folder, tmp_path, capfd, event, code, message
-) -> None:
+):
     folder = tmp_path / "out/systems/dssm"
 
     def strike() -> None:
@@ -138,8 +136,6 @@ def test_a_sudden_end_leaves_no_half_result(
         ("--clicks=60 --pairs=100", "--pairs=100: found a log of 6"),
     ],
 )
-def test_wrong_flags(
-    collection_folder, tmp_path, refused, flag, message
-) -> None:
+def test_wrong_flags(collection_folder, tmp_path, refused, flag, message):
     refused(run(collection_folder, tmp_path / "out", *flag.split()), message)
     assert not (tmp_path / "out/systems").exists()

@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -13,7 +12,6 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.tools import train
-from tests.tools.conftest import Refused
 from tests.training.small_trainings import QUICK
 
 STOPPED_AT = 45
@@ -40,12 +38,12 @@ def run(*arguments: str) -> int:
 
 
 @pytest.fixture(autouse=True)
-def quick_preset(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick_preset(monkeypatch) -> None:
     """Makes the preset `dssm` quick to train."""
     monkeypatch.setitem(dssm.PRESETS, "dssm", QUICK)
 
 
-def test_run_folder_has_all_that_is_promised(trained_run: pathlib.Path) -> None:
+def test_run_folder_has_all_that_is_promised(trained_run):
     config = json.loads((trained_run / "config.json").read_text())
     recipe = dssm.Recipe.from_dict(config["recipe"])
     assert recipe == dssm.PRESETS["lstm_32"].replace(epochs=3, batch_size=16)
@@ -107,11 +105,8 @@ def test_run_folder_has_all_that_is_promised(trained_run: pathlib.Path) -> None:
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_1(
-    arguments: list[str],
-    expected: str,
-    tmp_path: pathlib.Path,
-    refused: Refused,
-) -> None:
+    arguments, expected, tmp_path, refused
+):
     faulty, empty = tmp_path / "faulty.tsv", tmp_path / "empty.tsv"
     good = tmp_path / "good.tsv"
     good.write_text("hex bolt\tsteel hex bolt\n")
@@ -125,9 +120,7 @@ def test_wrong_input_is_one_line_and_exit_code_1(
     assert not (tmp_path / "run").exists()
 
 
-def test_bad_lines_are_skipped_and_reported(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_lines_are_skipped_and_reported(tmp_path, capsys):
     lines = [f"query {i}\ttitle {i % 5}".encode() for i in range(40)]
     lines[7:7] = [b"no tab", b"a\tb\tc"]
     lines[30:30] = [b"no tab either", b"caf\xe9\tLatin-1"]
@@ -163,8 +156,8 @@ def test_bad_lines_are_skipped_and_reported(
 
 
 def test_interrupted_and_resumed_equals_uninterrupted(
-    collection_folder: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+    collection_folder, tmp_path
+):
     """Interrupts a process in the middle of an epoch, and resumes its run."""
     settings = [
         f"--data={collection_folder}",

@@ -14,7 +14,6 @@ from keras_lstm_dssm.tools import train
 from keras_lstm_dssm.tools.settings_flags import flag_names
 from tests.conftest import TOPICS
 from tests.settings.other_values import other_values
-from tests.tools.conftest import Refused
 from tests.training.small_trainings import QUICK
 
 
@@ -24,7 +23,7 @@ def run(data: object, output: pathlib.Path, *flags: str) -> int:
 
 
 @pytest.fixture(autouse=True)
-def small_preset(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_preset(monkeypatch) -> None:
     """Makes a preset quick to train."""
     monkeypatch.setitem(dssm.PRESETS, "dssm", QUICK)
 
@@ -34,9 +33,7 @@ def config(output: pathlib.Path) -> dict:
 
 
 @pytest.fixture
-def judged_folder(
-    collection_folder: pathlib.Path, tmp_path: pathlib.Path
-) -> pathlib.Path:
+def judged_folder(collection_folder, tmp_path) -> pathlib.Path:
     """Copies the collection, with grades for its training split."""
     folder = shutil.copytree(collection_folder, tmp_path / "judged")
     qrels = folder / "qrels"
@@ -44,11 +41,7 @@ def judged_folder(
     return folder
 
 
-def test_pairs_of_titles_beside_the_clicks(
-    collection_folder: pathlib.Path,
-    tmp_path: pathlib.Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_pairs_of_titles_beside_the_clicks(collection_folder, tmp_path, capsys):
     output = tmp_path / "run"
     assert run(collection_folder, output, "--title_pairs=2") == 0
     pairs = (output / "title_pairs.tsv").read_text().splitlines()
@@ -88,9 +81,7 @@ SCORER_FLAGS = values_of_flags(dssm.ScorerRecipe) | {
 }  # fmt: skip
 
 
-def test_each_flag_changes_a_value_of_the_recipe(
-    collection_folder: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+def test_each_flag_changes_a_value_of_the_recipe(collection_folder, tmp_path):
     flags = [f"--{name}={value}" for name, value in FLAGS.items()]
     output = tmp_path / "run"
     assert run(collection_folder, output, *flags, "--oov_buckets=5") == 0
@@ -106,11 +97,8 @@ def test_each_flag_changes_a_value_of_the_recipe(
 
 
 def test_each_flag_of_a_teacher_changes_a_value_of_the_recipe(
-    collection_folder: pathlib.Path,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-    refused: Refused,
-) -> None:
+    collection_folder, tmp_path, monkeypatch, refused
+):
     module = "def encode(texts): return [[len(text), 1.0] for text in texts]"
     (tmp_path / "encoder_of_lengths.py").write_text(module)
     monkeypatch.chdir(tmp_path)
@@ -133,11 +121,8 @@ def test_each_flag_of_a_teacher_changes_a_value_of_the_recipe(
 
 
 def test_the_preset_of_a_teacher_without_one_is_warned_of(
-    collection_folder: pathlib.Path,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    collection_folder, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setitem(dssm.PRESETS, "taught", QUICK)
     (tmp_path / "encoder_of_lengths.py").write_text(
         "def encode(texts):\n    return [[len(text), 1] for text in texts]\n"
@@ -159,11 +144,8 @@ def test_the_preset_of_a_teacher_without_one_is_warned_of(
 
 
 def test_each_flag_changes_a_value_of_a_pair_scorers_recipe(
-    collection_folder: pathlib.Path,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    collection_folder, tmp_path, monkeypatch, capsys
+):
     """Trains a pair scorer on clicks, for which negatives are mined."""
     small = dssm.ScorerRecipe("RecurrentCosine", {"units": 2}, "vocabulary", 2)
     monkeypatch.setitem(dssm.SCORER_PRESETS, "lstm_rnn_50", small)
@@ -191,11 +173,7 @@ def test_each_flag_changes_a_value_of_a_pair_scorers_recipe(
     assert "--n is not a flag of --preset=lstm_rnn_50" in error
 
 
-def test_several_sources(
-    collection_folder: pathlib.Path,
-    judged_folder: pathlib.Path,
-    tmp_path: pathlib.Path,
-) -> None:
+def test_several_sources(collection_folder, judged_folder, tmp_path):
     clicks = tmp_path / "clicks.tsv"
     clicks.write_text("rope\tnylon rope\n" * 3)
     for name in ("clicks.train.tsv.gz", "clicks.train.tsv"):
@@ -208,11 +186,7 @@ def test_several_sources(
     assert (output / "clicks.train3.tsv").exists()
 
 
-def test_judged_negatives(
-    judged_folder: pathlib.Path,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_judged_negatives(judged_folder, tmp_path, monkeypatch):
     """Judged negatives replace the mined ones of the preset's recipe."""
     mined = QUICK.replace(
         negatives="in_batch", hard_negatives=2, mine_every=1, epochs=2
@@ -241,11 +215,7 @@ def test_judged_negatives(
     ],
 )
 def test_what_cannot_be_had(
-    collection_folder: pathlib.Path,
-    tmp_path: pathlib.Path,
-    flags: list[str],
-    message: str,
-    refused: Refused,
-) -> None:
+    collection_folder, tmp_path, flags, message, refused
+):
     refused(run(collection_folder, tmp_path / "run", *flags), message)
     assert not (tmp_path / "run").exists()

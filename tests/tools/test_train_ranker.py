@@ -11,20 +11,18 @@ from keras_lstm_dssm.export.publish.versions import find_models
 from keras_lstm_dssm.run_folder import load_run
 from keras_lstm_dssm.tools import analyze, evaluate, export, train
 from tests.ranker.small_ranker import write_graded
-from tests.tools.conftest import Refused, succeed
+from tests.tools.conftest import succeed
 
 pytest.importorskip("lightgbm")
 
 
 @pytest.fixture(scope="module")
-def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def graded(tmp_path_factory) -> Path:
     return write_graded(tmp_path_factory.mktemp("graded") / "folder")
 
 
 @pytest.fixture(scope="module")
-def ranker_run(
-    graded: Path, trained_run: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def ranker_run(graded, trained_run, tmp_path_factory) -> Path:
     run = tmp_path_factory.mktemp("ranker") / "run"
     succeed(
         train, preset="ranker", data=graded, dev=graded, patience=2,
@@ -33,7 +31,7 @@ def ranker_run(
     return run
 
 
-def test_evaluate(graded: Path, ranker_run: Path, tmp_path: Path) -> None:
+def test_evaluate(graded, ranker_run, tmp_path):
     config = json.loads((ranker_run / "config.json").read_text())
     assert (config["seed"], config["select"]) == (3, "ndcg@3")
     assert config["ranker"]["options"]["patience"] == 2
@@ -53,7 +51,7 @@ def test_evaluate(graded: Path, ranker_run: Path, tmp_path: Path) -> None:
         assert stored["train"]["trees"] >= 1
 
 
-def test_export(ranker_run: Path, tmp_path: Path) -> None:
+def test_export(ranker_run, tmp_path):
     titles = tmp_path / "titles.txt"
     titles.write_text("a\tred steel hex bolt\nb\tblue wood glue\n")
     models = tmp_path / "models"
@@ -64,9 +62,9 @@ def test_export(ranker_run: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_refused(
-    graded: Path, ranker_run: Path, trained_run: Path, collection_folder: Path,
-    tmp_path: Path, refused: Refused,
-) -> None:  # fmt: skip
+    graded, ranker_run, trained_run, collection_folder,
+    tmp_path, refused,
+):  # fmt: skip
     def run(*flags: str) -> int:
         return train.run(
             [

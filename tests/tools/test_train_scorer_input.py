@@ -10,7 +10,6 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tools import train
 from tests.conftest import TOPICS
-from tests.tools.conftest import Refused
 
 QUICK = dssm.ScorerRecipe(
     "MVLSTM", {"units": 2, "slices": 2, "hidden": 3}, word_dimension=2,
@@ -22,7 +21,7 @@ DOCUMENTS = {name: title for name, (_, title) in TOPICS.items()}
 
 
 @pytest.fixture(autouse=True)
-def small_preset(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_preset(monkeypatch) -> None:
     monkeypatch.setitem(dssm.SCORER_PRESETS, "mv_lstm_tensor", QUICK)
 
 
@@ -32,7 +31,7 @@ def write_texts(path: pathlib.Path, texts: dict[str, str]) -> None:
 
 
 @pytest.fixture
-def lists(tmp_path: pathlib.Path) -> pathlib.Path:
+def lists(tmp_path) -> pathlib.Path:
     """Writes a collection without clicks, whose grades each test adds."""
     folder = tmp_path / "lists"
     (folder / "qrels").mkdir(parents=True)
@@ -43,7 +42,7 @@ def lists(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 @pytest.fixture
-def clicks(tmp_path: pathlib.Path) -> pathlib.Path:
+def clicks(tmp_path) -> pathlib.Path:
     path = tmp_path / "clicks.tsv"
     path.write_text("".join(f"{q}\t{t}\n" for q, t in TOPICS.values()))
     return path
@@ -75,24 +74,13 @@ def run(data: object, tmp_path: pathlib.Path, *flags: str) -> int:
     ],
     ids=["no positive", "none with both", "no document", "no query"],
 )
-def test_lists_that_are_wrong(
-    rows: list[str],
-    message: str,
-    lists: pathlib.Path,
-    tmp_path: pathlib.Path,
-    refused: Refused,
-) -> None:
+def test_lists_that_are_wrong(rows, message, lists, tmp_path, refused):
     judge(lists, *rows)
     refused(run(lists, tmp_path), message)
     assert not (tmp_path / "run").exists()
 
 
-def test_an_empty_text(
-    lists: pathlib.Path,
-    clicks: pathlib.Path,
-    tmp_path: pathlib.Path,
-    refused: Refused,
-) -> None:
+def test_an_empty_text(lists, clicks, tmp_path, refused):
     judge(lists, "q-lamp bolt 1", "q-lamp glue 0")
     write_texts(lists / "corpus.jsonl", {**DOCUMENTS, "x": " "})
     refused(run(lists, tmp_path), "corpus.jsonl:7: found an empty title")
@@ -120,14 +108,8 @@ def test_an_empty_text(
     ],
 )
 def test_flags_that_are_wrong(
-    flags: list[str],
-    message: str,
-    lists: pathlib.Path,
-    clicks: pathlib.Path,
-    trained_run: pathlib.Path,
-    tmp_path: pathlib.Path,
-    refused: Refused,
-) -> None:
+    flags, message, lists, clicks, trained_run, tmp_path, refused
+):
     judge(lists, "q-lamp bolt 1", "q-lamp glue 0")
     names = {"tmp": tmp_path, "towers": trained_run, "lists": lists}
     refused(run(clicks, tmp_path, *(f.format(**names) for f in flags)), message)
@@ -142,12 +124,12 @@ def test_flags_that_are_wrong(
         ({"matcher_config": {"gamma": 3}}, "expected arguments of MVLSTM"),
     ],
 )
-def test_recipes_that_are_wrong(changes: dict, message: str) -> None:
+def test_recipes_that_are_wrong(changes, message):
     with pytest.raises(InputError, match=message):
         QUICK.replace(**changes)
 
 
-def test_presets_and_towers_that_are_wrong(clicks: pathlib.Path) -> None:
+def test_presets_and_towers_that_are_wrong(clicks):
     with pytest.raises(InputError, match="'mv_lstm'.*mv_lstm_tensor"):
         dssm.train(clicks, "mv_lstm", verbose=0)
     best = dssm.TwoTower.from_preset("best")
@@ -156,10 +138,8 @@ def test_presets_and_towers_that_are_wrong(clicks: pathlib.Path) -> None:
 
 
 def test_texts_of_any_length_and_lists_without_negatives(
-    lists: pathlib.Path,
-    tmp_path: pathlib.Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    lists, tmp_path, capsys
+):
     """Reads a collection without judged negatives as clicks, and warns.
 
     Its titles have one word, no known word, or 10,000 words, of which 50 are

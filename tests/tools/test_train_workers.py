@@ -15,7 +15,6 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.distributed import on_ray, worker
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import train
-from tests.tools.conftest import Refused
 
 
 def run(output: Path, *flags: str) -> int:
@@ -44,9 +43,7 @@ def join(monkeypatch: pytest.MonkeyPatch, rank: int) -> None:
         ),
     ],
 )
-def test_what_several_workers_cannot_do(
-    flags: list[str], message: str, tmp_path: Path, refused: Refused
-) -> None:
+def test_what_several_workers_cannot_do(flags, message, tmp_path, refused):
     refused(run(tmp_path / "run", "--workers=2", *flags), message)
 
 
@@ -59,12 +56,8 @@ def test_what_several_workers_cannot_do(
     ],
 )
 def test_what_a_worker_of_a_launcher_refuses(
-    flag: str,
-    message: str,
-    tmp_path: Path,
-    refused: Refused,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    flag, message, tmp_path, refused, monkeypatch
+):
     join(monkeypatch, 0)
     refused(run(tmp_path / "run", "--data=api", flag), message)
 
@@ -72,18 +65,12 @@ def test_what_a_worker_of_a_launcher_refuses(
 @pytest.mark.parametrize(
     "flag", ["--ray_address=auto", "--worker_cpus=1", "--start_minutes=5"]
 )
-def test_flags_of_workers_are_refused_without_them(
-    flag: str, tmp_path: Path, refused: Refused
-) -> None:
+def test_flags_of_workers_are_refused_without_them(flag, tmp_path, refused):
     code = run(tmp_path / "run", "--workers=1", "--data=api", flag)
     refused(code, f"{flag.split('=')[0]} is set, but one process trains")
 
 
-def test_ray_starts_the_workers(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_ray_starts_the_workers(tmp_path, monkeypatch, capsys):
     given: dict[str, Any] = {}
 
     def train_on_ray(output: Path, config: Any, **options: Any) -> None:
@@ -113,14 +100,8 @@ def test_ray_starts_the_workers(
 
 @pytest.mark.parametrize(("rank", "epochs"), [(0, 0), (0, 1), (1, 1)])
 def test_a_worker_goes_on_and_the_first_one_reports(
-    rank: int,
-    epochs: int,
-    trained_run: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    refused: Refused,
-) -> None:
+    rank, epochs, trained_run, tmp_path, monkeypatch, capsys, refused
+):
     """Resumes a run that has ended, and one that lacks an epoch.
 
     The training is replaced by a function that writes the epochs' lines.

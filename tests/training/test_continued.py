@@ -61,7 +61,7 @@ def eager() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def logs(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def logs(tmp_path_factory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("logs")
     write_pairs(NEW, folder / "new.tsv")
     write_pairs(OLD * 10, folder / "old.tsv")
@@ -69,7 +69,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @pytest.fixture(scope="module")
-def parent(logs: pathlib.Path) -> pathlib.Path:
+def parent(logs) -> pathlib.Path:
     """Like `best`, adapted to the old titles."""
     dssm.train(str(logs / "old.tsv"), SMALL, output=logs / "RUN", verbose=0)
     return logs / "RUN"
@@ -85,8 +85,8 @@ def continued(
 
 
 def test_the_run_starts_from_the_parent_and_resumes_bit_for_bit(
-    logs: pathlib.Path, parent: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+    logs, parent, tmp_path
+):
     """Also when the parent has gone in the meantime."""
     start = Start()
     whole = continued(logs, parent, tmp_path / "whole", start)
@@ -128,9 +128,7 @@ def test_the_run_starts_from_the_parent_and_resumes_bit_for_bit(
     )
 
 
-def test_a_model_is_a_parent_too(
-    logs: pathlib.Path, parent: pathlib.Path
-) -> None:
+def test_a_model_is_a_parent_too(logs, parent):
     model = dssm.load_run(parent)
     before = model.get_weights()
     start = Start()
@@ -145,9 +143,7 @@ def test_a_model_is_a_parent_too(
     )
 
 
-def test_old_clicks_are_drawn_anew_in_each_epoch(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_old_clicks_are_drawn_anew_in_each_epoch(tmp_path):
     log = tmp_path / "old.tsv.gz"
     with gzip.open(log, "wt") as file:
         file.writelines(f"query {n}\ttitle {n}\n" for n in range(2000))
@@ -169,9 +165,7 @@ def test_old_clicks_are_drawn_anew_in_each_epoch(
     assert most.rows == 2000 == len(set(most.of_epoch(0)))
 
 
-def test_old_clicks_are_drawn_once_in_an_epoch(
-    logs: pathlib.Path, parent: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_clicks_are_drawn_once_in_an_epoch(logs, parent, monkeypatch):
     """Mining and batches read one file; the second epoch is not mined for."""
     written: list[str] = []
 
@@ -188,9 +182,7 @@ def test_old_clicks_are_drawn_once_in_an_epoch(
     assert written == ["epoch_replay.tsv"] * 3
 
 
-def test_log_q_counts_what_the_epoch_draws(
-    logs: pathlib.Path, parent: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+def test_log_q_counts_what_the_epoch_draws(logs, parent, tmp_path):
     config = TrainingConfig(
         ClickLog(logs / "new.tsv"),
         SMALL.replace(title_pairs=0, hard_negatives=0),
@@ -215,7 +207,7 @@ def test_log_q_counts_what_the_epoch_draws(
             assert share == pytest.approx(counts[title] / 60)
 
 
-def test_a_scorer_keeps_its_words(tmp_path: pathlib.Path) -> None:
+def test_a_scorer_keeps_its_words(tmp_path):
     stems = SCORER.replace(words="stems")
     dssm.train(OLD, stems, output=tmp_path, verbose=0)
     start = Start()
@@ -231,7 +223,7 @@ def test_a_scorer_keeps_its_words(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("words", ["vocabulary", "stems"])
-def test_a_keyvec_keeps_its_words(tmp_path: pathlib.Path, words: str) -> None:
+def test_a_keyvec_keeps_its_words(tmp_path, words):
     folder = write_small_documents(tmp_path / "documents").folder
     recipe = QUICK_KEYVEC.replace(epochs=1, words=words)
     dssm.train(folder, recipe, output=tmp_path / "RUN", verbose=0)
@@ -255,21 +247,19 @@ def test_a_keyvec_keeps_its_words(tmp_path: pathlib.Path, words: str) -> None:
         (SCORER, "found a TwoTower, expected a PairScorer"),
     ],
 )
-def test_another_network(
-    recipe: Any, message: str, parent: pathlib.Path
-) -> None:
+def test_another_network(recipe, message, parent):
     with pytest.raises(InputError, match=message) as error:
         dssm.train(NEW, recipe, init=parent, verbose=0)
     assert "\n" not in str(error.value)
 
 
 def test_the_program(
-    logs: pathlib.Path,
-    parent: pathlib.Path,
-    tmp_path: pathlib.Path,
-    refused: Refused,  # noqa: F811
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    logs,
+    parent,
+    tmp_path,
+    refused,  # noqa: F811
+    capsys,
+):
     run = tmp_path / "run"
     flags = [
         "train", f"--data={logs}/new.tsv", f"--init={parent}", "--seed=4",

@@ -1,7 +1,6 @@
 """Training under `tf.distribute`: one replica, and two on two CPUs."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from tests.fresh_process import FreshProcesses
 from tests.training.small_models import small_best, small_keyvec, small_scorer
 from tests.training.small_trainings import QUICK, StopAt, check_equal
 
@@ -18,9 +16,7 @@ TITLES = [text[::-1] for text in TEXTS]
 
 
 @pytest.fixture(scope="module")
-def results(
-    tmp_path_factory: pytest.TempPathFactory, fresh_process: FreshProcesses
-) -> Any:
+def results(tmp_path_factory, fresh_process) -> Any:
     program = "tests.training.two_replicas"
     code = f"import runpy; runpy.run_module({program!r}, run_name='__main__')"
     (found,) = fresh_process(code, tmp_path_factory.mktemp("models"))
@@ -30,7 +26,7 @@ def results(
 @pytest.mark.parametrize(
     "run", ["plain", "renormalised", "best", "scorer", "keyvec"]
 )
-def test_two_replicas_take_the_steps_of_one(results: Any, run: str) -> None:
+def test_two_replicas_take_the_steps_of_one(results, run):
     """Gradients are summed over the replicas before they are renormalised."""
     found = results[run]
     assert found["change"] > 0.01
@@ -40,7 +36,7 @@ def test_two_replicas_take_the_steps_of_one(results: Any, run: str) -> None:
     assert found["loss"] == pytest.approx(found["alone_loss"], rel=1e-9)
 
 
-def test_steps_run_without_fit(results: Any) -> None:
+def test_steps_run_without_fit(results):
     found = results["by_hand"]
     assert found["steps"] == 18
     assert found["disagreement"] == 0
@@ -48,7 +44,7 @@ def test_steps_run_without_fit(results: Any) -> None:
     assert 0 < found["evaluated"] < found["first"]
 
 
-def test_saved_models_go_to_two_replicas_and_back(results: Any) -> None:
+def test_saved_models_go_to_two_replicas_and_back(results):
     """With the optimizer's state, and rows whose update was pending."""
     found = results["saved"]
     assert found["pending"] > 0
@@ -57,7 +53,7 @@ def test_saved_models_go_to_two_replicas_and_back(results: Any) -> None:
     assert found["state"] < 1e-9
 
 
-def test_what_two_replicas_cannot_do(results: Any) -> None:
+def test_what_two_replicas_cannot_do(results):
     hashed, *strategies = results["refused"]
     assert "got a dataset of hashed batches; give one of strings" in hashed
     for message in strategies:
@@ -89,9 +85,7 @@ EXAMPLES = {
 
 
 @pytest.mark.parametrize("make", EXAMPLES, ids=lambda make: make.__name__)
-def test_one_replica_equals_none_bit_for_bit(
-    make: Any, tmp_path: Path, fresh_process: FreshProcesses
-) -> None:
+def test_one_replica_equals_none_bit_for_bit(make, tmp_path, fresh_process):
     examples = EXAMPLES[make]
     plain = make()
     with one_replica():
@@ -128,7 +122,7 @@ def test_one_replica_equals_none_bit_for_bit(
         check_equal(list(loaded.values()), state)
 
 
-def test_train_and_resume_with_one_replica(tmp_path: Path) -> None:
+def test_train_and_resume_with_one_replica(tmp_path):
     clicks = list(zip(TEXTS, TITLES, strict=True)) * 8
     expected = dssm.train(clicks, QUICK, verbose=0)
     with one_replica():

@@ -33,7 +33,7 @@ def lists(dataset: tf.data.Dataset) -> list[list[Any]]:
     return [[part.to_list() for part in batch] for batch in dataset]
 
 
-def test_an_example() -> None:
+def test_an_example():
     examples = made(5)
     (first, second) = examples.in_order(3)
     documents, salient, key_words = first
@@ -48,12 +48,12 @@ def test_an_example() -> None:
     assert examples.in_order(3).cardinality() == 2
 
 
-def test_without_any_key_word() -> None:
+def test_without_any_key_word():
     (batch,) = made(1).in_order()
     assert batch[2].to_list() == [[]] and batch[2].dtype == tf.string
 
 
-def test_each_epoch_has_every_document_once_in_another_order() -> None:
+def test_each_epoch_has_every_document_once_in_another_order():
     examples = made(103)
     per_epoch = 26
     both = lists(examples.batches(4, epochs=2, seed=1))
@@ -83,7 +83,7 @@ def test_each_epoch_has_every_document_once_in_another_order() -> None:
 
 @pytest.mark.parametrize("excerpt", [0, 3])
 @pytest.mark.parametrize("step", [1, 9, 10, 15, 20])
-def test_a_run_resumes_at_any_training_step(step: int, excerpt: int) -> None:
+def test_a_run_resumes_at_any_training_step(step, excerpt):
     examples = made(37)
     options = {"epochs": 2, "seed": 3, "excerpt": excerpt}
     both = lists(examples.batches(4, **options))
@@ -92,7 +92,7 @@ def test_a_run_resumes_at_any_training_step(step: int, excerpt: int) -> None:
     assert lists(rest) == both[step:]
 
 
-def test_excerpts() -> None:
+def test_excerpts():
     """Each epoch draws other sentences, and keeps their order and marks."""
     examples = made(700)  # a hundred documents of each length from 1 to 7
     whole: dict[bytes, tuple[list[bytes], list[bool], list[bytes]]] = {}
@@ -130,7 +130,7 @@ def test_excerpts() -> None:
     assert {place for places in longest for place in places} == set(range(7))
 
 
-def test_wrong_arguments() -> None:
+def test_wrong_arguments():
     for make in (
         lambda: made(3).batches(0, epochs=1, seed=0),
         lambda: made(3).in_order(0),

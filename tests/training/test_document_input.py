@@ -23,17 +23,13 @@ pytest.importorskip("sklearn")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def folder(tmp_path_factory) -> pathlib.Path:
     path = tmp_path_factory.mktemp("documents") / "folder"
     write_small_documents(path)
     return path
 
 
-def test_what_documents_lack_is_told(
-    tmp_path: pathlib.Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_documents_lack_is_told(tmp_path, capsys, monkeypatch):
     """No summary, one of unknown words, no similar sentence, and no dev."""
     lookups: Counter[str] = Counter()
     target_of = DocumentTargets.of
@@ -72,9 +68,7 @@ def test_what_documents_lack_is_told(
     assert lookups == {few[0].id: 2, **{one.id: 3 for one in few[1:]}}
 
 
-def test_words_of_the_document_need_no_summary(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_words_of_the_document_need_no_summary(tmp_path, capsys):
     few = documents({"train": 8, "dev": 2})
     few[0] = few[0]._replace(summary=[])
     few[1] = few[1]._replace(summary=["unheard"])
@@ -89,9 +83,7 @@ def test_words_of_the_document_need_no_summary(
     assert "above theta" in error[1] and len(error) == 2
 
 
-def test_documents_without_any_summary(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_documents_without_any_summary(tmp_path, capsys):
     """They can be trained on if key words are taken from all the text.
 
     One warning says that their first sentences are the salient ones.
@@ -129,13 +121,7 @@ def test_documents_without_any_summary(
     ],
     ids=str,
 )  # fmt: skip
-def test_wrong_input_leaves_no_folder(
-    data: object,
-    options: dict,
-    message: str,
-    folder: pathlib.Path,
-    tmp_path: pathlib.Path,
-) -> None:
+def test_wrong_input_leaves_no_folder(data, options, message, folder, tmp_path):
     options = {"recipe": QUICK_KEYVEC, "verbose": 0, **options}
     if options.get("dev") == "{}":
         options["dev"] = folder
@@ -147,9 +133,7 @@ def test_wrong_input_leaves_no_folder(
     assert not (tmp_path / "run").exists()
 
 
-def test_titles_are_no_documents(
-    collection_folder: pathlib.Path, folder: pathlib.Path
-) -> None:
+def test_titles_are_no_documents(collection_folder, folder):
     with pytest.raises(InputError, match=r"documents\.jsonl: no such file"):
         dssm.train(collection_folder, QUICK_KEYVEC, verbose=0)
     with pytest.raises(InputError, match="salience is used by a KeyVec only"):

@@ -1,7 +1,5 @@
 """Targets of documents: computed, written, read again."""
 
-import pathlib
-
 import numpy as np
 import pytest
 
@@ -33,7 +31,7 @@ def targets() -> DocumentTargets:
     return DocumentTargets.from_teacher(DOCUMENTS, teacher, KeyWords(DOCUMENTS))
 
 
-def test_targets_of_documents(targets: DocumentTargets) -> None:
+def test_targets_of_documents(targets):
     assert targets.of(DOCUMENTS[0]) == Target(4, [2], ["trees", "grow", "tall"])
     assert targets.of(DOCUMENTS[0]).marks().tolist() == [
         False, False, True, False
@@ -45,7 +43,7 @@ def test_targets_of_documents(targets: DocumentTargets) -> None:
     assert targets.counts.none == targets.counts.no_summary == 1
 
 
-def test_thresholds() -> None:
+def test_thresholds():
     key_words = KeyWords(DOCUMENTS)
     teacher = salience_teacher("bm25", DOCUMENTS)
     given = DocumentTargets.from_teacher(DOCUMENTS, teacher, key_words, 0.99)
@@ -59,7 +57,7 @@ def test_thresholds() -> None:
         DocumentTargets.from_teacher(DOCUMENTS[2:3], teacher, key_words)
 
 
-def test_a_document_that_has_changed(targets: DocumentTargets) -> None:
+def test_a_document_that_has_changed(targets):
     longer = DOCUMENTS[1]._replace(sentences=["a"] * 3)
     with pytest.raises(InputError, match="'d2': found 3 sentences, expected 2"):
         targets.of(longer)
@@ -67,9 +65,7 @@ def test_a_document_that_has_changed(targets: DocumentTargets) -> None:
         targets.of(DOCUMENTS[1]._replace(id="d9"))
 
 
-def test_what_is_written_is_read(
-    targets: DocumentTargets, tmp_path: pathlib.Path
-) -> None:
+def test_what_is_written_is_read(targets, tmp_path):
     path = tmp_path / "targets.json.gz"
     targets.write(path)
     again = DocumentTargets.from_file(path)
@@ -82,7 +78,7 @@ def test_what_is_written_is_read(
             DocumentTargets.from_file(path)
 
 
-def test_real_targets(shared_data: pathlib.Path) -> None:
+def test_real_targets(shared_data):
     """The gold summaries of bbc are sentences of the articles."""
     folder = DocumentFolder(shared_data / "bbc")
     train, dev = list(folder.of("train")), list(folder.of("dev"))

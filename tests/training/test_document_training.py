@@ -33,7 +33,6 @@ from keras_lstm_dssm.training import (
 )
 from keras_lstm_dssm.training.document_targets import TARGETS_FILE
 from keras_lstm_dssm.training.keyvec_training import KeyVecTraining
-from tests.fresh_process import FreshProcesses
 from tests.training.small_documents import (
     QUICK_KEYVEC,
     STEPS,
@@ -47,16 +46,14 @@ pytest.importorskip("sklearn")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def folder(tmp_path_factory) -> pathlib.Path:
     path = tmp_path_factory.mktemp("documents") / "few, small"
     write_small_documents(path)
     return path
 
 
 @pytest.fixture(scope="module")
-def finished(
-    folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[RunFolder, KeyVec]:
+def finished(folder, tmp_path_factory) -> tuple[RunFolder, KeyVec]:
     """A run that was not stopped; tests must not write into it."""
     run = RunFolder(tmp_path_factory.mktemp("finished") / "run")
     options = {"seed": 3, "output": run.path, "verbose": 0}
@@ -68,7 +65,7 @@ LOSSES = {1: 3.0, 2: 1.0, 3: 2.0}
 
 
 @pytest.fixture
-def losses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def losses(monkeypatch) -> list[int]:
     """Gives the epochs the losses above; holds the epochs measured."""
     epochs: list[int] = []
 
@@ -81,9 +78,7 @@ def losses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return epochs
 
 
-def test_train_and_the_recipe_by_hand_give_one_model(
-    folder: pathlib.Path, finished: tuple[RunFolder, KeyVec]
-) -> None:
+def test_train_and_the_recipe_by_hand_give_one_model(folder, finished):
     """Vocabulary, skip-gram, targets, Adam, order; and by the table."""
     run, trained = finished
     documents = DocumentFolder(folder)
@@ -147,9 +142,7 @@ class StartBiases(keras.callbacks.Callback):
         self.found = self.model.word_scores.bias.numpy()
 
 
-def test_a_key_word_stands_for_the_words_of_its_stem(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_a_key_word_stands_for_the_words_of_its_stem(tmp_path):
     bodies = ["Hats heated.", "Hat of hats.", "Heating."]
     summaries = ["Hats heating.", "A heated hat.", "Lamps heat."]
     write_documents(
@@ -181,9 +174,7 @@ def test_a_key_word_stands_for_the_words_of_its_stem(
     )
 
 
-def test_a_stopped_run_ends_as_an_undisturbed_one(
-    folder: pathlib.Path, tmp_path: pathlib.Path, losses: list[int]
-) -> None:
+def test_a_stopped_run_ends_as_an_undisturbed_one(folder, tmp_path, losses):
     """Before the loss of the best epoch is measured, and after it."""
     recipe = QUICK_KEYVEC.replace(dropout=0.5)
     towers = dssm.TwoTower(dssm.DSSMEncoder([3]), dssm.DSSMEncoder([3]))
@@ -224,9 +215,7 @@ def test_a_stopped_run_ends_as_an_undisturbed_one(
     assert losses == [1, 2, 3, 1, 2, 3]
 
 
-def test_patience_ends_a_run_for_good(
-    folder: pathlib.Path, tmp_path: pathlib.Path, losses: list[int]
-) -> None:
+def test_patience_ends_a_run_for_good(folder, tmp_path, losses):
     run = RunFolder(tmp_path / "run")
     recipe = QUICK_KEYVEC.replace(epochs=9)
     dssm.train(folder, recipe, output=run.path, patience=1, verbose=0)
@@ -238,9 +227,7 @@ def test_patience_ends_a_run_for_good(
     assert losses == [1, 2, 3]
 
 
-def test_without_patience_the_last_epoch_is_the_model(
-    folder: pathlib.Path, tmp_path: pathlib.Path, losses: list[int]
-) -> None:
+def test_without_patience_the_last_epoch_is_the_model(folder, tmp_path, losses):
     """The validation loss is measured, but chooses no epoch, resumed or not."""
     run = RunFolder(tmp_path / "run")
     recipe = QUICK_KEYVEC.replace(patience=0, excerpt=3, decay=True)
@@ -263,16 +250,10 @@ def test_without_patience_the_last_epoch_is_the_model(
     assert run.read_config()["patience"] is None
 
 
-def test_clusters_of_dev_choose_the_epoch(
-    folder: pathlib.Path,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_clusters_of_dev_choose_the_epoch(folder, tmp_path, monkeypatch):
     """Here of words that are read as letter trigrams."""
     monkeypatch.setattr(
-        RankingEvaluation,
-        "evaluate",
-        lambda self: figures.pop(0),
+        RankingEvaluation, "evaluate", lambda self: figures.pop(0)
     )
     figures, kept = [0.1, 0.9, 0.5], EpochWeights()
     run = RunFolder(tmp_path / "run")
@@ -287,9 +268,7 @@ def test_clusters_of_dev_choose_the_epoch(
     assert run.read_config()["dev"] == str(folder)
 
 
-def test_the_dev_task_is_that_of_the_measure(
-    folder: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+def test_the_dev_task_is_that_of_the_measure(folder, tmp_path):
     write_documents(tmp_path / "data", documents(), {}, {})
 
     def dev_evaluation(**options: Any) -> Any:
@@ -313,9 +292,7 @@ def test_the_dev_task_is_that_of_the_measure(
         dev_evaluation(dev=str(tmp_path / "data"))
 
 
-def test_a_trained_model_is_loaded_by_a_fresh_process(
-    finished: tuple[RunFolder, KeyVec], fresh_process: FreshProcesses
-) -> None:
+def test_a_trained_model_is_loaded_by_a_fresh_process(finished, fresh_process):
     run, model = finished
     text = "A wool hat. A nail."
     code = (
@@ -331,9 +308,7 @@ def test_a_trained_model_is_loaded_by_a_fresh_process(
         run.load_towers()
 
 
-def test_a_loss_that_is_no_number_stops_with_the_texts(
-    folder: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+def test_a_loss_that_is_no_number_stops_with_the_texts(folder, tmp_path):
     recipe = QUICK_KEYVEC.replace(learning_rate=1e38, skip_gram=False)
     with pytest.raises(FailedTraining, match=r"training step \d+: .* NaN") as e:
         dssm.train(folder, recipe, output=tmp_path / "run", verbose=0)
@@ -341,9 +316,7 @@ def test_a_loss_that_is_no_number_stops_with_the_texts(
     assert any(one.sentences[0] in str(e.value) for one in documents())
 
 
-def test_documents_that_have_changed_are_not_resumed(
-    finished: tuple[RunFolder, KeyVec], tmp_path: pathlib.Path
-) -> None:
+def test_documents_that_have_changed_are_not_resumed(finished, tmp_path):
     run = RunFolder(shutil.copytree(finished[0].path, tmp_path / "run"))
     few = [one for one in documents() if one.id != "train-wear-0"]
     shorter = [

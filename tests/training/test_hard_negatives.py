@@ -1,7 +1,5 @@
 """Mined negatives: what is found, in bounded time, and when it is mined."""
 
-import pathlib
-
 import numpy as np
 import pytest
 
@@ -38,9 +36,7 @@ def best_model() -> dssm.TwoTower:
 
 
 @pytest.mark.parametrize("at_once", [1, 2**24])
-def test_the_nearest_titles_that_were_not_clicked(
-    at_once: int, model: dssm.TwoTower, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_nearest_titles_that_were_not_clicked(at_once, model, monkeypatch):
     monkeypatch.setattr(index, "_BLOCK", at_once)
     titles = sorted({title for _, title in CLICKS})
     cosine = (
@@ -58,7 +54,7 @@ def test_the_nearest_titles_that_were_not_clicked(
         assert found[query] == best[:2]
 
 
-def test_as_many_as_there_are(model: dssm.TwoTower) -> None:
+def test_as_many_as_there_are(model):
     found = mine_negatives(model, CLICKS, top=30)
     assert {query: len(titles) for query, titles in found.items()} == {
         "garden hose": 2, "desk lamp": 3, "rope": 3, "lamp": 3,
@@ -67,9 +63,7 @@ def test_as_many_as_there_are(model: dssm.TwoTower) -> None:
     assert mine_negatives(model, one) == {"rope": []}
 
 
-def test_texts_of_the_same_words_are_one_text(
-    model: dssm.TwoTower, best_model: dssm.TwoTower
-) -> None:
+def test_texts_of_the_same_words_are_one_text(model, best_model):
     """No encoder can distinguish them: neither is the other's negative."""
     clicks = [
         Pair("angle bracket", "Angle bracket"),
@@ -85,9 +79,7 @@ def test_texts_of_the_same_words_are_one_text(
 
 
 @pytest.mark.parametrize("clusters", [0, 2])
-def test_known_pairs_are_no_negatives(
-    clusters: int, best_model: dssm.TwoTower, tmp_path: pathlib.Path
-) -> None:
+def test_known_pairs_are_no_negatives(clusters, best_model, tmp_path):
     """Old clicks that an epoch does not replay are clicks all the same.
 
     Texts are compared by the words that the encoders read; queries and titles
@@ -116,16 +108,14 @@ def test_known_pairs_are_no_negatives(
 
 
 def test_negatives_are_looked_up_by_the_words_that_the_encoder_reads(
-    best_model: dssm.TwoTower, tmp_path: pathlib.Path
-) -> None:
+    best_model, tmp_path
+):
     """A query that differs in punctuation only has the same negatives."""
     log = write_pairs(CLICKS, tmp_path / "clicks.tsv")
     mined = HardNegatives(tmp_path / "mined.json.gz", log, BEST)
     given = mined.of_epoch(1, best_model, begins=True)
     config = TrainingConfig(
-        log,
-        BEST.replace(judged_negatives=1),
-        judged={"garden hose": ["desk"]},
+        log, BEST.replace(judged_negatives=1), judged={"garden hose": ["desk"]}
     )
     training = TowerTraining(config, RunFolder(tmp_path))
     training.prepare(best_model)
@@ -134,7 +124,7 @@ def test_negatives_are_looked_up_by_the_words_that_the_encoder_reads(
         assert negatives.split == "alphanumeric"
 
 
-def test_the_time_is_bounded_by_samples(model: dssm.TwoTower) -> None:
+def test_the_time_is_bounded_by_samples(model):
     """Drawn by the seed: repeated mining reaches all queries and titles."""
     clicks = [Pair(f"query {n}", f"title no {n}") for n in range(40)]
     every = mine_negatives(model, clicks, top=40)
@@ -156,7 +146,7 @@ def test_the_time_is_bounded_by_samples(model: dssm.TwoTower) -> None:
     assert titles == [title for title in every[query] if title in titles]
 
 
-def test_when_is_mined(model: dssm.TwoTower, tmp_path: pathlib.Path) -> None:
+def test_when_is_mined(model, tmp_path):
     log = write_pairs(CLICKS * 8, tmp_path / "clicks.tsv")
     recipe = BEST.replace(mine_every=2)
     mined = HardNegatives(tmp_path / "mined.json.gz", log, recipe)

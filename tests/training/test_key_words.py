@@ -18,7 +18,7 @@ DOCUMENTS = [
 ]  # fmt: skip
 
 
-def test_hand_made_key_words() -> None:
+def test_hand_made_key_words():
     key_words = KeyWords(DOCUMENTS)
     assert key_words.documents == 4
     # df: sort 1, list 3, order 2, trees 1; "sorts" is another word.
@@ -34,7 +34,7 @@ def test_hand_made_key_words() -> None:
     ]
 
 
-def test_key_words_of_the_whole_document() -> None:
+def test_key_words_of_the_whole_document():
     """The term frequency counts words of the sentences and the summary."""
     of_all = KeyWords(DOCUMENTS, count=4, source="document")
     assert list(of_all.of(DOCUMENTS)) == [
@@ -47,7 +47,7 @@ def test_key_words_of_the_whole_document() -> None:
         KeyWords(DOCUMENTS, source="title")
 
 
-def test_number_and_stop_words() -> None:
+def test_number_and_stop_words():
     of_first = [DOCUMENTS[0]]
     assert list(KeyWords(DOCUMENTS, count=1).of(of_first)) == [["sort"]]
     all_words = KeyWords(DOCUMENTS, stop_words=(), split="space")
@@ -62,7 +62,7 @@ def test_number_and_stop_words() -> None:
         KeyWords([])
 
 
-def test_many_documents_against_numpy() -> None:
+def test_many_documents_against_numpy():
     rng = np.random.default_rng(1)
     words = np.array([f"w{number}x" for number in range(80)])
 
@@ -88,7 +88,7 @@ def test_many_documents_against_numpy() -> None:
         np.testing.assert_allclose(found, expected)
 
 
-def test_the_idf_is_that_of_scikit_learn() -> None:
+def test_the_idf_is_that_of_scikit_learn():
     text = pytest.importorskip("sklearn.feature_extraction.text")
     vectorizer = text.TfidfVectorizer(token_pattern=r"\w+")
     vectorizer.fit(

@@ -25,7 +25,7 @@ STEPS = 3  # 6 queries, a positive and 2 negatives each
 
 
 @pytest.fixture
-def clicks(tmp_path: pathlib.Path) -> pathlib.Path:
+def clicks(tmp_path) -> pathlib.Path:
     path = tmp_path / "clicks.tsv"
     path.write_text("".join(f"{q}\t{t}\n" for q, t in TOPICS.values()))
     return path
@@ -41,8 +41,8 @@ def nearest(towers: dssm.TwoTower, query: str, clicked: str) -> list[str]:
 
 
 def test_the_towers_nearest_titles_are_the_negatives(
-    clicks: pathlib.Path, trained_run: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+    clicks, trained_run, tmp_path
+):
     towers = dssm.load_run(trained_run)
     log = ClickLog(clicks)
     mined = MinedLists(tmp_path / FILE_NAME, log, top=2, seed=0)
@@ -64,11 +64,8 @@ def test_the_towers_nearest_titles_are_the_negatives(
 
 
 def test_a_resumed_run_has_the_same_triples_without_the_towers(
-    clicks: pathlib.Path,
-    trained_run: pathlib.Path,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    clicks, trained_run, tmp_path, monkeypatch
+):
     towers = shutil.copytree(trained_run, tmp_path / "towers")
     undisturbed = EpochWeights()
     dssm.train(

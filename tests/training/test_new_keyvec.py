@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from keras_lstm_dssm import KeyVecRecipe
 from keras_lstm_dssm.training.keyvec_training import new_keyvec
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from tests.training.small_documents import QUICK_KEYVEC, documents
@@ -27,7 +26,7 @@ START = QUICK_KEYVEC.replace(
     ],
     ids=lambda one: f"{one.words} {one.word_dimension} {one.skip_gram}",
 )
-def test_key_words_start_from_skip_gram_vectors(recipe: KeyVecRecipe) -> None:
+def test_key_words_start_from_skip_gram_vectors(recipe):
     model = new_keyvec(recipe, 5, SENTENCES, 10)
     words = model.key_vocabulary
     vectors = skip_gram_vectors(SENTENCES, words, 3, epochs=2, seed=5)
@@ -39,7 +38,7 @@ def test_key_words_start_from_skip_gram_vectors(recipe: KeyVecRecipe) -> None:
     )
 
 
-def test_words_start_from_skip_gram_vectors() -> None:
+def test_words_start_from_skip_gram_vectors():
     model = new_keyvec(START, 5, SENTENCES, 10)
     one_more = new_keyvec(START.replace(skip_gram_epochs=3), 5, SENTENCES, 10)
     words = model.key_vocabulary
@@ -49,7 +48,7 @@ def test_words_start_from_skip_gram_vectors() -> None:
     assert not np.array_equal(found, one_more.words.weights[0].numpy()[1:])
 
 
-def test_only_the_weights_of_key_words_depend_on_the_start() -> None:
+def test_only_the_weights_of_key_words_depend_on_the_start():
     random, started = (
         new_keyvec(START.replace(key_word_start=length), 5, SENTENCES, 10)
         for length in (0, 2.5)

@@ -19,7 +19,7 @@ PAIRS = (["red hex bolt", "lamp"], ["blue steel hex bolt", "eee"])
 
 
 @pytest.fixture
-def graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def graded(tmp_path, monkeypatch) -> Path:
     """Writes graded titles, and a module with an encoder of others."""
     (tmp_path / "letter_counts.py").write_text(
         "import numpy as np\n"
@@ -36,7 +36,7 @@ def train(graded: Path, encoder: str, output: str | None) -> dssm.Ranker:
     )
 
 
-def test_a_function_is_named_as_it_is(graded: Path) -> None:
+def test_a_function_is_named_as_it_is(graded):
     ranker = train(graded, NAME, "run")
     assert ranker.features.names == (*NAMES, NAME)
     assert ranker.trees.trees == 20 and ranker.towers is None
@@ -47,8 +47,8 @@ def test_a_function_is_named_as_it_is(graded: Path) -> None:
 
 
 def test_a_teachers_folder_is_found_from_another_working_directory(
-    graded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    graded, tmp_path, monkeypatch
+):
     Path("clicks.tsv").write_text("red hex bolt\tblue steel hex bolt\n")
     teach("clicks.tsv", NAME, "TEACH")
     ranker = train(graded, "TEACH", "run")
@@ -62,7 +62,7 @@ def test_a_teachers_folder_is_found_from_another_working_directory(
     )
 
 
-def test_changed_vectors_are_refused(graded: Path, tmp_path: Path) -> None:
+def test_changed_vectors_are_refused(graded, tmp_path):
     Path("clicks.tsv").write_text("red hex bolt\tblue steel hex bolt\n")
     teach("clicks.tsv", NAME, "TEACH")
     train(graded, "TEACH", "run")

@@ -47,7 +47,7 @@ def set_figures(patch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.fixture
-def figures(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def figures(monkeypatch) -> list[int]:
     return set_figures(monkeypatch)
 
 
@@ -67,9 +67,7 @@ class WholeRun(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def whole_run(
-    collection_folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
-) -> WholeRun:
+def whole_run(collection_folder, tmp_path_factory) -> WholeRun:
     """A run that was not stopped."""
     path = tmp_path_factory.mktemp("whole") / "run"
     epochs = EpochWeights()
@@ -85,7 +83,7 @@ def history(run: pathlib.Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_the_model_is_that_of_the_best_epoch(whole_run: WholeRun) -> None:
+def test_the_model_is_that_of_the_best_epoch(whole_run):
     best = whole_run.epochs[2]
     check_equal(whole_run.returned, best)
     check_equal(dssm.load_run(whole_run.path).get_weights(), best)
@@ -103,12 +101,7 @@ negatives, after the best epoch.
 """
 
 
-def test_stopped_and_resumed(
-    whole_run: WholeRun,
-    collection_folder: pathlib.Path,
-    tmp_path: pathlib.Path,
-    figures: list[int],
-) -> None:
+def test_stopped_and_resumed(whole_run, collection_folder, tmp_path, figures):
     """Weights, velocities, rows that are behind and the best epoch."""
     stops = [StopAt(step) for step in STOPS]
     for step, best in STOPS.items():
@@ -150,9 +143,7 @@ def test_stopped_and_resumed(
     assert figures == [1, 2, 3, 4]
 
 
-def test_a_log_in_which_there_is_nothing_to_mine(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_in_which_there_is_nothing_to_mine(tmp_path, capsys):
     """Each epoch is a `fit` of its own; one line warns of the loss of 0."""
     pairs = [("rope", "nylon rope")] * 20
     recipe = QUICK.replace(hard_negatives=2, mine_every=1, epochs=2)
@@ -163,9 +154,7 @@ def test_a_log_in_which_there_is_nothing_to_mine(
     assert error.count("warning") == 1
 
 
-def test_titles_and_judged_titles_of_python(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_titles_and_judged_titles_of_python(tmp_path, monkeypatch):
     """A resumed run has the texts and negatives of an uninterrupted one."""
     compile_eagerly = functools.partialmethod(
         dssm.TwoTower.compile, run_eagerly=True
@@ -191,12 +180,8 @@ def test_titles_and_judged_titles_of_python(
 
 
 def test_patience_ends_a_run_for_good(
-    collection_folder: pathlib.Path,
-    tmp_path: pathlib.Path,
-    figures: list[int],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    collection_folder, tmp_path, figures, capsys, monkeypatch
+):
     """By the program: --dev, --select, --every and --patience."""
     monkeypatch.setitem(dssm.PRESETS, "dssm", QUICK.replace(epochs=9))
     run = tmp_path / "run"
@@ -221,8 +206,8 @@ def test_patience_ends_a_run_for_good(
 
 
 def test_the_recipes_patience_is_the_default_where_there_is_dev(
-    collection_folder: pathlib.Path, figures: list[int]
-) -> None:
+    collection_folder, figures
+):
     assert dssm.PRESETS["best"].patience == 3
     recipe = QUICK.replace(epochs=4, patience=1)
     for patience, evaluated in ((None, [1, 2, 3]), (2, [1, 2, 3, 4])):
@@ -234,9 +219,7 @@ def test_the_recipes_patience_is_the_default_where_there_is_dev(
         assert figures == evaluated
 
 
-def test_a_relative_path_of_the_clicks(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_path_of_the_clicks(tmp_path, monkeypatch):
     """A run resumes from another working folder."""
     here, there = tmp_path / "here", tmp_path / "there"
     for folder in (here, there):

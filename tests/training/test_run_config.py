@@ -1,7 +1,5 @@
 """config.json of a run, when it is resumed."""
 
-import pathlib
-
 import pytest
 
 from keras_lstm_dssm.errors import InputError
@@ -10,9 +8,7 @@ from keras_lstm_dssm.training import resume
 from keras_lstm_dssm.version import __version__
 
 
-def test_a_run_of_another_version_says_so(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_of_another_version_says_so(tmp_path, capsys):
     for version, lines in (("0.1.0", 1), (__version__, 0)):
         write_json(tmp_path / "config.json", {"version": version})
         with pytest.raises(InputError, match="expected the settings of a run"):

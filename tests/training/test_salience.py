@@ -19,7 +19,7 @@ NO_SUMMARY = np.full(9, np.nan)
     ("sentences", "largest"),
     [(1, 1), (3, 1), (7, 1), (8, 2), (39, 9), (40, 10), (5000, 10)],
 )
-def test_the_largest_number(sentences: int, largest: int) -> None:
+def test_the_largest_number(sentences, largest):
     assert largest_salient(sentences) == largest
 
 
@@ -43,15 +43,13 @@ def test_the_largest_number(sentences: int, largest: int) -> None:
         (NO_SUMMARY, 0.5, [0, 1]),
     ],
 )
-def test_hand_made_sets(
-    similarity: list[float], theta: float, positions: list[int]
-) -> None:
+def test_hand_made_sets(similarity, theta, positions):
     salient = salient_sentences(np.array(similarity), theta)
     assert salient.dtype == bool and salient.shape == (len(similarity),)
     assert np.flatnonzero(salient).tolist() == positions
 
 
-def test_half_of_the_documents_have_half_of_k() -> None:
+def test_half_of_the_documents_have_half_of_k():
     rng = np.random.default_rng(0)
     similarities = [
         np.round(rng.random(size), 5) for size in rng.integers(1, 80, 401)
@@ -70,7 +68,7 @@ def test_half_of_the_documents_have_half_of_k() -> None:
     assert salient_sentences(ranked, salience_threshold([ranked])).sum() == 5
 
 
-def test_sentences_of_the_summary_itself_are_above_the_threshold() -> None:
+def test_sentences_of_the_summary_itself_are_above_the_threshold():
     extractive = [np.array([1.0, 1, 1, 0.3, 0.2, 0.1, 0, 0])] * 3
     theta = salience_threshold(extractive)
     assert theta == 0.999995
@@ -79,12 +77,12 @@ def test_sentences_of_the_summary_itself_are_above_the_threshold() -> None:
     ]  # fmt: skip
 
 
-def test_without_any_summary_there_is_no_threshold() -> None:
+def test_without_any_summary_there_is_no_threshold():
     with pytest.raises(InputError, match="no training document with a summary"):
         salience_threshold([NO_SUMMARY])
 
 
-def test_counts() -> None:
+def test_counts():
     similarities = [
         np.array([0.9, 0.8, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]),  # both of 2
         np.array([0.9, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]),  # one of 2
@@ -105,7 +103,7 @@ def test_counts() -> None:
     )
 
 
-def test_agreement_of_two_teachers() -> None:
+def test_agreement_of_two_teachers():
     salient = [
         np.array([True, False, True, False]),
         np.array([False, False, True]),

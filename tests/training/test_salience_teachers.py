@@ -1,7 +1,5 @@
 """The similarities of sentences to a summary, by every teacher."""
 
-import pathlib
-
 import numpy as np
 import pytest
 
@@ -21,7 +19,7 @@ DOCUMENTS = [
 
 
 @pytest.mark.parametrize("name", ["bm25", "trigrams", "lead", "towers"])
-def test_what_holds_for_all(name: str, trained_run: pathlib.Path) -> None:
+def test_what_holds_for_all(name, trained_run):
     teacher = salience_teacher(
         trained_run if name == "towers" else name, DOCUMENTS
     )
@@ -41,14 +39,14 @@ def test_what_holds_for_all(name: str, trained_run: pathlib.Path) -> None:
     assert list(teacher.similarities([])) == []
 
 
-def test_lead() -> None:
+def test_lead():
     teacher = salience_teacher("lead", DOCUMENTS)
     similarity = next(teacher.similarities(DOCUMENTS[2:]))
     np.testing.assert_allclose(similarity, [1, 0.5, 0.33333, 0.25])
     assert teacher.theta == 0
 
 
-def test_bm25_is_that_of_the_baseline() -> None:
+def test_bm25_is_that_of_the_baseline():
     """Where the sentences of all documents are those that are searched."""
     texts = tuple(text for one in DOCUMENTS for text in one.sentences)
     system = BM25System(tokenizer=alphanumeric)
@@ -70,7 +68,7 @@ def test_bm25_is_that_of_the_baseline() -> None:
     )
 
 
-def test_trigrams_against_counts() -> None:
+def test_trigrams_against_counts():
     def counts(text: str) -> np.ndarray:
         letters = "#abcdefghijklmnopqrstuvwxyz0123456789"
         vector = np.zeros(37**3)
@@ -91,7 +89,7 @@ def test_trigrams_against_counts() -> None:
     np.testing.assert_allclose(found, expected)
 
 
-def test_towers(trained_run: pathlib.Path) -> None:
+def test_towers(trained_run):
     towers = dssm.load_run(trained_run)
     document = DOCUMENTS[0]
     sentences, summary = (
@@ -107,7 +105,7 @@ def test_towers(trained_run: pathlib.Path) -> None:
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_a_wrong_teacher(tmp_path: pathlib.Path) -> None:
+def test_a_wrong_teacher(tmp_path):
     with pytest.raises(InputError, match="no model here"):
         salience_teacher(tmp_path, DOCUMENTS)
     message = "'bm52': found no such folder, expected one of bm25, trigrams, l"

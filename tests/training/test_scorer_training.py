@@ -4,7 +4,6 @@ import functools
 import json
 import pathlib
 from contextlib import nullcontext
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ from keras_lstm_dssm.models import PairScorer
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.training import scorer_training
 from tests.conftest import TOPICS
-from tests.fresh_process import FreshProcesses
 from tests.matchers.small_matchers import SMALL_MATCHERS
 from tests.training.small_trainings import EpochWeights, StopAt, check_equal
 
@@ -38,7 +36,7 @@ STEPS = -(-TRIPLES // 7)
 
 
 @pytest.fixture(scope="module")
-def lists(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def lists(tmp_path_factory) -> pathlib.Path:
     """Six training queries and six dev queries, each with six judged titles."""
     documents = {name: title for name, (_, title) in TOPICS.items()}
     queries = {f"dev-{name}": query for name, (query, _) in TOPICS.items()}
@@ -55,9 +53,7 @@ def lists(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return folder
 
 
-def test_judged_lists_are_learnt_and_the_best_epoch_is_kept(
-    lists: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+def test_judged_lists_are_learnt_and_the_best_epoch_is_kept(lists, tmp_path):
     """A title is found by the word that the query shares with it."""
     model = dssm.train(
         lists,
@@ -91,13 +87,8 @@ def test_judged_lists_are_learnt_and_the_best_epoch_is_kept(
     ],
 )
 def test_each_matcher_learns(
-    matcher: str,
-    sizes: dict[str, Any],
-    learning_rate: float,
-    lists: pathlib.Path,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    matcher, sizes, learning_rate, lists, tmp_path, monkeypatch
+):
     """Training changes every trainable weight, and the loss falls.
 
     The loss of ARC-I stays at the margin for longer than the eight steps.
@@ -131,8 +122,8 @@ def test_each_matcher_learns(
 
 
 def test_the_topics_of_deep_match_are_chosen_by_the_data(
-    lists: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    lists, tmp_path, monkeypatch
+):
     """`DeepMatch` has topics by the number of training pairs.
 
     A model that is trained on from another one (`init`) has the numbers of
@@ -153,9 +144,7 @@ def test_the_topics_of_deep_match_are_chosen_by_the_data(
     assert dssm.train(lists, given, verbose=0).matcher.topics == [1, 2]
 
 
-def test_python_and_the_recipe_by_hand_give_one_model(
-    lists: pathlib.Path,
-) -> None:
+def test_python_and_the_recipe_by_hand_give_one_model(lists):
     """What `train` does: vocabulary, skip-gram, Adagrad, hinge, order."""
     from keras_lstm_dssm.losses import PairwiseHinge
     from keras_lstm_dssm.optimizers.adagrad import Adagrad
@@ -176,9 +165,7 @@ def test_python_and_the_recipe_by_hand_give_one_model(
     check_equal(trained.get_weights(), model.get_weights())
 
 
-def test_a_stopped_run_ends_as_an_undisturbed_one(
-    lists: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+def test_a_stopped_run_ends_as_an_undisturbed_one(lists, tmp_path):
     """At an epoch's end before the measures are written, and within one."""
     recipe, undisturbed = QUICK.replace(epochs=3), EpochWeights()
     dssm.train(lists, recipe, verbose=0, callbacks=[undisturbed])
@@ -200,9 +187,7 @@ def test_a_stopped_run_ends_as_an_undisturbed_one(
     assert [row["epoch"] for row in run.read_history()] == [2, 3]
 
 
-def test_a_loss_that_is_no_number_stops_with_the_texts(
-    lists: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+def test_a_loss_that_is_no_number_stops_with_the_texts(lists, tmp_path):
     with pytest.raises(InputError, match=r"training step \d+: .* NaN") as error:
         dssm.train(
             lists,
@@ -215,10 +200,8 @@ def test_a_loss_that_is_no_number_stops_with_the_texts(
 
 
 def test_a_trained_scorer_is_loaded_by_a_fresh_process(
-    lists: pathlib.Path,
-    tmp_path: pathlib.Path,
-    fresh_process: FreshProcesses,
-) -> None:
+    lists, tmp_path, fresh_process
+):
     output = tmp_path / "run"
     model = dssm.train(lists, QUICK, output=output, verbose=0)
     code = (
@@ -231,9 +214,7 @@ def test_a_trained_scorer_is_loaded_by_a_fresh_process(
     np.testing.assert_allclose(json.loads(printed[-1]), expected, rtol=1e-6)
 
 
-def test_what_only_towers_take_is_refused(
-    lists: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+def test_what_only_towers_take_is_refused(lists, tmp_path):
     clicks = [Pair(*pair) for pair in TOPICS.values()]
     for arguments, message in (
         ({"titles": ["a"]}, "titles is used by two towers only"),
@@ -249,9 +230,7 @@ def test_what_only_towers_take_is_refused(
         run.load_towers()
 
 
-def test_a_dead_network_stops_with_one_line(
-    lists: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+def test_a_dead_network_stops_with_one_line(lists, tmp_path):
     """A learning rate of 10 leaves no relu unit above 0; 1 does."""
     run = RunFolder(tmp_path / "run")
     dead = SMALL.replace(learning_rate=10.0, epochs=4, skip_gram=False)
@@ -283,9 +262,7 @@ def test_a_dead_network_stops_with_one_line(
         (1, 5, 0.0, 0.301, False),
     ],
 )
-def test_what_a_dead_network_is(
-    epoch: int, steps: int, accuracy: float, loss: float, dead: bool
-) -> None:
+def test_what_a_dead_network_is(epoch, steps, accuracy, loss, dead):
     watch = DeadNetworkWatch(margin=0.3, steps=5)
     watch.set_params({"steps": steps})
     with pytest.raises(DeadNetwork) if dead else nullcontext():

@@ -1,6 +1,5 @@
 """Word vectors to start from, trained by gensim."""
 
-import pathlib
 import sys
 
 import numpy as np
@@ -11,7 +10,6 @@ from keras_lstm_dssm.layers import VocabularyVectors
 from keras_lstm_dssm.text import vocabulary_of
 from keras_lstm_dssm.training import skip_gram_vectors
 from keras_lstm_dssm.training.skip_gram import skip_gram_cache
-from tests.fresh_process import FreshProcesses
 
 word2vec = pytest.importorskip("gensim.models.word2vec")
 
@@ -22,7 +20,7 @@ TITLES = [
 VOCABULARY = vocabulary_of(TITLES)
 
 
-def test_trains_as_gensim_does() -> None:
+def test_trains_as_gensim_does():
     vectors = skip_gram_vectors(TITLES, VOCABULARY, 8, window=2, seed=3)
     sentences = [
         title.lower().replace("!", "").replace("-", " ").replace(",", "")
@@ -37,7 +35,7 @@ def test_trains_as_gensim_does() -> None:
     np.testing.assert_array_equal(vectors, trained.wv[VOCABULARY])
 
 
-def test_other_words_are_left_out_and_unseen_ones_random() -> None:
+def test_other_words_are_left_out_and_unseen_ones_random():
     vocabulary = ["hose", "unseen", "hat", "never"]
     vectors = skip_gram_vectors(TITLES, vocabulary, 40, seed=1)
     only = [
@@ -55,7 +53,7 @@ def test_other_words_are_left_out_and_unseen_ones_random() -> None:
     assert (other != vectors).mean() > 0.99
 
 
-def test_equal_trainings_are_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_trainings_are_run_once(monkeypatch):
     first = skip_gram_vectors(TITLES, VOCABULARY, 8, seed=5)
     expected = first.copy()
     first[:] = 0  # the caller's own
@@ -66,7 +64,7 @@ def test_equal_trainings_are_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
         skip_gram_vectors(TITLES, VOCABULARY, 8, seed=6)
 
 
-def test_results_are_cached_on_disk(tmp_path: pathlib.Path) -> None:
+def test_results_are_cached_on_disk(tmp_path):
     expected = skip_gram_vectors(TITLES, VOCABULARY, 8, seed=7)
     folder = tmp_path / "skip_gram"
     with skip_gram_cache(folder):
@@ -91,9 +89,7 @@ np.save(sys.argv[1], skip_gram_vectors(TITLES, VOCABULARY))
 """
 
 
-def test_a_fresh_process_computes_the_same(
-    tmp_path: pathlib.Path, fresh_process: FreshProcesses
-) -> None:
+def test_a_fresh_process_computes_the_same(tmp_path, fresh_process):
     """Also where Python hashes strings in another way."""
     fresh_process(SAVE_VECTORS, tmp_path / "vectors.npy")
     vectors = skip_gram_vectors(TITLES, VOCABULARY)
@@ -117,18 +113,14 @@ def test_a_fresh_process_computes_the_same(
         ({"texts": "hat"}, "expected a list of texts, got one text, 'hat'"),
     ],
 )
-def test_wrong_arguments_are_one_clear_line(
-    arguments: dict, message: str
-) -> None:
+def test_wrong_arguments_are_one_clear_line(arguments, message):
     with pytest.raises(InputError, match=message):
         skip_gram_vectors(
             **{"texts": TITLES, "vocabulary": VOCABULARY, **arguments}
         )
 
 
-def test_a_missing_gensim_is_one_clear_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_missing_gensim_is_one_clear_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "gensim", None)
     monkeypatch.delitem(sys.modules, "gensim.models.word2vec")
     with pytest.raises(

@@ -16,12 +16,7 @@ from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.tower_training import TowerTraining
 from tests.conftest import TOPICS
-from tests.training.small_trainings import (
-    BEST,
-    QUICK,
-    StopAt,
-    check_equal,
-)
+from tests.training.small_trainings import BEST, QUICK, StopAt, check_equal
 
 TAUGHT = QUICK.replace(title_pairs=2, hard_negatives=1)
 """Mined before the third epoch; synthetic pairs in each."""
@@ -42,9 +37,7 @@ def crossed(texts: list[str]) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def teacher(
-    collection_folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
-) -> pathlib.Path:
+def teacher(collection_folder, tmp_path_factory) -> pathlib.Path:
     """The folder of its vectors."""
     folder = tmp_path_factory.mktemp("taught")
     (folder / "encoder_of_topics.py").write_text(
@@ -82,11 +75,8 @@ def teacher_loss(model: dssm.TwoTower, teacher: pathlib.Path) -> float:
     ("towers", "negatives"), [("equal_start", "in_batch"), ("tied", "random")]
 )
 def test_a_student_moves_towards_the_teachers_order(
-    collection_folder: pathlib.Path,
-    teacher: pathlib.Path,
-    towers: str,
-    negatives: str,
-) -> None:
+    collection_folder, teacher, towers, negatives
+):
     recipe = QUICK.replace(
         encoder_config={"units": [8]}, epochs=12, learning_rate=0.3,
         towers=towers, negatives=negatives, title_pairs=1, batch_size=32,
@@ -103,10 +93,8 @@ def test_a_student_moves_towards_the_teachers_order(
 
 
 def test_stopped_within_epochs_and_resumed_bit_for_bit(
-    collection_folder: pathlib.Path,
-    teacher: pathlib.Path,
-    tmp_path: pathlib.Path,
-) -> None:
+    collection_folder, teacher, tmp_path
+):
     whole = dssm.train(
         collection_folder, TAUGHT, output=tmp_path / "whole", verbose=0,
         teacher=TeacherVectors.open(teacher),
@@ -134,9 +122,7 @@ def test_stopped_within_epochs_and_resumed_bit_for_bit(
     assert abs(difference).max() > 1e-3
 
 
-def test_best_learns_from_a_teacher(
-    collection_folder: pathlib.Path, teacher: pathlib.Path
-) -> None:
+def test_best_learns_from_a_teacher(collection_folder, teacher):
     """Repeats the training, and compares it with one without the teacher."""
     recipe = BEST.replace(mine_every=2)  # all titles are in each batch
     taught, again, untaught = (
@@ -158,10 +144,8 @@ def test_best_learns_from_a_teacher(
 
 
 def test_another_teacher_cannot_resume_a_run(
-    collection_folder: pathlib.Path,
-    teacher: pathlib.Path,
-    tmp_path: pathlib.Path,
-) -> None:
+    collection_folder, teacher, tmp_path
+):
     run = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
         dssm.train(
@@ -177,9 +161,7 @@ def test_another_teacher_cannot_resume_a_run(
     dssm.resume(run, verbose=0)
 
 
-def test_a_teacher_must_know_the_data(
-    teacher: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+def test_a_teacher_must_know_the_data(teacher, tmp_path):
     pairs = [*TOPICS.values(), ("hex bolt", "brass bolt"), ("nut", "hex nut")]
     with pytest.raises(InputError, match="no vector of 1 texts.*'nut'"):
         dssm.train(pairs, QUICK, teacher=teacher, verbose=0)
@@ -190,11 +172,8 @@ def test_a_teacher_must_know_the_data(
 
 
 def test_queries_and_titles_are_each_read_once(
-    collection_folder: pathlib.Path,
-    teacher: pathlib.Path,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    collection_folder, teacher, tmp_path, monkeypatch
+):
     """Titles of the collection, too, though some have no click."""
     reads: list[str] = []
 
@@ -215,9 +194,7 @@ def test_queries_and_titles_are_each_read_once(
     assert sorted(reads) == ["clicks", "clicks", "corpus"]
 
 
-def test_vectors_of_python_teach_a_run_that_is_not_written(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_vectors_of_python_teach_a_run_that_is_not_written(tmp_path):
     pairs = list(TOPICS.values())
     texts = [text for pair in pairs for text in pair]
     vectors = TeacherVectors(texts, crossed(texts))
@@ -230,7 +207,7 @@ def test_vectors_of_python_teach_a_run_that_is_not_written(
         dssm.train(pairs, "mv_lstm_cosine", teacher=vectors, verbose=0)
 
 
-def test_the_recipe_has_the_teachers_options() -> None:
+def test_the_recipe_has_the_teachers_options():
     recipe = QUICK.replace(teacher_weight=2.0, teacher_temperature=0.1)
     assert dssm.Recipe.from_dict(recipe.to_dict()) == recipe
     for name in ("teacher_weight", "teacher_temperature", "teacher_gamma"):

@@ -1,7 +1,6 @@
 """dssm.train: one recipe and one seed, the same weights by all roads."""
 
 import functools
-import pathlib
 from typing import Any
 
 import keras
@@ -31,12 +30,8 @@ class StartWeights(keras.callbacks.Callback):
     ("preset", "recipe"), [("dssm", PAPER), ("best", BEST)]
 )
 def test_three_roads_lead_to_one_model(
-    preset: str,
-    recipe: dssm.Recipe,
-    collection_folder: pathlib.Path,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    preset, recipe, collection_folder, tmp_path, monkeypatch
+):
     """Python, the program and the table: weights equal bit for bit."""
     monkeypatch.setitem(dssm.PRESETS, preset, recipe)
     if preset == "best":  # its eight steps take less time than their trace
@@ -80,7 +75,7 @@ def test_three_roads_lead_to_one_model(
         assert (run / "hard_negatives.json.gz").exists()
 
 
-def test_clicks_may_come_in_any_form(tmp_path: pathlib.Path) -> None:
+def test_clicks_may_come_in_any_form(tmp_path):
     """A path, a log or pairs: the same clicks give the same weights."""
     pairs = list(TOPICS.values()) * 3
     path = tmp_path / "clicks.tsv"
@@ -95,9 +90,7 @@ def test_clicks_may_come_in_any_form(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("buckets", [0, 8])
-def test_a_log_in_another_script(
-    buckets: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_in_another_script(buckets, capsys):
     """Its words are known by their lengths alone, unless rows are added."""
     recipe = QUICK.replace(epochs=1).with_encoder(oov_buckets=buckets)
     dssm.train([("болт", "стальной болт")] * 4, recipe, verbose=2)
@@ -105,9 +98,7 @@ def test_a_log_in_another_script(
     assert warned == (buckets == 0)
 
 
-def test_a_task_is_for_a_training_without_a_folder(
-    tmp_path: pathlib.Path,
-) -> None:
+def test_a_task_is_for_a_training_without_a_folder(tmp_path):
     names = {name: texts[1] for name, texts in TOPICS.items()}
     task = Task(
         {name: query for name, (query, _) in TOPICS.items()},
@@ -133,8 +124,8 @@ def test_a_task_is_for_a_training_without_a_folder(
 
 
 def test_the_lock_is_taken_before_anything_is_written(
-    collection_folder: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
+    collection_folder, tmp_path
+):
     run = tmp_path / "run"
     with (
         lock_folder(run, "training"),
@@ -156,11 +147,8 @@ def test_the_lock_is_taken_before_anything_is_written(
     ids=str,
 )  # fmt: skip
 def test_wrong_input_leaves_no_folder(
-    options: dict,
-    message: str,
-    collection_folder: pathlib.Path,
-    tmp_path: pathlib.Path,
-) -> None:
+    options, message, collection_folder, tmp_path
+):
     options = {"recipe": QUICK, "verbose": 0, **options}
     if options.get("dev") == "{}":
         options["dev"] = collection_folder

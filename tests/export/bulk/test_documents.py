@@ -2,7 +2,6 @@
 
 import gzip
 from itertools import chain
-from pathlib import Path
 
 import pytest
 
@@ -19,9 +18,7 @@ from keras_lstm_dssm.text import split_sentences
         ("a\thex bolt\nb\twood glue", ["a", "b"]),
     ],
 )
-def test_titles_are_their_own_ids_once(
-    tmp_path: Path, content: str, ids: list[str] | None
-) -> None:
+def test_titles_are_their_own_ids_once(tmp_path, content, ids):
     titles = ["hex bolt", "wood glue"]
     plain, packed = tmp_path / "titles.txt", tmp_path / "titles.tsv.gz"
     plain.write_bytes(content.encode())
@@ -30,7 +27,7 @@ def test_titles_are_their_own_ids_once(
         assert read_documents(path) == Documents(ids or titles, titles)
 
 
-def test_tags_of_titles(tmp_path: Path) -> None:
+def test_tags_of_titles(tmp_path):
     path = tmp_path / "titles.tsv"
     path.write_text("a\thex bolt\tsteel, in stock,steel\nb\twood glue\nlamp\n")
     assert read_documents(path) == Documents(
@@ -55,7 +52,7 @@ def test_tags_of_titles(tmp_path: Path) -> None:
         (b"a\thex bolt\nb\tcaf\xe9\n", "titles:2: found invalid UTF-8"),
     ],
 )
-def test_wrong_lines(content: bytes, message: str, tmp_path: Path) -> None:
+def test_wrong_lines(content, message, tmp_path):
     path = tmp_path / "titles"
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
@@ -68,7 +65,7 @@ LINES = (
 )
 
 
-def test_documents_in_json(tmp_path: Path) -> None:
+def test_documents_in_json(tmp_path):
     """The sentences are joined so that they are divided again."""
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -95,9 +92,7 @@ def test_documents_in_json(tmp_path: Path) -> None:
         ('{"_id": "a", "text": " "}', "d.jsonl:1: found an empty document"),
     ],
 )
-def test_wrong_documents_in_json(
-    content: str, message: str, tmp_path: Path
-) -> None:
+def test_wrong_documents_in_json(content, message, tmp_path):
     path = tmp_path / "d.jsonl"
     path.write_text(content)
     with pytest.raises(InputError, match=message):
@@ -106,14 +101,14 @@ def test_wrong_documents_in_json(
         read_documents(tmp_path)
 
 
-def test_broken_gzip(tmp_path: Path) -> None:
+def test_broken_gzip(tmp_path):
     path = tmp_path / "titles.gz"
     path.write_bytes(gzip.compress(b"hex bolt\n" * 1000)[:-12])
     with pytest.raises(InputError, match="titles.gz:890: found a damaged gzip"):
         read_documents(path)
 
 
-def test_several_files_and_parquet(tmp_path: Path) -> None:
+def test_several_files_and_parquet(tmp_path):
     """Documents of several files are read as those of one."""
     arrow = pytest.importorskip("pyarrow")
     import pyarrow.parquet as parquet
@@ -126,9 +121,7 @@ def test_several_files_and_parquet(tmp_path: Path) -> None:
     }
     parquet.write_table(arrow.table(columns), tmp_path / "b.parquet")
     expected = Documents(
-        ["a", "b"],
-        ["hex bolt", "wood glue"],
-        tags=[("steel", "in stock"), ()],
+        ["a", "b"], ["hex bolt", "wood glue"], tags=[("steel", "in stock"), ()]
     )
     assert read_documents(tmp_path / "b.parquet") == expected
     assert read_documents(f"{tmp_path}/*.*") == expected
@@ -144,9 +137,7 @@ def test_several_files_and_parquet(tmp_path: Path) -> None:
         ("d.jsonl", LINES),
     ],
 )
-def test_read_whole_or_in_parts(
-    name: str, content: str, tmp_path: Path
-) -> None:
+def test_read_whole_or_in_parts(name, content, tmp_path):
     path = tmp_path / name
     path.write_text(content)
     chunks = [*open_documents(str(path)).take(99, 2)]

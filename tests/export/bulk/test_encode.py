@@ -33,9 +33,7 @@ def title(row: int) -> str:
 
 
 @pytest.fixture(scope="module", params=["tsv", "tsv.gz", "txt", "parquet"])
-def files(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> list[str]:
+def files(request, tmp_path_factory) -> list[str]:
     """23 titles, the last three in a second file; the third file has none."""
     folder = tmp_path_factory.mktemp("files")
     kind = request.param
@@ -67,14 +65,12 @@ def job(folder: Path, files: list[str], **changes: object) -> PartJob:
 
 
 @pytest.fixture(autouse=True)
-def three_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def three_at_once(monkeypatch) -> None:
     monkeypatch.setattr(encode_module, "LINES_AT_ONCE", 3)
 
 
 @pytest.mark.parametrize("kind", ["npy", "parquet"])
-def test_shards_have_all_titles_once_in_order(
-    files: list[str], kind: str, tmp_path: Path
-) -> None:
+def test_shards_have_all_titles_once_in_order(files, kind, tmp_path):
     whole = job(tmp_path, files, kind=kind)
     names = [
         result.name
@@ -104,9 +100,7 @@ def test_shards_have_all_titles_once_in_order(
             assert path.read_bytes() == (tmp_path / path.name).read_bytes()
 
 
-def test_a_second_start_encodes_what_is_missing(
-    files: list[str], tmp_path: Path
-) -> None:
+def test_a_second_start_encodes_what_is_missing(files, tmp_path):
     first, calls = job(tmp_path, files), []
 
     def counting(titles: list[str]) -> np.ndarray:
@@ -136,9 +130,7 @@ def test_a_second_start_encodes_what_is_missing(
         ({"kind": "parquet"}, "another --format, npy, expected parquet"),
     ],
 )
-def test_parts_of_something_else_are_not_used(
-    tmp_path: Path, change: dict[str, object], message: str
-) -> None:
+def test_parts_of_something_else_are_not_used(tmp_path, change, message):
     path = tmp_path / "titles.txt"
     path.write_text("one\ntwo\n")
     first = job(tmp_path / "parts", [str(path)])
@@ -150,7 +142,7 @@ def test_parts_of_something_else_are_not_used(
         [*encode_shard(encode, first)]
 
 
-def test_memory_is_that_of_one_chunk(tmp_path: Path) -> None:
+def test_memory_is_that_of_one_chunk(tmp_path):
     """Titles are read as they are encoded, not part by part."""
     path = tmp_path / "titles.txt"
     path.write_text("".join(f"title {n}\n" for n in range(50)))
@@ -165,7 +157,7 @@ def test_memory_is_that_of_one_chunk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["npy", "parquet"])
-def test_a_full_disk(tmp_path: Path, kind: str) -> None:
+def test_a_full_disk(tmp_path, kind):
     """The file is named, and no part of it is left."""
     path = tmp_path / "titles.txt"
     path.write_text("".join(f"title {n}\n" for n in range(2000)))
@@ -178,7 +170,7 @@ def test_a_full_disk(tmp_path: Path, kind: str) -> None:
     assert EncodedParts(full.folder).rows == 2000
 
 
-def test_repeated_titles(tmp_path: Path) -> None:
+def test_repeated_titles(tmp_path):
     path = tmp_path / "titles.tsv"
     path.write_text("a\tone\n\nb\ttwo\na\tone\nc\tone\n" * 4)
     [*encode_shard(encode, job(tmp_path, [str(path)], lines=4))]
@@ -199,7 +191,7 @@ def test_repeated_titles(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["npy", "parquet"])
 @pytest.mark.parametrize("suffix", ["tsv", "parquet"])
-def test_tags(tmp_path: Path, kind: str, suffix: str) -> None:
+def test_tags(tmp_path, kind, suffix):
     """Tags are kept, also when the first parts and chunks have none."""
     arrow = pytest.importorskip("pyarrow")
     import pyarrow.parquet as parquet
@@ -244,7 +236,7 @@ def test_tags(tmp_path: Path, kind: str, suffix: str) -> None:
     assert ['"tagged": 0' in info for info in infos].count(True) == 2
 
 
-def test_readers_skip_and_count(files: list[str]) -> None:
+def test_readers_skip_and_count(files):
     assert [*map(count_lines, files)] == [20, 3, 0]
     reader = open_documents(files[0])
     reader.skip(8)
@@ -266,27 +258,22 @@ def lines_of(path: Path, content: bytes) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        (
-            "a.txt",
-            b"one\ntwo\n\xe9\n",
-            "a.txt:3: found invalid UTF-8 in b'.xe9'",
-        ),
+        ("a.txt", b"one\ntwo\n\xe9\n",
+         "a.txt:3: found invalid UTF-8 in b'.xe9'"),
         ("a.tsv", b"1\tone\n1\t\n", "a.tsv:2: found"),
         ("a.tsv", b"1\tone\tx\ttwo\n", "a.tsv:1: found"),
         ("a.tsv", b"1\tone\tx,,y\n", "a.tsv:1: found '1.tone.tx,,y', exp"),
         ("a.jsonl", b'{"_id": "d"}\n', "a.jsonl:1: found"),
         ("a.parquet", b"no parquet", "a.parquet: cannot be read as parquet"),
     ],
-)
-def test_wrong_titles(
-    tmp_path: Path, name: str, content: bytes, message: str
-) -> None:
+)  # fmt: skip
+def test_wrong_titles(tmp_path, name, content, message):
     with pytest.raises(InputError, match=message) as error:
         [*lines_of(tmp_path / name, content)]
     assert "\n" not in str(error.value)
 
 
-def test_wrong_names(tmp_path: Path) -> None:
+def test_wrong_names(tmp_path):
     with pytest.raises(InputError, match="no such file, expected titles"):
         document_files(f"{tmp_path}/nothing-*.tsv")
     for text in ("3", "16/16", "-1/2", "a/b", "0/0"):
@@ -297,7 +284,7 @@ def test_wrong_names(tmp_path: Path) -> None:
         EncodedParts(tmp_path)
 
 
-def test_documents_in_json(tmp_path: Path) -> None:
+def test_documents_in_json(tmp_path):
     path = tmp_path / "d.jsonl.gz"
     row = {"_id": "d1", "sentences": ["One.", "Two."]}
     path.write_bytes(gzip.compress(json.dumps(row).encode() + b"\n"))

@@ -1,7 +1,5 @@
 """An index over exported vectors, compared with exact search."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -33,9 +31,7 @@ def vectors() -> np.ndarray:
         ("HNSW16_SQ8", "efSearch=200", 0.9, 1),
     ],
 )
-def test_recall(
-    vectors: np.ndarray, factory: str, search: str, least: float, most: float
-) -> None:
+def test_recall(vectors, factory, search, least, most):
     index = build_index(vectors, factory, search)
     recall = index_recall(index, vectors, vectors[:50], 10)
     assert least <= recall <= most
@@ -50,14 +46,12 @@ def test_recall(
     ("factory", "search"),
     [("Flut", ""), ("Flat", "nprobe=2"), ("IVF9999,Flat", "")],
 )
-def test_parameters_that_faiss_refuses(
-    vectors: np.ndarray, factory: str, search: str
-) -> None:
+def test_parameters_that_faiss_refuses(vectors, factory, search):
     with pytest.raises(InputError, match=f"accept '{factory}' '{search}': "):
         build_index(vectors, factory, search)
 
 
-def test_no_room(vectors: np.ndarray, tmp_path: Path) -> None:
+def test_no_room(vectors, tmp_path):
     path = tmp_path / "titles.faiss"
     index = build_index(vectors, "Flat")
     with (

@@ -1,7 +1,6 @@
 """Vectors and ids on disk."""
 
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from keras_lstm_dssm.export.bulk.parts import (
 from tests.limits import largest_file
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_what_is_written_is_read(tmp_path):
     vectors = np.float32([[0.6, -0.8], [0, 1]])
     write_vectors(tmp_path / "v.npy", vectors)
     write_ids(tmp_path / "v.ids", ["上海 1", "b"])
@@ -28,7 +27,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     ]
 
 
-def test_no_room_for_vectors(tmp_path: Path) -> None:
+def test_no_room_for_vectors(tmp_path):
     path = tmp_path / "v.npy"
     with largest_file(1000), pytest.raises(OSError) as caught:
         write_vectors(path, np.zeros([300, 4], np.float32))
@@ -47,9 +46,7 @@ def test_no_room_for_vectors(tmp_path: Path) -> None:
         (pickle.dumps([1]), "no array of numbers"),
     ],
 )
-def test_files_that_hold_no_vectors(
-    tmp_path: Path, content: np.ndarray | bytes, message: str
-) -> None:
+def test_files_that_hold_no_vectors(tmp_path, content, message):
     path = tmp_path / "v.npy"
     if isinstance(content, bytes):
         path.write_bytes(content)
@@ -59,7 +56,7 @@ def test_files_that_hold_no_vectors(
         read_vectors(path)
 
 
-def test_missing_files_and_archives(tmp_path: Path) -> None:
+def test_missing_files_and_archives(tmp_path):
     with pytest.raises(InputError, match="v.npy: .*No such file"):
         read_vectors(tmp_path / "v.npy")
     np.savez(tmp_path / "v.npz", a=np.zeros(2))
@@ -67,7 +64,7 @@ def test_missing_files_and_archives(tmp_path: Path) -> None:
         read_vectors(tmp_path / "v.npz")
 
 
-def test_ids_are_lines(tmp_path: Path) -> None:
+def test_ids_are_lines(tmp_path):
     for name in ("a\nb", "a\r"):
         with pytest.raises(
             InputError, match="v.ids: id 'a.*' has a line break"

@@ -34,7 +34,7 @@ ROWS, LINES = 41, 6
 
 
 @pytest.fixture
-def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PartJob:
+def job(tmp_path, monkeypatch) -> PartJob:
     pytest.importorskip("pyarrow")
     monkeypatch.setattr(encode, "LINES_AT_ONCE", 4)
     return new_job(tmp_path, ROWS, LINES)
@@ -66,9 +66,7 @@ def assert_equal(folder: Path, other: Path) -> None:
         assert (folder / name).read_bytes() == (other / name).read_bytes()
 
 
-def test_an_actor_writes_the_parts_of_one_process(
-    job: PartJob, tiny_models: Path, tmp_path: Path
-) -> None:
+def test_an_actor_writes_the_parts_of_one_process(job, tiny_models, tmp_path):
     """In this process, without Ray; in the order in which they are assigned."""
     model = tiny_models / "query_encoder"
     one = whole(job, model, tmp_path / "one")
@@ -86,22 +84,16 @@ def test_an_actor_writes_the_parts_of_one_process(
     assert rows.ids == [f"t{row}" for row in range(ROWS)]
 
 
-def test_what_an_actor_cannot_do_is_one_line(
-    job: PartJob, tiny_models: Path
-) -> None:
+def test_what_an_actor_cannot_do_is_one_line(job, tiny_models):
     model = partial(load_encoder, str(tiny_models / "query_encoder"))
     batch = {"file_number": [0], "part": [0]}
     for actor, message in (
         (PartEncoder(model, job, "0.0.1"), "expected 0.0.1 as where it was"),
-        (
-            PartEncoder(partial(load_encoder, "nothing"), job),
-            "no SavedModel here",
-        ),
-        (
-            PartEncoder(model, job._replace(files=["gone.tsv"])),
-            "part-00000-00000: gone.tsv: cannot be read",
-        ),
-    ):
+        (PartEncoder(partial(load_encoder, "nothing"), job),
+         "no SavedModel here"),
+        (PartEncoder(model, job._replace(files=["gone.tsv"])),
+         "part-00000-00000: gone.tsv: cannot be read"),
+    ):  # fmt: skip
         (error,) = actor(batch)["error"].tolist()
         assert message in error and "\n" not in error
     assert not [*job.folder.iterdir()]
@@ -115,9 +107,7 @@ def test_what_an_actor_cannot_do_is_one_line(
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # Ray itself warns of its own settings
-def test_a_killed_actor_and_a_removed_node(
-    tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_actor_and_a_removed_node(tiny_models, tmp_path, monkeypatch):
     ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
@@ -160,7 +150,7 @@ def test_a_killed_actor_and_a_removed_node(
 
 
 @pytest.mark.slow
-def test_a_killed_driver(tiny_models: Path, tmp_path: Path) -> None:
+def test_a_killed_driver(tiny_models, tmp_path):
     """The same command keeps the parts that were complete."""
     pytest.importorskip("ray")
     model = tiny_models / "query_encoder"

@@ -12,7 +12,7 @@ from keras_lstm_dssm.export.graphs.retriever import (
 )
 
 
-def test_codes_of_known_numbers() -> None:
+def test_codes_of_known_numbers():
     codes, scales = int8_codes(np.float32([[0.6, -0.8], [0, 1]]))
     assert codes.dtype == np.int8 and scales.dtype == np.float32
     # 127 * 0.6 / 0.8 = 95.25
@@ -20,7 +20,7 @@ def test_codes_of_known_numbers() -> None:
     np.testing.assert_allclose(scales, [1 / 25154**0.5, 1 / 127], rtol=1e-6)
 
 
-def test_a_number_takes_four_bytes_or_one() -> None:
+def test_a_number_takes_four_bytes_or_one():
     vectors = np.full((10, 96), 96**-0.5, np.float32)
     sizes = [
         sum(v.numpy().nbytes for v in stored_vectors(vectors, kind).variables)
@@ -29,7 +29,7 @@ def test_a_number_takes_four_bytes_or_one() -> None:
     assert sizes == [10 * 96 * 4, 10 * (96 + 4)]
 
 
-def test_int8_scores_are_cosines_of_rounded_vectors() -> None:
+def test_int8_scores_are_cosines_of_rounded_vectors():
     rng = np.random.default_rng(4)
     vectors = rng.normal(size=(3000, 96)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

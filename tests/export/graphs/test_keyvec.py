@@ -57,9 +57,7 @@ def words() -> dssm.KeyVec:
 
 
 @pytest.fixture(scope="module")
-def models(
-    words: dssm.KeyVec, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def models(words: dssm.KeyVec, tmp_path_factory) -> Path:
     """Folder of the exported models: a KeyVec, and a retriever of `TEXTS`."""
     folder = tmp_path_factory.mktemp("keyvec") / "models"
     found = export_models(words, folder, Documents(IDS, TEXTS))
@@ -94,9 +92,7 @@ def check_key_parts(found: list[KeyParts], expected: list[KeyParts]) -> None:
         np.testing.assert_allclose(probabilities, others, atol=1e-6)
 
 
-def test_cpp_loader_finds_the_same_keys(
-    words: dssm.KeyVec, models: Path, tmp_path: Path
-) -> None:
+def test_cpp_loader_finds_the_same_keys(words, models, tmp_path):
     """With the warm-up requests of both signatures, as a server runs them."""
     trigrams = trigram_keyvec()
     folders = models / "keyvec" / "1", export_model(trigrams, tmp_path)
@@ -137,9 +133,7 @@ def check_outputs(model: dssm.KeyVec, output: dict[str, np.ndarray]) -> None:
             assert (values[len(expected) :] == rest).all()
 
 
-def test_in_process(
-    words: dssm.KeyVec, models: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_in_process(words, models, monkeypatch):
     saved = SavedKeyVec(models / "keyvec")
     expected = vectors_of(words)
     assert np.ptp(expected, axis=0).min() > 1e-2
@@ -160,7 +154,7 @@ def test_in_process(
         SavedKeyVec(models / "retriever")
 
 
-def test_served_by_the_local_service(words: dssm.KeyVec, models: Path) -> None:
+def test_served_by_the_local_service(words, models):
     expected, parts = vectors_of(words), key_parts_of(words, 2)
     readme = (models / "README.md").read_text()
     with (
@@ -224,9 +218,7 @@ def parts_of_readme(model: dssm.KeyVec) -> list[KeyParts]:
     return [KeyParts([(sentence, pytest.approx(p, abs=1e-6))], [word])]
 
 
-def test_a_retriever_is_that_of_one_training(
-    words: dssm.KeyVec, models: Path, tmp_path: Path
-) -> None:
+def test_a_retriever_is_that_of_one_training(words, models, tmp_path):
     before = sorted(models.rglob("*"))
     towers = dssm.TwoTower(dssm.RNNEncoder(3), dssm.RNNEncoder(3))
     documents = Documents(["a"], ["bolt"])
@@ -238,7 +230,7 @@ def test_a_retriever_is_that_of_one_training(
         export_models(words, tmp_path, documents)
 
 
-def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
+def test_weights_that_are_not_finite_are_refused(tmp_path):
     model = small_keyvec()
     model.word_scores.bias.assign(np.full(len(VOCABULARY), np.nan))
     with pytest.raises(InputError, match="word_scores/bias: .* not finite"):

@@ -44,7 +44,7 @@ def cosines() -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def models(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("mixture")
     mixture = dssm.Mixture(PARTS, SHARES)
     written = export_models(mixture, folder, Documents(IDS, TITLES))
@@ -53,7 +53,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_retriever_ranks_by_the_weighted_sum(models: Path) -> None:
+def test_the_retriever_ranks_by_the_weighted_sum(models):
     hits = SavedRetriever(models / "retriever").search(QUERIES, k=len(IDS))
     index = dssm.Index(dssm.Mixture(PARTS, SHARES), TITLES, IDS)
     searched = index.search(QUERIES, len(IDS))
@@ -68,7 +68,7 @@ def test_the_retriever_ranks_by_the_weighted_sum(models: Path) -> None:
             np.testing.assert_allclose(scores, np.sort(row)[::-1], atol=1e-6)
 
 
-def test_the_encoders_are_those_of_the_retriever(models: Path) -> None:
+def test_the_encoders_are_those_of_the_retriever(models):
     query, document = (
         SavedEncoder(models / f"{side}_encoder").encode(texts)
         for side, texts in (("query", QUERIES), ("document", TITLES))
@@ -78,7 +78,7 @@ def test_the_encoders_are_those_of_the_retriever(models: Path) -> None:
     np.testing.assert_allclose(np.linalg.norm(document, axis=1), 1, atol=1e-6)
 
 
-def test_cpp_loader_gives_the_same(models: Path) -> None:
+def test_cpp_loader_gives_the_same(models):
     k = np.int32([1, 30, 0, 2**31 - 1])
     text = as_bytes(QUERIES)
     search = predict_request("retriever", text=text, k=k)
@@ -96,7 +96,7 @@ def test_cpp_loader_gives_the_same(models: Path) -> None:
     assert vectors["embedding"].shape == (4, 10)
 
 
-def test_a_part_of_weight_0_is_left_out(tmp_path: Path) -> None:
+def test_a_part_of_weight_0_is_left_out(tmp_path):
     parts = {"bm25": BM25System(), **PARTS}
     towers = mixture_towers(dssm.Mixture(parts, [0, 1, 0]))
     folder = export_retriever(*towers, IDS, TITLES, tmp_path / "retriever")
@@ -115,7 +115,7 @@ def test_a_part_of_weight_0_is_left_out(tmp_path: Path) -> None:
     [BM25System(), lambda texts: np.ones((len(texts), 2))],
     ids=["bm25", "an outside encoder"],
 )
-def test_what_is_not_in_a_graph_is_one_line(part, tmp_path: Path) -> None:
+def test_what_is_not_in_a_graph_is_one_line(part, tmp_path):
     mixture = dssm.Mixture({**PARTS, "x": part})
     with pytest.raises(InputError, match="part 'x' of .* is no TwoTower") as e:
         export_models(mixture, tmp_path, Documents(IDS, TITLES))

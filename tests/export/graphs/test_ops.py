@@ -1,12 +1,10 @@
-from pathlib import Path
-
 import tensorflow as tf
 import tensorflow_text as tf_text
 
 from tests.export.ops import TEXT_OPS, serving_ops, stock_ops
 
 
-def test_ops_are_found_in_graph_and_functions(tiny_models: Path) -> None:
+def test_ops_are_found_in_graph_and_functions(tiny_models):
     ops = serving_ops(tiny_models / "query_encoder" / "1")
     # The graph's own, and those of the function that it calls.
     assert {"Placeholder", "StatefulPartitionedCall"} <= ops
@@ -14,7 +12,7 @@ def test_ops_are_found_in_graph_and_functions(tiny_models: Path) -> None:
     assert not [name for name in ops if name.startswith("__inference")]
 
 
-def test_ops_that_older_servers_lack_are_reported(tmp_path: Path) -> None:
+def test_ops_that_older_servers_lack_are_reported(tmp_path):
     class Trim(tf.Module):
         @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
         def trim(self, text: tf.Tensor) -> tf.Tensor:
@@ -29,7 +27,7 @@ def test_ops_that_older_servers_lack_are_reported(tmp_path: Path) -> None:
     )
 
 
-def test_the_list_is_that_of_2_12() -> None:
+def test_the_list_is_that_of_2_12():
     ops = stock_ops()
     assert {"MatMul", "TopKV2", "StringSplitV2", "VarHandleOp"} <= ops
     # Later additions, as TensorFlow itself might put into a graph.

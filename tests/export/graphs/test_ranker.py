@@ -17,6 +17,7 @@ from keras_lstm_dssm.export.graphs.ranking import (
     TwoStageModule,
 )
 from keras_lstm_dssm.export.graphs.retriever import Int8Vectors
+from keras_lstm_dssm.export.graphs.saved_module import save_module
 from keras_lstm_dssm.export.publish.models_config import served_version
 from keras_lstm_dssm.ranker import (
     BoostedTrees,
@@ -80,9 +81,7 @@ def ranker(trained_run: Path) -> Ranker:
 
 
 @pytest.fixture(scope="module")
-def models(
-    ranker: Ranker, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Path]:
+def models(ranker: Ranker, tmp_path_factory) -> dict[str, Path]:
     output = tmp_path_factory.mktemp("models")
     folders = export_models(ranker, output, DOCUMENTS)
     assert [f.parent.name for f in folders] == ["ranker", "two_stage"]
@@ -103,9 +102,7 @@ def expected_hits(ranker: Ranker, query: str) -> list[tuple[str, float]]:
     return [(IDS[rows[i]], float(scores[i])) for i in order]
 
 
-def test_cpp_loader_gives_the_same_scores(
-    ranker: Ranker, models: dict[str, Path]
-) -> None:
+def test_cpp_loader_gives_the_same_scores(ranker, models):
     """With the warm-up requests, which a server replays."""
     queries = [query for query in QUERIES for _ in range(4)]
     titles = (TITLES[:3] + [""]) * len(QUERIES)
@@ -139,9 +136,7 @@ def test_cpp_loader_gives_the_same_scores(
             assert TITLES[IDS.index(key.decode())] == title.decode()
 
 
-def test_the_exported_scores_are_those_of_lightgbm(
-    ranker: Ranker, tmp_path: Path
-) -> None:
+def test_the_exported_scores_are_those_of_lightgbm(ranker, tmp_path):
     """Exported trees give LightGBM's own scores, to 1e-6.
 
     They read overlap numbers, cosines of towers and scores of a pair scorer.
@@ -162,15 +157,16 @@ def test_the_exported_scores_are_those_of_lightgbm(
     trees = BoostedTrees(text)
     towers, scorer, _ = trees.splits()[len(NAMES) :]
     assert towers and scorer
-    (folder,) = export_models(Ranker(ranker.features, trees), tmp_path)
-    serve = tf.saved_model.load(str(folder)).signatures["serving_default"]
+    # Without warm-up requests, which the other tests send.
+    save_module(RankerModule(Ranker(ranker.features, trees)), tmp_path)
+    serve = loaded(tmp_path).signatures["serving_default"]
     scores = serve(query=tf.constant(queries), document=tf.constant(titles))
     expected = lightgbm.Booster(model_str=text).predict(rows)
     assert np.ptp(expected) > 1
     np.testing.assert_allclose(scores["score"], expected, rtol=0, atol=1e-6)
 
 
-def test_in_process(ranker: Ranker, models: dict[str, Path]) -> None:
+def test_in_process(ranker, models):
     folder = models["ranker"].parent
     scores = SavedScorer(folder).score("hex bolt", TITLES[:9])
     np.testing.assert_allclose(
@@ -183,7 +179,7 @@ def test_in_process(ranker: Ranker, models: dict[str, Path]) -> None:
     )
 
 
-def test_no_rows_and_other_rows(models: dict[str, Path]) -> None:
+def test_no_rows_and_other_rows(models):
     nothing = tf.constant([], tf.string)
     serve = loaded(models["ranker"]).signatures["serving_default"]
     assert serve(query=nothing, document=nothing)["score"].shape == (0,)
@@ -193,9 +189,7 @@ def test_no_rows_and_other_rows(models: dict[str, Path]) -> None:
         serve(query=tf.constant(["bolt"]), document=tf.constant(["a", "b"]))
 
 
-def test_int8_and_max_k(
-    ranker: Ranker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_int8_and_max_k(ranker, tmp_path, monkeypatch):
     """Of what is given to be written, as it would be called."""
     given: dict[str, TwoStageModule] = {}
 
@@ -214,7 +208,7 @@ def test_int8_and_max_k(
     assert score == pytest.approx(best, abs=0.05)
 
 
-def test_what_the_folder_says(models: dict[str, Path]) -> None:
+def test_what_the_folder_says(models):
     folder = models["ranker"].parents[1]
     readme = (folder / "README.md").read_text()
     assert 'client.search(["bolt"], k=5, model="two_stage")' in readme
@@ -223,7 +217,7 @@ def test_what_the_folder_says(models: dict[str, Path]) -> None:
         assert served_version(folder / name) == folder / name / "1"
 
 
-def test_a_filter_orders_the_titles_with_a_tag(ranker: Ranker) -> None:
+def test_a_filter_orders_the_titles_with_a_tag(ranker):
     colour = COLOURS[-1]
     tags = [title.split()[:1] for title in TITLES]
     of_colour = [title for title in TITLES if title.startswith(colour)]
@@ -244,7 +238,7 @@ def test_a_filter_orders_the_titles_with_a_tag(ranker: Ranker) -> None:
     assert (scores[0, count:] == np.float32(PADDING_SCORE)).all()
 
 
-def test_what_is_refused(trained_run: Path, tmp_path: Path) -> None:
+def test_what_is_refused(trained_run, tmp_path):
     overlap = OverlapFeatures.from_titles(TITLES)
     encoder = source_of_encoder(lambda texts: np.ones([len(texts), 1]))
     outside = {"minilm": encoder}

@@ -40,7 +40,7 @@ WHOLE = st.integers(-2, 2)
 
 @settings(max_examples=30, deadline=None)
 @given(st.data())
-def test_blocks_against_a_stable_sort(data: st.DataObject) -> None:
+def test_blocks_against_a_stable_sort(data):
     count = data.draw(st.integers(1, 20), "documents")
     batch = data.draw(st.integers(0, 3), "batch")
     width = data.draw(st.integers(0, count), "width")
@@ -99,9 +99,9 @@ def encoders() -> tuple[dssm.TextEncoder, dssm.TextEncoder]:
 
 @pytest.fixture(scope="module", params=["float32", "int8"])
 def exported(
-    request: pytest.FixtureRequest,
+    request,
     encoders: tuple[dssm.TextEncoder, dssm.TextEncoder],
-    tmp_path_factory: pytest.TempPathFactory,
+    tmp_path_factory,
 ) -> Exported:
     query, document = encoders
     vectors = document.encode(TITLES)
@@ -120,7 +120,7 @@ def exported(
 
 
 @pytest.mark.parametrize("k", [3, MAX_K, MAX_K + 1, 2**31 - 1])
-def test_it_finds_what_exact_search_finds(exported: Exported, k: int) -> None:
+def test_it_finds_what_exact_search_finds(exported, k):
     """A k above the largest counts as the largest."""
     width = min(k, MAX_K)
     ids, scores = exported.search(QUERIES, [k] * len(QUERIES))
@@ -136,7 +136,7 @@ def test_it_finds_what_exact_search_finds(exported: Exported, k: int) -> None:
         np.testing.assert_allclose(row, [score[i] for i in names], atol=1e-6)
 
 
-def test_each_row_has_its_own_k(exported: Exported) -> None:
+def test_each_row_has_its_own_k(exported):
     ids, scores = exported.search(["title"] * 4, [1, 3, 0, -5])
     assert ids.shape == (4, 3)
     assert ids[0, 0] == ids[1, 0]
@@ -147,9 +147,7 @@ def test_each_row_has_its_own_k(exported: Exported) -> None:
 
 
 @pytest.mark.parametrize("asked", ["even", "third", "上海, even", "absent"])
-def test_a_filter_is_a_search_of_the_subset(
-    exported: Exported, asked: str
-) -> None:
+def test_a_filter_is_a_search_of_the_subset(exported, asked):
     """A title matches when it has any of the tags."""
     wanted = {tag.strip() for tag in asked.split(",")}
     subset = [row for row, tags in enumerate(TAGS) if wanted & {*tags}]
@@ -179,7 +177,7 @@ def test_a_filter_is_a_search_of_the_subset(
             )
 
 
-def test_each_row_has_its_own_tags(exported: Exported) -> None:
+def test_each_row_has_its_own_tags(exported):
     ids, scores = exported.search(
         ["title"] * 4, [50, 50, 2, 50], ["", "third", " third ,even", "x"]
     )
@@ -195,7 +193,7 @@ def test_each_row_has_its_own_tags(exported: Exported) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.data())
-def test_matches_against_sets(data: st.DataObject) -> None:
+def test_matches_against_sets(data):
     some = st.lists(st.sampled_from("abcd"), max_size=3, unique=True)
     tags = data.draw(st.lists(some, min_size=1, max_size=9).filter(any))
     asked = data.draw(st.lists(st.lists(st.sampled_from("abcx"), max_size=3)))
@@ -216,25 +214,18 @@ def test_matches_against_sets(data: st.DataObject) -> None:
         ([["a"]], "found tags of 1 documents, expected those of 50: give an"),
         ([["a,b"]] * 50, "found the tag b'a,b', expected a tag that is not"),
         ([[" "]] * 50, "found the tag b' '"),
-        (
-            [[*map(str, range(33))]] * 50,
-            "document 0: found 33 tags of one title, exp",
-        ),
+        ([[*map(str, range(33))]] * 50,
+         "document 0: found 33 tags of one title, exp"),
         (["ab"] * 50, "expected a list of tags, got 'ab'"),
     ],
-)
-def test_wrong_tags(
-    encoders: tuple[dssm.TextEncoder, dssm.TextEncoder],
-    tmp_path: Path,
-    tags: Any,
-    message: str,
-) -> None:
+)  # fmt: skip
+def test_wrong_tags(encoders, tmp_path, tags, message):
     with pytest.raises(InputError, match=message):
         export_retriever(*encoders, IDS, TITLES, tmp_path, tags=tags)
     assert not [*tmp_path.iterdir()]
 
 
-def test_cpp_loader_gives_the_same(exported: Exported) -> None:
+def test_cpp_loader_gives_the_same(exported):
     k = np.int32([1, MAX_K, 0, 2**31 - 1])
     request = predict_request("retriever", text=as_bytes(QUERIES), k=k)
     tags = as_bytes(["even", "", "x,third", "上海"])
@@ -259,9 +250,7 @@ def test_cpp_loader_gives_the_same(exported: Exported) -> None:
 @pytest.mark.parametrize(
     ("vectors", "atol"), [("float32", 1e-6), ("int8", 0.02)]
 )
-def test_double_precision_is_served_as_float32(
-    tmp_path: Path, vectors: str, atol: float
-) -> None:
+def test_double_precision_is_served_as_float32(tmp_path, vectors, atol):
     query, document = (dssm.RNNEncoder(4, dtype="float64") for _ in range(2))
     folder = export_retriever(
         query, document, IDS, TITLES, tmp_path, vectors=vectors

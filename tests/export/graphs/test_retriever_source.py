@@ -1,7 +1,6 @@
 """What a retriever is made of is written beside it, and read again."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +13,12 @@ HASHES = np.arange(48, dtype=np.uint8).reshape(3, 16)
 
 
 @pytest.fixture
-def extra(tmp_path: Path) -> Path:
+def extra(tmp_path) -> Path:
     RetrieverSource("sha", HASHES, "int8", 20).write(tmp_path)
     return tmp_path / "assets.extra"
 
 
-def test_details_are_read_as_written(extra: Path) -> None:
+def test_details_are_read_as_written(extra):
     details = RetrieverSource.read(extra.parent)
     assert details.encoder_sha256 == "sha"
     assert (details.kind, details.max_k) == ("int8", 20)
@@ -57,15 +56,13 @@ def no_max_k(extra: Path) -> None:
         (no_max_k, r"damaged \('max_k'\)"),
     ],
 )
-def test_damaged_details_are_one_line(
-    damage: Callable[[Path], None], message: str, extra: Path
-) -> None:
+def test_damaged_details_are_one_line(damage, message, extra):
     damage(extra)
     with pytest.raises(InputError, match=message) as caught:
         RetrieverSource.read(extra.parent)
     assert "\n" not in str(caught.value)
 
 
-def test_a_version_without_details(tmp_path: Path) -> None:
+def test_a_version_without_details(tmp_path):
     with pytest.raises(InputError, match="found no assets.extra/retriever.js"):
         RetrieverSource.read(tmp_path)

@@ -13,9 +13,7 @@ from keras_lstm_dssm.serving.saved_models import SavedGraph
 
 
 @pytest.mark.parametrize("new", [dssm.LSTMEncoder, dssm.RNNEncoder])
-def test_a_session_fails_and_lives_on(
-    new: type[dssm.LSTMEncoder], tmp_path: Path
-) -> None:
+def test_a_session_fails_and_lives_on(new, tmp_path):
     """A session, as TF Serving, does not compare shapes by itself."""
     graph = SavedGraph(export_model(new(3), tmp_path))
     encode = graph.function(graph.definitions["serving_default"])
@@ -28,7 +26,7 @@ def test_a_session_fails_and_lives_on(
     assert encode(np.array([b"bolt"], object))[0].shape == (1, 3)
 
 
-def test_all_signatures_are_checked() -> None:
+def test_all_signatures_are_checked():
     """All are declared by `signature`, which checks the ranks."""
     folder = Path(inspect.getfile(graphs)).parent
     found = []
@@ -41,3 +39,41 @@ def test_all_signatures_are_checked() -> None:
                 found.append((file.stem, name))
     # Encoders and KeyVecs share one `serve`.
     assert len(found) == 7 and ("keyvec", "keys") in found
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        lambda: dssm.CombinedEncoder(4, bag=3, sketch=7),
+        lambda: dssm.BidirectionalLSTMEncoder(3, dtype="float64"),
+    ],
+    ids=["combined", "bidirectional"],
+)
+def test_only_changed_rows_are_exported(new, tmp_path, monkeypatch):
+    """All words, a part of them and none of them have been learnt."""
+    encoder = new()
+    known = encoder.trigrams.distinct(["hex bolt", "wood glue"]).trigrams
+    for layer in encoder.embeddings:
+        table = layer.table.numpy()
+        table[known.numpy()] += 0.1
+        layer.table.assign(table)
+    texts = ["hex bolt", "hex xyzzy glue", "plugh", "", "wood glue"]
+    changed = export_model(encoder, tmp_path / "changed")
+    monkeypatch.setattr(
+        dssm.TrigramEmbedding, "changed_rows", lambda self: np.arange(self.size)
+    )
+    whole = export_model(encoder, tmp_path / "whole")
+    sizes, vectors = [], []
+    for version in (changed, whole):
+        serve = tf.saved_model.load(str(version)).signatures["serving_default"]
+        one_by_one = [serve(text=tf.constant([text])) for text in texts]
+        outputs = [serve(text=tf.constant(texts)), *one_by_one]
+        vectors.append([output["embedding"].numpy() for output in outputs])
+        data = version / "variables/variables.data-00000-of-00001"
+        sizes.append(data.stat().st_size)
+    for ours, expected in zip(*vectors, strict=True):
+        np.testing.assert_array_equal(ours, expected)
+    # Of each table its 20 rows, and where they are: 4 bytes a trigram.
+    tables = sum(layer.table.numpy().nbytes for layer in encoder.embeddings)
+    left_out = sizes[1] - sizes[0] + len(encoder.embeddings) * 4 * 50_653
+    assert 0.999 * tables < left_out < tables + 4 * 50_653 + 4096

@@ -62,7 +62,7 @@ class Exported(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def exports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Exported]:
+def exports(tmp_path_factory) -> dict[str, Exported]:
     """A scorer that reads words, and one that reads letter trigrams."""
     base = tmp_path_factory.mktemp("exported")
     models = scorer("MVLSTM"), scorer("RecurrentCosine", "trigrams")
@@ -75,15 +75,13 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Exported]:
     }
 
 
-def test_every_matcher_is_here() -> None:
+def test_every_matcher_is_here():
     presets = dssm.SCORER_PRESETS.values()
     assert {recipe.matcher for recipe in presets} == SMALL_MATCHERS.keys()
 
 
 @pytest.mark.parametrize("matcher", SMALL_MATCHERS)
-def test_every_matcher_as_a_stock_server_loads_it(
-    matcher: str, tmp_path: Path
-) -> None:
+def test_every_matcher_as_a_stock_server_loads_it(matcher, tmp_path):
     """A row alone, all rows and no rows; its ops, and no gradients."""
     model = scorer(matcher)
     # Without warm-up requests, which the other tests send.
@@ -117,7 +115,7 @@ def check_scores(folder: Path, expected: np.ndarray) -> None:
         serve(query=tf.constant(["bolt"]), document=tf.constant(["a", "b"]))
 
 
-def test_cpp_loader_gives_the_same_scores(exports: dict[str, Exported]) -> None:
+def test_cpp_loader_gives_the_same_scores(exports):
     """With the warm-up requests, which a server replays."""
     request = predict_request(
         "x", query=as_bytes(QUERIES), document=as_bytes(DOCUMENTS)
@@ -129,7 +127,7 @@ def test_cpp_loader_gives_the_same_scores(exports: dict[str, Exported]) -> None:
         np.testing.assert_allclose(output["score"], export.expected, atol=1e-6)
 
 
-def test_in_process(exports: dict[str, Exported]) -> None:
+def test_in_process(exports):
     expected, folder = exports["words"]
     saved = SavedScorer(folder.parent)
     for size in (1, 4, 256):
@@ -140,7 +138,7 @@ def test_in_process(exports: dict[str, Exported]) -> None:
     )
 
 
-def test_double_precision_is_served_as_float32(tmp_path: Path) -> None:
+def test_double_precision_is_served_as_float32(tmp_path):
     with precision("float64"):
         model = scorer("RecurrentCosine")
         expected = model.score_pairs(QUERIES, DOCUMENTS)
@@ -152,7 +150,7 @@ def test_double_precision_is_served_as_float32(tmp_path: Path) -> None:
     np.testing.assert_allclose(scores, expected, atol=1e-6)
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
+def test_what_is_refused(tmp_path):
     recipe = dssm.ScorerRecipe(
         "RecurrentCosine", {"units": 2}, word_dimension=4
     )

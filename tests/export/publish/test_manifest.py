@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,12 +22,12 @@ def write(folder: Path) -> None:
 
 
 @pytest.fixture
-def version(tmp_path: Path) -> Path:
+def version(tmp_path) -> Path:
     """A version that was published."""
     return publish(tmp_path / "model", write)
 
 
-def test_sha256sum_agrees(version: Path) -> None:
+def test_sha256sum_agrees(version):
     done = subprocess.run(
         ["sha256sum", "--strict", "--check", MANIFEST],
         cwd=version,
@@ -87,15 +86,13 @@ def twice(version: Path) -> None:
         (twice, "MANIFEST.sha256:3: found .* expected .* once"),
     ],
 )
-def test_faults_are_found(
-    version: Path, fault: Callable[[Path], None], message: str
-) -> None:
+def test_faults_are_found(version, fault, message):
     fault(version)
     with pytest.raises(InputError, match=message):
         verify_manifest(version)
 
 
-def test_a_link_is_not_published(tmp_path: Path) -> None:
+def test_a_link_is_not_published(tmp_path):
     def write_link(folder: Path) -> None:
         write(folder)
         (folder / "assets").symlink_to(tmp_path)

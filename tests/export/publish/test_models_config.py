@@ -1,7 +1,5 @@
 """models.config: exports move their own versions and nothing else."""
 
-from pathlib import Path
-
 import pytest
 
 from keras_lstm_dssm.export.publish.models_config import (
@@ -11,9 +9,7 @@ from keras_lstm_dssm.export.publish.models_config import (
 )
 
 
-def test_an_export_moves_its_own_versions_and_nothing_else(
-    tmp_path: Path,
-) -> None:
+def test_an_export_moves_its_own_versions_and_nothing_else(tmp_path):
     path = tmp_path / "models.config"
     update_models_config(path, "ab", {"a": 1, "b": 1}, "/models")
     written = path.read_text()
@@ -34,7 +30,7 @@ def test_an_export_moves_its_own_versions_and_nothing_else(
     assert path.stat().st_ino == inode  # nothing to write
 
 
-def test_the_version_that_is_served(tmp_path: Path) -> None:
+def test_the_version_that_is_served(tmp_path):
     """Not that of an interrupted export, which models.config does not name."""
     base = tmp_path / "a"
     assert served_version(base) is None
@@ -56,7 +52,7 @@ def test_the_version_that_is_served(tmp_path: Path) -> None:
         "model_config_list { config { name: 'other' base_path: '/o' } } # }",
     ],
 )
-def test_another_way_to_write_the_list(tmp_path: Path, written: str) -> None:
+def test_another_way_to_write_the_list(tmp_path, written):
     path = tmp_path / "models.config"
     path.write_text(written)
     update_models_config(path, ["b", "a"], {"b": 3}, "/models")

@@ -20,7 +20,7 @@ from keras_lstm_dssm.export.publish.models_config import served_version
 from keras_lstm_dssm.serving import SavedRetriever
 from keras_lstm_dssm.tools import export
 from tests.export.agreement import check_export
-from tests.fresh_process import ForkedProcess, FreshProcesses
+from tests.fresh_process import ForkedProcess
 from tests.models.small_keyvec import small_keyvec
 from tests.serving.wire import predict_request
 from tests.tools.conftest import Refused, refused, succeed  # noqa: F401
@@ -44,14 +44,14 @@ def model() -> dssm.TwoTower:
 
 
 @pytest.fixture(scope="module")
-def old(model: dssm.TwoTower, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def old(model: dssm.TwoTower, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("old") / "models"
     export_models(model, folder, documents(OLD), max_k=9)
     return folder
 
 
 @pytest.fixture
-def models(old: Path, tmp_path: Path) -> Path:
+def models(old: Path, tmp_path) -> Path:
     return shutil.copytree(old, tmp_path / "models")
 
 
@@ -78,7 +78,7 @@ def assert_equal(version: Path, full: Path) -> None:
 
 
 @pytest.fixture
-def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def encoded(monkeypatch) -> list[str]:
     """The titles that are encoded."""
     titles: list[str] = []
     encode = retriever_update.encode_in_batches
@@ -92,13 +92,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["float32", "int8"])
-def test_equal_to_a_full_export(
-    kind: str,
-    model: dssm.TwoTower,
-    old: Path,
-    tmp_path: Path,
-    encoded: list[str],
-) -> None:
+def test_equal_to_a_full_export(kind, model, old, tmp_path, encoded):
     models = shutil.copytree(old, tmp_path / "models")
     if kind == "int8":
         export_models(model, models, documents(OLD), kind, max_k=9)
@@ -142,9 +136,7 @@ def test_equal_to_a_full_export(
     assert "t20" not in {hit.id for hit in hits}
 
 
-def test_tags_change_without_encoding(
-    model: dssm.TwoTower, tmp_path: Path, encoded: list[str]
-) -> None:
+def test_tags_change_without_encoding(model, tmp_path, encoded):
     tags = [["steel"] for _ in OLD]
     tagged = documents(OLD)._replace(tags=tags)
     export_models(model, tmp_path / "models", tagged)
@@ -159,7 +151,7 @@ def test_tags_change_without_encoding(
     assert_equal(result.folder, full)
 
 
-def test_a_keyvec(tmp_path: Path) -> None:
+def test_a_keyvec(tmp_path):
     keyvec = small_keyvec()
     old = Documents(["a", "b"], ["Steel. Bolt.", "Wood glue."])
     export_models(keyvec, tmp_path, old)
@@ -171,11 +163,11 @@ def test_a_keyvec(tmp_path: Path) -> None:
 
 
 def test_the_program(
-    models: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    refused: Refused,  # noqa: F811
-) -> None:
+    models,
+    tmp_path,
+    capsys,
+    refused,  # noqa: F811
+):
     add, delete = tmp_path / "add.tsv", tmp_path / "ids"
     add.write_text("".join(f"{key}\t{title}\n" for key, title in ADDED.items()))
     delete.write_text("\n".join(GONE) + "\n")
@@ -210,11 +202,7 @@ update_retriever(sys.argv[1], Documents(["t40"], ["of another process"]))
 """
 
 
-def test_two_updates_at_once_lose_nothing(
-    models: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    fresh_process: FreshProcesses,
-) -> None:
+def test_two_updates_at_once_lose_nothing(models, monkeypatch, fresh_process):
     """The second process waits, and adds to what the first one publishes."""
     encode = retriever_update.encode_in_batches
     others: list[ForkedProcess] = []
@@ -242,9 +230,7 @@ def test_two_updates_at_once_lose_nothing(
     assert ids == {*OLD, *ADDED, "t40"}
 
 
-def test_a_retriever_of_an_earlier_version(
-    model: dssm.TwoTower, tmp_path: Path
-) -> None:
+def test_a_retriever_of_an_earlier_version(model, tmp_path):
     towers = model.query_encoder, model.document_encoder
     version = export_retriever(*towers, ["a"], ["one"], tmp_path / "retriever")
     shutil.rmtree(version / "assets.extra")

@@ -26,7 +26,7 @@ from keras_lstm_dssm.export.publish.server_files import (
 
 
 @pytest.fixture(scope="module")
-def models(tiny_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def models(tiny_models: Path, tmp_path_factory) -> Path:
     copy = tmp_path_factory.mktemp("models")
     for name in ("query_encoder", "retriever"):
         shutil.copytree(tiny_models / name, copy / name)
@@ -35,7 +35,7 @@ def models(tiny_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
-def test_models_config_is_what_the_server_reads(models: Path) -> None:
+def test_models_config_is_what_the_server_reads(models):
     """What an export has published is pinned; others are served newest."""
     config = text_format.Parse(
         (models / "models.config").read_text(), ModelServerConfig()
@@ -93,7 +93,7 @@ def batching_parameters() -> Message:
     return GetMessageClass(found)()
 
 
-def test_batching_config(models: Path) -> None:
+def test_batching_config(models):
     config: Any = text_format.Parse(
         (models / "batching.config").read_text(), batching_parameters()
     )
@@ -105,9 +105,7 @@ def test_batching_config(models: Path) -> None:
     assert config.allowed_batch_sizes == [1, 8, 64, 512]
 
 
-def test_what_the_operator_wrote_stays(
-    tiny_models: Path, tmp_path: Path
-) -> None:
+def test_what_the_operator_wrote_stays(tiny_models, tmp_path):
     shutil.copytree(tiny_models / "retriever", tmp_path / "retriever")
     live = """\
 # Two versions live.
@@ -153,16 +151,14 @@ model_config_list {
         ("num_batch_threads { value: 4 }\n", [1, 8, 64]),
     ],
 )  # fmt: skip
-def test_warm_up_fits_the_batches_of_the_server(
-    tmp_path: Path, batching: str | None, sizes: list[int]
-) -> None:
+def test_warm_up_fits_the_batches_of_the_server(tmp_path, batching, sizes):
     """TF Serving refuses a version with a request above max_batch_size."""
     if batching:
         (tmp_path / "batching.config").write_text(batching)
     assert warmup_sizes(tmp_path) == sizes
 
 
-def test_a_damaged_models_config_is_named(tmp_path: Path) -> None:
+def test_a_damaged_models_config_is_named(tmp_path):
     (tmp_path / "models.config").write_text("custom_model_config {}")
     with pytest.raises(InputError, match="expected a model_config_list"):
         check_server_files(tmp_path)
@@ -171,7 +167,7 @@ def test_a_damaged_models_config_is_named(tmp_path: Path) -> None:
         check_server_files(tmp_path)
 
 
-def test_no_models(tmp_path: Path) -> None:
+def test_no_models(tmp_path):
     with pytest.raises(InputError, match="no model in this folder"):
         write_server_files(tmp_path)
     with pytest.raises(InputError, match="absent: no such folder"):

@@ -18,7 +18,7 @@ from keras_lstm_dssm.serving import Client, PredictionServer
 
 
 @pytest.fixture(scope="module")
-def models(tiny_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def models(tiny_models: Path, tmp_path_factory) -> Path:
     copy = tmp_path_factory.mktemp("models")
     for name in ("query_encoder", "retriever", "scorer"):
         shutil.copytree(tiny_models / name, copy / name)
@@ -34,7 +34,7 @@ def blocks(readme: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", readme, re.DOTALL)
 
 
-def test_readme_shows_the_signatures(readme: str) -> None:
+def test_readme_shows_the_signatures(readme):
     assert (
         "| `query_encoder` | `serving_default` | `text` string [batch] "
         "| `embedding` float32 [batch, 2] |"
@@ -51,7 +51,7 @@ def test_readme_shows_the_signatures(readme: str) -> None:
     ) in readme
 
 
-def test_memory_is_that_of_the_files(tmp_path: Path) -> None:
+def test_memory_is_that_of_the_files(tmp_path):
     module = tf.Module()
     module.numbers = tf.Variable(tf.zeros([300, 1000]))
     module.names = tf.Variable(tf.fill([1000], "ten bytes."))
@@ -61,21 +61,21 @@ def test_memory_is_that_of_the_files(tmp_path: Path) -> None:
     assert memory_bytes(tmp_path / "variables") == 0
 
 
-def test_readme_tells_memory_and_versions(readme: str) -> None:
+def test_readme_tells_memory_and_versions(readme):
     assert "| `query_encoder` | 2 | 0.1 MB |" in readme
     assert "| 2.20 | 2.20.0 | ICU 77 |" in readme
     assert "`max_batch_size` rows, 512 unless" in readme
     assert "The largest has 64 rows" in readme
 
 
-def test_readme_of_a_model_of_others(tiny_models: Path) -> None:
+def test_readme_of_a_model_of_others(tiny_models):
     """How to call it is not known, but its tensors are."""
     readme = server_readme({"numbers": tiny_models / "numbers"}, "/models")
     assert "| `numbers` | `double` | `x` float32 [batch] |" in readme
     assert "client.encode" not in readme and "curl" not in readme
 
 
-def test_readme_commands_name_the_files(readme: str) -> None:
+def test_readme_commands_name_the_files(readme):
     docker, plain, curls = blocks(readme, "sh")
     command = shlex.split(docker.replace("\\\n", ""))
     assert command[:2] == ["docker", "run"]
@@ -103,7 +103,7 @@ def test_readme_commands_name_the_files(readme: str) -> None:
     ]
 
 
-def test_readme_python_runs(models: Path, readme: str) -> None:
+def test_readme_python_runs(models, readme):
     (code,) = blocks(readme, "python")
     names: dict[str, object] = {}
     with PredictionServer(models, port=0) as server:

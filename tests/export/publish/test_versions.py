@@ -24,7 +24,7 @@ def write(path: Path) -> None:
     (path / "saved_model.pb").write_bytes(b"model")
 
 
-def test_numbers_follow_the_largest(tmp_path: Path) -> None:
+def test_numbers_follow_the_largest(tmp_path):
     base = tmp_path / "models" / "encoder"
     assert publish(base, write) == base / "1"
     assert publish(base, write, version=7) == base / "7"
@@ -33,7 +33,7 @@ def test_numbers_follow_the_largest(tmp_path: Path) -> None:
     assert sorted(os.listdir(base)) == ["1", "7", "8"]
 
 
-def test_names_that_are_no_version_do_not_count(tmp_path: Path) -> None:
+def test_names_that_are_no_version_do_not_count(tmp_path):
     for name in ("12.old", "-3", "v4", "²", "0005", str(2**63)):
         (tmp_path / name).mkdir()
     (tmp_path / "99").write_text("a file, not a folder")
@@ -42,23 +42,21 @@ def test_names_that_are_no_version_do_not_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [3, 0, -1, 2**63])
-def test_a_wrong_number_is_refused_before_writing(
-    tmp_path: Path, version: int
-) -> None:
+def test_a_wrong_number_is_refused_before_writing(tmp_path, version):
     publish(tmp_path, write, version=3)
     with pytest.raises(InputError, match=f"version {version}"):
         publish(tmp_path, lambda path: pytest.fail("wrote"), version=version)
     assert os.listdir(tmp_path) == ["3"]
 
 
-def test_no_number_is_left(tmp_path: Path) -> None:
+def test_no_number_is_left(tmp_path):
     publish(tmp_path, write, version=2**63 - 1)
     with pytest.raises(InputError, match="the next version is 2..63"):
         publish(tmp_path, write)
     assert os.listdir(tmp_path) == [str(2**63 - 1)]
 
 
-def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+def test_a_full_disk_is_one_line(tmp_path):
     """TensorFlow has an error of its own for it."""
     module = tf.Module()
     module.numbers = tf.Variable(tf.zeros([1000, 100]))
@@ -76,7 +74,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "encoder") == []
 
 
-def test_an_error_of_the_graph_stays_one(tmp_path: Path) -> None:
+def test_an_error_of_the_graph_stays_one(tmp_path):
     def fail(path: Path) -> None:
         raise tf.errors.InternalError(None, None, "a defect")
 
@@ -84,9 +82,7 @@ def test_an_error_of_the_graph_stays_one(tmp_path: Path) -> None:
         publish(tmp_path, fail)
 
 
-def test_files_reach_the_disk_before_the_number_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_reach_the_disk_before_the_number_does(tmp_path, monkeypatch):
     synced: list[tuple[str, list[int]]] = []
 
     def fsync(number: int) -> None:
@@ -103,7 +99,7 @@ def test_files_reach_the_disk_before_the_number_does(
     assert synced[-1] == (tmp_path.name, [1])
 
 
-def test_others_may_read_it(tmp_path: Path) -> None:
+def test_others_may_read_it(tmp_path):
     # The server in a container is another user.
     usual = tmp_path / "usual"
     usual.mkdir()
@@ -112,7 +108,7 @@ def test_others_may_read_it(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
-def test_writers_at_once_get_numbers_of_their_own(tmp_path: Path) -> None:
+def test_writers_at_once_get_numbers_of_their_own(tmp_path):
     barrier = threading.Barrier(4)
 
     def together(path: Path) -> None:
@@ -130,7 +126,7 @@ def test_writers_at_once_get_numbers_of_their_own(tmp_path: Path) -> None:
     assert list(version_folders(tmp_path)) == [1, 2, 3, 4]
 
 
-def test_a_number_taken_while_writing(tmp_path: Path) -> None:
+def test_a_number_taken_while_writing(tmp_path):
     def overtaken(path: Path) -> None:
         write(path)
         publish(tmp_path, write, version=2)
@@ -144,7 +140,7 @@ def versions(models_dir: Path) -> dict[str, list[int]]:
     return {p.name: [*version_folders(p)] for p in sorted(models_dir.iterdir())}
 
 
-def test_models_of_one_export_have_one_number(tmp_path: Path) -> None:
+def test_models_of_one_export_have_one_number(tmp_path):
     """Above every version in the folder, of other models too."""
     publish(tmp_path / "retriever", write, version=6)
     publish(tmp_path / "document", write)
@@ -160,9 +156,7 @@ def test_models_of_one_export_have_one_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", [ValueError, KeyboardInterrupt])
-def test_a_fault_in_one_model_publishes_none(
-    tmp_path: Path, fault: type[BaseException]
-) -> None:
+def test_a_fault_in_one_model_publishes_none(tmp_path, fault):
     publish_together(tmp_path, {"query": write, "document": write})
 
     def break_off(path: Path) -> None:
@@ -177,8 +171,8 @@ def test_a_fault_in_one_model_publishes_none(
 
 @pytest.mark.parametrize("fault", [OSError, KeyboardInterrupt])
 def test_a_fault_between_two_renames_takes_the_first_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: type[BaseException]
-) -> None:
+    tmp_path, monkeypatch, fault
+):
     publish_together(tmp_path, {"query": write, "document": write})
     rename = Path.rename
     seen: list[dict[str, list[int]]] = []
@@ -197,9 +191,7 @@ def test_a_fault_between_two_renames_takes_the_first_back(
     assert sorted(os.listdir(tmp_path / "query")) == ["1"]
 
 
-def test_a_number_taken_by_another_process_gives_way_to_the_next(
-    tmp_path: Path,
-) -> None:
+def test_a_number_taken_by_another_process_gives_way_to_the_next(tmp_path):
     rename = Path.rename
 
     def overtaken(self: Path, target: Path) -> Path:
@@ -219,15 +211,13 @@ def test_a_number_taken_by_another_process_gives_way_to_the_next(
     ["", ".", "..", "../other", "a/b", "/etc", "a\\b", "a\0", ".hidden",
      "-rf", "two words", "$(id)", "a\n", "ü"],
 )  # fmt: skip
-def test_a_name_cannot_lead_out_of_its_folder(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_name_cannot_lead_out_of_its_folder(tmp_path, name):
     with pytest.raises(InputError, match="a model's name has letters"):
         model_folder(tmp_path, name)
     assert model_folder(tmp_path, "v1.2_b-c") == tmp_path / "v1.2_b-c"
 
 
-def test_folders_of_other_names_are_refused_or_hidden(tmp_path: Path) -> None:
+def test_folders_of_other_names_are_refused_or_hidden(tmp_path):
     publish(tmp_path / "encoder", write)
     publish(tmp_path / ".trash", write)
     (tmp_path / "no model; at all").mkdir()

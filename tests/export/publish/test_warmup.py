@@ -12,7 +12,7 @@ from tests.serving.tiny_models import Numbers, Retriever
 from tests.serving.wire import warmup_requests
 
 
-def test_one_record_for_each_signature_and_size(tmp_path: Path) -> None:
+def test_one_record_for_each_signature_and_size(tmp_path):
     retriever = Retriever()
     tf.saved_model.save(
         retriever,
@@ -58,29 +58,21 @@ def save(folder: Path, serve: object) -> Path:
 @pytest.mark.parametrize(
     ("serve", "message"),
     [
-        (
-            lambda text: {"y": tf.fill(tf.shape(text), np.float32("nan"))},
-            "serving_default gives y with numbers that are not finite",
-        ),
-        (
-            lambda text: {"y": tf.zeros([7])},
-            r"gives y of shape \(7,\) for 1 rows",
-        ),
+        (lambda text: {"y": tf.fill(tf.shape(text), np.float32("nan"))},
+         "serving_default gives y with numbers that are not finite"),
+        (lambda text: {"y": tf.zeros([7])},
+         r"gives y of shape \(7,\) for 1 rows"),
         (lambda text: {"y": tf.zeros([])}, r"gives y of shape \(\) for 1 rows"),
-        (
-            lambda text: {"y": tf.strings.to_number(text)},
-            "serving_default fails: .*StringToNumberOp could not .* reject",
-        ),
+        (lambda text: {"y": tf.strings.to_number(text)},
+         "serving_default fails: .*StringToNumberOp could not .* reject"),
     ],
-)
-def test_a_record_that_would_fail_is_an_error(
-    tmp_path: Path, serve: object, message: str
-) -> None:
+)  # fmt: skip
+def test_a_record_that_would_fail_is_an_error(tmp_path, serve, message):
     with pytest.raises(InputError, match=message):
         write_warmup(save(tmp_path, serve), "m")
 
 
-def test_unknown_inputs_and_too_many_records(tmp_path: Path) -> None:
+def test_unknown_inputs_and_too_many_records(tmp_path):
     numbers = Numbers()
     tf.saved_model.save(numbers, str(tmp_path / "x"), signatures=numbers.double)
     with pytest.raises(InputError, match="has an input 'x'; warm-up req"):

@@ -1,0 +1,345 @@
+"""Encoders of two towers in NumPy: texts to unit vectors.
+
+The equations are those of `keras_lstm_dssm.encoders`, whose arguments and
+names of weights are used. All is computed in float32.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lstm_dssm_client.portable_file import Table, Weights
+from lstm_dssm_client.words import (
+    PRIME,
+    SKETCH_BUCKETS,
+    SKETCH_FACTORS,
+    SKETCH_ROWS,
+    SKETCH_START,
+    SKETCH_START_OFFSET,
+    split_words,
+    trigram_ids,
+)
+
+
+class Words(NamedTuple):
+    """The words of texts, each distinct word once; the longest text first."""
+
+    ids: np.ndarray  # of the trigrams of all distinct words
+    bounds: np.ndarray  # where those of each distinct word begin, and the end
+    flat: np.ndarray  # number of each word of each text
+    lengths: np.ndarray  # words of each text
+
+    def table_sums(self, table: Table) -> np.ndarray:
+        """Sums the rows of each distinct word, `[words, width]`."""
+        rows = table.rows(self.ids)
+        return np.add.reduceat(rows, self.bounds[:-1], axis=0)
+
+    def text_sums(self, rows: np.ndarray) -> np.ndarray:
+        """Sums over the words of each text what each distinct word has."""
+        return np.add.reduceat(rows[self.flat], self.text_starts, axis=0)
+
+    @property
+    def text_starts(self) -> np.ndarray:
+        """Where each text begins in `flat`."""
+        return np.cumsum(self.lengths) - self.lengths
+
+
+Compose = Callable[[Words], np.ndarray]
+"""From texts to their vectors, `[texts, dimension]`, not of length 1."""
+
+
+class LocalEncoder:
+    """Encodes texts with weights of a file.
+
+    Args:
+        kind: Name of a class of encoders in `keras_lstm_dssm`.
+        config: Its arguments.
+        weights: Its weights.
+    """
+
+    def __init__(
+        self, kind: str, config: Mapping[str, Any], weights: Weights
+    ) -> None:
+        self._split = config["split"], config["max_words"]
+        self._oov_buckets = config["oov_buckets"]
+        self._compose = ENCODERS[kind](config, weights)
+        # If a text can be encoded, there is nothing else wrong with a file.
+        self.dimension = self.encode([b"one text"]).shape[1]
+
+    def encode(self, texts: Sequence[bytes]) -> np.ndarray:
+        """Returns unit vectors, float32 `[texts, dimension]`."""
+        split_texts = [split_words(text, *self._split) for text in texts]
+        lengths = np.array([len(words) for words in split_texts])
+        order = np.argsort(-lengths, kind="stable")
+        numbers: dict[bytes, int] = {}
+        flat = [
+            numbers.setdefault(word, len(numbers))
+            for row in order.tolist()
+            for word in split_texts[row]
+        ]
+        ids, bounds = trigram_ids([*numbers], self._oov_buckets)
+        words = Words(ids, bounds, np.array(flat), lengths[order])
+        vectors = np.empty_like(composed := self._compose(words))
+        vectors[order] = unit(composed)
+        return vectors
+
+
+_ONE = np.float32(1)
+
+
+def unit(y: np.ndarray, length: Any = _ONE) -> np.ndarray:
+    """Scales rows to a length; a zero row becomes the first basis vector."""
+    square = np.einsum("ij,ij->i", y, y)[:, np.newaxis]
+    if square.min() <= 1e-30:
+        zero = square <= 1e-30
+        y = np.where(zero, np.eye(1, y.shape[1], dtype=y.dtype), y)
+        square = np.where(zero, 1, square)
+    return y * (length / np.sqrt(square))
+
+
+def _dssm(config: Mapping[str, Any], weights: Weights) -> Compose:
+    units = config["units"]
+    table = weights.table("embedding", units[0])
+    dense = [
+        (
+            weights.array(f"dense_{number}/kernel", *units[number - 1 :][:2]),
+            weights.array(f"dense_{number}/bias", units[number]),
+        )
+        for number in range(1, len(units))
+    ]
+
+    def compose(words: Words) -> np.ndarray:
+        y = words.text_sums(words.table_sums(table))
+        for kernel, bias in dense:
+            y = np.tanh(y @ kernel + bias)
+        return y
+
+    return compose
+
+
+def _clsm(config: Mapping[str, Any], weights: Weights) -> Compose:
+    window, filters, units = (
+        config[name] for name in ("window", "filters", "units")
+    )
+    table = weights.table("embedding", window * filters)
+    bias = weights.array("convolution_bias", filters)
+    kernel = weights.array("dense/kernel", filters, units)
+    dense_bias = weights.array("dense/bias", units)
+
+    def compose(words: Words) -> np.ndarray:
+        rows = words.table_sums(table).reshape(-1, window, filters)
+        text = np.repeat(np.arange(len(words.lengths)), words.lengths)
+        place = np.arange(len(text))
+        total = np.zeros((len(text), filters), np.float32)
+        for column in range(window):
+            other = place + column - window // 2
+            inside = (other >= 0) & (other < len(text))
+            inside[inside] = text[other[inside]] == text[inside]
+            total[inside] += rows[words.flat[other[inside]], column]
+        h = np.tanh(total + bias)
+        v = np.maximum.reduceat(h, words.text_starts, axis=0)
+        return np.tanh(v @ kernel + dense_bias)
+
+    return compose
+
+
+def _by_time(words: Words, reverse: bool) -> tuple[np.ndarray, list[int]]:
+    """Orders the words of texts by time; the longest texts come first.
+
+    Returns them, and the number of texts that have a word at each time.
+    """
+    if len(words.lengths) == 1:
+        return words.flat[:: -1 if reverse else 1], [1] * len(words.flat)
+    mask = np.arange(words.lengths[0]) < words.lengths[:, np.newaxis]
+    padded = np.zeros(mask.shape, np.int64)
+    if reverse:  # the last text comes first, and its last word
+        padded[::-1][mask[::-1]] = words.flat[::-1]
+    else:
+        padded[mask] = words.flat
+    return padded.T[mask.T], mask.sum(axis=0).tolist()
+
+
+Step = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
+"""Computes the states c and y, in place, from z, which may be changed."""
+
+
+def _recurrent(
+    weights: Weights,
+    name: str,
+    step: Step,
+    columns: np.ndarray,
+    signs: np.ndarray | np.float32,
+) -> Compose:
+    """Returns the function to the last outputs of a recurrent layer.
+
+    `step` expects the columns of z in this order and with these signs.
+    """
+    backward = "_backward" if name.endswith("_backward") else ""
+    width = len(columns)
+    table = weights.table(f"embedding{backward}", width)
+    kernel = weights.array(f"{name}/cell/recurrent_kernel", None, width)
+    kernel = kernel[:, columns] * signs
+    bias = weights.array(f"{name}/cell/bias", width)
+
+    def last_output(words: Words) -> np.ndarray:
+        inputs = (words.table_sums(table) + bias)[:, columns] * signs
+        flat, counts = _by_time(words, reverse=bool(backward))
+        values, start = inputs[flat], 0
+        y = np.zeros((counts[0], len(kernel)), np.float32)
+        c = np.zeros_like(y)
+        with np.errstate(over="ignore"):  # exp may be infinite
+            for now in counts:
+                z = values[start : start + now]
+                if start:
+                    z += y[:now] @ kernel
+                step(z, c[:now], y[:now])
+                start += now
+        return y
+
+    return last_output
+
+
+def _rnn(config: Mapping[str, Any], weights: Weights) -> Compose:
+    def step(z: np.ndarray, _: np.ndarray, y: np.ndarray) -> None:
+        np.tanh(z, out=y)
+
+    return _recurrent(weights, "rnn", step, np.arange(config["units"]), _ONE)
+
+
+def _lstm(
+    config: Mapping[str, Any], weights: Weights, name: str = "lstm"
+) -> Compose:
+    cells, peephole = config["cells"], config["peephole"]
+    gates = "ifgo" if config["forget_gate"] else "igo"
+    order = gates.replace("g", "") + "g"  # one call computes all sigmoids
+    columns = np.concatenate(
+        [gates.index(gate) * cells + np.arange(cells) for gate in order]
+    )
+    signs = np.repeat(np.where([g == "g" for g in order], 1, -1), cells)
+    shape = (cells,) * (2 if peephole == "full" else 1)
+    looks = [
+        weights.array(f"{name}/cell/peephole_{gate}", *shape)
+        for gate in order[:-1]
+        if peephole
+    ]
+
+    def look(gate: int, z: np.ndarray, c: np.ndarray) -> None:
+        """Adds W_p c to a gate's part of z, which has a minus."""
+        p = looks[gate]
+        part = z[:, gate * cells : (gate + 1) * cells]
+        part -= c @ p.T if peephole == "full" else c * p
+
+    def step(z: np.ndarray, c: np.ndarray, y: np.ndarray) -> None:
+        """Computes eq. (2)."""
+        o = z[:, -2 * cells : -cells]
+        for gate in range(len(looks) - 1):
+            look(gate, z, c)
+        _sigmoid(z[:, : -2 * cells] if peephole else z[:, :-cells])
+        g = np.tanh(z[:, -cells:])
+        g *= z[:, :cells]  # i
+        if "f" in gates:
+            c *= z[:, cells : 2 * cells]
+        c += g
+        if peephole:
+            look(len(looks) - 1, z, c)
+            _sigmoid(o)
+        np.multiply(o, np.tanh(c), out=y)
+
+    return _recurrent(weights, name, step, columns, signs.astype(np.float32))
+
+
+def _sigmoid(minus_z: np.ndarray) -> None:
+    """Computes sigma(z) from -z, in place."""
+    np.exp(minus_z, out=minus_z)
+    minus_z += 1
+    np.reciprocal(minus_z, out=minus_z)
+
+
+def _bidirectional(config: Mapping[str, Any], weights: Weights) -> Compose:
+    forward = _lstm(config, weights)
+    backward = _lstm(config, weights, "lstm_backward")
+    return lambda words: np.hstack([forward(words), backward(words)])
+
+
+def _combined(config: Mapping[str, Any], weights: Weights) -> Compose:
+    lstm, sketch_of_words = _lstm(config, weights), _sketch(config, weights)
+    bag_table = weights.table("bag_embedding", config["bag"])
+    long = weights.array("long")
+    power = np.float32(1 - config["length_norm"])
+    shares = np.array(config["shares"])
+    a, b, c = np.sqrt(shares / shares.sum()).astype(np.float32)
+
+    def length_factor(sketch: np.ndarray) -> np.ndarray:
+        """Computes m of each text, `[texts, 1]`."""
+        if not power:  # as in all query encoders
+            return np.ones((len(sketch), 1), np.float32)
+        length = np.linalg.norm(sketch, axis=1, keepdims=True)
+        zeros = np.zeros_like(length)
+        m = np.divide(length, long, out=zeros, where=long != 0)
+        return np.minimum(m, 1) ** power
+
+    def compose(words: Words) -> np.ndarray:
+        bag = words.text_sums(words.table_sums(bag_table))
+        sketch = words.text_sums(sketch_of_words(words))
+        m = length_factor(sketch)
+        parts = (
+            unit(lstm(words), a),
+            unit(bag, b),
+            unit(sketch, c * m),
+            c * np.sqrt(1 - m**2),
+        )
+        return np.concatenate(parts, axis=1)
+
+    return compose
+
+
+_KEY_FACTORS = np.reshape(SKETCH_FACTORS[2:], (3, 1, 1))
+
+
+def _sketch(config: Mapping[str, Any], weights: Weights) -> Compose:
+    """Returns the function to the sketch of each distinct word."""
+    width = config["sketch"]
+    shape = SKETCH_ROWS, -(-width // 8)  # a bit for each sign
+    signs = [
+        weights.array(f"word_sketch/signs_{table}", *shape, dtype=np.uint8)
+        for table in range(2)
+    ]
+    word_weight = weights.array("word_sketch/word_weight", SKETCH_BUCKETS)
+
+    def sketches(words: Words) -> np.ndarray:
+        sums = np.zeros(len(words.ids) + 1, np.int64)
+        np.cumsum(_mix(words.ids), out=sums[1:])
+        starts, ends = words.bounds[:-1], words.bounds[1:]
+        start_sums = sums[np.minimum(starts + SKETCH_START, ends)]
+        # Of each word a key, and one of its start.
+        keys = np.array([sums[ends], start_sums + SKETCH_START_OFFSET])
+        keys = (keys - sums[starts]) % PRIME
+        hashed = _mix(keys * _KEY_FACTORS % PRIME)
+        weight = word_weight[hashed[0] % SKETCH_BUCKETS, np.newaxis]
+        first, second = hashed[1:] % SKETCH_ROWS
+        differ = np.unpackbits(
+            signs[0][first] ^ signs[1][second], axis=2, count=width
+        )
+        rows = weight - (2 * weight) * differ
+        return rows[0] + rows[1]
+
+    return sketches
+
+
+def _mix(numbers: np.ndarray) -> np.ndarray:
+    """Hashes numbers to values below the prime whose sums rarely collide."""
+    numbers = (numbers + 1) * SKETCH_FACTORS[0] % PRIME
+    numbers ^= numbers >> 15
+    return numbers * SKETCH_FACTORS[1] % PRIME
+
+
+ENCODERS: dict[str, Callable[[Mapping[str, Any], Weights], Compose]] = {
+    "BidirectionalLSTMEncoder": _bidirectional,
+    "CLSMEncoder": _clsm,
+    "CombinedEncoder": _combined,
+    "DSSMEncoder": _dssm,
+    "LSTMEncoder": _lstm,
+    "RNNEncoder": _rnn,
+}
+"""Name of a class of encoders -> function that returns what it composes."""

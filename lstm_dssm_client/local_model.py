@@ -1,0 +1,226 @@
+"""`LocalModel`: the encoders and the titles of one file, without a server."""
+
+import os
+from collections.abc import Iterable
+from functools import cached_property
+from http import HTTPStatus
+from typing import Any
+
+import numpy as np
+
+from lstm_dssm_client.errors import InputError, serving_error
+from lstm_dssm_client.local_encoder import LocalEncoder
+from lstm_dssm_client.portable_file import (
+    DOCUMENT,
+    QUERY,
+    RETRIEVER,
+    PortableFile,
+    Weights,
+    reading,
+)
+from lstm_dssm_client.signatures import Hit, Version, VersionStatus
+from lstm_dssm_client.texts import (
+    as_bytes,
+    rows_for,
+    slices_of_size,
+    tags_as_bytes,
+)
+
+_ROWS, _BYTES = 512, 1 << 19  # of texts that are encoded at once
+_SCORES = 1 << 24  # scores that are computed at once
+_MOST = 1 << 24  # the largest number that describes an encoder
+
+
+class LocalModel:
+    """Searches and encodes with one file in this process, as a `Client` does.
+
+    `encode`, `search` and `status` have the arguments, results and errors of
+    those of `Client`. The models are `query_encoder`, `document_encoder` and,
+    if the file has titles, `retriever`. NumPy and `safetensors` are needed, and
+    no TensorFlow. Threads may share a model. In memory the titles' vectors are
+    float32, also those that the file stores as int8.
+
+    Args:
+        path: File that `lstm-dssm-export --portable` has written.
+
+    Attributes:
+        version: Number of the models' version, which is the time of the export
+            in seconds since 1970.
+        card: What is recorded of the training: "date", "documents" and "runs".
+
+    Raises:
+        InputError: The file is missing or damaged, or of another version of
+            this package.
+
+    Example:
+    >>> from lstm_dssm_client import LocalModel
+    >>> model = LocalModel("shop.safetensors")
+    >>> model.search(["angle bracket"], k=1)
+    [[Hit(id='Simpson 12-Gauge Angle', score=0.83)]]
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.target = os.fspath(path)
+        with reading(path):
+            file = PortableFile(path)
+            self.version: int = file.header["version"]
+            self.card: dict[str, Any] = file.header["card"]
+            self._encoders = {
+                name: _encoder(file, name) for name in (QUERY, DOCUMENT)
+            }
+            width = self._encoders[QUERY].dimension
+            self._documents = (
+                _Documents(file, width) if "titles" in file else None
+            )
+
+    @cached_property
+    def titles(self) -> dict[str, str]:
+        """The title of each document, by its id."""
+        if not self._documents:
+            return {}
+        titles = map(_decoded, self._documents.titles)
+        return dict(zip(self._documents.ids, titles, strict=True))
+
+    def encode(
+        self,
+        texts: Iterable[str | bytes],
+        model: str = QUERY,
+        version: Version = None,
+    ) -> np.ndarray:
+        """Encodes texts, float32 `[n, d]`; see `Client.encode`."""
+        self._check(model, version, self._encoders)
+        encoder = self._encoders[model]
+        encoded = as_bytes(texts)
+        vectors = np.empty((len(encoded), encoder.dimension), np.float32)
+        for rows in slices_of_size([*map(len, encoded)], _ROWS, _BYTES):
+            vectors[rows] = encoder.encode(encoded[rows])
+        return vectors
+
+    def search(
+        self,
+        texts: Iterable[str | bytes],
+        k: int = 5,
+        model: str = RETRIEVER,
+        version: Version = None,
+        tags: Iterable[str] = (),
+    ) -> list[list[Hit]]:
+        """Returns the k best documents of each query; see `Client.search`."""
+        rows_for(k)  # checks it
+        wanted = tags_as_bytes(tags)
+        documents = self._documents
+        self._check(model, version, [RETRIEVER] if documents else [])
+        assert documents
+        if wanted and not documents.rows_of_tag:
+            raise InputError(
+                f"{self.target}: it was exported without tags, and cannot"
+                " filter by them: export it with lines id TAB title TAB tags"
+            )
+        return documents.search(self.encode(texts), k, wanted)
+
+    def status(self, model: str) -> dict[int, VersionStatus]:
+        """Returns the state of the only version; see `Client.status`."""
+        self._check(model, None, self._models)
+        return {self.version: VersionStatus("AVAILABLE", "OK", "")}
+
+    def close(self) -> None:
+        """Does nothing: the file was closed when it was read."""
+
+    def __enter__(self) -> "LocalModel":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def _models(self) -> list[str]:
+        return [*self._encoders, *[RETRIEVER][: self._documents is not None]]
+
+    def _check(
+        self, model: str, version: Version, models: Iterable[str]
+    ) -> None:
+        """Raises what a client raises for an unknown model or version."""
+        if model not in models or version not in (None, self.version):
+            raise serving_error(
+                HTTPStatus.NOT_FOUND,
+                f"found version {self.version} of {', '.join(self._models)}",
+                self.target,
+                model,
+            )
+
+
+class _Documents:
+    """The documents of a file, and an exact search of them."""
+
+    def __init__(self, file: PortableFile, width: int) -> None:
+        self.titles = file.texts("titles")
+        count = len(self.titles)
+        ids = file.texts("ids", count) if "ids" in file else self.titles
+        self.ids = [*map(_decoded, ids)]
+        # Products of integers would take longer than all of a search.
+        vectors, scales = file.scaled("vectors", count, width)
+        self._vectors = (
+            vectors if scales is None else vectors * scales[:, np.newaxis]
+        )
+        self.rows_of_tag: dict[bytes, list[int]] = {}
+        for row, tags in enumerate(
+            file.texts("tags", count) if "tags" in file else ()
+        ):
+            for tag in filter(None, tags.split(b",")):
+                self.rows_of_tag.setdefault(tag, []).append(row)
+
+    def search(
+        self, queries: np.ndarray, k: int, tags: bytes
+    ) -> list[list[Hit]]:
+        """Returns the k best documents with any of the tags, best first.
+
+        `queries` are unit vectors, float32 `[n, d]`. Tags are separated by
+        commas; b"" stands for all documents.
+        """
+        found = None
+        if tags:
+            rows = [self.rows_of_tag.get(tag, ()) for tag in tags.split(b",")]
+            found = np.array(sorted(set().union(*rows)), np.int64)
+        hits = []
+        step = max(1, _SCORES // len(self.ids))
+        for start in range(0, len(queries), step):
+            block = self._vectors @ queries[start : start + step].T
+            for scores in block.T:
+                if found is None:
+                    best = _largest(scores, k)
+                else:
+                    best = found[_largest(scores[found], k)]
+                hits.append(
+                    [
+                        Hit(self.ids[row], score)
+                        for row, score in zip(
+                            best.tolist(), scores[best].tolist(), strict=True
+                        )
+                    ]
+                )
+        return hits
+
+
+def _largest(scores: np.ndarray, k: int) -> np.ndarray:
+    """Returns where the k largest are, descending; of equal ones the first."""
+    if k < len(scores):
+        least = np.partition(scores, -k)[-k]
+        places = np.flatnonzero(scores >= least)
+    else:
+        places = np.arange(len(scores))
+    return places[np.argsort(-scores[places], kind="stable")[:k]]
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode(errors="replace")
+
+
+def _encoder(file: PortableFile, name: str) -> LocalEncoder:
+    """Makes an encoder; its numbers are checked before arrays are made."""
+    described = file.header["encoders"][name]
+    config = described["config"]
+    for key, value in config.items():
+        for number in value if isinstance(value, list) else [value]:
+            if isinstance(number, int | float) and not 0 <= number <= _MOST:
+                raise ValueError(f"{key} is {value!r:.40}")
+    weights = Weights(file, name, config["oov_buckets"])
+    return LocalEncoder(described["class"], config, weights)

@@ -1,0 +1,249 @@
+"""The file of a portable model: arrays as safetensors, a header as JSON.
+
+Nothing in it is run as code.
+"""
+
+import json
+import os
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from lstm_dssm_client.errors import InputError
+from lstm_dssm_client.signatures import TensorInfo
+from lstm_dssm_client.start_rows import start_rows
+from lstm_dssm_client.texts import as_bytes
+from lstm_dssm_client.words import TRIGRAMS
+
+Arrays = dict[str, np.ndarray]
+
+QUERY, DOCUMENT, RETRIEVER = "query_encoder", "document_encoder", "retriever"
+"""Names of the models, those of an export for a server."""
+
+FORMAT = 1
+"""Number of the format. Files of others cannot be read."""
+
+_HEADER, _CHECKSUM = "lstm_dssm", "crc32"  # keys of safetensors' metadata
+
+
+def write_portable(
+    path: str | os.PathLike[str],
+    header: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
+) -> None:
+    """Writes a file, without a temporary name.
+
+    Args:
+        path: The file.
+        header: What JSON can hold.
+        arrays: The arrays by name.
+    """
+    arrays = {
+        name: values
+        for name, values in arrays.items()
+        # What both encoders have is stored once.
+        if not name.startswith(DOCUMENT)
+        or not np.array_equal(
+            arrays.get(name.replace(DOCUMENT, QUERY, 1), ()), values
+        )
+    }
+    text = json.dumps({"format": FORMAT, **header})
+    metadata = {_HEADER: text, _CHECKSUM: _checksum(text, arrays)}
+    # Its own function for files would change their permissions.
+    Path(path).write_bytes(save(dict(arrays), metadata))
+
+
+def stored_table(
+    name: str,
+    table: np.ndarray,
+    rows: np.ndarray,
+    start: tuple[int, float],
+    kind: str,
+) -> Arrays:
+    """Returns rows of a table as float32, or as int8 with one scale a row.
+
+    Args:
+        name: Name of the table.
+        table: Float `[size, width]`.
+        rows: int `[n]`, the numbers of the rows to store, at least one.
+        start: Seed and limit of the others, see `start_rows`.
+        kind: `float32` or `int8`.
+    """
+    values = table[rows].astype(np.float32)
+    arrays: Arrays = {
+        f"{name}.rows": rows.astype(np.int32),
+        f"{name}.start": np.array([len(table), *start], np.float64),
+    }
+    if kind == "float32":
+        return arrays | {name: values}
+    scales = np.abs(values).max(axis=1) / np.float32(127)
+    scales[scales == 0] = 1
+    codes = np.rint(values / scales[:, np.newaxis]).astype(np.int8)
+    return arrays | {name: codes, f"{name}.scales": scales}
+
+
+def stored_texts(name: str, texts: Sequence[str]) -> Arrays:
+    """Returns texts one after the other, and where each of them ends."""
+    encoded = as_bytes(texts)
+    ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
+    return {
+        name: np.frombuffer(b"".join(encoded), np.uint8),
+        f"{name}.ends": ends,
+    }
+
+
+def _checksum(header: str, arrays: Mapping[str, np.ndarray]) -> str:
+    crc = zlib.crc32(header.encode())
+    for name, values in sorted(arrays.items()):
+        crc = zlib.crc32(f"{name} {values.dtype} {values.shape}".encode(), crc)
+        crc = zlib.crc32(np.ascontiguousarray(values).data, crc)
+    return str(crc)
+
+
+class Table(NamedTuple):
+    """A table of trigrams, of which some rows are stored."""
+
+    places: np.ndarray  # int32: the place of each row in `values`, or -1
+    values: np.ndarray  # float32, or int8
+    scales: np.ndarray | None  # of int8 rows
+    start: tuple[int, float]  # seed and limit of the rows that are not stored
+
+    def rows(self, numbers: np.ndarray) -> np.ndarray:
+        """Returns rows, float32 `[n, width]`."""
+        places = self.places[numbers]
+        rows = self.values[places]  # the last one, where there is none
+        if self.scales is not None:
+            rows = rows * self.scales[places, np.newaxis]
+        if places.min() < 0:
+            new = np.flatnonzero(places < 0)
+            width = rows.shape[1]
+            rows[new] = start_rows(numbers[new], width, *self.start)
+        return rows
+
+
+class PortableFile:
+    """The content of a file; each array is checked when it is asked for.
+
+    To be read within `reading`: where something is wrong, Python, NumPy or
+    safetensors raise their own errors.
+
+    Args:
+        path: The file. It is closed when all of it was read.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        with safe_open(path, "np") as file:
+            metadata = file.metadata() or {}
+            self._arrays = {key: file.get_tensor(key) for key in file.keys()}
+        text = metadata[_HEADER]
+        if _checksum(text, self._arrays) != metadata[_CHECKSUM]:
+            raise ValueError("it is damaged: its checksum is another")
+        self.header: dict[str, Any] = json.loads(text)
+        if self.header["format"] != FORMAT:
+            raise ValueError(f"found format {self.header['format']!r:.20}")
+        for name in [*self._arrays]:  # what both encoders have is stored once
+            if name.startswith(QUERY):
+                other = name.replace(QUERY, DOCUMENT, 1)
+                self._arrays.setdefault(other, self._arrays[name])
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._arrays
+
+    def array(
+        self, name: str, *shape: int | None, dtype: Any = np.float32
+    ) -> Any:
+        """Returns an array; None in its shape stands for any size."""
+        values = self._arrays[name]
+        if not TensorInfo(np.dtype(dtype).name, shape).fits(values):
+            raise ValueError(f"{name} is {values.dtype} {values.shape}")
+        if values.dtype == np.float32 and not np.isfinite(values).all():
+            raise ValueError(f"{name} has numbers that are not finite")
+        return values
+
+    def scaled(
+        self, name: str, rows: int | None, width: int
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Returns float32 numbers; or int8 ones and the scale of each row."""
+        if f"{name}.scales" not in self:
+            return self.array(name, rows, width), None
+        codes = self.array(name, rows, width, dtype=np.int8)
+        return codes, self.array(f"{name}.scales", len(codes))
+
+    def table(self, name: str, size: int, width: int) -> Table:
+        """Returns what `stored_table` stores."""
+        rows = self.array(f"{name}.rows", None, dtype=np.int32)
+        start = self.array(f"{name}.start", 3, dtype=np.float64).tolist()
+        stored_size, seed, limit = start
+        inside = len(rows) and 0 <= rows.min() <= rows.max() < size
+        if not inside or stored_size != size:
+            raise ValueError(f"{name} has rows of another table")
+        if not (0 <= seed < 2**32 and 0 <= limit < 2**32):
+            raise ValueError(f"{name} starts with {seed}, {limit}")
+        places = np.full(size, -1, np.int32)
+        places[rows] = np.arange(len(rows))
+        stored = self.scaled(name, len(rows), width)
+        return Table(places, *stored, (int(seed), limit))
+
+    def texts(self, name: str, count: int | None = None) -> list[bytes]:
+        """Returns what `stored_texts` stores."""
+        joined = self.array(name, None, dtype=np.uint8).tobytes()
+        ends = self.array(f"{name}.ends", count, dtype=np.int64)
+        starts = np.append(0, ends)
+        if (np.diff(starts) < 0).any() or starts[-1] != len(joined):
+            raise ValueError(f"{name} end elsewhere than their texts")
+        spans = zip(starts[:-1].tolist(), ends.tolist(), strict=True)
+        return [joined[start:end] for start, end in spans]
+
+
+class Weights:
+    """The weights of one encoder of a file.
+
+    Args:
+        file: The file.
+        name: The encoder's name.
+        oov_buckets: The encoder's argument.
+    """
+
+    def __init__(self, file: PortableFile, name: str, oov_buckets: int) -> None:
+        self._file = file
+        self._name = name
+        self._size = TRIGRAMS + oov_buckets
+
+    def array(
+        self, name: str, *shape: int | None, dtype: Any = np.float32
+    ) -> Any:
+        """Returns an array of this shape."""
+        return self._file.array(f"{self._name}/{name}", *shape, dtype=dtype)
+
+    def table(self, name: str, width: int) -> Table:
+        """Returns the table of an embedding."""
+        return self._file.table(f"{self._name}/{name}/table", self._size, width)
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raises `InputError`, of one line, for all that may be wrong with a file.
+
+    Args:
+        path: The file, for the message.
+    """
+    target = os.fspath(path)
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{target}: {error.strerror or error}") from error
+    except (
+        SafetensorError, ValueError, LookupError, TypeError, AttributeError,
+        ArithmeticError, RecursionError, MemoryError,
+    ) as error:  # fmt: skip
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(
+            f"{target}: not a file that this version can read ({reason:.200});"
+            " write it with lstm-dssm-export --portable"
+        ) from error

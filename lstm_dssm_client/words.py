@@ -1,0 +1,315 @@
+"""Words of texts and ids of their letter trigrams, without TensorFlow.
+
+They are those of the exported graphs, where TF.Text and RE2 normalise texts.
+`unicode.json` holds what these do with each code point, so that the version of
+Unicode that Python comes with does not matter; release/unicode_tables.py
+writes it.
+"""
+
+import functools
+import json
+import re
+import string
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from typing import Any, NamedTuple
+
+import numpy as np
+
+EMPTY_TEXT = "#"
+"""The one word of a text without words; its only trigram is `###`."""
+
+MAX_BYTES_PER_WORD = 64
+"""With `max_words`, only the first 64 * max_words bytes of a text are read.
+
+The mean word of a European language takes 6 bytes with its space. For the
+default of 128 words the limit is 8 KiB, or 2,700 Chinese characters.
+"""
+
+MAX_LETTERS = 1024
+"""Maximum number of letters of a word that are hashed, from its start.
+
+Words of a language are shorter; a URL of several lines may be longer.
+"""
+
+LETTERS = "#" + string.ascii_lowercase + string.digits
+"""The 37 letters; a letter's code is its index. `#` delimits a word."""
+
+TRIGRAMS = len(LETTERS) ** 3
+"""Number of exact trigram codes, 50,653: the paper's "50 k"."""
+
+LETTER_CODES = np.zeros(128, np.int64)
+"""The code of each ASCII character; 0 for those that are no letters."""
+for _code, _letter in enumerate(LETTERS):
+    LETTER_CODES[ord(_letter)] = _code
+
+# Universal hashing of three code points (21 bits each): the sum of products
+# stays below 2**63, and the modulus is the Mersenne prime 2**31 - 1.
+TRIGRAM_FACTORS = (815_730_721_573, 678_223_072_849, 1_004_195_369_209)
+PRIME = 2**31 - 1
+
+SKETCH_ROWS, SKETCH_BUCKETS, SKETCH_START = 2048, 2**17, 3
+"""Rows of a table of signs of `WordSketch`, its counters of document
+frequencies, and the trigrams in the start of a word."""
+
+SKETCH_FACTORS = (
+    1_557_985_959, 2_028_178_513, 48_271, 742_938_285, 950_706_376,
+)  # fmt: skip
+
+SKETCH_START_OFFSET = 1_343_714_438
+"""Added to hashes of starts, so that the word `cat` and the start of `cats`
+have different hashes."""
+
+OTHER_SPACES = "\t-\r\u0085\u1680\u2028\u2029"
+"""What NFKC leaves of Unicode's white space beside the plain space, as the
+ranges of a regular expression."""
+
+_SPACE = re.compile(f"[ {OTHER_SPACES}]")
+
+# A separator of words becomes a space, and a capital a small letter.
+_ASCII = {
+    split: bytes(
+        ord(chr(byte).lower()) if keep(chr(byte)) else ord(" ")
+        for byte in range(256)
+    )
+    for split, keep in (
+        ("space", lambda char: not _SPACE.match(char)),
+        ("alphanumeric", str.isalnum),
+    )
+}
+
+
+class _Tables(NamedTuple):
+    """The content of `unicode.json`."""
+
+    compatible: dict[str, str]  # character -> full compatibility decomposition
+    folded: dict[str, str]  # -> decomposition of its folded case, if another
+    ignored: list[int]  # bounds of ranges that folding removes
+    order: list[str]  # marks by ascending combining class
+    composed: dict[str, str]  # two characters -> the composed one
+    letters: list[int]  # bounds of ranges of letters: start, end, start, ...
+    alphanumeric: list[int]  # bounds of letters, numbers and marks
+
+
+class Normalizer:
+    """Normalises texts as `normalize_utf8(NFKC)` and `case_fold_utf8` do."""
+
+    def __init__(self, tables: _Tables) -> None:
+        self._tables = tables
+        self._rank = {
+            mark: rank
+            for rank, marks in enumerate(tables.order, 1)
+            for mark in marks
+        }
+        self._compatible = _Decompositions(tables.compatible)
+        self._folded = _Decompositions(tables.compatible | tables.folded)
+        for start, end in zip(
+            tables.ignored[::2], tables.ignored[1::2], strict=True
+        ):
+            self._folded.update(dict.fromkeys(range(start, end), ""))
+        # Where none of these occurs, characters do not change one another.
+        self._joining = {*self._rank, *(pair[1] for pair in tables.composed)}
+        self._joining |= set(map(chr, range(0x1161, 0x11C3)))  # of Hangul
+        self._joining |= {
+            char
+            for char, text in tables.compatible.items()
+            if text[0] in self._joining
+        }
+        self._single = _Filled(lambda point: self._both(chr(point)))
+        self._split = {
+            "space": _Filled(
+                lambda point: " " if _SPACE.match(chr(point)) else chr(point)
+            ),
+            "alphanumeric": _Filled(
+                lambda point: (
+                    chr(point) if _inside(tables.alphanumeric, point) else " "
+                )
+            ),
+        }
+
+    def fold(self, text: str) -> str:
+        """Returns the text in NFKC, with its case folded."""
+        if self._joining.isdisjoint(text):
+            return text.translate(self._single)
+        return self._both(text)
+
+    def words(self, text: str, split: str) -> list[str]:
+        """Splits a folded text by the rule `"space"` or `"alphanumeric"`."""
+        separated = text.translate(self._split[split])
+        return [word for word in separated.split(" ") if word]
+
+    def is_letter(self, char: str) -> bool:
+        """Returns whether RE2 takes a character for a letter."""
+        return _inside(self._tables.letters, ord(char))
+
+    def _both(self, text: str) -> str:
+        compatible = self._compose(text.translate(self._compatible))
+        return self._compose(compatible.translate(self._folded))
+
+    def _compose(self, text: str) -> str:
+        """Orders the marks of a decomposed text, and composes characters."""
+        result: list[str] = []
+        starter, before = -1, 0  # `before` is the rank of the last mark kept
+        for char in self._ordered(text):
+            rank = self._rank.get(char, 0)
+            if starter >= 0 and before < rank + (before == 0):
+                pair = result[starter] + char
+                if composed := self._composed(pair):
+                    result[starter] = composed
+                    continue
+            if rank:
+                before = rank
+            else:
+                starter, before = len(result), 0
+            result.append(char)
+        return "".join(result)
+
+    def _ordered(self, text: str) -> Iterable[str]:
+        """Sorts each run of marks by combining class; equal ones stay."""
+        result: list[str] = []
+        marks: list[str] = []
+        for char in text:
+            if char in self._rank:
+                marks.append(char)
+                continue
+            result += sorted(marks, key=self._rank.__getitem__)
+            marks.clear()
+            result.append(char)
+        return result + sorted(marks, key=self._rank.__getitem__)
+
+    def _composed(self, pair: str) -> str | None:
+        if "\u1161" <= pair[1] <= "\u11c2":  # Hangul is the same in all Pythons
+            syllable = unicodedata.normalize("NFC", pair)
+            return syllable if len(syllable) == 1 else None
+        return self._tables.composed.get(pair)
+
+
+class _Filled(dict[int, str]):
+    """Code point -> text, computed when it is first asked for."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self._function = function
+
+    def __missing__(self, point: int) -> str:
+        return self.setdefault(point, self._function(point))
+
+
+class _Decompositions(_Filled):
+    """Code point -> decomposition, the character itself where it has none."""
+
+    def __init__(self, decompositions: Mapping[str, str]) -> None:
+        super().__init__(
+            lambda point: (
+                unicodedata.normalize("NFD", chr(point))
+                if 0xAC00 <= point <= 0xD7A3  # the syllables of Hangul
+                else chr(point)
+            )
+        )
+        self.update({ord(char): text for char, text in decompositions.items()})
+
+
+def _inside(bounds: list[int], point: int) -> bool:
+    """Returns whether a code point is in ranges `[start, end, start, ...]`."""
+    return bisect_right(bounds, point) % 2 == 1
+
+
+@functools.cache
+def normalizer() -> Normalizer:
+    """Reads the tables, when the first text is not ASCII."""
+    file = resources.files(__package__) / "unicode.json"  # perhaps in a zip
+    return Normalizer(_Tables(**json.loads(file.read_text("utf-8"))))
+
+
+def split_words(text: bytes, split: str, max_words: int | None) -> list[bytes]:
+    """Splits a text into normalised words, as an exported graph does.
+
+    See `keras_lstm_dssm.text.normalize_texts` for the rules and the arguments.
+    Invalid UTF-8 becomes U+FFFD.
+
+    Returns:
+        At least one word, in UTF-8, and at most `max_words`.
+
+    Example:
+    >>> split_words(b"ANGLE  bracket", "space", 128)
+    [b'angle', b'bracket']
+    """
+    if max_words is not None:
+        text = text[: max_words * MAX_BYTES_PER_WORD]
+    rule = "alphanumeric" if split == "stems" else split
+    if text.isascii():
+        words = text.translate(_ASCII[rule]).split(b" ")
+        words = [word for word in words if word]
+    else:
+        tables = normalizer()
+        folded = tables.fold(text.decode("utf-8", "replace"))
+        words = [word.encode() for word in tables.words(folded, rule)]
+    if split == "stems":
+        words = [*map(_stem, words)]
+    return words[:max_words] or [EMPTY_TEXT.encode()]
+
+
+_ENDINGS = (
+    (re.compile(r"([^ea])ies\Z"), r"\1y"),
+    (re.compile(r"(x|ch|sh|ss|z)es\Z"), r"\1"),
+    (re.compile(r"([^us])s\Z"), r"\1"),
+)
+_VERB_ENDING = re.compile(r"(.{4})(?:ing|ed)\Z", re.DOTALL)
+
+
+@functools.lru_cache(1 << 16)
+def _stem(word: bytes) -> bytes:
+    """Removes the endings that `keras_lstm_dssm.text.stem_words` removes."""
+    text = word.decode()
+    for ending, replacement in _ENDINGS:
+        text = ending.sub(replacement, text)
+    match = _VERB_ENDING.search(text)
+    if match and all(map(normalizer().is_letter, match[1])):
+        text = text[: match.end(1)]
+    return text.encode()
+
+
+def trigram_ids(
+    words: list[bytes], oov_buckets: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lists the ids of the letter trigrams of each word, one after the other.
+
+    See `keras_lstm_dssm.text.word_hashing.trigram_ids` for the ids.
+
+    Returns:
+        The ids, int64 `[m]`, and the index of each word's first one and the
+        end of the last one's, `[words + 1]`.
+
+    Example:
+    >>> ids, bounds = trigram_ids([b"good", b"#"], 0)
+    >>> ids.tolist(), bounds.tolist()
+    ([274, 10153, 21094, 20683, 0], [0, 4, 5])
+    """
+    if (
+        max(map(len, words)) > MAX_LETTERS
+    ):  # bytes, of which letters have 1 to 4
+        words = [word.decode()[:MAX_LETTERS].encode() for word in words]
+    text = b" ".join([b"", *words, b""])
+    if text.isascii():
+        points = np.frombuffer(text, np.uint8)
+        codes = LETTER_CODES[points]
+    else:
+        encoded = text.decode().encode("utf-32-le")
+        points = np.frombuffer(encoded, np.uint32)
+        codes = LETTER_CODES[np.minimum(points, 127)]
+    between = points == ord(" ")
+    first, second, third = codes[:-2], codes[1:-1], codes[2:]
+    ids = (first * len(LETTERS) + second) * len(LETTERS) + third
+    if oov_buckets:
+        known = (codes > 0) | (points == ord("#")) | between
+        numbers = np.where(between, 0, points).astype(np.int64)
+        mixed = sum(
+            factor * numbers[shift : len(ids) + shift]
+            for shift, factor in enumerate(TRIGRAM_FACTORS)
+        )
+        bucket = TRIGRAMS + mixed % PRIME % oov_buckets
+        ids = np.where(known[:-2] & known[1:-1] & known[2:], ids, bucket)
+    spaces = np.flatnonzero(between)
+    return ids[~between[1:-1]], spaces - np.arange(len(spaces))

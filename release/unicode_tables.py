@@ -1,0 +1,129 @@
+"""Writes `lstm_dssm_client/unicode.json`: what TF.Text does with Unicode.
+
+TF.Text and RE2, which the graphs run, are asked about every code point. A
+later TF.Text may know a later Unicode; then run it again.
+
+Example:
+  python release/unicode_tables.py lstm_dssm_client/unicode.json
+"""
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+POINTS = [
+    chr(point)
+    for point in range(sys.maxunicode + 1)
+    if not 0xD800 <= point < 0xE000
+]
+HANGUL = range(0xAC00, 0xD7A4)  # syllables, which all Pythons know
+
+
+def tables() -> dict[str, Any]:
+    """Returns the tables; `lstm_dssm_client.words` says what they are."""
+    canonical = _normalized(POINTS, "NFD")
+    # Folding sees texts in NFKC only.
+    stable = [c for c, nfkc in _normalized(POINTS, "NFKC").items() if c == nfkc]
+    folded = {
+        char: text
+        for char, text in _normalized(stable, "NFD", fold=True).items()
+        if text != canonical[char]
+    }
+    return {
+        "compatible": _changed(_normalized(POINTS, "NFKD")),
+        "folded": {char: text for char, text in folded.items() if text},
+        "ignored": _bounds(char for char, text in folded.items() if not text),
+        "order": _marks_in_order(),
+        "composed": _pairs(_changed(canonical)),
+        "letters": _bounds(_matching(r"\pL")),
+        "alphanumeric": _bounds(_matching(r"[\pL\pN\pM]")),
+    }
+
+
+def _normalized(
+    texts: Iterable[str], form: str, fold: bool = False
+) -> dict[str, str]:
+    """Returns text -> normalised text, after its case was folded if asked."""
+    distinct = list(dict.fromkeys(texts))
+    tensor = tf.constant([text.encode() for text in distinct])
+    if fold:
+        tensor = tf_text.case_fold_utf8(tensor)
+    results = tf_text.normalize_utf8(tensor, form).numpy()
+    return {
+        text: result.decode()
+        for text, result in zip(distinct, results, strict=True)
+    }
+
+
+def _changed(results: dict[str, str]) -> dict[str, str]:
+    return {
+        char: text
+        for char, text in results.items()
+        if text != char and ord(char) not in HANGUL
+    }
+
+
+def _marks_in_order() -> list[str]:
+    """Returns the marks of each combining class, the lowest class first.
+
+    Two marks change places if the class of the first is above that of the
+    second. U+0345 has the highest class, and U+0334 the lowest.
+    """
+
+    def swapped(pairs: Sequence[str]) -> list[str]:
+        found = _normalized(pairs, "NFD")
+        return [pair for pair in pairs if found[pair] == pair[::-1] != pair]
+
+    marks = {pair[1] for pair in swapped([f"\u0345{c}" for c in POINTS])}
+    marks |= {pair[0] for pair in swapped([f"{c}\u0334" for c in POINTS])}
+    classes = defaultdict(str)
+    for mark in sorted(marks):
+        below = len(swapped([mark + other for other in marks]))
+        classes[below] += mark
+    return [classes[below] for below in sorted(classes)]
+
+
+def _pairs(canonical: dict[str, str]) -> dict[str, str]:
+    """Returns the two characters that NFC composes -> the composed one."""
+    kept = [
+        char
+        for char, text in _normalized(canonical, "NFC").items()
+        if text == char and len(canonical[char]) > 1
+    ]
+    firsts = _normalized([canonical[char][:-1] for char in kept], "NFC")
+    pairs = {
+        firsts[canonical[char][:-1]] + canonical[char][-1]: char
+        for char in kept
+    }
+    assert _normalized(pairs, "NFC") == pairs
+    assert all(len(pair) == 2 for pair in pairs)
+    return pairs
+
+
+def _matching(pattern: str) -> Iterable[str]:
+    encoded = tf.constant([char.encode() for char in POINTS])
+    matches = tf.strings.regex_full_match(encoded, pattern).numpy()
+    return (c for c, match in zip(POINTS, matches, strict=True) if match)
+
+
+def _bounds(chars: Iterable[str]) -> list[int]:
+    """Returns the ranges of ascending characters: start, end, start, ..."""
+    result: list[int] = []
+    for point in map(ord, chars):
+        if result and result[-1] == point:
+            result[-1] += 1
+        else:
+            result += [point, point + 1]
+    return result
+
+
+if __name__ == "__main__":
+    lines = [f'"{name}": {json.dumps(of)}' for name, of in tables().items()]
+    text = "{\n" + ",\n".join(lines) + "\n}\n"
+    Path(sys.argv[1]).write_text(text, encoding="utf-8")

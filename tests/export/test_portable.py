@@ -1,0 +1,378 @@
+"""One file has the vectors, hits and errors of the exported graphs."""
+
+import json
+import pickle
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export import Documents, export_portable
+from keras_lstm_dssm.export.graphs.encoder import EncoderModule
+from keras_lstm_dssm.export.graphs.retriever import (
+    DocumentRows,
+    RetrieverModule,
+)
+from lstm_dssm_client import Hit, LocalModel, ServingError
+from tests.encoders.small import ENCODERS, small_encoder
+from tests.models.small_keyvec import small_keyvec
+
+TEXTS = [
+    "hex bolt", "", "Hex-bolts, 3/8 in. x 2", "Straße ΟΔΟΣ", "bolt bolt hex",
+    "a b c d e f g h i j k l m n o p q r s t u v w x y z " * 3,
+    "naïve e\u0301clair \ufb01ne 上海 한글 ½", "x" * 60, "#", "the the the",
+    b"\xff\xfe broken \xc3(",
+]  # fmt: skip
+
+
+def write(
+    path: Path, model: dssm.TwoTower, documents: Any = None, **options: Any
+) -> LocalModel:
+    export_portable(model, path, documents, **options)
+    return LocalModel(path)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "shop.safetensors"
+
+
+def random_encoder(name: str, **options: Any) -> dssm.TextEncoder:
+    """Makes an encoder of random weights; but signs stay signs."""
+    encoder = small_encoder(name, **options)
+    for weight in encoder.weights:
+        if "signs" in weight.path:
+            weight.assign(np.where(weight.numpy() < 0, -1, 1))
+    return encoder
+
+
+def check_vectors(
+    model: dssm.TwoTower, local: LocalModel, least: float = 1 - 1e-6
+) -> None:
+    """Compares cosines, of a batch and of each text alone.
+
+    Rounded weights change a text of 78 words further than usual texts.
+    """
+    texts = TEXTS if least > 0.9999 else TEXTS[:5] + TEXTS[6:]
+    for name in ("query_encoder", "document_encoder"):
+        expected = getattr(model, name).encode(texts).astype(np.float32)
+        together = local.encode(texts, name)
+        alone = np.vstack([local.encode([text], name) for text in texts])
+        for vectors in (together, alone):
+            assert vectors.dtype == np.float32
+            cosines = np.sum(vectors.astype(float) * expected, axis=1)
+            assert cosines.min() >= least, (name, cosines)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"oov_buckets": 99, "split": "stems", "max_words": 3}]
+)
+@pytest.mark.parametrize("name", ENCODERS)
+def test_vectors_of_every_encoder_are_those_of_the_graph(
+    name: str, options: dict[str, Any], path: Path
+) -> None:
+    query, document = (random_encoder(name, **options) for _ in range(2))
+    model = dssm.TwoTower(query, document)
+    check_vectors(model, write(path, model, weights="float32"))
+
+
+@pytest.mark.parametrize("preset", dssm.PRESETS)
+def test_presets_are_portable(preset: str, path: Path) -> None:
+    model = dssm.TwoTower.from_preset(preset, towers="separate")
+    model.adapt([text for text in TEXTS if isinstance(text, str)])
+    check_vectors(model, write(path, model, weights="float32"))
+    check_vectors(model, write(path, model), 0.9999)
+
+
+def test_rows_that_never_changed_are_not_stored(path: Path) -> None:
+    """And what both encoders have is stored once."""
+    sizes = []
+    random = np.random.default_rng(1)
+    for towers in ("tied", "equal_start", "separate"):
+        model = dssm.TwoTower.from_preset("lstm_32", towers=towers)
+        rows = random.permutation(50_653)[:20_000]
+        for tower in model.towers:
+            table = tower.embedding.table.numpy()
+            table[rows] += random.normal(size=(20_000, 96)) / 20
+            tower.embedding.table.assign(table)
+        check_vectors(model, write(path, model, weights="float32"))
+        check_vectors(model, write(path, model), 0.9999)
+        sizes.append(path.stat().st_size)
+    stored = 20_000 * (3 * 32 + 4 + 4)  # numbers, a scale, the row's number
+    assert stored < sizes[0] < stored + 20_000
+    assert sizes[1] == pytest.approx(2 * stored - 20_000 * 4, rel=0.01)
+    assert sizes[1] < sizes[2] < sizes[1] + 20_000
+
+
+def test_float64_models_become_float32(path: Path) -> None:
+    model = dssm.TwoTower(*(small_encoder("rnn", dtype="float64"),) * 2)
+    check_vectors(model, write(path, model, weights="float32"))
+
+
+IDS = ["d1", "d2", "d3", "d4"]
+TITLES = ["steel hex bolt", "wood glue", "Garden hose", "steel hex bolt"]
+TAGS = [["steel", "in stock"], ["in stock"], [], ["steel"]]
+
+
+@pytest.fixture
+def model() -> dssm.TwoTower:
+    return dssm.TwoTower(small_encoder("rnn"), small_encoder("rnn"))
+
+
+@pytest.mark.parametrize("vectors", ["float32", "int8"])
+def test_hits_are_those_of_the_retriever(
+    model: dssm.TwoTower, path: Path, vectors: str
+) -> None:
+    local = write(path, model, Documents(IDS, TITLES, (), TAGS),
+                  weights="float32", vectors=vectors)  # fmt: skip
+    rows = model.document_encoder.encode(TITLES)
+    module = RetrieverModule(
+        EncoderModule(model.query_encoder),
+        DocumentRows(IDS, rows, np.zeros((4, 16), np.uint8), TAGS),
+        vectors,
+    )
+    queries = ["bolt", "glue", ""]
+    for k in (1, 3, 9):
+        for tags in ((), ["steel"], ["nothing"], ["in stock", "steel"]):
+            inputs = [np.array(queries, object), np.full(3, k, np.int32)]
+            joined = np.full(3, ",".join(tags), object)
+            expected = (
+                module.filtered(*inputs, joined) if tags
+                else module.serve(*inputs)
+            )  # fmt: skip
+            hits = local.search(queries, k, tags=tags)
+            ids, scores = expected["ids"].numpy(), expected["scores"].numpy()
+            for found, id_row, row in zip(hits, ids, scores, strict=True):
+                assert [h.id.encode() for h in found] == [*filter(None, id_row)]
+                np.testing.assert_allclose(
+                    [hit.score for hit in found], row[: len(found)], atol=1e-6
+                )
+    assert local.titles == dict(zip(IDS, TITLES, strict=True))
+
+
+def test_equal_scores_keep_the_order_of_the_titles(
+    model: dssm.TwoTower, path: Path
+) -> None:
+    titles = [f"{'same' if row % 3 else 'other'} title" for row in range(300)]
+    ids = [f"d{row}" for row in range(300)]
+    local = write(path, model, Documents(ids, titles))
+    (hits,) = local.search(["same title"], k=150)
+    same = [key for key, title in zip(ids, titles) if "same" in title]  # noqa: B905
+    other = [key for key in ids if key not in same]
+    assert [hit.id for hit in hits] in (same[:150], (other + same)[:150])
+
+
+def test_it_answers_as_a_client_does(model: dssm.TwoTower, path: Path) -> None:
+    with write(path, model, Documents(TITLES[:3], TITLES[:3])) as local:
+        assert local.status("retriever") == {
+            local.version: ("AVAILABLE", "OK", "")
+        }
+        assert local.encode([]).shape == (0, 4)
+        assert local.search([]) == []
+        (hits,) = local.search(["bolt"], k=2, version=local.version)
+        assert len(hits) == 2 and isinstance(hits[0], Hit)
+        assert local.titles[hits[0].id] == hits[0].id
+        for refused in (
+            lambda: local.status("scorer"),
+            lambda: local.search(["bolt"], model="query_encoder"),
+            lambda: local.search(["bolt"], version=1),
+            lambda: local.encode(["bolt"], "retrieve"),
+        ):
+            with pytest.raises(ServingError, match="query_encoder") as error:
+                refused()
+            assert error.value.code == 404
+            assert "\n" not in str(error.value)
+        with pytest.raises(InputError, match="exported without tags"):
+            local.search(["bolt"], tags=["steel"])
+        with pytest.raises(InputError, match="k is 0"):
+            local.search(["bolt"], k=0)
+        with pytest.raises(InputError, match="got one text"):
+            local.search("bolt")
+    with write(path, model) as local:
+        assert local.titles == {}
+        with pytest.raises(ServingError, match="query_encoder, document_enc"):
+            local.search(["bolt"])
+
+
+def test_threads_share_it(model: dssm.TwoTower, path: Path) -> None:
+    local = write(path, model, Documents(TITLES[:3], TITLES[:3]))
+    texts = [f"bolt é{number}" for number in range(40)]
+    expected, found = local.search(texts), []
+    threads = [
+        threading.Thread(target=lambda: found.append(local.search(texts)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 4
+
+
+def test_the_card_and_the_version(trained_run: Path, path: Path) -> None:
+    local = write(path, dssm.load_run(trained_run), Documents(IDS, TITLES),
+                  runs=[trained_run])  # fmt: skip
+    (run,) = local.card["runs"]
+    assert run["name"] == trained_run.name
+    assert run["config"]["recipe"]["encoder_config"]["cells"] == 32
+    assert "finished" in run["facts"]["training"]
+    assert local.card["documents"] == 4 and local.card["date"] > "2026"
+    assert local.version > 1.7e9
+
+
+def test_other_models_are_refused_in_one_line(path: Path) -> None:
+    class Own(dssm.RNNEncoder):
+        """Not of this package."""
+
+    scorer = dssm.ScorerRecipe(
+        "RecurrentCosine", {"units": 2}, word_dimension=4
+    ).build(0, ["bolt"])
+    for model, message in (
+        (scorer, "found a pair scorer, and only two towers are portable"),
+        (small_keyvec(), "found a KeyVec, and only two towers are portable"),
+        (dssm.TwoTower(Own(2), Own(2)), "found the encoder Own, and only"),
+    ):
+        with pytest.raises(InputError, match=message) as error:
+            export_portable(model, path)
+        assert "\n" not in str(error.value)
+    assert not path.exists()
+    towers = dssm.TwoTower(small_encoder("rnn"), small_encoder("rnn"))
+    towers.query_encoder.embedding.table.assign_add(
+        np.full(towers.query_encoder.embedding.table.shape, np.nan)
+    )
+    with pytest.raises(InputError, match="not finite"):
+        export_portable(towers, path)
+    with pytest.raises(
+        InputError, match="weights must be one of float32, int8"
+    ):
+        export_portable(towers, path, weights="int4")
+    assert not path.exists()
+
+
+def changed_header(change: Callable[[dict[str, Any]], Any]) -> Any:
+    """Returns a function that writes a file anew with another header."""
+    from lstm_dssm_client import portable_file
+
+    def of(path: Path) -> None:
+        file = portable_file.PortableFile(path)
+        change(file.header)
+        portable_file.write_portable(path, file.header, file._arrays)
+
+    return of
+
+
+def set_in_config(name: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    def change(header: dict[str, Any]) -> None:
+        header["encoders"]["query_encoder"]["config"][name] = value
+
+    return change
+
+
+HEADERS = {
+    "another format": lambda header: header.update(format=2),
+    "no version": lambda header: header.pop("version"),
+    "no class": lambda header: header["encoders"].pop("query_encoder"),
+    "another class": lambda header: header["encoders"]["query_encoder"].update(
+        {"class": "os.system"}
+    ),
+    "encoders": lambda header: header.update(encoders=[1, 2]),
+    **{
+        f"units {value}": set_in_config("units", value)
+        for value in (5, -1, 10**30, 1e300, "4", None, {}, True)
+    },
+    **{
+        f"{name} {value}": set_in_config(name, value)
+        for name, value in (
+            ("oov_buckets", 3), ("oov_buckets", -5), ("split", "words"),
+            ("split", 3), ("max_words", -1), ("max_words", "x"),
+        )
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_another_header_is_one_line(
+    name: str, model: dssm.TwoTower, path: Path
+) -> None:
+    write(path, model, Documents(IDS, TITLES))
+    changed_header(HEADERS[name])(path)
+    check_refused(path)
+
+
+def check_refused(path: Path) -> None:
+    with pytest.raises(InputError) as error:
+        LocalModel(path)
+    message = str(error.value)
+    assert message.startswith(f"{path}: ") and "\n" not in message
+    assert len(message) < 500 + len(str(path))
+
+
+def test_damaged_files_are_one_line(model: dssm.TwoTower, path: Path) -> None:
+    write(path, model, Documents(IDS, TITLES, (), TAGS))
+    whole = path.read_bytes()
+    random = np.random.default_rng(1)
+    header = 8 + int.from_bytes(whole[:8], "little")
+    damaged = [b"", whole[:7], whole[:8], whole[: header - 1], whole + b"x"]
+    damaged += [whole[: random.integers(len(whole))] for _ in range(20)]
+    for limit in (header, len(whole)):
+        for _ in range(60):
+            place = random.integers(limit)
+            byte = (whole[place] + random.integers(1, 256)) % 256
+            damaged.append(whole[:place] + bytes([byte]) + whole[place + 1 :])
+    for size in (2**63, 2**64 - 1, 2**31, 10**8 + 1, len(whole)):
+        damaged.append(size.to_bytes(8, "little") + whole[8:])
+    deep = b"[" * 200_000
+    damaged.append(len(deep).to_bytes(8, "little") + deep)
+    damaged.append(pickle.dumps({"a": np.zeros(3)}))
+    for data in damaged:
+        path.write_bytes(data)
+        check_refused(path)
+    path.unlink()
+    check_refused(path)
+    path.mkdir()
+    check_refused(path)
+
+
+class Code:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.path,)
+
+
+def test_no_code_in_a_file_is_run(path: Path, tmp_path: Path) -> None:
+    mark = tmp_path / "run"
+    path.write_bytes(pickle.dumps(Code(mark)))
+    check_refused(path)
+    np.savez(tmp_path / "x.npz", a=np.array([Code(mark)], object))
+    check_refused(tmp_path / "x.npz")
+    header = json.dumps({"format": 1, "__class__": "os.system"})
+    safetensors.numpy.save_file({}, path, {"lstm_dssm": header, "crc32": "0"})
+    check_refused(path)
+    assert not mark.exists()
+
+
+def test_an_old_file_stays_if_the_new_one_fails(
+    model: dssm.TwoTower, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(path, model)
+    before = path.read_bytes()
+
+    def fail(partial: Path, *_: Any) -> None:
+        partial.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("keras_lstm_dssm.export.portable.write_portable", fail)
+    with pytest.raises(OSError, match="No space"):
+        export_portable(model, path)
+    assert path.read_bytes() == before
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
