@@ -12,7 +12,11 @@ import tensorflow as tf
 
 from keras_lstm_dssm.callbacks.best_epoch import BestEpoch, RankingEvaluation
 from keras_lstm_dssm.callbacks.checkpoint import Checkpoint, HistoryFile
-from keras_lstm_dssm.callbacks.failures import DeadNetwork, Diverged
+from keras_lstm_dssm.callbacks.failures import (
+    DeadNetwork,
+    Diverged,
+    explain_failure,
+)
 from keras_lstm_dssm.data.batches import training_batches
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
 from keras_lstm_dssm.data.sources import open_files, open_log
