@@ -21,7 +21,7 @@ from keras_lstm_dssm.files import (
     replacing,
     write_json,
 )
-from keras_lstm_dssm.models.kinds import KINDS, kind_of
+from keras_lstm_dssm.models.kinds import KINDS, TOWERS, kind_of
 from keras_lstm_dssm.models.two_tower import TwoTower
 
 __all__ = ["RunFolder", "load_run"]
@@ -183,9 +183,10 @@ class RunFolder:
             InputError: The folder has no such model.
         """
         model = self.load_model()
-        if not isinstance(model, TwoTower):
+        kind = kind_of(model)
+        if kind is not TOWERS:
             raise InputError(
-                f"{self.path}: found a {kind_of(model).noun}, which has no "
+                f"{self.path}: found a {kind.noun}, which has no "
                 "encoders of queries and titles: expected the run of two towers"
             )
         return model
@@ -277,6 +278,23 @@ def load_run(path: str | os.PathLike[str]) -> Any:
     >>> model = dssm.load_run("build/run")
     """
     return RunFolder(path).load_model()
+
+
+def open_towers(
+    towers: TwoTower | str | os.PathLike[str], option: str
+) -> TwoTower:
+    """Returns trained towers, or loads those of a run folder.
+
+    `InputError` for untrained ones names the `option` that they are given as.
+    """
+    if not isinstance(towers, TwoTower):
+        towers = RunFolder(towers).load_towers()
+    if towers.needs_adapt:
+        raise InputError(
+            f"{option} is a TwoTower that has not been adapted: expected a "
+            "trained one"
+        )
+    return towers
 
 
 TREES = "trees.txt"

@@ -33,7 +33,7 @@ _LONGEST = 1 << 26
 
 def main(pages: list[str]) -> dict[str, Any]:
     """Prints and returns the key sentences and key words of the page."""
-    from keras_lstm_dssm.models import KeyVec
+    from keras_lstm_dssm.models.kinds import KEYVEC, kind_of
     from keras_lstm_dssm.run_folder import RunFolder
     from keras_lstm_dssm.text import split_sentences
 
@@ -44,7 +44,7 @@ def main(pages: list[str]) -> dict[str, Any]:
         )
     sentences = split_sentences(read_page(pages[0]))
     model = RunFolder(FLAGS.run).load_model()
-    if not isinstance(model, KeyVec):
+    if kind_of(model) is not KEYVEC:
         raise InputError(
             f"{FLAGS.run}: found a {type(model).__name__}, expected the run of "
             "a KeyVec: train one with lstm-dssm-train --preset=keyvec"

@@ -13,7 +13,7 @@ from keras_lstm_dssm.analysis.scorer_report import report_on_scorer
 from keras_lstm_dssm.analysis.tower_report import report_on_towers
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_writable, write_csv
-from keras_lstm_dssm.models import KeyVec, PairScorer, TwoTower
+from keras_lstm_dssm.models.kinds import kind_of
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.reports import ReportSettings
 
@@ -34,24 +34,21 @@ _SUBJECTS = {
 class _Kind(NamedTuple):
     """A kind of model that has a report."""
 
-    name: str
     report: Callable[[Any, RunFolder, ReportSettings, Path], Report]
     uses: frozenset[str]  # settings of _SUBJECTS
 
 
-_KINDS: dict[type, _Kind] = {
-    TwoTower: _Kind(
-        "two towers",
+_KINDS = {
+    "towers": _Kind(
         report_on_towers,
         frozenset({"claims", "projector", "queries", "query", "document"}),
     ),
-    PairScorer: _Kind(
-        "pair scorer", report_on_scorer, frozenset({"query", "document"})
-    ),
-    KeyVec: _Kind(
-        "KeyVec", report_on_keyvec, frozenset({"projector", "salience", "csv"})
+    "scorer": _Kind(report_on_scorer, frozenset({"query", "document"})),
+    "keyvec": _Kind(
+        report_on_keyvec, frozenset({"projector", "salience", "csv"})
     ),
 }
+"""Name of a kind of model -> its report."""
 
 
 def analyze_run(
@@ -92,18 +89,18 @@ def analyze_run(
     check_writable(output)
     folder = RunFolder(run)
     model = folder.load_model()
-    kinds = [_KINDS[cls] for cls in _KINDS if isinstance(model, cls)]
-    if not kinds:
+    noun = kind_of(model).noun
+    kind = _KINDS.get(kind_of(model).name)
+    if kind is None:
         raise InputError(
-            f"{folder.path}: found a ranker, which has no figures of its own: "
+            f"{folder.path}: found a {noun}, which has no figures of its own: "
             "expected another run; metrics.json says what its trees compare"
         )
-    (kind,) = kinds
     for name, subject in _SUBJECTS.items():
         if name not in kind.uses and getattr(settings, name):
             raise InputError(
                 f"--{name} is about {subject}: leave it out for the "
-                f"{kind.name} in {folder.path}"
+                f"{noun} in {folder.path}"
             )
     with tempfile.TemporaryDirectory() as temporary:
         pictures = Path(settings.pictures or temporary)

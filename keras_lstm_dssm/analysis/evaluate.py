@@ -42,8 +42,7 @@ from keras_lstm_dssm.evaluation.task import (
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.model_cards.record import record_evaluation
 from keras_lstm_dssm.models.keyvec import KeyVec
-from keras_lstm_dssm.models.pair_scorer import PairScorer
-from keras_lstm_dssm.ranker.ranker import Ranker
+from keras_lstm_dssm.models.kinds import KEYVEC, kind_of
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.choices import RANDOM_ORDER
 
@@ -116,9 +115,9 @@ def evaluate_run(
     folder = RunFolder(run)
     folder.read_metrics()
     encoder = _outside_encoder(str(run))
-    model = encoder or folder.load_model()
+    model: Any = encoder or folder.load_model()
     tasks: Mapping[str, AnyTask]
-    if isinstance(model, KeyVec):
+    if encoder is None and kind_of(model) is KEYVEC:
         for name in of_titles:
             raise InputError(
                 f"--{name} is about rankings of titles: leave it out for the "
@@ -267,15 +266,14 @@ def measure_titles(
         f" ({'as' if words == read else 'not as'} the model reads them)"
     )
     bm25 = BM25System(tokenizer=TOKENIZERS[words])
-    if isinstance(model, Ranker) and mode == "retrieve":
-        first = "bm25" if model.towers is None else "its first towers"
-        candidates = min(depth, model.candidates)
-        report(f"the model reorders the {candidates:,} first of {first}")
-    if isinstance(model, PairScorer) and mode == "retrieve":
-        report(f"the model reorders the {depth:,} first of bm25")
     options = {"batch_size": batch_size, "progress": progress}
     if not isinstance(model, System):
         model = system_of(model, bm25, **options)
+        if isinstance(model, PairSystem) and mode == "retrieve":
+            candidates = min(depth, model.candidates or depth)
+            is_bm25 = model.first_stage is bm25
+            first = "bm25" if is_bm25 else "its first towers"
+            report(f"the model reorders the {candidates:,} first of {first}")
     systems: dict[str, System] = {MODEL: model, BM25: bm25}
     about: dict[str, Any] = {"bm25_words": words}
     if mix:
@@ -404,7 +402,7 @@ def words_of(model: Any) -> str:
 def load_titles_model(path: str) -> Any:
     """Loads the model of a run that ranks titles; a KeyVec raises."""
     model = RunFolder(path).load_model()
-    if isinstance(model, KeyVec):
+    if kind_of(model) is KEYVEC:
         raise InputError(
             f"{path}: found a KeyVec, which reads documents: expected the run"
             " of two towers or of a pair scorer"

@@ -55,7 +55,7 @@ def check_finite(model: Any) -> None:
                 raise Diverged(f"{variable.path} of the {owner}")
 
 
-def explain(
+def explain_failure(
     error: Exception,
     run: RunFolder | None,
     model: Any,

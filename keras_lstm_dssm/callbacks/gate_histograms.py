@@ -17,7 +17,7 @@ from keras_lstm_dssm.encoders.activations import (
 )
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.models.two_tower import TwoTower
+from keras_lstm_dssm.models.kinds import TOWERS, kind_of
 
 
 class GateHistograms(keras.callbacks.Callback):
@@ -63,7 +63,7 @@ class GateHistograms(keras.callbacks.Callback):
             InputError: An encoder is not recurrent (DSSM, CLSM), or the model
                 is a `PairScorer` or a `KeyVec`.
         """
-        if log is None or not isinstance(model, TwoTower):
+        if log is None or kind_of(model) is not TOWERS:
             raise InputError(
                 "histograms are those of the gates of two towers, and a "
                 f"{type(model).__name__} has none: leave them out"

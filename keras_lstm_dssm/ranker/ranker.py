@@ -32,7 +32,12 @@ from keras_lstm_dssm.files import (
     write_text,
 )
 from keras_lstm_dssm.fingerprints import file_hash
-from keras_lstm_dssm.models.kinds import ModelKind, register_kind
+from keras_lstm_dssm.models.kinds import (
+    TOWERS,
+    ModelKind,
+    kind_of,
+    register_kind,
+)
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees
@@ -73,8 +78,10 @@ def source_of(model: Any, name: str) -> FeatureSource:
 
 def first_towers(sources: Mapping[str, FeatureSource]) -> TwoTower | None:
     """Returns the first two towers among sources, `None` without any."""
-    models = (source.model for source in sources.values())
-    return next((m for m in models if isinstance(m, TwoTower)), None)
+    for source in sources.values():
+        if source.model is not None and kind_of(source.model) is TOWERS:
+            return source.model
+    return None
 
 
 def source_of_encoder(encode: OutsideEncoder) -> FeatureSource:

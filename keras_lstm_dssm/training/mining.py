@@ -15,7 +15,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Index, IVFIndex, unit_vectors
 from keras_lstm_dssm.files import read_json_gz, write_json_gz
 from keras_lstm_dssm.models import Recipe, TwoTower
-from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.run_folder import open_towers
 from keras_lstm_dssm.text.caches import NormalizedTextCache
 from keras_lstm_dssm.text.word_hashing import normalize
 
@@ -272,13 +272,7 @@ class MinedLists:
         self, towers: TwoTower | str | os.PathLike[str]
     ) -> list[JudgedList]:
         """Mines by a trained model or that of a run; writes the file."""
-        if not isinstance(towers, TwoTower):
-            towers = RunFolder(towers).load_towers()
-        if towers.needs_adapt:
-            raise InputError(
-                "negatives_from is a TwoTower that has not been adapted: "
-                "expected a trained one"
-            )
+        towers = open_towers(towers, "negatives_from")
         # White space as in the lists, whose titles are the ids.
         titles = (" ".join(title.split()) for title in self.log.documents())
         index = Index(towers, titles)

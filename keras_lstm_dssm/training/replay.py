@@ -17,7 +17,7 @@ from keras_lstm_dssm.files import replacing
 _SEEDS_PER_RUN = 2**32  # more than there are epochs
 
 
-class RedrawnTitles:
+class EpochTitlePairs:
     """Makes the pairs of each epoch: clicks, and redrawn synthetic pairs.
 
     A function of the epoch and the seed, so that a resumed run reads the pairs

@@ -18,7 +18,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import alphanumeric
 from keras_lstm_dssm.evaluation.measures import evaluate_queries, mean
 from keras_lstm_dssm.models.two_tower import TwoTower
-from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.run_folder import open_towers
 from keras_lstm_dssm.settings.choices import SALIENCE_TEACHERS
 from keras_lstm_dssm.text.strings import as_strings
 from keras_lstm_dssm.text.word_hashing import TRIGRAMS, split_words, trigram_ids
@@ -328,19 +328,13 @@ def salience_teacher(
         return SalienceTeacher(_BM25(documents).compare)
     if teacher == "trigrams":
         return SalienceTeacher(_by_cosine(_trigram_vectors))
-    if not isinstance(teacher, TwoTower):
-        if not os.path.isdir(teacher):
-            raise InputError(
-                f"salience is {os.fspath(teacher)!r}: found no such folder, "
-                f"expected one of {', '.join(SALIENCE_TEACHERS)}, or the "
-                "folder of a run of two towers"
-            )
-        teacher = RunFolder(teacher).load_towers()
-    if teacher.needs_adapt:
+    if isinstance(teacher, str | os.PathLike) and not os.path.isdir(teacher):
         raise InputError(
-            "salience is taught by a TwoTower that has not been adapted: "
-            "expected a trained one"
+            f"salience is {os.fspath(teacher)!r}: found no such folder, "
+            f"expected one of {', '.join(SALIENCE_TEACHERS)}, or the "
+            "folder of a run of two towers"
         )
+    teacher = open_towers(teacher, "salience")
     # The query encoder encodes the sentences of both sides: the texts that it
     # was trained on are more like sentences than titles are, and equal
     # sentences must have equal vectors.

@@ -12,7 +12,11 @@ import tensorflow as tf
 
 from keras_lstm_dssm.callbacks.best_epoch import BestEpoch, RankingEvaluation
 from keras_lstm_dssm.callbacks.checkpoint import Checkpoint, HistoryFile
-from keras_lstm_dssm.callbacks.failures import DeadNetwork, Diverged, explain
+from keras_lstm_dssm.callbacks.failures import (
+    DeadNetwork,
+    Diverged,
+    explain_failure,
+)
 from keras_lstm_dssm.data.batches import training_batches
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
 from keras_lstm_dssm.data.sources import open_files, open_log
@@ -418,7 +422,9 @@ def fit(
         raise
     except (DeadNetwork, Diverged, tf.errors.OpError) as error:
         logs = (*training.logs, validation) if validation else training.logs
-        explain(error, run if saved else None, model, logs, training.batches)
+        explain_failure(
+            error, run if saved else None, model, logs, training.batches
+        )
         raise
     if best and best.best_weights is not None:
         model.set_weights(best.best_weights)
@@ -437,9 +443,8 @@ def _fit_epochs(
     """Fits a model from its last training step to the end.
 
     The last training step is that of `optimizer.iterations`. Callbacks see
-    one training, although `fit` is called again after each mining. If the
-    optimizer has a momentum to change, it follows the recipe's schedule, if
-    there is one.
+    one training, although `fit` is called again after each mining. The
+    momentum of two towers follows the recipe's schedule.
     """
     recipe, steps = training.recipe, training.steps_per_epoch
     end = recipe.epochs * steps
@@ -451,9 +456,7 @@ def _fit_epochs(
     if done >= end:
         return
     schedule = []
-    if hasattr(model.optimizer, "look_ahead") and hasattr(
-        recipe, "momentum_ends"
-    ):
+    if recipe.kind == "towers":
         schedule.append(
             NesterovSchedule(
                 end,

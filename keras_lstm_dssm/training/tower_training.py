@@ -28,7 +28,7 @@ from keras_lstm_dssm.models.two_tower import TwoTower, ZeroLossWarning
 from keras_lstm_dssm.settings.recipes import Recipe
 from keras_lstm_dssm.training.initial_model import InitialModel
 from keras_lstm_dssm.training.mining import HardNegatives
-from keras_lstm_dssm.training.replay import RedrawnTitles, Replay, ReplaySpec
+from keras_lstm_dssm.training.replay import EpochTitlePairs, Replay, ReplaySpec
 from keras_lstm_dssm.training.session import Training, open_clicks
 
 
@@ -186,7 +186,7 @@ class TowerTraining(Training):
                 replay, self.clicks.count(), folder, seed,
                 config.min_relevant, self.clicks.max_bad_lines,
             )  # fmt: skip
-        self.redrawn: RedrawnTitles | None = None
+        self.redrawn: EpochTitlePairs | None = None
         if recipe.title_pairs:
             path = folder / "title_pairs.tsv"
             if not (self.resumed and path.exists()):
@@ -196,7 +196,7 @@ class TowerTraining(Training):
                 [*self.clicks.paths, path], self.clicks.max_bad_lines
             )
             if self.taught:
-                self.redrawn = RedrawnTitles(
+                self.redrawn = EpochTitlePairs(
                     self.clicks, ClickLog(path), folder / "epoch_pairs.tsv",
                     seed,
                 )  # fmt: skip

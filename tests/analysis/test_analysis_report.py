@@ -12,6 +12,7 @@ from keras_lstm_dssm.analysis.tower_report import report_on_towers
 from keras_lstm_dssm.encoders.activations import activations
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_csv
+from keras_lstm_dssm.ranker.ranker import Ranker
 from keras_lstm_dssm.run_folder import RunFolder
 from tests.analysis.html_page import HtmlPage, check_self_contained
 from tests.conftest import TOPICS
@@ -143,7 +144,8 @@ def test_a_combined_vector_is_shown_as_its_parts(tmp_path):
 
 
 def test_a_ranker_has_no_report(tmp_path, monkeypatch):
-    monkeypatch.setattr(RunFolder, "load_model", lambda _: object())
+    ranker = Ranker.__new__(Ranker)
+    monkeypatch.setattr(RunFolder, "load_model", lambda _: ranker)
     with pytest.raises(InputError, match="found a ranker, which has no"):
         analyze_run(tmp_path, tmp_path / "r.html")
 

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.callbacks.failures import explain
+from keras_lstm_dssm.callbacks.failures import explain_failure
 from keras_lstm_dssm.data import ClickLog, training_batches
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovSchedule
@@ -161,14 +161,14 @@ def test_a_log_that_changes_meanwhile(now, expected, log, model):
         list(batches)
     run = RunFolder(log.with_name("run"))
     with pytest.raises(InputError, match=re.escape(expected)):
-        explain(caught.value, run, model, [clicks], lambda _: batches)
+        explain_failure(caught.value, run, model, [clicks], lambda _: batches)
 
 
 def test_a_defect_stays_one(log, model):
     """What nobody foresaw is not explained away."""
     error = tf.errors.InternalError(None, None, "a defect")
     run = RunFolder(log.with_name("run"))
-    explain(error, run, model, [ClickLog(log)], lambda _: None)
+    explain_failure(error, run, model, [ClickLog(log)], lambda _: None)
 
 
 def test_a_tensorboard_log_that_cannot_be_written(log, model):
@@ -177,4 +177,4 @@ def test_a_tensorboard_log_that_cannot_be_written(log, model):
     text = f"{run.logs}/train/events.0.v2; No space left on device\nmore"
     error = tf.errors.ResourceExhaustedError(None, None, text)
     with pytest.raises(InputError, match=r"logs: cannot be written to \(.*No"):
-        explain(error, run, model, [ClickLog(log)], lambda _: None)
+        explain_failure(error, run, model, [ClickLog(log)], lambda _: None)
