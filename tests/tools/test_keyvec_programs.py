@@ -15,43 +15,10 @@ from keras_lstm_dssm.files import read_json
 from keras_lstm_dssm.models import KEYVEC_PRESETS
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import evaluate, train
-from keras_lstm_dssm.tools.settings_flags import flag_names
 from tests.training.small_documents import QUICK_KEYVEC, write_small_documents
 
 pytest.importorskip("gensim")
 pytest.importorskip("sklearn")
-
-FLAGS = {
-    "epochs": 2, "batch_size": 9, "learning_rate": 0.25, "words": "trigrams",
-    "word_dimension": 7, "max_words": 30, "max_sentences": 99, "min_count": 2,
-    "vocabulary_size": 500, "skip_gram": False, "filters": 8, "units": 9,
-    "skip_gram_epochs": 3,
-    "key_words_of": "document", "key_word_start": 0.75,
-    "dimension": 11, "read_weight": 0.5, "word_weight": 0.0, "dropout": 0.25,
-    "normalize": False, "excerpt": 7, "decay": False,
-}  # fmt: skip
-
-
-def parsed(*flags: str) -> dssm.KeyVecRecipe:
-    train.FLAGS.unparse_flags()
-    for name in train.FLAGS:
-        train.FLAGS[name].unparse()
-    train.FLAGS(["train", *flags])
-    recipe = train.flagged_recipe()
-    assert isinstance(recipe, dssm.KeyVecRecipe)
-    return recipe
-
-
-def test_each_flag_changes_a_value_of_the_recipe():
-    """Compares the recipes that parsed flags make; nothing is trained."""
-    assert set(flag_names([dssm.KeyVecRecipe])) == set(FLAGS)
-    recipe = KEYVEC_PRESETS["keyvec"]
-    assert parsed("--preset=keyvec") == recipe
-    for name, value in FLAGS.items():
-        assert getattr(recipe, name) != value
-        found = parsed("--preset=keyvec", f"--{name}={value}")
-        assert found == recipe.replace(**{name: value})
-    assert not parsed("--preset=keyvec_mean", "--units=3").weighted
 
 
 @pytest.fixture(scope="module")

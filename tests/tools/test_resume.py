@@ -47,15 +47,9 @@ def test_a_finished_run(copy, trained_run, tmp_path, capsys):
     [
         ("--epochs=9", "3"),
         ("--data=other.tsv", "hardware"),
-        ("--validation=dev.tsv", "None"),
-        ("--learning_rate=0.2", "0.1"),
         ("--preset=lstm_64", "LSTMEncoder({'cells': 32})"),
         ("--preset=rnn_288", "LSTMEncoder({'cells': 32})"),
-        ("--oov_buckets=8", "0"),
-        ("--towers=tied", "equal_start"),
         ("--dev=api", "None"),
-        ("--patience=2", "None"),
-        ("--seed=1", "0"),
     ],
 )
 def test_another_setting(trained_run, tmp_path, flag, known, capsys):
