@@ -103,7 +103,7 @@ def export_portable(
 
 
 def check_portable(model: Any) -> None:
-    """Checks that a model is two towers of encoders that NumPy code has.
+    """Checks that a model is two towers whose encoders `LocalModel` has.
 
     Raises:
         InputError: It is another kind of model, or has another encoder.
@@ -147,7 +147,10 @@ def _stored_weights(
 def _stored_documents(
     documents: Documents, vectors: np.ndarray, kind: str
 ) -> Arrays:
-    """Returns vectors and titles; ids if they are others, and tags if any."""
+    """Returns the arrays of the documents: vectors, titles, ids and tags.
+
+    Ids are left out if they are the titles, and tags if there are none.
+    """
     arrays = stored_texts("titles", documents.titles)
     if kind == "float32":
         arrays["vectors"] = vectors

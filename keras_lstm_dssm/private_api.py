@@ -146,7 +146,8 @@ class BuiltModel(keras.Model):
 
 
 _MANY_ROWS = 4096
-"""Rows of a variable from which on only those that changed are stored."""
+"""Number of rows. Of a variable with as many or more, the optimizer stores only
+those rows that an update has changed."""
 
 
 class DistributedOptimizer(keras.optimizers.Optimizer):
@@ -159,7 +160,7 @@ class DistributedOptimizer(keras.optimizers.Optimizer):
     """
 
     def save_own_variables(self, store: Any) -> None:
-        """Save the variables; of large ones the rows that an update changed.
+        """Save the variables; of large ones only rows that have been updated.
 
         Args:
             store: Dict of arrays by name.
@@ -167,8 +168,8 @@ class DistributedOptimizer(keras.optimizers.Optimizer):
         for number, variable in enumerate(self.variables):
             value = variable.numpy()
             if value.ndim and len(value) >= _MANY_ROWS:
-                # Lazily updated rows are counted from the last one that is
-                # up to date with all others.
+                # Integers are the steps of the last updates (`LazyRows`), of
+                # which the smallest is that of all rows not read since.
                 start = value.min() if value.dtype.kind == "i" else 0
                 write_table(store, str(number), value, start)
             else:

@@ -1,9 +1,9 @@
-"""Tables of which a training changes few rows: their start, and their storage.
+"""Tables of which a training changes few rows: initial values, and storage.
 
-A text reads the rows of its trigrams, so that most rows of a table never
-change. Each number of their start is a function of a seed, the row and the
-column (`HashedUniform`): any row can be made when it is read, and files hold
-the others (`write_table`).
+A text reads the rows of its trigrams, so that most rows of a table keep their
+initial values, its "start". Each number of the start is computed from a seed,
+its row and its column (`HashedUniform`), so that files need to hold only the
+rows that differ from it (`write_table`).
 """
 
 import random
@@ -26,10 +26,11 @@ from lstm_dssm_client.start_rows import (
 
 @register
 class HashedUniform(keras.initializers.Initializer):
-    """Starts a table uniform in [-limit, limit), each number from its place.
+    """Initializes a table with numbers that are uniform in [-limit, limit).
 
-    A number is a hash of the seed, its row and its column, by the same
-    operations in NumPy and in a graph: the same bits on all machines.
+    Each number is a hash of the seed, its row and its column. So any row can
+    be computed without the others, with the same bits in NumPy, in a
+    TensorFlow graph (`graph_rows`) and on all machines.
 
     Args:
         limit: The largest number, default 0.05, for the "small random
@@ -51,25 +52,20 @@ class HashedUniform(keras.initializers.Initializer):
     def __call__(
         self, shape: Any, dtype: Any = None, **kwargs: Any
     ) -> tf.Tensor:
-        """Return the start of a table of a shape `(rows, width)`."""
+        """Return the initial values of a table of a shape `(rows, width)`."""
         return tf.constant(
             self.rows(np.arange(shape[0]), shape[1]),
             keras.backend.standardize_dtype(dtype),
         )
 
     def rows(self, numbers: Any, width: int) -> np.ndarray:
-        """Return rows of the start, float32 `[n, width]`.
+        """Return the initial values of some rows, float32 `[n, width]`.
 
         Args:
             numbers: int `[n]`, the numbers of the rows.
             width: Number of columns of the table.
         """
         return start_rows(numbers, width, self.seed, self.limit)
-
-    @property
-    def unit(self) -> np.float32:
-        """The smallest difference of two numbers."""
-        return start_unit(self.limit)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments as a dict, for `from_config`."""
@@ -79,12 +75,12 @@ class HashedUniform(keras.initializers.Initializer):
 def graph_rows(
     numbers: tf.Tensor, starts: Sequence[HashedUniform], widths: Sequence[int]
 ) -> list[tf.Tensor]:
-    """Return rows of the starts of several tables, in a graph.
+    """Compute initial values of the same rows of several tables, in a graph.
 
     Args:
         numbers: int `[n]`, the numbers of the rows.
-        starts: The start of each table.
-        widths: Its number of columns.
+        starts: The initializer of each table.
+        widths: The number of columns of each table.
 
     Returns:
         Float32 `[n, width]` for each table, the bits of `HashedUniform.rows`.
@@ -98,7 +94,7 @@ def graph_rows(
     hashed = shift(mix(tf.concat(keys, axis=1), shift), np.uint32(8))
     centred = tf.cast(tf.cast(hashed, tf.int32) - (1 << START_BITS), tf.float32)
     return [
-        part * start.unit
+        part * start_unit(start.limit)
         for part, start in zip(
             tf.split(centred, list(widths), axis=1), starts, strict=True
         )
@@ -106,11 +102,14 @@ def graph_rows(
 
 
 def changed_rows(table: np.ndarray, start: np.ndarray | float) -> np.ndarray:
-    """Return the numbers of the rows that differ from a start, in any bit.
+    """Return the numbers of the rows that differ from their initial values.
+
+    Values are compared by their bits: 0 and -0 differ, and NaN equals itself.
 
     Args:
         table: `[rows, ...]`.
-        start: Array of the same shape and dtype, or one number for all.
+        start: The initial values: an array of the same shape and dtype, or one
+            number for all.
     """
     start = np.broadcast_to(np.asarray(start, table.dtype), table.shape)
     as_integers = f"u{table.dtype.itemsize}"
@@ -123,17 +122,20 @@ def changed_rows(table: np.ndarray, start: np.ndarray | float) -> np.ndarray:
 def write_table(
     store: Any, key: str, table: np.ndarray, start: np.ndarray | float
 ) -> bool:
-    """Writes the rows of a table that differ from its start.
+    """Writes the rows of a table that differ from their initial values.
+
+    If these are more than half of all, the whole table is written.
 
     Args:
         store: Dict of arrays, such as Keras gives to `save_own_variables`.
-        key: Name of the table; of its rows if they are not all written.
+        key: Name under which the whole table is stored; rows are stored under
+            `{key}_rows` (their numbers) and `{key}_values`.
         table: `[rows, ...]`.
-        start: Array of the same shape, or one number for all; 0 need not be
-            known by who reads it.
+        start: The initial values: an array of the same shape, which
+            `read_table` needs again, or one number for all, which is stored.
 
     Returns:
-        Whether rows were left out: most of them must be as at the start.
+        Whether rows were left out.
     """
     rows = changed_rows(table, start)
     if 2 * len(rows) > len(table):
@@ -149,13 +151,13 @@ def write_table(
 def read_table(
     store: Any, key: str, shape: Any, start: np.ndarray | None = None
 ) -> np.ndarray:
-    """Reads what `write_table` wrote, or a table whose rows are all there.
+    """Reads a table that `write_table` has written.
 
     Args:
         store: See `write_table`.
         key: See `write_table`.
         shape: Shape of the table.
-        start: Its start, unless that was one number.
+        start: The initial values, unless they are one number.
 
     Raises:
         ValueError: The rows are not those of a table of this shape.

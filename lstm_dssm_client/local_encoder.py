@@ -17,45 +17,57 @@ from lstm_dssm_client.words import (
     SKETCH_ROWS,
     SKETCH_START,
     SKETCH_START_OFFSET,
+    sketch_mix,
     split_words,
     trigram_ids,
 )
 
 
 class Words(NamedTuple):
-    """The words of texts, each distinct word once; the longest text first."""
+    """A batch of texts as trigrams of distinct words and numbers of words.
 
-    ids: np.ndarray  # of the trigrams of all distinct words
+    Texts are in descending order of their numbers of words.
+    """
+
+    ids: np.ndarray  # of the trigrams of all distinct words, in their order
     bounds: np.ndarray  # where those of each distinct word begin, and the end
-    flat: np.ndarray  # number of each word of each text
-    lengths: np.ndarray  # words of each text
+    flat: (
+        np.ndarray
+    )  # for each word of each text the number of the distinct one
+    lengths: np.ndarray  # number of words of each text
 
     def table_sums(self, table: Table) -> np.ndarray:
-        """Sums the rows of each distinct word, `[words, width]`."""
+        """Returns the sum of the rows of each distinct word's trigrams.
+
+        It is `[distinct words, width]`.
+        """
         rows = table.rows(self.ids)
         return np.add.reduceat(rows, self.bounds[:-1], axis=0)
 
     def text_sums(self, rows: np.ndarray) -> np.ndarray:
-        """Sums over the words of each text what each distinct word has."""
+        """Sums rows over the words of each text, `[texts, width]`.
+
+        `rows` has one for each distinct word.
+        """
         return np.add.reduceat(rows[self.flat], self.text_starts, axis=0)
 
     @property
     def text_starts(self) -> np.ndarray:
-        """Where each text begins in `flat`."""
+        """For each text, the index of its first word in `flat`."""
         return np.cumsum(self.lengths) - self.lengths
 
 
 Compose = Callable[[Words], np.ndarray]
-"""From texts to their vectors, `[texts, dimension]`, not of length 1."""
+"""Computes the vectors of a batch, `[texts, dimension]`, not of length 1."""
 
 
 class LocalEncoder:
-    """Encodes texts with weights of a file.
+    """Computes vectors of texts as a Keras encoder does, with NumPy.
 
     Args:
-        kind: Name of a class of encoders in `keras_lstm_dssm`.
-        config: Its arguments.
-        weights: Its weights.
+        kind: Name of the encoder's class in `keras_lstm_dssm`.
+        config: The arguments of its constructor.
+        weights: Its weights, from a portable file.
     """
 
     def __init__(
@@ -145,9 +157,11 @@ def _clsm(config: Mapping[str, Any], weights: Weights) -> Compose:
 
 
 def _by_time(words: Words, reverse: bool) -> tuple[np.ndarray, list[int]]:
-    """Orders the words of texts by time; the longest texts come first.
+    """Returns words in the order in which a recurrent layer reads them.
 
-    Returns them, and the number of texts that have a word at each time.
+    First come the first words of all texts, then the second words of those
+    that have two, and so on; with `reverse` the last words come first. Also
+    returns how many texts have a word at each of these times.
     """
     if len(words.lengths) == 1:
         return words.flat[:: -1 if reverse else 1], [1] * len(words.flat)
@@ -161,7 +175,8 @@ def _by_time(words: Words, reverse: bool) -> tuple[np.ndarray, list[int]]:
 
 
 Step = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
-"""Computes the states c and y, in place, from z, which may be changed."""
+"""One time step: replaces the states c and y by the next ones, from the input z
+of the gates, which it may overwrite."""
 
 
 def _recurrent(
@@ -171,9 +186,9 @@ def _recurrent(
     columns: np.ndarray,
     signs: np.ndarray | np.float32,
 ) -> Compose:
-    """Returns the function to the last outputs of a recurrent layer.
+    """Returns a function that computes a recurrent layer's last outputs.
 
-    `step` expects the columns of z in this order and with these signs.
+    `step` gets the columns of z in the order `columns`, times `signs`.
     """
     backward = "_backward" if name.endswith("_backward") else ""
     width = len(columns)
@@ -225,13 +240,16 @@ def _lstm(
     ]
 
     def look(gate: int, z: np.ndarray, c: np.ndarray) -> None:
-        """Adds W_p c to a gate's part of z, which has a minus."""
+        """Adds the peephole's term W_p c to the input of one gate.
+
+        It is subtracted, because `z` holds the inputs with a minus sign.
+        """
         p = looks[gate]
         part = z[:, gate * cells : (gate + 1) * cells]
         part -= c @ p.T if peephole == "full" else c * p
 
     def step(z: np.ndarray, c: np.ndarray, y: np.ndarray) -> None:
-        """Computes eq. (2)."""
+        """Computes eq. (2) of Palangi et al. 2016, the LSTM's new states."""
         o = z[:, -2 * cells : -cells]
         for gate in range(len(looks) - 1):
             look(gate, z, c)
@@ -250,7 +268,7 @@ def _lstm(
 
 
 def _sigmoid(minus_z: np.ndarray) -> None:
-    """Computes sigma(z) from -z, in place."""
+    """Replaces -z by the sigmoid of z."""
     np.exp(minus_z, out=minus_z)
     minus_z += 1
     np.reciprocal(minus_z, out=minus_z)
@@ -271,7 +289,7 @@ def _combined(config: Mapping[str, Any], weights: Weights) -> Compose:
     a, b, c = np.sqrt(shares / shares.sum()).astype(np.float32)
 
     def length_factor(sketch: np.ndarray) -> np.ndarray:
-        """Computes m of each text, `[texts, 1]`."""
+        """Computes the m of `CombinedEncoder` for each text, `[texts, 1]`."""
         if not power:  # as in all query encoders
             return np.ones((len(sketch), 1), np.float32)
         length = np.linalg.norm(sketch, axis=1, keepdims=True)
@@ -298,7 +316,7 @@ _KEY_FACTORS = np.reshape(SKETCH_FACTORS[2:], (3, 1, 1))
 
 
 def _sketch(config: Mapping[str, Any], weights: Weights) -> Compose:
-    """Returns the function to the sketch of each distinct word."""
+    """Returns a function that computes `WordSketch` of each distinct word."""
     width = config["sketch"]
     shape = SKETCH_ROWS, -(-width // 8)  # a bit for each sign
     signs = [
@@ -309,13 +327,13 @@ def _sketch(config: Mapping[str, Any], weights: Weights) -> Compose:
 
     def sketches(words: Words) -> np.ndarray:
         sums = np.zeros(len(words.ids) + 1, np.int64)
-        np.cumsum(_mix(words.ids), out=sums[1:])
+        np.cumsum(sketch_mix(words.ids, np.right_shift), out=sums[1:])
         starts, ends = words.bounds[:-1], words.bounds[1:]
         start_sums = sums[np.minimum(starts + SKETCH_START, ends)]
         # Of each word a key, and one of its start.
         keys = np.array([sums[ends], start_sums + SKETCH_START_OFFSET])
         keys = (keys - sums[starts]) % PRIME
-        hashed = _mix(keys * _KEY_FACTORS % PRIME)
+        hashed = sketch_mix(keys * _KEY_FACTORS % PRIME, np.right_shift)
         weight = word_weight[hashed[0] % SKETCH_BUCKETS, np.newaxis]
         first, second = hashed[1:] % SKETCH_ROWS
         differ = np.unpackbits(
@@ -327,13 +345,6 @@ def _sketch(config: Mapping[str, Any], weights: Weights) -> Compose:
     return sketches
 
 
-def _mix(numbers: np.ndarray) -> np.ndarray:
-    """Hashes numbers to values below the prime whose sums rarely collide."""
-    numbers = (numbers + 1) * SKETCH_FACTORS[0] % PRIME
-    numbers ^= numbers >> 15
-    return numbers * SKETCH_FACTORS[1] % PRIME
-
-
 ENCODERS: dict[str, Callable[[Mapping[str, Any], Weights], Compose]] = {
     "BidirectionalLSTMEncoder": _bidirectional,
     "CLSMEncoder": _clsm,
@@ -342,4 +353,5 @@ ENCODERS: dict[str, Callable[[Mapping[str, Any], Weights], Compose]] = {
     "LSTMEncoder": _lstm,
     "RNNEncoder": _rnn,
 }
-"""Name of a class of encoders -> function that returns what it composes."""
+"""Name of a class of encoders -> what makes its `Compose` from arguments and
+weights."""

@@ -75,7 +75,10 @@ class LocalModel:
 
     @cached_property
     def titles(self) -> dict[str, str]:
-        """The title of each document, by its id."""
+        """Dictionary from the id of each document to its title.
+
+        It is empty if the file has no documents.
+        """
         if not self._documents:
             return {}
         titles = map(_decoded, self._documents.titles)
@@ -138,7 +141,7 @@ class LocalModel:
     def _check(
         self, model: str, version: Version, models: Iterable[str]
     ) -> None:
-        """Raises what a client raises for an unknown model or version."""
+        """Raises the `ServingError` of an unknown model or version."""
         if model not in models or version not in (None, self.version):
             raise serving_error(
                 HTTPStatus.NOT_FOUND,
@@ -201,7 +204,10 @@ class _Documents:
 
 
 def _largest(scores: np.ndarray, k: int) -> np.ndarray:
-    """Returns where the k largest are, descending; of equal ones the first."""
+    """Returns the indices of the k largest scores, in descending order.
+
+    Of equal scores the one with the lower index comes first.
+    """
     if k < len(scores):
         least = np.partition(scores, -k)[-k]
         places = np.flatnonzero(scores >= least)

@@ -66,7 +66,9 @@ def stored_table(
     start: tuple[int, float],
     kind: str,
 ) -> Arrays:
-    """Returns rows of a table as float32, or as int8 with one scale a row.
+    """Returns the arrays that a file holds for some rows of a table.
+
+    The rows are float32, or int8 with one scale a row.
 
     Args:
         name: Name of the table.
@@ -89,7 +91,10 @@ def stored_table(
 
 
 def stored_texts(name: str, texts: Sequence[str]) -> Arrays:
-    """Returns texts one after the other, and where each of them ends."""
+    """Returns the arrays that a file holds for texts.
+
+    They are all bytes, one text after the other, and where each text ends.
+    """
     encoded = as_bytes(texts)
     ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
     return {
@@ -107,7 +112,7 @@ def _checksum(header: str, arrays: Mapping[str, np.ndarray]) -> str:
 
 
 class Table(NamedTuple):
-    """A table of trigrams, of which some rows are stored."""
+    """A table of trigrams: stored rows, and how all others are computed."""
 
     places: np.ndarray  # int32: the place of each row in `values`, or -1
     values: np.ndarray  # float32, or int8
@@ -176,7 +181,7 @@ class PortableFile:
         return codes, self.array(f"{name}.scales", len(codes))
 
     def table(self, name: str, size: int, width: int) -> Table:
-        """Returns what `stored_table` stores."""
+        """Returns a table from the arrays that `stored_table` makes."""
         rows = self.array(f"{name}.rows", None, dtype=np.int32)
         start = self.array(f"{name}.start", 3, dtype=np.float64).tolist()
         stored_size, seed, limit = start
@@ -191,7 +196,7 @@ class PortableFile:
         return Table(places, *stored, (int(seed), limit))
 
     def texts(self, name: str, count: int | None = None) -> list[bytes]:
-        """Returns what `stored_texts` stores."""
+        """Returns the texts from the arrays that `stored_texts` makes."""
         joined = self.array(name, None, dtype=np.uint8).tobytes()
         ends = self.array(f"{name}.ends", count, dtype=np.int64)
         starts = np.append(0, ends)

@@ -1,4 +1,4 @@
-"""The rows with which a table of trigrams starts; see `HashedUniform`."""
+"""Initial values of a table's rows, those of the package's `HashedUniform`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,14 +9,17 @@ Shift = Callable[[Any, Any], Any]
 """Shifts numbers to the right: that of NumPy or, in a graph, of TensorFlow."""
 
 START_BITS = 23
-"""The start has values k / 2^23 times the limit, all exact in float32."""
+"""Initial values are k / 2^23 times the limit, with k an integer: all of them
+are exact in float32."""
 
 _BLOCK = 1 << 17
 """Numbers that are hashed at once: few enough for a processor's cache."""
 
 
 def start_rows(numbers: Any, width: int, seed: int, limit: float) -> np.ndarray:
-    """Returns rows of a start, float32 `[n, width]`, uniform in +-limit.
+    """Computes initial values of rows, float32 `[n, width]`.
+
+    They are uniform in [-limit, limit).
 
     Args:
         numbers: int `[n]`, the numbers of the rows.
@@ -41,14 +44,14 @@ def start_rows(numbers: Any, width: int, seed: int, limit: float) -> np.ndarray:
 
 
 def start_unit(limit: float) -> np.float32:
-    """Returns the smallest difference of two numbers."""
+    """Returns the smallest difference of two initial values."""
     return np.float32(limit / (1 << START_BITS))
 
 
 def start_keys(numbers: Any, width: int, seed: int, shift: Shift) -> Any:
-    """Returns what is hashed to rows, uint32 `[n, width]`.
+    """Returns uint32 `[n, width]`, of which `mix` makes the rows' numbers.
 
-    Takes numbers of rows, uint32 `[n]`.
+    `numbers` are those of the rows, uint32 `[n]`.
     """
     mixed_seed = mix(np.array([seed], np.uint32), np.right_shift)
     columns = mix(np.arange(1, width + 1, dtype=np.uint32), np.right_shift)

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lstm_dssm_client.start_rows import Shift
+
 EMPTY_TEXT = "#"
 """The one word of a text without words; its only trigram is `###`."""
 
@@ -38,7 +40,8 @@ LETTERS = "#" + string.ascii_lowercase + string.digits
 """The 37 letters; a letter's code is its index. `#` delimits a word."""
 
 TRIGRAMS = len(LETTERS) ** 3
-"""Number of exact trigram codes, 50,653: the paper's "50 k"."""
+"""Number of different trigrams of the 37 letters, 50,653: the "50 k" of Palangi
+et al. 2016."""
 
 LETTER_CODES = np.zeros(128, np.int64)
 """The code of each ASCII character; 0 for those that are no letters."""
@@ -51,16 +54,30 @@ TRIGRAM_FACTORS = (815_730_721_573, 678_223_072_849, 1_004_195_369_209)
 PRIME = 2**31 - 1
 
 SKETCH_ROWS, SKETCH_BUCKETS, SKETCH_START = 2048, 2**17, 3
-"""Rows of a table of signs of `WordSketch`, its counters of document
-frequencies, and the trigrams in the start of a word."""
+"""Of the layer `WordSketch`: the number of rows of each of its two tables of
+signs, of counters of document frequencies, and of the trigrams from which the
+key of a word's start is computed."""
 
 SKETCH_FACTORS = (
     1_557_985_959, 2_028_178_513, 48_271, 742_938_285, 950_706_376,
 )  # fmt: skip
 
 SKETCH_START_OFFSET = 1_343_714_438
-"""Added to hashes of starts, so that the word `cat` and the start of `cats`
-have different hashes."""
+"""Number that is added to the key of a word's start, its first letters. Without
+it the word `cat` would have the same key as the start of the word `cats`."""
+
+
+def sketch_mix(numbers: Any, shift: Shift) -> Any:
+    """Hashes int64 numbers to values below `PRIME` whose sums rarely collide.
+
+    Args:
+        numbers: Array, or tensor of a graph, of numbers from 0 to `PRIME`.
+        shift: Function that shifts them to the right, of NumPy or TensorFlow.
+    """
+    numbers = (numbers + 1) * SKETCH_FACTORS[0] % PRIME
+    numbers = numbers ^ shift(numbers, 15)
+    return numbers * SKETCH_FACTORS[1] % PRIME
+
 
 OTHER_SPACES = "\t-\r\u0085\u1680\u2028\u2029"
 """What NFKC leaves of Unicode's white space beside the plain space, as the
@@ -82,7 +99,7 @@ _ASCII = {
 
 
 class _Tables(NamedTuple):
-    """The content of `unicode.json`."""
+    """The content of `unicode.json`, which is read for texts beyond ASCII."""
 
     compatible: dict[str, str]  # character -> full compatibility decomposition
     folded: dict[str, str]  # -> decomposition of its folded case, if another
@@ -94,7 +111,7 @@ class _Tables(NamedTuple):
 
 
 class Normalizer:
-    """Normalises texts as `normalize_utf8(NFKC)` and `case_fold_utf8` do."""
+    """Normalises texts to NFKC with capitals made small, as TF.Text does."""
 
     def __init__(self, tables: _Tables) -> None:
         self._tables = tables
@@ -130,7 +147,7 @@ class Normalizer:
         }
 
     def fold(self, text: str) -> str:
-        """Returns the text in NFKC, with its case folded."""
+        """Returns a text in Unicode's form NFKC, with capitals made small."""
         if self._joining.isdisjoint(text):
             return text.translate(self._single)
         return self._both(text)
@@ -149,7 +166,10 @@ class Normalizer:
         return self._compose(compatible.translate(self._folded))
 
     def _compose(self, text: str) -> str:
-        """Orders the marks of a decomposed text, and composes characters."""
+        """Joins letters and their accents into single characters (NFC).
+
+        The text is decomposed: each accent is a character of its own.
+        """
         result: list[str] = []
         starter, before = -1, 0  # `before` is the rank of the last mark kept
         for char in self._ordered(text):
@@ -167,7 +187,10 @@ class Normalizer:
         return "".join(result)
 
     def _ordered(self, text: str) -> Iterable[str]:
-        """Sorts each run of marks by combining class; equal ones stay."""
+        """Sorts accents that follow one another by their combining class.
+
+        Accents of the same class keep their order.
+        """
         result: list[str] = []
         marks: list[str] = []
         for char in text:
@@ -187,7 +210,7 @@ class Normalizer:
 
 
 class _Filled(dict[int, str]):
-    """Code point -> text, computed when it is first asked for."""
+    """Dictionary from code points to texts, each computed when first read."""
 
     def __init__(self, function: Any) -> None:
         super().__init__()
@@ -198,7 +221,10 @@ class _Filled(dict[int, str]):
 
 
 class _Decompositions(_Filled):
-    """Code point -> decomposition, the character itself where it has none."""
+    """Dictionary from a code point to the characters that it is made of.
+
+    A character that cannot be decomposed stands for itself.
+    """
 
     def __init__(self, decompositions: Mapping[str, str]) -> None:
         super().__init__(
@@ -287,9 +313,8 @@ def trigram_ids(
     >>> ids.tolist(), bounds.tolist()
     ([274, 10153, 21094, 20683, 0], [0, 4, 5])
     """
-    if (
-        max(map(len, words)) > MAX_LETTERS
-    ):  # bytes, of which letters have 1 to 4
+    # The length in bytes is the number of letters, or more.
+    if max(map(len, words)) > MAX_LETTERS:
         words = [word.decode()[:MAX_LETTERS].encode() for word in words]
     text = b" ".join([b"", *words, b""])
     if text.isascii():

@@ -49,7 +49,10 @@ def tables() -> dict[str, Any]:
 def _normalized(
     texts: Iterable[str], form: str, fold: bool = False
 ) -> dict[str, str]:
-    """Returns text -> normalised text, after its case was folded if asked."""
+    """Returns a dictionary from each text to its normal form `form`.
+
+    With `fold`, TF.Text makes capitals small (case folding) before.
+    """
     distinct = list(dict.fromkeys(texts))
     tensor = tf.constant([text.encode() for text in distinct])
     if fold:
@@ -90,7 +93,7 @@ def _marks_in_order() -> list[str]:
 
 
 def _pairs(canonical: dict[str, str]) -> dict[str, str]:
-    """Returns the two characters that NFC composes -> the composed one."""
+    """Returns a dictionary from two characters to the one that NFC makes."""
     kept = [
         char
         for char, text in _normalized(canonical, "NFC").items()

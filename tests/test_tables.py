@@ -91,7 +91,7 @@ def test_only_changed_rows_are_stored(dtype):
     layer.set_weights([table])
     store = {}
     layer.save_own_variables(store)
-    assert sorted(store) == ["0_rows", "0_values", "seed"]
+    assert sorted(store) == ["0_rows", "0_values", "start"]
     assert store["0_rows"].tolist() == [3, 500, 998]
     assert store["0_values"].dtype == dtype
 

@@ -104,11 +104,9 @@ def main(_: list[str]) -> dict[str, Any]:
     use_one_intra_op_thread()
     if FLAGS.update:
         return _updated()
-    for flag in (FLAGS["run"], FLAGS["output"]):
-        if not flag.value and not (flag.name == "output" and FLAGS.portable):
-            raise InputError(
-                f"--{flag.name} is missing: {FLAGS[flag.name].help}"
-            )
+    for name in ("run", "output")[: 1 if FLAGS.portable else 2]:
+        if not FLAGS[name].value:
+            raise InputError(f"--{name} is missing: {FLAGS[name].help}")
     program.check_unused(
         ("add", "delete"),
         "is used with --update=MODELS/retriever only: leave it out",

@@ -79,11 +79,12 @@ class ServedModule(tf.Module):
 
 
 class ServedWeights:
-    """The variables of exported models: of each table the changed rows only.
+    """The variables of exported models.
 
-    A graph that is traced within `reading` makes all other rows when it reads
-    them. TF Serving restores only `variables` that are in an attribute of the
-    module.
+    Of a table of trigrams they are the rows that differ from their initial
+    values (`HashedUniform`), and graphs that are traced within `reading`
+    compute the other rows that a text needs. TF Serving restores only variables
+    that are in an attribute of the module: set one to `variables`.
 
     Raises:
         InputError: A number is not finite.
@@ -99,19 +100,23 @@ class ServedWeights:
                     "training failed: export an earlier checkpoint"
                 )
         self._tables: list[_ChangedRows] = []
-        # Tables of which a training has changed the same rows are those that
-        # an encoder reads with the same trigrams.
-        together: dict[bytes, list[TrigramEmbedding]] = {}
         for model in dict.fromkeys(models):
+            # Tables of which a training has changed the same rows are those
+            # that an encoder reads with the same trigrams.
+            together: dict[bytes, list[TrigramEmbedding]] = {}
             for layer in trigram_embeddings(model):
                 rows = layer.changed_rows()
                 if 2 * len(rows) < layer.size:
-                    key = b"%d " % id(model) + rows.tobytes()
-                    together.setdefault(key, []).append(layer)
-        for layers in together.values():
-            self._tables.append(_ChangedRows(layers))
-            self.variables += self._tables[-1].variables
-        read = {id(each.table) for row in together.values() for each in row}
+                    together.setdefault(rows.tobytes(), []).append(layer)
+            self._tables += [
+                _ChangedRows(np.frombuffer(rows, np.int64), layers)
+                for rows, layers in together.items()
+            ]
+        for table in self._tables:
+            self.variables += table.variables
+        read = {
+            id(each.table) for table in self._tables for each in table.layers
+        }
         self.variables += [
             weight.value
             for model in models
@@ -132,15 +137,16 @@ class ServedWeights:
 
 
 class _ChangedRows:
-    """Reads rows of tables: stored if they have changed, else from the start.
+    """Reads rows of tables in a graph: changed rows are stored, others made.
 
-    `places` is int32 `[size]`, the place of each row among `values`, whose
+    `_places` is int32 `[size]`, the place of each row among `_values`, whose
     row 0 stands for all that have not changed.
     """
 
-    def __init__(self, layers: Sequence[TrigramEmbedding]) -> None:
-        self._layers = layers
-        rows = layers[0].changed_rows()
+    def __init__(
+        self, rows: np.ndarray, layers: Sequence[TrigramEmbedding]
+    ) -> None:
+        self.layers = layers
         places = np.zeros(layers[0].size, np.int32)
         places[rows] = np.arange(1, len(rows) + 1)
         self._places = tf.Variable(places, trainable=False)
@@ -156,13 +162,13 @@ class _ChangedRows:
 
     def attach(self) -> None:
         """Makes the layers read these rows."""
-        for number, layer in enumerate(self._layers):
+        for number, layer in enumerate(self.layers):
             layer.read_rows = partial(self._read, number)
 
     def detach(self) -> None:
         """Makes the layers read their own tables again."""
         self._rows.clear()
-        for layer in self._layers:
+        for layer in self.layers:
             layer.read_rows = None
 
     def _read(self, number: int, rows: tf.Tensor) -> tf.Tensor:
@@ -181,8 +187,8 @@ class _ChangedRows:
             where = tf.where(tf.equal(places, 0))
             start = graph_rows(
                 tf.gather(rows, where[:, 0]),
-                [layer.initializer for layer in self._layers],
-                [layer.units for layer in self._layers],
+                [layer.initializer for layer in self.layers],
+                [layer.units for layer in self.layers],
             )
             return [
                 tf.tensor_scatter_nd_update(

@@ -13,6 +13,7 @@ from keras_lstm_dssm.layers.letter_trigrams import (
     LetterTrigrams,
     SyncedWeights,
     TrigramEmbedding,
+    trigram_embeddings,
 )
 from keras_lstm_dssm.layers.recurrent import Recurrent
 from keras_lstm_dssm.private_api import accept_any_inputs
@@ -179,7 +180,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         """Encode a string tensor `(batch,)` into unit vectors.
 
         Runs as a TensorFlow graph, traced at the first call. `encode` runs
-        the same graph, and a served model contains it.
+        the same graph, and a served model has the same operations.
         """
         if tf.executing_eagerly():
             self.sync_weights()
@@ -208,6 +209,8 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
         if not tf.executing_eagerly():
+            # A graph that is traced, as of an export, may read other variables
+            # than the graph below (`TrigramEmbedding.read_rows`).
             return unit(self(texts))
         if self._graph is None:
             self._graph = tf.function(
@@ -309,11 +312,7 @@ class TextEncoder(SyncedWeights, keras.Model):
     @property
     def embeddings(self) -> list[TrigramEmbedding]:
         """The layers whose tables an optimizer may update lazily."""
-        return [
-            layer
-            for layer in self.layers
-            if isinstance(layer, TrigramEmbedding)
-        ]
+        return trigram_embeddings(self)
 
     @property
     def tables(self) -> list[keras.Variable]:

@@ -238,7 +238,9 @@ def gather_sum(
 
 
 def copy_weights(source: Any, target: Any) -> None:
-    """Copies all weights of a model, and the starts of its tables.
+    """Copies all weights of a model, and the initializers of its tables.
+
+    A file holds the rows of a table that differ from its initializer's values.
 
     Args:
         source: Model, encoder or layer.
@@ -336,29 +338,34 @@ class TrigramEmbedding(SyncedWeights):
         return input_shape[0], self.units
 
     def save_own_variables(self, store: Any) -> None:
-        """Save the rows that differ from the start, see `write_table`."""
+        """Save the rows that differ from their initial values.
+
+        See `write_table`; beside them seed and limit of a `HashedUniform`.
+        """
         if not isinstance(self.initializer, HashedUniform):
             super().save_own_variables(store)
             return
         self.sync_weights()
         if write_table(store, "0", self.table.numpy(), self._start()):
-            store["seed"] = np.int64(self.initializer.seed)
+            start = self.initializer.seed, self.initializer.limit
+            store["start"] = np.array(start, np.float64)
 
     def load_own_variables(self, store: Any) -> None:
-        """Load the table, or its changed rows and the seed of its start."""
-        if "seed" not in store.keys():
+        """Load a whole table, or changed rows and how all others are made."""
+        if "start" not in store.keys():
             super().load_own_variables(store)
             return
         self.sync_weights()
-        limit = getattr(self.initializer, "limit", 0.05)
-        self.initializer = HashedUniform(limit, int(np.asarray(store["seed"])))
+        seed, limit = np.asarray(store["start"]).tolist()
+        self.initializer = HashedUniform(limit, int(seed))
         table = read_table(store, "0", self.table.shape, self._start())
         self.table.assign(table)
 
     def changed_rows(self) -> np.ndarray:
-        """Return the numbers of the rows that differ from the start.
+        """Return the numbers of the rows that differ from their initial values.
 
-        Without a `HashedUniform`, the start is not known: all rows.
+        Those of another initializer than `HashedUniform` cannot be computed
+        again: then all rows count as changed.
         """
         if not isinstance(self.initializer, HashedUniform):
             return np.arange(self.size)

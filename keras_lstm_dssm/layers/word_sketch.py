@@ -16,14 +16,17 @@ from lstm_dssm_client.words import (
     SKETCH_ROWS,
     SKETCH_START,
     SKETCH_START_OFFSET,
+    sketch_mix,
 )
 
 _TABLES = 2  # tables of signs
 
+_SHIFT = tf.bitwise.right_shift
+
 _SIGNS = 1 - 2 * np.unpackbits(
     np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1
 ).astype(np.float32)
-"""The eight signs of a byte."""
+"""The eight signs, 1 or -1, of the bits of each byte, `[256, 8]`."""
 
 # The fields of a `WordBatch` that hold ids. Each batch has other sizes, and
 # would be traced again without this signature.
@@ -200,7 +203,8 @@ class WordSketch(Configured, keras.layers.Layer):
         # A sum ignores the order of the trigrams, but hardly any two words
         # have the same trigrams in another order.
         mixed = tf.gather(
-            _mix(tf.cast(words.trigrams, tf.int64)), words.trigram_index
+            sketch_mix(tf.cast(words.trigrams, tf.int64), _SHIFT),
+            words.trigram_index,
         )
         position = tf.range(tf.size(words.word_index))
         first = tf.math.segment_min(position, words.word_index)
@@ -212,18 +216,10 @@ class WordSketch(Configured, keras.layers.Layer):
         return [whole % PRIME, (start + SKETCH_START_OFFSET) % PRIME]
 
 
-def _mix(numbers: tf.Tensor) -> tf.Tensor:
-    """Hash numbers to values below the prime whose sums rarely collide."""
-    numbers = (numbers + 1) * SKETCH_FACTORS[0] % PRIME
-    numbers = tf.bitwise.bitwise_xor(
-        numbers, tf.bitwise.right_shift(numbers, 15)
-    )
-    return numbers * SKETCH_FACTORS[1] % PRIME
-
-
 def _hash(keys: tf.Tensor, which: int, values: int) -> tf.Tensor:
     """Compute hash number `which`, 0 to 2, of each key, below `values`."""
-    return _mix(keys * SKETCH_FACTORS[2 + which] % PRIME) % values
+    keys = keys * SKETCH_FACTORS[2 + which] % PRIME
+    return sketch_mix(keys, _SHIFT) % values
 
 
 def _constant(values: np.ndarray) -> Any:

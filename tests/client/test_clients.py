@@ -40,7 +40,7 @@ def call(clients: tuple[Client, HttpClient]) -> Callable[[Work], Any]:
 
 
 def assert_equal(found: Any, expected: Any) -> None:
-    """Exactly: also the dtypes of arrays."""
+    """Compares replies exactly: values, and the dtypes of arrays."""
     assert type(found) is type(expected)
     if isinstance(expected, np.ndarray):
         assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
