@@ -143,7 +143,7 @@ def test_no_room_for_worker_0(log, tmp_path):
     run = RunFolder(tmp_path / "run")
     workers = start(log, run.path, "--epochs=40")
     wait_for_training(run, workers[0])
-    limits = (1 << 20, resource.RLIM_INFINITY)
+    limits = (1 << 16, resource.RLIM_INFINITY)
     resource.prlimit(workers[0].pid, resource.RLIMIT_FSIZE, limits)
     code, errors = finish(workers[0])
     assert code == 1 and errors.count("\n") == 0
