@@ -287,7 +287,7 @@ def open_towers(
 
     `InputError` for untrained ones names the `option` that they are given as.
     """
-    if not isinstance(towers, TwoTower):
+    if isinstance(towers, str | os.PathLike):
         towers = RunFolder(towers).load_towers()
     if towers.needs_adapt:
         raise InputError(

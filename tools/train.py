@@ -210,7 +210,7 @@ def flagged_recipe() -> "AnyRecipe":
         for name in (*RECIPE_FLAGS, "oov_buckets")
         if FLAGS[name].value is not None
     }
-    if isinstance(recipe, Recipe) and "oov_buckets" in changes:
+    if recipe.kind == "towers" and "oov_buckets" in changes:
         recipe = recipe.with_encoder(oov_buckets=changes.pop("oov_buckets"))
     for name in changes:
         if name.startswith("teacher_") and not FLAGS.teacher:
@@ -253,7 +253,7 @@ def check_unchanged(config: dict[str, Any]) -> None:
         )
     known = {**recipe.to_dict(), **config}
     known["init"] = (config.get("init") or {}).get("path")
-    if isinstance(recipe, Recipe):
+    if recipe.kind == "towers":
         known["oov_buckets"] = recipe.oov_buckets
     for name in (*OPTION_FLAGS, *RECIPE_FLAGS, "oov_buckets"):
         flag = FLAGS[name]

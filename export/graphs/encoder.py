@@ -10,7 +10,7 @@ from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.graphs.saved_module import EncodingModule
-from keras_lstm_dssm.models import TwoTower
+from keras_lstm_dssm.models.kinds import kind_name
 from keras_lstm_dssm.text.strings import encode_in_batches
 
 _ENCODE_BATCH = 2048
@@ -142,7 +142,7 @@ def mixture_towers(mixture: Mixture) -> MixtureTowers:
     weights = {name: w for name, w in mixture.weights.items() if w}
     models = {name: mixture.parts[name] for name in weights}
     for name, model in models.items():
-        if not isinstance(model, TwoTower):
+        if kind_name(model) != "towers":
             raise InputError(
                 f"part {name!r} of the mixture is no TwoTower, and only the"
                 " encoders of towers can be exported: leave it out, or search"

@@ -211,6 +211,9 @@ class EncodingModule(ServedModule):
     vocabulary; a server's loader fails without them.
     """
 
+    reads_sentences = False
+    """Whether a document may be a list of sentences."""
+
     def __init__(self, encoder: Any, resources: Sequence[Any] = ()) -> None:
         super().__init__()
         # A plain object, since TensorFlow would save the Keras layers.

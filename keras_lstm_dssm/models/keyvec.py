@@ -113,6 +113,7 @@ class KeyVec(TextModel):
 
     hasher: DocumentHasher
 
+    kind = "keyvec"
     own_metrics = "four metrics, loss, accuracy, read_loss and key_word_loss"
     rankings_hint = "measure rankings with evaluation.evaluate_systems"
     export_hint = "encode(documents)"

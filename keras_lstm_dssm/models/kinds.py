@@ -48,7 +48,7 @@ class ModelKind(NamedTuple):
     """Describes a kind of model; upper layers have dictionaries by its name.
 
     Attributes:
-        name: The name in these dictionaries, the `kind` of a recipe.
+        name: The name in these dictionaries, the `kind` of models and recipes.
         noun: What messages call it.
         model: The class of the models.
         recipe: The class of the recipes.
@@ -99,19 +99,16 @@ KEYVEC = register_kind(
 )  # fmt: skip
 
 
+def kind_name(model: Any) -> str | None:
+    """Returns the name of the kind of a model, `None` for another object."""
+    name = getattr(model, "kind", None)
+    return name if name in KINDS else None
+
+
 def kind_of(model: Any) -> ModelKind:
-    """Returns the kind of a model or of a recipe.
-
-    Raises:
-        InputError: It is neither.
-
-    Example:
-    >>> kind_of(dssm.PRESETS["dssm"]).noun
-    'two towers'
-    """
-    for kind in KINDS.values():
-        if isinstance(model, kind.model | kind.recipe):
-            return kind
+    """Returns the kind of a model or of a recipe, or raises `InputError`."""
+    if name := kind_name(model):
+        return KINDS[name]
     raise InputError(
         f"found a {type(model).__name__}, expected a model: "
         f"{', '.join(kind.model.__name__ for kind in KINDS.values())}"

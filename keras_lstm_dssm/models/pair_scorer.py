@@ -152,6 +152,7 @@ class PairScorer(TextModel):
     array([ 1.3, -0.2], dtype=float32)
     """
 
+    kind = "scorer"
     rankings_hint = (
         "measure rankings with evaluation.evaluate_systems(Task."
         'from_collection(collection, "test", "lists"), systems)'

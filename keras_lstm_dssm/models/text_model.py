@@ -179,6 +179,9 @@ class TextModel(BuiltModel):
     sets the hints below. `seed` is that of the order of lists in `fit`.
     """
 
+    kind: str
+    """The name of its `ModelKind`."""
+
     own_metrics = "two metrics, loss and accuracy"
     """What the error message says of the metrics when others are requested."""
 

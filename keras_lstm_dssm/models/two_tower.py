@@ -210,6 +210,7 @@ class TwoTower(SyncedWeights, TextModel):
 
     hasher: PairHasher
 
+    kind = "towers"
     rankings_hint = "measure rankings with dssm.RankingEvaluation"
     export_hint = (
         "keras_lstm_dssm.export.export_models(model, folder), which writes "

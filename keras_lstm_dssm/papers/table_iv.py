@@ -5,7 +5,7 @@ from pathlib import Path
 
 from keras_lstm_dssm.analysis.drawing import curve_chart
 from keras_lstm_dssm.files import read_json, write_csv
-from keras_lstm_dssm.models import PRESETS, Recipe
+from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.papers.baseline_rows import Baseline
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.report import (
@@ -123,7 +123,7 @@ def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
         name: result.dev
         for name, result in results.items()
         if isinstance(system := result.row.system, Neural)
-        and isinstance(system.recipe, Recipe)
+        and system.recipe.kind == "towers"
         and system.recipe.encoder == "CLSMEncoder"
         and system.recipe.negatives == "random"
     }

@@ -32,12 +32,7 @@ from keras_lstm_dssm.files import (
     write_text,
 )
 from keras_lstm_dssm.fingerprints import file_hash
-from keras_lstm_dssm.models.kinds import (
-    TOWERS,
-    ModelKind,
-    kind_of,
-    register_kind,
-)
+from keras_lstm_dssm.models.kinds import ModelKind, kind_name, register_kind
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees
@@ -55,9 +50,35 @@ from lstm_dssm_client.texts import pairs_as_bytes, query_as_bytes
 class FeatureSource(NamedTuple):
     """A system whose score of a pair of texts is a feature of a ranker."""
 
-    model: TwoTower | PairScorer | None  # None: an encoder of others
     # From n queries, n documents and progress=False to float [n].
     score_pairs: Callable[..., np.ndarray]
+    # None: an encoder of others.
+    model: TwoTower | PairScorer | None = None
+
+    @property
+    def towers(self) -> TwoTower | None:
+        """The model, if it is two towers."""
+        return self.model if kind_name(self.model) == "towers" else None
+
+
+def _source_of_towers(model: TwoTower) -> FeatureSource | None:
+    if model.needs_adapt:
+        return None
+    encoders = model.query_encoder.encode, model.document_encoder.encode
+    return FeatureSource(partial(_cosines, *encoders), model)
+
+
+def _source_of_scorer(model: PairScorer) -> FeatureSource | None:
+    if model.matcher.needs_pretraining:
+        return None
+    return FeatureSource(model.score_pairs, model)
+
+
+_SOURCES: dict[str | None, Callable[[Any], FeatureSource | None]] = {
+    "towers": _source_of_towers,
+    "scorer": _source_of_scorer,
+}
+"""Name of a kind of model -> its score as a feature; `None` if untrained."""
 
 
 def source_of(model: Any, name: str) -> FeatureSource:
@@ -65,11 +86,9 @@ def source_of(model: Any, name: str) -> FeatureSource:
 
     Raises `InputError` for another model, called `name`, or an untrained one.
     """
-    if isinstance(model, TwoTower) and not model.needs_adapt:
-        encoders = model.query_encoder.encode, model.document_encoder.encode
-        return FeatureSource(model, partial(_cosines, *encoders))
-    if isinstance(model, PairScorer) and not model.matcher.needs_pretraining:
-        return FeatureSource(model, model.score_pairs)
+    make = _SOURCES.get(kind_name(model))
+    if source := make and make(model):
+        return source
     raise InputError(
         f"{name}: found a {type(model).__name__}, expected trained features:"
         " the run of two towers or of a pair scorer"
@@ -78,10 +97,8 @@ def source_of(model: Any, name: str) -> FeatureSource:
 
 def first_towers(sources: Mapping[str, FeatureSource]) -> TwoTower | None:
     """Returns the first two towers among sources, `None` without any."""
-    for source in sources.values():
-        if source.model is not None and kind_of(source.model) is TOWERS:
-            return source.model
-    return None
+    towers = (source.towers for source in sources.values())
+    return next((model for model in towers if model is not None), None)
 
 
 def source_of_encoder(encode: OutsideEncoder) -> FeatureSource:
@@ -90,7 +107,7 @@ def source_of_encoder(encode: OutsideEncoder) -> FeatureSource:
     def encoded(texts: Sequence[Any], progress: bool) -> np.ndarray:
         return encode(texts)
 
-    return FeatureSource(None, partial(_cosines, encoded, encoded))
+    return FeatureSource(partial(_cosines, encoded, encoded))
 
 
 def _cosines(
@@ -115,10 +132,11 @@ def _cosines(
 
 
 def graph_scores(
-    model: TwoTower | PairScorer, queries: tf.Tensor, titles: tf.Tensor
+    source: FeatureSource, queries: tf.Tensor, titles: tf.Tensor
 ) -> tf.Tensor:
     """Scores pairs of strings `[pairs]` in a graph, float `[pairs]`."""
-    if isinstance(model, PairScorer):
+    model: Any = source.model
+    if source.towers is None:
         return model.call((queries, titles), training=False)
     return tf.reduce_sum(
         model.query_encoder.unit_vectors(queries)
@@ -239,6 +257,8 @@ class Ranker:
     >>> ranker.score("angle bracket", ["12-Gauge Angle", "Wood glue"])
     array([ 0.9, -1.3], dtype=float32)
     """
+
+    kind = "ranker"
 
     def __init__(
         self,
