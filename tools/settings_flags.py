@@ -14,7 +14,7 @@ from keras_lstm_dssm.settings.fields import (
     types_of,
 )
 
-_LEAST = 1e-9  # absl's bounds are inclusive, and 0 trains nothing
+_SMALLEST = 1e-9  # absl's bounds are inclusive, and 0 trains nothing
 _MOST = 1e30  # absl's bounds let NaN pass; float32 overflows at 3e38
 
 
@@ -77,13 +77,14 @@ def _define(
         define.string(name, default, text)
     elif "below" in bounds:
         below = bounds["below"]
-        define.float(name, default, text, 0.0, below - _LEAST)
+        define.float(name, default, text, 0.0, below - _SMALLEST)
         values[name].parser.syntactic_help = f"a number from 0, below {below:g}"
     else:
-        least = _LEAST if "above" in bounds else 0.0
-        define.float(name, default, text, least)
-        if least:
-            values[name].parser.syntactic_help = "a number above 0"
+        above = bounds.get("above")
+        least = bounds.get("least", 0.0) if above is None else above + _SMALLEST
+        define.float(name, default, text, float(least))
+        if above is not None:
+            values[name].parser.syntactic_help = f"a number above {above:g}"
         check_finite(values, name)
 
 

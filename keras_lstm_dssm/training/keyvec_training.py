@@ -145,8 +145,9 @@ class KeyVecTraining(Training):
         else:
             targets = self.config.salience
             if not isinstance(targets, DocumentTargets):
-                source = self.recipe.key_words_of
-                targets = _targets(self.folder, targets, source)
+                targets = targets_of(
+                    self.folder, targets, self.recipe.key_words_of, "dev"
+                )
             targets.write(path)
             self.targets = targets
 
@@ -334,16 +335,16 @@ def _open_folder(config: TrainingConfig) -> tuple[DocumentFolder, str]:
     return open_documents(spec, config.max_bad_lines, max_sentences), spec
 
 
-def _targets(
-    folder: DocumentFolder, salience: Any, key_words_of: str
+def targets_of(
+    folder: DocumentFolder, salience: Any, key_words_of: str, split: str
 ) -> DocumentTargets:
-    """Computes the targets of train, and of dev with the same threshold."""
+    """Computes the targets of train, and of `split` with its threshold."""
     train = folder.of("train")
     teacher = salience_teacher(salience, train)
     key_words = KeyWords(train, source=key_words_of)
     targets = DocumentTargets.from_teacher(train, teacher, key_words)
     counts = targets.counts
-    dev = DocumentTargets.from_teacher(
-        folder.of("dev"), teacher, key_words, counts.theta
+    further = DocumentTargets.from_teacher(
+        folder.of(split), teacher, key_words, counts.theta
     )
-    return DocumentTargets({**targets.targets, **dev.targets}, counts)
+    return DocumentTargets({**targets.targets, **further.targets}, counts)

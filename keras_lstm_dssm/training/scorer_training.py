@@ -59,9 +59,10 @@ class ScorerTraining(Training):
                     collection, min_relevant=minimum
                 )
                 return
-        self.log, self.spec = open_clicks(
+        self.log, source = open_clicks(
             data, self.run, config.min_relevant, config.max_bad_lines
         )
+        self.spec = source.spec
         if negatives_from is None:
             self.triples = Triples.from_clicks(
                 self.log, recipe.mined_negatives, seed=config.seed

@@ -19,7 +19,7 @@ from keras_lstm_dssm.callbacks.failures import (
 )
 from keras_lstm_dssm.data.batches import training_batches
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
-from keras_lstm_dssm.data.sources import open_files, open_log
+from keras_lstm_dssm.data.sources import DataSource, open_files
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.clustering import ClusterTask
 from keras_lstm_dssm.evaluation.task import Task
@@ -60,12 +60,12 @@ class Processes:
         return function()
 
     def open_clicks(
-        self, open_log: Callable[[], tuple[ClickLog, str]]
-    ) -> tuple[ClickLog, str]:
-        """Opens the clicks; returns them, and their data specification."""
-        log, spec = open_log()
+        self, open_log: Callable[[], tuple[ClickLog, DataSource]]
+    ) -> tuple[ClickLog, DataSource]:
+        """Opens the clicks; returns them, and what they were opened from."""
+        log, source = open_log()
         log.files()  # raises for a wrong file before the work
-        return log, spec
+        return log, source
 
     def shard(self, training: "Training", model: Any) -> None:
         """Lets a training read this process's part of the data."""
@@ -263,23 +263,19 @@ class Training(ABC):
 
 def open_clicks(
     data: Any, run: RunFolder, min_relevant: int = 1, max_bad_lines: int = 0
-) -> tuple[ClickLog, str]:
+) -> tuple[ClickLog, DataSource]:
     """Opens the clicks that `train` was given, in any of their forms.
 
-    Returns:
-        The log, and a specification from which it can be opened again.
-
-    Raises:
-        InputError: The clicks are missing or wrong.
+    Returns the log, and a source from which it can be opened again.
     """
     if isinstance(data, ClickLog):
-        return data, ",".join(map(os.fspath, data.paths))
+        return data, DataSource(",".join(map(os.fspath, data.paths)))
     if isinstance(data, str | os.PathLike):
-        spec = os.fspath(data)
+        source = DataSource(os.fspath(data))
         copy = run.path / "clicks.train.tsv"
-        return open_log(spec, min_relevant, copy, max_bad_lines), spec
+        return source.log(min_relevant, copy, max_bad_lines), source
     path = run.path / "clicks.tsv"
-    return write_pairs(data, path), str(path)
+    return write_pairs(data, path), DataSource(str(path))
 
 
 def open_validation(config: TrainingConfig) -> ClickLog | None:

@@ -15,39 +15,24 @@ from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.text.vocabulary import split_in_batches
 
 
-def train_skip_gram(
-    sentences: Sequence[Sequence[str]],
-    dimension: int,
-    window: int,
-    epochs: int,
-    seed: int,
-    min_count: int = 1,
-    negative: int = 5,
-    name: str = "the sentences",
+def train_gensim(
+    model: str, texts: Sequence[Any], name: str, **settings: Any
 ) -> Any:
-    """Trains a skip-gram model, a `gensim.models.Word2Vec`.
+    """Trains `gensim.models.Word2Vec` or another `model` of gensim.
 
     It is trained in one thread, so that a seed gives one result. An error that
-    no word occurs `min_count` times calls the sentences `name`.
+    no word occurs `min_count` times calls the texts `name`.
     """
-    word2vec = import_optional("gensim.models.word2vec", "baselines")
-    model = word2vec.Word2Vec(
-        vector_size=dimension,
-        window=window,
-        min_count=min_count,
-        negative=negative,
-        sg=1,
-        workers=1,
-        epochs=epochs,
-        seed=seed,
-    )
-    model.build_vocab(sentences)
-    if not len(model.wv):
+    models = import_optional("gensim.models", "baselines")
+    trained = getattr(models, model)(workers=1, **settings)
+    trained.build_vocab(texts)
+    if not len(trained.wv):
         raise InputError(
-            f"no word occurs min_count={min_count} times in {name}; lower it"
+            f"no word occurs min_count={trained.min_count} times in {name};"
+            " lower it"
         )
-    model.train(sentences, total_examples=len(sentences), epochs=epochs)
-    return model
+    trained.train(texts, total_examples=len(texts), epochs=trained.epochs)
+    return trained
 
 
 _cache_folder: ContextVar[Path | None] = ContextVar("cache", default=None)
@@ -156,7 +141,10 @@ def _train(
             f"found no word of the vocabulary in {len(sentences)} texts, "
             "expected the texts that the vocabulary was made of"
         )
-    trained = train_skip_gram(sentences, dimension, window, epochs, seed).wv
+    trained = train_gensim(
+        "Word2Vec", sentences, "the sentences", sg=1, vector_size=dimension,
+        window=window, min_count=1, epochs=epochs, seed=seed,
+    ).wv  # fmt: skip
     start = np.random.default_rng(seed).uniform(
         -0.1, 0.1, (len(vocabulary), dimension)
     )

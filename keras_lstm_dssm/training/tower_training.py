@@ -16,7 +16,7 @@ from keras_lstm_dssm.data.batches import (
     training_batches,
 )
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
-from keras_lstm_dssm.data.sources import DataSource, open_collection
+from keras_lstm_dssm.data.sources import open_collection
 from keras_lstm_dssm.data.statistics import alphabet_warning
 from keras_lstm_dssm.distillation.teacher_vectors import (
     TaughtBatches,
@@ -106,20 +106,19 @@ class TowerTraining(Training):
     def open(self) -> None:
         """Opens and checks the clicks."""
         config = self.config
-        self.clicks, self.spec = self.processes.open_clicks(
+        self.clicks, self._source = self.processes.open_clicks(
             lambda: open_clicks(
                 config.data, self.run, config.min_relevant, config.max_bad_lines
             )
         )
+        self.spec = self._source.spec
         self.log = self.clicks
         self.rows = self.recipe.batch_size
         self.joint_steps: int | None = None
         self.titles, self.judged = self._given_texts()
         if self.recipe.judged_negatives and self.judged is None:
             self.judged = self.processes.on_each(
-                lambda: DataSource(self.spec).judged_negatives(
-                    config.min_relevant
-                )
+                lambda: self._source.judged_negatives(config.min_relevant)
             )
         teacher = config.teacher
         if not (teacher is None or isinstance(teacher, TeacherVectors)):
@@ -338,7 +337,7 @@ class TowerTraining(Training):
     @cached_property
     def data_titles(self) -> list[str]:
         """The titles of the data, each once; reads the whole click log."""
-        return DataSource(self.spec).titles(self.clicks)
+        return self._source.titles(self.clicks)
 
     @property
     def all_titles(self) -> list[str]:
