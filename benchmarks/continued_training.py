@@ -42,9 +42,8 @@ _MEASURE = "mrr@10"
 def cut(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
     """Cuts clicks into old and new ones, and each of them into train and test.
 
-    Returns:
-        The parts `old`, `old_test`, `new` and `new_test`. No query of a test
-        part is in any other part.
+    The parts are `old`, `old_test`, `new` and `new_test`; no query of a test
+    part is in another part.
     """
     ordered = sorted(set(pairs), key=lambda pair: (pair.document, pair.query))
     first_new = round(len(ordered) * (1 - _NEW))

@@ -49,11 +49,7 @@ def cross_validate(
     folds: int,
     seed: int = 0,
 ) -> np.ndarray:
-    """Scores rows by trees that have not learnt from their lists.
-
-    Returns:
-        float `[rows]`.
-    """
+    """Scores rows by trees that have not learnt from their lists."""
     fold = np.random.default_rng(seed).integers(folds, size=len(rows.sizes))
     fold_of_row = np.repeat(fold, rows.sizes)
     scores = np.zeros(len(rows.grades))

@@ -35,29 +35,17 @@ program.float("row_seconds", 3e-6, "Seconds to update a row of all tables.")
 
 
 class Step(NamedTuple):
-    """Describes what the workers have in a training step.
+    """Describes what the workers have in a training step."""
 
-    Attributes:
-        workers: Number of workers.
-        rows: Pairs of each worker.
-        titles: Distinct titles of all workers.
-        width: Numbers in a vector.
-        trained: Numbers of a vector that have a gradient.
-        table_rows: Rows of the tables that any worker's batch reads.
-        units: Numbers in a row of all tables of a tower.
-        dense: Numbers in all other weights.
-        sets: Bytes of the packed sets of rows.
-    """
-
-    workers: int
-    rows: int
-    titles: int
-    width: int
-    trained: int
-    table_rows: int
-    units: int
-    dense: int
-    sets: int
+    workers: int  # number of workers
+    rows: int  # pairs of each worker
+    titles: int  # distinct titles of all workers
+    width: int  # numbers in a vector
+    trained: int  # numbers of a vector that have a gradient
+    table_rows: int  # rows of the tables that any worker's batch reads
+    units: int  # numbers in a row of all tables of a tower
+    dense: int  # numbers in all other weights
+    sets: int  # bytes of the packed sets of rows
 
     def network_seconds(self, latency: float, bandwidth: float) -> float:
         """Returns the seconds of the four collectives.
@@ -86,10 +74,8 @@ class Step(NamedTuple):
     ) -> float:
         """Returns the seconds of computing more than a worker alone.
 
-        Args:
-            alone: The step of one worker.
-            flops: Operations per second in matrix products.
-            row_seconds: Seconds to update a row of all tables of a tower.
+        `flops` are operations a second in matrix products, `row_seconds` those
+        to update a row of all tables of a tower.
         """
         # Cosines, and the gradients of both sides.
         product = 3 * 2 * self.rows * self.width

@@ -103,11 +103,7 @@ def export_portable(
 
 
 def check_portable(model: Any) -> None:
-    """Checks that a model is two towers whose encoders `LocalModel` has.
-
-    Raises:
-        InputError: It is another kind of model, or has another encoder.
-    """
+    """Checks that a model is two towers whose encoders `LocalModel` has."""
     if (kind := kind_of(model)) is not TOWERS:
         raise InputError(
             f"found a {kind.noun}, and only two towers are portable:"

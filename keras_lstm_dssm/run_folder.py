@@ -306,11 +306,7 @@ def is_ranker(folder: str | os.PathLike[str]) -> bool:
 
 
 def check_resumable(folder: str | os.PathLike[str]) -> None:
-    """Checks that a run folder holds no ranker.
-
-    Raises:
-        InputError: It does; a ranker is never partly trained.
-    """
+    """Checks that a run folder holds no ranker."""
     if is_ranker(folder):
         raise InputError(
             f"{folder}: found a ranker, which is trained in one go: there is"

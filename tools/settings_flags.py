@@ -26,17 +26,11 @@ def define_settings(
 ) -> None:
     """Defines a flag for each field of settings, by its name.
 
-    The type of a field and its bounds make the kind of the flag, and its
-    entry in the section `Attributes:` the help. A field that not all of the
-    classes have is marked with the names of those that have it.
-
-    Args:
-        values: The flags of the program.
-        classes: Name for users -> dataclass.
-        leave_out: Names of fields without a flag, in addition to those that
-            are declared with `flag=False`.
-        defaults: Whether flags have the defaults of the fields. Default
-            `False`: that of all of them is `None`, for "as the preset says".
+    The type of a field and its bounds make the kind of the flag, and its entry
+    in the section `Attributes:` the help. A field that not all of the classes,
+    by their names for users, have is marked with the names of those that have
+    it. Without `defaults`, that of each flag is `None`, for "as the preset
+    says".
     """
     users: dict[str, list[str]] = {}
     found: dict[str, tuple[dataclasses.Field[Any], str]] = {}

@@ -53,13 +53,7 @@ from keras_lstm_dssm.settings.papers import (
 
 
 def table_program(doc: str | None, papers: Sequence[str]) -> Program:
-    """Makes a program that makes the tables of some papers.
-
-    Args:
-        doc: Its help.
-        papers: Names of `PAPER_DEFAULTS`. With several of them, the flag
-            `--paper` chooses one.
-    """
+    """Makes a program that makes the tables of some papers."""
     which = ["paper"] if len(papers) > 1 else []
     program = Program(doc, required=[*which, "data", "output"])
     if which:
@@ -176,11 +170,7 @@ def make_tables(values: flags.FlagValues, name: str) -> dict[str, Any]:
 def _given(
     values: flags.FlagValues, name: str
 ) -> tuple[dict[str, Any], tuple[int, ...]]:
-    """Returns the settings of a paper's tables, and the learning curve's sizes.
-
-    Raises:
-        InputError: A flag is not one of this paper, or a number is wrong.
-    """
+    """Returns the settings of a paper's tables, and its curve's sizes."""
     settings, known = dict(PAPER_DEFAULTS[name]), options_of(name)
     pairs: tuple[float, ...] = ()
     if "pairs" in values and values.pairs is not None:
@@ -214,11 +204,7 @@ def _unknown(flag: str, paper: str) -> InputError:
 def _numbers(
     flag: str, texts: Sequence[str], least: float, most: float = float("inf")
 ) -> tuple[float, ...]:
-    """Returns the numbers of a list flag.
-
-    Raises:
-        InputError: One is not a number, or out of bounds.
-    """
+    """Returns the numbers of a list flag."""
     try:
         numbers = tuple(float(text) for text in texts)
         if all(least <= number <= most for number in numbers):
@@ -232,11 +218,7 @@ def _numbers(
 
 
 def _folders(output: Path, data: Sequence[str]) -> dict[str, Path]:
-    """Returns data set -> folder of its table.
-
-    Raises:
-        InputError: Two data sets have one name.
-    """
+    """Returns data set -> folder of its table."""
     if len(data) == 1:
         return {data[0]: output}
     folders = {name: output / Path(name).name for name in data}

@@ -194,10 +194,6 @@ def flagged_recipe() -> "AnyRecipe":
     """Returns the preset's recipe, changed by the flags that are set.
 
     With `--init`, and no `--preset`, it is that of the run to continue.
-
-    Raises:
-        InputError: Two values exclude each other, or a flag is not one of
-            this kind of recipe; there is no such run.
     """
     from keras_lstm_dssm.models import find_recipe
     from keras_lstm_dssm.training.initial_model import InitialModel
@@ -231,12 +227,6 @@ def check_unchanged(config: dict[str, Any]) -> None:
     """Checks that no flag of `lstm-dssm-train --resume` changes the run.
 
     A flag that is given has to have the value with which the run was started.
-
-    Args:
-        config: Content of the run's `config.json`.
-
-    Raises:
-        InputError: A flag differs.
     """
     from keras_lstm_dssm.models import find_recipe, recipe_from_dict
 

@@ -115,15 +115,10 @@ class MixtureEncoder:
 
 
 class MixtureTowers(NamedTuple):
-    """The encoders of a mixture of towers, named as those of a `TwoTower`.
+    """The encoders of a mixture of towers, named as those of a `TwoTower`."""
 
-    Attributes:
-        query_encoder: Encoder of queries.
-        document_encoder: Encoder of documents.
-    """
-
-    query_encoder: MixtureEncoder
-    document_encoder: MixtureEncoder
+    query_encoder: MixtureEncoder  # encoder of queries
+    document_encoder: MixtureEncoder  # encoder of documents
 
 
 def mixture_towers(mixture: Mixture) -> MixtureTowers:

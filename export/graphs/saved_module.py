@@ -85,9 +85,6 @@ class ServedWeights:
     values (`HashedUniform`), and graphs that are traced within `reading`
     compute the other rows that a text needs. TF Serving restores only variables
     that are in an attribute of the module: set one to `variables`.
-
-    Raises:
-        InputError: A number is not finite.
     """
 
     def __init__(self, *models: Any) -> None:

@@ -23,18 +23,6 @@ def misspell(text: str, rate: float, seed: int = 0) -> str:
     The errors depend on seed and text alone, not on other queries or their
     order; the words misspelled at a lower rate are also misspelled at a
     higher one, in the same way.
-
-    Args:
-        text: The query.
-        rate: Probability of an edit for each word, from 0 to 1.
-        seed: Any int; another seed gives other errors. Default 0.
-
-    Returns:
-        The text, its words separated by single spaces.
-
-    Example:
-    >>> misspell("interior wood glue", 1.0)
-    'inte5ior wo0od gflue'
     """
     words = []
     for index, word in enumerate(text.split()):

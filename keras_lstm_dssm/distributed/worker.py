@@ -84,10 +84,6 @@ class Workers(Processes):
     What is there once for all workers is read and written by worker 0; the
     others wait, and read the files that it has written. If a worker raises an
     error, all of them raise a `JointError`.
-
-    Args:
-        collectives: The workers.
-        stop_wanted: Event that is set when this worker is to stop.
     """
 
     def __init__(
@@ -227,14 +223,8 @@ def read_stored(
 ) -> dict[str, Any] | None:
     """Reads `config.json` if the folder has a run; `None` for a new run.
 
-    Args:
-        run: The run folder.
-        config: What to train on; `None` for a run in the folder.
-        size: The number of workers.
-
-    Raises:
-        InputError: The run in the folder has other settings or another
-            number of workers, or a file of it is damaged.
+    Raises `InputError` if that run has other settings or another number of
+    workers, or is damaged.
     """
     (run.path / STOP_FILE).unlink(missing_ok=True)
     if config is not None and not run.config.exists():

@@ -35,15 +35,10 @@ DOCUMENTS_AT_ONCE = 256
 
 
 class ReadDocument(NamedTuple):
-    """Holds what a `KeyVec` computes for a document.
+    """Holds what a `KeyVec` computes for a document."""
 
-    Attributes:
-        vector: Float `[dimension]`.
-        probabilities: Float `[sentences]`, the p_i of its sentences.
-    """
-
-    vector: np.ndarray
-    probabilities: np.ndarray
+    vector: np.ndarray  # float `[dimension]`
+    probabilities: np.ndarray  # float `[sentences]`, the p_i of its sentences
 
 
 def _check_number(n: Any) -> None:

@@ -45,25 +45,16 @@ for all sentences."""
 
 
 class ModelKind(NamedTuple):
-    """Describes a kind of model; upper layers have dictionaries by its name.
+    """Describes a kind of model; upper layers have dictionaries by its name."""
 
-    Attributes:
-        name: The name in these dictionaries, the `kind` of models and recipes.
-        noun: What messages call it.
-        model: The class of the models.
-        recipe: The class of the recipes.
-        presets: Name -> recipe.
-        marker: A setting that only these recipes have.
-        load: Loads a model from the folder of its run; `None` for one that
-            Keras loads.
-    """
-
+    # The name in these dictionaries, the `kind` of models and recipes.
     name: str
-    noun: str
-    model: type
-    recipe: Any
-    presets: Mapping[str, Any] = {}
-    marker: str = ""
+    noun: str  # what messages call it
+    model: type  # the class of the models
+    recipe: Any  # the class of the recipes
+    presets: Mapping[str, Any] = {}  # name -> recipe
+    marker: str = ""  # a setting that only these recipes have
+    # Loads a model from the folder of its run; `None` for one that Keras loads.
     load: Callable[[Path], Any] | None = None
 
     @property

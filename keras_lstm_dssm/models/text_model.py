@@ -348,13 +348,6 @@ class TextModel(BuiltModel):
         """Takes one training step.
 
         A function of the batch alone, so that `tf.distribute` can run it.
-
-        Args:
-            data: The texts of a batch, or what `hasher` made of them.
-
-        Raises:
-            tf.errors.InvalidArgumentError: The loss is NaN or infinite; the
-                weights stay those before the step.
         """
         batch = self.exchange.join(self, self._batch(data))
         variables = self.trainable_variables

@@ -29,13 +29,7 @@ from keras_lstm_dssm.training.train import train
 
 
 class EpochTimes(keras.callbacks.Callback):
-    """Records the logs and the seconds of training of each epoch.
-
-    Attributes:
-        history: A row for each epoch: `epoch`, counted from 1; the logs;
-            `dev`, the measure on dev, or `None` where it was not evaluated;
-            and `seconds`, without those of the evaluation.
-    """
+    """Records the logs and the seconds of training of each epoch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,30 +71,26 @@ class EpochTimes(keras.callbacks.Callback):
 
 @dataclass(frozen=True)
 class Neural:
-    """Describes a row whose system is trained by a recipe with `dssm.train`.
+    """Describes a row whose system is trained by a recipe with `dssm.train`."""
 
-    Attributes:
-        recipe: The recipe of two towers, of a pair scorer or of a `KeyVec`.
-        group: See `RowSystem`: `"recurrent"` or `"feed-forward"`.
-        tuned: Whether the learning rate (and gamma, of towers) is chosen on
-            dev, and epochs and batch size are the table's, equal for all
-            such rows; `False` keeps all of the recipe.
-        taught: Of two towers: whether they learn from the teacher of the
-            settings, too.
-        saved: Whether the model is saved beside the results, for mixtures.
-        salience: Of a `KeyVec`: the teacher of its key sentences; `None` for
-            that of the settings.
-        trained: Of a `KeyVec`: whether it is trained; `False` measures its
-            initial weights: those of words and key words are skip-gram
-            vectors, the others are random.
-    """
-
+    # The recipe of two towers, of a pair scorer or of a `KeyVec`.
     recipe: AnyRecipe
+    # See `RowSystem`: `"recurrent"` or `"feed-forward"`.
     group: str = "recurrent"
+    # Whether the learning rate (and gamma, of towers) is chosen on dev, and
+    # epochs and batch size are the table's, equal for all such rows; `False`
+    # keeps all of the recipe.
     tuned: bool = True
+    # Of two towers: whether they learn from the teacher of the settings, too.
     taught: bool = False
+    # Whether the model is saved beside the results, for mixtures.
     saved: bool = False
+    # Of a `KeyVec`: the teacher of its key sentences; `None` for that of the
+    # settings.
     salience: str | None = None
+    # Of a `KeyVec`: whether it is trained; `False` measures its initial
+    # weights: those of words and key words are skip-gram vectors, the others
+    # are random.
     trained: bool = True
     seeded: ClassVar[bool] = True
 

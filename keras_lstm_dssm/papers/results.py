@@ -36,11 +36,7 @@ class MeanAndSpread(NamedTuple):
 
 
 class SystemResults:
-    """Reads the results of all seeds of a system, at least one.
-
-    Attributes:
-        seeds: The content of each seed's `result.json`.
-    """
+    """Reads the results (`result.json`) of all seeds of a system."""
 
     def __init__(self, name: str, row: Row, folders: Sequence[Path]) -> None:
         self.name = name
@@ -95,11 +91,7 @@ class SystemResults:
         return {key: float(np.mean(v)) for key, v in by_query.items()}
 
     def by_epoch(self, column: str) -> dict[int, MeanAndSpread]:
-        """Averages a column of a neural system's `history.csv` over seeds.
-
-        Returns:
-            Epoch -> mean, for the epochs that have a value.
-        """
+        """Averages a column of `history.csv` over seeds: epoch -> mean."""
         histories = [read_csv(f / "history.csv") for f in self.folders]
         return {
             int(rows[0]["epoch"]): MeanAndSpread.over(
@@ -154,9 +146,6 @@ def compare_with(
 
     The compared value of a query is the mean over seeds, see
     `compare_systems`; the measure is by default that of `MAIN_MEASURES`.
-
-    Returns:
-        Name -> reference -> the results of the test.
     """
     measure = measure or MAIN_MEASURES[mode]
     by_query = {n: r.queries(mode, measure) for n, r in results.items()}

@@ -36,11 +36,7 @@ _FURTHER_MEASURES = {"retrieve": ("recall@100",)}
 
 
 def check_pairs(pairs: Sequence[int], data: TableData) -> None:
-    """Checks that the log has more clicks than each size of the curve.
-
-    Raises:
-        InputError: A size is the number of all clicks or more.
-    """
+    """Checks that the log has more clicks than each size of the curve."""
     if pairs and max(pairs) >= (clicks := data.sizes["clicks"]):
         raise InputError(
             f"--pairs={max(pairs)}: found a log of {clicks} clicks, expected"
@@ -61,18 +57,6 @@ def run_learning_curve(
     epoch on dev is measured. Each size consists of whole queries in the order
     of a hash, so that a larger one contains a smaller one. The folders
     `pairs/SIZE` are laid out like that of the table.
-
-    Args:
-        data: The data of the table, with all clicks.
-        results: Name -> results of the table. Systems that are trained on
-            clicks, and mixtures, are shown as curves, others as horizontal
-            lines.
-        seeds: See `run_system`.
-        pairs: The sizes, numbers of clicks; see `check_pairs`.
-
-    Returns:
-        Caption -> picture; and "SYSTEM with SIZE clicks" -> reason, for those
-        that failed.
     """
     output, settings = data.folder, data.settings
     clicks = data.sizes["clicks"]

@@ -43,10 +43,6 @@ def train_with_one_gamma(
     equal gamma. Where different ones were chosen on dev, the RNN is trained
     once more (in `figure_7/`) with the LSTM's gamma and the learning rate
     that was best with it on dev.
-
-    Returns:
-        System -> results to draw; and system -> reason, where the training
-        failed.
     """
     shown = {
         name: results[name]
@@ -67,12 +63,7 @@ def train_with_one_gamma(
 def draw_figure_7(
     output: Path, data: TableData, results: Mapping[str, SystemResults]
 ) -> tuple[dict[str, Path], dict[str, str]]:
-    """Writes `figure_7.png` and `figure_7.csv`, the means over seeds.
-
-    Returns:
-        Caption -> picture, nothing without the two systems; and what failed
-        -> reason.
-    """
+    """Writes `figure_7.png` and `figure_7.csv`, the means over seeds."""
     shown, failed = train_with_one_gamma(output, data, results)
     failed = {f"{name} of Figure 7": why for name, why in failed.items()}
     if not shown:

@@ -297,15 +297,10 @@ _ARRIVAL_SECONDS = 1.0
 
 
 class Waiting(Protocol):
-    """A call or connection whose client has to send or to read something.
+    """A call or connection whose client has to send or to read something."""
 
-    Attributes:
-        since: When it began to wait, by the clock of the event loop.
-        seconds: How long it may wait.
-    """
-
-    since: float
-    seconds: float
+    since: float  # when it began to wait, by the clock of the event loop
+    seconds: float  # how long it may wait
 
     @property
     def peer(self) -> str:
@@ -350,12 +345,6 @@ def close_silent_connections(ports: Collection[int]) -> int:
     spared, then those that have been silent for the longest time. A client
     that is still there connects again. gRPC does not list its connections, so
     they are searched for among the open files, which works on Linux only.
-
-    Args:
-        ports: The ports that the server listens on.
-
-    Returns:
-        The number of closed connections.
     """
     maximum = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     try:

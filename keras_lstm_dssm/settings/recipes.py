@@ -45,15 +45,8 @@ def check_arguments(
 ) -> None:
     """Checks that a class has the arguments of a configuration.
 
-    Args:
-        made: The class, whose constructors up to `base` are looked at.
-        base: The base class of all such classes.
-        name: What the configuration is called in the message.
-        config: Argument -> value.
-        without: Arguments that a recipe sets itself.
-
-    Raises:
-        InputError: `config` is no mapping, or has an unknown argument.
+    Its constructors up to `base` are looked at; arguments in `without` are
+    those that a recipe sets itself.
     """
     known = {"dtype", "trainable"}
     for each in made.__mro__:
@@ -291,19 +284,14 @@ class Recipe(Settings):
 
 
 class WordsRecipe(Settings):
-    """Base of `ScorerRecipe` and `KeyVecRecipe`: makes the word vectors.
+    """Base of `ScorerRecipe` and `KeyVecRecipe`: makes the word vectors."""
 
-    Attributes:
-        words: `"vocabulary"`, one vector for each word of the training texts;
-            `"stems"`, one for all forms of a word, see `stem_words`; or
-            `"trigrams"`, the sum of the vectors of a word's letter trigrams.
-        word_dimension: Width of the word vectors.
-        max_words: Number of words to read of each text.
-    """
-
+    # `"vocabulary"`, one vector for each word of the training texts; `"stems"`,
+    # one for all forms of a word, see `stem_words`; or `"trigrams"`, the sum of
+    # the vectors of a word's letter trigrams.
     words: str
-    word_dimension: int
-    max_words: int
+    word_dimension: int  # width of the word vectors
+    max_words: int  # number of words to read of each text
 
     @property
     def split(self) -> str:
@@ -315,13 +303,7 @@ class WordsRecipe(Settings):
     ) -> "VocabularyVectors | TrigramVectors":
         """Makes the layer that turns texts into word vectors.
 
-        Args:
-            vocabulary: The words or stems; not used for trigrams.
-            vectors: Their vectors, `[words, word_dimension]`; `None` for a
-                random start.
-
-        Raises:
-            InputError: The vocabulary is missing or wrong.
+        Without `vectors`, `[words, word_dimension]`, they start at random.
         """
         from keras_lstm_dssm.layers.word_vectors import (
             TrigramVectors,

@@ -43,17 +43,9 @@ def new_keyvec(
 ) -> KeyVec:
     """Builds and compiles the model that a recipe describes.
 
-    Args:
-        recipe: The recipe.
-        seed: Seed of the weights and of the skip-gram vectors.
-        sentences: The sentences of the training documents, from which the
-            vocabulary is taken, and the skip-gram vectors with which words
-            and key words start.
-        documents: The number of training documents; with `recipe.decay`, it
-            gives the number of steps in which the learning rate falls to 0.
-
-    Raises:
-        InputError: No word is frequent enough, or gensim is not installed.
+    The vocabulary, and the skip-gram vectors with which words and key words
+    start, are those of `sentences`; `recipe.decay` needs the number of
+    `documents`.
     """
     vocabulary = vocabulary_of(
         sentences, recipe.min_count, recipe.vocabulary_size
@@ -115,11 +107,6 @@ class KeyVecTraining(Training):
 
     The model is trained on the documents of the split train, and its
     validation loss is that of dev.
-
-    Attributes:
-        folder: The documents.
-        targets: The salient sentences and key words of the documents of train
-            and of dev; its counts are those of train.
     """
 
     recipe: KeyVecRecipe

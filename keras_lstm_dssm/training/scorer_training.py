@@ -23,13 +23,7 @@ from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 
 
 class ScorerTraining(Training):
-    """The training of a pair scorer.
-
-    Attributes:
-        triples: The triples to train on.
-        log: The click log that the triples were mined from; `None` for
-            judged lists.
-    """
+    """The training of a pair scorer."""
 
     recipe: ScorerRecipe
 

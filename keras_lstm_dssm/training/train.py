@@ -166,18 +166,9 @@ def run_training(
 ) -> Any:
     """Trains a model to the end: the road of all trainings.
 
-    Args:
-        config: The options.
-        run: The run folder, which the first process has locked.
-        stored: Content of the `config.json` of a run that goes on; `None` for
-            a new run.
-        callbacks: Further callbacks, see `keras.Model.fit`.
-        verbose: See `train`; for the first process.
-        saved: Whether the run is written to its folder.
-        processes: The processes that train together.
-
-    Returns:
-        The trained model.
+    `stored` is the content of the `config.json` of a run that goes on. The
+    first of the `processes` has locked the run folder, and writes it if
+    `saved`.
     """
     if not processes.first:
         verbose = 0

@@ -45,13 +45,8 @@ def distinct_words(texts: list[str]) -> list[set[bytes]]:
 def rarest_shared_words(folder: str) -> dict[str, int]:
     """Finds how rare the rarest word is that query and answer share.
 
-    Args:
-        folder: A folder of judged lists.
-
-    Returns:
-        Id of each test query -> the number of training texts that have the
-        rarest shared word; -1 for a query that shares no word with its
-        relevant documents.
+    Returns id of each test query -> the number of training texts with that
+    word; -1 for a query that shares none with its relevant documents.
     """
     collection = open_collection(folder)
     train = distinct_words(Triples.from_collection(collection).texts)
@@ -76,14 +71,6 @@ def main(folder: str, output: str, *systems: str) -> None:
 
     A line has the name of the group, how many queries it has, and their mean
     P@1 in percent for each system.
-
-    Args:
-        folder: The folder of judged lists.
-        output: The output folder of its table.
-        *systems: Names of rows of the table.
-
-    Raises:
-        InputError: A name is no row, or the table has no results of it.
     """
     rows = choose_rows(PAPERS["mv_lstm"].rows, systems)
     results = read_results(Path(output), rows, SEEDS)
