@@ -105,9 +105,7 @@ def test_commands_are_understood(page, capsys):
         code = program(short).check([name, *arguments])
         assert code is None, (arguments, capsys.readouterr().err)
         values = program(short).flags
-        if short == "train" and not (
-            values.init or values.resume or values.preset == "ranker"
-        ):
+        if short == "train" and not (values.init or values.resume):
             train.flagged_recipe()
         if short == "table":
             assert choose_rows(PAPERS[values.paper].rows, values.systems)

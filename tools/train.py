@@ -32,13 +32,12 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.settings.presets import (
     KEYVEC_PRESETS,
-    RANKER,
+    RANKER_PRESETS,
     SCORER_PRESETS,
     TOWER_PRESETS,
 )
 from keras_lstm_dssm.settings.recipes import (
     KeyVecRecipe,
-    RankerRecipe,
     Recipe,
     ScorerRecipe,
 )
@@ -68,7 +67,7 @@ define_settings(
 define_bad_line_flags(FLAGS)
 program.enum(
     "preset", "lstm_96",
-    [*TOWER_PRESETS, *SCORER_PRESETS, *KEYVEC_PRESETS, RANKER],
+    [*TOWER_PRESETS, *SCORER_PRESETS, *KEYVEC_PRESETS, *RANKER_PRESETS],
     "Recipe: two towers (a system of the paper, `best`, or `taught` for "
     "--teacher), a pair scorer (such as `mv_lstm_tensor`), `keyvec` for "
     "documents, or `ranker`, boosted trees over --features "
@@ -128,13 +127,8 @@ OPTION_FLAGS = flag_names([TrainingConfig])
 RECIPE_FLAGS = flag_names([Recipe, ScorerRecipe, KeyVecRecipe])
 """Flags that set the attribute of that name in the preset's recipe."""
 
-_OF_WORKERS = ("ray_address", "worker_cpus", "start_minutes")
 _OF_RANKER = ("features", "encoder")
-_SHARED_WITH_RANKER = (
-    "data", "dev", "select", "patience", "min_relevant", "seed",
-    "mined_negatives", "on_bad_line", "max_bad_lines", "preset", "output",
-    "resume", "json", "debug", "help",
-)  # fmt: skip
+_OF_WORKERS = ("ray_address", "worker_cpus", "start_minutes")
 
 
 def main(_: list[str]) -> dict[str, Any]:
@@ -145,10 +139,8 @@ def main(_: list[str]) -> dict[str, Any]:
     from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 
     run = RunFolder(FLAGS.output)
-    _check_ranker_flags()
-    if FLAGS.preset == RANKER:
-        return _train_ranker(run)
-    options = {name: FLAGS[name].value for name in OPTION_FLAGS}
+    names = (*OPTION_FLAGS, *_OF_RANKER)
+    options = {name: FLAGS[name].value for name in names}
     options["max_bad_lines"] = allowed_bad_lines(FLAGS)
     if _trains_by_workers():
         epochs = _finished_epochs(run)
@@ -159,6 +151,7 @@ def main(_: list[str]) -> dict[str, Any]:
         finished = bool(epochs) and run.read_history() == epochs
     elif FLAGS.resume:
         check_resumable(run.path)
+        program.check_unused(_OF_RANKER, "is for a new ranker: leave it out")
         check_unchanged(run.read_config())
         epochs = run.read_history()
         use_one_intra_op_thread()
@@ -186,7 +179,7 @@ def main(_: list[str]) -> dict[str, Any]:
             "another --output: the length of the schedule is fixed"
         )
     else:
-        print(f"wrote {run.model}")
+        print(f"wrote {run.model if run.model.exists() else run.path}")
     return metrics["train"]
 
 
@@ -301,56 +294,6 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _check_ranker_flags() -> None:
-    """Checks that no flag is set which the preset does not use."""
-    is_ranker = FLAGS.preset == RANKER
-    used = (*_SHARED_WITH_RANKER, *_OF_RANKER)
-    for name in FLAGS:
-        wrong = name not in used if is_ranker else name in _OF_RANKER
-        if FLAGS[name].present and wrong:
-            raise InputError(
-                f"--{name} is not a flag of --preset={FLAGS.preset}: leave it "
-                "out"
-            )
-
-
-def _train_ranker(run: "RunFolder") -> dict[str, Any]:
-    """Trains a ranker into a run folder; returns its metrics."""
-    from keras_lstm_dssm.distributed.cluster import in_cluster
-    from keras_lstm_dssm.ranker.train_ranker import (
-        MINED,
-        SELECT,
-        train_ranker,
-    )
-
-    if in_cluster():
-        raise InputError("one process trains a ranker: unset TF_CONFIG")
-    _check(run)
-    if FLAGS.resume:
-        raise InputError(
-            "--resume is not a flag of --preset=ranker, which is trained in"
-            " one go: leave it out"
-        )
-    options = RankerRecipe()
-    if FLAGS.patience is not None:
-        options = RankerRecipe(patience=FLAGS.patience)
-    train_ranker(
-        FLAGS.data,
-        FLAGS.features,
-        encoder=FLAGS.encoder,
-        output=run.path,
-        dev=FLAGS.dev,
-        select=FLAGS.select if FLAGS["select"].present else SELECT,
-        options=options,
-        seed=FLAGS.seed,
-        min_relevant=FLAGS.min_relevant,
-        mined_negatives=FLAGS.mined_negatives or MINED,
-        max_bad_lines=allowed_bad_lines(FLAGS),
-    )
-    print(f"wrote {run.path}")
-    return run.read_metrics()["train"]
 
 
 def _trains_by_workers() -> bool:

@@ -9,6 +9,7 @@ from keras_lstm_dssm.models.keyvec import KeyVec
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.settings import presets
+from keras_lstm_dssm.settings.fields import Settings
 from keras_lstm_dssm.settings.recipes import (
     KeyVecRecipe,
     Recipe,
@@ -116,7 +117,7 @@ def find_recipe(recipe: str | AnyRecipe) -> AnyRecipe:
     >>> find_recipe("lstm_96").encoder_config["cells"]
     96
     """
-    if isinstance(recipe, AnyRecipe):
+    if isinstance(recipe, Settings):
         return recipe
     known: dict[str, AnyRecipe] = {}
     for kind in KINDS.values():

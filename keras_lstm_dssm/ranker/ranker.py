@@ -42,6 +42,7 @@ from keras_lstm_dssm.ranker.overlap_features import (
     on_grid,
 )
 from keras_lstm_dssm.run_folder import TREES, RunFolder, is_ranker
+from keras_lstm_dssm.settings.presets import RANKER_PRESETS
 from keras_lstm_dssm.settings.recipes import RankerRecipe
 from keras_lstm_dssm.text.strings import as_bytes
 from lstm_dssm_client.texts import pairs_as_bytes, query_as_bytes
@@ -235,7 +236,7 @@ class Ranker:
 
     The score is the sum of the trees' leaves and of weighted features. Like a
     `PairScorer`, a ranker orders the candidates that another system has
-    found; `train_ranker` trains one.
+    found; `dssm.train` trains one with the recipe `"ranker"`.
 
     Args:
         features: Computes the features.
@@ -472,5 +473,12 @@ def load_ranker(folder: str | os.PathLike[str]) -> Ranker:
 
 
 RANKER = register_kind(
-    ModelKind("ranker", "ranker", Ranker, RankerRecipe, load=load_ranker)
+    ModelKind(
+        "ranker",
+        "ranker",
+        Ranker,
+        RankerRecipe,
+        {name: RankerRecipe(**s) for name, s in RANKER_PRESETS.items()},
+        load=load_ranker,
+    )
 )

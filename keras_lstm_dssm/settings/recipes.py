@@ -649,6 +649,7 @@ class RankerRecipe(Settings):
             relation to the trees, where they are added to trees of the other
             features; tried on dev.
         parameters: Further parameters of LightGBM.
+        mined_negatives: Mined titles, of grade 0, for each query of clicks.
 
     Raises:
         InputError: A value is out of range.
@@ -671,3 +672,8 @@ class RankerRecipe(Settings):
     patience: int = 10
     shares: tuple[float, ...] = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0)
     parameters: Mapping[str, Any] = _arguments()
+    mined_negatives: int = 20
+
+    def network(self) -> tuple[str, dict[str, Any]]:
+        """Returns what a preset determines, and no flag can change."""
+        return "Ranker", {}

@@ -14,7 +14,7 @@ from keras_lstm_dssm.models.kinds import (
     recipe_from_dict,
 )
 from keras_lstm_dssm.ranker.ranker import RANKER
-from keras_lstm_dssm.training.train import TRAININGS
+from keras_lstm_dssm.training.train import ROADS, TRAININGS
 
 
 def test_every_layer_knows_every_kind():
@@ -23,6 +23,7 @@ def test_every_layer_knows_every_kind():
     assert set(TRAININGS) == {
         name for name, kind in KINDS.items() if kind.has_epochs
     }
+    assert set(TRAININGS) | set(ROADS) == set(KINDS)
 
 
 @pytest.mark.parametrize("kind", [TOWERS, SCORER, KEYVEC], ids=lambda k: k.name)
