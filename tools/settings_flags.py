@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, get_origin
 
 from absl import flags
 
@@ -49,17 +49,19 @@ def define_settings(
         default = field.default if defaults else None
         if default is dataclasses.MISSING:
             default = None
-        _define(values, field, default, text)
+        define_field(values, field, default, text)
 
 
-def _define(
+def define_field(
     values: flags.FlagValues,
     field: dataclasses.Field[Any],
     default: Any,
     text: str,
 ) -> None:
+    """Defines a flag for a field, by its name or the `flag` it declares."""
     define = Definers(values)
-    name, bounds, types = field.name, field.metadata, types_of(field)
+    bounds, types = field.metadata, types_of(field)
+    name = bounds.get("flag", field.name)
     if names := bounds.get("choices") or bounds.get("names"):
         define.enum(name, default, list(names), text)
     elif bool in types:
@@ -67,6 +69,8 @@ def _define(
     elif int in types:
         most = bounds.get("most")
         define.integer(name, default, text, least_of(field), most)
+    elif get_origin(types[0]) is tuple:
+        define.list(name, default, text)
     elif float not in types:
         define.string(name, default, text)
     elif "below" in bounds:
@@ -76,7 +80,7 @@ def _define(
     else:
         above = bounds.get("above")
         least = bounds.get("least", 0.0) if above is None else above + _SMALLEST
-        define.float(name, default, text, float(least))
+        define.float(name, default, text, float(least), bounds.get("most"))
         if above is not None:
             values[name].parser.syntactic_help = f"a number above {above:g}"
         check_finite(values, name)

@@ -42,7 +42,7 @@ from absl import flags
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import lock_folder, write_json
-from keras_lstm_dssm.settings.fields import help_of, least_of, types_of
+from keras_lstm_dssm.settings.fields import help_of
 from keras_lstm_dssm.settings.papers import (
     LEARNING_CURVES,
     PAPER_ALIASES,
@@ -50,6 +50,7 @@ from keras_lstm_dssm.settings.papers import (
     TableSettings,
     options_of,
 )
+from keras_lstm_dssm.tools.settings_flags import define_field
 
 
 def table_program(doc: str | None, papers: Sequence[str]) -> Program:
@@ -75,7 +76,8 @@ def table_program(doc: str | None, papers: Sequence[str]) -> Program:
     for field in fields(TableSettings):
         users = [p for p in papers if p in field.metadata.get("papers", ())]
         if users:
-            _define(program, field, texts[field.name] + _defaults(field, users))
+            text = texts[field.name] + _defaults(field, users)
+            define_field(program.flags, field, None, text)
     if {*papers} & {*LEARNING_CURVES}:
         program.list(
             "pairs", None,
@@ -86,21 +88,6 @@ def table_program(doc: str | None, papers: Sequence[str]) -> Program:
         "threads", None, "Number of processor cores to use; by default all.", 1
     )
     return program
-
-
-def _define(program: Program, field: Field[Any], text: str) -> None:
-    """Defines the flag of a setting; None is the default of the paper."""
-    name, types = field.metadata.get("flag", field.name), types_of(field)
-    if names := field.metadata.get("names"):
-        program.enum(name, None, list(names), text)
-    elif int in types:
-        program.integer(name, None, text, least_of(field))
-    elif float in types:
-        program.float(name, None, text, 0, field.metadata["most"])
-    elif str in types:
-        program.string(name, None, text)
-    else:
-        program.list(name, None, text)
 
 
 def _defaults(field: Field[Any], papers: Sequence[str]) -> str:

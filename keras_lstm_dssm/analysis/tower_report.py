@@ -235,7 +235,7 @@ def _pair_sections(
     ]
     if read:
         cells = min(settings.cells, read[0].y.shape[1])
-        settings = settings._replace(cells=cells)
+        settings = settings.replace(cells=cells)
     vectors = [
         tower.encode([text])[0]
         for tower, text in zip(towers, texts, strict=True)

@@ -120,15 +120,19 @@ def _check(field: dataclasses.Field[Any], value: Any) -> tuple[bool, str]:
         least, most = least_of(field), bounds.get("most", float("inf"))
         is_allowed = type(value) is int and least <= value <= most
         default = f"a whole number of {least} or more"
+        if "most" in bounds:
+            default = f"a whole number from {least} to {most:,}"
         return is_allowed, bounds.get("expected", default)
     if "below" in bounds:
         below = bounds["below"]
         is_allowed = is_number and 0 <= value < below
         return is_allowed, f"0 or more, and less than {below}"
     if "least" in bounds:
-        least = bounds["least"]
+        least, most = bounds["least"], bounds.get("most")
         is_allowed = is_number and least <= value < float("inf")
-        return is_allowed, f"a finite number of {least:g} or more"
+        if most is None:
+            return is_allowed, f"a finite number of {least:g} or more"
+        return is_allowed and value <= most, f"{least:g} to {most:g}"
     if "above" in bounds:
         above = bounds["above"]
         is_allowed = is_number and above < value < float("inf")

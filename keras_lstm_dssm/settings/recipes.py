@@ -10,7 +10,7 @@ import math
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.choices import (
@@ -147,7 +147,7 @@ class Recipe(Settings):
     True
     """
 
-    kind: ClassVar[str] = "towers"
+    kind: ClassVar[Literal["towers"]] = "towers"
 
     encoder: str = setting("LSTMEncoder", flag=False)
     encoder_config: Mapping[str, Any] = _arguments()
@@ -389,7 +389,7 @@ class KeyVecRecipe(WordsRecipe):
     50
     """
 
-    kind: ClassVar[str] = "keyvec"
+    kind: ClassVar[Literal["keyvec"]] = "keyvec"
 
     words: str = setting("vocabulary", choices=WORDS)
     word_dimension: int = 100
@@ -541,7 +541,7 @@ class ScorerRecipe(WordsRecipe):
     5
     """
 
-    kind: ClassVar[str] = "scorer"
+    kind: ClassVar[Literal["scorer"]] = "scorer"
 
     matcher: str = setting("MVLSTM", flag=False)
     matcher_config: Mapping[str, Any] = _arguments()
@@ -660,7 +660,7 @@ class RankerRecipe(Settings):
     (300, 0.05)
     """
 
-    kind: ClassVar[str] = "ranker"
+    kind: ClassVar[Literal["ranker"]] = "ranker"
 
     objective: str | None = None
     rounds: int = 1000
