@@ -15,8 +15,6 @@ The model has four parts, each a formula of figures that are given as flags:
   computes and compares a score for each title and query; an approximate one
   takes a measured time for each query, that grows with the logarithm of the
   titles.
-
-`worker_model` has a finer model of training, of real batches.
 """
 
 import math
