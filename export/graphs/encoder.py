@@ -122,18 +122,7 @@ class MixtureTowers(NamedTuple):
 
 
 def mixture_towers(mixture: Mixture) -> MixtureTowers:
-    """Returns the encoders of a mixture, for `export_retriever`.
-
-    Args:
-        mixture: A mixture whose parts of weight above 0 are `TwoTower`s.
-
-    Raises:
-        InputError: A part is something else.
-
-    Example:
-    >>> towers = mixture_towers(Mixture({"a": model, "b": other}, [0.6, 0.4]))
-    >>> export_retriever(*towers, ids, titles, "models/retriever")
-    """
+    """Returns the encoders of a mixture whose parts are `TwoTower`s."""
     weights = {name: w for name, w in mixture.weights.items() if w}
     models = {name: mixture.parts[name] for name in weights}
     for name, model in models.items():

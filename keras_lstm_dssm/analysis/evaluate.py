@@ -91,8 +91,15 @@ def evaluate_run(
             `papers.document_baselines`.
         progress: Whether to show a progress bar of encoding.
         report: Is given each line of the results. By default none is shown.
-        **of_titles: Further arguments of `measure_titles`, not for a
-            `KeyVec`.
+        **of_titles: Not for a `KeyVec`. `mode`: `"rerank"` or `"retrieve"`,
+            see `Task.from_collection`; `depth`: number of documents retrieved
+            for each query; `run_file`: file for the rankings; `bm25_words`:
+            a key of `TOKENIZERS`, by default the words that the model reads;
+            `batch_size`: number of texts encoded at once; `mix`: systems
+            whose scores are added to the model's, see `open_system`;
+            `mix_weights`: weights of the model and these, by default chosen
+            on the split dev of `dev` (default: `data`) by the measure
+            `select` (default: that of `MAIN_MEASURES`).
 
     Returns:
         Split -> `mode`, facts such as `bm25_words`, and system -> measure ->

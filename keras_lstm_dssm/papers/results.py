@@ -105,27 +105,9 @@ class SystemResults:
 def read_results(
     output: Path, rows: Mapping[str, Row], seeds: int
 ) -> dict[str, SystemResults]:
-    """Reads the finished results of systems.
+    """Reads the finished results of systems, in the order of `rows`.
 
-    Args:
-        output: Folder of the table.
-        rows: Name -> row of the systems.
-        seeds: Number of seeds; those that are not finished are left out.
-
-    Returns:
-        Name -> results, in the order of `rows`, without the systems that
-        have no finished seed.
-
-    Example:
-    >>> from keras_lstm_dssm.papers import PAPERS, TableSettings, choose_rows
-    >>> from keras_lstm_dssm.papers.run_systems import run_system
-    >>> rows = choose_rows(PAPERS["table_iv"].rows, ["bm25"])
-    >>> settings = TableSettings("parts")
-    >>> run_system(Path("read"), "bm25", rows["bm25"], settings, seeds=1)
-    bm25, seed 0: ... s, dev ndcg@10 100.00
-    >>> results = read_results(Path("read"), rows, seeds=1)
-    >>> results["bm25"].value("retrieve", "mrr@10").mean
-    1.0
+    Systems without a finished seed are left out.
     """
     results = {}
     for name, row in rows.items():

@@ -149,24 +149,9 @@ def graph_scores(
 class PairFeatures:
     """Computes the overlap of the words of pairs, and scores of systems.
 
-    All numbers are rounded to multiples of 2^-12: a cosine that is computed
-    in another batch differs in its last bits, and the trees must not.
-
-    Args:
-        overlap: Computes how the words overlap.
-        sources: Name -> system whose score of a pair is a feature.
-
-    Attributes:
-        overlap: The argument.
-        sources: The argument.
-        names: The names of the features, in their order.
-
-    Example:
-    >>> overlap = OverlapFeatures.from_titles(["steel hex bolt", "wood glue"])
-    >>> features = PairFeatures(overlap, {})
-    >>> numbers = features(["hex bolts"], ["hex bolt 3"])
-    >>> numbers.shape == (1, len(features.names))
-    True
+    All numbers are rounded to multiples of 2^-12: a cosine that is computed in
+    another batch differs in its last bits, and the trees must not. The features
+    are in the order of `names`.
     """
 
     def __init__(
@@ -188,21 +173,7 @@ class PairFeatures:
         batch_size: int = 1024,
         progress: bool = False,
     ) -> np.ndarray:
-        """Computes the features of pairs.
-
-        Args:
-            queries: Any iterable of texts.
-            documents: As many titles.
-            batch_size: Number of pairs whose words are compared at once.
-            progress: Whether to show progress bars. Default `False`.
-
-        Returns:
-            float32 `[pairs, features]`, in the order of `names`.
-
-        Raises:
-            InputError: The texts are not strings, or not as many documents
-                as queries.
-        """
+        """Computes the features of pairs, float32 `[pairs, features]`."""
         sides = pairs_as_bytes(queries, documents)
 
         starts = range(0, len(sides[0]), batch_size)
