@@ -11,10 +11,8 @@ The model has four parts, each a formula of figures that are given as flags:
 * encoding: titles divided by titles per core and second, and by the share
   that is left when several processes run;
 * memory: bytes of a vector, of the graph of an HNSW index, and of an id;
-* search: an exact search reads all vectors once for a batch of queries, and
-  computes and compares a score for each title and query; an approximate one
-  takes a measured time for each query, that grows with the logarithm of the
-  titles.
+* search: an approximate search takes a measured time for each query, that
+  grows with the logarithm of the titles.
 """
 
 import math
@@ -50,7 +48,6 @@ program.float("use", 0.5, "Share of cores and of memory to plan with.")
 
 _ID_BYTES = 13
 _LINKS = 32  # HNSW32
-_SECONDS_A_SCORE = 3.2e-9  # to compare a score with the best ones, one core
 
 
 class Training(NamedTuple):
@@ -105,19 +102,6 @@ def title_bytes(dimension: int, kind: str) -> float:
         "HNSW32": 4 * dimension + links,
         "HNSW32_SQ8": dimension + links,
     }[kind]
-
-
-def exact_seconds(
-    titles: float,
-    dimension: int,
-    queries: int,
-    read_bandwidth: float,
-    flops: float,
-) -> float:
-    """Predicts the seconds of an exact search for a batch of queries."""
-    reading = 4 * dimension * titles / read_bandwidth
-    products = 2 * dimension * titles * queries / flops
-    return max(reading, products) + queries * titles * _SECONDS_A_SCORE
 
 
 def main(_: list[str]) -> dict[str, Any]:

@@ -108,6 +108,7 @@ class KeyVec(TextModel):
 
     hasher: DocumentHasher
 
+    batches_of = staticmethod(document_batches)
     kind = "keyvec"
     own_metrics = "four metrics, loss, accuracy, read_loss and key_word_loss"
     rankings_hint = "measure rankings with evaluation.evaluate_systems"
@@ -524,16 +525,6 @@ class KeyVec(TextModel):
             for row, parts in zip(batch, found, strict=True):
                 results[row] = ReadDocument(*parts)
         return [results[row] for row in range(len(documents))]
-
-    def _batches(
-        self,
-        x: Any,
-        y: Any = None,
-        batch_size: int | None = None,
-        shuffle_seed: int | None = None,
-    ) -> tf.data.Dataset:
-        self._refuse(y=y)
-        return document_batches(x, batch_size, shuffle_seed)
 
 
 def _key_vocabulary(

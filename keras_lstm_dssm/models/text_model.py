@@ -175,8 +175,8 @@ class OneProcess:
 class TextModel(BuiltModel):
     """Base of `TwoTower`, `PairScorer` and `KeyVec`: compiles and fits.
 
-    A subclass implements `batch_loss`, `call`, `predict` and `_batches`, and
-    sets the hints below. `seed` is that of the order of lists in `fit`.
+    A subclass implements `batch_loss`, `call` and `predict`, and sets
+    `batches_of` and the hints below; `seed` orders the lists that `fit` gets.
     """
 
     kind: str
@@ -193,6 +193,9 @@ class TextModel(BuiltModel):
 
     weights_hint: str
     """What to do in place of giving labels or weights."""
+
+    batches_of: Callable[..., tf.data.Dataset]
+    """Makes string batches of examples, their size and a shuffle seed."""
 
     exchange = OneProcess()
     """What a training step exchanges with other processes."""
@@ -469,11 +472,9 @@ class TextModel(BuiltModel):
         batch_size: int | None = None,
         shuffle_seed: int | None = None,
     ) -> tf.data.Dataset:
-        """Makes a dataset of batches from lists, see `fit`; a dataset stays.
-
-        `shuffle_seed` shuffles lists anew in each pass; `None` keeps the order.
-        """
-        raise NotImplementedError(f"{type(self).__name__}._batches")
+        """Makes a dataset of string batches of examples, see `fit`."""
+        self._refuse(y=y)
+        return self.batches_of(x, batch_size, shuffle_seed)
 
     def _only_batch(self, x: Any, y: Any) -> tuple[Any, ...]:
         """Returns all examples of lists as one batch."""
