@@ -79,7 +79,7 @@ def test_values(model, report, explained, tmp_path):
     on_map = report.values["map"]
     assert [row["id"] for row in on_map] == ["d1", "d2", "d3", "d4"]
     assert [row["class"] for row in on_map] == ["tools", "wood", "wood", ""]
-    fewer = SETTINGS._replace(examples=1, map_titles=3)
+    fewer = SETTINGS.replace(examples=1, map_titles=3)
     some = report_on_documents(
         model, GIVEN, RunFolder(tmp_path), fewer, tmp_path
     ).values
@@ -162,7 +162,7 @@ def test_documents_without_summaries(model, tmp_path):
         model,
         GIVEN._replace(documents=plain),
         RunFolder(tmp_path),
-        SETTINGS._replace(examples=2),
+        SETTINGS.replace(examples=2),
         tmp_path,
     )
     agreements = {"model": None, "position": None}
