@@ -41,22 +41,21 @@ def pairs(dimension: int) -> tuple[WordSequences, WordSequences]:
     return query, WordSequences(*(tf.gather(x, order) for x in document))
 
 
-def texts_of(sequences: WordSequences) -> list[np.ndarray]:
-    """List the word vectors `[words, dimension]` of each text."""
-    return [
-        vectors[:length]
-        for vectors, length in zip(
-            sequences.vectors.numpy(), sequences.lengths.numpy(), strict=True
-        )
-    ]
+def texts_of(
+    sequences: WordSequences, part: str = "vectors"
+) -> list[np.ndarray]:
+    """List the word vectors `[words, dimension]`, or words, of each text."""
+    rows = getattr(sequences, part).numpy()
+    lengths = sequences.lengths.numpy()
+    return [row[:n] for row, n in zip(rows, lengths, strict=True)]
 
 
-def randomise(layer: keras.layers.Layer) -> None:
+def randomise(layer: keras.layers.Layer, seed: int = 3) -> None:
     """Give all weights random values, biases and the last layer included.
 
     Vectors, such as biases, are positive, so that few relus are 0 everywhere.
     """
-    random = np.random.default_rng(3)
+    random = np.random.default_rng(seed)
     for variable in layer.variables:
         values = random.normal(size=variable.shape) * 0.7
         variable.assign(abs(values) if values.ndim == 1 else values)
@@ -76,15 +75,20 @@ def graph_of(matcher: Matcher) -> Callable[..., tf.Tensor]:
 
 
 def check_scores(
-    matcher: Matcher, by_numpy: Callable[[np.ndarray, np.ndarray], float]
+    matcher: Matcher,
+    by_numpy: Callable[[np.ndarray, np.ndarray], float],
+    texts: tuple[WordSequences, WordSequences] | None = None,
 ) -> None:
-    """Compare with plain NumPy, pair by pair, and alone with in a batch."""
-    query, document = pairs(matcher.word_dimension)
+    """Compare with plain NumPy, pair by pair, and alone with in a batch.
+
+    `by_numpy` takes the word vectors; where texts are given, their words.
+    """
+    query, document = texts or pairs(matcher.word_dimension)
     scores = matcher(query, document).numpy()
-    expected = [
-        by_numpy(one, other)
-        for one, other in zip(texts_of(query), texts_of(document), strict=True)
-    ]
+    part = "words" if texts else "vectors"
+    expected = list(
+        map(by_numpy, texts_of(query, part), texts_of(document, part))
+    )
     assert len(set(np.round(expected, 6))) == len(expected)  # not constant
     np.testing.assert_allclose(scores, expected, rtol=1e-10, atol=1e-12)
 
@@ -200,32 +204,25 @@ class MatcherModel(keras.Model):
 
 
 def check_saving(
-    kind: type[Matcher],
-    arguments: dict[str, Any],
+    matcher: Matcher,
+    arguments: Mapping[str, Any],
     folder: pathlib.Path,
-    absent: Mapping[str, Any] | None = None,
+    absent: Collection[str] = (),
 ) -> None:
-    """Save a matcher none of whose arguments has its default, and load it.
+    """Save a matcher of these arguments, load it, and compare all of it.
 
-    Args:
-        kind: The class.
-        arguments: Arguments of its constructor.
-        folder: Folder for the file.
-        absent: Argument -> value of those that files of an earlier version
-            lack: they are taken out of the saved configuration.
+    `absent` are arguments that files of an earlier version lack: they are
+    taken out of the saved configuration.
     """
-    matcher = kind(**arguments)
     config = matcher.get_config()
     assert {name: config[name] for name in arguments} == arguments
     randomise(matcher)
     MatcherModel(matcher).save(folder / "model.keras")
-    if absent:
-        assert {name: arguments[name] for name in absent} == absent
-        without_arguments(folder / "model.keras", absent)
+    without_arguments(folder / "model.keras", absent)
     loaded = keras.saving.load_model(
         folder / "model.keras", custom_objects={"MatcherModel": MatcherModel}
     ).matcher
-    assert type(loaded) is kind and loaded.get_config() == config
+    assert type(loaded) is type(matcher) and loaded.get_config() == config
     texts = pairs(matcher.word_dimension)
     np.testing.assert_array_equal(loaded(*texts), matcher(*texts))
 
