@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from keras_lstm_dssm import InputError
 from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP, small_uniform
 from tests.matchers.plain_convolutions import mlp
 from tests.matchers.ragged_texts import randomise
@@ -27,8 +26,3 @@ def test_each_initializer_draws_its_own_values():
     one, other = (small_uniform()((40, 50)) for _ in range(2))
     assert not np.array_equal(one, other)
     assert 0.09 < np.abs(one).max() <= 0.1
-
-
-def test_wrong_arguments():
-    with pytest.raises(InputError, match=r"hidden must be widths .*\[0\]"):
-        ScoringMLP([0])

@@ -1,5 +1,9 @@
-"""Vectors of vocabulary words and of trigram words."""
+"""Vectors of vocabulary words and of trigram words, also out of files."""
 
+import functools
+from typing import Any
+
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,12 +16,28 @@ from keras_lstm_dssm.layers import (
     WordVectors,
 )
 from tests import reference
-from tests.layers.small_word_vectors import (
-    TEXTS,
-    VOCABULARY,
-    layers,
-    vocabulary_vectors,
-)
+from tests.export.cpp_loader import run_in_cpp
+from tests.export.ops import serving_ops, stock_ops
+from tests.serving.wire import predict_request
+
+VOCABULARY = ["bolt", "hex", "上海", "x\0"]
+TEXTS = [
+    "Hex bolt hex", "", "zinc", "BOLT 上海 x\0 new zinc bolt", "hex  BOLT hex",
+]  # fmt: skip
+
+
+def vocabulary_vectors(**arguments: Any) -> VocabularyVectors:
+    """A layer with the words above."""
+    return VocabularyVectors(
+        VOCABULARY, **{"dimension": 3, "split": "space", **arguments}
+    )
+
+
+def layers(max_words: int | None = 4) -> list[WordVectors]:
+    return [
+        vocabulary_vectors(max_words=max_words),
+        TrigramVectors(3, max_words=max_words, split="space"),
+    ]
 
 
 def words_of(text: str) -> list[str]:
@@ -175,27 +195,93 @@ def test_wrong_vectors_change_nothing(vectors, message):
     np.testing.assert_array_equal(layer.get_weights()[0], before)
 
 
-@pytest.mark.parametrize("kind", [VocabularyVectors, TrigramVectors])
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"dimension": 0}, "dimension must be at least 1, not 0"),
-        ({"max_words": 0}, "max_words must be at least 1 or None, not 0"),
-        (
-            {"split": "x"},
-            "split must be one of space, alphanumeric, stems, not 'x'",
-        ),
-    ],
-)
-def test_wrong_arguments_are_one_clear_line(kind, arguments, message):
-    words = {"vocabulary": ["a"]} if kind is VocabularyVectors else {}
-    with pytest.raises(InputError, match=message):
-        kind(**words, **arguments)
-
-
 def test_configuration_holds_the_vocabulary():
     layer = vocabulary_vectors(max_words=None)
     again = VocabularyVectors.from_config(layer.get_config())
     assert again.vocabulary == VOCABULARY
     assert again.get_config() == layer.get_config()
     assert (again.max_words, again.split) == (None, "space")
+
+
+def sums(layer: WordVectors, text: tf.Tensor) -> tf.Tensor:
+    """The sum of the vectors of each text."""
+    batch = layer.distinct(text)
+    return tf.gather(
+        tf.reduce_sum(layer(batch).vectors, axis=1), batch.text_index
+    )
+
+
+@keras.saving.register_keras_serializable("tests")
+class Owner(keras.Model):
+    """A model that owns a layer of each kind."""
+
+    def __init__(self, kinds: list[WordVectors], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.kinds = kinds
+        self.build((None,))
+
+    def build(self, input_shape: Any) -> None:
+        pass
+
+    def get_config(self) -> dict[str, Any]:
+        kinds = keras.saving.serialize_keras_object(self.kinds)
+        return {**super().get_config(), "kinds": kinds}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "Owner":
+        kinds = keras.saving.deserialize_keras_object(config.pop("kinds"))
+        return cls(kinds, **config)
+
+
+READ_MODEL = """
+import sys, keras, numpy as np, tensorflow as tf
+from tests.layers.test_word_vectors import TEXTS, sums
+model = keras.saving.load_model(sys.argv[1])
+np.save(sys.argv[2], [sums(layer, TEXTS) for layer in model.kinds])
+"""
+
+
+def test_a_fresh_process_loads_the_model(tmp_path, fresh_process):
+    model = Owner(layers(None))
+    model.save(tmp_path / "model.keras")
+    fresh_process(READ_MODEL, tmp_path / "model.keras", tmp_path / "sums.npy")
+    want = [sums(layer, TEXTS).numpy() for layer in model.kinds]
+    assert np.ptp(want, axis=1).min() > 0.01
+    np.testing.assert_array_equal(np.load(tmp_path / "sums.npy"), want)
+
+
+class Served(tf.Module):
+    """What a server calls, with all that `resources` asks for."""
+
+    def __init__(self, layer: WordVectors) -> None:
+        super().__init__()
+        self.weights = [weight.value for weight in layer.weights]
+        self.resources = layer.resources
+        self._sums = functools.partial(sums, layer)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+    def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"sum": self._sums(text)}
+
+
+def test_saved_models_give_the_same_numbers(tmp_path):
+    """In Python and by TF Serving's loader, which sees only the folder."""
+    want = {}
+    for layer in layers(None):
+        module = Served(layer)
+        tf.saved_model.save(
+            module,
+            str(tmp_path / "first"),
+            signatures={"serving_default": module.serve},
+        )
+        folder = (tmp_path / "first").rename(tmp_path / layer.name)
+        want[folder] = sums(layer, TEXTS).numpy()
+        assert np.ptp(want[folder], axis=0).min() > 0.01
+        assert serving_ops(folder) <= stock_ops()
+        serve = tf.saved_model.load(str(folder)).signatures["serving_default"]
+        got = serve(text=tf.constant(TEXTS))["sum"]
+        np.testing.assert_array_equal(got, want[folder])
+    request = predict_request("x", text=TEXTS)
+    outputs = run_in_cpp(dict.fromkeys(want, [request]))
+    for (output,), values in zip(outputs, want.values(), strict=True):
+        np.testing.assert_allclose(output["sum"], values, rtol=1e-6)
