@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.layers import WordSequences, cosine_pairs, unit
+from keras_lstm_dssm.layers import WordSequences, unit
+from keras_lstm_dssm.layers.cosine import cosine_pairs
 from keras_lstm_dssm.matchers.mv_lstm import MVLSTM
 from keras_lstm_dssm.matchers.recurrent_cosine import RecurrentCosine
 from tests.matchers.plain_matchers import k_max, mv_lstm_cells
