@@ -133,15 +133,6 @@ def test_packed_rows_have_the_outputs_and_gradients_of_keras(cell):
         )
 
 
-def test_without_peepholes_the_gates_are_in_the_order_of_keras():
-    """The LSTM of Wan et al. 2016: i, f, o and c without peepholes."""
-    layer = layer_of("lstm, peepholes None, forget gate True")
-    stock = keras.layers.LSTM(UNITS)
-    stock.build(INPUTS.shape)
-    stock.set_weights(layer.get_weights())
-    np.testing.assert_allclose(stock(INPUTS), layer(INPUTS), **exact)
-
-
 def test_states_and_other_orders_need_padded_rows():
     steps = pack(tf.constant(INPUTS), tf.constant([4, 3, 1]))
     for argument in "return_state", "go_backwards":

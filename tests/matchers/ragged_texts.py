@@ -1,16 +1,14 @@
 """Texts of different lengths for matchers, and checks that suit them all."""
 
 import functools
-import json
 import pathlib
-import zipfile
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_lstm_dssm import PairScorer
 from keras_lstm_dssm.layers import WordSequences
 from keras_lstm_dssm.matchers import Matcher
 
@@ -187,57 +185,27 @@ def check_central_differences(
     return gradients
 
 
-class MatcherModel(keras.Model):
-    """A model to be saved that has a matcher."""
+def check_training(
+    score: Callable[[bool], tf.Tensor], sources: Sequence[tf.Tensor]
+) -> tf.Tensor:
+    """Compare scores and gradients in training with those of TensorFlow.
 
-    def __init__(self, matcher: Matcher, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.matcher = matcher
-        self.built = True
-
-    def get_config(self) -> dict[str, Any]:
-        return {"matcher": keras.saving.serialize_keras_object(self.matcher)}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "MatcherModel":
-        return cls(keras.saving.deserialize_keras_object(config["matcher"]))
-
-
-def check_saving(
-    matcher: Matcher,
-    arguments: Mapping[str, Any],
-    folder: pathlib.Path,
-    absent: Collection[str] = (),
-) -> None:
-    """Save a matcher of these arguments, load it, and compare all of it.
-
-    `absent` are arguments that files of an earlier version lack: they are
-    taken out of the saved configuration.
+    Returns:
+        The scores.
     """
-    config = matcher.get_config()
-    assert {name: config[name] for name in arguments} == arguments
-    randomise(matcher)
-    MatcherModel(matcher).save(folder / "model.keras")
-    without_arguments(folder / "model.keras", absent)
-    loaded = keras.saving.load_model(
-        folder / "model.keras", custom_objects={"MatcherModel": MatcherModel}
-    ).matcher
-    assert type(loaded) is type(matcher) and loaded.get_config() == config
-    texts = pairs(matcher.word_dimension)
-    np.testing.assert_array_equal(loaded(*texts), matcher(*texts))
-
-
-def without_arguments(path: pathlib.Path, names: Collection[str]) -> None:
-    """Take arguments out of the configuration of a saved model's matcher."""
-    with zipfile.ZipFile(path) as file:
-        parts = {name: file.read(name) for name in file.namelist()}
-    config = json.loads(parts["config.json"])
-    for name in names:
-        del config["config"]["matcher"]["config"][name]
-    parts["config.json"] = json.dumps(config).encode()
-    with zipfile.ZipFile(path, "w") as file:
-        for name, content in parts.items():
-            file.writestr(name, content)
+    toward = tf.constant(np.random.default_rng(0).normal(size=99))
+    results = []
+    for training in True, False:
+        with tf.GradientTape() as tape:
+            tape.watch(sources)
+            scores = score(training)
+            loss = tf.reduce_sum(scores * toward[: len(scores)])
+        gradients = tape.gradient(loss, sources)
+        results.append([scores, *map(tf.convert_to_tensor, gradients)])
+    for custom, automatic in zip(*results, strict=True):
+        assert custom.numpy().any()
+        np.testing.assert_allclose(custom, automatic, rtol=1e-9, atol=1e-12)
+    return scores
 
 
 def check_start(matcher: Matcher) -> None:
@@ -248,3 +216,25 @@ def check_start(matcher: Matcher) -> None:
         small = np.abs(weight).max() <= 0.1
         assert small or np.abs(weight - np.eye(len(weight))).max() <= 0.01
     assert len({weight.flat[0] for weight in weights}) == len(weights) > 0
+
+
+def check_saved_scorer(
+    scorer: PairScorer,
+    trained: Sequence[keras.Variable],
+    pairs: tuple[list[str], list[str]],
+    path: pathlib.Path,
+) -> None:
+    """Compare a scorer with the one that was saved, after its pre-training."""
+    random = np.random.default_rng(0)
+    for weight in trained:
+        weight.assign(random.normal(size=weight.shape))
+    scorer.save(path / "scorer.keras")
+    loaded = keras.saving.load_model(path / "scorer.keras")
+    assert loaded.matcher.get_config() == scorer.matcher.get_config()
+    assert not loaded.matcher.needs_pretraining
+    assert len(loaded.trainable_variables) == len(scorer.trainable_variables)
+    for mine, other in zip(scorer.variables, loaded.variables, strict=True):
+        np.testing.assert_array_equal(mine, other)
+    scores = scorer.score_pairs(*pairs)
+    assert np.ptp(scores) > 1e-3
+    np.testing.assert_array_equal(loaded.score_pairs(*pairs), scores)

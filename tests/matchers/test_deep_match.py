@@ -19,7 +19,11 @@ from keras_lstm_dssm.matchers.deep_match import DeepMatch, Patches
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.optimizers.adagrad import Adagrad
 from tests.matchers.plain_convolutions import mlp
-from tests.matchers.ragged_texts import check_central_differences, check_scores
+from tests.matchers.ragged_texts import (
+    check_central_differences,
+    check_saved_scorer,
+    check_scores,
+)
 from tests.reference import sigmoid
 
 # Patches of two, three and two topics over words 1 to 8, by level.
@@ -174,18 +178,8 @@ def test_pretraining_finds_words_of_each_side():
 
 def test_patches_are_saved_with_the_weights(tmp_path):
     scorer = pretrained()
-    random = np.random.default_rng(0)
-    for weight in scorer.matcher.trainable_variables:
-        weight.assign(random.normal(size=weight.shape))
-    scorer.save(tmp_path / "scorer.keras")
-    loaded = keras.saving.load_model(tmp_path / "scorer.keras")
-    assert loaded.matcher.get_config() == scorer.matcher.get_config()
-    assert not loaded.matcher.needs_pretraining
-    for mine, other in zip(scorer.variables, loaded.variables, strict=True):
-        np.testing.assert_array_equal(mine, other)
-    scores = scorer.score_pairs(*PAIRS)
-    assert np.ptp(scores) > 0.01
-    np.testing.assert_array_equal(loaded.score_pairs(*PAIRS), scores)
+    trained = scorer.matcher.trainable_variables
+    check_saved_scorer(scorer, trained, PAIRS, tmp_path)
 
 
 def test_training_lowers_the_loss():

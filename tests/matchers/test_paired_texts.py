@@ -13,7 +13,12 @@ from keras_lstm_dssm.matchers.mv_lstm import (
     PairedTexts,
     order_by_length,
 )
-from tests.matchers.ragged_texts import alone_of, randomise, word_sequences
+from tests.matchers.ragged_texts import (
+    alone_of,
+    check_training,
+    randomise,
+    word_sequences,
+)
 
 RANDOM = np.random.default_rng(0)
 LENGTHS = [9, 7, 3, 2, 1]
@@ -81,26 +86,16 @@ def test_rows_of_distinct_texts_score_as_single_pairs(share, interaction):
     rows = [
         RANDOM.integers(texts, size=30).astype(np.int32) for texts in (4, 5)
     ]
-    toward = tf.constant(RANDOM.normal(size=30))
     weights = [v.value for v in matcher.trainable_variables]
-    results = []
-    for training in True, False:
-        with tf.GradientTape() as tape:
-            tape.watch([query.vectors, document.vectors])
-            scores = matcher.score_rows(query, document, *rows, training)
-            loss = tf.reduce_sum(scores * toward)
-        gradients = tape.gradient(
-            loss, [*weights, query.vectors, document.vectors]
-        )
-        results.append([scores, *map(tf.convert_to_tensor, gradients)])
-    for fast, plain in zip(*results, strict=True):
-        assert fast.numpy().any()
-        np.testing.assert_allclose(fast, plain, rtol=1e-9, atol=1e-12)
+    scores = check_training(
+        lambda training: matcher.score_rows(query, document, *rows, training),
+        [*weights, query.vectors, document.vectors],
+    )
     for pair in range(3):
         alone = (
             alone_of(text, number[pair])
             for text, number in zip((query, document), rows, strict=True)
         )
         np.testing.assert_allclose(
-            matcher(*alone), results[0][0][pair : pair + 1], rtol=1e-10
+            matcher(*alone), scores[pair : pair + 1], rtol=1e-10
         )
