@@ -135,27 +135,6 @@ def test_gradients_equal_central_differences(name):
     check_central_differences(loss, sources)
 
 
-def test_tensor_of_one_slice_without_w_is_relu_of_bilinear():
-    bilinear, tensor = BilinearInteraction(WIDTH), TensorInteraction(WIDTH, 1)
-    tensor.factors.assign(bilinear.factors[tf.newaxis])
-    tensor.linear.assign(tf.zeros_like(tensor.linear))
-    cells = bilinear(QUERY, DOCUMENT).numpy()
-    assert (cells < 0).any() and (cells > 0).any()
-    np.testing.assert_allclose(
-        tensor(QUERY, DOCUMENT), np.maximum(cells, 0), rtol=1e-12
-    )
-
-
-def test_bilinear_with_the_identity_is_the_cosine_of_unit_vectors():
-    bilinear = BilinearInteraction(WIDTH, rank=None)
-    bilinear.factors.assign(np.eye(WIDTH))
-    u, v = (x / np.linalg.norm(x, axis=-1, keepdims=True)
-            for x in (QUERY, DOCUMENT))  # fmt: skip
-    np.testing.assert_allclose(
-        bilinear(u, v), CosineInteraction()(3 * QUERY, DOCUMENT), rtol=1e-12
-    )
-
-
 def test_the_cosine_of_a_zero_vector_is_finite_and_has_no_gradient():
     query = tf.zeros([1, 2, WIDTH], tf.float64)
     with tf.GradientTape() as tape:

@@ -1,20 +1,31 @@
-"""MVLSTM: its strongest cells, special cases and the names of its weights.
+"""MVLSTM: its strongest cells, its weights, and pairs of distinct texts.
 
 Its scores and gradients are in `test_matchers.py`.
 """
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.layers import WordSequences, unit
-from keras_lstm_dssm.layers.cosine import cosine_pairs
-from keras_lstm_dssm.matchers.mv_lstm import MVLSTM
-from keras_lstm_dssm.matchers.recurrent_cosine import RecurrentCosine
+from keras_lstm_dssm.layers import WordSequences
+from keras_lstm_dssm.layers.packed_sequence import FlatSequences
+from keras_lstm_dssm.matchers.mv_lstm import (
+    MVLSTM,
+    PairedTexts,
+    order_by_length,
+)
 from tests.matchers.plain_matchers import k_max, mv_lstm_cells
-from tests.matchers.ragged_texts import alone_of, pairs, randomise, texts_of
+from tests.matchers.ragged_texts import (
+    alone_of,
+    check_training,
+    pairs,
+    randomise,
+    texts_of,
+    word_sequences,
+)
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -47,46 +58,6 @@ def test_explain_names_the_strongest_cells():
     )
 
 
-def test_forward_positions_at_both_ends_are_the_lstm_rnn():
-    """The special case that Wan et al. 2016 state at the end of section 3."""
-    matcher = small(interaction="cosine")
-    lstm_rnn = RecurrentCosine(word_dimension=4, units=3, scale=1.0)
-    lstm_rnn.query_lstms[0].set_weights(
-        matcher.query_positions.forward_lstm.get_weights()
-    )
-    query, document = pairs(4)
-    for number in range(len(query.lengths)):
-        one, other = (alone_of(text, number) for text in (query, document))
-        u, v = (
-            unit(matcher.query_positions(text)[:, -1:, :3])
-            for text in (one, other)
-        )
-        cell = matcher.comparison(u, v)[0, 0, 0]
-        np.testing.assert_allclose(lstm_rnn(one, other), cell, rtol=1e-12)
-
-
-def test_both_directions_at_their_ends_are_the_bi_lstm_rnn():
-    matcher = small()
-    both = RecurrentCosine(word_dimension=4, units=3, bidirectional=True)
-    layer = matcher.query_positions
-    for lstm, other in zip(
-        both.query_lstms, [layer.forward_lstm, layer.backward_lstm], strict=True
-    ):
-        lstm.set_weights(other.get_weights())
-
-    def ends(texts: WordSequences) -> tf.Tensor:
-        p = layer(texts)
-        last = tf.gather(p, texts.lengths - 1, batch_dims=1)
-        return tf.concat([last[:, :3], p[:, 0, 3:]], axis=1)
-
-    query, document = pairs(4)
-    np.testing.assert_allclose(
-        both(query, document),
-        5.0 * cosine_pairs(ends(query), ends(document)),
-        rtol=1e-12,
-    )
-
-
 def test_weights_of_the_interaction_learn_at_a_tenth_of_the_rate():
     assert small(interaction="tensor").multipliers == {"interaction": 0.1}
     assert small(interaction="cosine").multipliers == {}
@@ -105,3 +76,80 @@ def test_each_weight_has_a_path_of_its_own():
         for name in names:
             found = [path for path in paths if path.endswith(name)]
             assert found == [f"{side}/{name}" for side in sides]
+
+
+RANDOM = np.random.default_rng(0)
+LENGTHS = [9, 7, 3, 2, 1]
+
+
+def paired(texts: WordSequences, rows: tf.Tensor) -> PairedTexts:
+    flat = FlatSequences.from_padded(texts.vectors, texts.lengths)
+    return PairedTexts(flat.table, flat.starts, flat.lengths, rows)
+
+
+@pytest.mark.parametrize("number", [0, 1, 3, 40])
+def test_groups_hold_each_pair_once_padded_to_their_longest(number):
+    texts = word_sequences(LENGTHS, 4)
+    rows = tf.constant(RANDOM.integers(5, size=number), tf.int32)
+    side = paired(texts, rows)
+    seen = []
+    for group in side.groups():
+        (padded,) = group.padded((side.vectors,))
+        longest = max(group.pair_lengths.numpy(), default=1)
+        assert padded.shape == (len(group.rows), longest, 4)
+        for found, row in zip(padded, group.rows, strict=True):
+            np.testing.assert_array_equal(
+                found[: LENGTHS[row]], texts.vectors[row, : LENGTHS[row]]
+            )
+        seen += group.rows.numpy().tolist()
+    assert seen == rows.numpy().tolist()
+
+
+def test_the_order_puts_similar_lengths_into_a_group():
+    of_query = RANDOM.integers(1, 30, size=80).astype(np.int32)
+    of_document = RANDOM.integers(1, 60, size=80).astype(np.int32)
+    order = order_by_length(tf.constant(of_query), tf.constant(of_document))
+    parts = of_document[order].reshape(4, 20)
+    ends = [(part.min(), part.max()) for part in parts]
+    for (_, longest), (shortest, _) in itertools.pairwise(ends):
+        assert longest <= shortest
+    for part in of_query[order].reshape(4, 20):
+        np.testing.assert_array_equal(part, np.sort(part))
+
+
+def test_indices_are_those_of_all_vectors():
+    texts = word_sequences(LENGTHS, 4)
+    rows = tf.constant([4, 0, 2])
+    side = paired(texts, rows)
+    positions = np.array([[[0, -1]], [[8, 3]], [[2, 1]]], np.int32)
+    found = tf.gather(side.vectors, side.vector_rows(tf.constant(positions)))
+    for pair, row in enumerate(rows):
+        np.testing.assert_array_equal(
+            found[pair, 0],
+            tf.gather(texts.vectors[row], np.maximum(positions[pair, 0], 0)),
+        )
+
+
+@pytest.mark.parametrize("share", [True, False])
+@pytest.mark.parametrize("interaction", ["tensor", "cosine"])
+def test_rows_of_distinct_texts_score_as_single_pairs(share, interaction):
+    """In training, too, and with the gradient of single pairs."""
+    matcher = small(interaction=interaction, share=share)
+    query = word_sequences([6, 3, 2, 1], 4)
+    document = word_sequences([8, 5, 5, 1, 1], 4, seed=1)
+    rows = [
+        RANDOM.integers(texts, size=30).astype(np.int32) for texts in (4, 5)
+    ]
+    weights = [v.value for v in matcher.trainable_variables]
+    scores = check_training(
+        lambda training: matcher.score_rows(query, document, *rows, training),
+        [*weights, query.vectors, document.vectors],
+    )
+    for pair in range(3):
+        alone = (
+            alone_of(text, number[pair])
+            for text, number in zip((query, document), rows, strict=True)
+        )
+        np.testing.assert_allclose(
+            matcher(*alone), scores[pair : pair + 1], rtol=1e-10
+        )
