@@ -129,15 +129,6 @@ def test_gradient_is_of_real_words_only(kind, float64):
     assert set(indices) == set(np.flatnonzero(want.any(axis=1)))
 
 
-def test_an_unknown_word_is_trained():
-    layer = vocabulary_vectors()
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(layer(layer.distinct([""]), training=True).vectors)
-    gradient = tape.gradient(loss, layer.embedding.table.value)
-    assert gradient.indices.numpy().tolist() == [0]
-    np.testing.assert_array_equal(gradient.values, np.ones((1, 3)))
-
-
 @pytest.mark.parametrize("kind", [0, 1])
 def test_an_empty_batch_has_no_vectors(kind):
     layer = layers()[kind]

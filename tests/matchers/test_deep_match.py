@@ -121,13 +121,6 @@ def test_gradients_equal_central_differences():
     assert set(found.tolist()) == {1, 2, 4, 5, 7}
 
 
-def test_the_graph_masks_layer_ii():
-    edges = np.array(small_matcher().edges)
-    for unit, reads in READS.items():
-        assert np.flatnonzero(edges[:, unit]).tolist() == reads
-    assert edges.shape == (7, 5)
-
-
 def test_the_first_scores_are_zero():
     matcher = DeepMatch(4, COUNTS, largest=3, overlap=0.0)
     matcher.set_patches(LEVELS)

@@ -72,7 +72,7 @@ FORMS: dict[str, tuple[type[Matcher], dict[str, Any]]] = {
     "arc_ii cut": (ARCII, {"filters": [3], "width": 2, "max_words": 6}),
     "arc_ii padded": (ARCII, {"filters": [3, 2], "max_words": 12}),
     "arc_ii deep": (ARCII, {
-        "filters": [2, 2, 3], "width": 2, "max_words": 11, "hidden": [],
+        "filters": [2, 2, 3], "width": 2, "max_words": 11, "hidden": [3, 2],
     }),
     "arc_ii wan": (ARCII, {**ARC_II_OF_WAN, "filters": [3], "max_words": 9}),
     "cntn": (CNTN, {"width": 2, "k_top": 4, "dimension": 3}),
@@ -313,6 +313,8 @@ def test_gates_start_small_and_the_forget_gate_open():
     (DeepMatch, {"mass": 1.5}, "mass must be above 0, up to 1, not 1.5"),
     (RAE, {"head": "mean"}, "head must be one of pool, root"),
     (RAE, {"epochs": 0}, "epochs must be at least 1, not 0"),
+    (RAE, {"tree": "parsed"}, "tree must be one of greedy"),
+    (RAE, {"max_words": 0}, "max_words must be at least 1"),
 ])
 # fmt: on
 def test_wrong_arguments(kind, arguments, message):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm import InputError
 from keras_lstm_dssm.matchers.recursive_autoencoder import (
     TREES,
     RecursiveAutoencoder,
@@ -153,20 +152,3 @@ def test_gradient_equals_central_differences(tree):
         [weight.value for weight in rae.variables],
     )
     assert all(gradient.all() for gradient in gradients)
-
-
-@pytest.mark.parametrize("tree", TREES)
-def test_padding_and_the_batch_change_nothing(tree):
-    rae, vectors = small_autoencoder(tree), word_vectors()
-    nodes = rae(tf.constant(vectors), tf.constant(LENGTHS)).numpy()
-    alone = tf.constant(vectors[2:3, :4]), tf.constant([4])
-    np.testing.assert_allclose(
-        rae(*alone)[0], nodes[2, [0, 1, 2, 3, 7, 8, 9]], rtol=1e-12
-    )
-
-
-def test_unknown_arguments():
-    with pytest.raises(InputError, match="tree must be one of greedy"):
-        RecursiveAutoencoder(3, "parsed")
-    with pytest.raises(InputError, match="max_words must be at least 1"):
-        RecursiveAutoencoder(3, max_words=0)
