@@ -1,26 +1,53 @@
-"""Sequences of rows of a table, and the order of their packed values."""
+"""Sequences without padding: which value follows which, by plain Python."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.layers.packed_sequence import FlatPacking, FlatSequences
-from tests.layers.plain_packing import Packing
+from keras_lstm_dssm.layers.packed_sequence import (
+    FlatPacking,
+    FlatSequences,
+    pack,
+    unpack,
+)
 
-LENGTHS = [2, 4, 1, 4]
 RANDOM = np.random.default_rng(0)
 
 
+def packed_places(lengths: list[int], backward: bool) -> list[tuple[int, int]]:
+    """Row and time of each packed value: all first ones, longest row first."""
+    order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
+    return [
+        (row, lengths[row] - 1 - time if backward else time)
+        for time in range(max(lengths))
+        for row in order
+        if time < lengths[row]
+    ]
+
+
+def test_rows_are_packed_and_padded_again():
+    lengths = [4, 2, 2, 1]
+    rows = RANDOM.normal(size=(4, 4, 3))
+    rows *= np.arange(4)[:, np.newaxis] < np.reshape(lengths, (4, 1, 1))
+    steps = pack(tf.constant(rows), tf.constant(lengths))
+    expected = [rows[place] for place in packed_places(lengths, False)]
+    np.testing.assert_array_equal(steps.values, expected)
+    np.testing.assert_array_equal(steps.counts, [4, 3, 1, 1])
+    np.testing.assert_array_equal(steps.starts, [0, 4, 7, 8])
+    np.testing.assert_array_equal(steps.lengths, lengths)
+    np.testing.assert_array_equal(unpack(steps), rows)
+
+
 @pytest.mark.parametrize("backward", [False, True])
-def test_steps_are_those_of_packing_padded_rows(backward):
+def test_values_of_flat_sequences_are_packed_in_both_directions(backward):
+    lengths = [2, 4, 1, 4]
     padded = RANDOM.normal(size=(4, 4, 3))
-    lengths = tf.constant(LENGTHS)
-    expected = Packing.from_lengths(lengths, 4, backward)
-    flat = FlatSequences.from_padded(tf.constant(padded), lengths)
-    packing = FlatPacking.from_lengths(lengths)
-    np.testing.assert_array_equal(packing.counts, expected.counts)
+    flat = FlatSequences.from_padded(tf.constant(padded), tf.constant(lengths))
+    packing = FlatPacking.from_lengths(tf.constant(lengths))
+    np.testing.assert_array_equal(packing.counts, [4, 3, 2, 2])
     packed = tf.gather(flat.table, packing.steps[int(backward)])
-    np.testing.assert_array_equal(packed, expected.pack(padded).values)
+    expected = [padded[place] for place in packed_places(lengths, backward)]
+    np.testing.assert_array_equal(packed, expected)
     np.testing.assert_array_equal(
         tf.gather(packed, packing.places[int(backward)]), flat.table
     )
