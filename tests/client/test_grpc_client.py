@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import grpc
 import numpy as np
@@ -24,13 +23,9 @@ from tensorflow_serving.apis.model_service_pb2_grpc import (
 )
 
 from keras_lstm_dssm.serving import PredictionServer
-from lstm_dssm_client import (
-    AsyncClient,
-    Client,
-    InputError,
-    ServingError,
-)
+from lstm_dssm_client import AsyncClient, Client, InputError, ServingError
 from tests.client.conftest import run, unit
+from tests.serving.tiny_models import save_function
 
 Code = grpc.StatusCode
 
@@ -90,22 +85,21 @@ def test_a_reply_above_the_clients_limit(client):
         small.search(["bolt"], k=300_000)
 
 
-def save(folder: Path, output: str, *inputs: str) -> None:
-    """Writes a model whose output is the lengths of the last input."""
-    module = tf.Module()
-    module.serve = tf.function(
-        lambda *texts: {output: tf.strings.length(texts[-1])},
-        input_signature=[tf.TensorSpec([None], tf.string, x) for x in inputs],
-    )
-    tf.saved_model.save(module, str(folder / "1"), module.serve)
-
-
 def test_an_encoder_and_a_scorer_that_are_none(tmp_path):
-    save(tmp_path / "lengths", "embedding", "text")
-    save(tmp_path / "sizes", "score", "query", "document")
+    for name, output, inputs in (
+        ("lengths", "embedding", ["text"]),
+        ("sizes", "score", ["query", "document"]),
+    ):
+        save_function(
+            tmp_path / name / "1",
+            lambda *texts, output=output: {
+                output: tf.strings.length(texts[-1])
+            },
+            **dict.fromkeys(inputs, "string"),
+        )
     with (
         PredictionServer(tmp_path, port=0) as server,
-        Client(f"127.0.0.1:{server.port}") as other,
+        Client(server.address) as other,
     ):
         found = r"its output embedding is int32 \[2\], expected float32 "
         with pytest.raises(InputError, match=rf"s: {found}\[2, any\]; name a"):

@@ -16,12 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lstm_dssm_client import (
-    HttpClient,
-    InputError,
-    ServingError,
-    tls_context,
-)
+from lstm_dssm_client import HttpClient, InputError, ServingError, tls_context
 from lstm_dssm_client.text_client import Predict
 
 

@@ -81,7 +81,7 @@ def run(code: str, *arguments: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_a_file_is_searched_without_tensorflow(tmp_path: Path) -> None:
+def test_a_file_is_searched_without_tensorflow(tmp_path):
     """By the client, and by the program, which never runs the `__init__`."""
     import keras_lstm_dssm as dssm
     from keras_lstm_dssm.export import Documents, export_portable

@@ -39,7 +39,7 @@ def write(
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path) -> Path:
     return tmp_path / "shop.safetensors"
 
 
@@ -74,23 +74,21 @@ def check_vectors(
     "options", [{}, {"oov_buckets": 99, "split": "stems", "max_words": 3}]
 )
 @pytest.mark.parametrize("name", ENCODERS)
-def test_vectors_of_every_encoder_are_those_of_the_graph(
-    name: str, options: dict[str, Any], path: Path
-) -> None:
+def test_vectors_of_every_encoder_are_those_of_the_graph(name, options, path):
     query, document = (random_encoder(name, **options) for _ in range(2))
     model = dssm.TwoTower(query, document)
     check_vectors(model, write(path, model, weights="float32"))
 
 
 @pytest.mark.parametrize("preset", dssm.PRESETS)
-def test_presets_are_portable(preset: str, path: Path) -> None:
+def test_presets_are_portable(preset, path):
     model = dssm.TwoTower.from_preset(preset, towers="separate")
     model.adapt([text for text in TEXTS if isinstance(text, str)])
     check_vectors(model, write(path, model, weights="float32"))
     check_vectors(model, write(path, model), 0.9999)
 
 
-def test_rows_that_never_changed_are_not_stored(path: Path) -> None:
+def test_rows_that_never_changed_are_not_stored(path):
     """And what both encoders have is stored once."""
     sizes = []
     random = np.random.default_rng(1)
@@ -110,7 +108,7 @@ def test_rows_that_never_changed_are_not_stored(path: Path) -> None:
     assert sizes[1] < sizes[2] < sizes[1] + 20_000
 
 
-def test_float64_models_become_float32(path: Path) -> None:
+def test_float64_models_become_float32(path):
     model = dssm.TwoTower(*(small_encoder("rnn", dtype="float64"),) * 2)
     check_vectors(model, write(path, model, weights="float32"))
 
@@ -126,9 +124,7 @@ def model() -> dssm.TwoTower:
 
 
 @pytest.mark.parametrize("vectors", ["float32", "int8"])
-def test_hits_are_those_of_the_retriever(
-    model: dssm.TwoTower, path: Path, vectors: str
-) -> None:
+def test_hits_are_those_of_the_retriever(model, path, vectors):
     local = write(path, model, Documents(IDS, TITLES, (), TAGS),
                   weights="float32", vectors=vectors)  # fmt: skip
     rows = model.document_encoder.encode(TITLES)
@@ -156,9 +152,7 @@ def test_hits_are_those_of_the_retriever(
     assert local.titles == dict(zip(IDS, TITLES, strict=True))
 
 
-def test_equal_scores_keep_the_order_of_the_titles(
-    model: dssm.TwoTower, path: Path
-) -> None:
+def test_equal_scores_keep_the_order_of_the_titles(model, path):
     titles = [f"{'same' if row % 3 else 'other'} title" for row in range(300)]
     ids = [f"d{row}" for row in range(300)]
     local = write(path, model, Documents(ids, titles))
@@ -168,7 +162,7 @@ def test_equal_scores_keep_the_order_of_the_titles(
     assert [hit.id for hit in hits] in (same[:150], (other + same)[:150])
 
 
-def test_it_answers_as_a_client_does(model: dssm.TwoTower, path: Path) -> None:
+def test_it_answers_as_a_client_does(model, path):
     with write(path, model, Documents(TITLES[:3], TITLES[:3])) as local:
         assert local.status("retriever") == {
             local.version: ("AVAILABLE", "OK", "")
@@ -200,7 +194,7 @@ def test_it_answers_as_a_client_does(model: dssm.TwoTower, path: Path) -> None:
             local.search(["bolt"])
 
 
-def test_threads_share_it(model: dssm.TwoTower, path: Path) -> None:
+def test_threads_share_it(model, path):
     local = write(path, model, Documents(TITLES[:3], TITLES[:3]))
     texts = [f"bolt é{number}" for number in range(40)]
     expected, found = local.search(texts), []
@@ -215,7 +209,7 @@ def test_threads_share_it(model: dssm.TwoTower, path: Path) -> None:
     assert found == [expected] * 4
 
 
-def test_the_card_and_the_version(trained_run: Path, path: Path) -> None:
+def test_the_card_and_the_version(trained_run, path):
     local = write(path, dssm.load_run(trained_run), Documents(IDS, TITLES),
                   runs=[trained_run])  # fmt: skip
     (run,) = local.card["runs"]
@@ -226,7 +220,7 @@ def test_the_card_and_the_version(trained_run: Path, path: Path) -> None:
     assert local.version > 1.7e9
 
 
-def test_other_models_are_refused_in_one_line(path: Path) -> None:
+def test_other_models_are_refused_in_one_line(path):
     class Own(dssm.RNNEncoder):
         """Not of this package."""
 
@@ -297,9 +291,7 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("name", HEADERS)
-def test_another_header_is_one_line(
-    name: str, model: dssm.TwoTower, path: Path
-) -> None:
+def test_another_header_is_one_line(name, model, path):
     write(path, model, Documents(IDS, TITLES))
     changed_header(HEADERS[name])(path)
     check_refused(path)
@@ -313,7 +305,7 @@ def check_refused(path: Path) -> None:
     assert len(message) < 500 + len(str(path))
 
 
-def test_damaged_files_are_one_line(model: dssm.TwoTower, path: Path) -> None:
+def test_damaged_files_are_one_line(model, path):
     write(path, model, Documents(IDS, TITLES, (), TAGS))
     whole = path.read_bytes()
     random = np.random.default_rng(1)
@@ -349,7 +341,7 @@ class Code:
         return Path.touch, (self.path,)
 
 
-def test_no_code_in_a_file_is_run(path: Path, tmp_path: Path) -> None:
+def test_no_code_in_a_file_is_run(path, tmp_path):
     mark = tmp_path / "run"
     path.write_bytes(pickle.dumps(Code(mark)))
     check_refused(path)
@@ -361,9 +353,7 @@ def test_no_code_in_a_file_is_run(path: Path, tmp_path: Path) -> None:
     assert not mark.exists()
 
 
-def test_an_old_file_stays_if_the_new_one_fails(
-    model: dssm.TwoTower, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_file_stays_if_the_new_one_fails(model, path, monkeypatch):
     write(path, model)
     before = path.read_bytes()
 

@@ -94,8 +94,8 @@ def test_every_block_runs(trained_run, tmp_path, monkeypatch, capsys):
 
 
 def test_the_function_and_the_web_application(
-    trained_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    trained_run, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     titles = [title for _, title in TOPICS.values()]
     export_portable(

@@ -5,14 +5,15 @@ import re
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.export.publish.versions import publish
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.serving.prediction_server import Page as ServedPage
 from tests.browser import BROWSER, Page, browser_page
+from tests.serving.tiny_models import save_function
 
 JSON = {"content_type": "application/json"}
 SEARCH = "/page/search"
@@ -23,9 +24,9 @@ SHOWN = f"{RESULTS}.map(line => line.querySelector('.title').textContent)"
 STATUS = "document.getElementById('status').textContent"
 
 
-def test_nothing_is_loaded_from_elsewhere(served):
+def test_nothing_is_loaded_from_elsewhere(server):
     for path in ("", "page/page.js", "page/page.css", "page/icon.svg"):
-        with urllib.request.urlopen(f"{served.url}/{path}") as reply:
+        with urllib.request.urlopen(f"{server.http_address}/{path}") as reply:
             policy = reply.headers["content-security-policy"]
             text = reply.read().decode()
         assert policy.startswith("default-src 'none'; script-src 'self';")
@@ -83,8 +84,8 @@ def test_wrong_searches(send, body, code, message):
     assert message in reply["error"]
 
 
-def test_clicks_are_those_of_results(served, send):
-    before = served.clicks.read_text()
+def test_clicks_are_those_of_results(click_log, send):
+    before = click_log.read_text()
     hits = send("POST", SEARCH, asked("a\tbolt"), **JSON)[1]["hits"]
     click = json.dumps({"click": hits[1]["click"]})
     assert send("POST", "/page/click", click, **JSON) == (
@@ -92,7 +93,7 @@ def test_clicks_are_those_of_results(served, send):
     )  # fmt: skip
     assert send("POST", "/page/click", click, **JSON)[1] == {"written": False}
     title = "".join(part["text"] for part in hits[1]["title"])
-    assert served.clicks.read_text() == f"{before}a bolt\t{title}\n"
+    assert click_log.read_text() == f"{before}a bolt\t{title}\n"
     for forged in ("", "AAAA", hits[0]["click"][:-4]):
         body = json.dumps({"click": forged})
         code, reply = send("POST", "/page/click", body, **JSON)
@@ -102,26 +103,20 @@ def test_clicks_are_those_of_results(served, send):
     assert send("POST", "/page/click", click, content_type="text/plain")[0] == (
         415
     )
-    assert served.clicks.read_text().count("\n") == before.count("\n") + 1
+    assert click_log.read_text().count("\n") == before.count("\n") + 1
 
 
-class HostileRetriever(tf.Module):
-    """Ranks TITLES by how many letters they share with the query's length."""
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory) -> Path:
+    """A retriever of two versions, with titles that look like HTML.
 
-    def __init__(self, offset: int) -> None:
-        super().__init__()
-        self.offset = tf.Variable(offset)
+    The first title depends on the length of the query, and on the version.
+    """
+    models = tmp_path_factory.mktemp("hostile")
 
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, "text"),
-            tf.TensorSpec([None], tf.int32, "k"),
-        ]
-    )
-    def search(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The first title depends on the length of the query."""
-        first = tf.strings.length(text) + self.offset
-        rows = (first[:, None] + tf.range(len(TITLES))) % len(TITLES)
+    def search(text: tf.Tensor, k: tf.Tensor, offset: int) -> Any:
+        first = tf.strings.length(text)[:, None] + offset
+        rows = (first + tf.range(len(TITLES))) % len(TITLES)
         scores = 1 - tf.range(len(TITLES), dtype="float32") / 4
         return {
             "ids": tf.gather(tf.constant(TITLES), rows),
@@ -129,18 +124,11 @@ class HostileRetriever(tf.Module):
             + 0 * tf.cast(k[:, None], tf.float32),
         }
 
-
-@pytest.fixture(scope="module")
-def hostile(tmp_path_factory) -> Path:
-    """A retriever of two versions, with titles that look like HTML."""
-    models = tmp_path_factory.mktemp("hostile")
     for offset in (0, 1):
-        module = HostileRetriever(offset)
-        publish(
-            models / "retriever",
-            lambda path, module=module: tf.saved_model.save(
-                module, str(path), signatures=module.search
-            ),
+        save_function(
+            models / "retriever" / str(offset + 1),
+            lambda text, k, offset=offset: search(text, k, offset),
+            **{"text": "string", "k": "int32"},
         )
     return models
 

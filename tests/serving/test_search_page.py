@@ -1,6 +1,5 @@
 """How the page compares words, and which titles it shows."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +8,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import keras_lstm_dssm as dssm
-from keras_lstm_dssm.export import Documents, export_models
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
-from keras_lstm_dssm.serving.rest_api import RestApi
 from keras_lstm_dssm.serving.search_page import (
     SearchPage,
     highlighted,
@@ -22,42 +18,25 @@ from keras_lstm_dssm.serving.search_page import (
     word_similarities,
     words_of,
 )
-from tests.serving.tiny_models import save_encoder
-
-TITLES = {
-    "a": "steel hex bolt",
-    "b": "wood glue 8 oz",
-    "c": "led desk lamp",
-    "d": "zinc bolt M8",
-    "e": "garden hose",
-}
+from tests.serving.tiny_models import save_encoder, save_function
 
 
-class TwoStage(tf.Module):
-    """Returns the signature of an exported ranker with documents."""
-
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, "text"),
-            tf.TensorSpec([None], tf.int32, "k"),
-        ]
-    )
-    def search(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Finds two titles; the third column is empty."""
-        rows = tf.size(text) + 0 * tf.size(k)
-        return {
-            "ids": tf.repeat([["t2", "t1", ""]], rows, 0),
-            "titles": tf.repeat([["Wood glue", "Hex bolts", ""]], rows, 0),
-            "scores": tf.repeat([[-0.5, -2.0, tf.float32.min]], rows, 0),
-        }
+def two_stage(text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
+    """The outputs of a ranker with documents; the third column is empty."""
+    rows = tf.size(text) + 0 * tf.size(k)
+    return {
+        "ids": tf.repeat([["t2", "t1", ""]], rows, 0),
+        "titles": tf.repeat([["Wood glue", "Hex bolts", ""]], rows, 0),
+        "scores": tf.repeat([[-0.5, -2.0, tf.float32.min]], rows, 0),
+    }
 
 
 @pytest.fixture
 def models(tiny_models: Path, tmp_path) -> ModelRegistry:
     save_encoder(tmp_path / "query_encoder", offset=1.0)
     save_encoder(tmp_path / "document_encoder", offset=1.0)
-    module = TwoStage()
-    tf.saved_model.save(module, str(tmp_path / "two_stage/3"), module.search)
+    inputs = {"text": "string", "k": "int32"}
+    save_function(tmp_path / "two_stage" / "3", two_stage, **inputs)
     (tmp_path / "retriever").symlink_to(tiny_models / "retriever")
     return ModelRegistry(tmp_path)
 
@@ -96,34 +75,6 @@ def test_words_by_encoder_and_by_letters(models):
             {"word": "bolts", "similarity": 0.444, "shared": ["lts", "ts#"]}
         ],
     }
-
-
-def test_the_retriever_of_a_mixture_of_towers(tmp_path):
-    """Searches by the page and by REST find what `Index.search` finds.
-
-    Both give its ids in its order, and its scores.
-    """
-    parts = {
-        name: dssm.TwoTower(*(dssm.DSSMEncoder([units]) for _ in range(2)))
-        for name, units in (("small", 4), ("large", 6))
-    }
-    mixture = dssm.Mixture(parts, [0.7, 0.3])
-    export_models(mixture, tmp_path, Documents([*TITLES], [*TITLES.values()]))
-    models = ModelRegistry(tmp_path)
-    page, rest = SearchPage(models, titles=TITLES), RestApi(models)
-    queries = ["hex bolt", "lamp", "glu"]
-    rankings = dssm.Index(mixture, TITLES.values(), TITLES).search(queries, 5)
-    for query, ranking in zip(queries, rankings, strict=True):
-        ids = [hit.id for hit in ranking]
-        scores = pytest.approx([hit.score for hit in ranking], abs=1e-6)
-        found = page.search({"model": "retriever", "text": query, "k": 5})
-        assert found["similarity"] == "encoder"
-        assert [hit["id"] for hit in found["hits"]] == ids
-        assert [hit["score"] for hit in found["hits"]] == scores
-        body = json.dumps({"inputs": {"text": [query], "k": [5]}}).encode()
-        path = "/v1/models/retriever:predict"
-        outputs = json.loads(rest.answer("POST", path, body).body)["outputs"]
-        assert (outputs["ids"], outputs["scores"]) == ([ids], [scores])
 
 
 def test_words():
