@@ -24,23 +24,10 @@ from tensorflow_serving.apis.model_service_pb2_grpc import (
 
 from keras_lstm_dssm.serving import PredictionServer
 from lstm_dssm_client import AsyncClient, Client, InputError, ServingError
-from tests.client.conftest import run, unit
+from tests.client.conftest import unit
 from tests.serving.tiny_models import save_function
 
 Code = grpc.StatusCode
-
-
-def test_many_callers_at_once(client):
-    texts = [["x" * size] for size in range(1, 65)]
-
-    async def gathered(connected: AsyncClient) -> list[np.ndarray]:
-        return await asyncio.gather(*map(connected.encode, texts))
-
-    with ThreadPoolExecutor(16) as pool:
-        by_threads = list(pool.map(client.encode, texts))
-    want = unit([[[3, len(text)]] for (text,) in texts])
-    for got in (by_threads, run(client, gathered)):
-        np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
 def test_a_reply_above_grpcs_own_limit(client):

@@ -238,7 +238,7 @@ def test_a_scorer_beside_encoders_and_retriever(scorer, models):
     config = (models / "models.config").read_text()
     with (
         PredictionServer(models, port=0, poll_seconds=0) as server,
-        Client(f"127.0.0.1:{server.port}", timeout=20) as client,
+        Client(server.address, timeout=20) as client,
     ):
         (folder,) = export_models(scorer, models)
         # Above the numbers of the other training.

@@ -102,7 +102,7 @@ def served(tmp_path_factory) -> Iterator[tuple[dssm.TwoTower, Client]]:
     folder: pathlib.Path = tmp_path_factory.mktemp("served") / "models"
     export_models(model, folder)
     with PredictionServer(folder, port=0) as server:
-        with Client(f"127.0.0.1:{server.port}", timeout=60) as client:
+        with Client(server.address, timeout=60) as client:
             yield model, client
 
 

@@ -137,7 +137,7 @@ def held_up(tiny_models, monkeypatch) -> Iterator[Held]:
 
 
 def ask(server: PredictionServer, rows: int, timeout: float) -> PredictResponse:
-    with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+    with grpc.insecure_channel(server.address) as channel:
         return PredictionServiceStub(channel).Predict(
             predict_request("query_encoder", text=["a"] * rows), timeout=timeout
         )

@@ -22,7 +22,7 @@ def signature(function: Callable[..., Any], **inputs: str) -> tf.Tensor:
 def save_functions(folder: Path, owned: Any = None, **signatures: Any) -> Path:
     """Writes a SavedModel that has signatures, and owns their variables."""
     module = tf.Module()
-    module.owned, module.signatures = owned, list(signatures.values())
+    module.owned, module.functions = owned, list(signatures.values())
     tf.saved_model.save(module, str(folder), signatures)
     return folder
 
