@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import grpc
 import numpy as np
@@ -136,26 +137,24 @@ def failing() -> Iterator[tuple[Failing, str]]:
 def test_a_server_that_is_not_available_is_tried_again(failing):
     service, target = failing
     service.code, service.failures = Code.UNAVAILABLE, 2
-    start = time.monotonic()
-    with Client(target) as client:
-        assert list(client.status("x")) == [3]
-    assert service.calls == 3
-    # 0.1 and 0.2 seconds, less a fifth.
-    assert time.monotonic() - start > 0.24
 
+    def status() -> Any:
+        with Client(target) as client:
+            return client.status("x")
 
-def test_the_asyncio_client_tries_again(failing):
-    service, target = failing
-    service.code, service.failures = Code.UNAVAILABLE, 2
-
-    async def main() -> None:
+    async def status_async() -> Any:
         async with AsyncClient(target) as client:
-            assert list(await client.status("x")) == [3]
-            service.code, service.calls = Code.NOT_FOUND, 0
-            with pytest.raises(ServingError, match="NOT_FOUND: on purpose"):
-                await client.status("x")
+            return await client.status("x")
 
-    asyncio.run(main())
+    for ask in (status, lambda: asyncio.run(status_async())):
+        service.calls, start = 0, time.monotonic()
+        assert list(ask()) == [3]
+        assert service.calls == 3
+        # 0.1 and 0.2 seconds, less a fifth.
+        assert time.monotonic() - start > 0.24
+    service.code, service.calls = Code.NOT_FOUND, 0
+    with pytest.raises(ServingError, match="NOT_FOUND: on purpose"):
+        asyncio.run(status_async())
     assert service.calls == 1
 
 
@@ -163,15 +162,13 @@ def test_the_asyncio_client_tries_again(failing):
     ("code", "calls"),
     [
         (Code.UNAVAILABLE, 5),
-        (Code.INVALID_ARGUMENT, 1),
-        (Code.NOT_FOUND, 1),
-        (Code.FAILED_PRECONDITION, 1),
-        (Code.INTERNAL, 1),
-        (Code.DEADLINE_EXCEEDED, 1),
-        (Code.UNKNOWN, 1),
-        (Code.RESOURCE_EXHAUSTED, 1),
+        *((code, 1) for code in (
+            Code.INVALID_ARGUMENT, Code.NOT_FOUND, Code.FAILED_PRECONDITION,
+            Code.INTERNAL, Code.DEADLINE_EXCEEDED, Code.UNKNOWN,
+            Code.RESOURCE_EXHAUSTED,
+        )),
     ],
-)
+)  # fmt: skip
 def test_five_calls_and_of_other_codes_one(failing, code, calls):
     service, target = failing
     service.code, service.failures = code, 9

@@ -6,7 +6,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -210,29 +210,48 @@ def test_a_reply_that_never_ends(server):
                 client.status("x")
 
 
-class Drip(threading.Thread):
-    """Accepts one connection, and sends a few bytes each 0.03 seconds."""
+class Slow(threading.Thread):
+    """Accepts one connection, and does something on it each 0.03 seconds."""
 
     def __init__(
-        self, start: bytes, piece: bytes, tls: ssl.SSLContext | None = None
+        self,
+        act: Callable[[socket.socket], Any],
+        start: bytes = b"",
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         super().__init__()
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.socket()
+        # Small, so that the kernel does not take all at once.
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self._listener.bind(("127.0.0.1", 0))
+        self._listener.listen()
         self.port = self._listener.getsockname()[1]
-        self._start, self._piece, self._tls = start, piece, tls
+        self._act, self._begin, self._tls = act, start, tls
+        self.start()
 
     def run(self) -> None:
         connection, _ = self._listener.accept()
-        self._listener.close()
-        with suppress(OSError):
+        with self._listener, suppress(OSError):
             if self._tls:
                 connection = self._tls.wrap_socket(connection, server_side=True)
             with connection:
-                connection.recv(1 << 16)
-                connection.sendall(self._start)
+                connection.recv(4096)
+                connection.sendall(self._begin)
                 for _ in range(50):
                     time.sleep(0.03)
-                    connection.sendall(self._piece)
+                    self._act(connection)
+
+
+@contextmanager
+def out_of_time(slow: Slow | None = None) -> Iterator[None]:
+    """Checks that a request ends after its 0.3 seconds."""
+    began = time.monotonic()
+    with pytest.raises(ServingError, match="no reply within 0.3 s") as error:
+        yield
+    assert time.monotonic() - began < 0.8
+    assert error.value.code is HTTPStatus.GATEWAY_TIMEOUT
+    if slow:
+        slow.join()
 
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -259,55 +278,20 @@ def test_the_deadline_holds_for_a_reply_byte_by_byte(
         ours = tls_context(folder / "ca.crt")
         theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         theirs.load_cert_chain(folder / "server.crt", folder / "server.key")
-    slow = Drip(start, piece, theirs)
-    slow.start()
-    began = time.monotonic()
-    with (
-        HttpClient(
-            f"http{'s' if ours else ''}://127.0.0.1:{slow.port}",
-            timeout=0.3,
-            credentials=ours,
-        ) as client,
-        pytest.raises(ServingError, match="no reply within 0.3 s") as error,
-    ):
-        client.status("x")
-    assert time.monotonic() - began < 0.8
-    assert error.value.code is HTTPStatus.GATEWAY_TIMEOUT
-    slow.join()
-
-
-class Sip(threading.Thread):
-    """Accepts one connection, and receives a few bytes each 0.03 seconds."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._listener = socket.socket()
-        # Small, so that the kernel does not take all at once.
-        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        self._listener.bind(("127.0.0.1", 0))
-        self._listener.listen()
-        self.port = self._listener.getsockname()[1]
-
-    def run(self) -> None:
-        connection, _ = self._listener.accept()
-        with self._listener, connection:
-            for _ in range(50):
-                time.sleep(0.03)
-                if not connection.recv(4096):
-                    break
+    slow = Slow(lambda connection: connection.sendall(piece), start, theirs)
+    address = f"http{'s' if ours else ''}://127.0.0.1:{slow.port}"
+    with HttpClient(address, timeout=0.3, credentials=ours) as client:
+        with out_of_time(slow):
+            client.status("x")
 
 
 def test_the_deadline_holds_for_a_request_that_is_received_slowly():
-    slow = Sip()
-    slow.start()
+    slow = Slow(lambda connection: connection.recv(4096))
     transport = HttpClient(f"127.0.0.1:{slow.port}", timeout=0.3)._transport
     text = np.array([b"x" * (8 << 20)], object)
     request = Predict("m", None, "serving_default", {"text": text}, [])
-    began = time.monotonic()
-    with pytest.raises(ServingError, match="no reply within 0.3 s"):
+    with out_of_time(slow):
         transport.send(request)
-    assert time.monotonic() - began < 0.8
-    slow.join()
 
 
 def test_the_deadline_holds_for_all_addresses_of_a_name(monkeypatch):
@@ -322,11 +306,9 @@ def test_the_deadline_holds_for_all_addresses_of_a_name(monkeypatch):
         monkeypatch.setattr(
             socket, "getaddrinfo", lambda *_, **__: [address] * 4
         )
-        began = time.monotonic()
         with HttpClient(f"x:{full.getsockname()[1]}", timeout=0.3) as client:
-            with pytest.raises(ServingError, match="no reply within 0.3 s"):
+            with out_of_time():
                 client.status("x")
-        assert time.monotonic() - began < 0.8
 
 
 def test_a_reply_above_the_limit(server):
