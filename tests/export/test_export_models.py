@@ -70,8 +70,10 @@ def test_one_number_above_every_version(model, models):
     for name in versions(models):
         assert warmup_rows(models / name / "1") == [1, 8, 64]
     publish(models / "query_encoder", Path.mkdir, version=4)
-    (models / "batching.config").write_text("max_batch_size { value: 32 }")
+    batching = "max_batch_size { value: 32 }"
+    (models / "batching.config").write_text(batching)
     folders = export_models(model, models)
+    assert (models / "batching.config").read_text() == batching
     assert folders == [
         models / "query_encoder" / "5", models / "document_encoder" / "5",
     ]  # fmt: skip

@@ -15,7 +15,7 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
 )
 from tensorflow_serving.apis.regression_pb2 import RegressionRequest
 
-from tests.serving.memory import resident_mb
+from tests.memory import resident_mb
 from tests.serving.wire import predict_request
 
 

@@ -44,7 +44,7 @@ from keras_lstm_dssm.serving import (
 from keras_lstm_dssm.serving.grpc_services import Services
 from keras_lstm_dssm.serving.rest_api import Reply, RestApi
 from keras_lstm_dssm.serving.servable import Servable
-from tests.serving.memory import resident_mb
+from tests.memory import resident_mb
 from tests.serving.waiting import wait_until
 from tests.serving.wire import predict_request
 

@@ -12,7 +12,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.publish.models_config import update_models_config
 from keras_lstm_dssm.serving import SavedEncoder, SavedRetriever, SavedScorer
 from keras_lstm_dssm.serving.saved_models import SavedGraph, SavedSignature
-from tests.serving.memory import resident_mb
+from tests.memory import resident_mb
 from tests.serving.tiny_models import TITLES, save_function
 
 

@@ -72,38 +72,6 @@ def test_batching_config(models):
     ]
 
 
-def test_what_the_operator_wrote_stays(tiny_models, tmp_path):
-    shutil.copytree(tiny_models / "retriever", tmp_path / "retriever")
-    live = """\
-# Two versions live.
-model_config_list {
-  # Promoted last week.
-  config {
-    name: "retriever" base_path: "/elsewhere/retriever"
-    model_platform: "tensorflow"
-    model_version_policy { specific { versions: 1 versions: 2 } }
-    version_labels { key: "stable" value: 1 }
-  }
-}
-"""
-    (tmp_path / "models.config").write_text(live)
-    (tmp_path / "batching.config").write_text("max_batch_size { value: 8 }\n")
-    write_server_files(tmp_path)
-    assert (tmp_path / "models.config").read_text() == live
-    # A model that is not in it is added.
-    shutil.copytree(tiny_models / "query_encoder", tmp_path / "query_encoder")
-    write_server_files(tmp_path)
-    config = read_models_config(tmp_path / "models.config")
-    old, new = config.model_config_list.config
-    assert old.version_labels == {"stable": 1}
-    assert old.base_path == "/elsewhere/retriever"
-    assert old.model_version_policy.specific.versions == [1, 2]
-    assert new.base_path == "/models/query_encoder"
-    text = (tmp_path / "models.config").read_text()
-    assert text.startswith(live.rstrip()[:-1])  # comments, too
-    assert (tmp_path / "batching.config").read_text().count(":") == 1
-
-
 @pytest.mark.parametrize(
     ("batching", "sizes"),
     [
@@ -147,8 +115,9 @@ def test_an_export_moves_its_own_versions_and_nothing_else(tmp_path):
     written = path.read_text()
     line = "    model_version_policy {{ specific {{ versions: {} }} }}{}\n"
     assert written.count(line.format(1, "  # newest export of a")) == 1
-    # One is pinned by its operator: without the remark.
-    pinned = "# mine\n" + written.replace("  # newest export of b", "")
+    # One is pinned by its operator, without the remark, and has a label.
+    label = '  version_labels { key: "stable" value: 1 }'
+    pinned = "# mine\n" + written.replace("  # newest export of b", label)
     path.write_text(pinned)
     update_models_config(path, "abc", {"a": 23, "b": 23, "c": 23}, "/models")
     moved = pinned.replace("1 } }  # newest", "23 } }  # newest")
