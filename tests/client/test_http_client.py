@@ -358,9 +358,7 @@ def test_many_texts_get_vectors_of_one_version(fake):
     with connected(fake) as client:
         found = client.encode(["x"] * 513, model="m")
     assert found[:, 0].tolist() == [8] * 513
-    paths = [
-        path.removeprefix("/v1/models/m") for _, path, _ in fake.requests
-    ]
+    paths = [path.removeprefix("/v1/models/m") for _, path, _ in fake.requests]
     assert paths == [
         "/metadata", "/versions/7:predict", "/versions/7:predict", "/metadata",
         "/versions/8:predict", "/versions/8:predict",

@@ -70,7 +70,7 @@ def run(code: str, path: str, **options: object) -> list[str]:
         (NO_SERVER.format(name="HttpClient"), {"True "}, set()),
         (NO_SERVER.format(name="Client"),
          {"False UNAVAILABLE", "False DEADLINE_EXCEEDED"},
-         {"grpc", "grpc_health", "google"}),
+         {"grpc", "grpc_health", "google", "typing_extensions"}),
         (LOCAL, {str(TITLES)}, {"safetensors", "tensorflow"}),
     ],
     ids=["http", "grpc", "local"],
