@@ -20,14 +20,10 @@ from keras_lstm_dssm.export import (
 from keras_lstm_dssm.export.graphs.ranking import PADDING_SCORE
 from keras_lstm_dssm.export.graphs.retriever import int8_codes
 from keras_lstm_dssm.layers import TrigramVectors, unit
-from keras_lstm_dssm.ranker import (
-    BoostedTrees,
-    OverlapFeatures,
-    PairFeatures,
-    Ranker,
-)
-from keras_lstm_dssm.ranker.overlap_features import NAMES
-from keras_lstm_dssm.ranker.ranker import source_of
+from keras_lstm_dssm.ranker import Ranker
+from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees
+from keras_lstm_dssm.ranker.overlap_features import NAMES, OverlapFeatures
+from keras_lstm_dssm.ranker.ranker import PairFeatures, source_of
 from keras_lstm_dssm.text.strings import as_bytes
 from tests.conftest import TOPICS
 from tests.matchers.ragged_texts import randomise

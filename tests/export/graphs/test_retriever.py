@@ -11,13 +11,9 @@ from hypothesis import strategies as st
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import BM25System
-from keras_lstm_dssm.export import (
-    Documents,
-    export_models,
-    export_retriever,
-    mixture_towers,
-)
+from keras_lstm_dssm.export import Documents, export_models, export_retriever
 from keras_lstm_dssm.export.graphs import retriever
+from keras_lstm_dssm.export.graphs.encoder import mixture_towers
 from keras_lstm_dssm.export.graphs.retriever import (
     VECTORS,
     DocumentTags,
