@@ -3,16 +3,13 @@
 import asyncio
 import socket
 import sys
-import threading
 import time
 import urllib.request
 from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tensorflow_serving.apis.model_pb2 import ModelSpec
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving import Client, PredictionServer, http_server
@@ -123,30 +120,6 @@ def test_a_port_that_is_taken(server, numbers):
         PredictionServer(numbers, port=0, http_port=port),
     ):
         pass
-
-
-def test_the_end_waits_for_running_requests(numbers, monkeypatch):
-    """A request that runs when the server stops is still answered."""
-    with (
-        ThreadPoolExecutor(1) as pool,
-        PredictionServer(numbers, port=0, http_port=0) as server,
-    ):
-        find, running = server.models.find, threading.Event()
-
-        def slow(spec: ModelSpec) -> object:
-            running.set()
-            time.sleep(0.3)
-            return find(spec)
-
-        monkeypatch.setattr(server.models, "find", slow)
-        request = urllib.request.Request(
-            f"{server.http_address}/v1/models/numbers:predict",
-            b'{"instances": [1]}',
-        )
-        answer = pool.submit(lambda: urllib.request.urlopen(request).status)
-        assert running.wait(20)
-        server.__exit__(None, None, None)
-        assert answer.result() == 200
 
 
 def test_the_extra_is_missing(numbers, monkeypatch):

@@ -4,6 +4,7 @@ import re
 import socket
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -113,13 +114,36 @@ def test_health_of_models_that_come_and_go(tiny_models, tmp_path):
         assert health(channel, "") == "SERVING"
 
 
-Held = tuple[PredictionServer, threading.Event, list[int]]
+def ask(server: PredictionServer, rows: int, timeout: float) -> PredictResponse:
+    with grpc.insecure_channel(server.address) as channel:
+        return PredictionServiceStub(channel).Predict(
+            predict_request("query_encoder", text=["a"] * rows), timeout=timeout
+        )
+
+
+def post(server: PredictionServer) -> bytes:
+    url = f"{server.http_address}/v1/models/query_encoder:predict"
+    request = urllib.request.Request(url, b'{"instances": ["a"]}')
+    return urllib.request.urlopen(request).read()
+
+
+def refuses_connections(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
 @pytest.fixture
-def held_up(tiny_models, monkeypatch) -> Iterator[Held]:
-    """A server of one thread, an event it waits for, the rows it computed."""
-    release = threading.Event()
+def release() -> Iterator[threading.Event]:
+    """An event that lets a server go on, at the end of a test too."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def test_a_request_past_its_deadline_is_not_computed(
+    tiny_models, monkeypatch, release
+):
+    """Of a server of one thread."""
     rows: list[int] = []
     predict = Servable.predict
 
@@ -129,28 +153,10 @@ def held_up(tiny_models, monkeypatch) -> Iterator[Held]:
         return predict(servable, request, *more)
 
     monkeypatch.setattr(Servable, "predict", hold)
-    with PredictionServer(
-        tiny_models, port=0, threads=1, grace_seconds=20
-    ) as server:
-        yield server, release, rows
-        release.set()
-
-
-def ask(server: PredictionServer, rows: int, timeout: float) -> PredictResponse:
-    with grpc.insecure_channel(server.address) as channel:
-        return PredictionServiceStub(channel).Predict(
-            predict_request("query_encoder", text=["a"] * rows), timeout=timeout
-        )
-
-
-def refuses_connections(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) != 0
-
-
-def test_a_request_past_its_deadline_is_not_computed(held_up):
-    server, release, rows = held_up
-    with ThreadPoolExecutor(1) as pool:
+    with (
+        PredictionServer(tiny_models, port=0, threads=1) as server,
+        ThreadPoolExecutor(1) as pool,
+    ):
         first = pool.submit(ask, server, 1, 20)
         wait_until(lambda: rows)
         with pytest.raises(grpc.RpcError) as caught:
@@ -158,20 +164,36 @@ def test_a_request_past_its_deadline_is_not_computed(held_up):
         assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
         release.set()
         assert first.result().model_spec.version.value == 2
-    ask(server, 3, 20)
+        ask(server, 3, 20)
     assert rows == [1, 3]
 
 
-def test_the_end_waits_for_what_is_in_flight(held_up):
-    server, release, rows = held_up
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(ask, server, 1, 20)
-        wait_until(lambda: rows)
+@pytest.mark.parametrize("send", [lambda server: ask(server, 1, 20), post])
+def test_the_end_waits_for_what_is_in_flight(
+    tiny_models, monkeypatch, release, send
+):
+    running = threading.Event()
+    with (
+        PredictionServer(
+            tiny_models, port=0, http_port=0, grace_seconds=20
+        ) as server,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        find = server.models.find
+
+        def hold(spec: Any) -> Servable:
+            running.set()
+            assert release.wait(20)
+            return find(spec)
+
+        monkeypatch.setattr(server.models, "find", hold)
+        first = pool.submit(send, server)
+        assert running.wait(20)
         ended = pool.submit(server.__exit__, None, None, None)
         wait_until(lambda: refuses_connections(server.port))
         assert not first.done() and not ended.done()
         release.set()
-        assert first.result().model_spec.version.value == 2
+        assert first.result()
         ended.result()
 
 
