@@ -204,7 +204,7 @@ TITLES = [f"title number {i}" for i in range(50)]
 # Longer and shorter than a small string holds (22 bytes), and other scripts.
 IDS = [f"id-{i} " + "上海" * (i % 9) for i in range(50)]
 MAX_K = 40
-KS = [1, MAX_K, 0, 2**31 - 1]
+KS = [1, MAX_K, -5, 2**31 - 1]
 TAGS = [
     [tag for tag in ("even", "third", "上海") if i % len(tag) == 0][: i % 3]
     for i in range(50)
@@ -218,7 +218,7 @@ def found_scores(index: dssm.Index, width: int) -> np.ndarray:
     for row, (hits, k) in enumerate(
         zip(index.search(SEARCHED, width), KS, strict=True)
     ):
-        best = [hit.score for hit in hits[:k]]
+        best = [hit.score for hit in hits[: max(k, 0)]]
         scores[row, : len(best)] = best
     return scores
 

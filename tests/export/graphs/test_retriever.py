@@ -142,15 +142,6 @@ def test_it_finds_what_exact_search_finds(both, k):
     check_hits(both.model[0], ids, scores, min(k, MAX_K))
 
 
-def test_each_row_has_its_own_k(both):
-    ids, scores = search(both, ["title"] * 4, [1, 3, 0, -5])
-    assert ids.shape == (4, 3)
-    assert ids[0, 0] == ids[1, 0]
-    assert ids[0, 1:].tolist() == [b"", b""]
-    assert ids[3].tolist() == [b""] * 3
-    assert scores[0, 1:].tolist() == scores[2, :2].tolist() == [-2, -2]
-
-
 @pytest.mark.parametrize("asked", ["even", "third", "上海, even", "absent"])
 def test_a_filter_is_a_search_of_the_subset(both, exported, asked):
     """A title matches when it has any of the tags."""
