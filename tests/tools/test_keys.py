@@ -104,17 +104,3 @@ def test_what_is_no_page_is_told_before_the_model_is_loaded(
         with standard_input(content):
             code = keys.run(["keys", f"--run={tmp_path}", "-"])
         refused(code, message.replace("page:", "standard input:"))
-
-
-def test_wrong_runs_and_arguments(trained_run, tmp_path, refused):
-    page = tmp_path / "page.txt"
-    page.write_text(PAGE)
-    for words, message in (
-        (["--run=none", str(page)], "none: no model here (no model.keras)"),
-        ([f"--run={trained_run}", str(page)], "found a TwoTower, expected the"),
-        (["--run=none"], "found 0 pages, expected one: give the path"),
-        (["--run=none", "a", "b"], "found 2 pages, expected one"),
-        (["--run=none", "--sentences=0", "a"], "--sentences=0: expected a po"),
-        ([str(page)], "--run is missing: Folder of the run of a KeyVec"),
-    ):
-        assert refused(keys.run(["keys", *words]), message) == ""

@@ -157,32 +157,3 @@ def test_tags_tls_and_a_token(certificates, tmp_path, refused, capsys):
     models = f"--models={tmp_path / 'models'}"
     assert ids(search, models, "--tags=zinc") == ["a"]
     assert ids(search, models) == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "no query; give one or more"),
-        (["--k=0", "bolt"], "--k=0"),
-        (["--server=", "bolt"], "--server is missing: The server's gRPC"),
-        (["--model=absent", "bolt"], "model absent: NOT_FOUND: Servable not"),
-        (["--k=3000000000", "bolt"], "k is 3000000000; expected 1 or more"),
-        (
-            ["--model_version=99999999999999999999", "bolt"],
-            "a number of 63 bits",
-        ),
-        (["--timeout=nan", "bolt"], "timeout is nan; expected seconds"),
-        (
-            ["--model=scorer", "bolt"],
-            "no document; give the query, here 'bolt'",
-        ),
-        (["--model=absent", "--status"], "Could not find any versions of"),
-        (["--model_version=canary", "bolt"], "servable version label: canary"),
-        (["--model=numbers", "bolt"], "model numbers: INVALID_ARGUMENT"),
-        (["--server=localhost:1", "bolt"], "no answer from localhost:1: start"),
-    ],
-)
-def test_wrong_input(server, arguments, message, refused):
-    assert not refused(
-        query.run(["query", f"--server={server}", *arguments]), message
-    )
