@@ -218,6 +218,7 @@ REFUSED = {
         --timeout=nan bolt -> timeout is nan; expected seconds
         --model=scorer bolt -> no document; give the query, here 'bolt'
         --model=absent --status -> Could not find any versions of
+        --model_version=1 --vectors bolt -> Specific(query_encoder, 1)
         --model_version=canary bolt -> servable version label: canary
         --model=numbers bolt -> model numbers: INVALID_ARGUMENT
         --server=localhost:1 bolt -> no answer from localhost:1: start
