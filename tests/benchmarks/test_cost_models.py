@@ -3,25 +3,12 @@
 Those of many machines (docs/scaling.md) are compared with measurements, too.
 """
 
-import json
-
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm import Recipe
-from keras_lstm_dssm.benchmarks import capacity, worker_model
+from keras_lstm_dssm.benchmarks import capacity
 from keras_lstm_dssm.benchmarks.machine import StepWork, step_work, tower_work
 from keras_lstm_dssm.text.word_batch import distinct_words
-
-AMD = {"read_bandwidth": 22e9, "flops": 216e9}
-"""The machine of docs/serving.md: 44 GB/s in copies, which read and write."""
-
-
-@pytest.mark.parametrize(("queries", "measured"), [(1, 17.6e-3), (32, 131e-3)])
-def test_exact_search_of_a_million_titles(queries, measured):
-    """Compares with the seconds in docs/serving.md, "Large retrievers"."""
-    found = capacity.exact_seconds(1e6, 96, queries, **AMD)
-    assert found == pytest.approx(measured, rel=0.2)
 
 
 @pytest.mark.parametrize(
@@ -60,62 +47,6 @@ def test_the_program(capsys):
     assert capacity.run(["model", *flags]) == 0
     printed = capsys.readouterr().out
     assert "index: shards" in printed and "training: workers" in printed
-
-
-STEP = worker_model.Step(
-    workers=2, rows=100, titles=150, width=10, trained=4, table_rows=50,
-    units=8, dense=600, sets=1000,
-)  # fmt: skip
-
-
-def test_a_step_of_two_workers():
-    """Predicts a network of 1,000 bytes a second, without latency."""
-    keys = 1000 + 12 * 100
-    vectors = 4 * 10 * 150 / 2
-    errors = 4 * 4 * 150 / 2
-    gradients = 4 * (8 * 50 + 600)
-    expected = (keys + vectors + errors + gradients) / 1000
-    assert STEP.network_seconds(0.0, 1e3) == pytest.approx(expected)
-    # A gather and another, the exchange, and the sum's two rounds.
-    assert STEP.network_seconds(1.0, 1e30) == pytest.approx(5.0)
-
-
-def test_a_step_of_more_workers():
-    many = STEP._replace(workers=11)
-    assert STEP._replace(workers=1).network_seconds(1.0, 1.0) == 0
-    assert many.network_seconds(1.0, 1e30) == pytest.approx(4 * 10 + 1)
-    # Cosines with 1,350 more titles, and 50 more rows.
-    more = many._replace(titles=1500, table_rows=100)
-    seconds = more.extra_seconds(STEP, flops=1e6, row_seconds=0.01)
-    assert seconds == pytest.approx(6 * 100 * 10 * 1350 / 1e6 + 0.5)
-
-
-def test_steps_of_a_log(tmp_path, monkeypatch, capsys):
-    """Counts titles and table rows in a step of two workers on four clicks."""
-    log, output = tmp_path / "clicks.tsv", tmp_path / "out.json"
-    log.write_text("ab\tcd\nab\tcd\nab\tef\nab\tef\n")
-    recipe = Recipe("DSSMEncoder", {"units": [3, 2]})
-    monkeypatch.setitem(worker_model.PRESETS, "small", recipe)
-    code = worker_model.run(
-        ["worker_model", f"--data={log}", f"--json={output}",
-         "--preset=small", "--rows=2", "--workers=2", "--step_seconds=0.5",
-         "--latency=0.25", "--bandwidth=1e30", "--gigaflops=1e30",
-         "--row_seconds=0"]
-    )  # fmt: skip
-    assert code == 0
-    (two,) = json.loads(output.read_text()).values()
-    expected = {
-        "workers": 2, "rows": 2, "width": 2, "units": 3,
-        # Trigrams `#ab`, `ab#` of queries; `#cd`, `cd#`, `#ef`, `ef#`.
-        "titles": 2, "table_rows": 6,
-        # The second layer of both towers; the first is the tables.
-        "dense": 2 * (3 * 2 + 2),
-        # Five messages one after the other, and no time for anything else.
-        "seconds": 0.5 + 5 * 0.25, "pairs_per_second": 4 / 1.75,
-        "of_ideal": 0.5 / 1.75,
-    }  # fmt: skip
-    assert {name: two[name] for name in expected} == pytest.approx(expected)
-    assert "workers  step s  network s  pairs/s" in capsys.readouterr().out
 
 
 def test_a_tower_by_hand():

@@ -40,7 +40,7 @@ REFUSED = {
             -> logq corrects in-batch negatives, but negatives is 'random'
         --teacher_weight=2 -> --teacher_weight is used with --teacher only
         --judged_negatives=1 -> found no title with a score below 1
-        --features=x -> --features is not a flag of --preset=dssm
+        --features=x -> features is used by a ranker only: leave it
         --negatives_from={trained_run}
             -> negatives_from is used by pair scorers only: leave it out
     """,
@@ -57,10 +57,13 @@ REFUSED = {
     """,
     "train --data={graded} --output={new} --preset=ranker": """
         --epochs=3 -> --epochs is not a flag of --preset=ranker
-        --resume -> --resume is not a flag of --preset=ranker
+        --every=2 -> every is of models that are trained in
         --features={tmp_path}/none -> none: no model here
         --features={ranker_run} -> found a ranker, expected trai
         --output={ranker_run} -> there is a run here already
+    """,
+    "train --output={trained_run} --resume": """
+        --features=x -> --features is for a new ranker
     """,
     "train --output={ranker_run}": """
         --resume -> found a ranker, which is trained in one go
