@@ -1,6 +1,7 @@
 """Misspelled queries, and synthetic pairs from titles."""
 
 import collections
+from functools import partial
 
 import pytest
 
@@ -59,12 +60,6 @@ def test_lower_rates_make_some_of_the_same_errors():
         assert one in (word, other)
 
 
-def test_it_depends_on_seed_and_text_alone():
-    typed = "interoir ood gule cor 8 oz bottls"  # the same in every process
-    assert misspell(TEXT, 1.0) == typed
-    assert misspell(TEXT, 1.0, 1) != misspell(TEXT, 1.0, 2)
-
-
 @pytest.mark.parametrize("text", ["", "aaa", "ab", "слово", "日本語"])
 def test_any_text(text):
     typed = misspell(text, 1.0)
@@ -101,12 +96,6 @@ def test_pairs_hold_misspelled_words():
     assert len(set(words)) > 100
 
 
-def test_pairs_depend_on_the_seed():
-    one = list(title_pairs(TITLES, 5, seed=1))
-    assert one == list(title_pairs(iter(TITLES), 5, seed=1))
-    assert one != list(title_pairs(TITLES, 5, seed=2))
-
-
 def test_half_of_the_redrawn_pairs_have_most_words_of_the_title():
     title = " ".join("abcdefghij")
     pairs = [Pair("c d", title)] * 2000
@@ -132,9 +121,14 @@ def test_a_redrawn_query_has_one_word_at_least_and_few_misspelled():
     assert 90 < len(words) < 210  # 5 % of about 3000
 
 
-def test_redrawn_pairs_depend_on_the_seed():
+def test_all_depends_on_seed_and_texts_alone():
+    typed = "interoir ood gule cor 8 oz bottls"  # the same in every process
+    assert misspell(TEXT, 1.0) == typed
+    assert misspell(TEXT, 1.0, 1) != misspell(TEXT, 1.0, 2)
     pairs = list(title_pairs(TITLES, 20))
-    one = list(redrawn_pairs(pairs, seed=1))
-    assert one == list(redrawn_pairs(iter(pairs), seed=1))
-    assert one != list(redrawn_pairs(pairs, seed=2))
-    assert len(one) == len(pairs)
+    for make, given in ((partial(title_pairs, each=20), TITLES),
+                        (redrawn_pairs, pairs)):  # fmt: skip
+        one = list(make(given, seed=1))
+        assert one == list(make(iter(given), seed=1))
+        assert one != list(make(given, seed=2))
+        assert len(one) == len(pairs)

@@ -1,12 +1,15 @@
+"""Splits by query: nothing that is judged is trained on."""
+
 import gzip
 import hashlib
+import random
 from collections import Counter
 
 import numpy as np
 import pytest
 
 from keras_lstm_dssm.data import ClickLog, Collection, click_grades, split_log
-from keras_lstm_dssm.data.split import splits_of
+from keras_lstm_dssm.data.split import joined, near_duplicates, splits_of
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.text import normalize
 
@@ -121,15 +124,14 @@ def test_texts_are_one_line_and_blank_ones_left_out(tmp_path):
     assert list(collection.training_log()) == [("sort a list", "z z")]
 
 
-def test_no_dev(log, tmp_path):
+def test_percentages(log, tmp_path):
+    for percents in ((-1, 10), (0, 0), (50, 50)):
+        with pytest.raises(
+            InputError, match="expected 0 or more each, and a s"
+        ):
+            split_log(log, tmp_path / "new", *percents)
     collection = split_log(log, tmp_path / "new", dev_percent=0)
     assert collection.splits == ("test",)
-
-
-@pytest.mark.parametrize("percents", [(-1, 10), (0, 0), (50, 50)])
-def test_percentages(log, tmp_path, percents):
-    with pytest.raises(InputError, match="expected 0 or more each, and a sum"):
-        split_log(log, tmp_path / "new", *percents)
 
 
 @pytest.mark.parametrize(
@@ -185,3 +187,31 @@ def test_ndcg_is_near_that_with_clicks_as_gains():
     gains = 2.0 ** np.array(list(click_grades(clicks).values())) - 1
     by_clicks = 30 / (np.array([30, 20, 10, 10]) @ discounts)
     assert gains[0] / (gains @ discounts) == pytest.approx(by_clicks, abs=0.02)
+
+
+def test_near_duplicates_equal_a_comparison_of_all_pairs():
+    rng = random.Random(0)
+    texts = [
+        " ".join(rng.choices("abcdefgh", k=rng.randrange(1, 9)))
+        for _ in range(200)
+    ]
+
+    def index(one: str, other: str) -> float:
+        first, second = set(one.split()), set(other.split())
+        return len(first & second) / len(first | second)
+
+    for share in (0.5, 0.75, 1.0):
+        expected = {
+            (i, j)
+            for i in range(len(texts))
+            for j in range(i)
+            if index(texts[i], texts[j]) >= share
+        }
+        found = list(near_duplicates(texts, share))
+        assert set(found) == expected and len(found) == len(expected) > 100
+
+
+def test_groups_are_joined_in_any_order():
+    joins = [(3, 4), (5, 6), (4, 6), (1, 0)]
+    for order in (joins, joins[::-1]):
+        assert joined(8, order) == [0, 0, 2, 3, 3, 3, 3, 7]
