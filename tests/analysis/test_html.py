@@ -10,8 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from keras_lstm_dssm.analysis import html
 from keras_lstm_dssm.analysis.drawing import drawing
+from keras_lstm_dssm.analysis.html import (
+    Bar,
+    HtmlList,
+    HtmlPicture,
+    HtmlSection,
+    HtmlTable,
+    Shaded,
+    Strong,
+    write_html_report,
+)
 from tests.analysis.html_page import HtmlPage, check_self_contained
 
 HOSTILE = (
@@ -39,119 +48,94 @@ def png(tmp_path_factory) -> Path:
 def render(tmp_path):
     """Writes a report, and returns its HTML."""
 
-    def write(*arguments) -> str:
-        html.write_html_report(tmp_path / "report.html", *arguments)
-        return (tmp_path / "report.html").read_text()
+    def write(title: str, blocks: list, texts: tuple = ("S", "")) -> str:
+        path = tmp_path / "report.html"
+        section = HtmlSection(texts[0], blocks, texts[1])
+        write_html_report(path, title, [section], texts[1])
+        return path.read_text()
 
     return write
 
 
 def everywhere(text: str, png: Path, render) -> str:
     """Renders a page with the text in each place that a text can have."""
-    table = html.HtmlTable(
-        [text, text],
-        [
-            [text, html.Strong(text)],
-            [html.Strong(text), text],
-            [text, html.Shaded(text, 0.5, text)],
-        ],
-        text,
-        [1],
-    )
-    blocks = [
-        table,
-        html.HtmlPicture(text, png, text),
-        html.HtmlList([text], text),
+    rows = [
+        [text, Strong(text)],
+        [Strong(text), text],
+        [text, Shaded(text, 0.5, text)],
     ]
-    return render(text, [html.HtmlSection(text, blocks, text)], text)
+    table = HtmlTable([text, text], rows, text, [1])
+    blocks = [table, HtmlPicture(text, png, text), HtmlList([text], text)]
+    return render(text, blocks, (text, text))
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_texts_are_shown_as_they_are(text, png, render):
     shown = everywhere(text, png, render)
-    page = HtmlPage(shown)
-    plain = HtmlPage(everywhere("plain", png, render))
+    page, plain = HtmlPage(shown), HtmlPage(everywhere("plain", png, render))
     # The same elements with the same names of attributes, and the text is
     # what a reader sees in each place.
-    assert [(tag, set(names)) for tag, names in page.tags] == [
-        (tag, set(names)) for tag, names in plain.tags
-    ]
+    elements, of_plain = (
+        [(tag, set(names)) for tag, names in each.tags]
+        for each in (page, plain)
+    )
+    assert elements == of_plain
     assert page.texts == [
         (tag, text if read == "plain" else read) for tag, read in plain.texts
     ]
-    captions = [names["alt"] for tag, names in page.tags if tag == "img"]
-    notes = [names["title"] for tag, names in page.tags if tag == "span"]
+    captions, notes = page.all("img", "alt"), page.all("span", "title")
     assert captions == notes == [text]
-    assert check_self_contained(page, shown.replace(text, "")) == [
-        png.read_bytes()
-    ]
+    pictures = check_self_contained(page, shown.replace(text, ""))
+    assert pictures == [png.read_bytes()]
 
 
 def test_blocks_and_cells(render):
-    table = html.HtmlTable(
-        ["Word", "Effect", "Topic"],
-        [
-            ["glue", html.Bar(0.5, 2), "wood, oz"],
-            [html.Strong("oz"), html.Bar(-1, 2), "-"],
-        ],
-        "Effects",
-        [2],
-    )
-    section = html.HtmlSection(
-        "Words", [table, html.HtmlList(["one", "two"], "Notes")]
-    )
-    page = HtmlPage(render("Report", [section]))
-    assert page.of("h1") == ["Report"] == page.of("title")
-    assert (page.of("h2"), page.of("h3")) == (["Words"], ["Effects", "Notes"])
-    assert page.of("th") == ["Word", "Effect", "Topic", "glue"]
-    assert page.of("strong") == ["oz"]
-    assert page.of("td") == ["0.500", "wood, oz", "-1.000", "-"]
-    assert page.of("li") == ["one", "two"]
-    assert page.of("p") == []
-    styles = [names["style"] for tag, names in page.tags if tag == "span"]
-    assert [re.findall(r"[\d.]+", style)[0] for style in styles] == [
-        "0.250", "0.000",
-    ]  # fmt: skip
+    rows = [["glue", Bar(0.5, 2), "wood, oz"], [Strong("oz"), Bar(-1, 2), "-"]]
+    table = HtmlTable(["Word", "Effect", "Topic"], rows, "Effects", [2])
+    blocks = [table, HtmlList(["one", "two"], "Notes")]
+    page = HtmlPage(render("Report", blocks))
+    for tag, texts in {
+        "h1": ["Report"], "title": ["Report"], "h2": ["S"],
+        "h3": ["Effects", "Notes"], "th": ["Word", "Effect", "Topic", "glue"],
+        "strong": ["oz"], "td": ["0.500", "wood, oz", "-1.000", "-"],
+        "li": ["one", "two"], "p": [],
+    }.items():  # fmt: skip
+        assert page.of(tag) == texts
+    widths = re.findall(r"[\d.]+", " ".join(page.all("span", "style")))
+    assert widths[::2] == ["0.250", "0.000"]
     text_cells = [
         tag for tag, names in page.tags if names.get("class") == "text"
     ]
     assert text_cells == ["th", "td", "td"]
-    assert html.Bar(3, 2).share == 1 and html.Bar(1, 0).share == 0
+    assert Bar(3, 2).share == 1 and Bar(1, 0).share == 0
 
 
 def test_the_colour_of_a_text_is_proportional_to_its_share(render):
-    rows = [
-        ["1", html.Shaded(f"s{share}", share, "p")] for share in (0.5, 3, -1)
-    ]
-    page = HtmlPage(
-        render("R", [html.HtmlSection("S", [html.HtmlTable(["n"], rows)])])
-    )
+    rows = [["1", Shaded(f"s{share}", share, "p")] for share in (0.5, 3, -1)]
+    page = HtmlPage(render("R", [HtmlTable(["n"], rows)]))
     assert page.of("span") == ["s0.5", "s3", "s-1"]
-    styles = [names["style"] for tag, names in page.tags if tag == "span"]
-    assert styles == [
+    assert page.all("span", "style") == [
         f"background: rgb(0 114 178 / {opacity})"
         for opacity in ("0.250", "0.500", "0.000")
     ]
 
 
 def test_a_picture_has_its_size_and_shrinks_to_half_of_it(png, render):
-    picture = html.HtmlPicture("A line", png, "Line")
-    page = HtmlPage(render("R", [html.HtmlSection("S", [picture])]))
-    (image,) = [names for tag, names in page.tags if tag == "img"]
+    page = HtmlPage(render("R", [HtmlPicture("A line", png, "Line")]))
     # 4 inches of 150 dots are 384 CSS pixels.
-    assert (image["width"], image["style"]) == ("384", "min-width: 192px")
-    data = (image["src"] or "").removeprefix("data:image/png;base64,")
+    assert page.all("img", "width") == ["384"]
+    assert page.all("img", "style") == ["min-width: 192px"]
+    (source,) = page.all("img", "src")
+    data = source.removeprefix("data:image/png;base64,")
     assert base64.b64decode(data) == png.read_bytes()
 
 
 def test_a_failure_leaves_the_old_page(tmp_path):
     path = tmp_path / "report.html"
-    html.write_html_report(path, "Old", [])
-    section = html.HtmlSection(
-        "S", [html.HtmlPicture("lost", tmp_path / "lost.png")]
-    )
+    write_html_report(path, "Old", [])
+    section = HtmlSection("S", [HtmlPicture("lost", tmp_path / "lost.png")])
     with pytest.raises(FileNotFoundError):
-        html.write_html_report(path, "New", [section])
+        write_html_report(path, "New", [section])
     assert "<h1>Old</h1>" in path.read_text()
     assert list(tmp_path.iterdir()) == [path]
 
@@ -203,27 +187,25 @@ def test_it_opens_without_errors_and_fits_a_phone(tmp_path, scheme):
     path = tmp_path / "wide.png"
     with drawing(path, figsize=(12, 1)) as (axis,):
         axis.plot([1, 2])
-    wide = html.HtmlTable(
-        ["System"] * 12, [[LONG, *["12.34 ± 0.56"] * 11]], LONG
-    )
-    words = html.HtmlTable(
+    wide = HtmlTable(["System"] * 12, [[LONG, *["12.34 ± 0.56"] * 11]], LONG)
+    words = HtmlTable(
         ["Word", "Effect", "Title"],
         [
-            [SCRIPT, html.Bar(1, 2), LONG],
-            [html.Strong(LONG), html.Bar(2, 2), f"a {SCRIPT}"],
-            [LONG, LONG, html.Shaded(f"{SCRIPT} {LONG}", 1, SCRIPT)],
+            [SCRIPT, Bar(1, 2), LONG],
+            [Strong(LONG), Bar(2, 2), f"a {SCRIPT}"],
+            [LONG, LONG, Shaded(f"{SCRIPT} {LONG}", 1, SCRIPT)],
         ],
         text_columns=[2],
     )
     blocks = [
         wide,
         words,
-        html.HtmlPicture(LONG, path, LONG),
-        html.HtmlList([LONG]),
+        HtmlPicture(LONG, path, LONG),
+        HtmlList([LONG]),
     ]
     report = tmp_path / "report.html"
-    sections = [html.HtmlSection(LONG, blocks, LONG)]
-    html.write_html_report(report, f"{SCRIPT} {LONG}", sections, LONG)
+    sections = [HtmlSection(LONG, blocks, LONG)]
+    write_html_report(report, f"{SCRIPT} {LONG}", sections, LONG)
     page = escape(report.read_text())
     frames = [FRAME.format(width=width, page=page) for width in WIDTHS]
     both = tmp_path / "both.html"

@@ -424,14 +424,6 @@ def test_queries_and_titles_are_clean(search, titles):
             assert "_" not in answer and "." not in answer
 
 
-def test_describe(search):
-    first, *rest = search.describe().splitlines()
-    assert first == (
-        f"{len(search.documents):,} titles, {len(search.queries):,} queries"
-    )
-    assert [line.split(":")[0] for line in rest] == ["train", "dev", "test"]
-
-
 def test_which_files_are_read():
     """Tools of development do not change the corpus."""
     names = {d.metadata["Name"].lower() for d in distributions()}

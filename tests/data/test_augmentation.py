@@ -1,6 +1,6 @@
 """Misspelled queries, and synthetic pairs from titles."""
 
-import collections
+from collections import defaultdict
 from functools import partial
 
 import pytest
@@ -9,11 +9,12 @@ from keras_lstm_dssm.data import Pair, redrawn_pairs, title_pairs
 from keras_lstm_dssm.data.augmentation import KEYS_AROUND, misspell
 
 TEXT = "interior wood glue for 8 oz bottles"
+TITLES = ["a b c d e f", "lamp", "garden hose"]
 
 
 def edits(word: str) -> dict[str, set[str]]:
     """Everything one edit can make of a word, in another way."""
-    found: dict[str, set[str]] = collections.defaultdict(set)
+    found: dict[str, set[str]] = defaultdict(set)
     for i, letter in enumerate(word):
         found["delete"].add(word[:i] + word[i + 1 :])
         for key in KEYS_AROUND.get(letter, ""):
@@ -24,23 +25,30 @@ def edits(word: str) -> dict[str, set[str]]:
     return found
 
 
+def misspelled_words(pairs) -> list[str]:
+    """Returns the words of queries that are not in their titles."""
+    return [
+        word
+        for query, title in pairs
+        for word in query.split()
+        if word not in title.split()
+    ]
+
+
 def test_keyboard():
     assert set(KEYS_AROUND["g"]) == set("tyfhvb")
     assert set(KEYS_AROUND["q"]) == set("12wa")
     assert all(a in KEYS_AROUND[b] for a in KEYS_AROUND for b in KEYS_AROUND[a])
 
 
-def test_each_kind_of_edit_is_made():
+def test_each_kind_of_edit_is_made_once_in_words_of_three_letters():
     possible = edits("plumber")
     found = {misspell("plumber", 1.0, seed) for seed in range(300)}
     assert found <= set().union(*possible.values())
     assert all(found & words for words in possible.values())
-
-
-def test_one_edit_in_words_of_three_letters():
-    words = TEXT.split()
-    typed = misspell(TEXT, 1.0).split()
-    for word, other in zip(words, typed, strict=True):
+    for word, other in zip(
+        TEXT.split(), misspell(TEXT, 1.0).split(), strict=True
+    ):
         expected = set().union(*edits(word).values())
         assert other == word if len(word) < 3 else other in expected
 
@@ -50,10 +58,8 @@ def test_rate_is_the_share_of_words():
     hit = sum(misspell(word, 0.2) != word for word in words)
     assert 0.18 < hit / 4000 < 0.22
     assert misspell(TEXT, 0.0) == TEXT
-
-
-def test_lower_rates_make_some_of_the_same_errors():
-    text = " ".join(f"word{i}" for i in range(100))
+    # Lower rates make some of the same errors.
+    text = " ".join(words[:100])
     few, many = misspell(text, 0.1).split(), misspell(text, 0.3).split()
     assert few != many
     for word, one, other in zip(text.split(), few, many, strict=True):
@@ -64,9 +70,6 @@ def test_lower_rates_make_some_of_the_same_errors():
 def test_any_text(text):
     typed = misspell(text, 1.0)
     assert (typed == text) == (len(text) < 3)
-
-
-TITLES = ["a b c d e f", "lamp", "garden hose"]
 
 
 def test_pairs_hold_some_words_of_a_title_in_order():
@@ -85,12 +88,7 @@ def test_pairs_hold_some_words_of_a_title_in_order():
 
 def test_pairs_hold_misspelled_words():
     titles = ["rubber garden hoses", "galvanised angle bracket"]
-    words = [
-        word
-        for query, title in title_pairs(titles, 1000)
-        for word in query.split()
-        if word not in title.split()
-    ]
+    words = misspelled_words(title_pairs(titles, 1000))
     # One or two words a query, a fifth of them hit, each in its own way.
     assert 450 < len(words) < 750
     assert len(set(words)) > 100
@@ -98,26 +96,20 @@ def test_pairs_hold_misspelled_words():
 
 def test_half_of_the_redrawn_pairs_have_most_words_of_the_title():
     title = " ".join("abcdefghij")
-    pairs = [Pair("c d", title)] * 2000
-    redrawn = list(redrawn_pairs(pairs, seed=3))
+    redrawn = list(redrawn_pairs([Pair("c d", title)] * 2000, seed=3))
     assert {pair.document for pair in redrawn} == {title}
-    long = [pair.query for pair in redrawn if pair.query != "c d"]
+    long = [pair.query.split() for pair in redrawn if pair.query != "c d"]
     assert 900 < len(long) < 1100
-    counts = [len(query.split()) for query in long]
-    assert 6.8 < sum(counts) / len(counts) < 7.2  # 30 % of ten are left out
-    assert all(query.split() == sorted(query.split()) for query in long)
+    mean = sum(map(len, long)) / len(long)
+    assert 6.8 < mean < 7.2  # 30 % of ten are left out
+    assert all(words == sorted(words) for words in long)
 
 
 def test_a_redrawn_query_has_one_word_at_least_and_few_misspelled():
     pairs = [Pair("hose", "rubber garden hose")] * 2000
     dropped = list(redrawn_pairs(pairs, dropped=1.0, misspelled=0.0))
     assert {pair.query for pair in dropped} == {"rubber", "garden", "hose"}
-    words = [
-        word
-        for query, title in redrawn_pairs(pairs, dropped=0.0)
-        for word in query.split()
-        if word not in title.split()
-    ]
+    words = misspelled_words(redrawn_pairs(pairs, dropped=0.0))
     assert 90 < len(words) < 210  # 5 % of about 3000
 
 

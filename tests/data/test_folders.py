@@ -22,6 +22,7 @@ from keras_lstm_dssm.data import (
 )
 from keras_lstm_dssm.data.documents import LINE_EXPECTED, parse_document
 from keras_lstm_dssm.errors import InputError
+from tests.limits import largest_file
 
 HEAD = "query-id\tcorpus-id\tscore\n"
 
@@ -124,6 +125,14 @@ def test_what_is_written_is_read(tmp_path):
         first, second = (tmp_path / f / name for f in ("new", "again"))
         assert first.read_bytes() == second.read_bytes()
     assert {p.name for p in tmp_path.iterdir()} == {"new", "again"}
+
+
+def test_a_full_disk_is_named_and_leaves_nothing(tmp_path):
+    titles = {f"d{i}": f"title {hash(str(i))}" for i in range(1000)}
+    full = pytest.raises(OSError, match="File too large: .*new'")
+    with largest_file(1000), full:
+        write_collection(tmp_path / "new", titles, {}, {}, [])
+    assert not list(tmp_path.iterdir())
 
 
 ROWS: list[dict[str, Any]] = [

@@ -5,11 +5,10 @@ import hashlib
 import random
 from collections import Counter
 
-import numpy as np
 import pytest
 
 from keras_lstm_dssm.data import ClickLog, Collection, click_grades, split_log
-from keras_lstm_dssm.data.split import joined, near_duplicates, splits_of
+from keras_lstm_dssm.data.split import joined, near_duplicates
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.text import normalize
 
@@ -97,21 +96,6 @@ def test_no_test_query_has_the_words_of_a_training_query(tmp_path):
     assert sum(map(len, parts)) == 400
 
 
-@pytest.mark.parametrize(
-    ("query", "split"),
-    [
-        ("Sort a list", "train"),
-        ("sort a LIST", "train"),
-        ("a b c d", "test"),
-        ("\uff21\u3000b  c d", "test"),
-        ("a, b: c-d!", "test"),
-        ("read 3 files", "dev"),
-    ],
-)
-def test_the_split_of_a_query_never_changes(query, split):
-    assert splits_of([query], 3, 9) == [split]
-
-
 def test_texts_are_one_line_and_blank_ones_left_out(tmp_path):
     lines = [" a  b c\u3000d\tThe\u2028title", "\u00a0\tx", "read 3 files\ty"]
     lines += ["sort a list\t z \x1c z", "sort a list\t\u3000"]
@@ -178,15 +162,6 @@ def test_grades_by_share_of_the_most_clicked(clicks, grades):
     by_id = {f"d{index}": count for index, count in enumerate(clicks)}
     assert list(click_grades(by_id).values()) == grades
     assert list(click_grades(by_id)) == list(by_id)
-
-
-def test_ndcg_is_near_that_with_clicks_as_gains():
-    """Only the top document of 30, 20, 10 and 10 clicks: not 99.9 %."""
-    clicks = {"a": 30, "b": 20, "c": 10, "d": 10}
-    discounts = 1 / np.log2(np.arange(2, 6))
-    gains = 2.0 ** np.array(list(click_grades(clicks).values())) - 1
-    by_clicks = 30 / (np.array([30, 20, 10, 10]) @ discounts)
-    assert gains[0] / (gains @ discounts) == pytest.approx(by_clicks, abs=0.02)
 
 
 def test_near_duplicates_equal_a_comparison_of_all_pairs():

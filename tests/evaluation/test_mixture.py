@@ -1,24 +1,19 @@
 """Mixture: the weighted sum against NumPy, in search and in reranking."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.data.augmentation import misspell
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
     DenseSystem,
     Index,
     Mixture,
     PairSystem,
-    Task,
     index,
 )
 from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.evaluation.mixture import mixture_weights
 from keras_lstm_dssm.papers.baselines import UnigramLMSystem
-from keras_lstm_dssm.papers.table_data import change_queries
 
 RNG = np.random.default_rng(0)
 WORDS = "hex bolt wood glue drill lamp hose paint desk white".split()
@@ -163,32 +158,6 @@ def test_log_probabilities_and_scores_of_pairs_are_mapped_to_0_to_1():
         system.retrieve(QUERIES, DOCUMENTS, 5)
 
 
-def test_a_mixture_is_a_system_of_tasks():
-    qrels = {q: {"d1": 1, "d2": 0, "d3": 0} for q in QUERIES}
-    system = Mixture(PARTS, WEIGHTS)
-    for depth in (None, 20):
-        task = Task(QUERIES, DOCUMENTS, qrels, depth=depth)
-        run, by_query = task.measure(system)
-        assert run == task.run(system)
-        assert by_query.keys() == QUERIES.keys()
-
-
-def test_misspelled_queries_are_measured():
-    qrels = {q: {"d1": 1, "d2": 0, "d3": 0} for q in QUERIES}
-    task = Task(QUERIES, DOCUMENTS, qrels, depth=20)
-
-    def letters(texts: list[str]) -> np.ndarray:
-        return np.array(
-            [[t.count(c) for c in "abdeghilnoprstuwx"] for t in texts]
-        )
-
-    system = Mixture({"bm25": BM25System(), "letters": letters})
-    changed = change_queries(task, partial(misspell, rate=1.0))
-    assert changed.queries != QUERIES
-    assert changed.run(system).keys() == QUERIES.keys()
-    assert changed.run(system) != task.run(system)
-
-
 def test_a_part_of_weight_0_is_not_computed():
     def never(texts: list[str]) -> np.ndarray:
         raise AssertionError
@@ -219,17 +188,15 @@ def test_wrong_weights(weights, message):
     assert "\n" not in str(error.value)
 
 
-def test_other_wrong_input_is_one_line():
+def test_other_wrong_input():
     assert mixture_weights(["a", "b"]) == {"a": 0.5, "b": 0.5}
-    with pytest.raises(InputError, match="found no part of a mixture"):
-        Mixture({})
-    with pytest.raises(InputError, match="part 'x' of the mixture: found 7"):
-        Mixture({"x": 7})
     words = Mixture({"a": encoder(0), "bm25": BM25System()})
-    for use in (
-        lambda: words.query_encoder,
-        lambda: words.document_encoder,
-        lambda: Index(words, ["a"]),
+    for use, message in (
+        (lambda: Mixture({}), "found no part of a mixture"),
+        (lambda: Mixture({"x": 7}), "part 'x' of the mixture: found 7"),
+        (lambda: words.query_encoder, "part 'bm25' of .* no vectors"),
+        (lambda: words.document_encoder, "part 'bm25' of .* no vectors"),
+        (lambda: Index(words, ["a"]), "part 'bm25' of .* no vectors"),
     ):
-        with pytest.raises(InputError, match="part 'bm25' of .* no vectors"):
+        with pytest.raises(InputError, match=message):
             use()

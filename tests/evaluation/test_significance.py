@@ -28,17 +28,6 @@ def test_few_queries_are_enumerated():
     assert tiny == pytest.approx(share, abs=1e-12)
 
 
-def test_each_system_is_tested_by_itself():
-    differences = draw(10, 4, seed=1)
-    separate = [
-        stats.permutation_test(
-            (column,), np.mean, permutation_type="samples", n_resamples=np.inf
-        ).pvalue
-        for column in differences.T
-    ]
-    assert randomisation_test(differences) == pytest.approx(separate)
-
-
 def test_many_queries_are_sampled():
     differences = draw(200, 3, seed=2)
     p_values = randomisation_test(differences, 5_000)

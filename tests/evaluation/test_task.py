@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import ir_measures
 import numpy as np
 import pytest
 
@@ -244,29 +243,6 @@ def test_retrieval_ranks_the_documents_of_the_split(folder):
     assert list(two.random().values()) == pytest.approx(
         [value / 14 for value in expected]
     )
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_measures_equal_ir_measures(folder, seed):
-    rng = np.random.default_rng(seed)
-    vectors = rng.normal(size=(99, 4))
-
-    def encode(texts: list[str]) -> np.ndarray:
-        return np.array([vectors[len(text) % 99] for text in texts])
-
-    task = Task.from_documents(folder)
-    run, values = task.measure(DenseSystem(encode, encode))
-    measures = [
-        ir_measures.P @ 10, ir_measures.AP, ir_measures.RR,
-        ir_measures.RR @ 10, ir_measures.R @ 10,
-    ]  # fmt: skip
-    expected = ir_measures.calc_aggregate(measures, task.qrels, run)
-    found = mean(values, task.measures)
-    assert list(found) == list(DOCUMENT_MEASURES)
-    assert list(found.values()) == pytest.approx(
-        [expected[measure] for measure in measures]
-    )
-    assert task.evaluate(run) == pytest.approx(found)
 
 
 def test_the_tasks_of_a_folder(folder, tmp_path):
