@@ -15,7 +15,7 @@ import pytest
 from keras_lstm_dssm.data import Collection, DocumentFolder
 from keras_lstm_dssm.evaluation import Task, evaluate_systems, mean
 from keras_lstm_dssm.evaluation.bm25 import BM25System, alphanumeric
-from keras_lstm_dssm.evaluation.runs import Run
+from keras_lstm_dssm.evaluation.measures import expected_queries
 from keras_lstm_dssm.papers.baseline_rows import DocumentOrder
 
 CUTOFFS = (1, 3, 10)
@@ -27,25 +27,6 @@ def tied(ranked: dict[str, float]) -> list[list[str]]:
     falls = ~np.isclose(scores[1:], scores[:-1], rtol=2e-7, atol=1e-30)
     edges = [0, *(np.flatnonzero(falls) + 1).tolist(), len(ids)]
     return [ids[a:b] for a, b in pairwise(edges)]
-
-
-def averaged_ndcg(task: Task, run: Run, k: int) -> float:
-    discounts = 1 / np.log2(np.arange(2, k + 2))
-    values = []
-    for query_id, judged in task.qrels.items():
-        top = max(judged.values())
-        gain = {d: 2.0 ** (g - top) - 2.0**-top for d, g in judged.items()}
-        means = [
-            np.mean([gain[d] for d in group])
-            for group in tied(run[query_id])
-            for _ in group
-        ]
-        dcg, best = (
-            np.dot(gains[:k], discounts[: len(gains)])
-            for gains in (means, sorted(gain.values(), reverse=True))
-        )
-        values.append(dcg / best)
-    return 100 * float(np.mean(values))
 
 
 @pytest.mark.parametrize(
@@ -75,11 +56,16 @@ def test_bm25_rerank(shared_data, name, ndcg, hash_moves):
     collection = Collection(shared_data / name)
     task = Task.from_collection(collection, "test", "rerank")
     run = task.run(BM25System())
-    found = [averaged_ndcg(task, run, k) for k in CUTOFFS]
-    assert found == pytest.approx(ndcg, abs=0.0051)
-    values = task.evaluate(run)
-    measured = [100 * values[f"ndcg@{k}"] for k in CUTOFFS]
-    assert measured == pytest.approx(ndcg, abs=hash_moves)
+    equal = {
+        query: {d: -n for n, ids in enumerate(tied(ranked)) for d in ids}
+        for query, ranked in run.items()
+    }
+    averaged = mean(expected_queries(equal, task.qrels))
+    for values, digits in (
+        (averaged, 0.0051), (task.evaluate(run), hash_moves),
+    ):  # fmt: skip
+        found = [100 * values[f"ndcg@{k}"] for k in CUTOFFS]
+        assert found == pytest.approx(ndcg, abs=digits)
 
 
 @pytest.mark.parametrize(

@@ -92,25 +92,6 @@ def test_the_best_epoch_is_kept(table):
         assert tested == pytest.approx(max(dev.values()), abs=1e-12)
 
 
-def test_results_of_models(table_iv, mv_lstm, keyvec):
-    assert read_json(table_iv.file("dssm"))["parameters"] == 37**3 * 8 + 9 * 4
-    scorer = read_json(mv_lstm.file("lstm_rnn_50"))
-    assert scorer["parameters"] == 4 * 2 * (4 + 2 + 1)
-    assert scorer["pairs_per_second"] > 0
-    result, untrained = (
-        read_json(keyvec.file(name)) for name in ("keyvec", "keyvec_untrained")
-    )
-    assert result["options"] == {"learning_rate": 0.01}
-    # Of four, five or six sentences the first is key: K = max(1, n // 4).
-    base_rate = result["salience_base_rate"]
-    assert base_rate == pytest.approx((1 / 4 + 1 / 5 + 1 / 6 + 1 / 4) / 4)
-    assert 1 / 6 <= result["salience_average_precision"] <= 1
-    assert result["salience_order_average_precision"] == 1
-    assert "salience_base_rate" not in untrained
-    assert untrained["parameters"] == result["parameters"]
-    assert untrained["epoch"] is None and untrained["train_seconds"] == 0
-
-
 def test_runs_are_those_that_were_measured(table):
     tests = open_data(table.settings, table.folder).tests
     paths = sorted(table.folder.rglob("systems/*/*/*.trec.gz"))
@@ -139,25 +120,6 @@ def test_random_order_is_exact(table):
     for of_rate in result["misspelled"].values():
         for mode, measures in of_rate.items():
             assert measures == pytest.approx(result["test"][mode])
-
-
-def test_results_of_baselines(mv_lstm, keyvec):
-    """In these data the right title comes first in each list."""
-    found = {
-        name: read_json(mv_lstm.file(name))
-        for name in ("document_order", "bm25")
-    }
-    perfect = dict.fromkeys(("p@1", "mrr", "map", "ndcg@3", "ndcg@5"), 1.0)
-    assert [of["test"]["lists"] for of in found.values()] == [perfect] * 2
-    assert found["bm25"]["misspelled"]["1.0"]["lists"]["p@1"] < 1
-    results = {
-        name: read_json(keyvec.file(name))["test"] for name in keyvec.rows
-    }
-    assert list(results["bm25"]) == ["retrieve"]  # it has no vectors
-    assert results["bm25"]["retrieve"]["mrr@10"] > 0.9
-    for name in ("random", "lsa", "keyvec"):
-        assert list(results[name]) == ["retrieve", "cluster"]
-    assert results["lsa"]["cluster"]["ari"] == 1
 
 
 def test_results_are_averaged(table_iv):

@@ -23,33 +23,13 @@ from tests.papers.conftest import ROWS
 from tests.training.small_documents import documents
 
 
-def test_what_there_is_to_measure(table, tmp_path):
-    data = open_data(table.settings, tmp_path)
-    modes, dev_measure, sizes = {
-        "table_iv": (["rerank", "retrieve"], "ndcg@10", {
-            "titles": 6, "clicks": 120, "dev_queries": 6, "rerank_queries": 6,
-            "retrieve_queries": 6,
-        }),
-        "mv_lstm": (["lists"], "mrr", {
-            "titles": 6, "clicks": 6, "dev_queries": 6, "lists_queries": 6,
-        }),
-        "keyvec": (["retrieve", "cluster"], "map", {
-            "documents": 18, "train_documents": 10, "dev_queries": 2,
-            "retrieve_queries": 2, "cluster_documents": 4,
-            "cluster_classes": 2, "cluster_single_document_classes": 0,
-            "cluster_without_class": 0,
-        }),
-    }[table.paper]  # fmt: skip
-    assert (list(data.tests), data.dev_measure) == (modes, dev_measure)
-    assert data.sizes == sizes
-    if table.paper == "table_iv":
-        assert data.dev.depth is None
-    if table.paper == "keyvec":
-        words = {"sentences": 4.9, "words": 14.7}
-        assert data.words() == pytest.approx(words)
-
-
-def test_the_measure_of_choices(mv_lstm, tmp_path):
+def test_the_measure_of_choices(table_iv, keyvec, mv_lstm, tmp_path):
+    for table, measure in (
+        (table_iv, "ndcg@10"), (keyvec, "map"), (mv_lstm, "mrr"),
+    ):  # fmt: skip
+        data = open_data(table.settings, tmp_path)
+        assert data.dev_measure == measure
+        assert data.dev.depth is None or table is keyvec
     ours = dataclasses.replace(mv_lstm.settings, select=None)
     assert open_data(ours, tmp_path).dev_measure == "p@1"
     folder = tmp_path / "several"
