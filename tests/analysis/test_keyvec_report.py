@@ -156,7 +156,7 @@ def test_values(model, report, explained, tmp_path):
     assert by_position["precision"] == pytest.approx((0.5 + 1 + 0) / 3)
     on_map = [(row["id"], row["class"]) for row in report.values["map"]]
     assert on_map == [(one.id, one.label) for one in DOCUMENTS]
-    fewer = SETTINGS._replace(examples=1, map_titles=3)
+    fewer = SETTINGS.replace(examples=1, map_titles=3)
     some = report_on_documents(
         model, GIVEN, RunFolder(tmp_path), fewer, tmp_path
     ).values
@@ -231,7 +231,7 @@ def test_documents_without_summaries(model, tmp_path):
     plain = [one._replace(summary=[], label="") for one in DOCUMENTS]
     report = report_on_documents(
         model, GIVEN._replace(documents=plain), RunFolder(tmp_path),
-        SETTINGS._replace(examples=2), tmp_path,
+        SETTINGS.replace(examples=2), tmp_path,
     )  # fmt: skip
     agreements = {"model": None, "position": None}
     assert report.values["key_sentences"] == agreements

@@ -17,7 +17,6 @@ from keras_lstm_dssm.data import (
     api_documents,
     api_search,
     api_sentences,
-    build_api_search,
     open_collection,
     open_documents,
 )
@@ -25,7 +24,7 @@ from keras_lstm_dssm.data.api_documents import (
     package_class,
     write_api_documents,
 )
-from keras_lstm_dssm.data.api_search import title
+from keras_lstm_dssm.data.api_search import build_api_search, title
 from keras_lstm_dssm.data.api_sentences import (
     SentencePair,
     adjacent_sentences,

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from keras_lstm_dssm.data import (
     ClickLog,
     Pair,
-    alphabet_warning,
     evaluation_batches,
-    split_log,
     training_batches,
 )
 from keras_lstm_dssm.data.click_log import ShardedClickLog
+from keras_lstm_dssm.data.split import split_log
+from keras_lstm_dssm.data.statistics import alphabet_warning
 from keras_lstm_dssm.errors import InputError
 
 WAYS = (ClickLog.count, list)

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from keras_lstm_dssm.data import ClickLog, Collection, click_grades, split_log
-from keras_lstm_dssm.data.split import joined, near_duplicates
+from keras_lstm_dssm.data import ClickLog, Collection, click_grades
+from keras_lstm_dssm.data.split import joined, near_duplicates, split_log
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.text import normalize
 

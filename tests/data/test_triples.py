@@ -10,11 +10,10 @@ from keras_lstm_dssm.data import (
     Collection,
     Pair,
     Triples,
-    clicked_lists,
-    judged_lists,
     write_collection,
     write_pairs,
 )
+from keras_lstm_dssm.data.triples import clicked_lists, judged_lists
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Index
 from keras_lstm_dssm.evaluation.bm25 import bm25_neighbours

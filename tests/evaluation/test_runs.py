@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
-    TieBreaker,
     evaluate_queries,
     mean,
     read_run,
     write_run,
 )
-from keras_lstm_dssm.evaluation.runs import kth_largest, strictly_descending
+from keras_lstm_dssm.evaluation.runs import (
+    TieBreaker,
+    kth_largest,
+    strictly_descending,
+)
 
 TINY = float(np.finfo(np.float32).tiny)
 SCORES = st.lists(

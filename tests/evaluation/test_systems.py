@@ -5,7 +5,6 @@ import pytest
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
-    CachedEncoder,
     DenseSystem,
     Index,
     Mixture,
@@ -14,7 +13,10 @@ from keras_lstm_dssm.evaluation import (
 )
 from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.evaluation.mixture import mixture_weights
-from keras_lstm_dssm.evaluation.systems import with_cached_vectors
+from keras_lstm_dssm.evaluation.systems import (
+    CachedEncoder,
+    with_cached_vectors,
+)
 from keras_lstm_dssm.papers.baselines import UnigramLMSystem
 
 RNG = np.random.default_rng(0)

@@ -19,7 +19,6 @@ from keras_lstm_dssm.evaluation import (
     ClusterTask,
     DenseSystem,
     Task,
-    document_tasks,
     evaluate_queries,
     evaluate_systems,
     format_table,
@@ -34,6 +33,7 @@ from keras_lstm_dssm.evaluation.task import (
     DOCUMENT_MEASURES,
     LIST_MEASURES,
     document_sentences,
+    document_tasks,
     document_text,
     means,
 )

@@ -8,8 +8,8 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export import export_model, mixture_towers
-from keras_lstm_dssm.export.graphs.encoder import EncoderModule
+from keras_lstm_dssm.export import export_model
+from keras_lstm_dssm.export.graphs.encoder import EncoderModule, mixture_towers
 from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
 from keras_lstm_dssm.export.graphs.ranking import ScorerModule
 from keras_lstm_dssm.export.graphs.retriever import (

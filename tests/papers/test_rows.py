@@ -10,8 +10,10 @@ from keras_lstm_dssm.data import DocumentFolder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import KEYVEC_PRESETS, PRESETS, SCORER_PRESETS
 from keras_lstm_dssm.papers import PAPERS, keyvec, mv_lstm, table_iv
-from keras_lstm_dssm.papers.neural_rows import _salience_agreement
+from keras_lstm_dssm.papers.neural_rows import _salience_agreement, _targets
 from keras_lstm_dssm.papers.run_systems import choose_rows
+from keras_lstm_dssm.training.document_targets import DocumentTargets
+from keras_lstm_dssm.training.salience import SalienceCounts
 from tests.papers.conftest import KEYVEC
 
 
@@ -134,7 +136,8 @@ def test_key_sentences_are_compared_with_p_and_with_their_order(tmp_path):
     ranks = np.argsort(np.argsort(-p, kind="stable"))[[2, 0]]
     # K = max(1, 4 // 4): the third sentence is key, and the first one.
     folder = DocumentFolder(tmp_path)
-    found = _salience_agreement(model, folder, "bm25", "summary")
+    targets = _targets(folder, "bm25", "summary")
+    found = _salience_agreement(model, folder, targets)
     expected = {
         "precision": np.mean(ranks == 0),
         "average_precision": np.mean(1 / (1 + ranks)),
@@ -146,4 +149,5 @@ def test_key_sentences_are_compared_with_p_and_with_their_order(tmp_path):
     )
     path.write_text(json.dumps({"_id": "a", "text": "A. B.", "split": "test"}))
     folder = DocumentFolder(tmp_path)  # key sentences need summaries
-    assert _salience_agreement(model, folder, "lead", "summary") == {}
+    targets = DocumentTargets({}, SalienceCounts(0.0))
+    assert _salience_agreement(model, folder, targets) == {}
