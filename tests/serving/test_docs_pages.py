@@ -1,10 +1,11 @@
-"""docs/serving.md: its blocks run, and its configurations do what it says."""
+"""docs/serving.md and local_server.md: their blocks do what they say."""
 
 import importlib
 import json
 import re
 import shlex
 import shutil
+import subprocess
 import threading
 import urllib.request
 import wsgiref.simple_server
@@ -20,15 +21,30 @@ from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.export import Documents, export_portable
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.serving import Client, PredictionServer, ServingError
+from keras_lstm_dssm.serving import (
+    Client,
+    PredictionServer,
+    Security,
+    ServerTLS,
+    ServingError,
+    TokenFile,
+)
+from keras_lstm_dssm.tools import query
 from tests.conftest import TOPICS
 from tests.models.small_keyvec import small_keyvec
+from tests.ranker.small_ranker import small_scorer
 from tests.serving.tiny_models import TITLES
 
-PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+DOCS = Path(__file__).parents[2] / "docs"
+BLOCKS, LOCAL = (
+    re.findall(
+        r"^```(\w*)\n(.*?)^```",
+        (DOCS / f"{name}.md").read_text(),
+        re.DOTALL | re.MULTILINE,
+    )
+    for name in ("serving", "local_server")
+)
 CONFIGS = [block for language, block in BLOCKS if language == "proto"]
-pytestmark = pytest.mark.usefixtures("remembered_graphs")
 
 
 def test_a_server_can_read_the_configurations():
@@ -40,20 +56,18 @@ def test_a_server_can_read_the_configurations():
         assert set(model.version_labels.values()) <= set(live)
 
 
+@pytest.mark.usefixtures("remembered_graphs")
 def test_every_block_runs(trained_run, tmp_path, monkeypatch, capsys):
     """From top to bottom, on one folder and one server."""
     pytest.importorskip("faiss")
     monkeypatch.chdir(tmp_path)
     Path("RUN").symlink_to(trained_run)
-    recipe = dssm.ScorerRecipe(
-        "RecurrentCosine", {"units": 2}, word_dimension=4
-    )
-    scorer = RunFolder("SCORER_RUN")
-    scorer.create({}, recipe.build(0, ["bolt", "glue"]))
-    scorer.save(recipe.build(0, ["bolt", "glue"]), scorer.model)
-    keyvec = RunFolder("KEYVEC_RUN")
-    keyvec.create({}, small_keyvec())
-    keyvec.save(small_keyvec(), keyvec.model)
+    for folder, model in (
+        ("SCORER_RUN", small_scorer()), ("KEYVEC_RUN", small_keyvec()),
+    ):  # fmt: skip
+        run = RunFolder(folder)
+        run.create({}, model)
+        run.save(model, run.model)
     Path("PAPERS").mkdir()
     Path("PAPERS/documents.jsonl").write_text('{"_id": 1, "text": "Glue."}\n')
     Path("page.txt").write_text("The hex bolt. Wood glue.\n")
@@ -68,7 +82,7 @@ def test_every_block_runs(trained_run, tmp_path, monkeypatch, capsys):
     assert CONFIGS[0].split("config {\n", 1)[1].rstrip("}\n") in written
     with (
         PredictionServer("MODELS", port=0, poll_seconds=0) as server,
-        Client(f"127.0.0.1:{server.port}", timeout=20) as client,
+        Client(server.address, timeout=20) as client,
     ):
         for language, block in BLOCKS:
             if language == "proto":
@@ -81,7 +95,7 @@ def test_every_block_runs(trained_run, tmp_path, monkeypatch, capsys):
             elif block.startswith("curl"):
                 run_request(block, client)
             elif block.startswith("lstm-dssm"):
-                run_command(block, f"127.0.0.1:{server.port}")
+                run_command(block, server.address)
                 if "SCORER_RUN" in block:
                     server.models.refresh()
             else:
@@ -94,8 +108,8 @@ def test_every_block_runs(trained_run, tmp_path, monkeypatch, capsys):
 
 
 def test_the_function_and_the_web_application(
-    trained_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    trained_run, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     titles = [title for _, title in TOPICS.values()]
     export_portable(
@@ -181,7 +195,7 @@ def test_canary_promotion_and_roll_back(models):
     config.write_text(canary)
     with (
         PredictionServer(models, port=0, poll_seconds=0) as server,
-        Client(f"127.0.0.1:{server.port}", timeout=20) as client,
+        Client(server.address, timeout=20) as client,
     ):
 
         def serves(label: str) -> int:
@@ -204,3 +218,54 @@ def test_canary_promotion_and_roll_back(models):
         assert client.search([TITLES[0]], k=1, version=1)
         with pytest.raises(ServingError, match="retriever, 2"):
             client.search([TITLES[0]], k=1, version=2)
+
+
+def local_blocks(language: str) -> list[str]:
+    return [block for found, block in LOCAL if found == language]
+
+
+def test_both_clients_over_grpc(server, capsys):
+    code = local_blocks("python")[0]
+    exec(code.replace("127.0.0.1:8500", server.address), {})
+    out = capsys.readouterr().out
+    assert "Hit(id='shelf bracket'" in out
+    assert "(1, 2)" in out
+    assert "{1: VersionStatus(state='AVAILABLE', code='OK'" in out
+
+
+def test_from_certificates_to_answers(
+    tiny_models, tmp_path, monkeypatch, capsys
+):
+    for program in ("openssl", "curl"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not on this machine")
+    monkeypatch.chdir(tmp_path)
+    _, make, curl = local_blocks("sh")
+    subprocess.run(["sh", "-ec", make], check=True, capture_output=True)
+    security = Security(
+        ServerTLS("server.crt", "server.key"), TokenFile("tokens")
+    )
+    with PredictionServer(
+        tiny_models, port=0, http_port=0, security=security
+    ) as server:
+
+        def at_ports(code: str) -> str:
+            url = server.http_address or ""
+            code = code.replace("localhost:8500", f"localhost:{server.port}")
+            return code.replace("localhost:8501", f"localhost:{url[-5:]}")
+
+        _, without, with_tls = local_blocks("python")
+        exec(at_ports(with_tls), {})
+        assert capsys.readouterr().out.count("Hit(id='bolt', ") == 2
+        (command,) = (b for b in local_blocks("") if "lstm-dssm-query" in b)
+        flags = [*at_ports(command).split()[:-1], "bolt"]
+        assert query.run([*flags, "--k=1"]) == 0
+        assert capsys.readouterr().out == "bolt\n   1   1.0000  bolt\n"
+        done = subprocess.run(
+            ["sh", "-ec", at_ports(curl)], capture_output=True, text=True
+        )
+        assert '"state": "AVAILABLE"' in done.stdout, done.stderr
+    with PredictionServer(tiny_models, port=0, http_port=0) as server:
+        url = server.http_address or ""
+        exec(without.replace("http://127.0.0.1:8501", url), {})
+    assert "(1, 2)" in capsys.readouterr().out
