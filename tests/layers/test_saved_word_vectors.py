@@ -8,8 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.layers import WordVectors
-from tests.export.cpp_loader import run_in_cpp
-from tests.export.ops import serving_ops, stock_ops
+from tests.export.agreement import run_in_cpp, serving_ops, stock_ops
 from tests.layers.small_word_vectors import TEXTS, layers
 from tests.serving.wire import predict_request
 

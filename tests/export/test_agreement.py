@@ -1,7 +1,26 @@
+"""The checks of exports find ops, and run graphs without Python."""
+
+import pytest
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from tests.export.ops import TEXT_OPS, serving_ops, stock_ops
+from tests.export.agreement import (
+    TEXT_OPS,
+    CppError,
+    run_in_cpp,
+    serving_ops,
+    stock_ops,
+)
+from tests.serving.tiny_models import save_function
+
+
+def test_ops_of_tf_text_are_not_found_without_its_libraries(tiny_models):
+    """Else the loader might run by TensorFlow's Python."""
+    with pytest.raises(
+        CppError,
+        match="TF_LoadSessionFromSavedModel: code 5: .*Op type not registered",
+    ):
+        run_in_cpp({tiny_models / "query_encoder" / "2": []}, text_ops=False)
 
 
 def test_ops_are_found_in_graph_and_functions(tiny_models):
@@ -13,14 +32,12 @@ def test_ops_are_found_in_graph_and_functions(tiny_models):
 
 
 def test_ops_that_older_servers_lack_are_reported(tmp_path):
-    class Trim(tf.Module):
-        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
-        def trim(self, text: tf.Tensor) -> tf.Tensor:
-            words = tf.strings.split(text)
-            return tf_text.RoundRobinTrimmer(3).trim([words])[0].to_tensor()
+    def trim(text: tf.Tensor) -> dict[str, tf.Tensor]:
+        words = tf.strings.split(text)
+        first = tf_text.RoundRobinTrimmer(3).trim([words])[0]
+        return {"words": first.to_tensor()}
 
-    module = Trim()
-    tf.saved_model.save(module, str(tmp_path), signatures=module.trim)
+    save_function(tmp_path, trim, text="string")
     missing = serving_ops(tmp_path) - stock_ops()
     assert missing and all(
         name.startswith("TFText>RoundRobin") for name in missing
