@@ -328,6 +328,7 @@ def test_half_precision_is_refused(policy):
         )  # fmt: skip
         check_refused([
             (only, lambda: dssm.DSSMEncoder([3])),
+            (only, lambda: dssm.LSTMEncoder(2, dtype=policy)),
             (only, lambda: VocabularyVectors(["bolt"], 4)),
             (only, lambda: TrigramVectors(4)),
             (only, lambda: MVLSTM(4, 2, hidden=3)),
