@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers import cosine_matrix
+from keras_lstm_dssm.layers.cosine import cosine_matrix
 from keras_lstm_dssm.models.pair_batch import pair_batches
 from tests.kit.equal import check_equal
 from tests.models.small_towers import QUERIES, TITLES, fit, one_batch, two_tower
