@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.layers import TrigramVectors
 from keras_lstm_dssm.losses import KeyVecLoss
 from keras_lstm_dssm.models import KeyVec
 from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovMomentum
@@ -294,18 +293,6 @@ def test_a_step_on_odd_documents_is_finite():
         assert np.isfinite(history[name]).all() and history[name][0] > 0
     for old, new in zip(before, model.get_weights(), strict=True):
         assert np.isfinite(new).all() and not np.array_equal(old, new)
-
-
-def test_trigram_words_are_saved_with_the_key_words(tmp_path):
-    model = KeyVec(TrigramVectors(4), VOCABULARY, 3, [2], 3, 5)
-    model.compile(keras.optimizers.Adam(), KeyVecLoss())
-    take_step(model)
-    model.save(tmp_path / "keyvec.keras")
-    loaded = keras.saving.load_model(tmp_path / "keyvec.keras")
-    assert loaded.key_vocabulary == VOCABULARY
-    np.testing.assert_array_equal(
-        loaded.encode(DOCUMENTS), model.encode(DOCUMENTS)
-    )
 
 
 def test_missing_key_words_cost_nothing():

@@ -31,11 +31,8 @@ def loss_of(model: dssm.TwoTower, *data: Any, **options: Any) -> float:
 
 
 @pytest.mark.parametrize("negatives", ["random", "in_batch"])
-def test_learns_a_tiny_problem(negatives):
-    keras.utils.set_random_seed(1)
-    towers = [dssm.LSTMEncoder(cells=6) for _ in range(2)]
-    model = dssm.TwoTower(*towers, negatives=negatives)
-    model.compile(dssm.NesterovMomentum(0.5), dssm.CosineSoftmax(10.0))
+def test_learns_a_tiny_problem(negatives, warm):
+    model = warm(two_tower, negatives=negatives, units=6, rate=0.5)
     before = model.evaluate(PAIRS, verbose=0)
     model.fit(PAIRS.repeat(60), verbose=0)
     after = model.evaluate(PAIRS, verbose=0, return_dict=True)
