@@ -25,7 +25,7 @@ from keras_lstm_dssm.models.pair_batch import (
 from keras_lstm_dssm.models.pair_scorer import TripleHasher, triple_batches
 from keras_lstm_dssm.models.text_model import is_hashed
 from tests.models.small_keyvec import DOCUMENTS, EXAMPLES, SALIENT
-from tests.models.small_matchers import HashedWords
+from tests.models.small_matchers import HashedWords, small_scorer
 from tests.models.small_towers import one_batch, two_tower
 
 TEXTS = [str(number) for number in range(20)]
@@ -248,8 +248,14 @@ def test_parts_with_different_numbers_of_rows():
             match=r"a batch: found queries, documents:\] \[12 4\]",
         ):
             call(data.map(lambda *parts: parts[:2]), verbose=0)
-    with pytest.raises(InputError, match="found 3 queries, 1 documents"):
-        model((QUERIES, TITLES[:1]))
+    one_document, scorer = (QUERIES, TITLES[:1]), small_scorer()
+    for call in (
+        lambda: model(one_document),
+        lambda: scorer(one_document),
+        lambda: scorer.predict(one_batch(*one_document), verbose=0),
+    ):
+        with pytest.raises(InputError, match="found 3 queries, 1 documents"):
+            call()
 
 
 def test_the_last_pairs_are_split_off():

@@ -201,8 +201,9 @@ def test_key_sentences_and_words_are_the_most_probable():
     assert mean.key_sentences(["x", "y", "z"], 2) == [("x", 1.0), ("y", 1.0)]
 
 
-def test_fit_learns():
-    model = compiled(0.1, run_eagerly=True)
+def test_fit_learns(warm):
+    model = warm(compiled)
+    model.optimizer.learning_rate = 0.1
     history = model.fit(
         EXAMPLES, batch_size=2, epochs=4, verbose=0, validation_data=EXAMPLES
     ).history
