@@ -179,6 +179,15 @@ def warm(warm_models) -> Iterator["Take"]:
         yield take
 
 
+@pytest.fixture
+def eager() -> Iterator[None]:
+    """Runs training steps without graphs; see `tests/kit/eager.py`."""
+    from tests.kit.eager import eager_steps
+
+    with eager_steps():
+        yield
+
+
 @pytest.fixture(scope="session")
 def fresh_process(made_once, tmp_path_factory) -> Iterator[FreshProcesses]:
     """Runs code in a new process; all processes of a run share the server."""

@@ -1,6 +1,5 @@
 """Trainings that start from the weights of another run, and old clicks."""
 
-import functools
 import gzip
 import pathlib
 import shutil
@@ -24,6 +23,7 @@ from keras_lstm_dssm.training import replay as replay_module
 from keras_lstm_dssm.training.replay import Replay, ReplaySpec
 from keras_lstm_dssm.training.tower_training import TowerTraining
 from tests.conftest import TOPICS
+from tests.kit.eager import eager_steps
 from tests.tools.conftest import Refused, refused  # noqa: F401
 from tests.training.small_documents import QUICK_KEYVEC, write_small_documents
 from tests.training.small_trainings import BEST, QUICK, StopAt, check_equal
@@ -51,12 +51,7 @@ class Start(keras.callbacks.Callback):
 
 @pytest.fixture(scope="module", autouse=True)
 def eager() -> Iterator[None]:
-    """The few training steps take less time than their trace."""
-    compile_eagerly = functools.partialmethod(
-        dssm.TwoTower.compile, run_eagerly=True
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dssm.TwoTower, "compile", compile_eagerly)
+    with eager_steps():
         yield
 
 

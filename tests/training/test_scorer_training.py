@@ -1,6 +1,5 @@
 """dssm.train of a pair scorer: judged lists, mined clicks, resume, NaN."""
 
-import functools
 import json
 import pathlib
 from contextlib import nullcontext
@@ -13,7 +12,6 @@ from keras_lstm_dssm.callbacks.failures import DeadNetwork, DeadNetworkWatch
 from keras_lstm_dssm.data import Collection, Pair, Triples, write_collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task, system_of
-from keras_lstm_dssm.models import PairScorer
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.training import scorer_training
 from tests.conftest import TOPICS
@@ -87,15 +85,12 @@ def test_judged_lists_are_learnt_and_the_best_epoch_is_kept(lists, tmp_path):
     ],
 )
 def test_each_matcher_learns(
-    matcher, sizes, learning_rate, lists, tmp_path, monkeypatch
+    matcher, sizes, learning_rate, lists, tmp_path, eager
 ):
     """Training changes every trainable weight, and the loss falls.
 
     The loss of ARC-I stays at the margin for longer than the eight steps.
     """
-    # Eight eager steps take less time than tracing a graph.
-    eagerly = functools.partialmethod(PairScorer.compile, run_eagerly=True)
-    monkeypatch.setattr(PairScorer, "compile", eagerly)
     recipe = dssm.ScorerRecipe(
         matcher,
         SMALL_MATCHERS[matcher] | sizes,
