@@ -6,9 +6,7 @@ import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.layers.packed_sequence import unpack
 from tests import reference
-from tests.precision import precision
 
 STEPS, ROWS, RATE = 400, 30, 0.05
 RANDOM = np.random.default_rng(7)
@@ -117,69 +115,3 @@ def test_sync_is_needed_and_enough(float64):
     np.testing.assert_allclose(table.numpy()[0, 0], 1 - 0.1 * 1.75, rtol=1e-15)
     optimizer.sync()
     np.testing.assert_allclose(table.numpy()[0, 0], 1 - 0.1 * 1.75, rtol=1e-15)
-
-
-class PlainLSTM(keras.layers.RNN):
-    """The plain road: the cell in Keras's own loop, its own gradients."""
-
-    def project(self, inputs):
-        return inputs  # the cell does
-
-    def call(self, steps, lengths=None, training=False):
-        mask = tf.sequence_mask(steps.lengths, tf.size(steps.counts))
-        return super().call(unpack(steps), mask=mask)
-
-
-QUERIES = ["hex bolt", "wood glue", "drill", "white desk lamp", "hose"] * 10
-TITLES = [
-    "steel hex bolt zinc 3 in",
-    "interior wood glue",
-    "18 volt cordless drill kit",
-    "led desk lamp",
-    "rubber garden hose 50 ft",
-] * 10
-
-
-def train(fast: bool, peephole: str | None) -> tuple[list, list]:
-    """Losses of 3 epochs, and the weights after their 15 training steps."""
-    keras.utils.set_random_seed(3)
-    towers = [
-        dssm.LSTMEncoder(4, peephole=peephole, forget_gate=True)
-        for _ in range(2)
-    ]
-    weights = [tower.trainable_weights for tower in towers]
-    if not fast:
-        for tower in towers:
-            tower.lstm = PlainLSTM(tower.lstm.cell)
-            tower.lstm.built = True
-    model = dssm.TwoTower(*towers, negatives="in_batch")
-    model.compile(
-        dssm.NesterovMomentum(0.1, lazy=fast),
-        dssm.CosineSoftmax(),
-        run_eagerly=not fast,  # tracing Keras's loop takes seconds
-    )
-    history = model.fit(
-        QUERIES,
-        TITLES,
-        epochs=3,
-        batch_size=10,
-        verbose=0,
-        callbacks=[dssm.NesterovSchedule()],
-    )
-    assert int(model.optimizer.iterations.numpy()) == 15
-    return history.history["loss"], [w.numpy() for t in weights for w in t]
-
-
-@pytest.mark.parametrize(
-    ("dtype", "tolerance", "peephole"),
-    [("float32", 1e-5, None), ("float64", 1e-10, "full")],
-)
-def test_fast_road_equals_plain_road(dtype, tolerance, peephole):
-    """Packed, by hand and lazy against Keras's loop and the dense update."""
-    with precision(dtype):
-        fast_losses, fast_weights = train(True, peephole)
-        plain_losses, plain_weights = train(False, peephole)
-    assert fast_losses[-1] < 0.9 * fast_losses[0]
-    np.testing.assert_allclose(fast_losses, plain_losses, atol=tolerance)
-    for fast, plain in zip(fast_weights, plain_weights, strict=True):
-        np.testing.assert_allclose(fast, plain, atol=tolerance)

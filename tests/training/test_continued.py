@@ -60,6 +60,8 @@ def test_a_run_starts_from_the_weights_of_its_parent(kinds_data):
     }  # fmt: skip
     assert config["replay"] == f"{kinds_data}/clicks.tsv:0.5"
     assert config["recipe"] == RunFolder("PARENT").read_config()["recipe"]
+    # Mined before the first epoch: the parent is trained already.
+    assert pathlib.Path("run/hard_negatives.json.gz").exists()
 
 
 def test_a_model_is_a_parent_too():

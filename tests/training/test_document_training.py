@@ -37,7 +37,9 @@ pytest.importorskip("sklearn")
 def test_train_and_the_recipe_by_hand_give_one_model(kinds_data):
     """Vocabulary, skip-gram, targets, Adam, order; and by the table."""
     run = RunFolder("run")
-    trained = KINDS["a KeyVec"].train(seed=3, output=run.path)
+    trained = dssm.train(
+        "documents", KEYVEC, seed=3, output=run.path, verbose=0
+    )
     documents = DocumentFolder("documents")
     train = documents.of("train")
     sentences = [text for one in train for text in one.sentences]

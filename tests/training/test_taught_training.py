@@ -14,7 +14,7 @@ from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.tower_training import TowerTraining
 from tests.conftest import TOPICS
 from tests.kit.kinds import KINDS, crossed
-from tests.training.small_trainings import BEST, QUICK, check_equal
+from tests.training.small_trainings import BEST, QUICK
 
 pytestmark = pytest.mark.usefixtures("kinds_data")
 
@@ -60,21 +60,12 @@ def test_a_student_moves_towards_the_teachers_order(
     assert [hit[0].id for hit in hits] == list(TOPICS)
 
 
-def test_best_learns_from_a_teacher(collection_folder):
-    """Repeats the training, and compares it with one without the teacher."""
+def test_best_learns_from_a_teacher(collection_folder, eager):
     recipe = BEST.replace(mine_every=2)  # all titles are in each batch
-    taught, again, untaught = (
+    taught, untaught = (
         dssm.train(collection_folder, recipe, teacher=vectors, verbose=0)
-        for vectors in ("TEACH", "TEACH", None)
+        for vectors in ("TEACH", None)
     )
-    check_equal(taught.get_weights(), again.get_weights())
-    differences = [
-        abs(one - other).max()
-        for one, other in zip(
-            taught.get_weights(), untaught.get_weights(), strict=True
-        )
-    ]
-    assert max(differences) > 1e-2
     assert teacher_loss(taught) < 0.7 * teacher_loss(untaught)
 
 
