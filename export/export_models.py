@@ -17,6 +17,7 @@ from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.export.graphs.encoder import (
     EncoderModule,
     GraphEncoder,
+    MixtureTowers,
     mixture_towers,
 )
 from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
@@ -49,7 +50,7 @@ from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.fingerprints import title_hashes
 from keras_lstm_dssm.model_cards.record import write_models_card
 from keras_lstm_dssm.models import KeyVec, PairScorer, TwoTower
-from keras_lstm_dssm.models.kinds import TOWERS, kind_of
+from keras_lstm_dssm.models.kinds import kind_name, kind_of
 from keras_lstm_dssm.ranker import Ranker
 
 Graphs = dict[str, Callable[[], ServedModule]]
@@ -116,8 +117,8 @@ def export_models(
     [PosixPath('models/query_encoder/1'), ...]
     """
     check_retriever_options(vectors, max_k)
-    kind = TOWERS if isinstance(model, Mixture) else kind_of(model)
-    graphs = GRAPHS[kind.name](model, documents, vectors, max_k, progress)
+    kind = "mixture" if isinstance(model, Mixture) else kind_of(model).name
+    graphs = GRAPHS[kind](model, documents, vectors, max_k, progress)
     _check_output(output, graphs)
     modules = {name: make() for name, make in graphs.items()}
     with publication(output):
@@ -157,9 +158,7 @@ def export_model(
     >>> export_model(model.query_encoder, "models/query_encoder")
     PosixPath('models/query_encoder/1')
     """
-    if isinstance(model, PairScorer):
-        return publish_module(ScorerModule(model), base, version)
-    return publish_module(_encoder_module(model), base, version)
+    return publish_module(_module(model), base, version)
 
 
 def export_retriever(
@@ -207,9 +206,9 @@ def export_retriever(
     """
     check_retriever_options(vectors, max_k)
     check_documents(ids, titles, tags)
-    encoder = _encoder_module(document_encoder)
+    encoder = _module(document_encoder)
     module = RetrieverModule(
-        _encoder_module(query_encoder),
+        _module(query_encoder),
         _encoded_rows(encoder, ids, titles, tags),
         vectors,
         max_k,
@@ -219,11 +218,10 @@ def export_retriever(
 
 
 def _tower_graphs(
-    model: TwoTower | Mixture,
+    towers: TwoTower | MixtureTowers,
     documents: Documents | EncodedParts | None,
     *options: Any,
 ) -> Graphs:
-    towers = mixture_towers(model) if isinstance(model, Mixture) else model
     query = EncoderModule(towers.query_encoder)
     document = EncoderModule(towers.document_encoder)
     return {
@@ -275,9 +273,12 @@ GRAPHS: dict[str, Callable[..., Graphs]] = {
     "scorer": _scorer_graphs,
     "keyvec": _keyvec_graphs,
     "ranker": _ranker_graphs,
+    "mixture": lambda mixture, *rest: _tower_graphs(
+        mixture_towers(mixture), *rest
+    ),
 }
-"""Name of a kind of model -> function of model, documents, `vectors`, `max_k`
-and `progress` that returns what is exported of it."""
+"""Name of a kind of model, or "mixture" -> function of model, documents,
+`vectors`, `max_k` and `progress` that returns what is exported of it."""
 
 
 def _retriever_graph(
@@ -313,13 +314,11 @@ def _retriever(
         rows = documents.read()
     else:
         check_documents(documents.ids, documents.titles, documents.tags)
-        by_sentences = (
-            isinstance(document, KeyVecModule) and documents.sentences
-        )
         rows = _encoded_rows(
             document,
             documents.ids,
-            documents.sentences if by_sentences else documents.titles,
+            (document.reads_sentences and documents.sentences)
+            or documents.titles,
             documents.tags,
             progress,
         )
@@ -347,10 +346,15 @@ def _encoded_rows(
     )
 
 
-def _encoder_module(encoder: GraphEncoder | KeyVec) -> EncodingModule:
-    if isinstance(encoder, KeyVec):
-        return KeyVecModule(encoder)
-    return EncoderModule(encoder)
+_MODULES: dict[str | None, Callable[[Any], Any]] = {
+    "scorer": ScorerModule,
+    "keyvec": KeyVecModule,
+}
+"""Name of the kind of a model that is exported alone -> its module."""
+
+
+def _module(model: GraphEncoder | PairScorer | KeyVec) -> Any:
+    return _MODULES.get(kind_name(model), EncoderModule)(model)
 
 
 def _check_output(

@@ -62,13 +62,7 @@ Compose = Callable[[Words], np.ndarray]
 
 
 class LocalEncoder:
-    """Computes vectors of texts as a Keras encoder does, with NumPy.
-
-    Args:
-        kind: Name of the encoder's class in `keras_lstm_dssm`.
-        config: The arguments of its constructor.
-        weights: Its weights, from a portable file.
-    """
+    """Computes vectors of texts as a Keras encoder does, with NumPy."""
 
     def __init__(
         self, kind: str, config: Mapping[str, Any], weights: Weights

@@ -8,27 +8,16 @@ from keras_lstm_dssm.evaluation.measures import (
     evaluate_queries,
     mean,
 )
-from keras_lstm_dssm.evaluation.mixture import (
-    ChosenWeights,
-    Mixture,
-    choose_weights,
-)
-from keras_lstm_dssm.evaluation.runs import (
-    System,
-    TieBreaker,
-    read_run,
-    write_run,
-)
+from keras_lstm_dssm.evaluation.mixture import Mixture, choose_weights
+from keras_lstm_dssm.evaluation.runs import System, read_run, write_run
 from keras_lstm_dssm.evaluation.significance import compare_systems
 from keras_lstm_dssm.evaluation.systems import (
-    CachedEncoder,
     DenseSystem,
     PairSystem,
     system_of,
 )
 from keras_lstm_dssm.evaluation.task import (
     Task,
-    document_tasks,
     evaluate_systems,
     format_table,
     measure_systems,
@@ -38,20 +27,16 @@ __all__ = [
     "MEASURES",
     "TOKENIZERS",
     "BM25System",
-    "ChosenWeights",
     "ClusterTask",
     "DenseSystem",
     "Hit",
     "Index",
     "Mixture",
     "PairSystem",
-    "TieBreaker",
-    "CachedEncoder",
     "System",
     "Task",
     "choose_weights",
     "compare_systems",
-    "document_tasks",
     "evaluate_queries",
     "evaluate_systems",
     "format_table",

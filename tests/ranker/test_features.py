@@ -178,9 +178,7 @@ TOWERS = dssm.Recipe("DSSMEncoder", {"units": [8]}, towers="separate")
 def test_a_graph_gives_the_same_scores(kind):
     model = TOWERS.build(1) if kind == "towers" else small_scorer()
     source = source_of(model, kind)
-    scores = graph_scores(
-        source.model, tf.constant(QUERIES), tf.constant(OTHERS)
-    )
+    scores = graph_scores(source, tf.constant(QUERIES), tf.constant(OTHERS))
     expected = source.score_pairs(QUERIES, OTHERS)
     np.testing.assert_allclose(scores, expected, atol=1e-6)
     assert np.ptp(expected) > 1e-3

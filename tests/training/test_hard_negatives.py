@@ -10,9 +10,9 @@ from keras_lstm_dssm.data import (
     ClickLog,
     GivenNegatives,
     Pair,
-    clicked_lists,
     write_pairs,
 )
+from keras_lstm_dssm.data.triples import clicked_lists
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import index
 from keras_lstm_dssm.run_folder import RunFolder

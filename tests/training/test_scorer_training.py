@@ -14,7 +14,8 @@ from keras_lstm_dssm.losses import PairwiseHinge
 from keras_lstm_dssm.optimizers.adagrad import Adagrad
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.text import vocabulary_of
-from keras_lstm_dssm.training import scorer_training, skip_gram_vectors
+from keras_lstm_dssm.training import scorer_training
+from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from tests.kit.kinds import SCORER
 from tests.matchers.small_matchers import SMALL_MATCHERS
 from tests.training.small_trainings import EpochWeights, check_equal
