@@ -206,9 +206,6 @@ def test_what_is_refused(
         assert "\n" not in str(error.value)
         assert not (tmp_path / "new").exists()
 
-    refused("found a ranker, expected trained features", graded, [ranker_run])
-    missing = tmp_path / "nothing"
-    refused("nothing: no model here", graded, [missing])
     refused("found a run twice", graded, [trained_run, trained_run])
     refused("select is 'f1'", graded, dev=graded, select="f1")
     task = Task.from_collection(open_collection(str(graded)), "dev", "retrieve")

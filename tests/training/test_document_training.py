@@ -2,6 +2,7 @@
 
 import shutil
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -179,6 +180,14 @@ def test_a_document_that_has_changed_is_not_resumed(kinds_data, eager):
 # --- what documents lack
 
 
+def training_on(folder: Path, few: list[Document], **changes: Any) -> Any:
+    """Opens the training of a KeyVec on documents."""
+    write_documents(folder / "data", few, {}, {})
+    recipe = KEYVEC.replace(skip_gram=False, **changes)
+    config = TrainingConfig(str(folder / "data"), recipe, salience="bm25")
+    return KeyVecTraining(config, RunFolder(folder))
+
+
 def test_what_documents_lack_is_told(tmp_path, capsys, monkeypatch):
     """No summary, one of unknown words, no similar sentence, and no dev."""
     lookups: Counter[str] = Counter()
@@ -192,10 +201,7 @@ def test_what_documents_lack_is_told(tmp_path, capsys, monkeypatch):
     few = documents({"train": 8})
     few[0] = few[0]._replace(summary=[])
     few[1] = few[1]._replace(summary=["unheard"])
-    write_documents(tmp_path / "data", few, {}, {})
-    recipe = KEYVEC.replace(skip_gram=False)
-    config = TrainingConfig(str(tmp_path / "data"), recipe, salience="bm25")
-    work = KeyVecTraining(config, RunFolder(tmp_path))
+    work = training_on(tmp_path, few)
     model = work.new_model()
     assert work.describe() == (
         "8 documents; salient: 20.5% of 39 sentences, theta 0.999995; of 8"
@@ -204,9 +210,8 @@ def test_what_documents_lack_is_told(tmp_path, capsys, monkeypatch):
         " first ones"
     )
     work.warn(model)
-    error = capsys.readouterr().err
+    lines = capsys.readouterr().err.splitlines()
     start = f"warning: {tmp_path / 'data'}: 12.5% of 8 documents to train on"
-    lines = error.splitlines()
     assert lines[0].startswith(f"{start} have no summary: their first")
     assert lines[1].startswith(f"{start} have a summary, but no word of it")
     assert lines[2].startswith(f"{start} have no sentence above theta (0.99")
@@ -222,10 +227,7 @@ def test_words_of_the_document_need_no_summary(tmp_path, capsys):
     few = documents({"train": 8, "dev": 2})
     few[0] = few[0]._replace(summary=[])
     few[1] = few[1]._replace(summary=["unheard"])
-    write_documents(tmp_path / "data", few, {}, {})
-    recipe = KEYVEC.replace(key_words_of="document", skip_gram=False)
-    config = TrainingConfig(str(tmp_path / "data"), recipe, salience="bm25")
-    work = KeyVecTraining(config, RunFolder(tmp_path))
+    work = training_on(tmp_path, few, key_words_of="document")
     assert all(target.key_words for target in work.targets.targets.values())
     work.warn(work.new_model())
     error = capsys.readouterr().err.splitlines()
@@ -240,15 +242,11 @@ def test_documents_without_any_summary(tmp_path, capsys):
     """
     few = documents({"train": 4, "dev": 2})
     none = [one._replace(summary=[]) for one in few]
-    write_documents(tmp_path / "data", none, {}, {})
-    recipe = KEYVEC.replace(key_words_of="document", skip_gram=False)
-    config = TrainingConfig(str(tmp_path / "data"), recipe, salience="bm25")
-    run = RunFolder(tmp_path)
-    work = KeyVecTraining(config, run)
+    work = training_on(tmp_path, none, key_words_of="document")
     work.warn(work.new_model())
     (line,) = capsys.readouterr().err.splitlines()
     assert "100.0% of 4 documents to train on have no summary" in line
     for target in work.targets.targets.values():
         assert target.salient == [0] and target.key_words
     with pytest.raises(InputError, match="no training document with a summ"):
-        KeyVecTraining(config.replace(recipe=KEYVEC), run)
+        KeyVecTraining(work.config.replace(recipe=KEYVEC), work.run)
