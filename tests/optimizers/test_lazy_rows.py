@@ -1,5 +1,7 @@
 """Rows that move when they are read end where the dense update takes them."""
 
+from typing import Any
+
 import keras
 import numpy as np
 import pytest
@@ -24,11 +26,19 @@ def gradient(k: int, parameters: list[np.ndarray]) -> list[np.ndarray]:
     return [result]
 
 
-def test_equals_the_papers_update_over_400_steps(float64):
-    table = keras.Variable(START, dtype="float64")
-    optimizer = dssm.NesterovMomentum(RATE, threshold=0.7)
+def lazy_table(
+    start: np.ndarray = START, rate: float = RATE, **options: Any
+) -> tuple[keras.Variable, dssm.NesterovMomentum]:
+    """Makes a table, and an optimizer that updates the rows that are read."""
+    table = keras.Variable(start, dtype="float64")
+    optimizer = dssm.NesterovMomentum(rate, **{"threshold": 0.7, **options})
     optimizer.build([table])
     optimizer.set_tables([table])
+    return table, optimizer
+
+
+def test_equals_the_papers_update_over_400_steps(float64):
+    table, optimizer = lazy_table()
 
     @tf.function
     def step(rows: tf.Tensor) -> None:
@@ -59,10 +69,7 @@ def test_equals_the_papers_update_over_400_steps(float64):
 
 def test_a_step_in_one_graph_or_two_or_that_failed(float64):
     """What one graph has read for the look-ahead is not used in another."""
-    table = keras.Variable(START, dtype="float64")
-    optimizer = dssm.NesterovMomentum(RATE, threshold=0.7)
-    optimizer.build([table])
-    optimizer.set_tables([table])
+    table, optimizer = lazy_table()
 
     def look_ahead(rows: tf.Tensor) -> None:
         optimizer.look_ahead([table], [(table, rows)])
@@ -101,10 +108,9 @@ def test_a_step_in_one_graph_or_two_or_that_failed(float64):
 
 def test_sync_is_needed_and_enough(float64):
     """A row read once goes on moving while other rows are read."""
-    table = keras.Variable(np.ones((2, 1)), dtype="float64")
-    optimizer = dssm.NesterovMomentum(0.1, momentum=0.5, threshold=None)
-    optimizer.build([table])
-    optimizer.set_tables([table])
+    table, optimizer = lazy_table(
+        np.ones((2, 1)), 0.1, momentum=0.5, threshold=None
+    )
     for rows in ([0], [1], [1]):
         optimizer.look_ahead([table], [(table, tf.constant(rows))])
         ones = tf.IndexedSlices(tf.ones((1, 1), "float64"), tf.constant(rows))
