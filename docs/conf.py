@@ -6,13 +6,20 @@ that folder; no page loads anything from the network.
 
 import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import docstring_style  # noqa: E402 (found through sys.path)
+import lstm_dssm_programs  # noqa: E402 (found through sys.path)
+
+# TensorFlow's notes, of this process and of the notebook's.
+quiet = ExitStack()
+quiet.enter_context(lstm_dssm_programs._without_notes())
+
+import docstring_style  # noqa: E402
 import reference_pages  # noqa: E402
 
 from keras_lstm_dssm.version import __version__  # noqa: E402
@@ -36,6 +43,7 @@ html_show_sphinx = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 
+highlight_language = "none"  # most blocks without a language are commands
 smartquotes = False  # `--flag` stays two hyphens
 myst_enable_extensions = ["deflist", "dollarmath", "html_image"]
 myst_heading_anchors = 4
@@ -65,3 +73,4 @@ def setup(app):
         "autodoc-process-docstring", docstring_style.prepare, priority=400
     )
     app.connect("source-read", reference_pages.give_title)
+    app.connect("build-finished", lambda *_: quiet.close())
