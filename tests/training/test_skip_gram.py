@@ -61,7 +61,7 @@ def test_equal_trainings_are_run_once(monkeypatch):
     first = skip_gram_vectors(TITLES, VOCABULARY, 8, seed=5)
     expected = first.copy()
     first[:] = 0  # the caller's own
-    monkeypatch.setattr(word2vec, "Word2Vec", None)  # not called again
+    monkeypatch.setattr("gensim.models.Word2Vec", None)  # not called again
     again = skip_gram_vectors(iter(TITLES), tuple(VOCABULARY), 8, seed=5)
     np.testing.assert_array_equal(again, expected)
     with pytest.raises(TypeError):
