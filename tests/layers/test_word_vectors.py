@@ -16,8 +16,7 @@ from keras_lstm_dssm.layers import (
     WordVectors,
 )
 from tests import reference
-from tests.export.cpp_loader import run_in_cpp
-from tests.export.ops import serving_ops, stock_ops
+from tests.export.agreement import run_in_cpp, serving_ops, stock_ops
 from tests.serving.wire import predict_request
 
 VOCABULARY = ["bolt", "hex", "上海", "x\0"]
