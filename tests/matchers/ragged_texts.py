@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras_lstm_dssm import PairScorer
 from keras_lstm_dssm.layers import WordSequences
 from keras_lstm_dssm.matchers import Matcher
+from tests.kit.equal import check_equal
 
 QUERY_LENGTHS = [7, 5, 4, 2, 1]
 DOCUMENT_LENGTHS = [6, 5, 3, 1, 1]
@@ -233,8 +234,7 @@ def check_saved_scorer(
     assert loaded.matcher.get_config() == scorer.matcher.get_config()
     assert not loaded.matcher.needs_pretraining
     assert len(loaded.trainable_variables) == len(scorer.trainable_variables)
-    for mine, other in zip(scorer.variables, loaded.variables, strict=True):
-        np.testing.assert_array_equal(mine, other)
+    check_equal(scorer, loaded)
     scores = scorer.score_pairs(*pairs)
     assert np.ptp(scores) > 1e-3
     np.testing.assert_array_equal(loaded.score_pairs(*pairs), scores)

@@ -72,7 +72,7 @@ FORMS: dict[str, tuple[type[Matcher], dict[str, Any]]] = {
     "arc_ii cut": (ARCII, {"filters": [3], "width": 2, "max_words": 6}),
     "arc_ii padded": (ARCII, {"filters": [3, 2], "max_words": 12}),
     "arc_ii deep": (ARCII, {
-        "filters": [2, 2, 3], "width": 2, "max_words": 11, "hidden": [3, 2],
+        "filters": [2, 2, 3], "width": 2, "max_words": 11, "hidden": [8, 5],
     }),
     "arc_ii wan": (ARCII, {**ARC_II_OF_WAN, "filters": [3], "max_words": 9}),
     "cntn": (CNTN, {"width": 2, "k_top": 4, "dimension": 3}),

@@ -24,6 +24,7 @@ from keras_lstm_dssm.matchers.rae import (
 )
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.optimizers.adagrad import Adagrad
+from tests.kit.equal import check_equal
 from tests.matchers.plain_convolutions import mlp, plain_pooling
 from tests.matchers.ragged_texts import check_saved_scorer, check_scores
 
@@ -215,10 +216,7 @@ def test_pretraining_lowers_the_unfolding_error():
 
 def test_pretraining_measures_numbers_and_distances():
     matcher, words = trained_matcher(), vocabulary_vectors()
-    for weight, same in zip(
-        matcher.autoencoder.variables, trained_weights(), strict=True
-    ):
-        np.testing.assert_array_equal(weight, same)  # by the seed
+    check_equal(matcher.autoencoder, trained_weights())  # by the seed
     assert np.array(matcher.number_words).tolist() == [3, 7, 2**31 - 1]
     entries, differences = [], []
     documents = PAIRS[1]
@@ -248,8 +246,7 @@ def test_training_moves_only_the_head(head):
     triples = (*PAIRS, [*PAIRS[1][1:], PAIRS[1][0]])
     losses = scorer.fit(triples, epochs=3, verbose=0).history["loss"]
     assert losses[0] == 1 and losses[-1] < 1
-    for value, variable in zip(before, fixed, strict=True):
-        np.testing.assert_array_equal(value, variable.numpy())
+    check_equal(before, fixed)
 
 
 def test_trigram_words_have_no_numbers():
