@@ -222,7 +222,7 @@ def test_a_scorer_beside_encoders_and_retriever(models):
         PredictionServer(models, port=0, poll_seconds=0) as server,
         Client(server.address, timeout=20) as client,
     ):
-        (folder,) = export_models(models)
+        (folder,) = export_models(scorer, models)
         # Above the numbers of the other training.
         assert folder == models / "scorer" / "2"
         server.models.refresh()
