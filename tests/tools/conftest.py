@@ -13,6 +13,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import encode, export, train
 from tests.conftest import TOPICS
+from tests.kit.eager import eager_steps
 from tests.ranker.small_ranker import write_graded
 from tests.training.small_documents import QUICK_KEYVEC, write_small_documents
 
@@ -96,7 +97,10 @@ def scorer_run(made_once) -> Path:
         new.mkdir()
         lines = (f"{query}\t{title}\n" for query, title in TOPICS.values())
         (new / "clicks.tsv").write_text("".join(lines))
-        dssm.train(new / "clicks.tsv", recipe, output=new / "run", verbose=0)
+        with eager_steps():
+            dssm.train(
+                new / "clicks.tsv", recipe, output=new / "run", verbose=0
+            )
 
     return made_once("scorer", make) / "run"
 
@@ -109,10 +113,11 @@ def keyvec_run(made_once) -> Path:
     def make(new: Path) -> None:
         new.mkdir()
         write_small_documents(new / "data")
-        dssm.train(
-            new / "data", recipe, output=new / "run", verbose=0,
-            salience="trigrams",
-        )  # fmt: skip
+        with eager_steps():
+            dssm.train(
+                new / "data", recipe, output=new / "run", verbose=0,
+                salience="trigrams",
+            )  # fmt: skip
 
     return made_once("keyvec", make) / "run"
 

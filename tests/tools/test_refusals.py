@@ -1,6 +1,6 @@
 """What programs refuse: exit code 1, one line that says why, nothing written.
 
-What `lstm-dssm-train` refuses of two towers is in `test_train.py`.
+For more of what cannot be trained see `training/test_wrong_input.py`.
 """
 
 import importlib
@@ -41,8 +41,28 @@ REFUSED = {
         --teacher_weight=2 -> --teacher_weight is used with --teacher only
         --judged_negatives=1 -> found no title with a score below 1
         --features=x -> features is used by a ranker only: leave it
-        --negatives_from={trained_run}
-            -> negatives_from is used by pair scorers only: leave it out
+    """,
+    "train --data={clicks} --output={new}": """
+        --data=nowhere.tsv -> nowhere.tsv
+        --data= -> --data is missing: expected
+        --data={faulty} -> faulty.tsv:2
+        --data={faulty} --on_bad_line=skip --max_bad_lines=0
+            -> faulty.tsv:2: found no tab
+        --resume -> no run here
+        --preset=lstm_97 -> lstm_96
+        --preset=keyvec --gamma=3 -> --gamma is not a flag
+        --init={trained_run} --preset=dssm
+            -> query_encoder='LSTMEncoder', expected 'DSSMEncoder'
+        --epochs=0 -> --epochs=0
+        --select=mrr@7 -> --select=mrr@7
+        --seed=4294967296 -> --seed=4294967296
+        --gamma=nan -> --gamma=nan: expected a finite
+        --gamma=1e39 -> expected a finite number, 1e+30
+        --save_minutes=inf -> --save_minutes=inf: exp
+        --workers=2 --start_minutes=nan -> --start_minutes=nan: expect
+        --max_bad_lines=-1 -> --max_bad_lines=-1
+        --on_bad_line=go -> --on_bad_line=go
+        {faulty} -> faulty.tsv'; quote globs
     """,
     "train --data={clicks} --output={new} --preset=mv_lstm_tensor": """
         --preset=mv_lstm -> --preset=mv_lstm
@@ -50,10 +70,6 @@ REFUSED = {
         --learning_rate=nan -> --learning_rate=nan
         --margin=inf -> --margin=inf
         --n=3 -> --n is not a flag of --preset=mv_lstm_tensor
-        --negatives_from={tmp_path}/none -> none: no model here
-        --negatives_from={trained_run} --data={graded}
-            -> has judged ones: leave it out
-        --data={blank_title} -> blank.tsv:2: found
     """,
     "train --data={graded} --output={new} --preset=ranker": """
         --epochs=3 -> --epochs is not a flag of --preset=ranker
@@ -322,7 +338,7 @@ def written(name: str, text: str):
 
 page = written("page.txt", "The hex bolt of steel. Wood glue!\n")
 blank = written("blank.txt", "\n \n")
-blank_title = written("blank.tsv", "rope\trope\nrope\t \n")
+faulty = written("faulty.tsv", "hex bolt\tsteel hex bolt\nno tab here\n")
 one_click = written("one.tsv", "glue\twood glue\n")
 latin_1 = written("latin_1.txt", "glue\ncaf\xe9\n")
 no_model = written("file.safetensors", "no model")

@@ -1,4 +1,7 @@
-"""lstm-dssm-train as a user runs it."""
+"""lstm-dssm-train as a user runs it.
+
+What it refuses is in `test_refusals.py` and `training/test_wrong_input.py`.
+"""
 
 import json
 import shutil
@@ -57,41 +60,6 @@ def test_run_folder_has_all_that_is_promised(trained_run):
     assert (trained_run / "checkpoints" / "last.keras").exists()
     names = {path.name for path in trained_run.rglob("*")}
     assert not [name for name in names if "partial" in name]
-
-
-# fmt: off
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ("--data=nowhere.tsv", "nowhere.tsv"),
-        ("--data=clicks.tsv --preset=lstm_97", "lstm_96"),
-        ("", "--data is missing: expected"),
-        ("--data=faulty.tsv", "faulty.tsv:2"),
-        ("--resume", "no run here"),
-        ("--data=clicks.tsv --epochs=0", "--epochs=0"),
-        ("--data=clicks.tsv --select=mrr@7", "--select=mrr@7"),
-        ("--data=clicks.tsv --seed=4294967296", "--seed=4294967296"),
-        ("--data=clicks.tsv --gamma=nan", "--gamma=nan: expected a finite"),
-        ("--data=clicks.tsv --gamma=1e39", "expected a finite number, 1e+30"),
-        ("--data=clicks.tsv --save_minutes=inf", "--save_minutes=inf: exp"),
-        ("--workers=2 --start_minutes=nan", "--start_minutes=nan: expect"),
-        ("--data=clicks.tsv --max_bad_lines=-1", "--max_bad_lines=-1"),
-        ("--data=clicks.tsv --on_bad_line=go", "--on_bad_line=go"),
-        ("--data=faulty.tsv --on_bad_line=skip --max_bad_lines=0",
-         "faulty.tsv:2: found no tab"),
-        ("--data clicks.tsv faulty.tsv", "faulty.tsv'; quote globs"),
-        ("--data=documents --preset=keyvec --gamma=3", "--gamma is not a flag"),
-        ("--data=new.tsv --init=PARENT --preset=lstm_32",
-         "query_encoder='CombinedEncoder', expected 'LSTMEncoder'"),
-    ],
-)  # fmt: on
-def test_wrong_input_is_one_line_and_exit_code_1(
-    arguments, expected, kinds_data, refused
-):
-    """For more see `training/test_wrong_input.py`."""
-    Path("faulty.tsv").write_text("hex bolt\tsteel hex bolt\nno tab here\n")
-    refused(run(*arguments.split(), "--output=run"), expected)
-    assert not Path("run").exists()
 
 
 def test_bad_lines_are_skipped_and_reported(tmp_path, capsys, eager):

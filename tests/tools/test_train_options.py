@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.distillation.teacher_vectors import teach
 from keras_lstm_dssm.tools import train
 from tests.conftest import TOPICS
 from tests.tools.conftest import succeed
@@ -23,7 +22,7 @@ DOCUMENTS = {name: title for name, (_, title) in TOPICS.items()}
 
 
 @pytest.fixture(autouse=True)
-def small_presets(monkeypatch) -> None:
+def small_presets(monkeypatch, eager) -> None:
     """Makes presets quick to train."""
     monkeypatch.setitem(dssm.PRESETS, "dssm", QUICK)
     monkeypatch.setitem(dssm.SCORER_PRESETS, "mv_lstm_tensor", QUICK_SCORER)
@@ -45,45 +44,22 @@ def judged_folder(collection_folder, tmp_path) -> Path:
     return folder
 
 
-def test_pairs_of_titles_beside_the_clicks(collection_folder, tmp_path, capsys):
-    output = tmp_path / "run"
-    config = run(collection_folder, output, title_pairs=2)
-    pairs = (output / "title_pairs.tsv").read_text().splitlines()
-    # Each of the six titles, not one of a single word, twice.
-    assert len(pairs) == 12
-    for query, title in (line.split("\t") for line in pairs):
-        assert 0 < len(query.split()) < len(title.split())
-    assert config["pairs"] == 120 + 12
-    assert "132 pairs" in capsys.readouterr().out
-    # Made again, the same, when the run is taken up again.
-    (output / "title_pairs.tsv").unlink()
-    succeed(train, resume=True, output=output)
-    assert "already finished" in capsys.readouterr().out
-
-
 def test_the_preset_of_a_teacher_without_one_is_warned_of(
-    collection_folder, tmp_path, monkeypatch, capsys
+    kinds_data, monkeypatch, capsys
 ):
     monkeypatch.setitem(dssm.PRESETS, "taught", QUICK)
-    (tmp_path / "encoder_of_lengths.py").write_text(
-        "def encode(texts):\n    return [[len(text), 1] for text in texts]\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    encoder = "encoder_of_lengths:encode"
-    teach(str(collection_folder), encoder, tmp_path / "TEACH")
     for name, flags, warnings in (
         ("alone", {}, 1),
         ("alone", {"resume": True}, 0),
         ("taught", {"teacher": "TEACH"}, 0),
     ):
-        output = tmp_path / name
-        config = run(collection_folder, output, preset="taught", **flags)
+        config = run("clicks.tsv", Path(name), preset="taught", **flags)
         lines = capsys.readouterr().err.splitlines()
         found = [line for line in lines if line.startswith("warning: ")]
         assert len(found) == warnings, flags
         assert all("--preset=best is the recipe wi" in line for line in found)
     # Its path is absolute: a run may be resumed from another folder.
-    assert config["teacher"] == str(tmp_path / "TEACH")
+    assert config["teacher"] == str(kinds_data / "TEACH")
 
 
 def test_several_sources(collection_folder, judged_folder, tmp_path):
