@@ -175,28 +175,25 @@ def test_unknown_preset():
     assert find_recipe(SMALL) is SMALL
 
 
-DEFAULTS: dict[Any, dict[str, str]] = {  # argument -> attribute of Recipe
+# Argument -> attribute of Recipe.
+DEFAULTS: dict[Any, dict[str, str]] = {
     TwoTower: {"negatives": "negatives", "n": "n"},
     dssm.NesterovMomentum: {
-        "learning_rate": "learning_rate",
-        "momentum": "momentum_ends",
+        "learning_rate": "learning_rate", "momentum": "momentum_ends",
         "threshold": "threshold",
     },
     dssm.CosineSoftmax: {"gamma": "gamma"},
     dssm.Distillation: {
-        "gamma": "gamma",
-        "weight": "teacher_weight",
-        "temperature": "teacher_temperature",
-        "teacher_gamma": "teacher_gamma",
+        "gamma": "gamma", "weight": "teacher_weight",
+        "temperature": "teacher_temperature", "teacher_gamma": "teacher_gamma",
     },
     dssm.NesterovSchedule: {
-        "ends": "momentum_ends",
-        "middle": "momentum_middle",
+        "ends": "momentum_ends", "middle": "momentum_middle",
         "fraction": "momentum_fraction",
     },
     training_batches: {"shuffle_buffer": "shuffle_buffer"},
     mine_negatives: {"top": "mine_top", "clusters": "mine_clusters"},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", DEFAULTS, ids=lambda kind: kind.__name__)
