@@ -25,6 +25,7 @@ os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 import pytest
 
 if TYPE_CHECKING:
+    from keras_lstm_dssm.serving import Client, HttpClient, PredictionServer
     from tests.kit.warm import Take, WarmModels
 
 from tests.fresh_process import FreshProcesses, connect, fork_server
@@ -179,6 +180,25 @@ def warm(warm_models) -> Iterator["Take"]:
         yield take
 
 
+@pytest.fixture
+def eager() -> Iterator[None]:
+    """Runs training steps without graphs; see `tests/kit/eager.py`."""
+    from tests.kit.eager import eager_steps
+
+    with eager_steps():
+        yield
+
+
+@pytest.fixture
+def kinds_data(made_once, tmp_path, monkeypatch) -> Path:
+    """A folder of data for every kind of training; it is the working folder."""
+    from tests.kit.kinds import write_data
+
+    folder = shutil.copytree(made_once("kinds", write_data), tmp_path / "data")
+    monkeypatch.chdir(folder)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def fresh_process(made_once, tmp_path_factory) -> Iterator[FreshProcesses]:
     """Runs code in a new process; all processes of a run share the server."""
@@ -208,3 +228,43 @@ def certificates(made_once) -> Path:
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not on this machine")
     return made_once("certificates", make_certificates)
+
+
+@pytest.fixture(scope="session")
+def click_log(tmp_path_factory) -> Path:
+    """Where `server` writes the clicks of its page."""
+    return tmp_path_factory.mktemp("clicks") / "clicks.tsv"
+
+
+@pytest.fixture(scope="session")
+def server(tiny_models, click_log) -> Iterator["PredictionServer"]:
+    """Serves the two newest versions of `tiny_models` over gRPC and HTTP."""
+    from keras_lstm_dssm.serving import Bounds, Page, PredictionServer
+
+    with PredictionServer(
+        tiny_models,
+        port=0,
+        http_port=0,
+        versions=2,
+        bounds=Bounds(max_k=1_000_000),
+        page=Page(click_log=click_log),
+    ) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def clients(server) -> Iterator[tuple["Client", "HttpClient"]]:
+    """A client of `server` over gRPC, and one over HTTP."""
+    from keras_lstm_dssm.serving import Client, HttpClient
+
+    with (
+        Client(server.address, timeout=20) as client,
+        HttpClient(server.http_address or "", timeout=20) as http_client,
+    ):
+        yield client, http_client
+
+
+@pytest.fixture
+def client(clients) -> "Client":
+    """A client of `server` over gRPC."""
+    return clients[0]

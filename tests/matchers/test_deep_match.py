@@ -1,5 +1,6 @@
-"""DeepMatch against NumPy with sets of words, its gradient, and saving."""
+"""DeepMatch against NumPy with sets of words; patches found by LDA."""
 
+import functools
 import sys
 
 import keras
@@ -14,9 +15,23 @@ from keras_lstm_dssm.layers import (
     WordSequences,
 )
 from keras_lstm_dssm.losses import PairwiseHinge
-from keras_lstm_dssm.matchers.deep_match import DeepMatch, Patches
+from keras_lstm_dssm.matchers.deep_match import (
+    DeepMatch,
+    Patches,
+    find_patches,
+    overlapping,
+    probable_words,
+    text_ids,
+    topic_levels,
+)
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.optimizers.adagrad import Adagrad
+from tests.matchers.plain_convolutions import mlp
+from tests.matchers.ragged_texts import (
+    check_central_differences,
+    check_saved_scorer,
+    check_scores,
+)
 from tests.reference import sigmoid
 
 # Patches of two, three and two topics over words 1 to 8, by level.
@@ -46,18 +61,14 @@ def small_matcher() -> DeepMatch:
     return matcher
 
 
-def sequences(ids: list[list[int]], extra: int = 0) -> WordSequences:
-    lengths = [len(row) for row in ids]
-    words = np.zeros((len(ids), max(lengths) + extra), np.int32)
-    for row, text in zip(words, ids, strict=True):
-        row[: len(text)] = text
-    vectors = np.ones((*words.shape, 4))
-    return WordSequences(
-        tf.constant(vectors), tf.constant(lengths), tf.constant(words)
-    )
+def sequences(texts: list[list[int]]) -> WordSequences:
+    words = tf.ragged.constant(texts, dtype=tf.int32)
+    lengths = tf.constant([len(text) for text in texts])
+    vectors = tf.ones([*words.to_tensor().shape, 4], keras.config.floatx())
+    return WordSequences(vectors, lengths, words.to_tensor())
 
 
-def projections(matcher: DeepMatch, side: str, text: list[int]) -> np.ndarray:
+def projections(matcher: DeepMatch, side: str, text: np.ndarray) -> np.ndarray:
     """x' a_r of each patch, by a table of each word of each patch."""
     table = {
         (patch, word): row
@@ -80,87 +91,42 @@ def projections(matcher: DeepMatch, side: str, text: list[int]) -> np.ndarray:
     )
 
 
-def score(matcher: DeepMatch, query: list[int], document: list[int]) -> float:
+def score(matcher: DeepMatch, query: np.ndarray, document: np.ndarray) -> float:
     x = projections(matcher, "query", query)
     y = projections(matcher, "document", document)
     first = sigmoid(np.sum(x * y, -1) + np.array(matcher.bias))
     kernel = np.array(matcher.second_kernel)
-    second = sigmoid(
-        np.array(
-            [
-                sum(first[i] @ kernel[i, :, unit] for i in reads)
-                for unit, reads in READS.items()
-            ]
-        )
-        + np.array(matcher.second_bias)
-    )
-    layers = matcher.output_layers
-    (committee,) = layers.dense
-    third = sigmoid(
-        second @ np.array(committee.kernel) + np.array(committee.bias)
-    )
-    return (third @ np.array(layers.score.kernel) + layers.score.bias).item()
-
-
-@pytest.mark.usefixtures("float64")
-def test_scores_equal_numpy():
-    matcher = small_matcher()
-    found = tf.function(matcher.__call__)(
-        sequences(QUERIES), sequences(DOCUMENTS)
-    )
-    expected = [
-        score(matcher, *pair) for pair in zip(QUERIES, DOCUMENTS, strict=True)
+    second = [
+        sum(first[i] @ kernel[i, :, unit] for i in reads)
+        for unit, reads in READS.items()
     ]
-    assert np.ptp(expected) > 0.01
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    second = sigmoid(np.array(second) + np.array(matcher.second_bias))
+    return mlp(matcher.output_layers, second)
 
 
 @pytest.mark.usefixtures("float64")
-def test_padding_and_the_batch_change_nothing():
+def test_scores_equal_numpy_whatever_the_padding_and_the_batch():
     matcher = small_matcher()
-    together = matcher(sequences(QUERIES, 3), sequences(DOCUMENTS, 1))
-    for row, pair in enumerate(zip(QUERIES, DOCUMENTS, strict=True)):
-        alone = matcher(*(sequences([text]) for text in pair))
-        np.testing.assert_allclose(alone, together[row : row + 1], rtol=1e-13)
+    check_scores(
+        matcher,
+        functools.partial(score, matcher),
+        (sequences(QUERIES), sequences(DOCUMENTS)),
+    )
 
 
 @pytest.mark.usefixtures("float64")
 def test_gradients_equal_central_differences():
     matcher = small_matcher()
     texts = sequences(QUERIES), sequences(DOCUMENTS)
-    total = tf.function(lambda: tf.reduce_sum(matcher(*texts)))
-    variables = matcher.trainable_variables
-    with tf.GradientTape() as tape:
-        loss = total()
-    gradients = tape.gradient(loss, [v.value for v in variables])
-    random = np.random.default_rng(1)
-    for variable, gradient in zip(variables, gradients, strict=True):
-        gradient_array = tf.convert_to_tensor(gradient).numpy()
-        start = variable.numpy()
-        entries = list(np.ndindex(*start.shape))
-        for i in random.choice(len(entries), min(20, len(entries)), False):
-            ends = []
-            for step in (1e-6, -1e-6):
-                moved = start.copy()
-                moved[entries[i]] += step
-                variable.assign(moved)
-                ends.append(total().numpy())
-            variable.assign(start)
-            assert gradient_array[entries[i]] == pytest.approx(
-                (ends[0] - ends[1]) / 2e-6, rel=1e-6, abs=1e-8
-            )
+    gradients = check_central_differences(
+        lambda: tf.reduce_sum(matcher(*texts)),
+        [v.value for v in matcher.trainable_variables],
+    )
     # Not 9 and the unknown word, which are in no patch; nor 8, as the only
     # patch where its document has a word is not read by layer II.
-    rows = np.any(tf.convert_to_tensor(gradients[0]), axis=1)
+    rows = np.any(gradients[0], axis=1)
     found = np.array(matcher.entry_words["query"])[rows]
     assert set(found.tolist()) == {1, 2, 4, 5, 7}
-
-
-def test_the_graph_masks_layer_ii():
-    edges = np.array(small_matcher().edges)
-    for unit, reads in READS.items():
-        assert np.flatnonzero(edges[:, unit]).tolist() == reads
-    assert edges.shape == (7, 5)
 
 
 def test_the_first_scores_are_zero():
@@ -213,18 +179,8 @@ def test_pretraining_finds_words_of_each_side():
 
 def test_patches_are_saved_with_the_weights(tmp_path):
     scorer = pretrained()
-    random = np.random.default_rng(0)
-    for weight in scorer.matcher.trainable_variables:
-        weight.assign(random.normal(size=weight.shape))
-    scorer.save(tmp_path / "scorer.keras")
-    loaded = keras.saving.load_model(tmp_path / "scorer.keras")
-    assert loaded.matcher.get_config() == scorer.matcher.get_config()
-    assert not loaded.matcher.needs_pretraining
-    for mine, other in zip(scorer.variables, loaded.variables, strict=True):
-        np.testing.assert_array_equal(mine, other)
-    scores = scorer.score_pairs(*PAIRS)
-    assert np.ptp(scores) > 0.01
-    np.testing.assert_array_equal(loaded.score_pairs(*PAIRS), scores)
+    trained = scorer.matcher.trainable_variables
+    check_saved_scorer(scorer, trained, PAIRS, tmp_path)
 
 
 def test_training_lowers_the_loss():
@@ -241,20 +197,6 @@ def test_training_lowers_the_loss():
     np.testing.assert_array_equal(before, after)  # not used, not trained
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"topics": [20]}, "two or more levels, not"),
-        ({"rank": 0}, "rank must be at least 1, not 0"),
-        ({"overlap": 1.5}, "overlap must be from 0 to 1, not 1.5"),
-        ({"mass": 1.5}, "mass must be above 0, up to 1, not 1.5"),
-    ],
-)
-def test_unknown_arguments(arguments, message):
-    with pytest.raises(InputError, match=message):
-        DeepMatch(4, **arguments)
-
-
 def test_pretraining_says_what_it_needs(monkeypatch):
     matcher = DeepMatch(4, [2, 3], largest=4)
     with pytest.raises(InputError, match='it needs words="vocabulary"'):
@@ -265,3 +207,93 @@ def test_pretraining_says_what_it_needs(monkeypatch):
     monkeypatch.setitem(sys.modules, "gensim.models", None)
     with pytest.raises(InputError, match=r"keras-lstm-dssm\[baselines\]"):
         matcher.pretrain(words, *PAIRS)
+
+
+# Two subjects; words 1 to 4 and 5 to 8. Word 4 occurs on both sides.
+SUBJECTS = [([1, 2, 4], [3, 4]), ([5, 6], [7, 8])]
+
+
+def drawn_pairs(count: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    random = np.random.default_rng(0)
+    queries, documents = [], []
+    for number in range(count):
+        query, document = SUBJECTS[number % 2]
+        queries.append(random.choice([*query, 0], 6))
+        documents.append(random.choice([*document, 0], 6))
+    return queries, documents
+
+
+def test_topics_are_the_subjects_and_keep_the_sides_apart():
+    pytest.importorskip("gensim.models")
+    patches = find_patches(*drawn_pairs(60), topics=2, largest=3, passes=20)
+    found = {
+        (frozenset(query) - {0}, frozenset(document) - {0})
+        for query, document in zip(
+            patches.query.tolist(), patches.document.tolist(), strict=True
+        )
+    }
+    assert found == {
+        (frozenset(query), frozenset(document)) for query, document in SUBJECTS
+    }
+    assert patches.query.shape == patches.document.shape == (2, 3)
+
+
+def test_the_seed_decides():
+    pytest.importorskip("gensim.models")
+    first, second, other = (
+        find_patches(*drawn_pairs(40), topics=4, largest=8, passes=1, seed=seed)
+        for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, second)
+    assert np.any(np.array(first) != other)
+
+
+def test_probable_words_reach_the_mass():
+    random = np.random.default_rng(0)
+    shares, ids = random.random((5, 9)), random.permutation(9) + 1
+    words = probable_words(3 * shares, ids, 9, 0.7)
+    for share, row in zip(shares, words, strict=True):
+        count = np.count_nonzero(row)
+        ranked = np.sort(share / share.sum())[::-1]
+        assert ranked[:count].sum() >= 0.7 > ranked[: count - 1].sum()
+        assert row[:count].tolist() == ids[np.argsort(-share)][:count].tolist()
+        assert not row[count:].any()
+    few = probable_words(shares, ids, 2, 0.7)
+    np.testing.assert_array_equal(few, words[:, :2])
+    assert np.count_nonzero(probable_words(shares, ids, 12, 1.0)) == 45
+
+
+def test_overlapping_needs_words_of_both_sides():
+    coarse = Patches(np.array([[1, 2], [3, 0]]), np.array([[5, 6], [7, 0]]))
+    fine = Patches(
+        np.array([[2, 0], [1, 3], [3, 4], [1, 2]]),
+        np.array([[5, 0], [9, 0], [7, 5], [6, 5]]),
+    )
+    assert overlapping(coarse, fine, 0.0).tolist() == [
+        [True, False, False, True],
+        [False, False, True, False],
+    ]
+    # Half of [1, 2] and all of [5, 6]; and where the fewer words are one,
+    # one of one.
+    larger = Patches(np.array([[1, 9], [2, 0]]), np.array([[5, 6], [5, 0]]))
+    assert overlapping(coarse, larger, 0.5)[0].tolist() == [True, True]
+    assert overlapping(coarse, larger, 0.6)[0].tolist() == [False, True]
+
+
+def test_ids_of_texts_keep_their_order():
+    words = VocabularyVectors(["b", "a"], 2, max_words=3)
+    texts = ["a", "b a x a", "", "a"] * 300  # more than one batch
+    ids = [row.tolist() for row in text_ids(words, texts)]
+    assert ids == [[2], [1, 2, 0], [0], [2]] * 300
+
+
+def test_numbers_of_topics_by_size():
+    assert topic_levels(20_000) == (20, 50, 100)
+    assert topic_levels(20_001) == (50, 100, 200)
+
+
+def test_no_document_with_a_known_word():
+    pytest.importorskip("gensim.models")
+    known, unknown = [np.array([1])], [np.array([0, 0])]
+    with pytest.raises(InputError, match="no document has a word of the voc"):
+        find_patches(known, unknown, 2)
