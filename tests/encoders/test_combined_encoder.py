@@ -129,22 +129,11 @@ def test_cached_columns_are_those_of_the_encoder(dtype, texts):
             check(columns.distinct(strings), encoder, batch)
 
 
-def test_columns_are_computed_once(monkeypatch):
-    encoder = encoder_of()
-    columns = columns_of(encoder)
-    columns.distinct(tf.constant(TEXTS))
-    monkeypatch.setattr(columns, "_compute", None)
-    check(columns.distinct(tf.constant(TEXTS[::-1])), encoder, TEXTS[::-1])
-
-
-def test_a_full_cache_of_columns_stores_no_more():
+def test_columns_are_computed_once_until_the_cache_is_full():
     """Only the texts that are not in the cache are computed again."""
     encoder = encoder_of()
     columns = columns_of(encoder, texts=3)
     texts = [f"bolt x{number}" for number in range(8)]
-    columns.distinct(tf.constant(texts[:2]))
-    columns.distinct(tf.constant(texts))
-    assert columns._stored == 3
     computed: list[int] = []
     compute = columns._compute
 
@@ -153,9 +142,10 @@ def test_a_full_cache_of_columns_stores_no_more():
         return compute(*fields)
 
     columns._compute = counted
-    for _ in range(2):
-        check(columns.distinct(tf.constant(texts)), encoder, texts)
-    assert computed == [5, 5]
+    for batch in (texts[:2], texts[:2], texts, texts, texts):
+        check(columns.distinct(tf.constant(batch)), encoder, batch)
+    assert columns._stored == 3
+    assert computed == [2, 6, 5, 5]
 
 
 def test_columns_are_forgotten_when_the_weights_change():

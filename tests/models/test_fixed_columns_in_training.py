@@ -63,7 +63,9 @@ def test_equal_weights_and_losses(negatives, tied, dtype, error):
     expected = plain.fit(hashed, epochs=2, verbose=0).history
     history = cached.fit(data, epochs=2, verbose=0).history
     assert history["loss"][1] < history["loss"][0]  # it has learnt
-    np.testing.assert_allclose(history["loss"], expected["loss"], rtol=error)
+    np.testing.assert_allclose(
+        history["loss"], expected["loss"], rtol=error, atol=error / 100
+    )
     assert history["accuracy"] == expected["accuracy"]
     check_equal(cached, plain, atol=error)
     np.testing.assert_allclose(
