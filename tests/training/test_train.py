@@ -40,7 +40,10 @@ def test_python_and_the_recipe_by_hand_give_one_model(tmp_path):
     batches = training_batches(
         ClickLog(tmp_path / "clicks.tsv"), 16, epochs=2, seed=3
     )
-    model.fit(batches, verbose=0, callbacks=[dssm.NesterovSchedule()])
+    model.fit(
+        batches, epochs=2, steps_per_epoch=2, verbose=0,
+        callbacks=[dssm.NesterovSchedule(4)],
+    )  # fmt: skip
     check_equal(model, trained)
 
 
