@@ -17,7 +17,8 @@ from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.tower_training import TowerTraining
 from tests.conftest import TOPICS
-from tests.training.small_trainings import EpochWeights, check_equal
+from tests.kit.equal import check_equal
+from tests.training.small_trainings import EpochWeights
 
 QUERIES, TITLES = (list(texts) for texts in zip(*TOPICS.values(), strict=True))
 TASK = Task(
@@ -107,7 +108,7 @@ def test_which_epochs_are_evaluated_and_kept(
     ranking = dssm.RankingEvaluation(TASK, **options)
     history = fit(model, epochs, ranking, weights := EpochWeights(), watch)
     assert (history["dev_mrr@10"], seen) == (values, evaluated)
-    check_equal(model.get_weights(), weights.of[kept])
+    check_equal(model, weights.of[kept])
     first, *_, last = weights.of.values()
     assert abs(first[0] - last[0]).max() > 1e-3
     best = values.index(max(values))

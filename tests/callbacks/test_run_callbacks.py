@@ -8,7 +8,8 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.callbacks import checkpoint as checkpoint_module
 from keras_lstm_dssm.run_folder import RunFolder
-from tests.training.small_trainings import QUICK, StopAt, check_equal
+from tests.kit.equal import check_equal
+from tests.training.small_trainings import QUICK, StopAt
 
 pytestmark = pytest.mark.usefixtures("kinds_data", "eager")
 PLAIN = QUICK.replace(batch_size=12)  # of 24 clicks
@@ -67,5 +68,5 @@ def test_a_slow_one_before_mining_and_at_the_end(slow, monkeypatch):
     assert len(killed.read_history()) == 3
     assert killed.load_checkpoint().optimizer.iterations == 4
     resumed = dssm.resume(killed.path, verbose=0)
-    check_equal(resumed.get_weights(), whole.get_weights())
+    check_equal(resumed, whole)
     assert [row["epoch"] for row in killed.read_history()] == [1, 2, 3, 4, 5]

@@ -14,7 +14,8 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import export_models
 from keras_lstm_dssm.serving import SavedEncoder, SavedScorer
 from tests.conftest import TOPICS
-from tests.training.small_trainings import EpochWeights, StopAt, check_equal
+from tests.kit.equal import check_equal
+from tests.training.small_trainings import EpochWeights, StopAt
 
 MODULE = """
 import keras

@@ -12,7 +12,8 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import train
-from tests.training.small_trainings import QUICK, check_equal
+from tests.kit.equal import check_equal
+from tests.training.small_trainings import QUICK
 
 STOPPED_AT = 18
 WAITING = f"""
@@ -138,7 +139,7 @@ def test_a_finished_run(copy, trained_run, tmp_path, capsys):
     for name in ("history.csv", "config.json"):
         assert (copy / name).read_text() == (trained_run / name).read_text()
     before, after = dssm.load_run(trained_run), dssm.load_run(copy)
-    check_equal(before.get_weights(), after.get_weights())
+    check_equal(before, after)
 
 
 @pytest.mark.parametrize("preset", ["lstm_64", "rnn_288"])

@@ -45,9 +45,3 @@ class EpochWeights(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self.of[epoch + 1] = self.model.get_weights()
-
-
-def check_equal(one: list[np.ndarray], other: list[np.ndarray]) -> None:
-    """Asserts that weights are equal, bit for bit."""
-    for a, b in zip(one, other, strict=True):
-        np.testing.assert_array_equal(a, b)

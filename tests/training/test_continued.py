@@ -19,8 +19,9 @@ from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training import replay as replay_module
 from keras_lstm_dssm.training.replay import Replay, ReplaySpec
 from keras_lstm_dssm.training.tower_training import TowerTraining
+from tests.kit.equal import check_equal
 from tests.kit.kinds import KEYVEC, KINDS, NEW, PARENT, SCORER
-from tests.training.small_trainings import QUICK, check_equal
+from tests.training.small_trainings import QUICK
 
 pytestmark = pytest.mark.usefixtures("kinds_data", "eager")
 CONTINUED = KINDS["continued with replay"]
@@ -43,7 +44,7 @@ def test_a_run_starts_from_the_weights_of_its_parent(kinds_data):
     start = Start()
     child = CONTINUED.train(recipe=None, output="run", callbacks=[start])
     old = dssm.load_run("PARENT")
-    check_equal(start.weights, old.get_weights())
+    check_equal(start.weights, old)
     # A new optimizer: velocities and training steps are zero.
     assert start.velocities and start.steps == 0
     assert not any(np.any(v) for v in start.velocities)
@@ -72,7 +73,7 @@ def test_a_model_is_a_parent_too():
         NEW, PARENT.replace(epochs=1), init=model, verbose=0, callbacks=[start]
     )
     check_equal(start.weights, before)
-    check_equal(model.get_weights(), before)  # the parent is not changed
+    check_equal(model, before)  # the parent is not changed
     assert any(
         np.any(one != other)
         for one, other in zip(child.get_weights(), before, strict=True)
@@ -154,7 +155,7 @@ def test_a_model_keeps_its_words(data, new, recipe):
     start = Start()
     model = dssm.train(new, init="RUN", verbose=0, callbacks=[start])
     old = dssm.load_run("RUN")
-    check_equal(start.weights, old.get_weights())
+    check_equal(start.weights, old)
     for name in ("vocabulary", "split"):
         assert getattr(model.words, name) == getattr(old.words, name)
     assert "brass" not in model.words.vocabulary

@@ -9,8 +9,9 @@ import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
+from tests.kit.equal import check_equal
 from tests.training.small_models import small_best, small_keyvec, small_scorer
-from tests.training.small_trainings import QUICK, StopAt, check_equal
+from tests.training.small_trainings import QUICK, StopAt
 
 TEXTS = ["a b", "b c", "c d", "d e", "e a"]
 TITLES = [text[::-1] for text in TEXTS]
@@ -125,4 +126,4 @@ def test_train_and_resume_with_one_replica(tmp_path):
         with pytest.raises(KeyboardInterrupt):
             dssm.train(clicks, QUICK, **options)
         resumed = dssm.resume(tmp_path, verbose=0)
-    check_equal(resumed.get_weights(), expected.get_weights())
+    check_equal(resumed, expected)

@@ -21,8 +21,9 @@ from keras_lstm_dssm.errors import FailedTraining, InputError
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import train as program
 from tests.kit.eager import eager_steps
+from tests.kit.equal import check_equal
 from tests.kit.kinds import KINDS, STEPS, Kind, outputs, write_data
-from tests.training.small_trainings import EpochWeights, StopAt, check_equal
+from tests.training.small_trainings import EpochWeights, StopAt
 
 pytest.importorskip("gensim")
 pytest.importorskip("sklearn")
@@ -95,7 +96,7 @@ def state(run: RunFolder) -> list[np.ndarray]:
 def test_the_model_is_that_of_the_best_epoch_or_of_the_last(whole):
     kind, best = whole.kind, whole.epochs[2 if whole.kind.measure else 3]
     check_equal(whole.weights, best)
-    check_equal(whole.run.load_model().get_weights(), best)
+    check_equal(whole.run.load_model(), best)
     rows = whole.run.read_history()
     assert [row["updates"] for row in rows] == [2, 4, 6]
     if kind.measure:
@@ -113,7 +114,7 @@ def test_python_and_the_program_give_one_model(whole, monkeypatch, capsys):
     flags = ["train", *whole.kind.flags(monkeypatch), "--output=run"]
     assert program.run(flags) == 0
     assert whole.kind.described in capsys.readouterr().out
-    check_equal(dssm.load_run("run").get_weights(), whole.weights)
+    check_equal(dssm.load_run("run"), whole.weights)
     assert program.run([*flags, "--resume"]) == 0
     assert "already finished" in capsys.readouterr().out
 
@@ -146,7 +147,7 @@ def test_a_stopped_run_ends_as_an_undisturbed_one(whole, tmp_path, figures):
         expected = stopped.get_weights()
         if best and kind.measure:
             expected = whole.epochs[best]
-        check_equal(run.load_model().get_weights(), expected)
+        check_equal(run.load_model(), expected)
     for name, message in kind.kept.items():
         path = run.path / name
         content = path.read_bytes()
@@ -162,8 +163,8 @@ def test_a_stopped_run_ends_as_an_undisturbed_one(whole, tmp_path, figures):
 
     for _ in range(2):  # resumed once more, it is finished
         resumed = dssm.resume(run.path, verbose=0)
-        check_equal(resumed.get_weights(), whole.weights)
-        check_equal(run.load_model().get_weights(), whole.weights)
+        check_equal(resumed, whole.weights)
+        check_equal(run.load_model(), whole.weights)
         check_equal(state(run), state(whole.run))
         assert figures in ([1, 2, 3], [])
     for name in kind.made_again:

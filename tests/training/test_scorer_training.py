@@ -16,9 +16,10 @@ from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.text import vocabulary_of
 from keras_lstm_dssm.training import scorer_training
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
+from tests.kit.equal import check_equal
 from tests.kit.kinds import SCORER
 from tests.matchers.small_matchers import SMALL_MATCHERS
-from tests.training.small_trainings import EpochWeights, check_equal
+from tests.training.small_trainings import EpochWeights
 
 pytestmark = pytest.mark.usefixtures("kinds_data")
 
@@ -44,7 +45,7 @@ def test_judged_lists_are_learnt_and_the_best_epoch_is_kept(tmp_path):
     figures = [row["dev_p@1"] for row in history if "dev_p@1" in row]
     assert len(figures) == 4
     assert measured["p@1"] == max(figures) >= 5 / 6
-    check_equal(dssm.load_run(tmp_path).get_weights(), model.get_weights())
+    check_equal(dssm.load_run(tmp_path), model)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def test_python_and_the_recipe_by_hand_give_one_model():
     )
     model.compile(Adagrad(0.03), PairwiseHinge(1.0))
     model.fit(triples.batches(15, epochs=3, seed=3), verbose=0)
-    check_equal(trained.get_weights(), model.get_weights())
+    check_equal(trained, model)
 
 
 def test_a_dead_network_stops_with_one_line(tmp_path):
@@ -142,7 +143,7 @@ def test_a_dead_network_stops_with_one_line(tmp_path):
     # The state of the epoch before can be resumed, and stops there again.
     steps = int(run.load_checkpoint().optimizer.iterations.numpy())
     assert steps == (stopped - 1) * 5
-    check_equal(run.load_checkpoint().get_weights(), kept.of[stopped - 1])
+    check_equal(run.load_checkpoint(), kept.of[stopped - 1])
     assert [row["epoch"] for row in run.read_history()] == list(kept.of)
     assert not run.model.exists()
     with pytest.raises(InputError, match=f"^epoch {stopped}: .* is dead"):
