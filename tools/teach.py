@@ -24,12 +24,13 @@ import time
 from typing import Any
 
 from keras_lstm_dssm.command_line import Program
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tools.settings_flags import (
     allowed_bad_lines,
     define_bad_line_flags,
 )
 
-program = Program(__doc__, required=["data", "encoder", "output"])
+program = Program(__doc__, required=["encoder", "output"])
 FLAGS = program.flags
 program.string(
     "data", None,
@@ -42,6 +43,15 @@ program.string(
     "sentence-transformers.",
 )  # fmt: skip
 program.string("output", None, "Folder for the vectors.")
+program.string(
+    "documents", None,
+    "Titles beside those of --data, or without any clicks: a file as for "
+    "lstm-dssm-export. Each word of all texts is encoded, too.",
+)  # fmt: skip
+program.bool(
+    "words", False,
+    "With --data: also encode each word of the texts, for --preset=word_sum.",
+)  # fmt: skip
 program.integer(
     "min_relevant", 1,
     "For a BEIR folder without clicks: grade from which a judged title of the "
@@ -52,17 +62,28 @@ define_bad_line_flags(FLAGS)
 
 def main(_: list[str]) -> dict[str, Any]:
     """Computes the vectors; returns their number and the time."""
-    from keras_lstm_dssm.data.sources import absolute_spec
     from keras_lstm_dssm.distillation.teacher_vectors import (
         TeacherFolder,
         teach,
     )
 
+    titles: list[str] = []
+    if FLAGS.documents:
+        from keras_lstm_dssm.export.bulk.documents import read_documents
+
+        titles = list(read_documents(FLAGS.documents).titles)
+    elif not FLAGS.data:
+        raise InputError(
+            "--data and --documents are missing: expected clicks, titles, or"
+            " both"
+        )
     start = time.perf_counter()
     teacher = teach(
         FLAGS.data,
         FLAGS.encoder,
         FLAGS.output,
+        titles=titles,
+        words=FLAGS.words or bool(FLAGS.documents),
         min_relevant=FLAGS.min_relevant,
         max_bad_lines=allowed_bad_lines(FLAGS),
         progress=sys.stderr.isatty(),
@@ -75,7 +96,7 @@ def main(_: list[str]) -> dict[str, Any]:
         f" vectors {teacher.vectors.shape}"
     )
     return {
-        "data": absolute_spec(FLAGS.data),
+        "data": settings["data"],
         "encoder": settings["encoder"],
         "queries": queries,
         "titles": titles,

@@ -35,6 +35,7 @@ from keras_lstm_dssm.files import (
     write_json,
 )
 from keras_lstm_dssm.text.strings import as_bytes, as_strings
+from keras_lstm_dssm.text.vocabulary import vocabulary_of
 from keras_lstm_dssm.text_files import one_line
 from keras_lstm_dssm.version import __version__
 
@@ -313,10 +314,12 @@ class TaughtBatches:
 
 
 def teach(
-    data: str,
+    data: str | None,
     encoder: str,
     output: str | os.PathLike[str],
     *,
+    titles: Iterable[str] = (),
+    words: bool = False,
     min_relevant: int = 1,
     max_bad_lines: int = 0,
     progress: bool = False,
@@ -330,9 +333,13 @@ def teach(
     killed is continued by the same call; a finished one is only read.
 
     Args:
-        data: Click files, a BEIR folder or `"api"`, see `dssm.train`.
+        data: Click files, a BEIR folder or `"api"`, see `dssm.train`; or
+            `None`: there are titles only.
         encoder: Name of the encoder, see `open_outside_encoder`.
         output: Folder for the vectors, see `TeacherFolder`.
+        titles: Titles beyond those of `data`. Default: none.
+        words: Whether to encode each word of the texts, too, which the preset
+            `word_sum` needs. Default `False`.
         min_relevant: Grade from which a judged title of a BEIR folder counts
             as clicked. Default 1.
         max_bad_lines: Number of bad lines of click files to leave out.
@@ -357,20 +364,26 @@ def teach(
     with lock_folder(files.path, "computing vectors"):
         for partial in files.path.glob("**/.partial-*"):
             partial.unlink()
-        source = DataSource(data)
-        log = source.log(min_relevant, files.clicks, max_bad_lines)
-        queries = {one_line(pair.query) for pair in log}
-        titles = dict.fromkeys(map(one_line, source.titles(log)))
-        texts = list(dict.fromkeys([*sorted(queries), *titles]))
+        queries: set[str] = set()
+        known = dict.fromkeys(map(one_line, titles))
+        if data is not None:
+            source = DataSource(data)
+            log = source.log(min_relevant, files.clicks, max_bad_lines)
+            queries = {one_line(pair.query) for pair in log}
+            known |= dict.fromkeys(map(one_line, source.titles(log)))
+        texts = list(dict.fromkeys([*sorted(queries), *known]))
         settings = {
             "version": __version__,
-            "data": absolute_spec(data),
+            "data": data and absolute_spec(data),
             "encoder": absolute_encoder(encoder),
             "queries": len(queries),
-            "titles": len(titles),
-            "texts": len(texts),
-            "sha256": fingerprint(texts),
+            "titles": len(known),
         }
+        if words:
+            whole = len(texts)
+            texts = list(dict.fromkeys([*texts, *vocabulary_of(texts)]))
+            settings["words"] = len(texts) - whole
+        settings |= {"texts": len(texts), "sha256": fingerprint(texts)}
         if files.settings.exists():
             _check_same(files, settings)
         else:

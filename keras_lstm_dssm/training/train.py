@@ -31,6 +31,7 @@ from keras_lstm_dssm.training.session import (
     warn_of_version,
 )
 from keras_lstm_dssm.training.tower_training import TowerTraining
+from keras_lstm_dssm.training.word_training import fit_word_sum
 from keras_lstm_dssm.version import __version__
 
 TRAININGS: dict[str, type[Training]] = {
@@ -42,7 +43,7 @@ TRAININGS: dict[str, type[Training]] = {
 
 
 def train(
-    data: Any,
+    data: Any = None,
     recipe: str | AnyRecipe | None = None,
     *,
     output: str | os.PathLike[str] | None = None,
@@ -60,7 +61,8 @@ def train(
         data: Click files (a path, a glob, or several separated by commas),
             a BEIR folder, `"api"` or `"api_sentences"`; or a `ClickLog`, or
             any iterable of (query, clicked title). For a `KeyVec`, documents:
-            a folder of them, `"api_documents"` or a `DocumentFolder`. Or a
+            a folder of them, `"api_documents"` or a `DocumentFolder`. `None`
+            for `word_sum`, which is fitted to the texts of `teacher`. Or a
             `TrainingConfig`, which holds all options.
         recipe: Name of a preset; or a `Recipe`, of two towers, a
             `ScorerRecipe`, of a pair scorer, or a `KeyVecRecipe`. By default
@@ -102,6 +104,8 @@ def train(
         run = RunFolder(folder)
         run.check_new()
         stack.enter_context(run.locked())
+        if config.fitted:
+            return fit_word_sum(config, run, verbose, output is not None)
         return run_training(
             config, run, None, callbacks, verbose, output is not None
         )
