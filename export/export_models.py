@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.distillation import TeacherVectors
 from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.bulk.documents import Documents, joined_sentences
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
@@ -65,6 +66,7 @@ def export_models(
     max_k: int = MAX_K,
     progress: bool = False,
     runs: Sequence[str | os.PathLike[str]] = (),
+    teacher: TeacherVectors | None = None,
 ) -> list[Path]:
     """Publishes all that a server needs of a trained model.
 
@@ -98,6 +100,8 @@ def export_models(
         runs: Folders of the runs that the model comes from, several for a
             mixture. With them the export is recorded in `card.json` and
             `CARD.md` of `output`; by default it is not.
+        teacher: For a run of `word_sum`: the teacher, whose own vectors its
+            titles get in the retriever; other titles get sums of words.
 
     Returns:
         The folders of the new versions.
@@ -117,7 +121,15 @@ def export_models(
     """
     check_retriever_options(vectors, max_k)
     kind = TOWERS if isinstance(model, Mixture) else kind_of(model)
-    graphs = GRAPHS[kind.name](model, documents, vectors, max_k, progress)
+    if teacher is not None and kind is not TOWERS:
+        raise InputError(
+            f"a teacher has vectors of titles for two towers, and this model is"
+            f" a {kind.noun}: leave it out"
+        )
+    taught = {} if teacher is None else {"teacher": teacher}
+    graphs = GRAPHS[kind.name](
+        model, documents, vectors, max_k, progress, **taught
+    )
     _check_output(output, graphs)
     modules = {name: make() for name, make in graphs.items()}
     with publication(output):
@@ -222,10 +234,11 @@ def _tower_graphs(
     model: TwoTower | Mixture,
     documents: Documents | EncodedParts | None,
     *options: Any,
+    teacher: TeacherVectors | None = None,
 ) -> Graphs:
     towers = mixture_towers(model) if isinstance(model, Mixture) else model
     query = EncoderModule(towers.query_encoder)
-    document = EncoderModule(towers.document_encoder)
+    document = EncoderModule(towers.document_encoder, teacher)
     return {
         "query_encoder": lambda: query,
         "document_encoder": lambda: document,

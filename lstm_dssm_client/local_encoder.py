@@ -345,6 +345,47 @@ def _sketch(config: Mapping[str, Any], weights: Weights) -> Compose:
     return sketches
 
 
+def _word_sum(config: Mapping[str, Any], weights: Weights) -> Compose:
+    width = config["units"]
+    of_words = _keyed_rows(
+        weights, "of_words", config["known_words"], width
+    )
+    of_trigrams = _keyed_rows(
+        weights, "of_trigrams", config["known_trigrams"], width
+    )
+
+    def compose(words: Words) -> np.ndarray:
+        mixed = sketch_mix(words.ids, np.right_shift)
+        rows, known = of_words(np.add.reduceat(mixed, words.bounds[:-1]))
+        if not known.all():
+            of_ids, _ = of_trigrams(words.ids)
+            sums = np.add.reduceat(of_ids, words.bounds[:-1], axis=0)
+            rows[~known] = sums[~known]
+        return words.text_sums(rows)
+
+    return compose
+
+
+def _keyed_rows(
+    weights: Weights, name: str, count: int, width: int
+) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Returns a function that looks up keys, as `Rows` does.
+
+    It returns the rows, and which keys were found; the others are zero.
+    """
+    known = weights.array(f"{name}/keys", count, dtype=np.int64)
+    codes = weights.array(f"{name}/codes", count, width, dtype=np.int8)
+    scales = weights.array(f"{name}/scales", count)
+
+    def look_up(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        places = np.minimum(np.searchsorted(known, keys), count - 1)
+        found = known[places] == keys
+        scale = np.where(found, scales[places], np.float32(0))
+        return codes[places] * scale[:, np.newaxis], found
+
+    return look_up
+
+
 ENCODERS: dict[str, Callable[[Mapping[str, Any], Weights], Compose]] = {
     "BidirectionalLSTMEncoder": _bidirectional,
     "CLSMEncoder": _clsm,
@@ -352,6 +393,7 @@ ENCODERS: dict[str, Callable[[Mapping[str, Any], Weights], Compose]] = {
     "DSSMEncoder": _dssm,
     "LSTMEncoder": _lstm,
     "RNNEncoder": _rnn,
+    "WordSumEncoder": _word_sum,
 }
 """Name of a class of encoders -> what makes its `Compose` from arguments and
 weights."""

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import tensorflow as tf
 
+from keras_lstm_dssm.distillation import TeacherVectors
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
@@ -43,10 +44,24 @@ class EncoderModule(EncodingModule):
     """A trained encoder, float32 or float64, or the encoders of a mixture.
 
     The Keras model itself is not exported, because Keras would trace a
-    float32 signature for its string input.
+    float32 signature for its string input. With a teacher, `encode_all` returns
+    its own vectors for the texts that it knows.
     """
 
-    def __init__(self, encoder: GraphEncoder) -> None:
+    def __init__(
+        self, encoder: GraphEncoder, teacher: TeacherVectors | None = None
+    ) -> None:
+        if teacher is not None:
+            width = teacher.vectors.shape[1]
+            if not getattr(encoder, "fitted", False) or (
+                getattr(encoder, "dimension", None) != width
+            ):
+                raise InputError(
+                    f"{teacher.folder}: found vectors of {width} numbers that"
+                    " the encoder was not fitted to: expected the run of"
+                    " word_sum with this teacher"
+                )
+        self._teacher = teacher
         encoder.sync_weights()
         super().__init__(encoder)
         # Methods: Keras would be saved with the encoder itself.
@@ -68,7 +83,17 @@ class EncoderModule(EncodingModule):
         self, texts: Sequence[str | bytes], progress: bool = False
     ) -> np.ndarray:
         """See `EncodingModule`."""
-        return encode_in_batches(self.encode, texts, _ENCODE_BATCH, progress)
+        if self._teacher is None or not len(texts):
+            return encode_in_batches(
+                self.encode, texts, _ENCODE_BATCH, progress
+            )
+        rows = self._teacher.rows(texts)
+        vectors = self._teacher.vectors[rows]
+        if others := np.flatnonzero(rows < 0).tolist():
+            vectors[others] = encode_in_batches(
+                self.encode, [texts[i] for i in others], _ENCODE_BATCH, progress
+            )
+        return vectors
 
 
 class MixtureEncoder:
