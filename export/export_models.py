@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.distillation import TeacherVectors
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.bulk.documents import Documents, joined_sentences
 from keras_lstm_dssm.export.bulk.parts import EncodedParts

@@ -79,6 +79,7 @@ def export_portable(
     check_portable(model)
     arrays: Arrays = {}
     towers = {QUERY: model.query_encoder, DOCUMENT: model.document_encoder}
+    EncoderModule(model.query_encoder)  # raises if it is not finite
     document = EncoderModule(model.document_encoder, teacher)
     for name, tower in towers.items():
         for weight, values in _stored_weights(tower, weights):

@@ -286,7 +286,8 @@ def _combined(config: Mapping[str, Any], weights: Weights) -> Compose:
     long = weights.array("long")
     power = np.float32(1 - config["length_norm"])
     shares = np.array(config["shares"])
-    a, b, c = np.sqrt(shares / shares.sum()).astype(np.float32)
+    a, b, c, *d = np.sqrt(shares / shares.sum()).astype(np.float32)
+    word_sum = _word_sum(config, weights) if d else None
 
     def length_factor(sketch: np.ndarray) -> np.ndarray:
         """Computes the m of `CombinedEncoder` for each text, `[texts, 1]`."""
@@ -307,6 +308,8 @@ def _combined(config: Mapping[str, Any], weights: Weights) -> Compose:
             unit(sketch, c * m),
             c * np.sqrt(1 - m**2),
         )
+        if word_sum:
+            parts = (*parts, unit(word_sum(words), d[0]))
         return np.concatenate(parts, axis=1)
 
     return compose
@@ -347,9 +350,7 @@ def _sketch(config: Mapping[str, Any], weights: Weights) -> Compose:
 
 def _word_sum(config: Mapping[str, Any], weights: Weights) -> Compose:
     width = config["units"]
-    of_words = _keyed_rows(
-        weights, "of_words", config["known_words"], width
-    )
+    of_words = _keyed_rows(weights, "of_words", config["known_words"], width)
     of_trigrams = _keyed_rows(
         weights, "of_trigrams", config["known_trigrams"], width
     )

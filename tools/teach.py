@@ -91,8 +91,9 @@ def main(_: list[str]) -> dict[str, Any]:
     seconds = time.perf_counter() - start
     settings = TeacherFolder(FLAGS.output).read_settings()
     queries, titles = settings["queries"], settings["titles"]
+    words = f" {settings['words']:,} words," if "words" in settings else ""
     print(
-        f"wrote {FLAGS.output}: {queries:,} queries, {titles:,} titles,"
+        f"wrote {FLAGS.output}: {queries:,} queries, {titles:,} titles,{words}"
         f" vectors {teacher.vectors.shape}"
     )
     return {

@@ -86,7 +86,7 @@ def fit_words(
         InputError: The folder is none of `teach`, or a file is damaged.
     """
     files = TeacherFolder(folder)
-    texts, settings = files.read_texts(), files.read_settings()
+    settings, texts = files.read_settings(), files.read_texts()
     queries = settings["queries"]
     end = len(texts) - settings.get("words", 0)
     keys, rows, trigrams, bounds = _words_of(texts, hashing)
@@ -161,7 +161,9 @@ def ridge(
         square = np.sum(residual**2, axis=0)
         for _ in range(STEPS):
             change = times(direction)
-            step = square / np.maximum(np.sum(direction * change, axis=0), _TINY)
+            step = square / np.maximum(
+                np.sum(direction * change, axis=0), _TINY
+            )
             x += step * direction
             residual -= step * change
             square, before = np.sum(residual**2, axis=0), square
@@ -190,7 +192,9 @@ def _words_of(
         of_word = word_keys(batch).numpy()
         ids = batch.trigrams.numpy()[batch.trigram_index.numpy()]
         ends = np.cumsum(np.bincount(batch.word_index.numpy()))
-        for key, part in zip(of_word.tolist(), np.split(ids, ends), strict=False):
+        for key, part in zip(
+            of_word.tolist(), np.split(ids, ends), strict=False
+        ):
             trigrams.setdefault(key, part)
         length = batch.lengths.numpy()
         words = of_word[batch.words.numpy()]

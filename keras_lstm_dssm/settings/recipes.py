@@ -139,7 +139,7 @@ class Recipe(Settings):
         patience: Evaluations on dev without a better figure after which the
             training stops, if there is dev; 0 trains all epochs.
         teacher_weight: With a teacher: the weight of its part of the loss,
-            see `Distillation`.
+            see `Distillation`; 0 for none.
         teacher_temperature: With a teacher: what its cosines are divided by
             in the softmax; a smaller one compares the nearest titles only.
         teacher_gamma: With a teacher: scale of the model's cosines that are
@@ -180,7 +180,7 @@ class Recipe(Settings):
     judged_negatives: int = 0
     logq: bool = False
     patience: int = setting(0, flag=False)
-    teacher_weight: float = setting(4.0, above=0)
+    teacher_weight: float = setting(4.0, least=0)
     teacher_temperature: float = setting(0.05, above=0)
     teacher_gamma: float = setting(16.0, above=0)
 
@@ -247,6 +247,11 @@ class Recipe(Settings):
     def fitted(self) -> bool:
         """Whether the model is fitted to a teacher's vectors, in no epoch."""
         return self.epochs == 0
+
+    @property
+    def has_word_sum(self) -> bool:
+        """Whether encoders have a part that is fitted to a teacher."""
+        return self.fitted or len(self.encoder_config.get("shares", ())) == 4
 
     def network(self) -> tuple[str, dict[str, Any]]:
         """Returns what a preset determines, and no flag can change."""

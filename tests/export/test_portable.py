@@ -20,7 +20,7 @@ from keras_lstm_dssm.export.graphs.retriever import (
     RetrieverModule,
 )
 from lstm_dssm_client import Hit, LocalModel, ServingError
-from tests.encoders.small import ENCODERS, small_encoder
+from tests.encoders.small import ENCODERS, FITTED, small_encoder
 from tests.models.small_keyvec import small_keyvec
 
 TEXTS = [
@@ -73,7 +73,7 @@ def check_vectors(
 @pytest.mark.parametrize(
     "options", [{}, {"oov_buckets": 99, "split": "stems", "max_words": 3}]
 )
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("name", [*ENCODERS, *FITTED])
 def test_vectors_of_every_encoder_are_those_of_the_graph(
     name: str, options: dict[str, Any], path: Path
 ) -> None:

@@ -32,6 +32,8 @@ COUNTS = {  # columns of the tables, all other parameters
     "clsm_win5": (5 * 288, 288 + 288 * 96 + 96),  # 72 M
     "best": (96 * 3 + 96, LSTM_96),
     "taught": (96 * 3 + 96, LSTM_96),
+    "best_words": (96 * 3 + 96, LSTM_96),
+    "word_sum": (0, 0),
 }
 PAPER = {
     "lstm_32": 4.8, "lstm_64": 9.6, "lstm_96": 14.4, "rnn_288": 14.4,
@@ -109,7 +111,7 @@ def test_every_value_survives_the_round_trip():
         ({"momentum_middle": None}, "momentum_middle is None: expected 0 or"),
         ({"momentum_fraction": -0.1}, "-0.1: expected 0 or more, and less"),
         ({"n": 0}, "n is 0: expected a whole number of 1 or more"),
-        ({"epochs": 2.0}, "epochs is 2.0: expected a whole number of 1"),
+        ({"epochs": 2.0}, "epochs is 2.0: expected a whole number of 0"),
         ({"batch_size": True}, "batch_size is True: expected a whole number"),
         ({"title_pairs": -1}, "title_pairs is -1: expected a whole num"),
         ({"hard_negatives": "1"}, "hard_negatives is '1': expected a whole"),
@@ -123,6 +125,8 @@ def test_every_value_survives_the_round_trip():
             "both set: expected one of them; set the other to 0",
         ),
         ({"logq": True}, "negatives is 'random': set negatives to 'in_batch'"),
+        ({"epochs": 0}, "epochs is 0 with the encoder LSTMEncoder"),
+        ({"encoder": "WordSumEncoder"}, "epochs is 5 with the encoder WordSum"),
         ({"logq": 1}, "logq is 1: expected True or False"),
         ({"layers": 3}, "a recipe has no 'layers': expected one of batch_size"),
     ],

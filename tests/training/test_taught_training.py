@@ -211,5 +211,5 @@ def test_the_recipe_has_the_teachers_options():
     recipe = QUICK.replace(teacher_weight=2.0, teacher_temperature=0.1)
     assert dssm.Recipe.from_dict(recipe.to_dict()) == recipe
     for name in ("teacher_weight", "teacher_temperature", "teacher_gamma"):
-        with pytest.raises(InputError, match=f"{name} is 0"):
-            QUICK.replace(**{name: 0})
+        with pytest.raises(InputError, match=f"{name} is -1"):
+            QUICK.replace(**{name: -1})

@@ -11,6 +11,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.export import export_model
 from keras_lstm_dssm.text.strings import as_bytes
 from keras_lstm_dssm.text.word_hashing import MAX_BYTES_PER_WORD, MAX_LETTERS
+from tests.encoders.small import small_encoder
 from tests.export.agreement import check_export, loaded
 from tests.serving.wire import predict_request
 
@@ -37,6 +38,8 @@ ENCODERS = {
         4, bag=4, sketch=7, length_norm=0.5
     ),
     "clsm": lambda: dssm.CLSMEncoder(window=3, filters=6, units=4),
+    "word_sum": lambda: small_encoder("word_sum", oov_buckets=64),
+    "combined_words": lambda: small_encoder("combined_words"),
 }
 
 
