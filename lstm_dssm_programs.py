@@ -46,12 +46,6 @@ def start(name: str) -> int:
     Sets `TF_CPP_MIN_LOG_LEVEL` to 3 unless it is set already. TensorFlow then
     logs fatal errors only; other errors it also raises in Python. With 0,
     everything is shown.
-
-    Args:
-        name: Name of a module in `keras_lstm_dssm.tools`.
-
-    Returns:
-        The exit code: 0, or 1 after one line on standard error.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
@@ -105,9 +99,6 @@ def _unloaded_package() -> ModuleType:
     The `__init__` imports TensorFlow, and all of the package, so that
     `import keras_lstm_dssm` registers the Keras classes. The flags of programs
     are in modules that need neither.
-
-    Returns:
-        The package, for `_load`; as it is, if it was imported before.
     """
     if _PACKAGE in sys.modules:
         return sys.modules[_PACKAGE]
@@ -120,12 +111,7 @@ def _unloaded_package() -> ModuleType:
 
 
 def run_module(name: str) -> None:
-    """Run a module of the package as a script that needs no TensorFlow.
-
-    Args:
-        name: Its dotted name. What it imports of the package is imported
-            without the package's `__init__`.
-    """
+    """Run a module of the package as a script that needs no TensorFlow."""
     _unloaded_package()
     runpy.run_module(name, run_name="__main__", alter_sys=True)
 
@@ -165,11 +151,6 @@ def call_received(connection: "Connection") -> None:
     """Receive a function of the package, and call it.
 
     TensorFlow is imported before, as by `start`.
-
-    Args:
-        connection: End of a pipe, the argument of a process that a program
-            starts. The function is received here and not with the process's
-            arguments, and is called with the connection.
     """
     with _without_notes():
         _load(_unloaded_package())

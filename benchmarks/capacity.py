@@ -11,12 +11,8 @@ The model has four parts, each a formula of figures that are given as flags:
 * encoding: titles divided by titles per core and second, and by the share
   that is left when several processes run;
 * memory: bytes of a vector, of the graph of an HNSW index, and of an id;
-* search: an exact search reads all vectors once for a batch of queries, and
-  computes and compares a score for each title and query; an approximate one
-  takes a measured time for each query, that grows with the logarithm of the
-  titles.
-
-`worker_model` has a finer model of training, of real batches.
+* search: an approximate search takes a measured time for each query, that
+  grows with the logarithm of the titles.
 """
 
 import math
@@ -52,23 +48,15 @@ program.float("use", 0.5, "Share of cores and of memory to plan with.")
 
 _ID_BYTES = 13
 _LINKS = 32  # HNSW32
-_SECONDS_A_SCORE = 3.2e-9  # to compare a score with the best ones, one core
 
 
 class Training(NamedTuple):
-    """A training of n workers.
+    """A training of n workers."""
 
-    Attributes:
-        workers: Number of workers.
-        seconds: Seconds of a training step.
-        ideal: Share of n times the throughput of one worker.
-        sent: Bytes a second that each worker sends.
-    """
-
-    workers: int
-    seconds: float
-    ideal: float
-    sent: float
+    workers: int  # number of workers
+    seconds: float  # seconds of a training step
+    ideal: float  # share of n times the throughput of one worker
+    sent: float  # bytes a second that each worker sends
 
 
 def training(
@@ -80,12 +68,7 @@ def training(
     step_bytes: float,
     collectives: int = 4,
 ) -> Training:
-    """Predicts the training step of several workers.
-
-    Example:
-    >>> training(1, 2048, 10240, 2e-4, 1e9, 3e7).seconds
-    0.2
-    """
+    """Predicts the training step of several workers."""
     compute = rows / pairs_a_second
     network, sent = 0.0, 0.0
     if workers > 1:
@@ -97,16 +80,7 @@ def training(
 
 
 def workers_for(pairs_a_second: float, **figures: Any) -> Training | None:
-    """Returns the fewest workers that train so many pairs in a second.
-
-    Args:
-        pairs_a_second: Pairs of all workers.
-        **figures: Arguments of `training`, `one` in place of
-            `pairs_a_second`.
-
-    Returns:
-        The training; `None` if no number of workers reaches it.
-    """
+    """Finds the fewest workers that train so many pairs a second, or `None`."""
     one = figures.pop("one")
     for workers in range(1, 4097):
         step = training(workers, pairs_a_second=one, **figures)
@@ -118,10 +92,8 @@ def workers_for(pairs_a_second: float, **figures: Any) -> Training | None:
 def title_bytes(dimension: int, kind: str) -> float:
     """Predicts the bytes of a title in memory, with its id.
 
-    Args:
-        dimension: Width of a vector.
-        kind: `float32` or `int8`, of a retriever; or `HNSW32` or
-            `HNSW32_SQ8`, of an index without ids.
+    `kind` is `float32` or `int8`, of a retriever, or `HNSW32` or `HNSW32_SQ8`,
+    of an index without ids.
     """
     links = 4 * 2 * _LINKS + 4  # two for each title and link; the ends of lists
     return {
@@ -130,27 +102,6 @@ def title_bytes(dimension: int, kind: str) -> float:
         "HNSW32": 4 * dimension + links,
         "HNSW32_SQ8": dimension + links,
     }[kind]
-
-
-def exact_seconds(
-    titles: float,
-    dimension: int,
-    queries: int,
-    read_bandwidth: float,
-    flops: float,
-) -> float:
-    """Predicts the seconds of an exact search for a batch of queries.
-
-    Args:
-        titles: Number of titles.
-        dimension: Width of a vector.
-        queries: Number of queries in the batch.
-        read_bandwidth: Bytes a second that all cores read.
-        flops: Operations a second in matrix products of all cores.
-    """
-    reading = 4 * dimension * titles / read_bandwidth
-    products = 2 * dimension * titles * queries / flops
-    return max(reading, products) + queries * titles * _SECONDS_A_SCORE
 
 
 def main(_: list[str]) -> dict[str, Any]:

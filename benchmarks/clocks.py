@@ -20,9 +20,6 @@ def interleaved_medians(
     They take turns so that a period in which other processes use the machine
     does not affect one of them alone. The first round is a warm-up and is
     discarded.
-
-    Returns:
-        The median of each, by name; a list for arrays.
     """
     values: dict[str, list[Any]] = {name: [] for name in measurements}
     for _ in range(rounds + 1):
@@ -35,12 +32,7 @@ def interleaved_medians(
 
 
 def medians(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the median of each number, also in nested dictionaries.
-
-    Example:
-    >>> medians([{"p50": {"ms": 1.0}}, {"p50": {"ms": 2.0}}])
-    {'p50': {'ms': 1.5}}
-    """
+    """Returns the median of each number, also in nested dictionaries."""
     return {
         name: medians([each[name] for each in results])
         if isinstance(value, dict)
@@ -52,11 +44,7 @@ def medians(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def timed_steps(
     step: Callable[..., Any], batches: Sequence[Sequence[Any]]
 ) -> np.ndarray:
-    """Times training steps, after `WARM_STEPS` of them.
-
-    Returns:
-        The seconds of a step, see `wall_and_cpu`.
-    """
+    """Returns the seconds of a step after `WARM_STEPS`, see `wall_and_cpu`."""
     for batch in batches[:WARM_STEPS]:
         step(*batch)
 
@@ -90,10 +78,6 @@ def read_clocks() -> np.ndarray:
 
 
 def percentiles(run: Callable[[Any], Any], inputs: Iterable) -> np.ndarray:
-    """Returns percentiles of the time that calls with single inputs take.
-
-    Returns:
-        `[2]`, the 50th and the 99th percentile of the calls' milliseconds.
-    """
+    """Returns the 50th and 99th percentile of the milliseconds of calls."""
     milliseconds = [1000 * seconds(partial(run, each)) for each in inputs]
     return np.percentile(milliseconds, [50, 99])

@@ -52,9 +52,7 @@ def headers(path: str) -> bytes:
 class RawChannel:
     """A connection of HTTP/2 that sends only what `call` says.
 
-    Args:
-        port: The server's port on this machine.
-        window: How many bytes of each reply the server may send.
+    The server may send `window` bytes of each reply.
     """
 
     def __init__(self, port: int, window: int = 65_535) -> None:
@@ -70,13 +68,10 @@ class RawChannel:
     def call(
         self, path: str, message: bytes | None = None, stated: int | None = None
     ) -> None:
-        """Begins a call.
+        """Begins a call of a method, such as `/package.Service/Method`.
 
-        Args:
-            path: Its method, such as `/package.Service/Method`.
-            message: What is sent of the message; by default nothing.
-            stated: The size that the message is said to have; by default the
-                message is complete.
+        Sends `message` if there is one; it is said to have `stated` bytes, by
+        default its own number.
         """
         sent = frame(HEADERS, END_HEADERS, self._next, headers(path))
         if message is not None:

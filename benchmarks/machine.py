@@ -23,15 +23,12 @@ _FLOAT_BYTES = 4
 
 
 def describe_machine() -> dict[str, Any]:
-    """Name the machine and measure how fast it computes and copies.
+    """Names the machine and measures how fast it computes and copies.
 
-    Returns:
-        `cpu`, `cores`, `memory_gigabytes`, `load` (the average number of
-        running processes before the benchmark: results of a machine in use
-        mean little), `date`, `system`, `python`, `versions`, and two rates:
-        `gemm_flops`, floating point operations a second in TensorFlow's
-        float32 matrix products, and `copy_bytes`, bytes read and written a
-        second, when all cores work. Both are the best of several attempts.
+    `gemm_flops` are operations a second in TensorFlow's float32 matrix
+    products, `copy_bytes` bytes read and written a second, by all cores: the
+    best of several attempts. `load` is the mean number of running processes
+    before the benchmark.
     """
     cores = os.cpu_count() or 1
     load = os.getloadavg()[0]
@@ -93,15 +90,10 @@ def _cpu() -> str:
 
 
 class StepWork(NamedTuple):
-    """The least work of a training step.
+    """The least work of a training step."""
 
-    Attributes:
-        flops: Floating point operations in matrix products.
-        bytes: Bytes read and written.
-    """
-
-    flops: int
-    bytes: int
+    flops: int  # floating point operations in matrix products
+    bytes: int  # bytes read and written
 
     def seconds(self, gemm_flops: float, copy_bytes: float) -> float:
         """Return the seconds of the operations and then of the copies."""
@@ -122,11 +114,6 @@ def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
     of the gates, c and y (2 S (G + 2 H)). Arrays that fit into a cache are
     counted too, element-wise arithmetic is not: the sum is an estimate, not a
     strict bound.
-
-    Args:
-        words: The tower's batch.
-        cells: H, the number of cells.
-        gates: 3 without a forget gate, 4 with one.
     """
     steps = int(tf.reduce_sum(words.lengths))
     distinct = int(tf.reduce_max(words.words)) + 1
@@ -149,12 +136,6 @@ def step_work(
     The matrix of cosines of B queries and D documents adds three products of
     2 B D H operations, and the matrix, its softmax and its gradient, each
     written once and read once (6 B D floats).
-
-    Args:
-        query: The query tower's batch.
-        document: The document tower's batch.
-        cells: H, the number of cells.
-        gates: 3 without a forget gate, 4 with one.
     """
     towers = [tower_work(words, cells, gates) for words in (query, document)]
     cosines = int(tf.size(query.text_index)) * int(tf.size(document.lengths))

@@ -91,12 +91,7 @@ def has_library(name: str) -> bool:
 
 
 def memory_megabytes(field: str) -> float:
-    """Return the memory of this process.
-
-    Args:
-        field: `VmRSS` for the memory that is resident now, or `VmHWM` for
-            the peak.
-    """
+    """Returns the memory of this process: `VmRSS` now, `VmHWM` at the peak."""
     # Not getrusage: its peak can be that of the parent before exec.
     lines = Path("/proc/self/status").read_text().splitlines()
     values = dict(line.split(":", 1) for line in lines)
@@ -111,14 +106,11 @@ def fit_seconds(model: Any, batches: tf.data.Dataset, steps: int) -> float:
 def fit_wall_and_cpu(
     model: Any, batches: tf.data.Dataset, steps: int
 ) -> np.ndarray:
-    """Return the seconds that a training step of `fit` takes.
+    """Returns the seconds of a step of `fit`, by the clock and of all threads.
 
-    The clock starts after `WARM_STEPS` steps, when the graph is traced and
-    the input pipeline runs, and stops at the end of the epoch, when all
-    weights are up to date.
-
-    Returns:
-        `[2]`: the seconds by the clock, and those of all threads.
+    The clock starts after `WARM_STEPS` steps, when the graph is traced and the
+    input pipeline runs, and stops at the end of the epoch, when all weights are
+    up to date.
     """
     clock = _Clock()
     model.fit(
@@ -146,19 +138,10 @@ def full_batches(
     batch_size: int,
     steps: int,
 ) -> tf.data.Dataset:
-    """Streams examples as training does, in batches of equal size.
+    """Streams examples as training does, in `WARM_STEPS + steps` equal batches.
 
-    The small batch at the end of each epoch is left out.
-
-    Args:
-        batches_of: Function that returns batches, as training reads them,
-            from `batch_size`, `epochs` and `seed`.
-        examples: Number of examples, one batch or more.
-        batch_size: Examples in a training step.
-        steps: Number of training steps to time.
-
-    Returns:
-        `WARM_STEPS + steps` batches or more.
+    `batches_of` makes batches from `batch_size`, `epochs` and `seed`; the small
+    batch at the end of each epoch is left out.
     """
     epochs = -(-(WARM_STEPS + steps) // (examples // batch_size))
     batches = batches_of(batch_size, epochs=epochs, seed=0)
@@ -223,14 +206,10 @@ class Worker:
 
 
 class Contender(NamedTuple):
-    """A process that is compared with others.
+    """A process that is compared with others."""
 
-    Attributes:
-        command: Its command line. It answers as a peer does.
-        threads: The keys of `THREADS` that it is tried with. Default: all.
-    """
-
-    command: Sequence[str]
+    command: Sequence[str]  # its command line. It answers as a peer does
+    # The keys of `THREADS` that it is tried with. Default: all.
     threads: Sequence[str] = tuple(THREADS)
 
 
@@ -270,18 +249,9 @@ def compare(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Measures processes in turn, each with its best threads and allocator.
 
-    In a warm-up, each contender works with each of its numbers of threads and
-    each allocator; the fastest process stays.
-
-    Args:
-        contenders: The processes by name.
-        work: What they are told to do. The first number of a result is that
-            of its seconds, or grows with it.
-        rounds: How often each is repeated.
-
-    Returns:
-        The medians, see `interleaved_medians`; and the threads and the
-        allocator of each.
+    In a warm-up, each contender does `work` with each of its numbers of threads
+    and each allocator; the fastest process stays. Returns the medians, and the
+    threads and the allocator of each.
     """
     chosen = {
         name: best_environment(contender, work)
@@ -319,15 +289,9 @@ def best_environment(contender: Contender, work: str) -> str:
 
 @contextmanager
 def running_server(command: Sequence[str]) -> Iterator[str]:
-    """Run a server in another process and return its address.
+    """Runs a server in another process and yields its address.
 
-    Args:
-        command: The command line. The server must print "serving on ADDRESS"
-            when it is ready.
-
-    Raises:
-        InputError: The server ended before it was ready; the message ends
-            with its last line.
+    It must print "serving on ADDRESS" when it is ready.
     """
     with (
         tempfile.TemporaryFile("w+") as errors,
@@ -351,15 +315,9 @@ def running_server(command: Sequence[str]) -> Iterator[str]:
 
 
 def results_of_process(module: str, *arguments: str) -> Any:
-    """Run a module in a new process, whose memory is that of the work alone.
+    """Runs a module in a new process, whose memory is that of the work alone.
 
-    Args:
-        module: Dotted name of a module that prints its results as JSON when
-            it is run.
-        arguments: Command-line arguments of the module.
-
-    Raises:
-        InputError: The module failed; the message ends with its last line.
+    The module prints its results as JSON.
     """
     done = subprocess.run(
         [sys.executable, "-m", module, *arguments],

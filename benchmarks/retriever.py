@@ -51,14 +51,10 @@ _FEWEST_CALLS = 20
 def measure_retriever(
     log: ClickLog, titles: int, queries: int, rounds: int
 ) -> dict[str, Any]:
-    """Search many titles with both kinds of retriever and with plain NumPy.
+    """Searches many titles with both kinds of retriever and with plain NumPy.
 
-    Returns:
-        The result of `measure_search` for `float32`, `int8` and `numpy`. The
-        retrievers also have `disk_megabytes`; `recall@10` and `recall@100`
-        compared with exact search over the float32 vectors; and
-        `ratio_numpy`, the p50 of NumPy divided by theirs. `make_seconds` is
-        the time of training, encoding and exporting.
+    To the results of `measure_search` it adds the recall compared with exact
+    search, and `ratio_numpy`, the p50 of NumPy divided by theirs.
     """
     if titles < _RECALL_KS[-1]:
         raise InputError(
@@ -96,18 +92,10 @@ def measure_retriever(
 def write_retrievers(
     log: ClickLog, titles: int, queries: int, folder: Path
 ) -> None:
-    """Train for three epochs, encode titles, and export both retrievers.
+    """Trains for three epochs, encodes titles, and exports both retrievers.
 
-    The vectors of an untrained encoder lie close together, so that int8
-    would lose more recall than it does with a trained one.
-
-    Args:
-        log: Clicks to train on; their titles come first.
-        titles: Number of titles; see `fill_up_titles`.
-        queries: Largest number of queries to write.
-        folder: `titles.npy`, the float32 vectors `[titles, d]`,
-            `queries.txt`, distinct queries of the log, and `models/` are
-            written here.
+    The vectors of an untrained encoder lie close together, so that int8 would
+    lose more recall. Writes `titles.npy`, `queries.txt` and `models/`.
     """
     model = PackageTowers().model
     batches = training_batches(log, _BATCH, epochs=_EPOCHS, seed=_SEED)
@@ -130,12 +118,7 @@ def write_retrievers(
 
 
 def fill_up_titles(titles: Sequence[str], count: int) -> list[str]:
-    """Return titles, and random ones up to a total number.
-
-    Returns:
-        The titles, then others of eight words, drawn by their frequency in
-        the titles.
-    """
+    """Returns titles, and random ones of eight of their words, to `count`."""
     words = np.array([word for text in titles for word in text.split()], object)
     drawn = np.random.default_rng(_SEED).choice(
         words, (count - len(titles), _TITLE_WORDS)
@@ -144,20 +127,12 @@ def fill_up_titles(titles: Sequence[str], count: int) -> list[str]:
 
 
 def measure_search(method: str, folder: Path, count: int) -> dict[str, Any]:
-    """Time searches for the ten best titles, from text to result.
+    """Times searches for the ten best titles, from text to result.
 
-    Args:
-        method: `float32` or `int8`, an exported retriever, or `numpy`: the
-            exported encoder, one matrix product and `argpartition`.
-        folder: See `write_retrievers`.
-        count: Number of queries in a measurement, single or in batches;
-            there are 20 calls or more.
-
-    Returns:
-        `batch_1` and `batch_32`, each with `p50_ms` and `p99_ms` of a call;
-        `resident_megabytes`, the growth of memory when encoder, vectors and
-        ids are loaded and used; `peak_megabytes`, the largest growth, when
-        512 queries are searched at once.
+    `method` is `float32` or `int8`, an exported retriever, or `numpy`: the
+    exported encoder, one matrix product and `argpartition`.
+    `resident_megabytes` is the growth of memory when all is loaded and used,
+    `peak_megabytes` that of 512 queries at once.
     """
     queries = (folder / "queries.txt").read_text("utf-8").splitlines()
     megabytes_before = memory_megabytes("VmRSS")

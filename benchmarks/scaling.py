@@ -69,13 +69,7 @@ _SYLLABLES = tuple(
 def measure_cores(
     log: ClickLog, batch_size: int, steps: int, rounds: int
 ) -> dict[str, Any]:
-    """Time training and encoding with 1, 2, 4 and more cores, up to all.
-
-    Returns:
-        `cores`: number of cores -> milliseconds of a training step, `train`,
-        and of encoding a batch, `encode`. `train` and `encode`: the results
-        of `predict`.
-    """
+    """Times training and encoding with 1, 2, 4 and more cores, up to all."""
     if not hasattr(os, "sched_setaffinity"):
         raise InputError(
             "this system cannot limit a process to some cores: use Linux for"
@@ -106,22 +100,11 @@ def measure_cores(
 
 
 def predict(times: Mapping[int, float]) -> dict[str, float]:
-    """Fit Amdahl's law, and predict how much faster more cores would be.
+    """Fits Amdahl's law, time(n) = serial + parallel / n, to times by cores.
 
-        time(n) = serial + parallel / n
-
-    Returns:
-        `serial_share`, the part of the time with one core that stays with
-        any number; `speedup_8` and `speedup_16`, the time with one core
-        divided by that with 8 and 16, as fitted. With one number of cores,
-        nothing.
-
-    Reference: Amdahl 1967, "Validity of the single processor approach to
-        achieving large scale computing capabilities".
-
-    Example:
-    >>> predict({1: 100.0, 2: 60.0})["serial_share"]
-    0.2
+    Predicts how much faster 8 and 16 cores would be than one. Reference: Amdahl
+    1967, "Validity of the single processor approach to achieving large scale
+    computing capabilities".
     """
     if len(times) < 2:
         return {}
@@ -141,12 +124,9 @@ def predict(times: Mapping[int, float]) -> dict[str, float]:
 def measure_on(
     paths: str, batch_size: int, steps: int, cores: int
 ) -> dict[str, float]:
-    """Limit this process to some cores; time a training step and encoding.
+    """Limits this process to some cores; times a training step and encoding.
 
     TensorFlow must not have computed anything in this process.
-
-    Returns:
-        `train` and `encode`, see `measure_cores`.
     """
     usable = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, usable[:cores])
@@ -167,21 +147,11 @@ def measure_scale(
     preset: str = PRESET,
     mine_clusters: int = 0,
 ) -> dict[str, Any]:
-    """Train on synthetic logs of several sizes, each in new processes.
+    """Trains on synthetic logs of several sizes, each in new processes.
 
-    Args:
-        sizes: Numbers of pairs in the logs.
-        batch_size: Pairs in a training step.
-        steps: Training steps timed in each process.
-        rounds: Number of processes for each size, in turn, for medians.
-        preset: The towers; for others than the default the whole recipe is
-            measured, with its own batch size, see `measure_recipe`.
-        mine_clusters: As in `Recipe`, of a recipe that mines. Default 0.
-
-    Returns:
-        The `summary`, and `first_step_seconds`, from the start of
-        `lstm-dssm-train` to the end of its first epoch, of `batch_size`
-        clicks.
+    For other towers than the default the whole recipe is measured, with its own
+    batch size. `first_step_seconds` are those of an epoch of `batch_size`
+    clicks, from the start of `lstm-dssm-train` on.
     """
     sizes = sorted(set(sizes))
     with tempfile.TemporaryDirectory() as folder:
@@ -207,13 +177,7 @@ def measure_scale(
 def summary(
     results: Mapping[int, Sequence[Mapping[str, float]]],
 ) -> dict[str, Any]:
-    """Return medians by size, and compare the largest and smallest log.
-
-    Returns:
-        `logs`, the medians by size; `cost_ratio`, the cost of a pair in the
-        largest log divided by that in the smallest; `peak_gigabytes` with
-        the largest.
-    """
+    """Returns medians by size, and compares the largest and smallest log."""
     logs = {size: medians(rounds) for size, rounds in results.items()}
     smallest, largest = logs[min(logs)], logs[max(logs)]
     cost = "microseconds_per_pair"
@@ -225,12 +189,10 @@ def summary(
 
 
 def measure_log(path: str, batch_size: int, steps: int) -> dict[str, Any]:
-    """Read, check and count a log, then time training steps on it.
+    """Reads, checks and counts a log, then times training steps on it.
 
-    Returns:
-        `count_seconds`; `step_microseconds_per_pair`;
-        `microseconds_per_pair`, the cost of the steps and of one pass that
-        counts the log, per pair; and `peak_gigabytes` of resident memory.
+    `microseconds_per_pair` are the cost of the steps and of one pass that
+    counts the log.
     """
     log = ClickLog(path)
     count_seconds = seconds(log.count)
@@ -264,20 +226,10 @@ def _first_step_seconds(run: Path, batch_size: int, preset: str) -> float:
 def measure_recipe(
     path: str, preset: str, steps: int, mine_clusters: int = 0
 ) -> dict[str, float]:
-    """Prepare a training, mine once, and time training steps.
+    """Prepares a training, mines once, and times training steps.
 
-    Returns:
-        `prepare_seconds`, to count the log, to adapt the model and to write
-        the synthetic pairs; `mining_seconds`, of one mining;
-        `step_microseconds_per_pair`; `microseconds_per_pair`, in an epoch of
-        the recipe, with its share of preparation and mining; and
-        `peak_gigabytes` of resident memory. Pairs are clicks and synthetic
-        ones.
-
-    Example:
-    >>> costs = measure_recipe("clicks.tsv", "best", steps=30)
-    >>> costs["microseconds_per_pair"] > costs["step_microseconds_per_pair"]
-    True
+    `microseconds_per_pair` are those in an epoch of the recipe, with its share
+    of preparation and mining; pairs are clicks and synthetic ones.
     """
     recipe = PRESETS[preset].replace(mine_clusters=mine_clusters)
     with tempfile.TemporaryDirectory() as folder:

@@ -66,12 +66,10 @@ _CALLS = 20
 
 
 def measure_serving(queries: Sequence[str], rounds: int) -> dict[str, Any]:
-    """Time single queries, one after the other.
+    """Times single queries, one after the other.
 
-    Returns:
-        `in_process`, of the exported encoder, and `grpc`, of the same
-        encoder behind the local service and `Client`; each with `p50_ms` and
-        `p99_ms`.
+    `in_process` is the exported encoder, `grpc` the same behind the local
+    service and `Client`.
     """
     model = PackageTowers().model
     with tempfile.TemporaryDirectory() as folder:
@@ -107,10 +105,6 @@ def measure_batches(
     A batching server merges the requests of many clients into such large
     ones. The rows per second show which sizes it should allow, and the time
     of a request how long it should wait for others.
-
-    Returns:
-        By model and size (such as `rows_8`): `ms`, of a request, and
-        `rows_per_second`.
     """
     documents = Documents(list(titles), list(titles))
     with tempfile.TemporaryDirectory() as folder:
@@ -158,24 +152,10 @@ def measure_load(
 ) -> dict[str, Any]:
     """Sends many requests to `lstm-dssm-serve`, which runs as a process.
 
-    Args:
-        queries: The queries, sent in turn, one in each request.
-        clients: Numbers of concurrent clients, measured one after another.
-        seconds: How long each number of clients sends requests.
-        swap_seconds: Interval at which new versions are published meanwhile.
-        rounds: Passes of one client over the queries, for medians.
-        hostile: Number of `hostile_clients`, beside which each number of
-            clients is measured a second time; by default there are none.
-
-    Returns:
-        `LoadResult.summary` for each number of clients, half of which use
-        gRPC and half HTTP, and `megabytes_before` and `megabytes_after`, the
-        server's memory. Those beside hostile clients have `_hostile` in
-        their names, and `ratio_p99`, the p99 of gRPC divided by that without
-        them. `one_client` has `p50_ms` and `p99_ms` of gRPC
-        without swaps, `echo_p50_ms` and `echo_p99_ms` of the echo server, and
-        `ratio_echo`, the p50 divided by the echo server's;
-        `one_http_client` has the same of HTTP.
+    Half of the clients use gRPC and half HTTP; new versions are published every
+    `swap_seconds`. Beside `hostile` clients each number of clients is measured
+    a second time. `one_client` and `one_http_client` are compared with the echo
+    server, without swaps.
     """
     requests = [_request(query) for query in as_bytes(queries)]
     bodies = http_bodies(as_bytes(queries))
@@ -234,32 +214,17 @@ def _free_port() -> int:
 
 
 class LoadResult(NamedTuple):
-    """The results of requests that concurrent clients sent.
+    """The results of requests that concurrent clients sent."""
 
-    Attributes:
-        milliseconds: Latency of each request that gRPC answered.
-        errors: Code and details of each request that failed.
-        versions: Model versions that answered gRPC.
-        seconds: How long the clients sent requests.
-        http_milliseconds: Latency of each request that HTTP answered.
-    """
-
-    milliseconds: list[float]
-    errors: list[str]
-    versions: set[int]
-    seconds: float
+    milliseconds: list[float]  # latency of each request that gRPC answered
+    errors: list[str]  # code and details of each request that failed
+    versions: set[int]  # model versions that answered gRPC
+    seconds: float  # how long the clients sent requests
+    # Latency of each request that HTTP answered.
     http_milliseconds: Sequence[float] = ()
 
     def summary(self) -> dict[str, Any]:
-        """Summarizes the requests.
-
-        Returns:
-            `requests`, `errors` (failed requests, which are not repeated),
-            `p50_ms`, `p99_ms`, `max_ms`, `requests_per_second`, the number
-            of `versions` that answered, and `first_error` if there is one;
-            with HTTP clients also `http_requests`, `http_p50_ms` and
-            `http_p99_ms`. Times without `http_` are those of gRPC.
-        """
+        """Summarizes the requests; times without `http_` are those of gRPC."""
         p50, p99 = np.percentile(self.milliseconds or [np.nan], [50, 99])
         answered = len(self.milliseconds) + len(self.http_milliseconds)
         result: dict[str, Any] = {
@@ -293,17 +258,9 @@ def send_requests(
 ) -> LoadResult:
     """Sends requests from concurrent clients for a number of seconds.
 
-    Each client has its own connection and sends the next request when the
-    last one is answered, without a pause. A failed request is not repeated.
-
-    Args:
-        target: The server's address.
-        requests: The requests, sent in turn; each client starts at another.
-        clients: Number of concurrent clients.
-        seconds: How long they send requests.
-        http_target: The address of its HTTP server, which every other client
-            uses; by default all use gRPC.
-        bodies: The bodies of requests over HTTP.
+    Each client has its own connection and sends the next request when the last
+    one is answered, without a pause; every other one uses HTTP if there is an
+    `http_target`. A failed request is not repeated.
     """
     http_milliseconds: list[float] = []
     log = LoadResult([], [], set(), seconds, http_milliseconds)
@@ -393,10 +350,6 @@ def compare_with_echo(
     """Measures one client of our server and of the echo server in turn.
 
     Over `"http"`, requests are bodies; over `"grpc"`, messages.
-
-    Returns:
-        `p50_ms` and `p99_ms`, `echo_p50_ms` and `echo_p99_ms`, and
-        `ratio_echo`, the p50 divided by the echo server's.
     """
     sender: Callable[[str], Any] = (
         _grpc_sender if kind == "grpc" else _http_sender
@@ -463,16 +416,7 @@ async def run_http_client(
     milliseconds: list[float],
     errors: list[str],
 ) -> None:
-    """Sends requests on one connection until a time, without retries.
-
-    Args:
-        address: Host and port.
-        path: The path of the requests.
-        bodies: The bodies, sent in turn.
-        end: When to stop, a time of `time.perf_counter`.
-        milliseconds: The list to which the latency of each reply is appended.
-        errors: The list to which errors are appended.
-    """
+    """Sends requests on one connection until a time, without retries."""
     host, _, port = address.rpartition(":")
     requests = [
         f"POST {path} HTTP/1.1\r\nHost: {address}\r\n"

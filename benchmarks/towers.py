@@ -137,11 +137,8 @@ def measure_training(
 ) -> dict[str, Any]:
     """Times training steps of our towers and of peers on the same clicks.
 
-    Returns:
-        The result of `compared`, in pairs a second; `limit_fraction`: the
-        time that the work of a step (`step_work`) would take at the machine's
-        rates, divided by the time that a step takes; and `environments`, the
-        threads and the allocator of each, see `measure.compare`.
+    `limit_fraction` is the time that the work of a step would take at the
+    machine's rates, divided by the time that it takes.
     """
     batches = batches_of(log, batch_size, steps)
     with tempfile.TemporaryDirectory() as folder:
@@ -174,10 +171,6 @@ def measure_encoding(
 
     The exported encoder is measured too. The titles that the PyTorch and JAX
     peers read are hashed beforehand.
-
-    Returns:
-        The result of `compared`, in titles a second, and `environments`, see
-        `measure_training`.
     """
     with tempfile.TemporaryDirectory() as folder:
         encoders = contenders(Path(folder), [], [], titles, batch_size, 0)
@@ -290,18 +283,10 @@ def keras_works(
 
 
 def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
-    """Return the rates, and ours divided by each of the others.
+    """Returns the rates, and `ratio_NAME`: ours divided by each peer's.
 
-    Returns:
-        `{name: {unit: rate}}`, with `keras` and `torch` for the faster of
-        their forms, and `ratio_<name>` for each peer, above 1 where ours is
-        faster.
-        `ratio_exported` is the exported encoder's rate divided by ours.
-
-    Example:
-    >>> compared({"ours": 6.0, "jax": 2.0}, "pairs_per_second")
-    {'ours': {'pairs_per_second': 6.0}, 'jax': {'pairs_per_second': 2.0}, \
-'ratio_jax': 3.0}
+    `keras` and `torch` are the faster of their forms; `ratio_exported` is the
+    exported encoder's rate divided by ours.
     """
     rates = dict(rates)
     for library, names in (("keras", KERAS_FORMS), ("torch", TORCH_FORMS)):
@@ -320,11 +305,7 @@ def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
 
 
 def batches_of(log: ClickLog, batch_size: int, steps: int) -> tf.data.Dataset:
-    """Streams a log as training does, in batches of equal size.
-
-    Returns:
-        Batches `(query, document)` of strings, `WARM_STEPS + steps` or more.
-    """
+    """Streams a log as training does, in batches of equal size."""
     if log.count() < batch_size:
         raise InputError(
             f"{', '.join(log.paths)}: {log.count()} clicks, fewer than one "
@@ -338,13 +319,7 @@ def batches_of(log: ClickLog, batch_size: int, steps: int) -> tf.data.Dataset:
 def measure_profile(
     log: ClickLog, batch_size: int, steps: int, rounds: int
 ) -> dict[str, Any]:
-    """Time training steps of several sizes, and the operations of one.
-
-    Returns:
-        `parts`, the milliseconds that each kind of operation takes in a
-        step, summed over threads; and the milliseconds of a step by the
-        number of `cells`, of `words` in a title, and by `batch_size`.
-    """
+    """Time training steps of several sizes, and the operations of one."""
     cells = CELLS
     batches = batches_of(log, batch_size, steps)
     sizes = [int(factor * batch_size) for factor in BATCH_FACTORS]

@@ -74,14 +74,7 @@ def measure_matching(
 ) -> dict[str, Any]:
     """Times pair scorers and their peers in PyTorch on the same triples.
 
-    Returns:
-        For each of `PRESETS`: `triples_per_second` (each has two pairs), the
-        milliseconds of the training step and of all its threads, for each
-        model; `ratio_torch`, above 1 where ours is faster, and
-        `cpu_ratio_torch`, the same of the time of all threads; in `score`
-        the milliseconds of scoring 1,000 candidates of one query; and
-        `environments`, the threads and the allocator of each model, see
-        `measure.compare`.
+    `score` has the milliseconds of scoring 1,000 candidates of one query.
     """
     batches = triple_batches(triples, batch_size, steps)
     query, candidates = _candidates(triples)
@@ -244,15 +237,7 @@ def measure_documents(
 ) -> dict[str, Any]:
     """Times KeyVec and its peers in PyTorch on the same documents.
 
-    Returns:
-        `train` and `encode`, each with `documents` and `sentences`, which are
-        the numbers read in a training step (on average) and in encoding; for
-        each model `documents_per_second`, `sentences_per_second`, and the
-        milliseconds by the clock (`ms`) and of all threads (`cpu_ms`);
-        `ratio_torch`, above 1 where ours is faster than the faster peer, and
-        `cpu_ratio_torch`, the same of the time of all threads; and
-        `environments`, the threads and the allocator of each model, see
-        `measure.compare`. `growth`: see `measure_growth`.
+    `ms` are milliseconds by the clock, `cpu_ms` those of all threads.
     """
     documents = list(folder.of("train"))
     if len(documents) < batch_size:
@@ -434,13 +419,6 @@ def measure_growth(
     sentence that occurs twice in a batch only once. All documents of one
     length are one training step: the longer they are, the fewer documents are
     read in parallel.
-
-    Returns:
-        Number of sentences in a document -> the microseconds of a sentence
-        in training and in encoding, by the clock (`train_us`, `encode_us`)
-        and of all threads (`train_cpu_us`, `encode_cpu_us`); and `ratio`, the
-        same figures of the longest documents divided by those of the
-        shortest.
     """
     distinct = list(dict.fromkeys(sentences))[:_SENTENCES]
     lengths = [length for length in LENGTHS if length <= len(distinct)]
@@ -486,15 +464,9 @@ def _sentences_of(documents: Sequence[Document]) -> list[str]:
 
 
 def torch_ratios(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Compare the model `ours` with the fastest of its peers.
+    """Divides the times of the fastest peer by those of `ours`.
 
-    Returns:
-        `ratio_torch` and `cpu_ratio_torch`, the times of the fastest peer
-        divided by those of ours; nothing without a peer.
-
-    Example:
-    >>> torch_ratios({"ours": [1.0, 2.0], "a": [3.0, 5.0], "b": [4.0, 4.0]})
-    {'ratio_torch': 3.0, 'cpu_ratio_torch': 2.0}
+    There are two, by the clock and of all threads; nothing without a peer.
     """
     ours = times["ours"]
     peers = [of_peer for model, of_peer in times.items() if model != "ours"]

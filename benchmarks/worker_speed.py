@@ -37,7 +37,7 @@ program.string("preset", "lstm_96", "The recipe of two towers.")
 program.string("negatives", None, "Negatives other than the recipe's.")
 program.integer("batch_size", 4096, "Pairs in a batch of all workers.", 2)
 program.integer("steps", 4, "Training steps in a turn.", 1)
-program.integer("rounds", 5, "TimedTurns of each.", 1)
+program.integer("rounds", 5, "Turns of each.", 1)
 program.integer("worker_threads", 1, "Threads of each of the two workers.", 1)
 
 _MEGABYTE = 2**20

@@ -36,11 +36,7 @@ class _Page(HTMLParser):
 
 
 def problems(site: Path) -> list[str]:
-    """Returns a line for each link that leads nowhere, sorted.
-
-    Args:
-        site: Folder of the built site.
-    """
+    """Returns a line for each link that leads nowhere, sorted."""
     pages = {path.resolve(): _Page(path) for path in site.rglob("*.html")}
     found = set()
     for path, page in pages.items():

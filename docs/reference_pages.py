@@ -114,11 +114,8 @@ def _write_module(
 ) -> None:
     """Writes the page of a package: each name of `__all__`.
 
-    Args:
-        module: The package.
-        about: What it is about, for the title.
-        documented: Id of a class or function to its path on an earlier page,
-            to which a link is written; those of this page are added.
+    A name in `documented`, id -> path on an earlier page, is a link to that
+    page.
     """
     name = module.__name__
     text, linked = [], []
@@ -173,12 +170,7 @@ def _write_programs() -> None:
 
 
 def program_page(name: str, program: Program) -> str:
-    """Returns the page of a program in Markdown: its help and its flags.
-
-    Args:
-        name: The program's name, without `lstm-dssm-`.
-        program: The program.
-    """
+    """Returns the page of a program in Markdown: its help and its flags."""
     title = f"lstm-dssm-{name}"
     if name == "demo":  # it is started from a clone only
         title = "make demo"

@@ -7,7 +7,6 @@ from keras_lstm_dssm.export.export_models import (
     export_models,
     export_retriever,
 )
-from keras_lstm_dssm.export.graphs.encoder import mixture_towers
 from keras_lstm_dssm.export.portable import export_portable
 from keras_lstm_dssm.export.publish.retriever_update import update_retriever
 from keras_lstm_dssm.export.publish.versions import (
@@ -21,7 +20,6 @@ __all__ = [
     "export_models",
     "export_portable",
     "export_retriever",
-    "mixture_towers",
     "read_documents",
     "read_ids",
     "update_retriever",

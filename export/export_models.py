@@ -18,6 +18,7 @@ from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.export.graphs.encoder import (
     EncoderModule,
     GraphEncoder,
+    MixtureTowers,
     mixture_towers,
 )
 from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
@@ -50,7 +51,7 @@ from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.fingerprints import title_hashes
 from keras_lstm_dssm.model_cards.record import write_models_card
 from keras_lstm_dssm.models import KeyVec, PairScorer, TwoTower
-from keras_lstm_dssm.models.kinds import TOWERS, kind_of
+from keras_lstm_dssm.models.kinds import kind_name, kind_of
 from keras_lstm_dssm.ranker import Ranker
 
 Graphs = dict[str, Callable[[], ServedModule]]
@@ -120,16 +121,14 @@ def export_models(
     [PosixPath('models/query_encoder/1'), ...]
     """
     check_retriever_options(vectors, max_k)
-    kind = TOWERS if isinstance(model, Mixture) else kind_of(model)
-    if teacher is not None and kind is not TOWERS:
-        raise InputError(
-            f"a teacher has vectors of titles for two towers, and this model is"
-            f" a {kind.noun}: leave it out"
-        )
+    kind = "mixture" if isinstance(model, Mixture) else kind_of(model).name
     taught = {} if teacher is None else {"teacher": teacher}
-    graphs = GRAPHS[kind.name](
-        model, documents, vectors, max_k, progress, **taught
-    )
+    if taught and kind != "towers":
+        raise InputError(
+            "a teacher has vectors of titles for two towers, and this model is"
+            f" another: found a {kind}: leave it out"
+        )
+    graphs = GRAPHS[kind](model, documents, vectors, max_k, progress, **taught)
     _check_output(output, graphs)
     modules = {name: make() for name, make in graphs.items()}
     with publication(output):
@@ -169,9 +168,7 @@ def export_model(
     >>> export_model(model.query_encoder, "models/query_encoder")
     PosixPath('models/query_encoder/1')
     """
-    if isinstance(model, PairScorer):
-        return publish_module(ScorerModule(model), base, version)
-    return publish_module(_encoder_module(model), base, version)
+    return publish_module(_module(model), base, version)
 
 
 def export_retriever(
@@ -219,9 +216,9 @@ def export_retriever(
     """
     check_retriever_options(vectors, max_k)
     check_documents(ids, titles, tags)
-    encoder = _encoder_module(document_encoder)
+    encoder = _module(document_encoder)
     module = RetrieverModule(
-        _encoder_module(query_encoder),
+        _module(query_encoder),
         _encoded_rows(encoder, ids, titles, tags),
         vectors,
         max_k,
@@ -231,12 +228,11 @@ def export_retriever(
 
 
 def _tower_graphs(
-    model: TwoTower | Mixture,
+    towers: TwoTower | MixtureTowers,
     documents: Documents | EncodedParts | None,
     *options: Any,
     teacher: TeacherVectors | None = None,
 ) -> Graphs:
-    towers = mixture_towers(model) if isinstance(model, Mixture) else model
     query = EncoderModule(towers.query_encoder)
     document = EncoderModule(towers.document_encoder, teacher)
     return {
@@ -288,9 +284,12 @@ GRAPHS: dict[str, Callable[..., Graphs]] = {
     "scorer": _scorer_graphs,
     "keyvec": _keyvec_graphs,
     "ranker": _ranker_graphs,
+    "mixture": lambda mixture, *rest: _tower_graphs(
+        mixture_towers(mixture), *rest
+    ),
 }
-"""Name of a kind of model -> function of model, documents, `vectors`, `max_k`
-and `progress` that returns what is exported of it."""
+"""Name of a kind of model, or "mixture" -> function of model, documents,
+`vectors`, `max_k` and `progress` that returns what is exported of it."""
 
 
 def _retriever_graph(
@@ -326,13 +325,11 @@ def _retriever(
         rows = documents.read()
     else:
         check_documents(documents.ids, documents.titles, documents.tags)
-        by_sentences = (
-            isinstance(document, KeyVecModule) and documents.sentences
-        )
         rows = _encoded_rows(
             document,
             documents.ids,
-            documents.sentences if by_sentences else documents.titles,
+            (document.reads_sentences and documents.sentences)
+            or documents.titles,
             documents.tags,
             progress,
         )
@@ -360,10 +357,15 @@ def _encoded_rows(
     )
 
 
-def _encoder_module(encoder: GraphEncoder | KeyVec) -> EncodingModule:
-    if isinstance(encoder, KeyVec):
-        return KeyVecModule(encoder)
-    return EncoderModule(encoder)
+_MODULES: dict[str | None, Callable[[Any], Any]] = {
+    "scorer": ScorerModule,
+    "keyvec": KeyVecModule,
+}
+"""Name of the kind of a model that is exported alone -> its module."""
+
+
+def _module(model: GraphEncoder | PairScorer | KeyVec) -> Any:
+    return _MODULES.get(kind_name(model), EncoderModule)(model)
 
 
 def _check_output(

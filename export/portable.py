@@ -21,7 +21,7 @@ from keras_lstm_dssm.export.graphs.retriever import (
 from keras_lstm_dssm.files import check_writable, replacing
 from keras_lstm_dssm.model_cards.record import iso_time, run_records
 from keras_lstm_dssm.models import TwoTower
-from keras_lstm_dssm.models.kinds import kind_of
+from keras_lstm_dssm.models.kinds import TOWERS, kind_of
 from keras_lstm_dssm.settings.choices import VECTORS
 from keras_lstm_dssm.tables import HashedUniform
 from keras_lstm_dssm.version import __version__
@@ -107,14 +107,10 @@ def export_portable(
 
 
 def check_portable(model: Any) -> None:
-    """Checks that a model is two towers whose encoders `LocalModel` has.
-
-    Raises:
-        InputError: It is another kind of model, or has another encoder.
-    """
-    if not isinstance(model, TwoTower):
+    """Checks that a model is two towers whose encoders `LocalModel` has."""
+    if (kind := kind_of(model)) is not TOWERS:
         raise InputError(
-            f"found a {kind_of(model).noun}, and only two towers are portable:"
+            f"found a {kind.noun}, and only two towers are portable:"
             " export it for a server, with --output"
         )
     for tower in model.towers:

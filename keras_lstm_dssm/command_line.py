@@ -58,19 +58,9 @@ class Program(Definers):
     its own: several programs can be imported into one process, and absl's
     global set does not allow a second `--data`. `string`, `integer`, `float`,
     `bool`, `enum` and `list` are absl's `DEFINE_string`, ..., for this set.
-
-    Args:
-        doc: The help: what the program does, and an example.
-        required: Names of the flags that must not be missing or empty.
-        arguments: Whether the program takes arguments that are not flags.
-        tensorflow: Whether the program's work needs TensorFlow; or a function
-            that returns it after the flags were parsed.
-
-    Example:
-        >>> program = Program(__doc__, required=["output"])
-        >>> FLAGS = program.flags
-        >>> _ = program.string("output", None, "Folder to write.")
-        >>> run = program.main(main)
+    `arguments` says whether the program takes arguments that are not flags,
+    `tensorflow` whether its work needs TensorFlow; a function is called after
+    the flags were parsed.
     """
 
     def __init__(
@@ -104,13 +94,8 @@ class Program(Definers):
     def main(self, main: Main) -> Callable[..., int]:
         """Wraps `main` into a function that parses flags and reports errors.
 
-        Args:
-            main: The work.
-
-        Returns:
-            `run(argv=None) -> int`, the exit code: 0; 1 after one line on
-            standard error when the input is wrong (`InputError`) or a file
-            cannot be read or written (`OSError`); 130 after ctrl-c.
+        `run(argv=None)` returns the exit code: 0; 1 after one line on standard
+        error for `InputError` or `OSError`; 130 after ctrl-c.
         """
 
         def run(argv: Sequence[str] | None = None) -> int:
@@ -122,26 +107,13 @@ class Program(Definers):
         return run
 
     def check(self, argv: Sequence[str] | None = None) -> int | None:
-        """Parses the flags, and print the help, or what is wrong with them.
-
-        Args:
-            argv: The program's name, flags and arguments; by default those of
-                this process.
-
-        Returns:
-            The exit code, see `main`; None if there is work to do.
-        """
+        """Parses the flags; returns the exit code, `None` for work to do."""
         return self._reported(
             self._parse, list(sys.argv if argv is None else argv)
         )
 
     def check_unused(self, names: Iterable[str], why: str) -> None:
-        """Raises `InputError` for the first of these flags that is set.
-
-        Args:
-            names: Names of flags.
-            why: What the error says after the name, such as "is for --run".
-        """
+        """Raises `InputError`, "--NAME WHY", for a flag that is set."""
         for name in names:
             if self.flags[name].present:
                 raise InputError(f"--{name} {why}")

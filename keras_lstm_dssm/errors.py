@@ -30,22 +30,7 @@ class FailedTraining(InputError):
 
 
 def import_optional(module: str, extra: str) -> ModuleType:
-    """Import a module of an optional package.
-
-    Args:
-        module: Dotted name of the module.
-        extra: The extra of this package that installs it, as in pyproject.toml.
-
-    Returns:
-        The module.
-
-    Raises:
-        InputError: The package is not installed; the message has the
-            command that installs it.
-
-    Example:
-    >>> sparse = import_optional("scipy.sparse", "baselines")
-    """
+    """Import a module of an optional package."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -56,18 +41,7 @@ def import_optional(module: str, extra: str) -> ModuleType:
 
 
 def check_at_least(least: int, **values: Any) -> None:
-    """Check that numbers are large enough; `None` always is.
-
-    Args:
-        least: The smallest allowed number.
-        **values: Name -> number.
-
-    Raises:
-        InputError: A number is too small; the message has all of them.
-
-    Example:
-    >>> check_at_least(1, units=2, k=None)
-    """
+    """Check that numbers are large enough; `None` always is."""
     if any(value is not None and value < least for value in values.values()):
         names = " and ".join(values)
         numbers = " and ".join(map(str, values.values()))
@@ -75,18 +49,7 @@ def check_at_least(least: int, **values: Any) -> None:
 
 
 def check_choice(choices: Collection[Any], **values: Any) -> None:
-    """Check that values are among those that an argument may have.
-
-    Args:
-        choices: The allowed values.
-        **values: Name -> value.
-
-    Raises:
-        InputError: A value is none of them.
-
-    Example:
-    >>> check_choice(["max", "sum"], mode="max")
-    """
+    """Check that values are among those that an argument may have."""
     for name, value in values.items():
         if value not in choices:
             allowed = ", ".join(map(str, choices))
@@ -98,15 +61,6 @@ def check_precision(layer: Any) -> None:
 
     Lower precisions lose digits in sums over the rows of a table, and the
     squares of small gradients are 0.
-
-    Args:
-        layer: The layer, after its `super().__init__`.
-
-    Raises:
-        InputError: Its dtype policy is another one, such as mixed precision.
-
-    Example:
-    >>> check_precision(keras.layers.Dense(2, dtype="float32"))
     """
     policy = layer.dtype_policy.name
     if policy not in PRECISIONS:

@@ -34,27 +34,14 @@ _MAX_NAME_BYTES = 200  # file systems allow 255; the prefix needs some
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path to write to, and rename it to `path` at the end.
+    """Yields a temporary path to write to, and renames it to `path` at the end.
 
-    Readers see the old file or the complete new one, also after a power
-    loss. An exception leaves the old file as it was. A symbolic link is
-    followed, and an existing file keeps its owner and permissions. Where
-    `path` is a device or a pipe (`/dev/null`, `/dev/stdout`), the bytes are
-    copied to it instead.
-
-    Args:
-        path: The file to write or replace.
-
-    Yields:
-        A path that ends as `path` does, since some writers choose the format
-        by the suffix.
-
-    Raises:
-        OSError: The file cannot be written; `filename` is `path`.
-
-    Example:
-    >>> with replacing("titles.txt") as partial:
-    ...     size = partial.write_text("Angle bracket", encoding="utf-8")
+    Readers see the old file or the complete new one, also after a power loss.
+    An exception leaves the old file as it was. A symbolic link is followed, and
+    an existing file keeps its owner and permissions. Where `path` is a device
+    or a pipe (`/dev/null`, `/dev/stdout`), the bytes are copied to it instead.
+    The temporary path ends as `path` does, since some writers choose the format
+    by the suffix.
     """
     path = Path(path)
     to_stream = _is_stream(path)
@@ -137,9 +124,6 @@ def flush_to_disk(path: str | os.PathLike[str]) -> None:
 
     A rename can reach the disk before the bytes do: after a power loss the
     file would have its new name and be empty.
-
-    Raises:
-        OSError: There is no such file, or the disk fails.
     """
     try:
         number = os.open(path, os.O_RDONLY)
@@ -157,9 +141,6 @@ def check_folder(folder: str | os.PathLike[str]) -> None:
     """Check that files can be written in a folder, which may not exist yet.
 
     Programs call it before the work whose results the folder will hold.
-
-    Raises:
-        InputError: The path is a file, or the permission is missing.
     """
     folder = Path(folder)
     while not folder.exists():
@@ -177,12 +158,7 @@ def check_folder(folder: str | os.PathLike[str]) -> None:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Check that a file can be written, before its contents are computed.
-
-    Raises:
-        InputError: The path is a folder, or its parent folder does not exist
-            or gives no permission.
-    """
+    """Check that a file can be written, before its contents are computed."""
     path = Path(path)
     if path.is_dir():
         raise InputError(f"{path}: found a folder, expected a file to write")
@@ -214,12 +190,7 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a JSON object that `write_json` wrote.
-
-    Raises:
-        InputError: The file is not JSON, or holds another kind of value.
-        OSError: The file cannot be read.
-    """
+    """Read a JSON object that `write_json` wrote."""
     expected = "expected a JSON object; the file is damaged: restore it"
     try:
         value = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -238,14 +209,6 @@ def check_plain_file(
     A folder from other people may have links to files elsewhere, whose
     content would then get into a model or a message; and a pipe would be
     waited for without an end. The folder itself may be a link.
-
-    Args:
-        path: The file. If it is missing, nothing is wrong with it.
-        folder: The folder.
-
-    Raises:
-        InputError: The file is a device, a pipe or a folder, or a link out of
-            the folder.
     """
     real = Path(os.path.realpath(path))
     if not real.is_relative_to(os.path.realpath(folder)):
@@ -279,9 +242,6 @@ def check_unpacked_size(path: str | os.PathLike[str]) -> None:
 
     Readers of the archive read no more than the sizes in its directory. What
     is missing or no archive is left to them to report.
-
-    Raises:
-        InputError: It is more than 64 MB and 50 times the file's size.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -327,9 +287,6 @@ def open_gzip(path: str | os.PathLike[str]) -> io.TextIOWrapper:
 
     Reading it raises `InputError` after 64 MB and 50 times the file's size:
     its own note of the content's size need not be true.
-
-    Raises:
-        OSError: The file cannot be read.
     """
     return io.TextIOWrapper(
         io.BufferedReader(_Unpacked(path), 1 << 16), encoding="utf-8"
@@ -351,18 +308,9 @@ def write_json_gz(
 def read_json_gz(
     path: str | os.PathLike[str], parse: Callable[[Any], _T], content: str
 ) -> _T:
-    """Read a file of a run that `write_json_gz` wrote.
+    """Reads a file of a run that `write_json_gz` wrote; returns `parse` of it.
 
-    Args:
-        path: The file.
-        parse: Function of the JSON value, which may be of another form.
-        content: What the error says that the file does not contain.
-
-    Returns:
-        The result of `parse`.
-
-    Raises:
-        InputError: The file is missing or damaged, or `parse` fails.
+    `content` is what the error says that a missing or damaged file lacks.
     """
     try:
         with open_gzip(path) as file:
@@ -411,20 +359,8 @@ def lock_folder(
     """Keeps other processes that lock the same folder from working in it.
 
     The lock is released when the process ends, even if it is killed. Its file
-    `.lock` stays in the folder.
-
-    Args:
-        folder: The folder, which is created if it does not exist.
-        activity: What the processes do, for the message, such as "training".
-        wait: Whether to wait for another process that has locked the folder,
-            with a line on standard error, instead of raising an error.
-
-    Raises:
-        InputError: Another process has locked the folder.
-
-    Example:
-    >>> with lock_folder("build/run", "training"):
-    ...     train()
+    `.lock` stays in the folder. With `wait`, it waits for another process, with
+    a line on standard error, instead of raising `InputError`.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -16,13 +16,6 @@ def weights_hash(weights: Iterable[Any]) -> str:
     """Returns the SHA-256 of weights: their types, shapes and values.
 
     It is the same for a model in memory and for its `model.keras`.
-
-    Args:
-        weights: Keras or TensorFlow variables, or arrays, in order.
-
-    Example:
-    >>> weights_hash([np.zeros(2, np.float32)])[:8]
-    'd19a946c'
     """
     digest = hashlib.sha256()
     for weight in weights:
@@ -55,12 +48,7 @@ def file_hash(path: str | os.PathLike[str]) -> str:
 
 
 def title_hashes(titles: Iterable[str]) -> np.ndarray:
-    """Returns a hash of each title, uint8 `[n, 16]`.
-
-    Example:
-    >>> title_hashes(["hex bolt"]).shape
-    (1, 16)
-    """
+    """Returns a hash of each title, uint8 `[n, 16]`."""
     hashes = b"".join(
         hashlib.blake2b(
             title.encode("utf-8", "surrogateescape"), digest_size=HASH_BYTES

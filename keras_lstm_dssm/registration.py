@@ -26,21 +26,10 @@ def register(cls: T) -> T:
 
 
 def registered_class(argument: str, name: str, base: type) -> Any:
-    """Return the registered class of a name that a recipe has.
+    """Returns the registered class of a name that a recipe has.
 
-    Args:
-        argument: The argument that has the name, for the message.
-        name: `"LSTMEncoder"` for a class of this package, or
-            `"my_package>GRUEncoder"` for one that is registered with
-            `keras.saving.register_keras_serializable("my_package")`.
-        base: The base class that it must have.
-
-    Raises:
-        InputError: No such class is registered.
-
-    Example:
-    >>> registered_class("encoder", "DSSMEncoder", dssm.TextEncoder).__name__
-    'DSSMEncoder'
+    It is `"LSTMEncoder"`, or `"my_package>GRUEncoder"` for a class that is
+    registered with Keras under this name.
     """
     names = {
         full.removeprefix(f"{PACKAGE}>"): cls

@@ -287,7 +287,7 @@ def open_towers(
 
     `InputError` for untrained ones names the `option` that they are given as.
     """
-    if not isinstance(towers, TwoTower):
+    if isinstance(towers, str | os.PathLike):
         towers = RunFolder(towers).load_towers()
     if towers.needs_adapt:
         raise InputError(
@@ -306,11 +306,7 @@ def is_ranker(folder: str | os.PathLike[str]) -> bool:
 
 
 def check_resumable(folder: str | os.PathLike[str]) -> None:
-    """Checks that a run folder holds no ranker.
-
-    Raises:
-        InputError: It does; a ranker is never partly trained.
-    """
+    """Checks that a run folder holds no ranker."""
     if is_ranker(folder):
         raise InputError(
             f"{folder}: found a ranker, which is trained in one go: there is"

@@ -28,21 +28,10 @@ from lstm_dssm_client.start_rows import (
 class HashedUniform(keras.initializers.Initializer):
     """Initializes a table with numbers that are uniform in [-limit, limit).
 
-    Each number is a hash of the seed, its row and its column. So any row can
-    be computed without the others, with the same bits in NumPy, in a
-    TensorFlow graph (`graph_rows`) and on all machines.
-
-    Args:
-        limit: The largest number, default 0.05, for the "small random
-            numbers" of Palangi et al. 2016, Algorithm 1.
-        seed: int from 0 to 2^32 - 1. Default `None`: drawn from Python's
-            `random`, as Keras's initializers do.
-
-    Example:
-    >>> start = HashedUniform(seed=0)
-    >>> table = start((50_653, 8)).numpy()
-    >>> bool((start.rows([274, 9], 8) == table[[274, 9]]).all())
-    True
+    Each number is a hash of the seed, its row and its column. So any row can be
+    computed without the others, with the same bits in NumPy, in a TensorFlow
+    graph (`graph_rows`) and on all machines. A limit of 0.05 is for the "small
+    random numbers" of Palangi et al. 2016, Algorithm 1.
     """
 
     def __init__(self, limit: float = 0.05, seed: int | None = None) -> None:
@@ -59,12 +48,7 @@ class HashedUniform(keras.initializers.Initializer):
         )
 
     def rows(self, numbers: Any, width: int) -> np.ndarray:
-        """Return the initial values of some rows, float32 `[n, width]`.
-
-        Args:
-            numbers: int `[n]`, the numbers of the rows.
-            width: Number of columns of the table.
-        """
+        """Return the initial values of some rows, float32 `[n, width]`."""
         return start_rows(numbers, width, self.seed, self.limit)
 
     def get_config(self) -> dict[str, Any]:
@@ -75,16 +59,7 @@ class HashedUniform(keras.initializers.Initializer):
 def graph_rows(
     numbers: tf.Tensor, starts: Sequence[HashedUniform], widths: Sequence[int]
 ) -> list[tf.Tensor]:
-    """Compute initial values of the same rows of several tables, in a graph.
-
-    Args:
-        numbers: int `[n]`, the numbers of the rows.
-        starts: The initializer of each table.
-        widths: The number of columns of each table.
-
-    Returns:
-        Float32 `[n, width]` for each table, the bits of `HashedUniform.rows`.
-    """
+    """Compute initial values of the same rows of several tables, in a graph."""
     shift = tf.bitwise.right_shift
     numbers = tf.cast(numbers, tf.uint32)
     keys = [
@@ -105,11 +80,6 @@ def changed_rows(table: np.ndarray, start: np.ndarray | float) -> np.ndarray:
     """Return the numbers of the rows that differ from their initial values.
 
     Values are compared by their bits: 0 and -0 differ, and NaN equals itself.
-
-    Args:
-        table: `[rows, ...]`.
-        start: The initial values: an array of the same shape and dtype, or one
-            number for all.
     """
     start = np.broadcast_to(np.asarray(start, table.dtype), table.shape)
     as_integers = f"u{table.dtype.itemsize}"
@@ -124,18 +94,10 @@ def write_table(
 ) -> bool:
     """Writes the rows of a table that differ from their initial values.
 
-    If these are more than half of all, the whole table is written.
-
-    Args:
-        store: Dict of arrays, such as Keras gives to `save_own_variables`.
-        key: Name under which the whole table is stored; rows are stored under
-            `{key}_rows` (their numbers) and `{key}_values`.
-        table: `[rows, ...]`.
-        start: The initial values: an array of the same shape, which
-            `read_table` needs again, or one number for all, which is stored.
-
-    Returns:
-        Whether rows were left out.
+    If these are more than half of all, the whole table is written. Rows are
+    stored under `{key}_rows` and `{key}_values`; of the initial values, one
+    number for all is stored, too, and `read_table` needs an array again.
+    Returns whether rows were left out.
     """
     rows = changed_rows(table, start)
     if 2 * len(rows) > len(table):
@@ -151,17 +113,7 @@ def write_table(
 def read_table(
     store: Any, key: str, shape: Any, start: np.ndarray | None = None
 ) -> np.ndarray:
-    """Reads a table that `write_table` has written.
-
-    Args:
-        store: See `write_table`.
-        key: See `write_table`.
-        shape: Shape of the table.
-        start: The initial values, unless they are one number.
-
-    Raises:
-        ValueError: The rows are not those of a table of this shape.
-    """
+    """Reads a table that `write_table` has written."""
     if key in store.keys():
         return np.asarray(store[key])
     rows = np.asarray(store[f"{key}_rows"])

@@ -16,10 +16,6 @@ def start_tensorflow() -> None:
     (docs/performance.md). TensorFlow reads `TF_ENABLE_ONEDNN_OPTS` only when
     it is imported. So this function leaves the variable alone if TensorFlow
     has been imported already, or if the variable has a value.
-
-    Raises:
-        ImportError: `KERAS_BACKEND` or Keras's configuration file names
-            another backend; the message is one line.
     """
     on_x86 = platform.machine() in ("x86_64", "AMD64")
     if on_x86 and "tensorflow" not in sys.modules:

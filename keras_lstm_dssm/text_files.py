@@ -21,16 +21,7 @@ class EmptyFile(InputError):
 
 @contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Opens a file to read its bytes, decompressed if it ends in `.gz`.
-
-    Raises:
-        InputError: The file is missing or cannot be read; or a gzip file is
-            damaged (with the line number at which the damage begins).
-
-    Example:
-    >>> with reading("titles.txt.gz") as file:
-    ...     first = file.readline()
-    """
+    """Opens a file to read its bytes, decompressed if it ends in `.gz`."""
     path = os.fspath(path)
     try:
         with _open(path) as file:
@@ -53,17 +44,9 @@ def line_chunks(
     """Yields a file in chunks of whole lines, each ended by a line feed.
 
     A byte order mark and blank lines at the very end, which editors and
-    spreadsheets write, are left out; blank lines elsewhere are kept.
-
-    Args:
-        path: The file, compressed if it ends in `.gz`.
-        blank_end: Whether to keep blank lines at the very end as well; a
-            file may then be empty. Default `False`.
-
-    Raises:
-        EmptyFile: The file has nothing but blank lines.
-        InputError: See `reading`; or 64 MB have no line end, which is not
-            text and could exhaust the memory.
+    spreadsheets write, are left out (unless `blank_end`); a file of nothing
+    else raises `EmptyFile`. 64 MB without a line end are not text and could
+    exhaust the memory: they raise `InputError`, as `reading` does.
     """
     rest, start, empty = b"", True, True
     with reading(path) as file:
@@ -93,16 +76,7 @@ def line_chunks(
 def text_lines(
     path: str | os.PathLike[str], blank_end: bool = False
 ) -> Iterator[str]:
-    """Yields the lines of a UTF-8 text file, without their ends.
-
-    Args:
-        path: The file, compressed if it ends in `.gz`.
-        blank_end: Whether to keep blank lines at the very end as well.
-            Default `False`.
-
-    Raises:
-        InputError: See `line_chunks`; or a line is not UTF-8.
-    """
+    """Yields the lines of a UTF-8 text file, without their ends."""
     number = 0
     for chunk in line_chunks(path, blank_end):
         for line in chunk.split(b"\n")[:-1]:
@@ -126,10 +100,6 @@ def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
     """Writes lines as UTF-8 text, compressed if the file's name ends in `.gz`.
 
     Equal lines give equal bytes: the gzip header holds no time and no name.
-
-    Args:
-        path: The file.
-        lines: The lines, with their ends.
     """
     encoded = (line.encode() for line in lines)
     with open(path, "wb") as file:

@@ -62,13 +62,7 @@ Compose = Callable[[Words], np.ndarray]
 
 
 class LocalEncoder:
-    """Computes vectors of texts as a Keras encoder does, with NumPy.
-
-    Args:
-        kind: Name of the encoder's class in `keras_lstm_dssm`.
-        config: The arguments of its constructor.
-        weights: Its weights, from a portable file.
-    """
+    """Computes vectors of texts as a Keras encoder does, with NumPy."""
 
     def __init__(
         self, kind: str, config: Mapping[str, Any], weights: Weights
@@ -302,14 +296,14 @@ def _combined(config: Mapping[str, Any], weights: Weights) -> Compose:
         bag = words.text_sums(words.table_sums(bag_table))
         sketch = words.text_sums(sketch_of_words(words))
         m = length_factor(sketch)
-        parts = (
+        parts = [
             unit(lstm(words), a),
             unit(bag, b),
             unit(sketch, c * m),
             c * np.sqrt(1 - m**2),
-        )
+        ]
         if word_sum:
-            parts = (*parts, unit(word_sum(words), d[0]))
+            parts.append(unit(word_sum(words), d[0]))
         return np.concatenate(parts, axis=1)
 
     return compose

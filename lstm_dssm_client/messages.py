@@ -151,12 +151,7 @@ _CLASSES: dict[str, Any] = GetMessageClassesForFiles([_FILE], _pool)
 
 
 def message_class(name: str) -> Any:
-    """Returns the class of a message, by its key in `MESSAGES`.
-
-    Example:
-        >>> message_class("ModelSpec")(name="retriever").ByteSize()
-        11
-    """
+    """Returns the class of a message, by its key in `MESSAGES`."""
     return _CLASSES[f"{_PACKAGE}.{name}"]
 
 

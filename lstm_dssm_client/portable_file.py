@@ -37,13 +37,7 @@ def write_portable(
     header: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
 ) -> None:
-    """Writes a file, without a temporary name.
-
-    Args:
-        path: The file.
-        header: What JSON can hold.
-        arrays: The arrays by name.
-    """
+    """Writes a file, without a temporary name."""
     arrays = {
         name: values
         for name, values in arrays.items()
@@ -68,14 +62,8 @@ def stored_table(
 ) -> Arrays:
     """Returns the arrays that a file holds for some rows of a table.
 
-    The rows are float32, or int8 with one scale a row.
-
-    Args:
-        name: Name of the table.
-        table: Float `[size, width]`.
-        rows: int `[n]`, the numbers of the rows to store, at least one.
-        start: Seed and limit of the others, see `start_rows`.
-        kind: `float32` or `int8`.
+    The rows are float32, or int8 with one scale a row; `start` are seed and
+    limit of the other rows, see `start_rows`.
     """
     values = table[rows].astype(np.float32)
     arrays: Arrays = {
@@ -137,9 +125,6 @@ class PortableFile:
 
     To be read within `reading`: where something is wrong, Python, NumPy or
     safetensors raise their own errors.
-
-    Args:
-        path: The file. It is closed when all of it was read.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -207,13 +192,7 @@ class PortableFile:
 
 
 class Weights:
-    """The weights of one encoder of a file.
-
-    Args:
-        file: The file.
-        name: The encoder's name.
-        oov_buckets: The encoder's argument.
-    """
+    """The weights of one encoder of a file."""
 
     def __init__(self, file: PortableFile, name: str, oov_buckets: int) -> None:
         self._file = file
@@ -233,11 +212,7 @@ class Weights:
 
 @contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Raises `InputError`, of one line, for all that may be wrong with a file.
-
-    Args:
-        path: The file, for the message.
-    """
+    """Raises `InputError`, of one line, for all that is wrong with a file."""
     target = os.fspath(path)
     try:
         yield

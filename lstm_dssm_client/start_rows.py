@@ -17,20 +17,7 @@ _BLOCK = 1 << 17
 
 
 def start_rows(numbers: Any, width: int, seed: int, limit: float) -> np.ndarray:
-    """Computes initial values of rows, float32 `[n, width]`.
-
-    They are uniform in [-limit, limit).
-
-    Args:
-        numbers: int `[n]`, the numbers of the rows.
-        width: Number of columns of the table.
-        seed: int from 0 to 2^32 - 1.
-        limit: The largest number.
-
-    Example:
-    >>> start_rows([7], 2, seed=1, limit=0.5).shape
-    (1, 2)
-    """
+    """Computes initial values of rows, `[n, width]`, in [-limit, limit)."""
     numbers = np.asarray(numbers).astype(np.uint32)
     rows = np.empty((len(numbers), width), np.float32)
     step = max(1, _BLOCK // width)

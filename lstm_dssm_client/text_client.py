@@ -4,8 +4,16 @@
 sends them; `TextClient` does the same without coroutines.
 """
 
+import functools
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import (
+    Any,
+    Concatenate,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+)
 
 import numpy as np
 
@@ -95,7 +103,7 @@ class Metadata(NamedTuple):
 
 
 class AsyncTextClient:
-    """The methods of `TextClient` as coroutines, over any way to send requests.
+    """Sends texts to a server's models, by coroutines, over any way to send.
 
     Signatures are cached and inputs compared with them before they are sent: on
     a server that batches, a wrong request can fail those of others.
@@ -113,7 +121,24 @@ class AsyncTextClient:
         model: str = "query_encoder",
         version: Version = None,
     ) -> np.ndarray:
-        """See `TextClient.encode`."""
+        """Encodes texts, all by one version of the model.
+
+        If another version begins to answer between two requests, all texts
+        are sent again. For no texts, d comes from the model's signature.
+
+        Args:
+            texts: n texts.
+            model: The encoder's name on the server.
+            version: The encoder's version or its label, by default the
+                newest.
+
+        Returns:
+            float32 `[n, d]`, rows of unit length.
+
+        Raises:
+            InputError: The model is no encoder, or several versions answer in
+                turn, as behind a load balancer during a roll-out.
+        """
         chunks = [{"text": rows} for rows in chunked(texts)]
         if not chunks:
             width = await self._width(model, version)
@@ -128,7 +153,28 @@ class AsyncTextClient:
         version: Version = None,
         tags: Iterable[str] = (),
     ) -> list[list[Hit]]:
-        """See `TextClient.search`."""
+        """Returns the k best documents of each query, best first.
+
+        Args:
+            texts: n queries.
+            k: Number of documents for each query, by default 5. The server
+                returns fewer if k exceeds the number of documents, or the
+                `max_k` with which the retriever was exported, by default
+                1,000.
+            model: The retriever's name on the server.
+            version: The retriever's version or its label, by default the
+                newest.
+            tags: Only documents that have any of these tags, as in a plain
+                search over these documents alone; by default all documents.
+                The retriever must have been exported with tags.
+
+        Returns:
+            n lists of `Hit`.
+
+        Raises:
+            InputError: k is below 1 or too large for int32, a tag is blank
+                or has a comma, or the model is no retriever.
+        """
         hits: list[list[Hit]] = []
         tag_text = tags_as_bytes(tags)
         signature = FILTERED if tag_text else ""
@@ -151,7 +197,26 @@ class AsyncTextClient:
         model: str = "scorer",
         version: Version = None,
     ) -> np.ndarray:
-        """See `TextClient.score`."""
+        """Returns the scores of documents for one query.
+
+        Args:
+            query: The query's text.
+            documents: n texts, such as the documents that `search` has found.
+            model: The scorer's name on the server.
+            version: The scorer's version or its label, by default the newest.
+
+        Returns:
+            float32 `[n]`, in the order of the documents, all of one version;
+            see `encode`. Only the order of the scores has a meaning.
+
+        Raises:
+            InputError: `query` is not one text, `documents` are no texts, the
+                model is no scorer, or several versions answer in turn.
+
+        Example:
+            >>> client.score("angle bracket", ["steel angle", "wood glue"])
+            array([ 1.3, -0.2], dtype=float32)
+        """
         text, texts = query_as_bytes(query), as_bytes(documents)
         return await self.score_pairs(
             [text] * len(texts), texts, model, version
@@ -164,7 +229,21 @@ class AsyncTextClient:
         model: str = "scorer",
         version: Version = None,
     ) -> np.ndarray:
-        """See `TextClient.score_pairs`."""
+        """Returns the scores of pairs of a query and a document.
+
+        Args:
+            queries: n queries.
+            documents: n documents.
+            model: See `score`.
+            version: See `score`.
+
+        Returns:
+            float32 `[n]`; see `score`.
+
+        Raises:
+            InputError: There are not as many documents as queries; or see
+                `score`.
+        """
         chunks = list(chunked_pairs(*pairs_as_bytes(queries, documents)))
         if not chunks:
             return np.zeros(0, np.float32)
@@ -177,7 +256,29 @@ class AsyncTextClient:
         model: str = "keyvec",
         version: Version = None,
     ) -> list[KeyParts]:
-        """See `TextClient.keys`."""
+        """Returns the key sentences and the key words of documents.
+
+        Args:
+            texts: Any number of documents, each one string.
+            n: Number of sentences, and of words, of each document, by default
+                5. A short document has fewer sentences, and the server
+                returns at most 250.
+            model: The name of the KeyVec on the server.
+            version: Its version or its label, by default the newest.
+
+        Returns:
+            A `KeyParts` for each document, most probable sentences and words
+            first.
+
+        Raises:
+            InputError: n is below 1 or too large for int32, or the model is
+                no KeyVec.
+
+        Example:
+            >>> (parts,) = client.keys(["A list is sorted. See below."], n=1)
+            >>> parts.sentences, parts.words
+            ([('A list is sorted.', 0.7)], ['sorting'])
+        """
         parts: list[KeyParts] = []
         for rows in chunked(texts, rows_for(n, "n")):
             inputs = {"text": rows, "n": np.full(len(rows), n, np.int32)}
@@ -199,7 +300,24 @@ class AsyncTextClient:
         version: Version = None,
         signature: str = "",
     ) -> Prediction:
-        """See `TextClient.predict`."""
+        """Runs any signature of any model, in one request.
+
+        Args:
+            model: The model's name on the server.
+            inputs: Arrays by the inputs' names, of the signature's dtypes and
+                ranks and with at least one row; strings as an object array of
+                bytes.
+            outputs: Names of the outputs to return, by default all.
+            version: The version or its label, by default the newest.
+            signature: The signature's name, by default `serving_default`.
+
+        Returns:
+            The outputs, and the version that computed them.
+
+        Raises:
+            InputError: An input has no rows, or another dtype or rank than
+                the model's.
+        """
         name = signature or DEFAULT
         arrays = {key: np.asarray(values) for key, values in inputs.items()}
         for key, values in arrays.items():
@@ -230,11 +348,11 @@ class AsyncTextClient:
     async def signatures(
         self, model: str, version: Version = None
     ) -> dict[str, Signature]:
-        """See `TextClient.signatures`."""
+        """Returns the inputs and outputs of a model, by signature name."""
         return (await self._metadata(model, version)).signatures
 
     async def status(self, model: str) -> dict[int, VersionStatus]:
-        """See `TextClient.status`."""
+        """Returns the states of a model's versions, the newest first."""
         return await self._send(GetStatus(model))
 
     async def _metadata(self, model: str, version: Version) -> Metadata:
@@ -324,19 +442,36 @@ class Transport(Protocol):
 
 
 Answer = TypeVar("Answer")
+Arguments = ParamSpec("Arguments")
 
 
 def run_at_once(coroutine: Coroutine[Any, Any, Answer]) -> Answer:
-    """Runs a coroutine that never waits for an event loop; returns its result.
-
-    So `TextClient` shares the code of `AsyncTextClient`: all that its
-    coroutines await is a `Transport`, which blocks until the reply has come.
-    """
+    """Returns the result of a coroutine that never waits for an event loop."""
     try:
         coroutine.send(None)
     except StopIteration as end:
         return end.value
     raise AssertionError("the coroutine waits for an event loop")
+
+
+def _blocking(
+    method: Callable[
+        Concatenate[AsyncTextClient, Arguments], Coroutine[Any, Any, Answer]
+    ],
+) -> Callable[Concatenate["TextClient", Arguments], Answer]:
+    """Makes a method of `TextClient` of one of `AsyncTextClient`.
+
+    All that its coroutines await is a `Transport`, which blocks until the reply
+    has come.
+    """
+
+    @functools.wraps(method)
+    def call(
+        client: "TextClient", *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Answer:
+        return run_at_once(method(client._texts, *args, **kwargs))
+
+    return call
 
 
 Self = TypeVar("Self", bound="TextClient")
@@ -362,190 +497,14 @@ class TextClient:
         """Closes the connections, as leaving the `with` block does."""
         self._transport.close()
 
-    def encode(
-        self,
-        texts: Iterable[str | bytes],
-        model: str = "query_encoder",
-        version: Version = None,
-    ) -> np.ndarray:
-        """Encodes texts, all by one version of the model.
-
-        If another version begins to answer between two requests, all texts
-        are sent again. For no texts, d comes from the model's signature.
-
-        Args:
-            texts: n texts.
-            model: The encoder's name on the server.
-            version: The encoder's version or its label, by default the
-                newest.
-
-        Returns:
-            float32 `[n, d]`, rows of unit length.
-
-        Raises:
-            InputError: The model is no encoder, or several versions answer in
-                turn, as behind a load balancer during a roll-out.
-        """
-        return run_at_once(self._texts.encode(texts, model, version))
-
-    def search(
-        self,
-        texts: Iterable[str | bytes],
-        k: int = 5,
-        model: str = "retriever",
-        version: Version = None,
-        tags: Iterable[str] = (),
-    ) -> list[list[Hit]]:
-        """Returns the k best documents of each query, best first.
-
-        Args:
-            texts: n queries.
-            k: Number of documents for each query, by default 5. The server
-                returns fewer if k exceeds the number of documents, or the
-                `max_k` with which the retriever was exported, by default
-                1,000.
-            model: The retriever's name on the server.
-            version: The retriever's version or its label, by default the
-                newest.
-            tags: Only documents that have any of these tags, as in a plain
-                search over these documents alone; by default all documents.
-                The retriever must have been exported with tags.
-
-        Returns:
-            n lists of `Hit`.
-
-        Raises:
-            InputError: k is below 1 or too large for int32, a tag is blank
-                or has a comma, or the model is no retriever.
-        """
-        return run_at_once(self._texts.search(texts, k, model, version, tags))
-
-    def score(
-        self,
-        query: str | bytes,
-        documents: Iterable[str | bytes],
-        model: str = "scorer",
-        version: Version = None,
-    ) -> np.ndarray:
-        """Returns the scores of documents for one query.
-
-        Args:
-            query: The query's text.
-            documents: n texts, such as the documents that `search` has found.
-            model: The scorer's name on the server.
-            version: The scorer's version or its label, by default the newest.
-
-        Returns:
-            float32 `[n]`, in the order of the documents, all of one version;
-            see `encode`. Only the order of the scores has a meaning.
-
-        Raises:
-            InputError: `query` is not one text, `documents` are no texts, the
-                model is no scorer, or several versions answer in turn.
-
-        Example:
-            >>> client.score("angle bracket", ["steel angle", "wood glue"])
-            array([ 1.3, -0.2], dtype=float32)
-        """
-        return run_at_once(self._texts.score(query, documents, model, version))
-
-    def score_pairs(
-        self,
-        queries: Iterable[str | bytes],
-        documents: Iterable[str | bytes],
-        model: str = "scorer",
-        version: Version = None,
-    ) -> np.ndarray:
-        """Returns the scores of pairs of a query and a document.
-
-        Args:
-            queries: n queries.
-            documents: n documents.
-            model: See `score`.
-            version: See `score`.
-
-        Returns:
-            float32 `[n]`; see `score`.
-
-        Raises:
-            InputError: There are not as many documents as queries; or see
-                `score`.
-        """
-        return run_at_once(
-            self._texts.score_pairs(queries, documents, model, version)
-        )
-
-    def keys(
-        self,
-        texts: Iterable[str | bytes],
-        n: int = 5,
-        model: str = "keyvec",
-        version: Version = None,
-    ) -> list[KeyParts]:
-        """Returns the key sentences and the key words of documents.
-
-        Args:
-            texts: Any number of documents, each one string.
-            n: Number of sentences, and of words, of each document, by default
-                5. A short document has fewer sentences, and the server
-                returns at most 250.
-            model: The name of the KeyVec on the server.
-            version: Its version or its label, by default the newest.
-
-        Returns:
-            A `KeyParts` for each document, most probable sentences and words
-            first.
-
-        Raises:
-            InputError: n is below 1 or too large for int32, or the model is
-                no KeyVec.
-
-        Example:
-            >>> (parts,) = client.keys(["A list is sorted. See below."], n=1)
-            >>> parts.sentences, parts.words
-            ([('A list is sorted.', 0.7)], ['sorting'])
-        """
-        return run_at_once(self._texts.keys(texts, n, model, version))
-
-    def predict(
-        self,
-        model: str,
-        inputs: dict[str, np.ndarray],
-        outputs: Iterable[str] = (),
-        version: Version = None,
-        signature: str = "",
-    ) -> Prediction:
-        """Runs any signature of any model, in one request.
-
-        Args:
-            model: The model's name on the server.
-            inputs: Arrays by the inputs' names, of the signature's dtypes and
-                ranks and with at least one row; strings as an object array of
-                bytes.
-            outputs: Names of the outputs to return, by default all.
-            version: The version or its label, by default the newest.
-            signature: The signature's name, by default `serving_default`.
-
-        Returns:
-            The outputs, and the version that computed them.
-
-        Raises:
-            InputError: An input has no rows, or another dtype or rank than
-                the model's.
-        """
-        return run_at_once(
-            self._texts.predict(model, inputs, outputs, version, signature)
-        )
-
-    def signatures(
-        self, model: str, version: Version = None
-    ) -> dict[str, Signature]:
-        """Returns the inputs and outputs of a model, by signature name."""
-        return run_at_once(self._texts.signatures(model, version))
-
-    def status(self, model: str) -> dict[int, VersionStatus]:
-        """Returns the states of a model's versions, the newest first."""
-        return run_at_once(self._texts.status(model))
+    encode = _blocking(AsyncTextClient.encode)
+    search = _blocking(AsyncTextClient.search)
+    score = _blocking(AsyncTextClient.score)
+    score_pairs = _blocking(AsyncTextClient.score_pairs)
+    keys = _blocking(AsyncTextClient.keys)
+    predict = _blocking(AsyncTextClient.predict)
+    signatures = _blocking(AsyncTextClient.signatures)
+    status = _blocking(AsyncTextClient.status)
 
     def __enter__(self: Self) -> Self:
         return self

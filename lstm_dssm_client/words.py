@@ -70,9 +70,7 @@ it the word `cat` would have the same key as the start of the word `cats`."""
 def sketch_mix(numbers: Any, shift: Shift) -> Any:
     """Hashes int64 numbers to values below `PRIME` whose sums rarely collide.
 
-    Args:
-        numbers: Array, or tensor of a graph, of numbers from 0 to `PRIME`.
-        shift: Function that shifts them to the right, of NumPy or TensorFlow.
+    `shift` shifts them to the right, in NumPy or in a graph of TensorFlow.
     """
     numbers = (numbers + 1) * SKETCH_FACTORS[0] % PRIME
     numbers = numbers ^ shift(numbers, 15)
@@ -254,13 +252,6 @@ def split_words(text: bytes, split: str, max_words: int | None) -> list[bytes]:
 
     See `keras_lstm_dssm.text.normalize_texts` for the rules and the arguments.
     Invalid UTF-8 becomes U+FFFD.
-
-    Returns:
-        At least one word, in UTF-8, and at most `max_words`.
-
-    Example:
-    >>> split_words(b"ANGLE  bracket", "space", 128)
-    [b'angle', b'bracket']
     """
     if max_words is not None:
         text = text[: max_words * MAX_BYTES_PER_WORD]
@@ -302,16 +293,8 @@ def trigram_ids(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Lists the ids of the letter trigrams of each word, one after the other.
 
-    See `keras_lstm_dssm.text.word_hashing.trigram_ids` for the ids.
-
-    Returns:
-        The ids, int64 `[m]`, and the index of each word's first one and the
-        end of the last one's, `[words + 1]`.
-
-    Example:
-    >>> ids, bounds = trigram_ids([b"good", b"#"], 0)
-    >>> ids.tolist(), bounds.tolist()
-    ([274, 10153, 21094, 20683, 0], [0, 4, 5])
+    The ids are those of `keras_lstm_dssm.text.word_hashing.trigram_ids`; with
+    them come the bounds of each word's, `[words + 1]`.
     """
     # The length in bytes is the number of letters, or more.
     if max(map(len, words)) > MAX_LETTERS:

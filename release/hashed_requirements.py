@@ -23,14 +23,7 @@ _PROJECT = "keras-lstm-dssm"
 
 
 def lines_of(report: Mapping[str, Any]) -> list[str]:
-    """Returns the lines of a requirements file, sorted by name.
-
-    Args:
-        report: What `pip install --report` has written.
-
-    Raises:
-        SystemExit: A package has no hash, such as one from a folder.
-    """
+    """Returns the lines of a requirements file, sorted by name."""
     lines = []
     for item in report["install"]:
         name, version = item["metadata"]["name"], item["metadata"]["version"]

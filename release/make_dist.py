@@ -52,15 +52,7 @@ def main(output: Path) -> int:
 
 
 def build(folder: Path, epoch: int) -> list[Path]:
-    """Builds in a folder, from a clone of the repository.
-
-    Args:
-        folder: An empty folder.
-        epoch: The time that the files get, in seconds since 1970.
-
-    Returns:
-        The source distribution, the wheel, and the wheel of the client.
-    """
+    """Builds in a folder, from a clone of the repository."""
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch)}
     source, made = folder / "source", folder / "made"
     _run("git", "clone", "--quiet", str(ROOT), str(source), folder=folder)
@@ -117,11 +109,7 @@ def _run(
     folder: Path,
     environment: Mapping[str, str] | None = None,
 ) -> str:
-    """Runs a command; returns what it printed.
-
-    Raises:
-        SystemExit: It failed; with its messages.
-    """
+    """Runs a command; returns what it printed."""
     done = subprocess.run(
         command,
         cwd=folder,

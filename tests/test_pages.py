@@ -56,8 +56,7 @@ OTHERS = {
         "allow_version_labels_for_unavailable_models enable_batching"
         " model_config_file_poll_wait_seconds"
     ),
-    # Of a benchmark, and of programs that the page does not name.
-    "docs/performance": "step_seconds",
+    # Of a program that the page does not name.
     "docs/few_clicks": "mix",
 }
 """Page -> the flags on it that are of no program of ours that it names."""
@@ -105,9 +104,7 @@ def test_commands_are_understood(page, capsys):
         code = program(short).check([name, *arguments])
         assert code is None, (arguments, capsys.readouterr().err)
         values = program(short).flags
-        if short == "train" and not (
-            values.init or values.resume or values.preset == "ranker"
-        ):
+        if short == "train" and not (values.init or values.resume):
             train.flagged_recipe()
         if short == "table":
             assert choose_rows(PAPERS[values.paper].rows, values.systems)

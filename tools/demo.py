@@ -96,13 +96,7 @@ def main(_: list[str]) -> None:
 
 
 def summary(output: Path, preset: str, seconds: float) -> list[str]:
-    """Returns the five lines at the end: results, files, next commands.
-
-    Args:
-        output: The folder of the demo, with `run`.
-        preset: Name of the trained recipe.
-        seconds: Duration of the demo.
-    """
+    """Returns the five lines at the end: results, files, next commands."""
     from keras_lstm_dssm.run_folder import RunFolder
 
     run = RunFolder(output / "run")

@@ -77,15 +77,7 @@ def main(pages: list[str]) -> dict[str, Any]:
 
 
 def read_page(path: str) -> str:
-    """Returns the text of a page.
-
-    Args:
-        path: A text file in UTF-8, or "-" for standard input.
-
-    Raises:
-        InputError: The file cannot be read, has no text, or more than 64 MB;
-            or it has bytes that are no text in UTF-8.
-    """
+    """Returns the text of a page."""
     source: AbstractContextManager[IO[bytes]] = (
         open(0, "rb", closefd=False) if path == "-" else reading(path)
     )

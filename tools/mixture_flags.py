@@ -5,13 +5,7 @@ from keras_lstm_dssm.settings.choices import TOKENIZERS
 
 
 def define_mixture_flags(define: Definers, parts: str, weights: str) -> None:
-    """Defines the flags that add scores of other systems to the model's.
-
-    Args:
-        define: Functions that define the flags of a program.
-        parts: What `--mix` can name.
-        weights: What happens without `--mix_weights`.
-    """
+    """Defines the flags that add scores of other systems to the model's."""
     define.list(
         "mix", [],
         "Systems whose scores are added to those of the model, separated by "

@@ -32,13 +32,8 @@ from typing import TYPE_CHECKING
 
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.settings.choices import (
-    BATCH_SIZES,
-    MAX_MESSAGE_MB,
-    MAX_REQUESTS,
-    MAX_SERVED_K,
-    MAX_TEXT_KB,
-)
+from keras_lstm_dssm.settings.server import ServerBounds
+from keras_lstm_dssm.tools.settings_flags import define_settings, flag_names
 
 if TYPE_CHECKING:
     from keras_lstm_dssm.serving.security import ServerTLS
@@ -71,27 +66,7 @@ program.integer(
     "version policy for it.",
     1,
 )  # fmt: skip
-program.integer(
-    "max_message_mb", MAX_MESSAGE_MB, "Largest request, in MiB.", 1, 2047
-)
-program.integer(
-    "max_rows", BATCH_SIZES[-1],
-    "Largest number of rows in a request, as max_batch_size in "
-    "batching.config.", 1,
-)  # fmt: skip
-program.integer(
-    "max_text_kb", MAX_TEXT_KB, "Largest text in a request, in KiB.", 1
-)
-program.integer(
-    "max_k", MAX_SERVED_K,
-    "Largest number of results for a text that a request may ask for. The "
-    "retriever's own limit is that of lstm-dssm-export --max_k.", 1,
-)  # fmt: skip
-program.integer(
-    "max_requests", MAX_REQUESTS,
-    "Largest number of requests at the same time, of each protocol; others "
-    "are refused (RESOURCE_EXHAUSTED, 429).", 1,
-)  # fmt: skip
+define_settings(FLAGS, {"": ServerBounds}, defaults=True)
 program.string(
     "tls_cert", None,
     "Certificate of the server in PEM, with those of intermediate "
@@ -164,11 +139,7 @@ def main(_: list[str]) -> None:
                 grace_seconds=FLAGS.grace_seconds,
                 verify=FLAGS.verify,
                 bounds=Bounds(
-                    FLAGS.max_rows,
-                    FLAGS.max_text_kb,
-                    FLAGS.max_k,
-                    FLAGS.max_message_mb,
-                    FLAGS.max_requests,
+                    **{n: FLAGS[n].value for n in flag_names([ServerBounds])}
                 ),
                 security=security,
                 page=Page(FLAGS.titles, FLAGS.click_log),

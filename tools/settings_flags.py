@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, get_origin
 
 from absl import flags
 
@@ -14,7 +14,7 @@ from keras_lstm_dssm.settings.fields import (
     types_of,
 )
 
-_LEAST = 1e-9  # absl's bounds are inclusive, and 0 trains nothing
+_SMALLEST = 1e-9  # absl's bounds are inclusive, and 0 trains nothing
 _MOST = 1e30  # absl's bounds let NaN pass; float32 overflows at 3e38
 
 
@@ -26,17 +26,11 @@ def define_settings(
 ) -> None:
     """Defines a flag for each field of settings, by its name.
 
-    The type of a field and its bounds make the kind of the flag, and its
-    entry in the section `Attributes:` the help. A field that not all of the
-    classes have is marked with the names of those that have it.
-
-    Args:
-        values: The flags of the program.
-        classes: Name for users -> dataclass.
-        leave_out: Names of fields without a flag, in addition to those that
-            are declared with `flag=False`.
-        defaults: Whether flags have the defaults of the fields. Default
-            `False`: that of all of them is `None`, for "as the preset says".
+    The type of a field and its bounds make the kind of the flag, and its entry
+    in the section `Attributes:` the help. A field that not all of the classes,
+    by their names for users, have is marked with the names of those that have
+    it. Without `defaults`, that of each flag is `None`, for "as the preset
+    says".
     """
     users: dict[str, list[str]] = {}
     found: dict[str, tuple[dataclasses.Field[Any], str]] = {}
@@ -55,17 +49,19 @@ def define_settings(
         default = field.default if defaults else None
         if default is dataclasses.MISSING:
             default = None
-        _define(values, field, default, text)
+        define_field(values, field, default, text)
 
 
-def _define(
+def define_field(
     values: flags.FlagValues,
     field: dataclasses.Field[Any],
     default: Any,
     text: str,
 ) -> None:
+    """Defines a flag for a field, by its name or the `flag` it declares."""
     define = Definers(values)
-    name, bounds, types = field.name, field.metadata, types_of(field)
+    bounds, types = field.metadata, types_of(field)
+    name = bounds.get("flag", field.name)
     if names := bounds.get("choices") or bounds.get("names"):
         define.enum(name, default, list(names), text)
     elif bool in types:
@@ -73,17 +69,20 @@ def _define(
     elif int in types:
         most = bounds.get("most")
         define.integer(name, default, text, least_of(field), most)
+    elif get_origin(types[0]) is tuple:
+        define.list(name, default, text)
     elif float not in types:
         define.string(name, default, text)
     elif "below" in bounds:
         below = bounds["below"]
-        define.float(name, default, text, 0.0, below - _LEAST)
+        define.float(name, default, text, 0.0, below - _SMALLEST)
         values[name].parser.syntactic_help = f"a number from 0, below {below:g}"
     else:
-        least = _LEAST if "above" in bounds else 0.0
-        define.float(name, default, text, least)
-        if least:
-            values[name].parser.syntactic_help = "a number above 0"
+        above = bounds.get("above")
+        least = bounds.get("least", 0.0) if above is None else above + _SMALLEST
+        define.float(name, default, text, float(least), bounds.get("most"))
+        if above is not None:
+            values[name].parser.syntactic_help = f"a number above {above:g}"
         check_finite(values, name)
 
 

@@ -42,9 +42,9 @@ define_bad_line_flags(FLAGS)
 
 def main(_: list[str]) -> dict[str, Any]:
     """Splits; prints and returns the size of each part."""
-    from keras_lstm_dssm.data import split_log
     from keras_lstm_dssm.data.click_log import describe_bad
     from keras_lstm_dssm.data.sources import open_files
+    from keras_lstm_dssm.data.split import split_log
 
     check_folder(Path(FLAGS.output).parent)
     log = open_files(FLAGS.data, allowed_bad_lines(FLAGS))

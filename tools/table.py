@@ -42,7 +42,7 @@ from absl import flags
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import lock_folder, write_json
-from keras_lstm_dssm.settings.fields import help_of, least_of, types_of
+from keras_lstm_dssm.settings.fields import help_of
 from keras_lstm_dssm.settings.papers import (
     LEARNING_CURVES,
     PAPER_ALIASES,
@@ -50,16 +50,11 @@ from keras_lstm_dssm.settings.papers import (
     TableSettings,
     options_of,
 )
+from keras_lstm_dssm.tools.settings_flags import define_field
 
 
 def table_program(doc: str | None, papers: Sequence[str]) -> Program:
-    """Makes a program that makes the tables of some papers.
-
-    Args:
-        doc: Its help.
-        papers: Names of `PAPER_DEFAULTS`. With several of them, the flag
-            `--paper` chooses one.
-    """
+    """Makes a program that makes the tables of some papers."""
     which = ["paper"] if len(papers) > 1 else []
     program = Program(doc, required=[*which, "data", "output"])
     if which:
@@ -81,7 +76,8 @@ def table_program(doc: str | None, papers: Sequence[str]) -> Program:
     for field in fields(TableSettings):
         users = [p for p in papers if p in field.metadata.get("papers", ())]
         if users:
-            _define(program, field, texts[field.name] + _defaults(field, users))
+            text = texts[field.name] + _defaults(field, users)
+            define_field(program.flags, field, None, text)
     if {*papers} & {*LEARNING_CURVES}:
         program.list(
             "pairs", None,
@@ -92,21 +88,6 @@ def table_program(doc: str | None, papers: Sequence[str]) -> Program:
         "threads", None, "Number of processor cores to use; by default all.", 1
     )
     return program
-
-
-def _define(program: Program, field: Field[Any], text: str) -> None:
-    """Defines the flag of a setting; None is the default of the paper."""
-    name, types = field.metadata.get("flag", field.name), types_of(field)
-    if names := field.metadata.get("names"):
-        program.enum(name, None, list(names), text)
-    elif int in types:
-        program.integer(name, None, text, least_of(field))
-    elif float in types:
-        program.float(name, None, text, 0, field.metadata["most"])
-    elif str in types:
-        program.string(name, None, text)
-    else:
-        program.list(name, None, text)
 
 
 def _defaults(field: Field[Any], papers: Sequence[str]) -> str:
@@ -176,11 +157,7 @@ def make_tables(values: flags.FlagValues, name: str) -> dict[str, Any]:
 def _given(
     values: flags.FlagValues, name: str
 ) -> tuple[dict[str, Any], tuple[int, ...]]:
-    """Returns the settings of a paper's tables, and the learning curve's sizes.
-
-    Raises:
-        InputError: A flag is not one of this paper, or a number is wrong.
-    """
+    """Returns the settings of a paper's tables, and its curve's sizes."""
     settings, known = dict(PAPER_DEFAULTS[name]), options_of(name)
     pairs: tuple[float, ...] = ()
     if "pairs" in values and values.pairs is not None:
@@ -214,11 +191,7 @@ def _unknown(flag: str, paper: str) -> InputError:
 def _numbers(
     flag: str, texts: Sequence[str], least: float, most: float = float("inf")
 ) -> tuple[float, ...]:
-    """Returns the numbers of a list flag.
-
-    Raises:
-        InputError: One is not a number, or out of bounds.
-    """
+    """Returns the numbers of a list flag."""
     try:
         numbers = tuple(float(text) for text in texts)
         if all(least <= number <= most for number in numbers):
@@ -232,11 +205,7 @@ def _numbers(
 
 
 def _folders(output: Path, data: Sequence[str]) -> dict[str, Path]:
-    """Returns data set -> folder of its table.
-
-    Raises:
-        InputError: Two data sets have one name.
-    """
+    """Returns data set -> folder of its table."""
     if len(data) == 1:
         return {data[0]: output}
     folders = {name: output / Path(name).name for name in data}

@@ -32,13 +32,12 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.settings.presets import (
     KEYVEC_PRESETS,
-    RANKER,
+    RANKER_PRESETS,
     SCORER_PRESETS,
     TOWER_PRESETS,
 )
 from keras_lstm_dssm.settings.recipes import (
     KeyVecRecipe,
-    RankerRecipe,
     Recipe,
     ScorerRecipe,
 )
@@ -68,7 +67,7 @@ define_settings(
 define_bad_line_flags(FLAGS)
 program.enum(
     "preset", "lstm_96",
-    [*TOWER_PRESETS, *SCORER_PRESETS, *KEYVEC_PRESETS, RANKER],
+    [*TOWER_PRESETS, *SCORER_PRESETS, *KEYVEC_PRESETS, *RANKER_PRESETS],
     "Recipe: two towers (a system of the paper, `best`, or `taught` for "
     "--teacher), a pair scorer (such as `mv_lstm_tensor`), `keyvec` for "
     "documents, or `ranker`, boosted trees over --features "
@@ -128,13 +127,8 @@ OPTION_FLAGS = flag_names([TrainingConfig])
 RECIPE_FLAGS = flag_names([Recipe, ScorerRecipe, KeyVecRecipe])
 """Flags that set the attribute of that name in the preset's recipe."""
 
-_OF_WORKERS = ("ray_address", "worker_cpus", "start_minutes")
 _OF_RANKER = ("features", "encoder")
-_SHARED_WITH_RANKER = (
-    "data", "dev", "select", "patience", "min_relevant", "seed",
-    "mined_negatives", "on_bad_line", "max_bad_lines", "preset", "output",
-    "resume", "json", "debug", "help",
-)  # fmt: skip
+_OF_WORKERS = ("ray_address", "worker_cpus", "start_minutes")
 
 
 def main(_: list[str]) -> dict[str, Any]:
@@ -145,10 +139,8 @@ def main(_: list[str]) -> dict[str, Any]:
     from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 
     run = RunFolder(FLAGS.output)
-    _check_ranker_flags()
-    if FLAGS.preset == RANKER:
-        return _train_ranker(run)
-    options = {name: FLAGS[name].value for name in OPTION_FLAGS}
+    names = (*OPTION_FLAGS, *_OF_RANKER)
+    options = {name: FLAGS[name].value for name in names}
     options["max_bad_lines"] = allowed_bad_lines(FLAGS)
     if _trains_by_workers():
         epochs = _finished_epochs(run)
@@ -159,6 +151,7 @@ def main(_: list[str]) -> dict[str, Any]:
         finished = bool(epochs) and run.read_history() == epochs
     elif FLAGS.resume:
         check_resumable(run.path)
+        program.check_unused(_OF_RANKER, "is for a new ranker: leave it out")
         check_unchanged(run.read_config())
         epochs = run.read_history()
         use_one_intra_op_thread()
@@ -186,7 +179,7 @@ def main(_: list[str]) -> dict[str, Any]:
             "another --output: the length of the schedule is fixed"
         )
     else:
-        print(f"wrote {run.model}")
+        print(f"wrote {run.model if run.model.exists() else run.path}")
     return metrics["train"]
 
 
@@ -194,10 +187,6 @@ def flagged_recipe() -> "AnyRecipe":
     """Returns the preset's recipe, changed by the flags that are set.
 
     With `--init`, and no `--preset`, it is that of the run to continue.
-
-    Raises:
-        InputError: Two values exclude each other, or a flag is not one of
-            this kind of recipe; there is no such run.
     """
     from keras_lstm_dssm.models import find_recipe
     from keras_lstm_dssm.training.initial_model import InitialModel
@@ -210,7 +199,7 @@ def flagged_recipe() -> "AnyRecipe":
         for name in (*RECIPE_FLAGS, "oov_buckets")
         if FLAGS[name].value is not None
     }
-    if isinstance(recipe, Recipe) and "oov_buckets" in changes:
+    if recipe.kind == "towers" and "oov_buckets" in changes:
         recipe = recipe.with_encoder(oov_buckets=changes.pop("oov_buckets"))
     for name in changes:
         if name.startswith("teacher_") and not FLAGS.teacher:
@@ -231,12 +220,6 @@ def check_unchanged(config: dict[str, Any]) -> None:
     """Checks that no flag of `lstm-dssm-train --resume` changes the run.
 
     A flag that is given has to have the value with which the run was started.
-
-    Args:
-        config: Content of the run's `config.json`.
-
-    Raises:
-        InputError: A flag differs.
     """
     from keras_lstm_dssm.models import find_recipe, recipe_from_dict
 
@@ -253,7 +236,7 @@ def check_unchanged(config: dict[str, Any]) -> None:
         )
     known = {**recipe.to_dict(), **config}
     known["init"] = (config.get("init") or {}).get("path")
-    if isinstance(recipe, Recipe):
+    if recipe.kind == "towers":
         known["oov_buckets"] = recipe.oov_buckets
     for name in (*OPTION_FLAGS, *RECIPE_FLAGS, "oov_buckets"):
         flag = FLAGS[name]
@@ -311,56 +294,6 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _check_ranker_flags() -> None:
-    """Checks that no flag is set which the preset does not use."""
-    is_ranker = FLAGS.preset == RANKER
-    used = (*_SHARED_WITH_RANKER, *_OF_RANKER)
-    for name in FLAGS:
-        wrong = name not in used if is_ranker else name in _OF_RANKER
-        if FLAGS[name].present and wrong:
-            raise InputError(
-                f"--{name} is not a flag of --preset={FLAGS.preset}: leave it "
-                "out"
-            )
-
-
-def _train_ranker(run: "RunFolder") -> dict[str, Any]:
-    """Trains a ranker into a run folder; returns its metrics."""
-    from keras_lstm_dssm.distributed.cluster import in_cluster
-    from keras_lstm_dssm.ranker.train_ranker import (
-        MINED,
-        SELECT,
-        train_ranker,
-    )
-
-    if in_cluster():
-        raise InputError("one process trains a ranker: unset TF_CONFIG")
-    _check(run)
-    if FLAGS.resume:
-        raise InputError(
-            "--resume is not a flag of --preset=ranker, which is trained in"
-            " one go: leave it out"
-        )
-    options = RankerRecipe()
-    if FLAGS.patience is not None:
-        options = RankerRecipe(patience=FLAGS.patience)
-    train_ranker(
-        FLAGS.data,
-        FLAGS.features,
-        encoder=FLAGS.encoder,
-        output=run.path,
-        dev=FLAGS.dev,
-        select=FLAGS.select if FLAGS["select"].present else SELECT,
-        options=options,
-        seed=FLAGS.seed,
-        min_relevant=FLAGS.min_relevant,
-        mined_negatives=FLAGS.mined_negatives or MINED,
-        max_bad_lines=allowed_bad_lines(FLAGS),
-    )
-    print(f"wrote {run.path}")
-    return run.read_metrics()["train"]
 
 
 def _trains_by_workers() -> bool:

@@ -19,17 +19,11 @@ _SETTINGS = "settings.json"
 
 
 class Texts(NamedTuple):
-    """A batch of hashed texts.
+    """A batch of hashed texts."""
 
-    Attributes:
-        ids: Trigram ids of all words, one word after the other.
-        trigrams: Number of trigrams of each word.
-        words: Number of words of each text.
-    """
-
-    ids: np.ndarray
-    trigrams: np.ndarray
-    words: np.ndarray
+    ids: np.ndarray  # trigram ids of all words, one word after the other
+    trigrams: np.ndarray  # number of trigrams of each word
+    words: np.ndarray  # number of words of each text
 
 
 Batch = Mapping[str, np.ndarray]
@@ -57,13 +51,7 @@ def texts_of(batch: Batch) -> list[Texts]:
 def write_input(
     folder: Path, settings: Mapping[str, Any], **batches: Iterable[Batch]
 ) -> None:
-    """Writes what a peer reads.
-
-    Args:
-        folder: An existing folder.
-        settings: Arguments of the peer, such as sizes.
-        **batches: Name of a work -> its batches of named arrays.
-    """
+    """Writes what a peer reads: its settings, and the batches of each work."""
     (folder / _SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
     for work, of_work in batches.items():
         arrays = {

@@ -32,23 +32,16 @@ Parameters = dict[str, jax.Array]
 
 
 class Distinct(NamedTuple):
-    """A batch of hashed texts, padded; each distinct text and word once.
+    """A batch of hashed texts, padded; each distinct text and word once."""
 
-    Attributes:
-        trigrams: int32 `[m]`, trigram ids of the distinct words.
-        word_index: int32 `[m]`, the word of each, ascending; `n` for padding.
-        words: int32 `[time, u]`, the words of the distinct texts.
-        lengths: int32 `[u]`, number of words in each text; 0 for padding.
-        text_index: int32 `[batch]`, the distinct text of each row.
-        numbers: int32 `[n]`, whose shape tells the number of words.
-    """
-
-    trigrams: np.ndarray
+    trigrams: np.ndarray  # int32 `[m]`, trigram ids of the distinct words
+    # int32 `[m]`, the word of each, ascending; `n` for padding.
     word_index: np.ndarray
-    words: np.ndarray
+    words: np.ndarray  # int32 `[time, u]`, the words of the distinct texts
+    # int32 `[u]`, number of words in each text; 0 for padding.
     lengths: np.ndarray
-    text_index: np.ndarray
-    numbers: np.ndarray
+    text_index: np.ndarray  # int32 `[batch]`, the distinct text of each row
+    numbers: np.ndarray  # int32 `[n]`, whose shape tells the number of words
 
 
 def distinct(texts: Texts) -> Distinct:

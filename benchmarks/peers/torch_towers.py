@@ -25,17 +25,11 @@ from keras_lstm_dssm.benchmarks.peers import (
 
 
 class Packed(NamedTuple):
-    """A batch of hashed texts, the input of a `TorchTower`.
+    """A batch of hashed texts, the input of a `TorchTower`."""
 
-    Attributes:
-        trigrams: Trigram ids of all words.
-        word_starts: Position of each word's first trigram.
-        word_order: Numbers of the words in each text, packed.
-    """
-
-    trigrams: torch.Tensor
-    word_starts: torch.Tensor
-    word_order: PackedSequence
+    trigrams: torch.Tensor  # trigram ids of all words
+    word_starts: torch.Tensor  # position of each word's first trigram
+    word_order: PackedSequence  # numbers of the words in each text, packed
 
 
 def packed(texts: Texts) -> Packed:

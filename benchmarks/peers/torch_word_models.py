@@ -38,17 +38,11 @@ _SMALLEST = torch.finfo(torch.float32).min
 
 
 class TorchTexts(NamedTuple):
-    """A batch of texts in both forms that `nn.LSTM` reads.
+    """A batch of texts in both forms that `nn.LSTM` reads."""
 
-    Attributes:
-        padded: Word ids, `(texts, time)`.
-        lengths: The number of words of each text, `(texts,)`.
-        packed: The same ids without padding.
-    """
-
-    padded: torch.Tensor
-    lengths: torch.Tensor
-    packed: PackedSequence
+    padded: torch.Tensor  # word ids, `(texts, time)`
+    lengths: torch.Tensor  # the number of words of each text, `(texts,)`
+    packed: PackedSequence  # the same ids without padding
 
     @property
     def mask(self) -> torch.Tensor:
@@ -70,13 +64,8 @@ def torch_texts(batch: Batch, side: str) -> TorchTexts:
 class TorchMatcher(torch.nn.Module):
     """Base of the peers: word vectors and an LSTM.
 
-    Args:
-        rows: Rows of the table of word vectors.
-        bidirectional: Whether the LSTM reads in both directions.
-        packed: Whether the LSTM reads packed sequences. Padded ones take
-            another path through PyTorch, in which the backward direction
-            begins with padding.
-        width: Width of the word vectors and of the LSTM.
+    Padded sequences take another path through PyTorch than packed ones, in
+    which the backward direction begins with padding.
     """
 
     def __init__(
@@ -114,15 +103,7 @@ class TorchMVLSTM(TorchMatcher):
         self.score = torch.nn.Linear(200, 1)
 
     def forward(self, query: TorchTexts, document: TorchTexts) -> torch.Tensor:
-        """Score documents; there are as many for each query.
-
-        Args:
-            query: `n` queries.
-            document: `copies * n` documents: one for each query, and again.
-
-        Returns:
-            Scores, `(copies, n)`.
-        """
+        """Scores n queries with `copies * n` documents, as `(copies, n)`."""
         copies = len(document.lengths) // len(query.lengths)
         u = functional.normalize(self.positions(query), dim=2)
         v = functional.normalize(self.positions(document), dim=2)
@@ -193,17 +174,14 @@ class TorchScorer:
 
 
 class TorchDocuments(NamedTuple):
-    """Holds a batch of documents, padded.
+    """Holds a batch of documents, padded."""
 
-    Attributes:
-        words: Word ids, `(documents, sentences, words)`; 0 is padding.
-        word_counts: The number of words of each sentence, `(documents,
-            sentences)`; 0 for padding.
-        lengths: The number of sentences of each document, `(documents,)`.
-    """
-
+    # Word ids, `(documents, sentences, words)`; 0 is padding.
     words: torch.Tensor
+    # The number of words of each sentence, `(documents, sentences)`; 0 for
+    # padding.
     word_counts: torch.Tensor
+    # The number of sentences of each document, `(documents,)`.
     lengths: torch.Tensor
 
     @property
@@ -213,19 +191,13 @@ class TorchDocuments(NamedTuple):
 
 
 class TorchExamples(NamedTuple):
-    """Holds a padded batch of documents and their targets.
+    """Holds a padded batch of documents and their targets."""
 
-    Attributes:
-        documents: The documents.
-        salient: Float `(documents, sentences)`, 1 for a key sentence.
-        key_words: `(m,)`, the known key words of all documents.
-        key_word_document: `(m,)`, the document of each key word.
-    """
-
-    documents: TorchDocuments
+    documents: TorchDocuments  # the documents
+    # Float `(documents, sentences)`, 1 for a key sentence.
     salient: torch.Tensor
-    key_words: torch.Tensor
-    key_word_document: torch.Tensor
+    key_words: torch.Tensor  # `(m,)`, the known key words of all documents
+    key_word_document: torch.Tensor  # `(m,)`, the document of each key word
 
 
 def torch_documents(batch: Batch) -> TorchDocuments:
@@ -247,17 +219,8 @@ def torch_examples(batch: Batch) -> TorchExamples:
 class TorchKeyVec(torch.nn.Module):
     """Implements KeyVec of Bi and Ma 2017 in PyTorch.
 
-    Args:
-        rows: Rows of the table of word vectors, with one for padding.
-        key_words: Number of words that can be key words.
-        width: Width of the word vectors.
-        filters: Number of filters of each window.
-        windows: Numbers of words in a window.
-        units: Width of the LSTM of each direction.
-        dimension: Width of the documents' vectors.
-        packed: Whether the LSTM reads packed sequences. Padded ones take
-            another path through PyTorch, in which the backward direction
-            begins with padding.
+    `rows` counts those of the table of word vectors, with one for padding; for
+    `packed` see `TorchMatcher`.
     """
 
     def __init__(
@@ -287,11 +250,7 @@ class TorchKeyVec(torch.nn.Module):
     def forward(
         self, documents: TorchDocuments
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Compute the vectors of documents, and the logits of all p_i.
-
-        Returns:
-            `(documents, dimension)` and `(documents, sentences)`.
-        """
+        """Computes the vectors of documents, and the logits of all p_i."""
         states = self._states(self._sentences(documents), documents)
         logits = self.score(states)[..., 0]
         log_p = functional.logsigmoid(logits)

@@ -24,35 +24,20 @@ _EXPECTED = "as lstm-dssm-encode writes it: restore the part, or encode again"
 
 
 class PartInfo(NamedTuple):
-    """Description of a part, which its file `.json` has.
+    """Description of a part, which its file `.json` has."""
 
-    Attributes:
-        format: One of `FORMATS`.
-        file: Name of the input file, without its folder.
-        file_number: Index of the file among those of the input.
-        files: Number of input files.
-        part: Index of the part in its file.
-        last: Whether no other part of the input file follows.
-        lines: Number of lines in each part of a file but the last.
-        rows: Number of titles.
-        dimension: Width of a vector.
-        input_sha256: Hash of ids, titles and tags.
-        encoder_sha256: Fingerprint of the encoder.
-        tagged: Number of titles that have tags.
-    """
-
-    format: str
-    file: str
-    file_number: int
-    files: int
-    part: int
-    last: bool
-    lines: int
-    rows: int
-    dimension: int
-    input_sha256: str
-    encoder_sha256: str
-    tagged: int = 0
+    format: str  # one of `FORMATS`
+    file: str  # name of the input file, without its folder
+    file_number: int  # index of the file among those of the input
+    files: int  # number of input files
+    part: int  # index of the part in its file
+    last: bool  # whether no other part of the input file follows
+    lines: int  # number of lines in each part of a file but the last
+    rows: int  # number of titles
+    dimension: int  # width of a vector
+    input_sha256: str  # hash of ids, titles and tags
+    encoder_sha256: str  # fingerprint of the encoder
+    tagged: int = 0  # number of titles that have tags
 
 
 def part_name(file_number: int, part: int) -> str:

@@ -11,8 +11,8 @@ from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.graphs.saved_module import EncodingModule
-from keras_lstm_dssm.models import TwoTower
-from keras_lstm_dssm.text.strings import encode_in_batches
+from keras_lstm_dssm.models.kinds import kind_name
+from keras_lstm_dssm.text.strings import as_bytes, encode_in_batches
 
 _ENCODE_BATCH = 2048
 
@@ -87,7 +87,9 @@ class EncoderModule(EncodingModule):
             return encode_in_batches(
                 self.encode, texts, _ENCODE_BATCH, progress
             )
-        rows = self._teacher.rows(texts)
+        rows = self._teacher.rows(
+            text.decode("utf-8", "replace") for text in as_bytes(texts)
+        )
         vectors = self._teacher.vectors[rows]
         if others := np.flatnonzero(rows < 0).tolist():
             vectors[others] = encode_in_batches(
@@ -140,34 +142,18 @@ class MixtureEncoder:
 
 
 class MixtureTowers(NamedTuple):
-    """The encoders of a mixture of towers, named as those of a `TwoTower`.
+    """The encoders of a mixture of towers, named as those of a `TwoTower`."""
 
-    Attributes:
-        query_encoder: Encoder of queries.
-        document_encoder: Encoder of documents.
-    """
-
-    query_encoder: MixtureEncoder
-    document_encoder: MixtureEncoder
+    query_encoder: MixtureEncoder  # encoder of queries
+    document_encoder: MixtureEncoder  # encoder of documents
 
 
 def mixture_towers(mixture: Mixture) -> MixtureTowers:
-    """Returns the encoders of a mixture, for `export_retriever`.
-
-    Args:
-        mixture: A mixture whose parts of weight above 0 are `TwoTower`s.
-
-    Raises:
-        InputError: A part is something else.
-
-    Example:
-    >>> towers = mixture_towers(Mixture({"a": model, "b": other}, [0.6, 0.4]))
-    >>> export_retriever(*towers, ids, titles, "models/retriever")
-    """
+    """Returns the encoders of a mixture whose parts are `TwoTower`s."""
     weights = {name: w for name, w in mixture.weights.items() if w}
     models = {name: mixture.parts[name] for name in weights}
     for name, model in models.items():
-        if not isinstance(model, TwoTower):
+        if kind_name(model) != "towers":
             raise InputError(
                 f"part {name!r} of the mixture is no TwoTower, and only the"
                 " encoders of towers can be exported: leave it out, or search"

@@ -26,6 +26,8 @@ class KeyVecModule(EncodingModule):
     `split_sentences`.
     """
 
+    reads_sentences = True
+
     def __init__(self, model: KeyVec) -> None:
         super().__init__(model, model.words.resources)
         self.vocabulary = tf.Variable(

@@ -28,7 +28,7 @@ from keras_lstm_dssm.export.graphs.saved_module import (
     ServedWeights,
     signature,
 )
-from keras_lstm_dssm.models import PairScorer, TwoTower
+from keras_lstm_dssm.models import PairScorer
 from keras_lstm_dssm.ranker import Ranker
 from keras_lstm_dssm.ranker.overlap_features import on_grid
 from keras_lstm_dssm.ranker.ranker import CANDIDATES, graph_scores
@@ -83,14 +83,12 @@ class RankerModule(ServedModule):
         # Tables of vocabularies; a server's loader fails without them.
         self.resources: list[Any] = []
         for name, source in ranker.features.sources.items():
-            model = source.model
-            if isinstance(model, TwoTower):
-                for encoder in (model.query_encoder, model.document_encoder):
-                    encoder.sync_weights()
-                    models.append(encoder)
-            elif model is not None:
-                models.append(model)
-                self.resources += model.words.resources
+            if (model := source.towers) is not None:
+                model.sync_weights()
+                models += model.query_encoder, model.document_encoder
+            elif source.model is not None:
+                models.append(source.model)
+                self.resources += source.model.words.resources
             else:
                 raise InputError(
                     f"the ranker reads the cosine of {name}, which is not of"
@@ -127,10 +125,9 @@ class RankerModule(ServedModule):
             if name in known:
                 scores = known[name]
             else:
-                assert source.model is not None
                 with self._served.reading():
                     scores = scored_pairs(
-                        queries, titles, partial(graph_scores, source.model)
+                        queries, titles, partial(graph_scores, source)
                     )
             columns.append(on_grid(scores)[:, tf.newaxis])
         return self._ranker.score_features(tf.concat(columns, axis=1))
@@ -165,9 +162,9 @@ class TwoStageModule(RankerModule):
         self.ids = tf.Variable(as_strings(ids), trainable=False)
         self.titles = tf.Variable(as_strings(titles), trainable=False)
         towers = {
-            name: source.model
+            name: source.towers
             for name, source in ranker.features.sources.items()
-            if isinstance(source.model, TwoTower)
+            if source.towers is not None
         }
         self._towers = [
             (name, model.query_encoder.unit_vectors)

@@ -85,9 +85,6 @@ class ServedWeights:
     values (`HashedUniform`), and graphs that are traced within `reading`
     compute the other rows that a text needs. TF Serving restores only variables
     that are in an attribute of the module: set one to `variables`.
-
-    Raises:
-        InputError: A number is not finite.
     """
 
     def __init__(self, *models: Any) -> None:
@@ -210,6 +207,9 @@ class EncodingModule(ServedModule):
     `resources` are other objects of the graph, such as the table of a
     vocabulary; a server's loader fails without them.
     """
+
+    reads_sentences = False
+    """Whether a document may be a list of sentences."""
 
     def __init__(self, encoder: Any, resources: Sequence[Any] = ()) -> None:
         super().__init__()

@@ -39,24 +39,15 @@ _ENCODE_BATCH = 2048
 
 
 class RetrieverUpdate(NamedTuple):
-    """What an update has changed.
+    """What an update has changed."""
 
-    Attributes:
-        folder: The folder of the new version, or of the old one if nothing
-            has changed.
-        published: Whether there is a new version.
-        rows: Number of titles in it.
-        encoded: Number of titles that were new or had changed.
-        deleted: Number of titles that were removed.
-        unknown: Ids to delete that the retriever did not have.
-    """
-
+    # The folder of the new version, or of the old one if nothing has changed.
     folder: Path
-    published: bool
-    rows: int
-    encoded: int
-    deleted: int
-    unknown: list[str]
+    published: bool  # whether there is a new version
+    rows: int  # number of titles in it
+    encoded: int  # number of titles that were new or had changed
+    deleted: int  # number of titles that were removed
+    unknown: list[str]  # ids to delete that the retriever did not have
 
 
 def update_retriever(
@@ -155,9 +146,8 @@ class LoadedEncoder:
 class _RetrieverRows:
     """The documents of a version, with changes that are in memory only.
 
-    Attributes:
-        stored: Number of rows in the version.
-        tags_changed: Whether the tags of a row have changed.
+    `stored` counts the rows in the version; `tags_changed` says whether the
+    tags of one have changed.
     """
 
     def __init__(

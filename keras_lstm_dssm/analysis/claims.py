@@ -31,20 +31,15 @@ from keras_lstm_dssm.evaluation.significance import randomisation_test
 
 
 class ChanceComparison(NamedTuple):
-    """A measure of a choice, compared with that of random choices.
+    """A measure of a choice, compared with that of random choices."""
 
-    Attributes:
-        value: The measure of the actual choice.
-        chance: Its mean over random choices.
-        p: The two-sided p-value: how often a random choice is as far from
-            the mean as `value` is.
-        number: The number of texts or words that it is computed from; 0
-            where there was nothing to compare.
-    """
-
-    value: float
-    chance: float
+    value: float  # the measure of the actual choice
+    chance: float  # its mean over random choices
+    # The two-sided p-value: how often a random choice is as far from the mean
+    # as `value` is.
     p: float
+    # The number of texts or words that it is computed from; 0 where there was
+    # nothing to compare.
     number: int
 
 
@@ -164,22 +159,15 @@ _DRAWS = 499
 
 
 class WordAssignments(NamedTuple):
-    """The active cells of texts, and the words that are assigned to them.
+    """The active cells of texts, and the words that are assigned to them."""
 
-    Attributes:
-        active: int `[texts, slots]`, the active cells of each text, counted
-            as in `topics`.
-        text: int `[n]`, the text of each assignment.
-        slot: int `[n]`, the column of `active` that has its cell.
-        word: str `[n]`, its word.
-        cells: The number of cells.
-    """
-
+    # int `[texts, slots]`, the active cells of each text, counted as in
+    # `topics`.
     active: np.ndarray
-    text: np.ndarray
-    slot: np.ndarray
-    word: np.ndarray
-    cells: int
+    text: np.ndarray  # int `[n]`, the text of each assignment
+    slot: np.ndarray  # int `[n]`, the column of `active` that has its cell
+    word: np.ndarray  # str `[n]`, its word
+    cells: int  # the number of cells
 
 
 def assign_words(
@@ -358,10 +346,6 @@ def measure_claims(
     trigrams is changed little by a short word, which has few of them. The
     untrained copy has no results about cosines, which would be noise, and
     where no text has a keyword, there are none about keywords.
-
-    Raises:
-        InputError: scikit-learn is not installed, or there are no pairs (a
-            query with the title of a relevant document).
     """
     if not pairs:
         raise InputError(

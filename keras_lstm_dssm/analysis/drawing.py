@@ -32,20 +32,11 @@ def drawing(
     widths: Sequence[float] | None = None,
     **options: Any,
 ) -> Iterator[list[Any]]:
-    """Open axes side by side to draw on, and write them to a PNG file.
+    """Opens axes side by side to draw on, and writes them to a PNG file.
 
     The file is written when the `with` block ends without an exception; its
-    folder is created if there is none.
-
-    Args:
-        path: The PNG file.
-        columns: The number of axes; they share the vertical axis.
-        widths: The relative widths of the axes; by default all are equal.
-        **options: Arguments of matplotlib's `Figure`, such as
-            `figsize=(7, 4.5)`.
-
-    Raises:
-        InputError: matplotlib is not installed.
+    folder is created if there is none. The axes share the vertical one and have
+    relative `widths`; `options` are those of matplotlib's `Figure`.
     """
     matplotlib = import_optional("matplotlib", "analysis")
     figures = import_optional("matplotlib.figure", "analysis")

@@ -91,8 +91,15 @@ def evaluate_run(
             `papers.document_baselines`.
         progress: Whether to show a progress bar of encoding.
         report: Is given each line of the results. By default none is shown.
-        **of_titles: Further arguments of `measure_titles`, not for a
-            `KeyVec`.
+        **of_titles: Not for a `KeyVec`. `mode`: `"rerank"` or `"retrieve"`,
+            see `Task.from_collection`; `depth`: number of documents retrieved
+            for each query; `run_file`: file for the rankings; `bm25_words`:
+            a key of `TOKENIZERS`, by default the words that the model reads;
+            `batch_size`: number of texts encoded at once; `mix`: systems
+            whose scores are added to the model's, see `open_system`;
+            `mix_weights`: weights of the model and these, by default chosen
+            on the split dev of `dev` (default: `data`) by the measure
+            `select` (default: that of `MAIN_MEASURES`).
 
     Returns:
         Split -> `mode`, facts such as `bm25_words`, and system -> measure ->
@@ -180,11 +187,9 @@ def measure_documents(
 ) -> tuple[dict[str, AnyTask], dict[str, dict[str, QueryMeasures]]]:
     """Measures a KeyVec, and baselines trained on the split train.
 
-    The arguments are those of `evaluate_run`.
-
-    Returns:
-        The tasks, `"retrieve"`, `"cluster"` or both; and task -> system ->
-        query id (for clustering, seed) -> measure -> value.
+    For the arguments see `evaluate_run`. Returns the tasks, `"retrieve"`,
+    `"cluster"` or both; and task -> system -> query id (for clustering, seed)
+    -> measure -> value.
     """
     tasks = document_tasks(folder, split, min_relevant)
     texts = [document_text(one.sentences) for one in folder.of("train")]
@@ -227,30 +232,10 @@ def measure_titles(
 ) -> tuple[Task, dict[str, QueryMeasures], dict[str, Any]]:
     """Measures a model of titles, BM25, mixtures and random order.
 
-    Args:
-        model: A `TwoTower`, `PairScorer` or `Ranker`, or a `System`.
-        collection: The data.
-        split: See `evaluate_run`.
-        min_relevant: See `evaluate_run`.
-        progress: See `evaluate_run`.
-        report: See `evaluate_run`.
-        mode: `"rerank"` or `"retrieve"`, see `Task.from_collection`.
-        depth: Number of documents retrieved for each query.
-        run_file: File for the rankings of the model, or with `mix` of the
-            mixture.
-        bm25_words: The words of BM25, a key of `TOKENIZERS`; by default those
-            that the model reads.
-        batch_size: Number of texts encoded at once.
-        mix: Systems whose scores are added to the model's, see `open_system`.
-        mix_weights: The weights of the model and of each system of `mix`. By
-            default they are chosen on the split dev.
-        dev: The data whose split dev chooses them. By default `collection`.
-        select: The measure that they are chosen by. Default: `MAIN_MEASURES`.
-
-    Returns:
-        The task; system -> query id -> measure -> value; and facts:
-        `bm25_words`, the name of BM25's tokenizer, and with `mix`, the
-        `mixture_weights` and `mixture_dev`, their results on dev.
+    For the arguments see `evaluate_run`. Returns the task; system -> query id
+    -> measure -> value; and facts: `bm25_words`, the name of BM25's tokenizer,
+    and with `mix`, the `mixture_weights` and `mixture_dev`, their results on
+    dev.
     """
     task = Task.from_collection(collection, split, mode, min_relevant, depth)
     read = words_of(model)

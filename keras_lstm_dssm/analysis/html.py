@@ -138,15 +138,6 @@ def write_html_report(
     A table or picture wider than the screen scrolls by itself, and is shown
     whole in print. Every text is escaped. An existing file is replaced only
     when the new one is complete.
-
-    Args:
-        path: The HTML file.
-        title: The heading of the page.
-        sections: Its sections, in order.
-        lead: A paragraph below the heading; by default none.
-
-    Raises:
-        InputError: jinja2 is not installed.
     """
     jinja2 = import_optional("jinja2", "analysis")
     environment = jinja2.Environment(

@@ -272,9 +272,6 @@ def read_report_documents(
 
     The last split is test, or else dev, or else train. The threshold `theta`
     of the teacher's similarity is by default computed from the split train.
-
-    Raises:
-        InputError: The data or the teacher are not found, or a line is bad.
     """
     folder = open_documents(data, max_bad_lines, max_sentences)
     split = [name for name in SPLITS if folder.count(name)][-1]
@@ -297,12 +294,7 @@ def read_report_documents(
 def report_on_keyvec(
     model: KeyVec, run: RunFolder, settings: ReportSettings, pictures: Path
 ) -> Report:
-    """Report on the key sentences and the vectors of documents.
-
-    Raises:
-        InputError: The data or the teacher are not found, there are fewer than
-            three documents, or matplotlib is not installed.
-    """
+    """Report on the key sentences and the vectors of documents."""
     data, max_bad_lines, _ = report_data(run, settings)
     config = run.read_config()
     teacher, theta = settings.salience, None

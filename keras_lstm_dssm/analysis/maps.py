@@ -26,18 +26,13 @@ from keras_lstm_dssm.settings.choices import MAP_METHODS
 
 
 class TextMap(NamedTuple):
-    """The position of each text on a plane, and its group.
+    """The position of each text on a plane, and its group."""
 
-    Attributes:
-        positions: float `[texts, 2]`.
-        groups: int `[texts]`, the group of each text; -1 or -2 for none.
-        names: The name of each group.
-        others: What texts without a group are: the names of -1 and of -2.
-    """
-
-    positions: np.ndarray
+    positions: np.ndarray  # float `[texts, 2]`
+    # int `[texts]`, the group of each text; -1 or -2 for none.
     groups: np.ndarray
-    names: list[str]
+    names: list[str]  # the name of each group
+    # What texts without a group are: the names of -1 and of -2.
     others: tuple[str, str] = ("", "")
 
 
@@ -106,10 +101,6 @@ def plane_positions(
     `"tsne"` shows which vectors are neighbours, while its distances mean
     little; `"pca"` is linear. Error messages call the vectors `name`. Source:
     van der Maaten and Hinton 2008, "Visualizing Data using t-SNE".
-
-    Raises:
-        InputError: The method is unknown, there are fewer than three vectors,
-            or scikit-learn is not installed.
     """
     if method not in MAP_METHODS:
         raise InputError(
@@ -189,9 +180,6 @@ def write_projector(
     `tensorboard --logdir=LOGS` shows them. The files are
     `projector_config.pbtxt`, `projector/titles.tsv` and
     `projector/titles.labels.tsv`.
-
-    Raises:
-        InputError: There are not as many titles as vectors.
     """
     from tensorboard.plugins import projector
 

@@ -21,25 +21,18 @@ from keras_lstm_dssm.settings.reports import ReportSettings
 
 
 class Report(NamedTuple):
-    """A report of a model: its page, and the same results as values.
+    """A report of a model: its page, and the same results as values."""
 
-    Attributes:
-        title: The heading of the page.
-        lead: The paragraph below it.
-        sections: The sections of the page.
-        values: The results, for JSON.
-        bad_lines: Reason for skipping lines of the data -> number of lines.
-        csv: Name of a file -> its rows.
-        projected: For TensorBoard's projector: what the texts are, the texts,
-            and a function that returns their vectors.
-    """
-
-    title: str
-    lead: str
-    sections: Sequence[HtmlSection]
-    values: dict[str, Any]
+    title: str  # the heading of the page
+    lead: str  # the paragraph below it
+    sections: Sequence[HtmlSection]  # the sections of the page
+    values: dict[str, Any]  # the results, for JSON
+    # Reason for skipping lines of the data -> number of lines.
     bad_lines: dict[str, int] = {}
+    # Name of a file -> its rows.
     csv: Mapping[str, Sequence[Mapping[str, Any]]] = {}
+    # For TensorBoard's projector: what the texts are, the texts, and a function
+    # that returns their vectors.
     projected: tuple[str, Sequence[str], Callable[[], np.ndarray]] | None = None
 
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -73,20 +66,11 @@ def training_sections(
     text: str = "",
     **scales: Any,
 ) -> list[HtmlSection]:
-    """Return the sections on training: the loss by epoch, the model card.
+    """Returns the sections on training: the loss by epoch, the model card.
 
     A section that the run has nothing for is left out, and so is a curve whose
-    column an epoch lacks.
-
-    Args:
-        run: The run.
-        picture: The PNG file to write.
-        labels: Column of the history -> label of its curve.
-        unit: The label of the vertical axis.
-        title: The heading of the section with the losses.
-        caption: The caption of the picture.
-        text: The paragraph of this section.
-        **scales: See `curve_chart`.
+    column an epoch lacks. `labels` is column of the history -> label of its
+    curve.
     """
     sections = []
     history = run.read_history()

@@ -71,9 +71,6 @@ def example_answers(
     test split if there is one, or of a click log. The wrong answer is the one
     with the highest score of the documents that are judged not relevant;
     where there are none, of the nearest titles by BM25.
-
-    Raises:
-        InputError: The data are wrong, or no query has both answers.
     """
     lists, titles = _lists(data, min_relevant, max_bad_lines)
     order = np.random.default_rng(0).permutation(len(lists))
@@ -322,10 +319,6 @@ def report_on_scorer(
 
     The report extends the case study of Wan et al. 2016 by pictures of the
     whole interaction matrices and by what each cell adds to the score.
-
-    Raises:
-        InputError: The matcher has no interaction matrix, the data are wrong,
-            or matplotlib is not installed.
     """
     matcher = check_matrix(scorer)
     data, max_bad_lines, min_relevant = report_data(run, settings)

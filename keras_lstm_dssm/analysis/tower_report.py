@@ -75,10 +75,6 @@ def report_on_towers(
 
     For encoders that are not recurrent, the report states that the sections
     about cells are left out.
-
-    Raises:
-        InputError: The data are wrong, there are fewer than three titles, or
-            matplotlib or scikit-learn is not installed.
     """
     data, max_bad_lines, _ = report_data(run, settings)
     texts = read_report_texts(data, max_bad_lines)
@@ -239,7 +235,7 @@ def _pair_sections(
     ]
     if read:
         cells = min(settings.cells, read[0].y.shape[1])
-        settings = settings._replace(cells=cells)
+        settings = settings.replace(cells=cells)
     vectors = [
         tower.encode([text])[0]
         for tower, text in zip(towers, texts, strict=True)
@@ -416,21 +412,17 @@ def _words_section(
 
 
 class ReportTexts(NamedTuple):
-    """Texts of a data set for a report.
+    """Texts of a data set for a report."""
 
-    Attributes:
-        titles: Distinct titles of documents, in the order of the data.
-        pairs: Queries, each with the title of a relevant document: in a
-            collection, the one with the best grade for a query of the last
-            split; in click files, a clicked one.
-        contexts: The query and the title of each click as one text; the
-            titles if there are no clicks.
-        bad_lines: Reason for skipping lines -> number of such lines.
-    """
-
-    titles: list[str]
+    titles: list[str]  # distinct titles of documents, in the order of the data
+    # Queries, each with the title of a relevant document: in a collection, the
+    # one with the best grade for a query of the last split; in click files, a
+    # clicked one.
     pairs: list[Pair]
+    # The query and the title of each click as one text; the titles if there are
+    # no clicks.
     contexts: list[str]
+    # Reason for skipping lines -> number of such lines.
     bad_lines: dict[str, int]
 
 

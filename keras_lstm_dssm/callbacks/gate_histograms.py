@@ -21,21 +21,11 @@ from keras_lstm_dssm.models.kinds import TOWERS, kind_of
 
 
 class GateHistograms(keras.callbacks.Callback):
-    """Write histograms of the activations of both encoders after each epoch.
+    """Writes histograms of the activations of both encoders after each epoch.
 
-    A histogram has the values of i, f, c, o or y of all cells at all words
-    of the same texts, computed with the weights at the end of the epoch.
-    They show, for example, gates that are saturated near 0 or 1.
-
-    Args:
-        logs: The folder for TensorBoard's files, such as `logs/gates` of a
-            run.
-        queries: Texts for the query encoder; a few hundred are enough.
-        documents: Texts for the document encoder.
-
-    Example:
-    >>> gates = GateHistograms("run/logs/gates", queries[:256], titles[:256])
-    >>> model.fit(pairs, callbacks=[gates])
+    A histogram has the values of i, f, c, o or y of all cells at all words of
+    the same texts, a few hundred, computed with the weights at the end of the
+    epoch. They show, for example, gates that are saturated near 0 or 1.
     """
 
     def __init__(
@@ -52,17 +42,7 @@ class GateHistograms(keras.callbacks.Callback):
     def from_log(
         cls, logs: str | os.PathLike[str], model: Any, log: ClickLog | None
     ) -> "GateHistograms":
-        """Make a callback whose texts are the first 256 clicks of a log.
-
-        Args:
-            logs: The folder for TensorBoard's files.
-            model: The `TwoTower` that will be trained.
-            log: The click log.
-
-        Raises:
-            InputError: An encoder is not recurrent (DSSM, CLSM), or the model
-                is a `PairScorer` or a `KeyVec`.
-        """
+        """Makes a callback whose texts are the first 256 clicks of a log."""
         if log is None or kind_of(model) is not TOWERS:
             raise InputError(
                 "histograms are those of the gates of two towers, and a "

@@ -163,27 +163,10 @@ def build_api_search(
 ) -> Collection:
     """Builds the API-search collection, or opens it if it was built before.
 
-    The docstrings are those of the Python standard library and of the
-    packages that this one requires; the result depends on their versions
-    only.
-
-    Args:
-        folder: The folder of the collection. By default a folder named after
-            these versions in `$KERAS_LSTM_DSSM_CACHE`, or in
-            `~/.cache/keras_lstm_dssm`.
-        progress: Whether to print to standard error when it is built.
-            Default `False`.
-
-    Returns:
-        The collection: split by query (9 % test, 3 % dev), with every title
-        in the corpus and grades of 1.
-
-    Raises:
-        InputError: This package is not installed.
-
-    Example:
-        >>> build_api_search().splits  # doctest: +SKIP
-        ('train', 'dev', 'test')
+    The docstrings are those of the Python standard library and of the packages
+    that this one requires; the result depends on their versions only, and the
+    default folder is named after them. The split is by query (9 % test, 3 %
+    dev), with every title in the corpus and grades of 1.
     """
     packages = distributions()
     if folder is None:

@@ -42,37 +42,16 @@ def build_api_sentences(
 ) -> Collection:
     """Builds the lists of sentences, or opens them if they were built before.
 
-    The docstrings are those that API search is made from, see
-    `build_api_search`. Both sentences have 5 to 50 words; a sentence that is
-    a query twice keeps its first answer.
-
-    Each list has one positive and 4 negatives, in random order: the positive
-    is the BM25 query over all answers, and 4 of the best K are drawn, where K
-    is 0.7 % of the answers, but at least 50 and at most 1,000, as in Wan et
-    al. 2016. A negative never has the words of the query or of one of its
-    answers.
-
-    Modules are divided 8:1:1 into train, dev and test. Modules that share a
-    sentence, or nearly the same one (three quarters of the words), are in
-    one split, and negatives are in the split of their list: no text of any
-    list is in two splits.
-
-    Args:
-        folder: The folder of the collection. By default a folder named after
-            the versions of the packages in `$KERAS_LSTM_DSSM_CACHE`, or in
-            `~/.cache/keras_lstm_dssm`.
-        progress: Whether to print to standard error when it is built.
-            Default `False`.
-
-    Returns:
-        The collection, with grades 1 and 0, and the pairs of train as clicks.
-
-    Raises:
-        InputError: This package is not installed.
-
-    Example:
-        >>> build_api_sentences().splits  # doctest: +SKIP
-        ('train', 'dev', 'test')
+    The docstrings are those of API search. Both sentences have 5 to 50 words; a
+    sentence that is a query twice keeps its first answer. Each list has one
+    positive and 4 negatives, in random order: the positive is the BM25 query
+    over all answers, and 4 of the best K are drawn, where K is 0.7 % of the
+    answers, but at least 50 and at most 1,000, as in Wan et al. 2016. A
+    negative never has the words of the query or of one of its answers. Modules
+    are divided 8:1:1 into train, dev and test. Modules that share a sentence,
+    or nearly the same one (three quarters of the words), are in one split, and
+    negatives are in the split of their list: no text of any list is in two
+    splits.
     """
     packages = distributions()
     if folder is None:

@@ -40,9 +40,6 @@ def distributions() -> list[importlib.metadata.Distribution]:
     """Returns the packages that this one requires, directly or indirectly.
 
     Extras are left out, and so are other installed packages.
-
-    Raises:
-        InputError: This package is not installed.
     """
     packages: dict[str, importlib.metadata.Distribution] = {}
     unread = [DISTRIBUTION]

@@ -23,18 +23,6 @@ def misspell(text: str, rate: float, seed: int = 0) -> str:
     The errors depend on seed and text alone, not on other queries or their
     order; the words misspelled at a lower rate are also misspelled at a
     higher one, in the same way.
-
-    Args:
-        text: The query.
-        rate: Probability of an edit for each word, from 0 to 1.
-        seed: Any int; another seed gives other errors. Default 0.
-
-    Returns:
-        The text, its words separated by single spaces.
-
-    Example:
-    >>> misspell("interior wood glue", 1.0)
-    'inte5ior wo0od gflue'
     """
     words = []
     for index, word in enumerate(text.split()):
@@ -139,23 +127,11 @@ def redrawn_pairs(
 ) -> Iterator[Pair]:
     """Yields synthetic pairs, with other queries for about half of them.
 
-    A coin decides for each pair whether it stays, with its query of one to
-    four words, or gets most words of the title as the query. With another
-    seed for each epoch, towers that learn from a teacher read short and long
-    forms of a title. The pairs depend on the seed and their order alone.
-
-    Args:
-        pairs: Pairs that `title_pairs` has made.
-        seed: Any int; another seed gives other pairs. Default 0.
-        dropped: Probability with which a word of the title is left out, for a
-            query of most words; one word always stays. Default 0.3.
-        misspelled: Probability of a misspelling for each word of such a
-            query, default 0.05; see `misspell`.
-
-    Example:
-    >>> pair = Pair("garden", "rubber garden hose")
-    >>> [next(redrawn_pairs([pair], seed)).query for seed in (0, 1)]
-    ['rubber garden', 'garden']
+    A coin decides for each pair of `title_pairs` whether it stays, with its
+    query of one to four words, or gets most words of the title as the query
+    (each left out with probability `dropped`). With another seed for each
+    epoch, towers that learn from a teacher read short and long forms of a
+    title. The pairs depend on the seed and their order alone.
     """
     draw = random.Random(seed)
     for query, title in pairs:

@@ -138,27 +138,10 @@ def split_log(
     The corpus holds each clicked title once. The dev and test queries are
     judged: the grade of a title is 4 to 1 by its share of the query's clicks
     (see `click_grades`). The clicks of all other queries are streamed to
-    `clicks.train.tsv.gz`; only titles and held-out queries are held in
-    memory. Held-out queries that differ in letter case, white space or
-    Unicode's compatible forms (NFKC) only are one query. White space becomes
-    single spaces; a click with an empty query or title is left out.
-
-    Args:
-        log: The click log, which is read twice.
-        folder: The folder to create.
-        dev_percent: Percentage of queries for dev, default 5.
-        test_percent: Percentage of queries for test, default 10.
-
-    Raises:
-        InputError: `folder` exists, the percentages leave nothing to train
-            on, a line of the log is wrong, or a split gets no query.
-
-    Example:
-        >>> collection = split_log(
-        ...     ClickLog("clicks.tsv.gz"), "build/clicks"
-        ... )  # doctest: +SKIP
-        >>> collection.splits  # doctest: +SKIP
-        ('dev', 'test')
+    `clicks.train.tsv.gz`; only titles and held-out queries are held in memory.
+    Held-out queries that differ in letter case, white space or Unicode's
+    compatible forms (NFKC) only are one query. A click with an empty query or
+    title is left out.
     """
     percents = {"dev": dev_percent, "test": test_percent}
     if min(percents.values()) < 0 or not 0 < sum(percents.values()) < 100:

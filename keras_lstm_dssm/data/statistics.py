@@ -147,20 +147,9 @@ _LEAST_SHARE = 0.01
 def alphabet_warning(log: ClickLog) -> str | None:
     """Returns a warning if many words of a log are outside the alphabet.
 
-    Without `oov_buckets` an encoder reads every letter but a to z and 0 to 9
-    as `#`, so that words of other scripts differ in their length only. A
-    random sample of 10,000 clicks of the log is examined.
-
-    Args:
-        log: The click log to sample.
-
-    Returns:
-        One line for the user; `None` if less than 1 % of the words have more
-        letters outside the alphabet than inside.
-
-    Example:
-    >>> if line := alphabet_warning(log):
-    ...     print(line)
+    Without `oov_buckets` an encoder reads every letter but a to z and 0 to 9 as
+    `#`, so that words of other scripts differ in their length only. Of 10,000
+    random clicks, 1 % of the words must have more letters outside than inside.
     """
     batches = training_batches(log, _SAMPLE, epochs=1, seed=0)
     queries, titles = next(iter(batches))

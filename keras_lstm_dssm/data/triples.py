@@ -26,20 +26,13 @@ _QUERIES_AT_ONCE = 1024
 class JudgedList(NamedTuple):
     """Holds the texts that answer a query and some that do not.
 
-    Attributes:
-        query: The query's text.
-        positives: Titles that answer it; one that is in the list twice
-            counts twice.
-        negatives: Titles that do not.
-
-    Example:
-    >>> JudgedList("hex bolt", ["steel hex bolt"], ["hex nut"]).negatives
-    ['hex nut']
+    A positive that is in the list twice counts twice.
     """
 
-    query: str
+    query: str  # The query's text
+    # Titles that answer it; one that is in the list twice counts twice.
     positives: list[str]
-    negatives: list[str]
+    negatives: list[str]  # Titles that do not
 
 
 def judged_lists(
@@ -47,20 +40,7 @@ def judged_lists(
 ) -> Iterator[JudgedList]:
     """Yields the judged documents of each query of a split.
 
-    Args:
-        collection: A collection whose qrels contain documents that are
-            judged not relevant.
-        split: Name of one of its splits.
-        min_relevant: Grade from which a document is a positive; all others
-            of the query's judged documents are negatives.
-
-    Raises:
-        InputError: See `Collection`.
-
-    Example:
-    >>> next(judged_lists(dssm.data.open_collection("parts"), "dev"))
-    JudgedList(query='hex bolt', positives=['steel hex bolt'],
-               negatives=['hex nut'])
+    Those below `min_relevant` are negatives.
     """
     queries, documents = collection.queries, collection.documents
     for query_id, grades in collection.qrels(split).items():
@@ -101,33 +81,15 @@ def clicked_lists(
 ) -> Iterator[JudgedList]:
     """Yields the clicked titles of each query, and mined negatives.
 
-    The negatives are the titles nearest to the query among all titles of the
-    log, by BM25 or by a trained tower, that were never clicked for it. Where
-    too few titles have a word of the query, others are drawn at random. No
-    text comes from elsewhere than the log, so that a log of training clicks
-    cannot bring in an answer of dev or test.
-
-    Queries with the same normalised words are one query, and a title that
-    differs from a clicked one in letter case or punctuation only is not a
-    negative (see `normalize_texts`).
-
-    Args:
-        log: The click log; distinct texts are held in memory.
-        top: The number of negatives for each query.
-        index: `Index` of the titles of the log, made with a `TwoTower`,
-            whose ids are the titles; by default BM25 is used.
-        seed: Seed of the titles that are drawn at random.
-
-    Yields:
-        A list for each query, in order of first occurrence. A title that was
-        clicked n times is n times among the positives.
-
-    Raises:
-        InputError: `top` is below 1, or a file of the log is wrong.
-
-    Example:
-        >>> next(clicked_lists(log, top=1))  # doctest: +SKIP
-        JudgedList('hex bolt', ['steel hex bolt'], ['steel bolt cutter'])
+    The negatives are the `top` titles nearest to the query among all titles of
+    the log, by BM25 or by an `index` of trained towers, that were never clicked
+    for it. Where too few titles have a word of the query, others are drawn at
+    random. No text comes from elsewhere than the log, so that a log of training
+    clicks cannot bring in an answer of dev or test. Queries with the same
+    normalised words are one query, and a title that differs from a clicked one
+    in letter case or punctuation only is not a negative (see
+    `normalize_texts`). A title that was clicked n times is n times among the
+    positives.
     """
     if top < 1:
         raise InputError(f"top is {top}: expected 1 or more")

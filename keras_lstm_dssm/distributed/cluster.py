@@ -22,15 +22,10 @@ _EXAMPLE = (
 
 
 class Cluster(NamedTuple):
-    """Describes the processes of a training and which of them this one is.
+    """Describes the processes of a training and which of them this one is."""
 
-    Attributes:
-        workers: Address of each worker, `"host:port"`.
-        rank: Index of this process among them. Worker 0 writes the files.
-    """
-
-    workers: tuple[str, ...]
-    rank: int
+    workers: tuple[str, ...]  # address of each worker, `"host:port"`
+    rank: int  # index of this process among them. Worker 0 writes the files
 
     @property
     def size(self) -> int:
@@ -43,25 +38,11 @@ class Cluster(NamedTuple):
         return self.rank == 0
 
     def describe(self, rank: int) -> str:
-        """Names a worker in messages.
-
-        Example:
-        >>> Cluster(("a:1", "b:1"), 0).describe(1)
-        'worker 1 (b:1)'
-        """
+        """Names a worker in messages."""
         return f"worker {rank} ({self.workers[rank]})"
 
     def share(self, count: int, rank: int | None = None) -> int:
-        """Returns a worker's part of a number, such as the batch size.
-
-        Args:
-            count: The number that all workers have together.
-            rank: The worker. Default `None`: this one.
-
-        Example:
-        >>> [Cluster(("a:1", "b:1"), 0).share(5, rank) for rank in (0, 1)]
-        [3, 2]
-        """
+        """Returns a worker's part of a number, such as the batch size."""
         rank = self.rank if rank is None else rank
         return count // self.size + (rank < count % self.size)
 
@@ -69,19 +50,7 @@ class Cluster(NamedTuple):
     def from_environment(
         cls, environment: Mapping[str, str] | None = None
     ) -> "Cluster":
-        """Reads `TF_CONFIG`, which Ray Train and other launchers set.
-
-        Args:
-            environment: Name -> value. Default `None`: `os.environ`.
-
-        Raises:
-            InputError: It is missing, or does not describe workers.
-
-        Example:
-        >>> config = '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}'
-        >>> Cluster.from_environment({"TF_CONFIG": config}).rank
-        1
-        """  # noqa: E501
+        """Reads `TF_CONFIG`, which Ray Train and other launchers set."""
         text = (os.environ if environment is None else environment).get(
             TF_CONFIG
         )
@@ -128,13 +97,6 @@ def meet(cluster: Cluster, seconds: float) -> None:
     TensorFlow waits without end, and uninterruptibly, for a worker that never
     starts. So the workers first meet by calls to the same ports, which are
     free again when this function returns.
-
-    Args:
-        cluster: The workers.
-        seconds: How long to wait.
-
-    Raises:
-        InputError: A worker is missing, or this worker's port is in use.
     """
     deadline = time.monotonic() + seconds
     called_by: set[int] = set()

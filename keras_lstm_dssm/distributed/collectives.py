@@ -18,22 +18,10 @@ class Collectives:
     """Exchanges tensors among all workers, by TensorFlow's own operations.
 
     Every worker must call the same methods in the same order: a call returns
-    when all workers have made it. In a `tf.function`, the operations run in
-    each call. `tf.distribute.MultiWorkerMirroredStrategy`, made before, has
-    connected the workers (`connect`); its scope and `run` are not needed.
-
-    Args:
-        cluster: The workers.
-        connection: What must live as long as the workers are connected.
-
-    Attributes:
-        count: int32 scalar, the number of collectives up to now.
-        sent: int64 scalar, the bytes that this worker has sent: a gather
-            sends its tensor to each other worker, a sum (in a ring) two
-            `size`-ths of it, an exchange all but the own part.
-
-    Raises:
-        tf.errors.OpError: A worker is gone, or failed.
+    when all workers have made it; in a `tf.function`, the operations run in
+    each call. A lost worker raises `tf.errors.OpError`. The `connection` lives
+    as long as the workers are connected; `count` is the number of collectives
+    up to now, `sent` that of the bytes that this worker has sent.
     """
 
     def __init__(self, cluster: Cluster, connection: Any = None) -> None:
@@ -221,13 +209,6 @@ def connect(cluster: Cluster, minutes: float = 5.0) -> Collectives:
 
     `TF_CONFIG` must be set, from which TensorFlow takes the addresses too.
     To be called before anything else of TensorFlow runs in the process.
-
-    Args:
-        cluster: The workers.
-        minutes: How long to wait for the others.
-
-    Raises:
-        InputError: A worker is missing.
     """
     meet(cluster, 60 * minutes)
     # Nothing is created in its scope: it starts this worker's server, and

@@ -29,13 +29,8 @@ class StopTogether(keras.callbacks.Callback):
     """Ends the training of all workers after one step, like ctrl-c.
 
     A worker that is to stop says so in the exchange of the next step, at the
-    end of which all workers have equal weights, to be saved.
-
-    Args:
-        joint_step: What the workers exchange in a training step.
-        wanted: Event that is set when this worker is to stop.
-        stop_file: A file whose existence is a wish to stop, too; the worker
-            looks for it every second. Default `None`.
+    end of which all workers have equal weights, to be saved. A `stop_file`,
+    looked for every second, is a wish to stop, too.
     """
 
     def __init__(
@@ -75,17 +70,6 @@ def stop_by_signal(
     sets a handler of SIGTERM then, which ignores it. Outside of the main
     thread, where Python sets no handlers, the function does nothing: Ray's
     workers are stopped by the file.
-
-    Args:
-        is_wanted: Returns whether a stop has been asked for already.
-        want: Asks for it.
-
-    Example:
-    >>> wanted = threading.Event()
-    >>> with stop_by_signal(wanted.is_set, wanted.set):
-    ...     signal.raise_signal(signal.SIGTERM)
-    >>> wanted.is_set()
-    True
     """
 
     def handle(number: int, frame: Any) -> None:
@@ -110,12 +94,6 @@ class JointFigures(keras.callbacks.Callback):
 
     It also checks that the weights of all workers are still bit-equal. List
     it before callbacks that read the logs.
-
-    Args:
-        collectives: The workers.
-
-    Raises:
-        JointError: The weights differ, as between different processors.
     """
 
     def __init__(self, collectives: Collectives) -> None:
@@ -163,10 +141,6 @@ class JointEvaluation(BestEpoch):
     """Lets worker 0 evaluate, and gives the figures to all workers.
 
     All workers so choose the same best epoch, and stop after the same one.
-
-    Args:
-        collectives: The workers.
-        evaluation: What worker 0 measures; `None` on the other workers.
     """
 
     def __init__(

@@ -17,15 +17,10 @@ _WORD = 32  # rows of a table in one integer of a packed set
 
 
 class JointRows(NamedTuple):
-    """The rows of one tower's tables that the workers' batches read.
+    """The rows of one tower's tables that the workers' batches read."""
 
-    Attributes:
-        rows: int32 `(rows,)`, ascending.
-        position: int32 `(rows of the table,)`: where each of them is in
-            `rows`.
-    """
-
-    rows: tf.Tensor
+    rows: tf.Tensor  # int32 `(rows,)`, ascending
+    # int32 `(rows of the table,)`: where each of them is in `rows`.
     position: tf.Tensor
 
     def place(self, gradient: tf.IndexedSlices) -> tf.Tensor:
@@ -43,24 +38,19 @@ class JointBatch(NamedTuple):
 
     Their distinct titles are the same on each worker: first those of worker
     0, then those that only the others have.
-
-    Attributes:
-        rows: For each tower the rows of its tables that the batches read.
-        contributed: int32 `(titles,)`: the titles of this worker's batch
-            whose vectors it gives to all workers: those no earlier worker has.
-        counts: How many titles each worker contributes.
-        clicked: int32 `(all rows,)`: the clicked title of each row of all
-            workers' batches.
-        first_row: Number of rows before those of this worker.
-        share: Float scalar, this worker's rows as a share of all.
     """
 
+    # For each tower the rows of its tables that the batches read.
     rows: list[JointRows]
+    # int32 `(titles,)`: the titles of this worker's batch whose vectors it
+    # gives to all workers: those no earlier worker has.
     contributed: tf.Tensor
-    counts: list[tf.Tensor]
+    counts: list[tf.Tensor]  # how many titles each worker contributes
+    # int32 `(all rows,)`: the clicked title of each row of all workers'
+    # batches.
     clicked: tf.Tensor
-    first_row: tf.Tensor
-    share: tf.Tensor
+    first_row: tf.Tensor  # number of rows before those of this worker
+    share: tf.Tensor  # float scalar, this worker's rows as a share of all
 
 
 class JointStep(OneProcess):
@@ -68,19 +58,12 @@ class JointStep(OneProcess):
 
     The workers' batches are one batch: documents of other workers are
     negatives, too, and each distinct document counts once. A step needs four
-    collectives: the fingerprints of the titles, with the sets of rows to
-    move to the look-ahead point; the vectors of the titles; the gradient of
-    these vectors; and the sum of all gradients with the loss. The weights
-    are equal to those of one process that has the whole batch, up to
-    rounding, and bit-equal on all workers.
-
-    Args:
-        collectives: Exchanges tensors among the workers.
-        batch_size: Rows of all workers' batches, at most.
-
-    Attributes:
-        stop_wanted: int32 variable; 1 asks all workers to stop.
-        stops: int32 variable, above 0 after a step in which a worker asked.
+    collectives: the fingerprints of the titles, with the sets of rows to move
+    to the look-ahead point; the vectors of the titles; the gradient of these
+    vectors; and the sum of all gradients with the loss. The weights are equal
+    to those of one process that has the whole batch, up to rounding, and
+    bit-equal on all workers. `stop_wanted` of 1 asks all workers to stop;
+    `stops` is above 0 after a step in which one asked.
     """
 
     def __init__(self, collectives: Collectives, batch_size: int) -> None:

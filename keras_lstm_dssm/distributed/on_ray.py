@@ -46,21 +46,6 @@ def ray_cluster(
     At the end the connection is closed, and Ray ended if it was started here.
     It then listens to this machine only: who can reach Ray can run programs.
     If this process is connected already, nothing is done.
-
-    Args:
-        ray: The module `ray`, an optional requirement.
-        address: Address of the cluster, such as `"auto"`; `None` starts Ray,
-            also on a machine that is part of a cluster.
-        minutes: How long to try to start it. Default 5.
-        **local: Arguments of `ray.init` for a Ray that is started here.
-
-    Raises:
-        InputError: There is no cluster, or Ray cannot be started.
-
-    Example:
-    >>> with ray_cluster(ray, None, num_cpus=3):
-    ...     ray.cluster_resources()["CPU"]
-    3.0
     """
     if ray.is_initialized():
         yield
@@ -116,11 +101,7 @@ def _init(
 
 
 def _check_reachable(address: str) -> None:
-    """Checks that a host answers; Ray itself would try for minutes.
-
-    Raises:
-        InputError: Nothing answers at a host and port.
-    """
+    """Checks that a host answers; Ray itself would try for minutes."""
     host, colon, port = address.rpartition(":")
     if "/" in address or not (colon and port.isdecimal()):
         return  # such as auto, or an address of Ray's client
@@ -222,11 +203,10 @@ def train_on_ray(
 
 
 def _loop(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Trains as one of Ray's workers.
+    """Trains as one of Ray's workers; returns how it ended.
 
-    Returns:
-        How it ended. What is wrong for all workers is a result, not an error,
-        since Ray would start the workers again.
+    What is wrong for all workers is a result, not an error, since Ray would
+    start the workers again.
     """
     options = arguments.pop("config")
     config = options and TrainingConfig.from_dict(options)
@@ -263,11 +243,7 @@ def _trainer(
 def _wait_for_room(
     ray: ModuleType, workers: int, cpus: int, minutes: float
 ) -> None:
-    """Waits until the cluster has the cores, which it may have to start.
-
-    Raises:
-        InputError: It has not, after `minutes`.
-    """
+    """Waits until the cluster has the cores, which it may have to start."""
     group = ray.util.placement_group([{"CPU": cpus}] * workers)
     try:
         if not group.wait(60 * minutes):

@@ -14,6 +14,7 @@ import tensorflow as tf
 from keras_lstm_dssm.callbacks.best_epoch import BestEpoch
 from keras_lstm_dssm.data.batches import ClickFrequencies
 from keras_lstm_dssm.data.click_log import ClickLog, ShardedClickLog
+from keras_lstm_dssm.data.sources import DataSource
 from keras_lstm_dssm.distributed.cluster import Cluster
 from keras_lstm_dssm.distributed.collectives import (
     Collectives,
@@ -83,10 +84,6 @@ class Workers(Processes):
     What is there once for all workers is read and written by worker 0; the
     others wait, and read the files that it has written. If a worker raises an
     error, all of them raise a `JointError`.
-
-    Args:
-        collectives: The workers.
-        stop_wanted: Event that is set when this worker is to stop.
     """
 
     def __init__(
@@ -112,17 +109,18 @@ class Workers(Processes):
         return results[0] if results else None
 
     def open_clicks(
-        self, open_log: Callable[[], tuple[ClickLog, str]]
-    ) -> tuple[ClickLog, str]:
+        self, open_log: Callable[[], tuple[ClickLog, DataSource]]
+    ) -> tuple[ClickLog, DataSource]:
         """Opens the clicks; reads none, but writes those of grades once."""
 
         def open_first() -> tuple[list[str], int, str]:
-            log, spec = open_log()
+            log, source = open_log()
             paths = [os.path.abspath(path) for path in log.paths]
-            return paths, log.max_bad_lines, spec
+            return paths, log.max_bad_lines, source.spec
 
         paths, max_bad_lines, spec = self.on_first(open_first)
-        return self.on_each(lambda: ClickLog(paths, max_bad_lines)), spec
+        log = self.on_each(lambda: ClickLog(paths, max_bad_lines))
+        return log, DataSource(spec)
 
     def shard(self, training: Training, model: Any) -> None:
         """Lets a training read this worker's part of the data.
@@ -225,14 +223,8 @@ def read_stored(
 ) -> dict[str, Any] | None:
     """Reads `config.json` if the folder has a run; `None` for a new run.
 
-    Args:
-        run: The run folder.
-        config: What to train on; `None` for a run in the folder.
-        size: The number of workers.
-
-    Raises:
-        InputError: The run in the folder has other settings or another
-            number of workers, or a file of it is damaged.
+    Raises `InputError` if that run has other settings or another number of
+    workers, or is damaged.
     """
     (run.path / STOP_FILE).unlink(missing_ok=True)
     if config is not None and not run.config.exists():

@@ -182,12 +182,7 @@ def each_activations(
 def words_of(
     encoder: TextEncoder, texts: Sequence[str]
 ) -> list[tuple[str, ...]]:
-    """Split texts into words as an encoder does, a tuple for each text.
-
-    Example:
-    >>> words_of(dssm.LSTMEncoder(cells=32), ["Hotels in  Shanghai"])
-    [('hotels', 'in', 'shanghai')]
-    """
+    """Split texts into words as an encoder does, a tuple for each text."""
     hashing = encoder.trigrams
     words = split_words(as_strings(texts), hashing.max_words, hashing.split)
     return [tuple(w.decode() for w in row) for row in words.to_list()]
@@ -196,11 +191,7 @@ def words_of(
 def recurrent_networks(
     encoder: TextEncoder,
 ) -> list[tuple[TrigramEmbedding, Recurrent]]:
-    """Return the embedding and the recurrent layer of each direction.
-
-    Raises:
-        InputError: The encoder is not recurrent (DSSM, CLSM).
-    """
+    """Return the embedding and the recurrent layer of each direction."""
     if not encoder.networks:
         raise InputError(
             f"{type(encoder).__name__} reads all words at once and has no "

@@ -8,11 +8,7 @@ from keras_lstm_dssm.evaluation.measures import (
     evaluate_queries,
     mean,
 )
-from keras_lstm_dssm.evaluation.mixture import (
-    ChosenWeights,
-    Mixture,
-    choose_weights,
-)
+from keras_lstm_dssm.evaluation.mixture import Mixture, choose_weights
 from keras_lstm_dssm.evaluation.runs import (
     System,
     TieBreaker,
@@ -21,14 +17,12 @@ from keras_lstm_dssm.evaluation.runs import (
 )
 from keras_lstm_dssm.evaluation.significance import compare_systems
 from keras_lstm_dssm.evaluation.systems import (
-    CachedEncoder,
     DenseSystem,
     PairSystem,
     system_of,
 )
 from keras_lstm_dssm.evaluation.task import (
     Task,
-    document_tasks,
     evaluate_systems,
     format_table,
     measure_systems,
@@ -38,7 +32,6 @@ __all__ = [
     "MEASURES",
     "TOKENIZERS",
     "BM25System",
-    "ChosenWeights",
     "ClusterTask",
     "DenseSystem",
     "Hit",
@@ -46,12 +39,10 @@ __all__ = [
     "Mixture",
     "PairSystem",
     "TieBreaker",
-    "CachedEncoder",
     "System",
     "Task",
     "choose_weights",
     "compare_systems",
-    "document_tasks",
     "evaluate_queries",
     "evaluate_systems",
     "format_table",

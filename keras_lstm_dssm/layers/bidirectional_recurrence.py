@@ -26,20 +26,13 @@ def loop_forward(
     counts: tf.Tensor,
     kept: Sequence[str],
 ) -> tuple[tuple[tf.Tensor, ...], Arrays]:
-    """Run the LSTMs of all directions, from states of zero.
+    """Runs the LSTMs of all directions, from states of zero.
 
-    Args:
-        cell: Cell whose `activate` is called.
-        table: Inputs after `project`, `(rows, gates * units)`.
-        index: int32 `(directions, steps)`, the row of `table` at each step.
-        recurrent: W_rec, `(directions, units, gates * units)`.
-        counts: int32 `(time,)`, as in `PackedSequence`.
-        kept: Names of the gates to return; none if there is no gradient.
-
-    Returns:
-        y of each direction, packed; and by name the gates at each time,
-        `(directions, counts[t], units)`, with `c`, of which element t + 1 is
-        c(t), and the first one zero.
+    Inputs after `project` are `table`, `(rows, gates * units)`; `index`, int32
+    `(directions, steps)`, the row at each step; W_rec is `(directions, units,
+    gates * units)`. Returns y of each direction, packed; and the `kept` gates
+    by name, at each time `(directions, counts[t], units)`, with `c`, of which
+    element t + 1 is c(t).
     """
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
@@ -155,24 +148,16 @@ def run_on_rows(
     sequences: FlatSequences,
     training: bool = False,
 ) -> tf.Tensor:
-    """Run an LSTM forward, and perhaps another one backward, over sequences.
+    """Runs an LSTM forward, and perhaps another one backward, over sequences.
 
     Both run in one loop, whose products have the shape `(directions, rows,
-    units)`: of narrow LSTMs, starting the operations takes more time than
-    their arithmetic. Each row of `sequences.table` (a distinct word of texts,
-    or a distinct sentence of documents) is multiplied with the input weights
-    once, before the loop, which gathers the products at each time.
-
-    Args:
-        layers: The forward LSTM, and the backward one if there is one, equal
-            but for their weights, with a forget gate and without peepholes.
-        sequences: The sequences to read.
-        training: Whether a gradient will be computed. `False` is faster, but
-            TensorFlow's gradient of it is slower than that of `True`.
-
-    Returns:
-        The states y of the layers side by side, `(values, layers * units)`,
-        a row for each element of `sequences.index`, in its order.
+    units)`: of narrow LSTMs, starting the operations takes more time than their
+    arithmetic. Each row of `sequences.table` (a distinct word of texts, or a
+    distinct sentence of documents) is multiplied with the input weights once,
+    before the loop, which gathers the products at each time. The layers have a
+    forget gate and no peepholes. Returns their states y side by side, `(values,
+    layers * units)`. Without `training` this is faster, but its gradient
+    slower.
     """
     cells = [layer.cell for layer in layers]
     inputs = [layer.project(sequences.table) for layer in layers]

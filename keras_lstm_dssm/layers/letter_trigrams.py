@@ -193,20 +193,9 @@ def gather_sum(
 
     TensorFlow's gradients of a gather and of a sparse segment sum add rows
     one by one, in the order of `index`. After a sort by `index` the gradient
-    is a segment sum, too, and three to four times faster.
-
-    Args:
-        values: Float tensor `(rows, width)`.
-        index: int `(n,)`, rows of `values`.
-        segment: int `(n,)`, ascending; `None` for a plain gather.
-        segments: Number of segments. Default: the last one in `segment` plus 1.
-        training: Whether a gradient will be computed. With `False` it is
-            TensorFlow's, and an exported graph has no custom gradient, about
-            which loaders would warn.
-        order: int `(n,)`, the order that sorts `index`, if it is known.
-
-    Returns:
-        Float tensor `(segments, width)`.
+    is a segment sum, too, and three to four times faster; `order` sorts
+    `index`, if it is known. Without `training`, the gradient is TensorFlow's:
+    loaders of an exported graph would warn of a custom one.
     """
     index = tf.convert_to_tensor(index)
 
@@ -241,10 +230,6 @@ def copy_weights(source: Any, target: Any) -> None:
     """Copies all weights of a model, and the initializers of its tables.
 
     A file holds the rows of a table that differ from its initializer's values.
-
-    Args:
-        source: Model, encoder or layer.
-        target: Another one of the same architecture.
     """
     target.set_weights(source.get_weights())
     for each, copy in zip(

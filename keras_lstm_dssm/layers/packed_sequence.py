@@ -106,15 +106,12 @@ class PackedSequence(NamedTuple):
     on. Rows are ordered by descending length, so the rows that have a value
     at time t are the first `counts[t]` ones. Titles have 12 words on average
     and 30 at most: in padded batches most steps would be padding.
-
-    Attributes:
-        values: The packed values, `(sum of counts, ...)`.
-        counts: int32 `(time,)`, descending, the number of rows longer than t.
-        lengths: int32 `(rows,)`, descending, the number of values of a row.
     """
 
-    values: tf.Tensor
+    values: tf.Tensor  # the packed values, `(sum of counts, ...)`
+    # int32 `(time,)`, descending, the number of rows longer than t.
     counts: tf.Tensor
+    # int32 `(rows,)`, descending, the number of values of a row.
     lengths: tf.Tensor
 
     @property

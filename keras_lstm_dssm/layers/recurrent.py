@@ -213,19 +213,6 @@ def backpropagate_through_time(
     The loop over time carries only the error signals. The gradients of the
     weights are sums of outer products over all steps (Appendix A), computed
     after the loop by one large matrix product each.
-
-    Args:
-        cell: Cell whose `backpropagate` and `weight_gradients` are called.
-        weights: Result of `cell.recurrent_weights`.
-        steps: The inputs of `run_forward`.
-        now: All activations, from `run_forward`.
-        error: Gradient of the loss at each row's last y, `(rows, units)`;
-            or with `at_all_steps` at every y, `(steps, units)`, packed.
-        truncate: Number of steps that the error goes back, the T of (7).
-        at_all_steps: Which of both `error` is.
-
-    Returns:
-        Gradients for the values of `steps`, and for each of the weights.
     """
     states = {name: now[name].concat() for name in cell.gradient_states}
     before = {

@@ -63,23 +63,14 @@ def find_patches(
     passes: int = 10,
     seed: int = 0,
 ) -> Patches:
-    """Find the patches of one level by latent Dirichlet allocation.
+    """Finds the patches of one level by latent Dirichlet allocation.
 
-    A query and its document make one text, in which a word of the query and
-    the same word of the document are different words. Each topic is a patch:
-    of either side, its most probable words. The topics come from gensim's
-    `LdaModel`, that is from variational inference; the paper sampled them.
-
-    Args:
-        queries: Vocabulary ids of the words of each query. Id 0, the unknown
-            word, is left out.
-        documents: The same of the document of each query.
-        topics: Number of topics.
-        largest: Largest number of words of a patch on one side.
-        mass: Probability of the words of a patch on one side, as a share of
-            that of all words of the side.
-        passes: Passes of `LdaModel` over the pairs.
-        seed: Seed of its random numbers.
+    A query and its document make one text, in which a word of the query and the
+    same word of the document are different words. Each topic is a patch: of
+    either side, its most probable words, at most `largest`, up to a share
+    `mass` of the probability. The topics come from gensim's `LdaModel`, that is
+    from variational inference; the paper sampled them. Id 0, the unknown word,
+    is left out.
     """
     models = import_optional("gensim.models", "baselines")
     # The known words of the queries come first, then those of the documents.

@@ -22,18 +22,16 @@ class Trees(NamedTuple):
     In a batch padded to `time` words, node i < time of a text is its i-th
     word, and node time + k is the parent made by its k-th merge. A text of n
     words has n - 1 merges, and the last one makes the root.
-
-    Attributes:
-        children: int32 `[texts, time - 1, 2]`, the left and the right node of
-            each merge; 0 past the merges of a text.
-        slots: int32 `[texts, 2 * time - 1]`, where a node occurs in
-            `children`: 2 k if it is the left child of merge k, 2 k + 1 if it
-            is the right one; -1 for the root and where there is no node.
-        depths: int32 `[texts, 2 * time - 1]`, number of merges above a node.
     """
 
+    # int32 `[texts, time - 1, 2]`, the left and the right node of each merge; 0
+    # past the merges of a text.
     children: tf.Tensor
+    # int32 `[texts, 2 * time - 1]`, where a node occurs in `children`: 2 k if
+    # it is the left child of merge k, 2 k + 1 if it is the right one; -1 for
+    # the root and where there is no node.
     slots: tf.Tensor
+    # int32 `[texts, 2 * time - 1]`, number of merges above a node.
     depths: tf.Tensor
 
     @classmethod

@@ -22,16 +22,12 @@ from keras_lstm_dssm.text.word_hashing import normalize_texts
 
 
 class DocumentBatch(NamedTuple):
-    """Holds hashed documents, each distinct sentence once.
+    """Holds hashed documents, each distinct sentence once."""
 
-    Attributes:
-        sentences: The sentences; its `text_index` is `[sentences]`, one
-            document after the other.
-        lengths: int32 `[documents]`, the number of sentences of each
-            document, at least 1.
-    """
-
+    # The sentences; its `text_index` is `[sentences]`, one document after the
+    # other.
     sentences: WordBatch
+    # int32 `[documents]`, the number of sentences of each document, at least 1.
     lengths: tf.Tensor
 
     @property
@@ -41,20 +37,15 @@ class DocumentBatch(NamedTuple):
 
 
 class HashedDocuments(NamedTuple):
-    """Holds a hashed batch of training examples.
+    """Holds a hashed batch of training examples."""
 
-    Attributes:
-        documents: The documents.
-        salient: bool `[sentences]`, whether a sentence is a key sentence.
-        key_words: int32 `[m]`, the known key words of all documents, as
-            indices in the vocabulary of key words.
-        key_word_document: int32 `[m]`, the document of each key word,
-            ascending.
-    """
-
-    documents: DocumentBatch
+    documents: DocumentBatch  # the documents
+    # bool `[sentences]`, whether a sentence is a key sentence.
     salient: tf.Tensor
+    # int32 `[m]`, the known key words of all documents, as indices in the
+    # vocabulary of key words.
     key_words: tf.Tensor
+    # int32 `[m]`, the document of each key word, ascending.
     key_word_document: tf.Tensor
 
 

@@ -35,15 +35,10 @@ DOCUMENTS_AT_ONCE = 256
 
 
 class ReadDocument(NamedTuple):
-    """Holds what a `KeyVec` computes for a document.
+    """Holds what a `KeyVec` computes for a document."""
 
-    Attributes:
-        vector: Float `[dimension]`.
-        probabilities: Float `[sentences]`, the p_i of its sentences.
-    """
-
-    vector: np.ndarray
-    probabilities: np.ndarray
+    vector: np.ndarray  # float `[dimension]`
+    probabilities: np.ndarray  # float `[sentences]`, the p_i of its sentences
 
 
 def _check_number(n: Any) -> None:
@@ -113,6 +108,8 @@ class KeyVec(TextModel):
 
     hasher: DocumentHasher
 
+    batches_of = staticmethod(document_batches)
+    kind = "keyvec"
     own_metrics = "four metrics, loss, accuracy, read_loss and key_word_loss"
     rankings_hint = "measure rankings with evaluation.evaluate_systems"
     export_hint = "encode(documents)"
@@ -528,16 +525,6 @@ class KeyVec(TextModel):
             for row, parts in zip(batch, found, strict=True):
                 results[row] = ReadDocument(*parts)
         return [results[row] for row in range(len(documents))]
-
-    def _batches(
-        self,
-        x: Any,
-        y: Any = None,
-        batch_size: int | None = None,
-        shuffle_seed: int | None = None,
-    ) -> tf.data.Dataset:
-        self._refuse(y=y)
-        return document_batches(x, batch_size, shuffle_seed)
 
 
 def _key_vocabulary(

@@ -9,6 +9,7 @@ from keras_lstm_dssm.models.keyvec import KeyVec
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.settings import presets
+from keras_lstm_dssm.settings.fields import Settings
 from keras_lstm_dssm.settings.recipes import (
     KeyVecRecipe,
     Recipe,
@@ -45,25 +46,16 @@ for all sentences."""
 
 
 class ModelKind(NamedTuple):
-    """Describes a kind of model; upper layers have dictionaries by its name.
+    """Describes a kind of model; upper layers have dictionaries by its name."""
 
-    Attributes:
-        name: The name in these dictionaries, the `kind` of a recipe.
-        noun: What messages call it.
-        model: The class of the models.
-        recipe: The class of the recipes.
-        presets: Name -> recipe.
-        marker: A setting that only these recipes have.
-        load: Loads a model from the folder of its run; `None` for one that
-            Keras loads.
-    """
-
+    # The name in these dictionaries, the `kind` of models and recipes.
     name: str
-    noun: str
-    model: type
-    recipe: Any
-    presets: Mapping[str, Any] = {}
-    marker: str = ""
+    noun: str  # what messages call it
+    model: type  # the class of the models
+    recipe: Any  # the class of the recipes
+    presets: Mapping[str, Any] = {}  # name -> recipe
+    marker: str = ""  # a setting that only these recipes have
+    # Loads a model from the folder of its run; `None` for one that Keras loads.
     load: Callable[[Path], Any] | None = None
 
     @property
@@ -99,19 +91,16 @@ KEYVEC = register_kind(
 )  # fmt: skip
 
 
+def kind_name(model: Any) -> str | None:
+    """Returns the name of the kind of a model, `None` for another object."""
+    name = getattr(model, "kind", None)
+    return name if name in KINDS else None
+
+
 def kind_of(model: Any) -> ModelKind:
-    """Returns the kind of a model or of a recipe.
-
-    Raises:
-        InputError: It is neither.
-
-    Example:
-    >>> kind_of(dssm.PRESETS["dssm"]).noun
-    'two towers'
-    """
-    for kind in KINDS.values():
-        if isinstance(model, kind.model | kind.recipe):
-            return kind
+    """Returns the kind of a model or of a recipe, or raises `InputError`."""
+    if name := kind_name(model):
+        return KINDS[name]
     raise InputError(
         f"found a {type(model).__name__}, expected a model: "
         f"{', '.join(kind.model.__name__ for kind in KINDS.values())}"
@@ -128,7 +117,7 @@ def find_recipe(recipe: str | AnyRecipe) -> AnyRecipe:
     >>> find_recipe("lstm_96").encoder_config["cells"]
     96
     """
-    if isinstance(recipe, AnyRecipe):
+    if isinstance(recipe, Settings):
         return recipe
     known: dict[str, AnyRecipe] = {}
     for kind in KINDS.values():

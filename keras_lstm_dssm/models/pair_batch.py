@@ -28,20 +28,12 @@ def teacher_cosines(
 ) -> tf.Tensor:
     """Computes a teacher's cosines of a batch's rows with its distinct titles.
 
-    A row's own text is the one that the teacher has encoded for its query:
-    the query, or the title from which a synthetic query was made.
-
-    Args:
-        vectors: Float `(batch, 2 + k, d)`, the teacher's unit vectors of the
-            row's own text, of the clicked title, and of k further titles.
-        numbers: int32 of shape `(batch, 2 + k)`, equal for equal texts only;
-            -1 for a text that the teacher does not know.
-        candidates: int32 `(batch, 1 + k)`, see `HashedPairs`.
-        titles: The number of distinct titles.
-
-    Returns:
-        `(batch, titles)`, with -inf where the title is the row's own text,
-        and where the teacher does not know the title or the row's text.
+    A row's own text is the one that the teacher has encoded for its query: the
+    query, or the title from which a synthetic query was made. `vectors`,
+    `(batch, 2 + k, d)`, are the teacher's of this text, the clicked title and k
+    further titles; `numbers`, `(batch, 2 + k)`, are equal for equal texts only,
+    -1 for unknown ones. Returns `(batch, titles)`, -inf where the title is the
+    row's own text or one of both is unknown.
     """
     title_vectors = clicked_first(vectors[:, 1:])
     title_numbers = clicked_first(numbers[:, 1:])
@@ -82,14 +74,8 @@ def log_q_sums(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Adds the log shares of clicks of each title, and counts them.
 
-    Args:
-        log_q: Float `(batch,)` or `(batch, 1 + k)`: log shares of the clicked
-            titles, and of the judged or mined negatives.
-        candidates: int32 `(batch, 1 + k)`, see `HashedPairs`.
-        titles: The number of distinct titles.
-
-    Returns:
-        Sums and counts, both float `(titles,)`.
+    `log_q` is `(batch,)`, or `(batch, 1 + k)` with those of negatives; for
+    `candidates` see `HashedPairs`. Returns sums and counts, float `(titles,)`.
     """
     log_q = tf.reshape(log_q, [tf.shape(candidates)[0], -1])
     index = tf.reshape(candidates[:, : tf.shape(log_q)[1]], [-1, 1])
@@ -102,33 +88,28 @@ class HashedPairs(NamedTuple):
     """Holds a hashed batch of pairs, each distinct text once.
 
     A title is a clicked document, or a judged or mined negative.
-
-    Attributes:
-        query: The queries; its `text_index` is `[batch]`.
-        document: The clicked documents; its `text_index` is `[batch]`, its
-            distinct texts include the negatives and, with tied towers, the
-            queries.
-        candidates: int32 `[batch, 1 + k]`: for each row, which of the titles
-            are its clicked one and its k negatives; k may be 0.
-        titles: int32 `[titles]`, the index of each title among the distinct
-            texts of `document`; `None` if these are all titles.
-        log_q: Sums and counts of the log shares of clicks of each title,
-            float `[titles]`, see `log_q_sums`; or `None`.
-        teacher: float `[batch, titles]`, a teacher's cosines of the rows with
-            the titles, see `teacher_cosines`; or `None`.
-        fingerprints: int64 `[titles]`, by which several workers know equal
-            titles; or `None`.
-        joint: What the batches of several workers have together, see
-            `JointStep`; or `None`.
     """
 
-    query: WordBatch
+    query: WordBatch  # the queries; its `text_index` is `[batch]`
+    # The clicked documents; its `text_index` is `[batch]`, its distinct texts
+    # include the negatives and, with tied towers, the queries.
     document: WordBatch
+    # int32 `[batch, 1 + k]`: for each row, which of the titles are its clicked
+    # one and its k negatives; k may be 0.
     candidates: tf.Tensor
+    # int32 `[titles]`, the index of each title among the distinct texts of
+    # `document`; `None` if these are all titles.
     titles: tf.Tensor | None = None
+    # Sums and counts of the log shares of clicks of each title, float
+    # `[titles]`, see `log_q_sums`; or `None`.
     log_q: tuple[tf.Tensor, tf.Tensor] | None = None
+    # float `[batch, titles]`, a teacher's cosines of the rows with the titles,
+    # see `teacher_cosines`; or `None`.
     teacher: tf.Tensor | None = None
+    # int64 `[titles]`, by which several workers know equal titles; or `None`.
     fingerprints: tf.Tensor | None = None
+    # What the batches of several workers have together, see `JointStep`; or
+    # `None`.
     joint: Any = None
 
 
@@ -136,14 +117,8 @@ class PairHasher(Hasher):
     """Hashes batches of texts for two towers.
 
     With tied towers, queries and documents are hashed together, so that a
-    training step reads each row of their one table once.
-
-    Attributes:
-        fingerprints: Whether to compute those of the titles, for a training
-            by several workers. Default `False`.
-        query_cache: `HashedTextCache` of the queries.
-        document_cache: `HashedTextCache` of the documents; the same object
-            as `query_cache` if both encoders have the same hashing settings.
+    training step reads each row of their one table once. With `fingerprints`,
+    batches have those of the titles, for a training by several workers.
     """
 
     hashed = HashedPairs
@@ -246,19 +221,11 @@ class PairHasher(Hasher):
     def dataset(
         self, batches: tf.data.Dataset, untrained: bool = False
     ) -> tf.data.Dataset:
-        """Hashes a dataset's batches, in parallel with the training steps.
+        """Hashes a dataset's batches in parallel, each text once.
 
-        Each text is hashed once and cached for later epochs.
-
-        Args:
-            batches: Dataset of batches of texts, or of hashed ones, which are
-                left as they are.
-            untrained: Whether each batch includes the columns of its vectors
-                that are not trained. Only the model of these encoders can then
-                read the dataset, and only with its present weights.
-
-        Raises:
-            InputError: The texts are hashed already, and the towers tied.
+        With `untrained`, batches have the columns of vectors that are not
+        trained; only the model of these encoders can then read them, and only
+        with its present weights.
         """
         if is_hashed(batches.element_spec, HashedPairs):
             return batches
@@ -299,10 +266,6 @@ def pair_batches(
 
     Lists of queries and documents are shuffled by `shuffle_seed`, with
     `reshuffle` anew in each pass; `None` keeps the order.
-
-    Raises:
-        InputError: The lists differ in length, or a dataset does not hold
-            pairs of string batches.
     """
     if isinstance(x, tf.data.Dataset):
         if not is_hashed(x.element_spec, HashedPairs):

@@ -152,6 +152,8 @@ class PairScorer(TextModel):
     array([ 1.3, -0.2], dtype=float32)
     """
 
+    batches_of = staticmethod(triple_batches)
+    kind = "scorer"
     rankings_hint = (
         "measure rankings with evaluation.evaluate_systems(Task."
         'from_collection(collection, "test", "lists"), systems)'
@@ -317,16 +319,6 @@ class PairScorer(TextModel):
     def predict_step(self, data: tuple[Any, ...]) -> tf.Tensor:
         """Returns the scores of a batch of pairs."""
         return self(data[0])
-
-    def _batches(
-        self,
-        x: Any,
-        y: Any = None,
-        batch_size: int | None = None,
-        shuffle_seed: int | None = None,
-    ) -> tf.data.Dataset:
-        self._refuse(y=y)
-        return triple_batches(x, batch_size, shuffle_seed)
 
     def batch_loss(self, batch: HashedTriples, training: bool) -> tf.Tensor:
         """Returns the loss of the positives against the negatives."""

@@ -175,9 +175,12 @@ class OneProcess:
 class TextModel(BuiltModel):
     """Base of `TwoTower`, `PairScorer` and `KeyVec`: compiles and fits.
 
-    A subclass implements `batch_loss`, `call`, `predict` and `_batches`, and
-    sets the hints below. `seed` is that of the order of lists in `fit`.
+    A subclass implements `batch_loss`, `call` and `predict`, and sets
+    `batches_of` and the hints below; `seed` orders the lists that `fit` gets.
     """
+
+    kind: str
+    """The name of its `ModelKind`."""
 
     own_metrics = "two metrics, loss and accuracy"
     """What the error message says of the metrics when others are requested."""
@@ -190,6 +193,9 @@ class TextModel(BuiltModel):
 
     weights_hint: str
     """What to do in place of giving labels or weights."""
+
+    batches_of: Callable[..., tf.data.Dataset]
+    """Makes string batches of examples, their size and a shuffle seed."""
 
     exchange = OneProcess()
     """What a training step exchanges with other processes."""
@@ -345,13 +351,6 @@ class TextModel(BuiltModel):
         """Takes one training step.
 
         A function of the batch alone, so that `tf.distribute` can run it.
-
-        Args:
-            data: The texts of a batch, or what `hasher` made of them.
-
-        Raises:
-            tf.errors.InvalidArgumentError: The loss is NaN or infinite; the
-                weights stay those before the step.
         """
         batch = self.exchange.join(self, self._batch(data))
         variables = self.trainable_variables
@@ -473,11 +472,9 @@ class TextModel(BuiltModel):
         batch_size: int | None = None,
         shuffle_seed: int | None = None,
     ) -> tf.data.Dataset:
-        """Makes a dataset of batches from lists, see `fit`; a dataset stays.
-
-        `shuffle_seed` shuffles lists anew in each pass; `None` keeps the order.
-        """
-        raise NotImplementedError(f"{type(self).__name__}._batches")
+        """Makes a dataset of string batches of examples, see `fit`."""
+        self._refuse(y=y)
+        return self.batches_of(x, batch_size, shuffle_seed)
 
     def _only_batch(self, x: Any, y: Any) -> tuple[Any, ...]:
         """Returns all examples of lists as one batch."""

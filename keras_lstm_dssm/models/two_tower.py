@@ -64,24 +64,13 @@ def random_negatives(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Draws n negatives for each query, as the paper does (n = 4).
 
-    They are drawn from the clicked documents of the other rows of the batch.
-    A shuffled batch is a random sample of the training documents, and so are
-    the negatives; no further document has to be encoded.
-
-    Args:
-        query: Vectors `(batch, d)`.
-        document: Vectors of the distinct documents, `(distinct, d)`.
-        candidates: int `(batch, 1 + k)`, rows of `document`: the clicked
-            ones, and k negatives, judged or mined.
-        n: Number of negatives to draw for each query.
-        seed: int32 `(2,)` for `tf.random.stateless_uniform`.
-        all_clicked: int `(rows,)`: the clicked documents of a batch of which
-            these rows are a part, or all.
-        first_row: Index of the first row in that batch.
-
-    Returns:
-        `(cosines, labels)`, both `(batch, 1 + n + k)`, the clicked document
-        first; a negative equal to the clicked document has the label -1.
+    They are drawn from the clicked documents of the other rows of the batch. A
+    shuffled batch is a random sample of the training documents, and so are the
+    negatives; no further document has to be encoded. `candidates`, `(batch, 1 +
+    k)`, are rows of `document`, `(distinct, d)`; `all_clicked` has the clicked
+    ones of a batch of which these rows, from `first_row` on, are a part.
+    Returns `(cosines, labels)`, both `(batch, 1 + n + k)`, the clicked document
+    first; a negative equal to it has the label -1.
     """
     batch = tf.shape(all_clicked)[0]
     # An offset of 1 to batch - 1 never hits the row itself.
@@ -210,6 +199,7 @@ class TwoTower(SyncedWeights, TextModel):
 
     hasher: PairHasher
 
+    kind = "towers"
     rankings_hint = "measure rankings with dssm.RankingEvaluation"
     export_hint = (
         "keras_lstm_dssm.export.export_models(model, folder), which writes "
@@ -509,9 +499,6 @@ class TwoTower(SyncedWeights, TextModel):
         In-batch negatives are sampled in proportion to their clicks. The
         correction trains them as if they were sampled uniformly (Bengio and
         Senecal 2008; Yi et al. 2019). A title without `log_q` keeps its score.
-
-        Raises:
-            InputError: Loss or negatives are not those that it corrects.
         """
         if batch.log_q is None:
             return cosines

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         RandomVectorSystem,
         TfidfSystem,
         UnigramLMSystem,
-        document_baselines,
     )
     from keras_lstm_dssm.papers.gensim_baselines import (
         Doc2VecSystem,
@@ -22,10 +21,8 @@ if TYPE_CHECKING:
     )
     from keras_lstm_dssm.papers.plsa import PLSASystem
     from keras_lstm_dssm.papers.report import PaperTable
-    from keras_lstm_dssm.papers.results import read_results
     from keras_lstm_dssm.papers.run_systems import Row, choose_rows
     from keras_lstm_dssm.papers.skip_thought import SkipThoughtSystem
-    from keras_lstm_dssm.papers.table import make_table
     from keras_lstm_dssm.settings.papers import TableSettings
 
     PAPERS: dict[str, PaperTable]
@@ -33,14 +30,11 @@ if TYPE_CHECKING:
 _NAMES = {
     "papers.baselines": (
         "LSASystem RandomVectorSystem TfidfSystem UnigramLMSystem"
-        " document_baselines"
     ),
     "papers.gensim_baselines": "Doc2VecSystem Word2VecSystem",
     "papers.plsa": "PLSASystem",
-    "papers.results": "read_results",
     "papers.run_systems": "Row choose_rows",
     "papers.skip_thought": "SkipThoughtSystem",
-    "papers.table": "make_table",
     "settings.papers": "TableSettings",
 }
 _MODULES = {
@@ -69,9 +63,6 @@ __all__ = [
     "UnigramLMSystem",
     "Word2VecSystem",
     "choose_rows",
-    "document_baselines",
-    "make_table",
-    "read_results",
 ]
 
 

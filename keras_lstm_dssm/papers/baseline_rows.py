@@ -112,13 +112,9 @@ def baseline_grid(name: str) -> list[Hyperparameters]:
 
 @dataclass(frozen=True)
 class Baseline:
-    """Describes a row whose system is trained as its name says.
+    """Describes a row whose system is trained as its name says."""
 
-    Attributes:
-        seeded: Whether another seed gives another result.
-    """
-
-    seeded: bool = False
+    seeded: bool = False  # whether another seed gives another result
     group: ClassVar[str] = "baseline"
 
     def next_trial(
@@ -136,14 +132,6 @@ class Baseline:
         Skip-Thought is trained on paragraphs, the sums of skip-gram vectors on
         the texts of the training triples, as the words of pair scorers are,
         and all others that learn on the texts of the data.
-
-        Args:
-            name: `"random"`, `"document_order"`, `"skip_gram"` and
-                `"skip_gram_idf"` (of judged lists), `"random_vectors"`,
-                `"teacher"`, or a key of `BASELINE_GRIDS`.
-            options: One combination of its grid.
-            seed: Seed of its training.
-            data: The texts to train on, and the dev task.
         """
         settings, texts = data.settings, data.texts
         if name == "random":
@@ -206,13 +194,9 @@ def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
     """Makes a system that ranks by the cosine of sums of word vectors.
 
     The vectors are those with which the words of pair scorers start, so that
-    LSTM-RNN, which is trained from them, can be compared with their sum.
-
-    Args:
-        texts: The texts that pair scorers are trained on.
-        seed: Seed of the vectors.
-        idf: Whether the vector of a word is multiplied by log(n / n_w), where
-            n_w of the n texts have the word.
+    LSTM-RNN, which is trained from them, can be compared with their sum. With
+    `idf` they are multiplied by log(n / n_w), where n_w of the n texts have the
+    word.
     """
     recipe = ScorerRecipe()
     vocabulary = vocabulary_of(texts)
@@ -237,9 +221,6 @@ def teacher_system(settings: TableSettings) -> DenseSystem:
 
     Its vectors of the training queries and titles are read from the folder
     `settings.teacher`; its encoder computes those of other queries.
-
-    Raises:
-        InputError: There is no such folder.
     """
     folder = settings.teacher_folder()
     encode = CachedEncoder(open_outside_encoder(folder))
@@ -251,15 +232,11 @@ _BM25 = "bm25"
 
 @dataclass(frozen=True)
 class Mixed:
-    """Describes a row that is a mixture of others; nothing is trained anew.
+    """Describes a row that is a mixture of others; nothing is trained anew."""
 
-    Attributes:
-        parts: Rows of the same table: `"teacher"`, `"bm25"` or saved ones.
-        seeded: Whether a part depends on the seed.
-    """
-
+    # Rows of the same table: `"teacher"`, `"bm25"` or saved ones.
     parts: tuple[str, ...]
-    seeded: bool = True
+    seeded: bool = True  # whether a part depends on the seed
     group: ClassVar[str] = "baseline"
 
     def next_trial(
@@ -271,11 +248,7 @@ class Mixed:
     def train(
         self, name: str, options: Hyperparameters, seed: int, data: TableData
     ) -> TrainedSystem:
-        """Chooses the weights of the mixture on dev.
-
-        Raises:
-            InputError: A part is not finished.
-        """
+        """Chooses the weights of the mixture on dev."""
         start = time.perf_counter()
         parts = {part: _part(part, seed, data) for part in self.parts}
         chosen = choose_weights(parts, data.dev, data.dev_measure)

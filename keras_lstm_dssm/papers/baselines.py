@@ -211,27 +211,10 @@ class RandomVectorSystem(DenseSystem):
 def document_baselines(
     texts: Sequence[str], seed: int = 0
 ) -> dict[str, System]:
-    """Trains the baselines that document vectors are compared with.
+    """Trains the baselines that document vectors are compared with, by name.
 
-    Args:
-        texts: The documents to train on, with one sentence on each line.
-            Without any, only systems that need no training are returned.
-        seed: Seed of all random numbers.
-
-    Returns:
-        Name -> system: `"bm25"`, which has no vectors and needs no training;
-        `"tfidf"`; `"lsa"`, TF-IDF reduced by SVD; `"word2vec"`, the mean of
-        skip-gram vectors; `"doc2vec"`, paragraph vectors; and
-        `"random_vectors"`, which need none, either. Dense vectors are 100
-        wide.
-
-    Raises:
-        InputError: `texts` is not a sequence of strings, has no word, or an
-            optional package is not installed.
-
-    Example:
-    >>> systems = document_baselines(texts)
-    >>> task.measure(systems["lsa"])
+    The documents have one sentence on each line; without any, only systems that
+    need no training are returned. Dense vectors are 100 wide.
     """
     trained: dict[str, System] = {}
     if texts:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.errors import import_optional
 from keras_lstm_dssm.evaluation.bm25 import (
     Tokenizer,
     alphanumeric,
@@ -14,10 +14,39 @@ from keras_lstm_dssm.evaluation.bm25 import (
     training_titles,
 )
 from keras_lstm_dssm.evaluation.systems import DenseSystem
-from keras_lstm_dssm.training.skip_gram import train_skip_gram
+from keras_lstm_dssm.training.skip_gram import train_gensim
 
 
-class Doc2VecSystem(DenseSystem):
+class _GensimSystem(DenseSystem):
+    """Base of systems whose vectors gensim trains, by the same settings."""
+
+    def __init__(
+        self, tokenizer: Tokenizer, seed: int, **settings: Any
+    ) -> None:
+        super().__init__(self.encode, self.encode)
+        self.tokenizer = tokenizer
+        self.seed = seed
+        self.settings = settings
+        self.parameters = 0
+
+    def _train(self, model: str, texts: Sequence[Any], name: str) -> Any:
+        return train_gensim(model, texts, name, seed=self.seed, **self.settings)
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Computes the vectors of n texts, float32 `[n, vector_size]`.
+
+        Raises:
+            InputError: `fit` was not called.
+        """
+        if not self.parameters:
+            raise not_fitted(type(self).__name__)
+        return self._encode(texts, self.settings["vector_size"])
+
+    def _encode(self, texts: Sequence[str], size: int) -> np.ndarray:
+        raise NotImplementedError(f"{type(self).__name__}._encode")
+
+
+class Doc2VecSystem(_GensimSystem):
     """Ranks by the cosine of paragraph vectors (PV-DM).
 
     The vectors of queries and titles are inferred in the same way. The
@@ -65,16 +94,11 @@ class Doc2VecSystem(DenseSystem):
         tokenizer: Tokenizer = alphanumeric,
         seed: int = 0,
     ) -> None:
-        super().__init__(self.encode, self.encode)
-        self.vector_size = vector_size
-        self.window = window
-        self.sample = sample
-        self.negative = negative
-        self.epochs = epochs
-        self.min_count = min_count
-        self.tokenizer = tokenizer
-        self.seed = seed
-        self.parameters = 0
+        super().__init__(
+            tokenizer, seed, vector_size=vector_size, window=window,
+            sample=sample, negative=negative, epochs=epochs,
+            min_count=min_count,
+        )  # fmt: skip
 
     def fit(self, titles: Sequence[str]) -> "Doc2VecSystem":
         """Trains the vectors on texts, and returns this object.
@@ -90,23 +114,7 @@ class Doc2VecSystem(DenseSystem):
             gensim.TaggedDocument([words[i] for i in ids], [number])
             for number, ids in enumerate(tokenized.ids)
         ]
-        model = gensim.Doc2Vec(
-            vector_size=self.vector_size,
-            window=self.window,
-            sample=self.sample,
-            negative=self.negative,
-            epochs=self.epochs,
-            min_count=self.min_count,
-            seed=self.seed,
-            workers=1,  # so that training is reproducible
-        )
-        model.build_vocab(tagged)
-        if not len(model.wv):
-            raise InputError(
-                f"no word occurs min_count={self.min_count} times in"
-                f" {len(titles)} titles; lower it"
-            )
-        model.train(tagged, total_examples=len(tagged), epochs=self.epochs)
+        model = self._train("Doc2Vec", tagged, f"{len(titles)} titles")
         self.model_: Any = model
         self.parameters = sum(
             array.size
@@ -115,33 +123,25 @@ class Doc2VecSystem(DenseSystem):
         self._vectors: dict[str, np.ndarray] = {}
         return self
 
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Infers the vectors of n texts, float32 `[n, vector_size]`.
-
-        Raises:
-            InputError: `fit` was not called.
-        """
-        if not self.parameters:
-            raise not_fitted("Doc2VecSystem")
+    def _encode(self, texts: Sequence[str], size: int) -> np.ndarray:
         for text in texts:
             if text not in self._vectors:
-                self._vectors[text] = self._infer(text)
+                self._vectors[text] = self._infer(text, size)
         return np.array([self._vectors[text] for text in texts])
 
-    def _infer(self, text: str) -> np.ndarray:
+    def _infer(self, text: str, size: int) -> np.ndarray:
         # Like `model.infer_vector`, but reproducible. Gensim continues the
         # model's random numbers, and starts from a vector drawn by Python's
         # hash of the text, which differs between processes.
         gensim = import_optional("gensim.models.doc2vec", "baselines")
         model = self.model_
-        size = self.vector_size
         known = [w for w in self.tokenizer(text) if w in model.wv]
         if not known:
             return np.zeros(size, np.float32)
         model.random.seed(self.seed)
         vector = gensim.pseudorandom_weak_vector(size, " ".join(known), _hash)
         vector = vector.reshape(1, size)
-        for alpha in np.linspace(model.alpha, model.min_alpha, self.epochs):
+        for alpha in np.linspace(model.alpha, model.min_alpha, model.epochs):
             gensim.train_document_dm(
                 model,
                 known,
@@ -162,7 +162,7 @@ def _hash(text: str) -> int:
 _LONGEST = 10_000  # gensim ignores further words of a sentence
 
 
-class Word2VecSystem(DenseSystem):
+class Word2VecSystem(_GensimSystem):
     """Ranks by the cosine of the mean skip-gram vectors of the words.
 
     This is the baseline "averaged word2vec" of Bi and Ma 2017, trained on
@@ -205,15 +205,10 @@ class Word2VecSystem(DenseSystem):
         tokenizer: Tokenizer = alphanumeric,
         seed: int = 0,
     ) -> None:
-        super().__init__(self.encode, self.encode)
-        self.vector_size = vector_size
-        self.window = window
-        self.negative = negative
-        self.epochs = epochs
-        self.min_count = min_count
-        self.tokenizer = tokenizer
-        self.seed = seed
-        self.parameters = 0
+        super().__init__(
+            tokenizer, seed, sg=1, vector_size=vector_size, window=window,
+            negative=negative, epochs=epochs, min_count=min_count,
+        )  # fmt: skip
 
     def fit(self, texts: Sequence[str]) -> "Word2VecSystem":
         """Trains the vectors of the words, and returns this object.
@@ -229,30 +224,14 @@ class Word2VecSystem(DenseSystem):
             for ids in tokenized.ids
             for start in range(0, len(ids), _LONGEST)
         ]
-        model = train_skip_gram(
-            sentences,
-            self.vector_size,
-            self.window,
-            self.epochs,
-            self.seed,
-            self.min_count,
-            self.negative,
-            f"{len(texts)} texts",
-        )
+        model = self._train("Word2Vec", sentences, f"{len(texts)} texts")
         self.words_: Any = model.wv
         self.parameters = model.wv.vectors.size + model.syn1neg.size
         return self
 
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Averages the vectors of n texts' words, float32 `[n, vector_size]`.
-
-        Raises:
-            InputError: `fit` was not called.
-        """
-        if not self.parameters:
-            raise not_fitted("Word2VecSystem")
+    def _encode(self, texts: Sequence[str], size: int) -> np.ndarray:
         row = self.words_.key_to_index
-        means = np.zeros((len(texts), self.vector_size), np.float32)
+        means = np.zeros((len(texts), size), np.float32)
         for number, text in enumerate(texts):
             known = [row[w] for w in self.tokenizer(text) if w in row]
             if known:

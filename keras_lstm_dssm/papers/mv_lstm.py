@@ -74,19 +74,14 @@ TABLE_2_ROWS = (
 
 
 class Published(NamedTuple):
-    """Metrics published by Wan et al. 2016, from 0 to 1, on their data.
+    """Metrics published by Wan et al. 2016, from 0 to 1, on their data."""
 
-    Attributes:
-        precision: P@1 on question answering (Tables 2 and 3).
-        reciprocal: MRR there.
-        confirmed: Whether another publication prints the same two figures.
-        completion: P@1 on sentence completion (Table 5), where another
-            publication prints it, too; else `None`.
-    """
-
-    precision: float
-    reciprocal: float
+    precision: float  # P@1 on question answering (Tables 2 and 3)
+    reciprocal: float  # MRR there
+    # Whether another publication prints the same two figures.
     confirmed: bool = False
+    # P@1 on sentence completion (Table 5), where another publication prints it,
+    # too; else `None`.
     completion: float | None = None
 
 

@@ -22,20 +22,14 @@ from keras_lstm_dssm.models.kinds import AnyRecipe
 from keras_lstm_dssm.papers.run_systems import Hyperparameters, TrainedSystem
 from keras_lstm_dssm.papers.table_data import TableData
 from keras_lstm_dssm.settings.papers import TableSettings
-from keras_lstm_dssm.training.document_targets import DocumentTargets, KeyWords
-from keras_lstm_dssm.training.keyvec_training import new_keyvec
-from keras_lstm_dssm.training.salience import agreement, salience_teacher
+from keras_lstm_dssm.training.document_targets import DocumentTargets
+from keras_lstm_dssm.training.keyvec_training import new_keyvec, targets_of
+from keras_lstm_dssm.training.salience import agreement
 from keras_lstm_dssm.training.train import train
 
 
 class EpochTimes(keras.callbacks.Callback):
-    """Records the logs and the seconds of training of each epoch.
-
-    Attributes:
-        history: A row for each epoch: `epoch`, counted from 1; the logs;
-            `dev`, the measure on dev, or `None` where it was not evaluated;
-            and `seconds`, without those of the evaluation.
-    """
+    """Records the logs and the seconds of training of each epoch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,30 +71,26 @@ class EpochTimes(keras.callbacks.Callback):
 
 @dataclass(frozen=True)
 class Neural:
-    """Describes a row whose system is trained by a recipe with `dssm.train`.
+    """Describes a row whose system is trained by a recipe with `dssm.train`."""
 
-    Attributes:
-        recipe: The recipe of two towers, of a pair scorer or of a `KeyVec`.
-        group: See `RowSystem`: `"recurrent"` or `"feed-forward"`.
-        tuned: Whether the learning rate (and gamma, of towers) is chosen on
-            dev, and epochs and batch size are the table's, equal for all
-            such rows; `False` keeps all of the recipe.
-        taught: Of two towers: whether they learn from the teacher of the
-            settings, too.
-        saved: Whether the model is saved beside the results, for mixtures.
-        salience: Of a `KeyVec`: the teacher of its key sentences; `None` for
-            that of the settings.
-        trained: Of a `KeyVec`: whether it is trained; `False` measures its
-            initial weights: those of words and key words are skip-gram
-            vectors, the others are random.
-    """
-
+    # The recipe of two towers, of a pair scorer or of a `KeyVec`.
     recipe: AnyRecipe
+    # See `RowSystem`: `"recurrent"` or `"feed-forward"`.
     group: str = "recurrent"
+    # Whether the learning rate (and gamma, of towers) is chosen on dev, and
+    # epochs and batch size are the table's, equal for all such rows; `False`
+    # keeps all of the recipe.
     tuned: bool = True
+    # Of two towers: whether they learn from the teacher of the settings, too.
     taught: bool = False
+    # Whether the model is saved beside the results, for mixtures.
     saved: bool = False
+    # Of a `KeyVec`: the teacher of its key sentences; `None` for that of the
+    # settings.
     salience: str | None = None
+    # Of a `KeyVec`: whether it is trained; `False` measures its initial
+    # weights: those of words and key words are skip-gram vectors, the others
+    # are random.
     trained: bool = True
     seeded: ClassVar[bool] = True
 
@@ -163,9 +153,10 @@ class Neural:
             **arguments,
         )
         results = times.results
-        if "salience" in arguments and recipe.weighted and recipe.read_weight:
+        targets = arguments.get("salience")
+        if targets and recipe.weighted and recipe.read_weight:
             results["further"] = _salience_agreement(
-                model, data.examples, self._salience(data), recipe.key_words_of
+                model, data.examples, targets
             )
         return self._timed(model, data, results)
 
@@ -195,7 +186,7 @@ class Neural:
     ) -> tuple[KeyVecRecipe, dict[str, Any]]:
         """Returns the recipe of a `KeyVec` as it is, and its targets."""
         targets = _targets(
-            data.examples, self._salience(data), recipe.key_words_of, "train"
+            data.examples, self._salience(data), recipe.key_words_of
         )
         return recipe, {"salience": targets}
 
@@ -265,41 +256,21 @@ def _with_updates_of(clicks: int, recipe: Recipe, data: TableData) -> Recipe:
     )
 
 
-@functools.lru_cache(2)  # all seeds and trials have the same targets
-def _targets(
-    folder: DocumentFolder, salience: str, key_words_of: str, split: str
-) -> DocumentTargets:
-    """Computes the targets of a split; teacher and theta are those of train."""
-    train = folder.of("train")
-    theta = None
-    if split != "train":
-        theta = _targets(folder, salience, key_words_of, "train").counts.theta
-    return DocumentTargets.from_teacher(
-        folder.of(split),
-        salience_teacher(salience, train),
-        KeyWords(train, source=key_words_of),
-        theta,
-    )
+# All seeds and trials have the same targets.
+_targets = functools.lru_cache(2)(functools.partial(targets_of, split="test"))
 
 
 def _salience_agreement(
-    model: KeyVec, folder: DocumentFolder, salience: str, key_words_of: str
+    model: KeyVec, folder: DocumentFolder, targets: DocumentTargets
 ) -> dict[str, float]:
     """Compares the p_i of the test documents with their salient sentences.
 
-    The order of the sentences in the document is compared with the same
-    salient sentences. Documents without a summary have none to compare with.
-
-    Returns:
-        The values of `Agreement`, their names after `salience_`, and the
-        average precision of the order in the document, as
-        `salience_order_average_precision`; nothing if no test document has a
-        summary.
+    The order of the sentences in the document is compared with them, too.
+    Returns nothing if no test document has a summary.
     """
     documents = [d for d in folder.of("test") if d.summary]
     if not documents:
         return {}
-    targets = _targets(folder, salience, key_words_of, "test")
     marks = [targets.of(document).marks() for document in documents]
     texts = [document.sentences for document in documents]
     by_model = agreement(marks, model.probabilities(texts))

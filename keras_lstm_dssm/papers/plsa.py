@@ -42,17 +42,6 @@ def em_step(
 
     Without priors these are the multiplicative updates of KL-divergence
     NMF, normalised (Gaussier and Goutte 2005).
-
-    Args:
-        counts: n(d, w), sparse `[titles, words]`.
-        topics: P(w|z) before the step, float32 `[words, topics]`.
-        mixtures: P(z|d), float32 `[titles, topics]`, changed in place.
-        word_prior: Pseudo-count of each word in each topic: the parameter
-            of a symmetric Dirichlet prior, minus one.
-        topic_prior: Pseudo-count of each topic in each title.
-
-    Returns:
-        The new P(w|z).
     """
     ratios = counts.copy()
     for titles, cells in _blocks(counts):

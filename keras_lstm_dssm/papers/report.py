@@ -64,41 +64,34 @@ def _all_trained(results: Mapping[str, SystemResults]) -> list[str]:
 
 
 class PaperTable(NamedTuple):
-    """Declares the tables of one paper: rows, columns, notes and charts.
+    """Declares the tables of one paper: rows, columns, notes and charts."""
 
-    Attributes:
-        title: What the tables are called.
-        rows: Name -> row, in the paper's order.
-        references: Results -> names of the systems to compare with.
-        tables: Content of `table.json` -> the tables of text, see
-            `measure_table`; those without rows are left out.
-        notes: Content of `table.json` -> sentences that state how the results
-            were measured.
-        speed: The entry of a system with its speed, and its heading.
-        page: The heading of the page, before "on" and the data; by default
-            the title.
-        curves: Results -> names of the systems whose values on dev are drawn
-            by epoch, at most six for a legible chart; by default all that
-            were trained by epochs.
-        pictures: Folder, data and results -> further pictures by caption, and
-            what failed -> reason.
-        further: Adds to the content of `table.json`, from the results.
-    """
-
-    title: str
-    rows: Mapping[str, Row]
+    title: str  # what the tables are called
+    rows: Mapping[str, Row]  # name -> row, in the paper's order
+    # Results -> names of the systems to compare with.
     references: Callable[[Mapping[str, SystemResults]], Sequence[str]]
+    # Content of `table.json` -> the tables of text, see `measure_table`; those
+    # without rows are left out.
     tables: Callable[[Summary], Sequence[TextTable]]
+    # Content of `table.json` -> sentences that state how the results were
+    # measured.
     notes: Callable[[Summary], Sequence[str]]
+    # The entry of a system with its speed, and its heading.
     speed: tuple[str, str] = ("titles_per_second", "Titles encoded/s")
+    # The heading of the page, before "on" and the data; by default the title.
     page: str = ""
+    # Results -> names of the systems whose values on dev are drawn by epoch, at
+    # most six for a legible chart; by default all that were trained by epochs.
     curves: Callable[[Mapping[str, SystemResults]], Sequence[str]] = (
         _all_trained
     )
+    # Folder, data and results -> further pictures by caption, and what failed
+    # -> reason.
     pictures: Callable[
         [Path, TableData, Mapping[str, SystemResults]],
         tuple[dict[str, Path], dict[str, str]],
     ] = lambda *_: ({}, {})
+    # Adds to the content of `table.json`, from the results.
     further: Callable[[Summary, Mapping[str, SystemResults]], None] = (
         lambda *_: None
     )
@@ -118,17 +111,9 @@ def measure_table(
 ) -> TextTable:
     """Makes a table of measures with a row for each system.
 
-    Args:
-        summary: The results.
-        title: The title of the table.
-        mode: The mode of the measures.
-        measures: The measures, in columns.
-        names: The systems of the table; by default all.
-        differences: Key of `significance` -> what precedes "against BM25" in
-            the headings of the differences from the references.
-        published: The headings of columns with published values.
-        published_of: Name of a system -> these values, or nothing.
-        first: The heading of the systems' names.
+    `differences` is key of `significance` -> what precedes "against BM25" in
+    the headings; `published_of` has the values of a system below the headings
+    `published`.
     """
     systems = summary["systems"]
     against = [f"against {systems[r]['label']}" for r in summary["references"]]
@@ -234,11 +219,7 @@ def finish_bars(axis: Any) -> None:
 def draw_dev_curves(
     output: Path, results: Mapping[str, SystemResults], measure: str
 ) -> dict[str, Path]:
-    """Writes `dev.png` and `dev.csv`, the means over seeds.
-
-    Returns:
-        Caption -> picture; nothing without results.
-    """
+    """Writes `dev.png` and `dev.csv`, the means over seeds."""
     rows, curves = [], {}
     for name, result in results.items():
         by_epoch = {e: v.percent for e, v in result.by_epoch("dev").items()}
@@ -269,12 +250,7 @@ ROBUSTNESS_NOTE = (
 def write_robustness(
     output: Path, summary: Mapping[str, Any]
 ) -> list[TextTable]:
-    """Writes the losses to `robustness.md`, `.json` and `.png`.
-
-    Returns:
-        A table for each mode; none, and no files, if the settings have no
-        rates of misspelling.
-    """
+    """Writes the losses to `robustness.md`, `.json` and `.png`."""
     systems: dict[str, Any] = summary["systems"]
     first = next(iter(systems.values()))
     rates, modes = first["misspelled"], list(first["test"])
@@ -373,12 +349,6 @@ def write_table(
 
     They are `table.json`, `table.md`, `table.html` and `chart.png`, and with
     misspelled queries `robustness.md`, `.json` and `.png`.
-
-    Args:
-        output: Folder of the table.
-        paper: The paper whose table it is.
-        summary: The results.
-        charts: Caption -> further picture for the page.
     """
     tables = [table for table in paper.tables(summary) if table.rows]
     tables.append(_choices_table(summary, *paper.speed))
@@ -518,9 +488,6 @@ def write_overview(
 
     There is a table for each mode, with the `CHART_MEASURES` on each data set
     that has the mode.
-
-    Returns:
-        The content of `table.json`, data set -> summary.
     """
     tables = [_table(mode, summaries) for mode in MODE_TITLES]
     tables = [table for table in tables if table.rows]

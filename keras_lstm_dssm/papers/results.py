@@ -36,11 +36,7 @@ class MeanAndSpread(NamedTuple):
 
 
 class SystemResults:
-    """Reads the results of all seeds of a system, at least one.
-
-    Attributes:
-        seeds: The content of each seed's `result.json`.
-    """
+    """Reads the results (`result.json`) of all seeds of a system."""
 
     def __init__(self, name: str, row: Row, folders: Sequence[Path]) -> None:
         self.name = name
@@ -95,11 +91,7 @@ class SystemResults:
         return {key: float(np.mean(v)) for key, v in by_query.items()}
 
     def by_epoch(self, column: str) -> dict[int, MeanAndSpread]:
-        """Averages a column of a neural system's `history.csv` over seeds.
-
-        Returns:
-            Epoch -> mean, for the epochs that have a value.
-        """
+        """Averages a column of `history.csv` over seeds: epoch -> mean."""
         histories = [read_csv(f / "history.csv") for f in self.folders]
         return {
             int(rows[0]["epoch"]): MeanAndSpread.over(
@@ -113,27 +105,9 @@ class SystemResults:
 def read_results(
     output: Path, rows: Mapping[str, Row], seeds: int
 ) -> dict[str, SystemResults]:
-    """Reads the finished results of systems.
+    """Reads the finished results of systems, in the order of `rows`.
 
-    Args:
-        output: Folder of the table.
-        rows: Name -> row of the systems.
-        seeds: Number of seeds; those that are not finished are left out.
-
-    Returns:
-        Name -> results, in the order of `rows`, without the systems that
-        have no finished seed.
-
-    Example:
-    >>> from keras_lstm_dssm.papers import PAPERS, TableSettings, choose_rows
-    >>> from keras_lstm_dssm.papers.run_systems import run_system
-    >>> rows = choose_rows(PAPERS["table_iv"].rows, ["bm25"])
-    >>> settings = TableSettings("parts")
-    >>> run_system(Path("read"), "bm25", rows["bm25"], settings, seeds=1)
-    bm25, seed 0: ... s, dev ndcg@10 100.00
-    >>> results = read_results(Path("read"), rows, seeds=1)
-    >>> results["bm25"].value("retrieve", "mrr@10").mean
-    1.0
+    Systems without a finished seed are left out.
     """
     results = {}
     for name, row in rows.items():
@@ -154,9 +128,6 @@ def compare_with(
 
     The compared value of a query is the mean over seeds, see
     `compare_systems`; the measure is by default that of `MAIN_MEASURES`.
-
-    Returns:
-        Name -> reference -> the results of the test.
     """
     measure = measure or MAIN_MEASURES[mode]
     by_query = {n: r.queries(mode, measure) for n, r in results.items()}

@@ -42,33 +42,27 @@ MODEL_FILE = "model.keras"
 
 
 class TrainedSystem(NamedTuple):
-    """A system that is ready to be measured on test.
+    """A system that is ready to be measured on test."""
 
-    Attributes:
-        system: The system; `None` for random order, whose measures are exact.
-        parameters: Number of learnt parameters: of one of two towers, as in
-            their paper; of a pair scorer, those beside its word vectors.
-        dev: Its value of the dev measure, from 0 to 1.
-        train_seconds: Duration of the training, without evaluation on dev.
-        titles_per_second: Speed of its document encoder, if it has one.
-        pairs_per_second: Speed of a pair scorer.
-        best_epoch: The epoch of these weights, the best on dev; `None` for
-            baselines.
-        history: The loss and the dev measure of each epoch.
-        further: Further metrics of this training, by name.
-        model: The two towers, to be saved beside the results; `None` if no
-            other row needs them.
-    """
-
+    # The system; `None` for random order, whose measures are exact.
     system: System | None
+    # Number of learnt parameters: of one of two towers, as in their paper; of a
+    # pair scorer, those beside its word vectors.
     parameters: int
-    dev: float
+    dev: float  # its value of the dev measure, from 0 to 1
+    # Duration of the training, without evaluation on dev.
     train_seconds: float = 0.0
+    # Speed of its document encoder, if it has one.
     titles_per_second: float | None = None
+    # The epoch of these weights, the best on dev; `None` for baselines.
     best_epoch: int | None = None
+    # The loss and the dev measure of each epoch.
     history: tuple[dict[str, Any], ...] = ()
-    pairs_per_second: float | None = None
+    pairs_per_second: float | None = None  # speed of a pair scorer
+    # Further metrics of this training, by name.
     further: Mapping[str, float] = {}
+    # The two towers, to be saved beside the results; `None` if no other row
+    # needs them.
     model: Any = None
 
 
@@ -210,9 +204,6 @@ def run_systems(
 
     `rows` and `options` map the systems' names to the arguments `row` and
     `options` of `run_system`; the other arguments are the same.
-
-    Returns:
-        System -> reason, for those that failed.
     """
     failed = {}
     for name, row in rows.items():
@@ -246,18 +237,9 @@ def run_system(
 
     Finished trials and seeds are skipped. A folder `systems/NAME/seed_S` is
     made when it is complete, with `result.json`, `history.csv` (neural
-    systems), and for each mode `test.MODE.trec.gz` and
-    `test.MODE.queries.csv`; and `model.keras`, if the row says so.
-    `systems/NAME/choice.json` holds the search.
-
-    Args:
-        output: Folder of the table.
-        name: The system's name.
-        row: The row of the system.
-        settings: The table's settings, as recorded in `output`.
-        seeds: Number of trainings, with seeds 0 to seeds - 1; a row that is
-            not `seeded` is trained once.
-        options: Hyperparameters chosen elsewhere; `None` searches on dev.
+    systems), and for each mode `test.MODE.trec.gz` and `test.MODE.queries.csv`;
+    and `model.keras`, if the row says so. `systems/NAME/choice.json` holds the
+    search, unless `options` were chosen elsewhere.
     """
     folders = seed_folders(output, name, row, seeds)
     missing = [s for s, folder in enumerate(folders) if not folder.exists()]

@@ -44,12 +44,7 @@ NEIGHBOURS = ("previous", "next")
 
 
 def check_paragraphs(paragraphs: Sequence[Sequence[str]]) -> None:
-    """Checks that there are sentences with neighbours.
-
-    Raises:
-        InputError: They are not lists of strings, or no paragraph has two
-            sentences.
-    """
+    """Checks that there are sentences with neighbours."""
     for number, paragraph in enumerate(paragraphs, 1):
         if isinstance(paragraph, str) or not all(
             isinstance(sentence, str) for sentence in paragraph
@@ -168,22 +163,12 @@ class SkipThought(keras.Model):
     Each decoder is a language model of a neighbouring sentence, a GRU whose
     input at every time step is the previous word's vector x and the sentence's
     vector h_i: with the input [x; h_i], the matrices [W, C] of a stock GRU are
-    those of equations (5)-(7). The decoders use the encoder's word vectors,
-    and share the output layer.
-
-    Args:
-        encoder: The encoder from `sentence_encoder`.
-        sampled: Number of negative words of the sampled softmax, drawn
-            log-uniformly by rank for each batch; 0 for the full softmax.
-
-    Call arguments:
-        inputs: Word ids by name, int64 `(batch, words)`, 0 after the end:
-            `sentence`, `previous`, `next`. A missing neighbour is all 0.
-
-    Returns:
-        float32 `(n,)`, -log P of each of the n words of the neighbours.
-
-    Reference: Kiros et al. 2015, "Skip-Thought Vectors", section 2.1.
+    those of equations (5)-(7). The decoders use the encoder's word vectors, and
+    share the output layer, a softmax over all words or, with `sampled` ones,
+    over negatives drawn log-uniformly by rank for each batch. Takes word ids
+    `(batch, words)` of `sentence`, `previous` and `next`, 0 after the end;
+    returns -log P of each word of the neighbours. Reference: Kiros et al. 2015,
+    "Skip-Thought Vectors", section 2.1.
     """
 
     def __init__(self, encoder: keras.Model, sampled: int = 0) -> None:
@@ -491,13 +476,6 @@ def api_paragraphs() -> list[list[str]]:
     The paragraphs contain the training queries of API search, but no query
     of dev or test and no title. The other sentences of a docstring that
     begins with a dev or test query are included.
-
-    Returns:
-        Paragraphs of two or more sentences, in a fixed order; plain words
-        without markup and without the closing full stop.
-
-    Raises:
-        InputError: This package is not installed.
     """
     collection = build_api_search()
     path = os.path.join(collection.folder, f"paragraphs-{PROSE_FORMAT}.txt.gz")
@@ -518,10 +496,6 @@ def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
     """Reads paragraphs: one sentence a line, blank lines between paragraphs.
 
     The file is UTF-8, compressed if its name ends in `.gz`.
-
-    Raises:
-        InputError: The file is empty, damaged or not UTF-8, or has no two
-            sentences in a row.
     """
     paragraphs: list[list[str]] = [[]]
     for line in map(str.strip, text_lines(path)):

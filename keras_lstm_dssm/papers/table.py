@@ -36,11 +36,7 @@ _FURTHER_MEASURES = {"retrieve": ("recall@100",)}
 
 
 def check_pairs(pairs: Sequence[int], data: TableData) -> None:
-    """Checks that the log has more clicks than each size of the curve.
-
-    Raises:
-        InputError: A size is the number of all clicks or more.
-    """
+    """Checks that the log has more clicks than each size of the curve."""
     if pairs and max(pairs) >= (clicks := data.sizes["clicks"]):
         raise InputError(
             f"--pairs={max(pairs)}: found a log of {clicks} clicks, expected"
@@ -61,18 +57,6 @@ def run_learning_curve(
     epoch on dev is measured. Each size consists of whole queries in the order
     of a hash, so that a larger one contains a smaller one. The folders
     `pairs/SIZE` are laid out like that of the table.
-
-    Args:
-        data: The data of the table, with all clicks.
-        results: Name -> results of the table. Systems that are trained on
-            clicks, and mixtures, are shown as curves, others as horizontal
-            lines.
-        seeds: See `run_system`.
-        pairs: The sizes, numbers of clicks; see `check_pairs`.
-
-    Returns:
-        Caption -> picture; and "SYSTEM with SIZE clicks" -> reason, for those
-        that failed.
     """
     output, settings = data.folder, data.settings
     clicks = data.sizes["clicks"]
@@ -143,35 +127,8 @@ def make_table(
 ) -> tuple[Summary, dict[str, str]]:
     """Runs the unfinished systems of a table, and writes its report.
 
-    Args:
-        output: Folder of the table.
-        paper: The paper whose table it is.
-        rows: Name -> row of the systems to run.
-        settings: The table's settings.
-        seeds: Number of trainings of each system.
-        pairs: Sizes of the learning curve; see `run_learning_curve`.
-
-    Returns:
-        The content of `table.json`, and what failed -> reason.
-
-    Raises:
-        InputError: The data or the settings are wrong, or no system could be
-            measured.
-
-    Example:
-    >>> from keras_lstm_dssm.papers import PAPERS, choose_rows
-    >>> from keras_lstm_dssm.papers.run_systems import run_system
-    >>> settings, output = TableSettings("parts"), Path("made")
-    >>> paper = PAPERS["table_iv"]
-    >>> rows = choose_rows(paper.rows, ["bm25"])
-    >>> run_system(output, "bm25", rows["bm25"], settings, seeds=1)
-    bm25, seed 0: ... s, dev ndcg@10 100.00
-    >>> summary, failed = make_table(output, paper, rows, settings, seeds=1)
-    bm25: finished before
-    >>> summary["systems"]["bm25"]["test"]["retrieve"]["mrr@10"]["mean"]
-    1.0
-    >>> (output / "table.html").exists(), failed
-    (True, {})
+    `pairs` are the sizes of the learning curve. Returns the content of
+    `table.json`, and what failed -> reason.
     """
     if any(_needs_teacher(name, row) for name, row in rows.items()):
         settings.teacher_folder()  # raises before hours of other systems

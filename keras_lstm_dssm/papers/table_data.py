@@ -38,32 +38,24 @@ from keras_lstm_dssm.settings.papers import TableSettings
 
 @dataclass(frozen=True)
 class TableData:
-    """What the systems of a table are trained on, and the tasks.
+    """What the systems of a table are trained on, and the tasks."""
 
-    Attributes:
-        settings: The table's settings.
-        folder: The table's folder.
-        texts: The texts that baselines are trained on: all distinct titles,
-            or the documents of train with one sentence on each line.
-        examples: What `train` takes for neural systems: clicks, the name of
-            judged lists, or a `DocumentFolder`.
-        training: Further arguments of `train`, which belong to the examples.
-        dev: The task on the dev split, for choices.
-        dev_measure: Name of the measure to maximise on dev.
-        tests: Mode -> the task on the test split.
-        sizes: The numbers of documents, queries and others, by name.
-        words: Function that counts words, for the report.
-    """
-
-    settings: TableSettings
-    folder: Path
+    settings: TableSettings  # the table's settings
+    folder: Path  # the table's folder
+    # The texts that baselines are trained on: all distinct titles, or the
+    # documents of train with one sentence on each line.
     texts: list[str]
+    # What `train` takes for neural systems: clicks, the name of judged lists,
+    # or a `DocumentFolder`.
     examples: Any
+    # Further arguments of `train`, which belong to the examples.
     training: Mapping[str, Any]
-    dev: Any
-    dev_measure: str
-    tests: Mapping[str, Any]
+    dev: Any  # the task on the dev split, for choices
+    dev_measure: str  # name of the measure to maximise on dev
+    tests: Mapping[str, Any]  # mode -> the task on the test split
+    # The numbers of documents, queries and others, by name.
     sizes: dict[str, int]
+    # Function that counts words, for the report.
     words: Callable[[], dict[str, float]]
 
     def measure_on_dev(self, system: Any) -> float:
@@ -73,16 +65,7 @@ class TableData:
 
 
 def open_data(settings: TableSettings, folder: Path) -> TableData:
-    """Opens the clicks, judged lists or documents that the settings name.
-
-    Args:
-        settings: The table's settings.
-        folder: The table's folder, for a file of clicks where the collection
-            has none or only a part is used.
-
-    Raises:
-        InputError: The data are malformed, or lack a split.
-    """
+    """Opens the clicks, judged lists or documents that the settings name."""
     if settings.documents:
         return _open_documents(settings, folder)
     return _open_collection(settings, folder)
@@ -257,17 +240,9 @@ def describe_words(
 ) -> dict[str, float]:
     """Counts the words (runs of letters and digits) of queries and titles.
 
-    Args:
-        log: The clicks of the training queries.
-        titles: All distinct titles of the corpus.
-        task: A task on test.
-
-    Returns:
-        `query_words` and `title_words`, the mean numbers in a test query and
-        in a title; `overlap`, the share of a test query's distinct words that
-        are in a relevant title, the mean over such pairs; `seen`, the share
-        of the test queries' words that occur in a training query;
-        `clicks_per_title`, the mean over the clicked titles.
+    `overlap` is the share of a test query's distinct words that are in a
+    relevant title, `seen` that of the test queries' words that occur in a
+    training query.
     """
     overlap = [
         len(words & set(alphanumeric(task.documents[title]))) / len(words)

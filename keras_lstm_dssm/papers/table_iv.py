@@ -5,7 +5,7 @@ from pathlib import Path
 
 from keras_lstm_dssm.analysis.drawing import curve_chart
 from keras_lstm_dssm.files import read_json, write_csv
-from keras_lstm_dssm.models import PRESETS, Recipe
+from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.papers.baseline_rows import Baseline
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.report import (
@@ -43,10 +43,6 @@ def train_with_one_gamma(
     equal gamma. Where different ones were chosen on dev, the RNN is trained
     once more (in `figure_7/`) with the LSTM's gamma and the learning rate
     that was best with it on dev.
-
-    Returns:
-        System -> results to draw; and system -> reason, where the training
-        failed.
     """
     shown = {
         name: results[name]
@@ -67,12 +63,7 @@ def train_with_one_gamma(
 def draw_figure_7(
     output: Path, data: TableData, results: Mapping[str, SystemResults]
 ) -> tuple[dict[str, Path], dict[str, str]]:
-    """Writes `figure_7.png` and `figure_7.csv`, the means over seeds.
-
-    Returns:
-        Caption -> picture, nothing without the two systems; and what failed
-        -> reason.
-    """
+    """Writes `figure_7.png` and `figure_7.csv`, the means over seeds."""
     shown, failed = train_with_one_gamma(output, data, results)
     failed = {f"{name} of Figure 7": why for name, why in failed.items()}
     if not shown:
@@ -123,7 +114,7 @@ def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
         name: result.dev
         for name, result in results.items()
         if isinstance(system := result.row.system, Neural)
-        and isinstance(system.recipe, Recipe)
+        and system.recipe.kind == "towers"
         and system.recipe.encoder == "CLSMEncoder"
         and system.recipe.negatives == "random"
     }

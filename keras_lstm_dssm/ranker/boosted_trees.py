@@ -30,36 +30,15 @@ class _Nodes(NamedTuple):
 class BoostedTrees(tf.Module):
     """Scores rows of features by the trees of a LightGBM model.
 
-    All rows walk down all trees at the same time, one level a step, by
-    gathers. The graph has TensorFlow's own ops only, and LightGBM is not
-    needed. A leaf is its own child, so that all trees take as many steps as
-    the deepest one.
-
-    The scores match those of `Booster.predict(features, raw_score=True)` for
-    float32 features: LightGBM compares in float64, and a float32 number is at
-    most a float64 threshold exactly if it is at most the largest float32
-    number up to the threshold, which is stored here. Leaves are added in
-    float64, as by LightGBM.
-
-    Args:
-        model: A model in LightGBM's text format, `Booster.model_to_string()`,
-            with numerical features and one tree for each iteration.
-
-    Attributes:
-        text: The model in the text format.
-        trees: The number of trees.
-        features: The number of features.
-
-    Raises:
-        InputError: The text is no such model, or is damaged.
-
-    Source: Ke et al. 2017, "LightGBM: A Highly Efficient Gradient Boosting
-    Decision Tree"; for missing values `Tree::NumericalDecision` of LightGBM.
-
-    Example:
-    >>> trees = BoostedTrees(booster.model_to_string())
-    >>> trees(np.zeros([2, trees.features], np.float32)).shape
-    TensorShape([2])
+    All rows walk down all trees at the same time, one level a step, by gathers;
+    a leaf is its own child, so that all trees take as many steps as the deepest
+    one. The graph has TensorFlow's own ops only. Scores match those of
+    `Booster.predict(features, raw_score=True)`: LightGBM compares in float64,
+    and a float32 number is at most a float64 threshold exactly if it is at most
+    the largest float32 number up to the threshold, which is stored here. Leaves
+    are added in float64. Source: Ke et al. 2017, "LightGBM: A Highly Efficient
+    Gradient Boosting Decision Tree"; for missing values
+    `Tree::NumericalDecision` of LightGBM.
     """
 
     def __init__(self, model: str) -> None:
@@ -112,14 +91,7 @@ class BoostedTrees(tf.Module):
         return self._splits.tolist()
 
     def __call__(self, features: tf.Tensor) -> tf.Tensor:
-        """Computes the scores of rows.
-
-        Args:
-            features: float32 `[rows, features]`, which may hold NaN.
-
-        Returns:
-            float64 `[rows]`.
-        """
+        """Computes the scores of rows, float64; features may be NaN."""
         features = tf.convert_to_tensor(features, tf.float32)
         rows = tf.shape(features)[0]
         node = tf.tile(self._roots[tf.newaxis], [rows, 1])

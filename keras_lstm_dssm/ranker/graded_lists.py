@@ -210,11 +210,11 @@ def open_graded_lists(
             for judged in collection.qrels("train").values()
         ):
             return GradedLists.from_collection(collection), os.fspath(data)
-    log, spec = open_clicks(data, run, min_relevant, max_bad_lines)
+    log, source = open_clicks(data, run, min_relevant, max_bad_lines)
     # White space as in the lists, whose titles are the ids.
     titles = (" ".join(title.split()) for title in log.documents())
     index = None if towers is None else Index(towers, titles)
-    return GradedLists.from_clicks(log, mined, index, seed), spec
+    return GradedLists.from_clicks(log, mined, index, seed), source.spec
 
 
 def _words(queries: list[str]) -> list[str]:

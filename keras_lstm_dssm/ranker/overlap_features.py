@@ -319,26 +319,11 @@ def on_grid(numbers: Any) -> tf.Tensor:
 class OverlapFeatures(tf.Module):
     """Computes how the words of a query and a title overlap.
 
-    Texts are normalised as by encoders with `split="alphanumeric"`; at most
-    64 words of a text are read. The features compare words; stems, which are
-    words without English endings, where numbers are separated from letters
-    (`stems`); the first four letters of stems; and letter trigrams. The same
-    TensorFlow ops compute them in Python and in a served graph.
-
-    Args:
-        words: The distinct stems of the titles.
-        counts: The number of titles with each of them.
-        titles: The number of titles.
-        mean_length: The mean number of stems of a title.
-
-    Raises:
-        InputError: There are no words, or not as many counts.
-
-    Example:
-    >>> overlap = OverlapFeatures.from_titles(["steel hex bolt", "wood glue"])
-    >>> row = overlap(tf.constant(["hex bolts"]), tf.constant(["hex bolt 3"]))
-    >>> dict(zip(NAMES, row[0].numpy().tolist()))["stem_share"]
-    1.0
+    Texts are normalised as by encoders with `split="alphanumeric"`; at most 64
+    words of a text are read. The features compare words; stems, which are words
+    without English endings, where numbers are separated from letters (`stems`);
+    the first four letters of stems; and letter trigrams. The same TensorFlow
+    ops compute them in Python and in a served graph.
     """
 
     def __init__(
@@ -365,11 +350,7 @@ class OverlapFeatures(tf.Module):
 
     @classmethod
     def from_titles(cls, titles: Iterable[str]) -> "OverlapFeatures":
-        """Counts the stems of titles, each distinct title once.
-
-        Raises:
-            InputError: There is no word in the titles.
-        """
+        """Counts the stems of titles, each distinct title once."""
         texts = list(dict.fromkeys(as_bytes(titles)))
         counts: Counter[bytes] = Counter()
         length = 0
@@ -406,15 +387,7 @@ class OverlapFeatures(tf.Module):
         }
 
     def __call__(self, queries: tf.Tensor, titles: tf.Tensor) -> tf.Tensor:
-        """Computes the features of pairs.
-
-        Args:
-            queries: Strings `[pairs]`.
-            titles: Strings `[pairs]`.
-
-        Returns:
-            float32 `[pairs, 22]`, in the order of `NAMES`.
-        """
+        """Computes the features of pairs, float32 `[pairs, 22]`."""
         query_texts, query_rows = tf.unique(queries)
         title_texts, title_rows = tf.unique(titles)
         rows = query_rows, title_rows

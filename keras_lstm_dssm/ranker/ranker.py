@@ -32,12 +32,7 @@ from keras_lstm_dssm.files import (
     write_text,
 )
 from keras_lstm_dssm.fingerprints import file_hash
-from keras_lstm_dssm.models.kinds import (
-    TOWERS,
-    ModelKind,
-    kind_of,
-    register_kind,
-)
+from keras_lstm_dssm.models.kinds import ModelKind, kind_name, register_kind
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees
@@ -47,6 +42,7 @@ from keras_lstm_dssm.ranker.overlap_features import (
     on_grid,
 )
 from keras_lstm_dssm.run_folder import TREES, RunFolder, is_ranker
+from keras_lstm_dssm.settings.presets import RANKER_PRESETS
 from keras_lstm_dssm.settings.recipes import RankerRecipe
 from keras_lstm_dssm.text.strings import as_bytes
 from lstm_dssm_client.texts import pairs_as_bytes, query_as_bytes
@@ -55,9 +51,35 @@ from lstm_dssm_client.texts import pairs_as_bytes, query_as_bytes
 class FeatureSource(NamedTuple):
     """A system whose score of a pair of texts is a feature of a ranker."""
 
-    model: TwoTower | PairScorer | None  # None: an encoder of others
     # From n queries, n documents and progress=False to float [n].
     score_pairs: Callable[..., np.ndarray]
+    # None: an encoder of others.
+    model: TwoTower | PairScorer | None = None
+
+    @property
+    def towers(self) -> TwoTower | None:
+        """The model, if it is two towers."""
+        return self.model if kind_name(self.model) == "towers" else None
+
+
+def _source_of_towers(model: TwoTower) -> FeatureSource | None:
+    if model.needs_adapt:
+        return None
+    encoders = model.query_encoder.encode, model.document_encoder.encode
+    return FeatureSource(partial(_cosines, *encoders), model)
+
+
+def _source_of_scorer(model: PairScorer) -> FeatureSource | None:
+    if model.matcher.needs_pretraining:
+        return None
+    return FeatureSource(model.score_pairs, model)
+
+
+_SOURCES: dict[str | None, Callable[[Any], FeatureSource | None]] = {
+    "towers": _source_of_towers,
+    "scorer": _source_of_scorer,
+}
+"""Name of a kind of model -> its score as a feature; `None` if untrained."""
 
 
 def source_of(model: Any, name: str) -> FeatureSource:
@@ -65,11 +87,9 @@ def source_of(model: Any, name: str) -> FeatureSource:
 
     Raises `InputError` for another model, called `name`, or an untrained one.
     """
-    if isinstance(model, TwoTower) and not model.needs_adapt:
-        encoders = model.query_encoder.encode, model.document_encoder.encode
-        return FeatureSource(model, partial(_cosines, *encoders))
-    if isinstance(model, PairScorer) and not model.matcher.needs_pretraining:
-        return FeatureSource(model, model.score_pairs)
+    make = _SOURCES.get(kind_name(model))
+    if source := make and make(model):
+        return source
     raise InputError(
         f"{name}: found a {type(model).__name__}, expected trained features:"
         " the run of two towers or of a pair scorer"
@@ -78,10 +98,8 @@ def source_of(model: Any, name: str) -> FeatureSource:
 
 def first_towers(sources: Mapping[str, FeatureSource]) -> TwoTower | None:
     """Returns the first two towers among sources, `None` without any."""
-    for source in sources.values():
-        if source.model is not None and kind_of(source.model) is TOWERS:
-            return source.model
-    return None
+    towers = (source.towers for source in sources.values())
+    return next((model for model in towers if model is not None), None)
 
 
 def source_of_encoder(encode: OutsideEncoder) -> FeatureSource:
@@ -90,7 +108,7 @@ def source_of_encoder(encode: OutsideEncoder) -> FeatureSource:
     def encoded(texts: Sequence[Any], progress: bool) -> np.ndarray:
         return encode(texts)
 
-    return FeatureSource(None, partial(_cosines, encoded, encoded))
+    return FeatureSource(partial(_cosines, encoded, encoded))
 
 
 def _cosines(
@@ -115,10 +133,11 @@ def _cosines(
 
 
 def graph_scores(
-    model: TwoTower | PairScorer, queries: tf.Tensor, titles: tf.Tensor
+    source: FeatureSource, queries: tf.Tensor, titles: tf.Tensor
 ) -> tf.Tensor:
     """Scores pairs of strings `[pairs]` in a graph, float `[pairs]`."""
-    if isinstance(model, PairScorer):
+    model: Any = source.model
+    if source.towers is None:
         return model.call((queries, titles), training=False)
     return tf.reduce_sum(
         model.query_encoder.unit_vectors(queries)
@@ -130,24 +149,9 @@ def graph_scores(
 class PairFeatures:
     """Computes the overlap of the words of pairs, and scores of systems.
 
-    All numbers are rounded to multiples of 2^-12: a cosine that is computed
-    in another batch differs in its last bits, and the trees must not.
-
-    Args:
-        overlap: Computes how the words overlap.
-        sources: Name -> system whose score of a pair is a feature.
-
-    Attributes:
-        overlap: The argument.
-        sources: The argument.
-        names: The names of the features, in their order.
-
-    Example:
-    >>> overlap = OverlapFeatures.from_titles(["steel hex bolt", "wood glue"])
-    >>> features = PairFeatures(overlap, {})
-    >>> numbers = features(["hex bolts"], ["hex bolt 3"])
-    >>> numbers.shape == (1, len(features.names))
-    True
+    All numbers are rounded to multiples of 2^-12: a cosine that is computed in
+    another batch differs in its last bits, and the trees must not. The features
+    are in the order of `names`.
     """
 
     def __init__(
@@ -169,21 +173,7 @@ class PairFeatures:
         batch_size: int = 1024,
         progress: bool = False,
     ) -> np.ndarray:
-        """Computes the features of pairs.
-
-        Args:
-            queries: Any iterable of texts.
-            documents: As many titles.
-            batch_size: Number of pairs whose words are compared at once.
-            progress: Whether to show progress bars. Default `False`.
-
-        Returns:
-            float32 `[pairs, features]`, in the order of `names`.
-
-        Raises:
-            InputError: The texts are not strings, or not as many documents
-                as queries.
-        """
+        """Computes the features of pairs, float32 `[pairs, features]`."""
         sides = pairs_as_bytes(queries, documents)
 
         starts = range(0, len(sides[0]), batch_size)
@@ -217,7 +207,7 @@ class Ranker:
 
     The score is the sum of the trees' leaves and of weighted features. Like a
     `PairScorer`, a ranker orders the candidates that another system has
-    found; `train_ranker` trains one.
+    found; `dssm.train` trains one with the recipe `"ranker"`.
 
     Args:
         features: Computes the features.
@@ -239,6 +229,8 @@ class Ranker:
     >>> ranker.score("angle bracket", ["12-Gauge Angle", "Wood glue"])
     array([ 0.9, -1.3], dtype=float32)
     """
+
+    kind = "ranker"
 
     def __init__(
         self,
@@ -452,5 +444,12 @@ def load_ranker(folder: str | os.PathLike[str]) -> Ranker:
 
 
 RANKER = register_kind(
-    ModelKind("ranker", "ranker", Ranker, RankerRecipe, load=load_ranker)
+    ModelKind(
+        "ranker",
+        "ranker",
+        Ranker,
+        RankerRecipe,
+        {name: RankerRecipe(**s) for name, s in RANKER_PRESETS.items()},
+        load=load_ranker,
+    )
 )

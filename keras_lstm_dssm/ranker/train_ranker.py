@@ -1,11 +1,7 @@
-"""`train_ranker`, which trains LightGBM trees and chooses the best on dev."""
+"""The training of a ranker: LightGBM trees, of which dev chooses the best."""
 
-import dataclasses
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +33,7 @@ from keras_lstm_dssm.ranker.ranker import (
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.recipes import RankerRecipe
 from keras_lstm_dssm.settings.training import TrainingConfig
+from keras_lstm_dssm.training.train import ROADS, train
 from keras_lstm_dssm.version import __version__
 
 
@@ -196,60 +193,105 @@ class _EveryFew:
         return "dev", self._metric, True
 
 
-MINED = 20
-"""Default number of mined titles for each query of clicks."""
+def run_ranker_training(
+    config: TrainingConfig,
+    run: RunFolder,
+    stored: None = None,
+    callbacks: Sequence[Any] = (),
+    verbose: Any = "auto",
+    saved: bool = True,
+) -> Ranker:
+    """Trains a ranker; for the arguments see `run_training`.
 
-SELECT = "ndcg@3"
-"""Default measure that decides on dev."""
+    Trees have no epochs, optimizer or checkpoints to resume from, and a
+    training takes a minute.
+    """
+    import_optional("lightgbm", "ranker")
+    if callbacks:
+        raise InputError("callbacks are called in epochs: a ranker has none")
+    options = config.recipe
+    if config.patience is not None:
+        options = options.replace(patience=config.patience)
+    encoder = config.encoder and absolute_encoder(config.encoder)
+    paths = [os.path.abspath(path) for path in config.features]
+    sources = open_sources(paths, encoder)
+    task = None if config.dev is None else _dev_task(config)
+    graded, spec = open_graded_lists(
+        config.data,
+        run,
+        options.mined_negatives,
+        first_towers(sources),
+        config.seed,
+        config.min_relevant,
+        config.max_bad_lines,
+    )
+    if verbose:
+        print(graded.describe(), flush=True)
+    if options.objective is None and graded.judged:
+        options = options.replace(objective="regression")
+    pairs = PairFeatures(OverlapFeatures.from_titles(graded.titles), sources)
+    trained = choose_trees(
+        JudgedPairs.from_lists(graded.lists, pairs),
+        task and JudgedPairs.from_task(task, config.select, pairs),
+        range(len(pairs.names) - len(sources), len(pairs.names)),
+        options,
+        config.seed,
+    )
+    ranker = Ranker(pairs, trained.trees, trained.weights)
+    metrics = _metrics(ranker, trained, task)
+    if verbose:
+        print(_summary(trained, config.select), flush=True)
+    if saved:
+        trees = options.to_dict()
+        mined = trees.pop("mined_negatives")
+        settings = {
+            "version": __version__,
+            "data": absolute_spec(spec),
+            "dev": TrainingConfig.stored_value("dev", config.dev),
+            "select": config.select,
+            "min_relevant": config.min_relevant,
+            "max_bad_lines": config.max_bad_lines,
+            "seed": config.seed,
+            "pairs": sum(len(one.titles) for one in graded.lists),
+            "ranker": {
+                "features": paths,
+                "digests": [file_hash(RunFolder(path).model) for path in paths],
+                "encoder": encoder,
+                "encoder_digest": encoder and digest_of_encoder(encoder),
+                "options": trees,
+                "mined_negatives": mined,
+            },
+        }
+        write_ranker(run.path, ranker, settings)
+        run.add_metrics("train", metrics)
+        record_training(run.path)
+    return ranker
+
+
+ROADS["ranker"] = run_ranker_training
 
 
 def train_ranker(
     data: Any,
     features: Sequence[str | os.PathLike[str]] = (),
     *,
-    encoder: str | None = None,
     output: str | os.PathLike[str] | None = None,
-    dev: str | Collection | Task | None = None,
-    select: str = SELECT,
     options: RankerRecipe | None = None,
-    seed: int = 0,
-    min_relevant: int = 1,
-    mined_negatives: int = MINED,
-    max_bad_lines: int = 0,
+    mined_negatives: int = RankerRecipe.mined_negatives,
     verbose: Any = "auto",
+    **settings: Any,
 ) -> Ranker:
-    """Trains boosted trees that order the candidates of a first stage.
-
-    It is a function beside `train`, and no recipe: trees have no epochs,
-    optimizer or checkpoints to resume from, and a training takes a minute.
-    The same data, features, options and seed give the same trees.
+    """Trains a ranker: `train` with a `RankerRecipe`, as in 0.2.0.
 
     Args:
-        data: A BEIR folder, whose grades of the training split are learnt;
-            without such grades its clicks, or click files, a `ClickLog` or
-            pairs of texts as for `train`. Titles of grade 0 are then mined
-            by the first towers of `features`, or by BM25 without towers.
-        features: Run folders of two towers, whose cosine is a feature, and
-            of pair scorers, whose score is one. The ranker reads their models
-            from there.
-        encoder: An encoder of others whose cosine is a feature, see
-            `open_outside_encoder`. The ranker reads a folder from where it is.
-            A ranker with an encoder cannot be exported.
-        output: Run folder, by default none.
-        dev: A BEIR folder, a `Collection` or a `Task` of lists to rerank, to
-            choose the number of trees, their leaves, and whether trees read
-            the scores of `features` or the scores are added with weights.
-            `None` trains `options.rounds_without_dev` trees.
-        select: The measure that decides on dev. Default `"ndcg@3"`.
-        options: Options of the trees; `None` for the default ones.
-        seed: Seed of the trees and of titles that are drawn. Default 0.
-        min_relevant: Grade from which a title of dev counts as relevant.
+        data: See `train`.
+        features: Run folders, see `TrainingConfig`.
+        output: See `train`.
+        options: The recipe; `None` for the preset `"ranker"`.
         mined_negatives: Mined titles for each query of clicks. Default 20.
-        max_bad_lines: Number of bad lines of click files to leave out.
         verbose: Whether to print what is done; `"auto"` does.
-
-    Returns:
-        The ranker.
+        **settings: Attributes of `TrainingConfig`: `encoder`, `dev`,
+            `select`, `seed`, `min_relevant`, `max_bad_lines`.
 
     Raises:
         InputError: There are no grades; a run of `features` is missing, of
@@ -261,74 +303,22 @@ def train_ranker(
     >>> ranker.score("angle bracket", ["12-Gauge Angle", "Wood glue"])
     array([ 0.9, -1.3], dtype=float32)
     """
-    import_optional("lightgbm", "ranker")
-    options = options or RankerRecipe()
-    encoder = absolute_encoder(encoder) if encoder else None
-    paths = [os.path.abspath(run) for run in features]
-    with ExitStack() as stack:
-        folder = output or stack.enter_context(tempfile.TemporaryDirectory())
-        run = RunFolder(folder)
-        run.check_new()
-        stack.enter_context(run.locked())
-        sources = open_sources(paths, encoder)
-        task = None if dev is None else _dev_task(dev, select, min_relevant)
-        graded, spec = open_graded_lists(
-            data,
-            run,
-            mined_negatives,
-            first_towers(sources),
-            seed,
-            min_relevant,
-            max_bad_lines,
-        )
-        if verbose:
-            print(graded.describe(), flush=True)
-        if options.objective is None and graded.judged:
-            options = dataclasses.replace(options, objective="regression")
-        overlap = OverlapFeatures.from_titles(graded.titles)
-        pairs = PairFeatures(overlap, sources)
-        trained = choose_trees(
-            JudgedPairs.from_lists(graded.lists, pairs),
-            task and JudgedPairs.from_task(task, select, pairs),
-            range(len(pairs.names) - len(sources), len(pairs.names)),
-            options,
-            seed,
-        )
-        ranker = Ranker(pairs, trained.trees, trained.weights)
-        metrics = _metrics(ranker, trained, task)
-        if verbose:
-            print(_summary(trained, select), flush=True)
-        if output is not None:
-            settings = {
-                "features": paths,
-                "digests": [file_hash(RunFolder(path).model) for path in paths],
-                "encoder": encoder,
-                "encoder_digest": encoder and digest_of_encoder(encoder),
-                "options": vars(options),
-                "mined_negatives": mined_negatives,
-            }
-            config = {
-                "version": __version__,
-                "data": absolute_spec(spec),
-                "dev": TrainingConfig.stored_value("dev", dev),
-                "select": select,
-                "min_relevant": min_relevant,
-                "max_bad_lines": max_bad_lines,
-                "seed": seed,
-                "pairs": sum(len(one.titles) for one in graded.lists),
-                "ranker": settings,
-            }
-            write_ranker(Path(folder), ranker, config)
-            run.add_metrics("train", metrics)
-            record_training(run.path)
+    recipe: Any = (options or RankerRecipe()).replace(
+        mined_negatives=mined_negatives
+    )
+    ranker: Any = train(
+        data, recipe, output=output, verbose=verbose, features=features,
+        **settings,
+    )  # fmt: skip
     return ranker
 
 
-def _dev_task(dev: Any, select: str, min_relevant: int) -> Task:
+def _dev_task(config: TrainingConfig) -> Task:
+    dev, select = config.dev, config.select
     if not isinstance(dev, Task):
         if not isinstance(dev, Collection):
             dev = open_collection(os.fspath(dev))
-        dev = Task.from_collection(dev, "dev", "rerank", min_relevant)
+        dev = Task.from_collection(dev, "dev", "rerank", config.min_relevant)
     if dev.depth is not None:
         raise InputError(
             "dev is a Task that searches a corpus, expected one that reranks"

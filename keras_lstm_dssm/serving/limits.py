@@ -25,15 +25,8 @@ import tensorflow as tf
 from tensorflow.core.framework.types_pb2 import DataType
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving.servable import StatusError, invalid_argument
-from keras_lstm_dssm.settings.choices import (
-    BATCH_SIZES,
-    MAX_MESSAGE_MB,
-    MAX_REQUESTS,
-    MAX_SERVED_K,
-    MAX_TEXT_KB,
-)
+from keras_lstm_dssm.settings.server import ServerBounds
 
 _COUNTS = ("k", "n")
 """Names of the inputs that are numbers of results for a row."""
@@ -43,21 +36,14 @@ REPLY_MB = 64
 
 
 @dataclass(frozen=True)
-class Bounds:
+class Bounds(ServerBounds):
     """Maximum sizes of a request, and maximum number of requests.
 
     `check` looks at the shapes of a message before memory is taken for its
     arrays, `check_arrays` at the values before the graph runs.
 
-    Attributes:
-        max_rows: Maximum number of rows; by default 512, the maximum of the
-            exported `batching.config`.
-        max_text_kb: Maximum size of one text, in KiB.
-        max_k: Maximum `k` of a retriever, and `n` of a KeyVec.
-        max_message_mb: Maximum size of a request, in MiB, also once a
-            message that states a shape and few values is expanded to it.
-        max_requests: Maximum number of requests of each protocol that are
-            computed or wait; others are refused at once.
+    The attributes are `max_rows`, `max_text_kb`, `max_k`, `max_message_mb` and
+    `max_requests`, as the flags of lstm-dssm-serve.
 
     Raises:
         InputError: A number is out of range.
@@ -65,20 +51,6 @@ class Bounds:
     Example:
         >>> Bounds(max_rows=64).check(request)
     """
-
-    max_rows: int = BATCH_SIZES[-1]
-    max_text_kb: int = MAX_TEXT_KB
-    max_k: int = MAX_SERVED_K
-    max_message_mb: int = MAX_MESSAGE_MB
-    max_requests: int = MAX_REQUESTS
-
-    def __post_init__(self) -> None:
-        for name, maximum in _LARGEST.items():
-            value = getattr(self, name)
-            if not 1 <= value <= maximum:
-                raise InputError(
-                    f"{name} is {value}; expected 1 to {maximum:,}"
-                )
 
     def check(self, request: PredictRequest) -> None:
         """Checks the shapes of a message, before it is made into arrays.
@@ -145,14 +117,6 @@ class Bounds:
                     " this server allows"
                 )
 
-
-_LARGEST = {
-    "max_rows": 2**31 - 1,
-    "max_text_kb": 2**21,
-    "max_k": 2**31 - 1,
-    "max_message_mb": 2047,
-    "max_requests": 2**31 - 1,
-}
 
 _BYTES = {
     number: tf.as_dtype(number).size
@@ -297,15 +261,10 @@ _ARRIVAL_SECONDS = 1.0
 
 
 class Waiting(Protocol):
-    """A call or connection whose client has to send or to read something.
+    """A call or connection whose client has to send or to read something."""
 
-    Attributes:
-        since: When it began to wait, by the clock of the event loop.
-        seconds: How long it may wait.
-    """
-
-    since: float
-    seconds: float
+    since: float  # when it began to wait, by the clock of the event loop
+    seconds: float  # how long it may wait
 
     @property
     def peer(self) -> str:
@@ -350,12 +309,6 @@ def close_silent_connections(ports: Collection[int]) -> int:
     spared, then those that have been silent for the longest time. A client
     that is still there connects again. gRPC does not list its connections, so
     they are searched for among the open files, which works on Linux only.
-
-    Args:
-        ports: The ports that the server listens on.
-
-    Returns:
-        The number of closed connections.
     """
     maximum = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     try:

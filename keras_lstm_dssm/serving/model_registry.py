@@ -53,29 +53,18 @@ _LOG = logging.getLogger(__name__)
 
 
 class VersionState(NamedTuple):
-    """The state of a version in a reply of GetModelStatus.
+    """The state of a version in a reply of GetModelStatus."""
 
-    Attributes:
-        state: A value of `ModelVersionStatus.State`.
-        code: The gRPC status code of a loading error; 0 for OK.
-        message: Why the version did not load; empty otherwise.
-    """
-
-    state: int
-    code: int = 0
-    message: str = ""
+    state: int  # a value of `ModelVersionStatus.State`
+    code: int = 0  # the gRPC status code of a loading error; 0 for OK
+    message: str = ""  # why the version did not load; empty otherwise
 
 
 class Available(NamedTuple):
-    """The versions of a model that are served at one moment.
+    """The versions of a model that are served at one moment."""
 
-    Attributes:
-        versions: Loaded versions by number.
-        labels: Version numbers by label.
-    """
-
-    versions: Mapping[int, Servable]
-    labels: Mapping[str, int]
+    versions: Mapping[int, Servable]  # loaded versions by number
+    labels: Mapping[str, int]  # version numbers by label
 
 
 class ModelVersions:

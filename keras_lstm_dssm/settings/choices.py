@@ -64,9 +64,3 @@ BATCH_SIZES = (1, 8, 64, 512)
 
 Exports write them into `batching.config`; the last is `max_batch_size`.
 """
-
-MAX_MESSAGE_MB = 16
-MAX_REQUESTS = 128
-MAX_TEXT_KB = 1024
-MAX_SERVED_K = 10_000
-"""Defaults of a server's limits, see `Bounds`."""

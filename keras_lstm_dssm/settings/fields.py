@@ -21,8 +21,8 @@ def setting(default: Any, **facts: Any) -> Any:
 
     Args:
         default: The default.
-        **facts: Bounds: `choices`, the names allowed; for a float `above=0`,
-            `least=0`, or `below=1` (from 0); for an int `least` (by default
+        **facts: Bounds: `choices`, the names allowed; for a float `above`,
+            `least`, or `below` (from 0); for an int `least` (by default
             0 if that is the default, else 1), `most`, and `expected`, what
             the error says instead of these bounds. A type with `None` allows
             `None`, too. `names`, the names that a flag allows, but not only
@@ -120,17 +120,23 @@ def _check(field: dataclasses.Field[Any], value: Any) -> tuple[bool, str]:
         least, most = least_of(field), bounds.get("most", float("inf"))
         is_allowed = type(value) is int and least <= value <= most
         default = f"a whole number of {least} or more"
+        if "most" in bounds:
+            default = f"a whole number from {least} to {most:,}"
         return is_allowed, bounds.get("expected", default)
     if "below" in bounds:
         below = bounds["below"]
         is_allowed = is_number and 0 <= value < below
         return is_allowed, f"0 or more, and less than {below}"
     if "least" in bounds:
-        is_allowed = is_number and 0 <= value < float("inf")
-        return is_allowed, "a finite number of 0 or more"
+        least, most = bounds["least"], bounds.get("most")
+        is_allowed = is_number and least <= value < float("inf")
+        if most is None:
+            return is_allowed, f"a finite number of {least:g} or more"
+        return is_allowed and value <= most, f"{least:g} to {most:g}"
     if "above" in bounds:
-        is_allowed = is_number and 0 < value < float("inf")
-        return is_allowed, "a finite number above 0"
+        above = bounds["above"]
+        is_allowed = is_number and above < value < float("inf")
+        return is_allowed, f"a finite number above {above:g}"
     return True, ""
 
 

@@ -138,5 +138,5 @@ KEYVEC_PRESETS: dict[str, Settings] = {
 }
 """Name -> arguments of `KeyVecRecipe`."""
 
-RANKER = "ranker"
-"""The value of `--preset` for boosted trees, which have no recipe."""
+RANKER_PRESETS: dict[str, Settings] = {"ranker": {}}
+"""Name -> arguments of `RankerRecipe`."""

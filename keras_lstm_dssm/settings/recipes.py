@@ -10,7 +10,7 @@ import math
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.choices import (
@@ -45,15 +45,8 @@ def check_arguments(
 ) -> None:
     """Checks that a class has the arguments of a configuration.
 
-    Args:
-        made: The class, whose constructors up to `base` are looked at.
-        base: The base class of all such classes.
-        name: What the configuration is called in the message.
-        config: Argument -> value.
-        without: Arguments that a recipe sets itself.
-
-    Raises:
-        InputError: `config` is no mapping, or has an unknown argument.
+    Its constructors up to `base` are looked at; arguments in `without` are
+    those that a recipe sets itself.
     """
     known = {"dtype", "trainable"}
     for each in made.__mro__:
@@ -155,7 +148,7 @@ class Recipe(Settings):
     True
     """
 
-    kind: ClassVar[str] = "towers"
+    kind: ClassVar[Literal["towers"]] = "towers"
 
     encoder: str = setting("LSTMEncoder", flag=False)
     encoder_config: Mapping[str, Any] = _arguments()
@@ -310,19 +303,14 @@ class Recipe(Settings):
 
 
 class WordsRecipe(Settings):
-    """Base of `ScorerRecipe` and `KeyVecRecipe`: makes the word vectors.
+    """Base of `ScorerRecipe` and `KeyVecRecipe`: makes the word vectors."""
 
-    Attributes:
-        words: `"vocabulary"`, one vector for each word of the training texts;
-            `"stems"`, one for all forms of a word, see `stem_words`; or
-            `"trigrams"`, the sum of the vectors of a word's letter trigrams.
-        word_dimension: Width of the word vectors.
-        max_words: Number of words to read of each text.
-    """
-
+    # `"vocabulary"`, one vector for each word of the training texts; `"stems"`,
+    # one for all forms of a word, see `stem_words`; or `"trigrams"`, the sum of
+    # the vectors of a word's letter trigrams.
     words: str
-    word_dimension: int
-    max_words: int
+    word_dimension: int  # width of the word vectors
+    max_words: int  # number of words to read of each text
 
     @property
     def split(self) -> str:
@@ -334,13 +322,7 @@ class WordsRecipe(Settings):
     ) -> "VocabularyVectors | TrigramVectors":
         """Makes the layer that turns texts into word vectors.
 
-        Args:
-            vocabulary: The words or stems; not used for trigrams.
-            vectors: Their vectors, `[words, word_dimension]`; `None` for a
-                random start.
-
-        Raises:
-            InputError: The vocabulary is missing or wrong.
+        Without `vectors`, `[words, word_dimension]`, they start at random.
         """
         from keras_lstm_dssm.layers.word_vectors import (
             TrigramVectors,
@@ -426,7 +408,7 @@ class KeyVecRecipe(WordsRecipe):
     50
     """
 
-    kind: ClassVar[str] = "keyvec"
+    kind: ClassVar[Literal["keyvec"]] = "keyvec"
 
     words: str = setting("vocabulary", choices=WORDS)
     word_dimension: int = 100
@@ -578,7 +560,7 @@ class ScorerRecipe(WordsRecipe):
     5
     """
 
-    kind: ClassVar[str] = "scorer"
+    kind: ClassVar[Literal["scorer"]] = "scorer"
 
     matcher: str = setting("MVLSTM", flag=False)
     matcher_config: Mapping[str, Any] = _arguments()
@@ -686,6 +668,7 @@ class RankerRecipe(Settings):
             relation to the trees, where they are added to trees of the other
             features; tried on dev.
         parameters: Further parameters of LightGBM.
+        mined_negatives: Mined titles, of grade 0, for each query of clicks.
 
     Raises:
         InputError: A value is out of range.
@@ -696,7 +679,7 @@ class RankerRecipe(Settings):
     (300, 0.05)
     """
 
-    kind: ClassVar[str] = "ranker"
+    kind: ClassVar[Literal["ranker"]] = "ranker"
 
     objective: str | None = None
     rounds: int = 1000
@@ -708,3 +691,8 @@ class RankerRecipe(Settings):
     patience: int = 10
     shares: tuple[float, ...] = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0)
     parameters: Mapping[str, Any] = _arguments()
+    mined_negatives: int = 20
+
+    def network(self) -> tuple[str, dict[str, Any]]:
+        """Returns what a preset determines, and no flag can change."""
+        return "Ranker", {}

@@ -1,7 +1,11 @@
 """What a report of a trained model is about, with its thresholds and sizes."""
 
+import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import ClassVar
+
+from keras_lstm_dssm.settings.choices import MAP_METHODS
+from keras_lstm_dssm.settings.fields import Settings, setting
 
 ACTIVE_CELLS = 10
 """Number of most active cells of a text for its keywords, as in the paper."""
@@ -21,7 +25,8 @@ PAPER_DOCUMENT = (
 )
 
 
-class ReportSettings(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class ReportSettings(Settings):
     """What a report is about, with its thresholds and sizes.
 
     Attributes:
@@ -36,12 +41,14 @@ class ReportSettings(NamedTuple):
             default 0 or, for the run's own data, as in training.
         queries: Queries for the topics of the cells, by default those of the
             data.
-        cells: The number of most active cells of a text, see `keywords`.
-        change: The threshold that assigns a word to a cell, see `assigned`.
-        share: The share of the active cells for a keyword, see `keywords`.
-        topic_cells: The number of most active cells of a query, see
-            `topics`.
-        map: `"tsne"` or `"pca"`, see `plane_positions`.
+        cells: The number of most active cells of a text, for its keywords.
+        change: A word is assigned to a cell whose output changes at the word
+            by this share of its final output, or more, see `assigned`.
+        share: A keyword is assigned to more than this share of the active
+            cells, see `keywords`.
+        topic_cells: The number of most active cells of a query, for the
+            topics.
+        map: Method that lays out the map of titles or documents.
         map_titles: The number of titles, or of documents, on the map.
         examples: The number of queries of a pair scorer, each with two
             answers, or of documents of a KeyVec.
@@ -60,17 +67,19 @@ class ReportSettings(NamedTuple):
     ('hotels in shanghai', 'shanghai hotels')
     """
 
+    noun: ClassVar[str] = "report"
+
     query: str | None = None
     document: str | None = None
     data: str | None = None
-    max_bad_lines: int | None = None
-    queries: Sequence[str] = ()
+    max_bad_lines: int | None = setting(None, least=0, flag=False)
+    queries: Sequence[str] = setting((), flag=False)
     cells: int = ACTIVE_CELLS
-    change: float = LEAST_CHANGE
-    share: float = KEYWORD_SHARE
+    change: float = setting(LEAST_CHANGE, least=0)
+    share: float = setting(KEYWORD_SHARE, least=0, most=1)
     topic_cells: int = TOPIC_CELLS
-    map: str = "tsne"
-    map_titles: int = 2000
+    map: str = setting("tsne", choices=MAP_METHODS)
+    map_titles: int = setting(2000, least=3)
     examples: int = 3
     salience: str | None = None
     claims: bool = False

@@ -22,7 +22,10 @@ _USERS = {
     "towers": "two towers",
     "scorer": "pair scorers",
     "keyvec": "a KeyVec",
+    "ranker": "a ranker",
 }
+_OF_EPOCHS = ("init", "every", "save_minutes", "histograms", "validation")
+"""Options of models that are trained in epochs, as a ranker is not."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,8 +46,9 @@ class TrainingConfig(Settings):
             any iterable of (query, clicked title), or a `DocumentFolder`.
             Without it, `word_sum` is fitted to the texts of `teacher` alone.
         recipe: Name of a preset; or a `Recipe`, of two towers, a
-            `ScorerRecipe`, of a pair scorer, or a `KeyVecRecipe`. By default
-            that of the run `init`, or `"best"` without one.
+            `ScorerRecipe`, of a pair scorer, a `KeyVecRecipe`, or a
+            `RankerRecipe`. By default that of the run `init`, or `"best"`
+            without one.
         validation: Click files for the loss after each epoch.
         dev: `"api"` or a BEIR folder, whose dev queries are searched in its
             whole corpus after epochs; the best epoch becomes the model. Pair
@@ -53,8 +57,8 @@ class TrainingConfig(Settings):
             dev, the loss on the documents of the split dev is measured. In
             Python also a `Collection`, a `Task` or a `ClusterTask`.
         select: With `dev`: the measure that decides which epoch is best;
-            those of clusters, from `f1` on, are for a KeyVec. Ranker: by
-            default ndcg@3.
+            those of clusters, from `f1` on, are for a KeyVec. By default
+            mrr@10, of a ranker ndcg@3.
         every: With `dev`: evaluate every n epochs.
         patience: With `dev`: evaluations without a better value before the
             training stops; by default as the recipe of two towers says
@@ -88,6 +92,11 @@ class TrainingConfig(Settings):
             statistics of words and for synthetic pairs.
         judged: Two towers: query -> titles judged not relevant, for a recipe
             with `judged_negatives`; by default those of the BEIR folder.
+        features: Ranker: run folders of two towers, whose cosine is a
+            feature, and of pair scorers, whose score is one. The ranker reads
+            their models from there.
+        encoder: Ranker: an encoder of others whose cosine is a feature, see
+            `open_outside_encoder`. A ranker with one cannot be exported.
         save_minutes: Minutes since the last checkpoint after which one is
             saved within an epoch.
         histograms: Whether to write histograms of the gates for TensorBoard,
@@ -109,7 +118,7 @@ class TrainingConfig(Settings):
     recipe: Any = setting(None, flag=False)
     validation: str | None = None
     dev: Any = None
-    select: str = setting("mrr@10", names=(*MEASURES, *CLUSTER_MEASURES))
+    select: Any = setting(None, names=(*MEASURES, *CLUSTER_MEASURES))
     every: int = setting(1, expected="1 or more")
     patience: int | None = setting(None, expected="1 or more")
     min_relevant: int = 1
@@ -126,6 +135,8 @@ class TrainingConfig(Settings):
     judged: Any = setting(
         None, kind="towers", stored=False, joint=False, flag=False
     )
+    features: Any = setting((), kind="ranker", stored=False, flag=False)
+    encoder: Any = setting(None, kind="ranker", stored=False, flag=False)
     save_minutes: float = setting(10.0, least=0, stored=False)
     histograms: bool = setting(False, stored=False, joint=False)
 
@@ -136,7 +147,9 @@ class TrainingConfig(Settings):
                 "give init, the run to continue, or name all clicks as data"
             )
         recipe = self._find_recipe()
-        patience, salience = self.patience, self.salience
+        patience, salience, select = self.patience, self.salience, self.select
+        if select is None:
+            select = "ndcg@3" if recipe.kind == "ranker" else "mrr@10"
         if (
             patience is None
             and recipe.kind == "towers"
@@ -152,6 +165,7 @@ class TrainingConfig(Settings):
         object.__setattr__(self, "recipe", recipe)
         object.__setattr__(self, "patience", patience)
         object.__setattr__(self, "salience", salience)
+        object.__setattr__(self, "select", select)
         super().__post_init__()
         self._check_kind()
 
@@ -171,6 +185,16 @@ class TrainingConfig(Settings):
 
     def _check_kind(self) -> None:
         kind = self.recipe.kind
+        for field in dataclasses.fields(self):
+            if (
+                kind == "ranker"
+                and field.name in _OF_EPOCHS
+                and getattr(self, field.name) != field.default
+            ):
+                raise InputError(
+                    f"{field.name} is of models that are trained in epochs, "
+                    "as a ranker is not: leave it out"
+                )
         if self.validation is not None and kind != "towers":
             raise InputError(
                 "validation measures the loss of two towers: for a pair "
@@ -235,7 +259,8 @@ class TrainingConfig(Settings):
         if self.recipe.kind != "towers":
             raise InputError(
                 "several workers train two towers only: leave the workers "
-                "out for a pair scorer or a KeyVec"
+                "out, or unset TF_CONFIG, for a pair scorer, a KeyVec or a "
+                "ranker"
             )
         self.check_options_of_workers(vars(self))
 

@@ -26,10 +26,6 @@ class DataFunction:
     and would hang. Therefore an `atexit` handler first waits for the running
     calls; a call that starts later raises `StopIteration`, which `tf.data`
     takes for the end of the dataset.
-
-    Args:
-        function: Function of arrays that returns one or more arrays.
-        types: Their dtypes; a list if the function returns a sequence.
     """
 
     def __init__(
@@ -96,17 +92,11 @@ FIELD_TYPES = [tf.int32] * 7
 class HashedTextCache:
     """Computes the same batches as `distinct_words`, and caches texts.
 
-    A training reads the same texts in every epoch: the words and trigrams of
-    a text are stored when it is first hashed, and later looked up, in less
-    than a third of the time. `trigram_order` is computed, too. A batch with
-    a text that a full cache does not hold is hashed as a whole, without it.
-
-    Args:
-        oov_buckets: See `trigram_ids`.
-        max_words: See `split_words`.
-        split: See `normalize_texts`.
-        max_bytes: Largest total size of the cached texts. The process uses
-            some six times as much memory for them.
+    A training reads the same texts in every epoch: the words and trigrams of a
+    text are stored when it is first hashed, and later looked up, in less than a
+    third of the time. `trigram_order` is computed, too. A batch with a text
+    that a full cache, of `max_bytes`, does not hold is hashed as a whole. The
+    process uses some six times as much memory.
     """
 
     def __init__(

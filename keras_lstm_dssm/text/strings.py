@@ -83,16 +83,8 @@ def arrays_in_batches(
 ) -> np.ndarray:
     """Encodes texts in batches of similar length, two batches at a time.
 
-    Args:
-        encode: Thread-safe function from a list of texts to vectors
-            `[batch, d]`.
-        texts: Any iterable of strings.
-        batch_size: The number of texts in a batch. Documents are long: a
-            batch has half a megabyte at most, or one text.
-        progress: Whether to show a progress bar.
-
-    Returns:
-        Array `[texts, d]`, in the order of `texts`.
+    `encode` is thread-safe, from a list of texts to vectors `[batch, d]`.
+    Documents are long: a batch has half a megabyte at most, or one text.
     """
     strings = as_bytes(texts)
     # A batch of texts of similar length needs little padding.

@@ -35,10 +35,6 @@ def stem_words(texts: tf.Tensor) -> tf.Tensor:
     suffixing?"), and -es, -ing and -ed. They are few, so that a graph can
     apply them; the result need not be a word, only the same for the forms of
     a word.
-
-    Example:
-    >>> stem_words(tf.constant(["batteries", "lighting boxes"])).numpy()
-    array([b'battery', b'light box'], dtype=object)
     """
     for ending, replacement in _ENDINGS:
         texts = tf.strings.regex_replace(texts, ending, replacement)
@@ -165,14 +161,6 @@ def trigram_ids(
     as in the paper's presets. Otherwise every trigram that holds one is
     hashed, from its three code points, into a row from 50,653 on. Of a word of
     more than `MAX_LETTERS` letters only the first are used.
-
-    Args:
-        words: String tensor `[n]` of valid UTF-8, none of them empty.
-        oov_buckets: Number of rows for trigrams of other letters.
-
-    Returns:
-        `(ids, word)`, int32 `[m]` over all trigrams of all words: the
-        trigram's id, and the index of its word, ascending.
     """
     words = tf.strings.substr(words, 0, MAX_LETTERS, unit="UTF8_CHAR")
     letters = tf.strings.unicode_decode(words, "UTF-8")

@@ -8,7 +8,6 @@ from keras_lstm_dssm.training.document_targets import (
 )
 from keras_lstm_dssm.training.mining import HardNegatives, mine_negatives
 from keras_lstm_dssm.training.salience import salience_teacher
-from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from keras_lstm_dssm.training.train import resume, train
 
 __all__ = [
@@ -20,6 +19,5 @@ __all__ = [
     "mine_negatives",
     "resume",
     "salience_teacher",
-    "skip_gram_vectors",
     "train",
 ]

@@ -19,28 +19,17 @@ _NAMES = {"name", "build_config"}
 
 
 class InitialModel(NamedTuple):
-    """Holds a trained model, and where it comes from.
+    """Holds a trained model, and where it comes from."""
 
-    Attributes:
-        model: A `TwoTower`, `PairScorer` or `KeyVec`.
-        recipe: The recipe of its run; `None` for a model without a run.
-        path: The folder of its run; `None` for a model without one.
-    """
-
-    model: Any
+    model: Any  # a `TwoTower`, `PairScorer` or `KeyVec`
+    # The recipe of its run; `None` for a model without a run.
     recipe: AnyRecipe | None = None
+    # The folder of its run; `None` for a model without one.
     path: str | None = None
 
     @classmethod
     def open(cls, init: Any) -> "InitialModel":
-        """Opens the model that `train` was given as `init`.
-
-        Args:
-            init: A trained model, or the folder of its run.
-
-        Raises:
-            InputError: There is no model, or it is not one of weights.
-        """
+        """Opens the `init` of `train`, a model or the folder of its run."""
         if not isinstance(init, str | os.PathLike):
             return cls(_checked(init, "init"))
         recipe = cls.recipe_of(init)
@@ -53,12 +42,6 @@ class InitialModel(NamedTuple):
 
         A process that is to be one of several workers can do so before
         TensorFlow has connected them.
-
-        Args:
-            init: The folder of a run.
-
-        Raises:
-            InputError: There is no model that could be continued.
         """
         run = RunFolder(init)
         if is_ranker(run.path):
@@ -91,11 +74,7 @@ class InitialModel(NamedTuple):
         return self.model.words.vocabulary if self.words == "stems" else ()
 
     def check(self, recipe: AnyRecipe) -> None:
-        """Checks the class of the model, and what its words are read as.
-
-        Raises:
-            InputError: They are others than those of the recipe.
-        """
+        """Checks the class of the model, and what its words are read as."""
         expected = kind_of(recipe).model
         if not isinstance(self.model, expected):
             raise InputError(
@@ -111,14 +90,7 @@ class InitialModel(NamedTuple):
             )
 
     def copy_weights_to(self, model: Any) -> None:
-        """Copies all weights to a model, adapted statistics included.
-
-        Args:
-            model: A new model, as the recipe makes it.
-
-        Raises:
-            InputError: It has another network than this model.
-        """
+        """Copies all weights to a model, adapted statistics included."""
         initial, new = _network(self.model), _network(model)
         for name, value in new.items():
             if initial.get(name) != value:

@@ -43,17 +43,9 @@ def new_keyvec(
 ) -> KeyVec:
     """Builds and compiles the model that a recipe describes.
 
-    Args:
-        recipe: The recipe.
-        seed: Seed of the weights and of the skip-gram vectors.
-        sentences: The sentences of the training documents, from which the
-            vocabulary is taken, and the skip-gram vectors with which words
-            and key words start.
-        documents: The number of training documents; with `recipe.decay`, it
-            gives the number of steps in which the learning rate falls to 0.
-
-    Raises:
-        InputError: No word is frequent enough, or gensim is not installed.
+    The vocabulary, and the skip-gram vectors with which words and key words
+    start, are those of `sentences`; `recipe.decay` needs the number of
+    `documents`.
     """
     vocabulary = vocabulary_of(
         sentences, recipe.min_count, recipe.vocabulary_size
@@ -115,11 +107,6 @@ class KeyVecTraining(Training):
 
     The model is trained on the documents of the split train, and its
     validation loss is that of dev.
-
-    Attributes:
-        folder: The documents.
-        targets: The salient sentences and key words of the documents of train
-            and of dev; its counts are those of train.
     """
 
     recipe: KeyVecRecipe
@@ -145,8 +132,9 @@ class KeyVecTraining(Training):
         else:
             targets = self.config.salience
             if not isinstance(targets, DocumentTargets):
-                source = self.recipe.key_words_of
-                targets = _targets(self.folder, targets, source)
+                targets = targets_of(
+                    self.folder, targets, self.recipe.key_words_of, "dev"
+                )
             targets.write(path)
             self.targets = targets
 
@@ -334,16 +322,16 @@ def _open_folder(config: TrainingConfig) -> tuple[DocumentFolder, str]:
     return open_documents(spec, config.max_bad_lines, max_sentences), spec
 
 
-def _targets(
-    folder: DocumentFolder, salience: Any, key_words_of: str
+def targets_of(
+    folder: DocumentFolder, salience: Any, key_words_of: str, split: str
 ) -> DocumentTargets:
-    """Computes the targets of train, and of dev with the same threshold."""
+    """Computes the targets of train, and of `split` with its threshold."""
     train = folder.of("train")
     teacher = salience_teacher(salience, train)
     key_words = KeyWords(train, source=key_words_of)
     targets = DocumentTargets.from_teacher(train, teacher, key_words)
     counts = targets.counts
-    dev = DocumentTargets.from_teacher(
-        folder.of("dev"), teacher, key_words, counts.theta
+    further = DocumentTargets.from_teacher(
+        folder.of(split), teacher, key_words, counts.theta
     )
-    return DocumentTargets({**targets.targets, **dev.targets}, counts)
+    return DocumentTargets({**targets.targets, **further.targets}, counts)

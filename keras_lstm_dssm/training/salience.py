@@ -119,18 +119,14 @@ class SalienceCounts:
 
 
 class Agreement(NamedTuple):
-    """Holds means over documents of how well scores rank salient sentences.
+    """Holds means over documents of how well scores rank salient sentences."""
 
-    Attributes:
-        precision: The share of salient sentences among as many sentences as
-            are salient, those with the largest scores.
-        average_precision: The average precision of the ranking by score.
-        base_rate: The share of salient sentences among all, which is the
-            precision of random scores.
-    """
-
+    # The share of salient sentences among as many sentences as are salient,
+    # those with the largest scores.
     precision: float
-    average_precision: float
+    average_precision: float  # the average precision of the ranking by score
+    # The share of salient sentences among all, which is the precision of random
+    # scores.
     base_rate: float
 
 
@@ -139,15 +135,8 @@ def agreement(
 ) -> Agreement:
     """Measures how well scores of sentences rank the salient ones first.
 
-    Args:
-        salient: bool `[sentences]` for each document, with a `True`.
-        scores: Float `[sentences]` for each document: the similarities by
-            another teacher, or the probabilities of a model. Of equal scores
-            the earlier sentence counts as the larger.
-
-    Example:
-    >>> agreement([np.array([True, False, True])], [np.array([0.9, 0.5, 0.1])])
-    Agreement(precision=0.5, average_precision=0.833..., base_rate=0.666...)
+    Both are `[sentences]` for each document, which has a salient one; of equal
+    scores the earlier sentence counts as the larger.
     """
     run, qrels, precisions = {}, {}, []
     for number, (marks, values) in enumerate(zip(salient, scores, strict=True)):

@@ -23,13 +23,7 @@ from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 
 
 class ScorerTraining(Training):
-    """The training of a pair scorer.
-
-    Attributes:
-        triples: The triples to train on.
-        log: The click log that the triples were mined from; `None` for
-            judged lists.
-    """
+    """The training of a pair scorer."""
 
     recipe: ScorerRecipe
 
@@ -59,9 +53,10 @@ class ScorerTraining(Training):
                     collection, min_relevant=minimum
                 )
                 return
-        self.log, self.spec = open_clicks(
+        self.log, source = open_clicks(
             data, self.run, config.min_relevant, config.max_bad_lines
         )
+        self.spec = source.spec
         if negatives_from is None:
             self.triples = Triples.from_clicks(
                 self.log, recipe.mined_negatives, seed=config.seed

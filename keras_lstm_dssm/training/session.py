@@ -19,7 +19,7 @@ from keras_lstm_dssm.callbacks.failures import (
 )
 from keras_lstm_dssm.data.batches import training_batches
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
-from keras_lstm_dssm.data.sources import open_files, open_log
+from keras_lstm_dssm.data.sources import DataSource, open_files
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.clustering import ClusterTask
 from keras_lstm_dssm.evaluation.task import Task
@@ -38,14 +38,10 @@ class Processes:
     """Does what a training asks of its processes, here of one process.
 
     `distributed.worker.Workers` does it for several workers.
-
-    Attributes:
-        first: Whether this process writes the run folder.
-        size: Number of processes.
     """
 
-    first: bool = True
-    size: int = 1
+    first: bool = True  # whether this process writes the run folder
+    size: int = 1  # number of processes
 
     def on_first(self, function: Callable[[], _T]) -> _T:
         """Calls a function in the first process; all have its result."""
@@ -60,12 +56,12 @@ class Processes:
         return function()
 
     def open_clicks(
-        self, open_log: Callable[[], tuple[ClickLog, str]]
-    ) -> tuple[ClickLog, str]:
-        """Opens the clicks; returns them, and their data specification."""
-        log, spec = open_log()
+        self, open_log: Callable[[], tuple[ClickLog, DataSource]]
+    ) -> tuple[ClickLog, DataSource]:
+        """Opens the clicks; returns them, and what they were opened from."""
+        log, source = open_log()
         log.files()  # raises for a wrong file before the work
-        return log, spec
+        return log, source
 
     def shard(self, training: "Training", model: Any) -> None:
         """Lets a training read this process's part of the data."""
@@ -95,24 +91,14 @@ ONE_PROCESS = Processes()
 class Training(ABC):
     """Opens the data of one kind of model, makes the model and its batches.
 
-    Args:
-        config: The options of the training.
-        run: The run folder, for the files of the training.
-        resumed: Whether to read the files that the run has written before.
-        processes: The processes that train.
-
-    Attributes:
-        spec: Data specification from which the data can be opened again.
-        log: The click log of the examples; `None` if they are no clicks.
-        examples: Number of pairs, triples or documents in an epoch.
-        steps_per_epoch: Training steps in an epoch.
-        bad_lines: What is wrong -> number of lines that are left out.
+    A `resumed` run reads the files that it has written before.
     """
 
     examples_name = "pairs"
     """What the examples are called in messages."""
 
-    spec: str
+    spec: str  # data specification from which the data can be opened again
+    # The click log of the examples; `None` if they are no clicks.
     log: ClickLog | None = None
 
     def __init__(
@@ -135,12 +121,7 @@ class Training(ABC):
 
     @abstractmethod
     def new_model(self, initial: InitialModel | None = None) -> Any:
-        """Builds and compiles the model.
-
-        Args:
-            initial: The trained model whose weights, adapted statistics and
-                words it takes; `None` for random weights.
-        """
+        """Builds and compiles the model, from `initial` or random weights."""
 
     def prepare(self, model: Any) -> None:  # noqa: B027 (most have none)
         """Writes or reads the files that depend on the model."""
@@ -181,15 +162,10 @@ class Training(ABC):
     def batches_of_fit(
         self, first: int, model: Any
     ) -> tuple[tf.data.Dataset, int]:
-        """Returns the batches for one call of `fit`, and where it ends.
+        """Returns the batches for one call of `fit`, from step `first` on.
 
-        Args:
-            first: Training step of the first batch.
-            model: The model at this training step.
-
-        Returns:
-            The batches, and the last epoch, counted from 1, for which they
-            are valid. Default: the last epoch of the recipe.
+        With them comes the last epoch, counted from 1, for which they are
+        valid.
         """
         return self.batches(first), self.recipe.epochs
 
@@ -232,24 +208,13 @@ class Training(ABC):
         return self.log.bad_lines() if self.log else {}
 
     def settings(self) -> dict[str, Any]:
-        """Returns what `config.json` holds of the options.
-
-        Raises:
-            InputError: An option cannot be written into a run folder.
-        """
+        """Returns what `config.json` holds of the options."""
         return self.config.replace(
             data=self.spec, max_bad_lines=self.max_bad_lines
         ).to_dict()
 
     def check_same_data(self, stored: Mapping[str, Any]) -> None:
-        """Checks that the data are those that the run was started with.
-
-        Args:
-            stored: Content of the run's `config.json`.
-
-        Raises:
-            InputError: The number of examples or of bad lines has changed.
-        """
+        """Checks that the data are those that the run was started with."""
         found = self.examples, sum(self.bad_lines.values())
         expected = stored["pairs"], stored["bad_lines"]
         if found != expected:
@@ -263,23 +228,19 @@ class Training(ABC):
 
 def open_clicks(
     data: Any, run: RunFolder, min_relevant: int = 1, max_bad_lines: int = 0
-) -> tuple[ClickLog, str]:
+) -> tuple[ClickLog, DataSource]:
     """Opens the clicks that `train` was given, in any of their forms.
 
-    Returns:
-        The log, and a specification from which it can be opened again.
-
-    Raises:
-        InputError: The clicks are missing or wrong.
+    Returns the log, and a source from which it can be opened again.
     """
     if isinstance(data, ClickLog):
-        return data, ",".join(map(os.fspath, data.paths))
+        return data, DataSource(",".join(map(os.fspath, data.paths)))
     if isinstance(data, str | os.PathLike):
-        spec = os.fspath(data)
+        source = DataSource(os.fspath(data))
         copy = run.path / "clicks.train.tsv"
-        return open_log(spec, min_relevant, copy, max_bad_lines), spec
+        return source.log(min_relevant, copy, max_bad_lines), source
     path = run.path / "clicks.tsv"
-    return write_pairs(data, path), str(path)
+    return write_pairs(data, path), DataSource(str(path))
 
 
 def open_validation(config: TrainingConfig) -> ClickLog | None:
@@ -294,16 +255,7 @@ def open_validation(config: TrainingConfig) -> ClickLog | None:
 def config_of_run(
     run: RunFolder, stored: Mapping[str, Any], **options: Any
 ) -> TrainingConfig:
-    """Returns the options of a run that is resumed.
-
-    Args:
-        run: The run folder.
-        stored: Content of its `config.json`.
-        **options: Options that are not stored there.
-
-    Raises:
-        InputError: An option is missing.
-    """
+    """Returns the options of a run that is resumed."""
     try:
         config = TrainingConfig.from_dict(stored, **options)
         for name in ("pairs", "bad_lines"):  # for `check_same_data`
@@ -331,14 +283,7 @@ def warn_of_version(run: RunFolder, stored: Mapping[str, Any]) -> None:
 def restore(
     training: Training, best: BestEpoch | None, model: Any, saved: bool
 ) -> None:
-    """Restores the metrics of the epochs before a resume.
-
-    Args:
-        training: The training.
-        best: Callback that chooses the best epoch, or `None`.
-        model: The model of the last checkpoint.
-        saved: Whether this process writes the run folder.
-    """
+    """Restores the metrics of the epochs before a resume."""
     if best is None:
         return
     run, last = training.run, training.recipe.epochs
@@ -375,15 +320,8 @@ def fit(
 ) -> Any:
     """Trains to the end, and writes the model and its metrics.
 
-    Args:
-        training: The data and its order.
-        model: The compiled model, which goes on from its last training step.
-        best: Callback that measures the model after epochs and keeps the
-            best one, or `None`.
-        validation: Clicks for the loss after each epoch, or `None`.
-        callbacks: Further callbacks, see `keras.Model.fit`.
-        verbose: See `keras.Model.fit`.
-        saved: Whether checkpoints, metrics and the model are written.
+    The model goes on from its last training step; `best` measures it after
+    epochs and keeps the best one.
     """
     run = training.run
     done = int(model.optimizer.iterations.numpy())

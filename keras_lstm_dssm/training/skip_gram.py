@@ -15,39 +15,24 @@ from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.text.vocabulary import split_in_batches
 
 
-def train_skip_gram(
-    sentences: Sequence[Sequence[str]],
-    dimension: int,
-    window: int,
-    epochs: int,
-    seed: int,
-    min_count: int = 1,
-    negative: int = 5,
-    name: str = "the sentences",
+def train_gensim(
+    model: str, texts: Sequence[Any], name: str, **settings: Any
 ) -> Any:
-    """Trains a skip-gram model, a `gensim.models.Word2Vec`.
+    """Trains `gensim.models.Word2Vec` or another `model` of gensim.
 
     It is trained in one thread, so that a seed gives one result. An error that
-    no word occurs `min_count` times calls the sentences `name`.
+    no word occurs `min_count` times calls the texts `name`.
     """
-    word2vec = import_optional("gensim.models.word2vec", "baselines")
-    model = word2vec.Word2Vec(
-        vector_size=dimension,
-        window=window,
-        min_count=min_count,
-        negative=negative,
-        sg=1,
-        workers=1,
-        epochs=epochs,
-        seed=seed,
-    )
-    model.build_vocab(sentences)
-    if not len(model.wv):
+    models = import_optional("gensim.models", "baselines")
+    trained = getattr(models, model)(workers=1, **settings)
+    trained.build_vocab(texts)
+    if not len(trained.wv):
         raise InputError(
-            f"no word occurs min_count={min_count} times in {name}; lower it"
+            f"no word occurs min_count={trained.min_count} times in {name};"
+            " lower it"
         )
-    model.train(sentences, total_examples=len(sentences), epochs=epochs)
-    return model
+    trained.train(texts, total_examples=len(texts), epochs=trained.epochs)
+    return trained
 
 
 _cache_folder: ContextVar[Path | None] = ContextVar("cache", default=None)
@@ -76,43 +61,18 @@ def skip_gram_vectors(
     seed: int = 0,
     split: str = "alphanumeric",
 ) -> np.ndarray:
-    """Train skip-gram word vectors with gensim.
+    """Trains skip-gram vectors of a vocabulary, float32 `[words, dimension]`.
 
     Wan et al. 2016 start from such vectors. They are trained with 5 negative
     samples, and very frequent words are subsampled (gensim's defaults). Words
-    outside the vocabulary are left out of the texts, as word2vec does with
-    rare words, and of each text the first 10,000 words are read.
-
-    Training runs in one thread, so that a seed gives one result, in every
-    process on one machine. The last four results are cached in memory, because
-    trainings with other learning rates start from the same vectors;
-    `skip_gram_cache` caches results on disk. Needs the extra `[baselines]`.
-
-    Args:
-        texts: The texts to train on, any iterable of `str` or `bytes`.
-        vocabulary: The words, normalised; see `vocabulary_of`.
-        dimension: Width of the vectors. Default 50.
-        window: Largest distance of two words of a training pair. Default 5.
-        epochs: Passes over the texts. Default 5.
-        seed: Seed of all random numbers, 0 or above. Default 0.
-        split: Rule that separates words. Default `"alphanumeric"`; it must be
-            that of the layer that takes the vectors.
-
-    Returns:
-        float32 `[len(vocabulary), dimension]`, the argument of
-        `VocabularyVectors.set_vectors`. A word that no text contains has
-        uniform random numbers in [-0.1, 0.1].
-
-    Raises:
-        InputError: No text contains a word of the vocabulary, a number is
-            too small, or gensim is not installed.
-
-    Reference: Mikolov et al. 2013, "Distributed Representations of Words and
-        Phrases and their Compositionality".
-
-    Example:
-    >>> skip_gram_vectors(["red hat", "blue hat"], ["hat", "red"]).shape
-    (2, 50)
+    outside the vocabulary are left out of the texts, as word2vec does with rare
+    words, and of each text the first 10,000 words are read; a word that no text
+    contains has uniform random numbers in [-0.1, 0.1]. Training runs in one
+    thread, so that a seed gives one result. The last four results are cached in
+    memory, because trainings with other learning rates start from the same
+    vectors; `skip_gram_cache` caches them on disk. Reference: Mikolov et al.
+    2013, "Distributed Representations of Words and Phrases and their
+    Compositionality".
     """
     check_at_least(1, dimension=dimension)
     check_at_least(1, window=window)
@@ -156,7 +116,10 @@ def _train(
             f"found no word of the vocabulary in {len(sentences)} texts, "
             "expected the texts that the vocabulary was made of"
         )
-    trained = train_skip_gram(sentences, dimension, window, epochs, seed).wv
+    trained = train_gensim(
+        "Word2Vec", sentences, "the sentences", sg=1, vector_size=dimension,
+        window=window, min_count=1, epochs=epochs, seed=seed,
+    ).wv  # fmt: skip
     start = np.random.default_rng(seed).uniform(
         -0.1, 0.1, (len(vocabulary), dimension)
     )

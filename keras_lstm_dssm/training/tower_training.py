@@ -16,7 +16,7 @@ from keras_lstm_dssm.data.batches import (
     training_batches,
 )
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
-from keras_lstm_dssm.data.sources import DataSource, open_collection
+from keras_lstm_dssm.data.sources import open_collection
 from keras_lstm_dssm.data.statistics import alphabet_warning
 from keras_lstm_dssm.distillation.teacher_vectors import (
     TaughtBatches,
@@ -36,16 +36,7 @@ from keras_lstm_dssm.training.word_training import with_fitted_words
 def check_knows(
     teacher: TeacherVectors, texts: Sequence[str], spec: str
 ) -> None:
-    """Checks that each text has a vector.
-
-    Args:
-        teacher: The teacher.
-        texts: The queries or the titles of the data.
-        spec: Data specification of the clicks, for the message.
-
-    Raises:
-        InputError: A text has none.
-    """
+    """Checks that each text has a vector."""
     missing = teacher.rows(texts) < 0
     if missing.any():
         raise InputError(
@@ -60,16 +51,7 @@ def check_knows(
 def check_same_teacher(
     teacher: TeacherVectors, folder: Path, resumed: bool
 ) -> None:
-    """Writes a hash of the teacher into a run, or compares it when resumed.
-
-    Args:
-        teacher: The teacher.
-        folder: The folder of the run; the file is `teacher.json`.
-        resumed: Whether the run was begun before.
-
-    Raises:
-        InputError: The run was begun with another teacher.
-    """
+    """Writes a hash of the teacher into a run, or compares it when resumed."""
     path = folder / "teacher.json"
     if not resumed:
         write_json(path, {"folder": teacher.folder, "sha256": teacher.sha256})
@@ -84,43 +66,31 @@ def check_same_teacher(
 class TowerTraining(Training):
     """The training of two towers.
 
-    Attributes:
-        clicks: The clicks, without synthetic pairs and old clicks.
-        log: The pairs to train on: clicks and synthetic pairs.
-        teacher: Vectors of an outside encoder to learn from, or `None`.
-        negatives: Negatives beside those that the model takes from the
-            batch: judged ones, or ones mined between epochs.
-        frequencies: Click frequencies of titles, for the logQ correction.
-        taught: What adds a teacher's vectors to the batches.
-        redrawn: Synthetic pairs that change from epoch to epoch; `log` then
-            has those from which they are made.
-        replay: Old clicks that are mixed in, others in each epoch; `log` has
-            none of them.
-        rows: Pairs of this process in a batch.
-        joint_steps: Training steps in an epoch of several workers; `None` for
-            one process.
+    `clicks` are those of the data, `log` clicks and synthetic pairs; `redrawn`
+    makes other synthetic pairs in each epoch, `replay` mixes in old clicks,
+    `taught` adds a teacher's vectors. `rows` are the pairs of this process in a
+    batch, `joint_steps` the steps in an epoch of several workers.
     """
 
     recipe: Recipe
-    log: ClickLog
+    log: ClickLog  # the pairs to train on: clicks and synthetic pairs
 
     def open(self) -> None:
         """Opens and checks the clicks."""
         config = self.config
-        self.clicks, self.spec = self.processes.open_clicks(
+        self.clicks, self._source = self.processes.open_clicks(
             lambda: open_clicks(
                 config.data, self.run, config.min_relevant, config.max_bad_lines
             )
         )
+        self.spec = self._source.spec
         self.log = self.clicks
         self.rows = self.recipe.batch_size
         self.joint_steps: int | None = None
         self.titles, self.judged = self._given_texts()
         if self.recipe.judged_negatives and self.judged is None:
             self.judged = self.processes.on_each(
-                lambda: DataSource(self.spec).judged_negatives(
-                    config.min_relevant
-                )
+                lambda: self._source.judged_negatives(config.min_relevant)
             )
         teacher = config.teacher
         if not (teacher is None or isinstance(teacher, TeacherVectors)):
@@ -184,11 +154,7 @@ class TowerTraining(Training):
         return self.teacher is not None and self.recipe.teacher_weight > 0
 
     def prepare(self, model: TwoTower) -> None:
-        """Makes synthetic pairs, negatives and what else batches are made of.
-
-        Raises:
-            InputError: A resumed run has another teacher than it began with.
-        """
+        """Makes synthetic pairs, negatives and whatever batches are made of."""
         recipe, config, folder = self.recipe, self.config, self.run.path
         seed = config.seed
         self.split_of_titles = model.document_encoder.trigrams.split
@@ -356,7 +322,7 @@ class TowerTraining(Training):
     @cached_property
     def data_titles(self) -> list[str]:
         """The titles of the data, each once; reads the whole click log."""
-        return DataSource(self.spec).titles(self.clicks)
+        return self._source.titles(self.clicks)
 
     @property
     def all_titles(self) -> list[str]:

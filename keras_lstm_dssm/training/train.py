@@ -3,7 +3,7 @@
 import os
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -41,6 +41,10 @@ TRAININGS: dict[str, type[Training]] = {
 }
 """Name of a kind of model -> its training."""
 
+ROADS: dict[str, Callable[..., Any]] = {}
+"""Name of a kind of model without epochs -> what trains it in one go, with the
+first arguments of `run_training`."""
+
 
 def train(
     data: Any = None,
@@ -61,12 +65,14 @@ def train(
         data: Click files (a path, a glob, or several separated by commas),
             a BEIR folder, `"api"` or `"api_sentences"`; or a `ClickLog`, or
             any iterable of (query, clicked title). For a `KeyVec`, documents:
-            a folder of them, `"api_documents"` or a `DocumentFolder`. `None`
-            for `word_sum`, which is fitted to the texts of `teacher`. Or a
-            `TrainingConfig`, which holds all options.
+            a folder of them, `"api_documents"` or a `DocumentFolder`. A
+            `Ranker` learns the grades of the training split of a BEIR folder,
+            or else clicks. `None` for `word_sum`, which is fitted to the texts
+            of `teacher`. Or a `TrainingConfig`, which holds all options.
         recipe: Name of a preset; or a `Recipe`, of two towers, a
-            `ScorerRecipe`, of a pair scorer, or a `KeyVecRecipe`. By default
-            that of the run `init`, or `"best"` without one.
+            `ScorerRecipe`, of a pair scorer, a `KeyVecRecipe`, or a
+            `RankerRecipe`. By default that of the run `init`, or `"best"`
+            without one.
         output: Run folder for checkpoints, `model.keras`, `history.csv` and
             TensorBoard logs, from which `resume` continues; `None` writes
             nothing.
@@ -76,10 +82,11 @@ def train(
         **options: Attributes of `TrainingConfig`: `seed`, `dev`, `select`,
             `every`, `patience`, `validation`, `min_relevant`,
             `max_bad_lines`, `titles`, `judged`, `teacher`, `init`, `replay`,
-            `negatives_from`, `salience`, `save_minutes`, `histograms`.
+            `negatives_from`, `salience`, `features`, `encoder`,
+            `save_minutes`, `histograms`.
 
     Returns:
-        The trained model.
+        The trained model, for a `RankerRecipe` a `Ranker`.
 
     Raises:
         InputError: Data, recipe or folder are wrong, or `init` has another
@@ -104,9 +111,10 @@ def train(
         run = RunFolder(folder)
         run.check_new()
         stack.enter_context(run.locked())
+        train_kind = ROADS.get(config.recipe.kind, run_training)
         if config.fitted:
-            return fit_word_sum(config, run, verbose, output is not None)
-        return run_training(
+            train_kind = fit_word_sum
+        return train_kind(
             config, run, None, callbacks, verbose, output is not None
         )
 
@@ -170,18 +178,9 @@ def run_training(
 ) -> Any:
     """Trains a model to the end: the road of all trainings.
 
-    Args:
-        config: The options.
-        run: The run folder, which the first process has locked.
-        stored: Content of the `config.json` of a run that goes on; `None` for
-            a new run.
-        callbacks: Further callbacks, see `keras.Model.fit`.
-        verbose: See `train`; for the first process.
-        saved: Whether the run is written to its folder.
-        processes: The processes that train together.
-
-    Returns:
-        The trained model.
+    `stored` is the content of the `config.json` of a run that goes on. The
+    first of the `processes` has locked the run folder, and writes it if
+    `saved`.
     """
     if not processes.first:
         verbose = 0

@@ -1,6 +1,7 @@
 """The training of the preset `word_sum`: a fit to a teacher's vectors."""
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from keras_lstm_dssm.distillation.word_fit import fit_words
@@ -34,13 +35,20 @@ def with_fitted_words(
 
 
 def fit_word_sum(
-    config: TrainingConfig, run: RunFolder, verbose: Any, saved: bool
+    config: TrainingConfig,
+    run: RunFolder,
+    stored: None,
+    callbacks: Sequence[Any],
+    verbose: Any,
+    saved: bool,
 ) -> TwoTower:
     """Fits two towers of a `WordSumEncoder` to the vectors of a teacher.
 
     Args:
         config: The options; the texts are those of `teacher`.
         run: The run folder, which is locked.
+        stored: Not used, as `callbacks`: there are no epochs to go on with.
+        callbacks: Not used.
         verbose: 0 to print nothing.
         saved: Whether the run is written to its folder.
 

@@ -32,7 +32,7 @@ def written(
     report = report_on_towers(
         model,
         RunFolder(tmp_path),
-        settings._replace(data=str(clicks)),
+        settings.replace(data=str(clicks)),
         pictures,
     )
     path = tmp_path / "report.html"
@@ -153,7 +153,7 @@ def test_a_ranker_has_no_report(tmp_path, monkeypatch):
 def test_a_run_is_analysed_in_python(trained_run, tmp_path):
     path, settings = tmp_path / "r.html", ReportSettings("hex bolt", map="pca")
     with pytest.raises(InputError, match="--csv is about the key sentences"):
-        analyze_run(trained_run, path, settings._replace(csv="folder"))
+        analyze_run(trained_run, path, settings.replace(csv="folder"))
     assert not path.exists()
     report = analyze_run(trained_run, path, settings)
     assert [effect["word"] for effect in report.values["query"]] == [

@@ -7,16 +7,6 @@ import pytest
 
 from keras_lstm_dssm.benchmarks import capacity as model
 
-AMD = {"read_bandwidth": 22e9, "flops": 216e9}
-"""The machine of docs/serving.md: 44 GB/s in copies, which read and write."""
-
-
-@pytest.mark.parametrize(("queries", "measured"), [(1, 17.6e-3), (32, 131e-3)])
-def test_exact_search_of_a_million_titles(queries, measured):
-    """Compares with the seconds in docs/serving.md, "Large retrievers"."""
-    found = model.exact_seconds(1e6, 96, queries, **AMD)
-    assert found == pytest.approx(measured, rel=0.2)
-
 
 @pytest.mark.parametrize(
     ("kind", "rows", "megabytes"),

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from keras_lstm_dssm.data import ClickLog, alphabet_warning
+from keras_lstm_dssm.data import ClickLog
+from keras_lstm_dssm.data.statistics import alphabet_warning
 
 
 def log(path: Path, *lines: str) -> ClickLog:

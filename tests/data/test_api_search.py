@@ -3,8 +3,8 @@ import itertools
 
 import pytest
 
-from keras_lstm_dssm.data import api_search, build_api_search
-from keras_lstm_dssm.data.api_search import title
+from keras_lstm_dssm.data import api_search
+from keras_lstm_dssm.data.api_search import build_api_search, title
 from keras_lstm_dssm.data.api_sources import (
     distributions,
     read_modules,

@@ -4,8 +4,12 @@ import collections
 
 import pytest
 
-from keras_lstm_dssm.data import Pair, redrawn_pairs, title_pairs
-from keras_lstm_dssm.data.augmentation import KEYS_AROUND, misspell
+from keras_lstm_dssm.data import Pair, title_pairs
+from keras_lstm_dssm.data.augmentation import (
+    KEYS_AROUND,
+    misspell,
+    redrawn_pairs,
+)
 
 TEXT = "interior wood glue for 8 oz bottles"
 

@@ -7,12 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from keras_lstm_dssm.data import (
-    ClickLog,
-    evaluation_batches,
-    split_log,
-    training_batches,
-)
+from keras_lstm_dssm.data import ClickLog, evaluation_batches, training_batches
+from keras_lstm_dssm.data.split import split_log
 from keras_lstm_dssm.errors import InputError
 
 BAD = {

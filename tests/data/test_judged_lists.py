@@ -3,14 +3,8 @@
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.data import (
-    ClickLog,
-    Pair,
-    clicked_lists,
-    judged_lists,
-    write_collection,
-    write_pairs,
-)
+from keras_lstm_dssm.data import ClickLog, Pair, write_collection, write_pairs
+from keras_lstm_dssm.data.triples import clicked_lists, judged_lists
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Index
 from keras_lstm_dssm.evaluation.bm25 import bm25_neighbours

@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.data import ClickLog, Collection, click_grades, split_log
-from keras_lstm_dssm.data.split import splits_of
+from keras_lstm_dssm.data import ClickLog, Collection, click_grades
+from keras_lstm_dssm.data.split import split_log, splits_of
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.text import normalize
 

@@ -14,7 +14,6 @@ from keras_lstm_dssm.evaluation import (
     ClusterTask,
     DenseSystem,
     Task,
-    document_tasks,
     format_table,
     mean,
     measure_systems,
@@ -25,6 +24,7 @@ from keras_lstm_dssm.evaluation.clustering import CLUSTER_MEASURES
 from keras_lstm_dssm.evaluation.task import (
     DOCUMENT_MEASURES,
     document_sentences,
+    document_tasks,
     document_text,
     means,
 )

@@ -2,8 +2,11 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import CachedEncoder, DenseSystem
-from keras_lstm_dssm.evaluation.systems import with_cached_vectors
+from keras_lstm_dssm.evaluation import DenseSystem
+from keras_lstm_dssm.evaluation.systems import (
+    CachedEncoder,
+    with_cached_vectors,
+)
 
 
 def test_each_text_is_encoded_once_and_in_order():

@@ -14,15 +14,16 @@ from keras_lstm_dssm.models.kinds import (
     recipe_from_dict,
 )
 from keras_lstm_dssm.ranker.ranker import RANKER
-from keras_lstm_dssm.training.train import TRAININGS
+from keras_lstm_dssm.training.train import ROADS, TRAININGS
 
 
 def test_every_layer_knows_every_kind():
     assert list(KINDS.values()) == [TOWERS, SCORER, KEYVEC, RANKER]
-    assert set(GRAPHS) == set(KINDS)
+    assert set(GRAPHS) == {*KINDS, "mixture"}
     assert set(TRAININGS) == {
         name for name, kind in KINDS.items() if kind.has_epochs
     }
+    assert set(TRAININGS) | set(ROADS) == set(KINDS)
 
 
 @pytest.mark.parametrize("kind", [TOWERS, SCORER, KEYVEC], ids=lambda k: k.name)

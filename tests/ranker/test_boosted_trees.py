@@ -7,8 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.ranker import BoostedTrees
-from keras_lstm_dssm.ranker.boosted_trees import floor_float32
+from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees, floor_float32
 
 FEATURES = 6
 

@@ -36,9 +36,7 @@ def test_two_towers_give_the_cosine_of_their_vectors(towers):
 @pytest.mark.parametrize("kind", ["towers", "scorer"])
 def test_a_graph_gives_the_same_scores(kind, towers):
     source = source_of(towers if kind == "towers" else small_scorer(), kind)
-    scores = graph_scores(
-        source.model, tf.constant(QUERIES), tf.constant(TITLES)
-    )
+    scores = graph_scores(source, tf.constant(QUERIES), tf.constant(TITLES))
     expected = source.score_pairs(QUERIES, TITLES)
     np.testing.assert_allclose(scores, expected, atol=1e-6)
     assert np.ptp(expected) > 1e-3

@@ -59,7 +59,7 @@ def test_the_help_is_that_of_the_attributes():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"size": 0}, "size is 0: expected a whole number of 1 or more"),
+        ({"size": 0}, "size is 0: expected a whole number from 1 to 9"),
         ({"size": 10}, "size is 10: expected a whole number"),
         ({"kind": "three"}, "kind is 'three': expected one of one, two"),
         ({"kind": None}, "kind is None: expected one of one, two"),

@@ -8,9 +8,9 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import DocumentFolder
-from keras_lstm_dssm.evaluation import document_tasks, system_of
+from keras_lstm_dssm.evaluation import system_of
 from keras_lstm_dssm.evaluation.clustering import CLUSTER_MEASURES
-from keras_lstm_dssm.evaluation.task import DOCUMENT_MEASURES
+from keras_lstm_dssm.evaluation.task import DOCUMENT_MEASURES, document_tasks
 from keras_lstm_dssm.files import read_json
 from keras_lstm_dssm.models import KEYVEC_PRESETS
 from keras_lstm_dssm.run_folder import RunFolder

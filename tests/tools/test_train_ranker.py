@@ -77,8 +77,10 @@ def test_what_is_refused(
 
     ranker = "--preset=ranker"
     refused(run(ranker, "--epochs=3"), "--epochs is not a flag of --preset=ra")
-    refused(run("--features=x"), "--features is not a flag of --preset=lstm_96")
-    refused(run(ranker, "--resume"), "--resume is not a flag of --preset=rank")
+    refused(run("--features=x"), "features is used by a ranker only: leave it")
+    refused(run(ranker, "--every=2"), "every is of models that are trained in")
+    resumed = f"--output={trained_run}", "--resume"
+    refused(run("--features=x", *resumed), "--features is for a new ranker")
     refused(
         run(ranker, f"--features={tmp_path / 'none'}"), "none: no model here"
     )

@@ -50,7 +50,7 @@ def test_what_several_workers_cannot_do(flags, message, tmp_path, refused):
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
-        ("--preset=ranker", "one process trains a ranker: unset TF_CONFIG"),
+        ("--preset=ranker", "several workers train two towers only: leave the"),
         ("--workers=3", "--workers=3: found 2 workers in TF_CONFIG: leave the"),
         ("--ray_address=auto", "--ray_address and TF_CONFIG are both set"),
     ],

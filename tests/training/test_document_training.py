@@ -29,10 +29,10 @@ from keras_lstm_dssm.training import (
     DocumentTargets,
     KeyWords,
     salience_teacher,
-    skip_gram_vectors,
 )
 from keras_lstm_dssm.training.document_targets import TARGETS_FILE
 from keras_lstm_dssm.training.keyvec_training import KeyVecTraining
+from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from tests.training.small_documents import (
     QUICK_KEYVEC,
     STEPS,

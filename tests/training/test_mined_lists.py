@@ -7,7 +7,8 @@ import shutil
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.data import ClickLog, clicked_lists
+from keras_lstm_dssm.data import ClickLog
+from keras_lstm_dssm.data.triples import clicked_lists
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.tools import train

@@ -149,7 +149,7 @@ def test_python_and_the_recipe_by_hand_give_one_model(lists):
     from keras_lstm_dssm.losses import PairwiseHinge
     from keras_lstm_dssm.optimizers.adagrad import Adagrad
     from keras_lstm_dssm.text import vocabulary_of
-    from keras_lstm_dssm.training import skip_gram_vectors
+    from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 
     trained = dssm.train(lists, QUICK, seed=3, verbose=0)
     triples = Triples.from_collection(Collection(lists))

@@ -8,8 +8,10 @@ import pytest
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import VocabularyVectors
 from keras_lstm_dssm.text import vocabulary_of
-from keras_lstm_dssm.training import skip_gram_vectors
-from keras_lstm_dssm.training.skip_gram import skip_gram_cache
+from keras_lstm_dssm.training.skip_gram import (
+    skip_gram_cache,
+    skip_gram_vectors,
+)
 
 word2vec = pytest.importorskip("gensim.models.word2vec")
 

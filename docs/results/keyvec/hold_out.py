@@ -22,14 +22,6 @@ def hold_out(papers: str, held: str, count: int = 155) -> None:
     """Copies a folder of documents, with documents of train moved to dev.
 
     Prints how many documents were moved, and how many queries they have.
-
-    Args:
-        papers: The folder of documents, with clicks.
-        held: The folder to write.
-        count: The number of documents to hold out.
-
-    Raises:
-        InputError: The documents or clicks are missing or malformed.
     """
     folder = DocumentFolder(papers)
     clicks: defaultdict[str, list[str]] = defaultdict(list)

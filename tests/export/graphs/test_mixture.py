@@ -8,12 +8,8 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import BM25System
-from keras_lstm_dssm.export import (
-    Documents,
-    export_models,
-    export_retriever,
-    mixture_towers,
-)
+from keras_lstm_dssm.export import Documents, export_models, export_retriever
+from keras_lstm_dssm.export.graphs.encoder import mixture_towers
 from keras_lstm_dssm.serving import SavedEncoder, SavedRetriever
 from keras_lstm_dssm.text.strings import as_bytes
 from tests.export.agreement import check_export

@@ -19,14 +19,14 @@ from keras_lstm_dssm.export.graphs.ranking import (
 from keras_lstm_dssm.export.graphs.retriever import Int8Vectors
 from keras_lstm_dssm.export.graphs.saved_module import save_module
 from keras_lstm_dssm.export.publish.models_config import served_version
-from keras_lstm_dssm.ranker import (
-    BoostedTrees,
-    OverlapFeatures,
+from keras_lstm_dssm.ranker import Ranker
+from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees
+from keras_lstm_dssm.ranker.overlap_features import NAMES, OverlapFeatures
+from keras_lstm_dssm.ranker.ranker import (
     PairFeatures,
-    Ranker,
+    source_of,
+    source_of_encoder,
 )
-from keras_lstm_dssm.ranker.overlap_features import NAMES
-from keras_lstm_dssm.ranker.ranker import source_of, source_of_encoder
 from keras_lstm_dssm.serving import SavedRetriever, SavedScorer
 from keras_lstm_dssm.text.strings import as_bytes
 from tests.conftest import TOPICS
