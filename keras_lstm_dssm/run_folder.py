@@ -24,7 +24,7 @@ from keras_lstm_dssm.files import (
 from keras_lstm_dssm.models.kinds import KINDS, TOWERS, kind_of
 from keras_lstm_dssm.models.two_tower import TwoTower
 
-__all__ = ["RunFolder", "load_run"]
+__all__ = ["load_run"]
 
 _UNREADABLE = (
     ValueError, TypeError, KeyError, AttributeError, OSError, RuntimeError,
@@ -50,12 +50,6 @@ class RunFolder:
     to resume from), `model.keras` (without), `history.csv`, `metrics.json`
     and `logs/` for TensorBoard. Each is written under a temporary name and
     then renamed. Only plain files in the folder are read, not links out of it.
-
-    Args:
-        path: The folder.
-
-    Example:
-    >>> RunFolder("build/run").load_model().query_encoder.encode(["bolt"])
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -73,9 +67,6 @@ class RunFolder:
 
         The lock is released when the process ends, even if it is killed.
         Incomplete files of a killed process are removed.
-
-        Raises:
-            InputError: Another process trains in the folder.
         """
         existed = self.path.exists()
         with lock_folder(self.path, "training"):
@@ -106,11 +97,7 @@ class RunFolder:
             self.path.rmdir()
 
     def check_new(self) -> None:
-        """Checks that there is no run in the folder.
-
-        Raises:
-            InputError: There is one.
-        """
+        """Checks that there is no run in the folder."""
         if self.config.exists():
             raise InputError(
                 f"{self.path}: there is a run here already; go on with it by "
@@ -118,11 +105,7 @@ class RunFolder:
             )
 
     def create(self, config: dict[str, Any], model: keras.Model) -> None:
-        """Creates the folder with the run's settings and first checkpoint.
-
-        Raises:
-            InputError: There is a run in it already.
-        """
+        """Creates the folder with the run's settings and first checkpoint."""
         self.check_new()
         self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
         self.save(model, self.checkpoint)
@@ -130,11 +113,7 @@ class RunFolder:
         write_json(self.config, config)
 
     def read_config(self) -> dict[str, Any]:
-        """Returns the settings that `create` was given.
-
-        Raises:
-            InputError: There is no run in the folder, or the file is damaged.
-        """
+        """Returns the settings that `create` was given."""
         if not self.config.exists():
             raise InputError(
                 f"{self.path}: no run here (no config.json); train one with "
@@ -149,14 +128,7 @@ class RunFolder:
             model.save(partial)
 
     def load_model(self) -> Any:
-        """Loads the trained model.
-
-        Returns:
-            A `TwoTower`, `PairScorer`, `KeyVec` or `Ranker`.
-
-        Raises:
-            InputError: The folder has no model, or one that cannot be read.
-        """
+        """Loads the trained model."""
         if is_ranker(self.path):
             load = KINDS["ranker"].load
             assert load is not None
@@ -165,11 +137,7 @@ class RunFolder:
         return self._load(self.model)
 
     def check_trained(self) -> None:
-        """Checks that there is a trained model other than a ranker.
-
-        Raises:
-            InputError: There is none.
-        """
+        """Checks that there is a trained model other than a ranker."""
         if not self.model.exists():
             raise InputError(
                 f"{self.path}: no model here (no model.keras); train one with "
@@ -177,11 +145,7 @@ class RunFolder:
             )
 
     def load_towers(self) -> TwoTower:
-        """Loads the trained `TwoTower`.
-
-        Raises:
-            InputError: The folder has no such model.
-        """
+        """Loads the trained `TwoTower`."""
         model = self.load_model()
         kind = kind_of(model)
         if kind is not TOWERS:
@@ -192,11 +156,7 @@ class RunFolder:
         return model
 
     def load_checkpoint(self) -> Any:
-        """Loads the model with its optimizer, as it was last saved.
-
-        Raises:
-            InputError: The folder has no checkpoint.
-        """
+        """Loads the model with its optimizer, as it was last saved."""
         if not self.checkpoint.exists():
             raise InputError(
                 f"{self.path}: nothing to resume (no {self.checkpoint.name}); "
@@ -212,20 +172,12 @@ class RunFolder:
             write_json(self.metrics, {**self.read_metrics(), name: values})
 
     def read_metrics(self) -> dict[str, Any]:
-        """Returns the content of `metrics.json`, `{}` without the file.
-
-        Raises:
-            InputError: The file is damaged.
-        """
+        """Returns the content of `metrics.json`, `{}` without the file."""
         check_plain_file(self.metrics, self.path)
         return read_json(self.metrics) if self.metrics.exists() else {}
 
     def read_history(self) -> list[dict[str, float]]:
-        """Returns the figures of each epoch, `[]` without `history.csv`.
-
-        Raises:
-            InputError: `history.csv` is damaged.
-        """
+        """Returns the figures of each epoch, `[]` without `history.csv`."""
         check_plain_file(self.history, self.path)
         if not self.history.exists():
             return []

@@ -135,7 +135,11 @@ def main(_: list[str]) -> dict[str, Any]:
     """Trains, or resumes; returns the last epoch's metrics."""
     import keras_lstm_dssm as dssm
     from keras_lstm_dssm.data.click_log import describe_bad
-    from keras_lstm_dssm.run_folder import RunFolder, check_resumable
+    from keras_lstm_dssm.run_folder import (
+        RunFolder,
+        check_resumable,
+        is_ranker,
+    )
     from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 
     run = RunFolder(FLAGS.output)
@@ -179,7 +183,7 @@ def main(_: list[str]) -> dict[str, Any]:
             "another --output: the length of the schedule is fixed"
         )
     else:
-        print(f"wrote {run.model if run.model.exists() else run.path}")
+        print(f"wrote {run.path if is_ranker(run.path) else run.model}")
     return metrics["train"]
 
 

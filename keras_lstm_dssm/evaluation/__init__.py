@@ -9,12 +9,7 @@ from keras_lstm_dssm.evaluation.measures import (
     mean,
 )
 from keras_lstm_dssm.evaluation.mixture import Mixture, choose_weights
-from keras_lstm_dssm.evaluation.runs import (
-    System,
-    TieBreaker,
-    read_run,
-    write_run,
-)
+from keras_lstm_dssm.evaluation.runs import System, read_run, write_run
 from keras_lstm_dssm.evaluation.significance import compare_systems
 from keras_lstm_dssm.evaluation.systems import (
     DenseSystem,
@@ -38,7 +33,6 @@ __all__ = [
     "Index",
     "Mixture",
     "PairSystem",
-    "TieBreaker",
     "System",
     "Task",
     "choose_weights",

@@ -47,13 +47,6 @@ class TieBreaker:
     Tied scores are then lowered to the next float32, because trec_eval
     reads 32-bit scores, ignores the order of lines and breaks ties by
     document id.
-
-    Args:
-        document_ids: Distinct ids of the documents that scores refer to.
-
-    Example:
-    >>> TieBreaker(["d1", "d2", "d3"]).rank("q1", [1.0, 3.0, 1.0])
-    {'d2': 3.0, 'd3': 1.0, 'd1': 0.9999999403953552}
     """
 
     def __init__(self, document_ids: Sequence[str]) -> None:
@@ -67,21 +60,9 @@ class TieBreaker:
         depth: int | None = None,
         positions: np.ndarray | None = None,
     ) -> dict[str, float]:
-        """Orders one query's documents.
+        """Orders one query's documents: document id -> score.
 
-        Args:
-            query_id: The query's id, for the hash that breaks ties.
-            scores: `[n]`, a score for each document; higher is better.
-            depth: Largest number of documents to return; `None` for all.
-            positions: `[n]` integers, the positions in `document_ids` of the
-                documents that the scores belong to; `None` for all documents
-                in their order.
-
-        Returns:
-            Document id -> score, one query of a `Run`.
-
-        Raises:
-            ValueError: A score is NaN or infinite.
+        Scores are those of the documents at `positions`, or of all documents.
         """
         scores = np.asarray(scores, np.float32)
         if not np.isfinite(scores).all():

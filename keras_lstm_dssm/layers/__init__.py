@@ -1,6 +1,6 @@
 """Keras layers: word hashing, trigram embedding, recurrence, cosine."""
 
-from keras_lstm_dssm.layers.cosine import cosine_matrix, cosine_pairs, unit
+from keras_lstm_dssm.layers.cosine import unit
 from keras_lstm_dssm.layers.interactions import (
     BilinearInteraction,
     CosineInteraction,
@@ -43,7 +43,5 @@ __all__ = [
     "WordRows",
     "WordSketch",
     "WordVectors",
-    "cosine_matrix",
-    "cosine_pairs",
     "unit",
 ]

@@ -42,40 +42,17 @@ def _unit_and_scale(y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def cosine_pairs(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Compute R of each query and the document of the same index, (3).
+    """Computes R of each query and the document of the same index, (3).
 
-    Args:
-        query: Vectors `(..., d)`.
-        document: Vectors `(..., d)`, broadcast against `query`.
-
-    Returns:
-        `(...)`, values in [-1, 1].
-
-    Example:
-    >>> query, document = tf.constant([[3.0, 4.0]]), tf.constant([[0.0, 2.0]])
-    >>> round(float(cosine_pairs(query, document)[0]), 4)
-    0.8
+    Vectors `(..., d)` are broadcast; values are in [-1, 1].
     """
     return tf.reduce_sum(unit(query) * unit(document), axis=-1)
 
 
 def cosine_matrix(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Compute R of every query and every document, (3).
+    """Computes R of every query and every document, (3).
 
-    Its gradient is (15), for all pairs at once.
-
-    Args:
-        query: Vectors `(queries, d)`.
-        document: Vectors `(documents, d)`.
-
-    Returns:
-        `(queries, documents)`.
-
-    Example:
-    >>> query = tf.constant([[3.0, 4.0]])
-    >>> documents = tf.constant([[1.0, 0.0], [3.0, 4.0]])
-    >>> cosine_matrix(query, documents).numpy().round(4)
-    array([[0.6, 1. ]], dtype=float32)
+    Returns `(queries, documents)`. Its gradient is (15), for all pairs at once.
     """
 
     @tf.custom_gradient

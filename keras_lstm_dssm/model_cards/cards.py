@@ -158,13 +158,7 @@ _LIMITS_OF_KEYVEC = """\
 def run_card(
     name: str, config: Mapping[str, Any], facts: Mapping[str, Any]
 ) -> str:
-    """Returns the card of a run.
-
-    Args:
-        name: The run's name.
-        config: Content of `config.json`.
-        facts: Content of `card.json`.
-    """
+    """Returns the card of a run."""
     kind = kind_of(config)
     evaluations = facts.get("evaluations", {})
     head: dict[str, Any] = {
@@ -325,11 +319,7 @@ def _recipe_rows(config: Mapping[str, Any]) -> list[list[Any]]:
 
 
 def models_card(facts: Mapping[str, Any]) -> str:
-    """Returns the card of a folder of models.
-
-    Args:
-        facts: Content of `card.json`.
-    """
+    """Returns the card of a folder of models."""
     head = {
         "library_name": "tensorflow",
         "tags": ["tf-serving", "keras-lstm-dssm", "search"],

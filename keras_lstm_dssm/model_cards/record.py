@@ -39,12 +39,7 @@ def iso_time(seconds: float) -> str:
 def record_training(
     folder: str | os.PathLike[str], log: ClickLog | None = None
 ) -> None:
-    """Writes the card of a run that has been trained.
-
-    Args:
-        folder: The run folder, complete.
-        log: The clicks, whose scripts and lengths the card has.
-    """
+    """Writes the card of a run that has been trained, on clicks or `None`."""
     folder = Path(folder)
     config = read_config(folder)
     facts = read_facts(folder)
@@ -77,16 +72,10 @@ def record_evaluation(
 ) -> None:
     """Adds an evaluation to the card of a run.
 
-    Args:
-        folder: The run folder.
-        name: Split and mode, such as `"test/retrieve"`, of which the card
-            has the last evaluation only.
-        data: Specification of the data.
-        measured: System -> query id -> measure -> value; for clusters, the
-            seed of k-means in the place of a query. Where there is a system
-            `"bm25"`, its paired differences to the first system are on the
-            card.
-        documents: Number of documents that were ranked or clustered.
+    `name` is split and mode, such as `"test/retrieve"`, of which the card has
+    the last evaluation only. `measured` is system -> query id (or seed of
+    k-means) -> measure -> value; where there is a system `"bm25"`, its paired
+    differences to the first system are on the card.
     """
     folder = Path(folder)
     facts = read_facts(folder)
@@ -154,15 +143,7 @@ def write_models_card(
     """Writes the card of exported models, after an export.
 
     What earlier exports have written of models that this one does not replace
-    stays on the card.
-
-    Args:
-        folder: The folder of the models; `card.json` and `CARD.md` are
-            written there.
-        exported: Model name to its new version.
-        runs: Folders of the runs that the models come from; of several, the
-            models are their mixture.
-        documents: Number of documents of a retriever, or `None`.
+    stays on the card. `exported` is model name -> its new version.
     """
     _write_models(Path(folder), exported, run_records(runs), documents)
 

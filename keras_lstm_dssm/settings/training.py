@@ -166,6 +166,7 @@ class TrainingConfig(Settings):
         object.__setattr__(self, "patience", patience)
         object.__setattr__(self, "salience", salience)
         object.__setattr__(self, "select", select)
+        object.__setattr__(self, "features", tuple(self.features))
         super().__post_init__()
         self._check_kind()
 

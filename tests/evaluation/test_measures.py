@@ -6,14 +6,9 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import (
-    MEASURES,
-    TieBreaker,
-    evaluate_queries,
-    mean,
-)
+from keras_lstm_dssm.evaluation import MEASURES, evaluate_queries, mean
 from keras_lstm_dssm.evaluation.measures import random_order
-from keras_lstm_dssm.evaluation.runs import Qrels, Run
+from keras_lstm_dssm.evaluation.runs import Qrels, Run, TieBreaker
 
 # Grades of the ranked documents: d0 3, d1 0, d2 1, d3 unjudged, d4 2; d5
 # has grade 1 and is not in the run.

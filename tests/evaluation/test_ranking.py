@@ -6,8 +6,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from keras_lstm_dssm.evaluation import TieBreaker
-from keras_lstm_dssm.evaluation.runs import kth_largest, strictly_descending
+from keras_lstm_dssm.evaluation.runs import (
+    TieBreaker,
+    kth_largest,
+    strictly_descending,
+)
 from tests.bare_package import BARE_PACKAGE
 
 TINY = float(np.finfo(np.float32).tiny)

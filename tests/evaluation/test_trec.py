@@ -5,12 +5,12 @@ import pytest
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
-    TieBreaker,
     evaluate_queries,
     mean,
     read_run,
     write_run,
 )
+from keras_lstm_dssm.evaluation.runs import TieBreaker
 
 IDS = [f"d{i:02}" for i in range(30)]
 QRELS = {

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.layers import cosine_matrix, cosine_pairs, unit
+from keras_lstm_dssm.layers import unit
+from keras_lstm_dssm.layers.cosine import cosine_matrix, cosine_pairs
 from tests import reference
 
 RANDOM = np.random.default_rng(0)

@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm import InputError
-from keras_lstm_dssm.layers import WordSequences, cosine_pairs, unit
+from keras_lstm_dssm.layers import WordSequences, unit
+from keras_lstm_dssm.layers.cosine import cosine_pairs
 from keras_lstm_dssm.matchers.mv_lstm import MVLSTM, PositionalBiLSTM
 from keras_lstm_dssm.matchers.recurrent_cosine import RecurrentCosine
 from tests import reference

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers import cosine_matrix
+from keras_lstm_dssm.layers.cosine import cosine_matrix
 from keras_lstm_dssm.models import two_tower as two_tower_module
 from keras_lstm_dssm.models.pair_batch import pair_batches
 from tests.models.small_towers import QUERIES, TITLES, fit, two_tower

@@ -10,7 +10,9 @@ import pytest
 
 from keras_lstm_dssm.data import DocumentFolder
 from keras_lstm_dssm.models import KeyVecRecipe
-from keras_lstm_dssm.papers.neural_rows import _salience_agreement
+from keras_lstm_dssm.papers.neural_rows import _salience_agreement, _targets
+from keras_lstm_dssm.training.document_targets import DocumentTargets
+from keras_lstm_dssm.training.salience import SalienceCounts
 
 pytest.importorskip("sklearn")
 
@@ -35,7 +37,8 @@ def test_key_sentences_are_compared_with_p_and_with_their_order(tmp_path):
     (p,) = model.probabilities([texts])
     ranks = np.argsort(np.argsort(-p, kind="stable"))[[2, 0]]
     # K = max(1, 4 // 4): the third sentence is key, and the first one.
-    assert _salience_agreement(model, folder, "bm25", "summary") == (
+    targets = _targets(folder, "bm25", "summary")
+    assert _salience_agreement(model, folder, targets) == (
         pytest.approx(
             {
                 "salience_precision": np.mean(ranks == 0),
@@ -51,4 +54,5 @@ def test_key_sentences_need_summaries(tmp_path):
     line = {"_id": "a", "text": "One. Two.", "split": "test"}
     (tmp_path / "documents.jsonl").write_text(json.dumps(line))
     folder, model = DocumentFolder(tmp_path), TINY.build(vocabulary=["one"])
-    assert _salience_agreement(model, folder, "lead", "summary") == {}
+    targets = DocumentTargets({}, SalienceCounts(0.0))
+    assert _salience_agreement(model, folder, targets) == {}
