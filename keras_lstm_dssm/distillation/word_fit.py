@@ -195,13 +195,14 @@ def _words_of(
         for key, part in zip(
             of_word.tolist(), np.split(ids, ends), strict=False
         ):
-            trigrams.setdefault(key, part)
-        length = batch.lengths.numpy()
-        words = of_word[batch.words.numpy()]
-        for row in batch.text_index.numpy():
-            keys.append(words[row, : length[row]])
-            lengths.append(length[row])
-    rows = np.concatenate([[0], np.cumsum(lengths)])
+            if key not in trigrams:
+                trigrams[key] = part.copy()
+        text = batch.text_index.numpy()
+        length = batch.lengths.numpy()[text]
+        words = of_word[batch.words.numpy()][text]
+        keys.append(words[np.arange(words.shape[1]) < length[:, np.newaxis]])
+        lengths.append(length)
+    rows = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
     parts = [trigrams[key] for key in sorted(trigrams)]
     bounds = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
     return np.concatenate(keys), rows, np.concatenate(parts), bounds
