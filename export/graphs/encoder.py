@@ -7,12 +7,13 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.distillation import TeacherVectors
+from keras_lstm_dssm.distillation.word_fit import check_fitted
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.graphs.saved_module import EncodingModule
 from keras_lstm_dssm.models.kinds import kind_name
-from keras_lstm_dssm.text.strings import as_bytes, encode_in_batches
+from keras_lstm_dssm.text.strings import encode_in_batches
 
 _ENCODE_BATCH = 2048
 
@@ -52,15 +53,7 @@ class EncoderModule(EncodingModule):
         self, encoder: GraphEncoder, teacher: TeacherVectors | None = None
     ) -> None:
         if teacher is not None:
-            width = teacher.vectors.shape[1]
-            if not getattr(encoder, "fitted", False) or (
-                getattr(encoder, "dimension", None) != width
-            ):
-                raise InputError(
-                    f"{teacher.folder}: found vectors of {width} numbers that"
-                    " the encoder was not fitted to: expected the run of"
-                    " word_sum with this teacher"
-                )
+            check_fitted(encoder, teacher)
         self._teacher = teacher
         encoder.sync_weights()
         super().__init__(encoder)
@@ -83,19 +76,15 @@ class EncoderModule(EncodingModule):
         self, texts: Sequence[str | bytes], progress: bool = False
     ) -> np.ndarray:
         """See `EncodingModule`."""
-        if self._teacher is None or not len(texts):
+
+        def encode(texts: Sequence[str | bytes]) -> np.ndarray:
             return encode_in_batches(
                 self.encode, texts, _ENCODE_BATCH, progress
             )
-        rows = self._teacher.rows(
-            text.decode("utf-8", "replace") for text in as_bytes(texts)
-        )
-        vectors = self._teacher.vectors[rows]
-        if others := np.flatnonzero(rows < 0).tolist():
-            vectors[others] = encode_in_batches(
-                self.encode, [texts[i] for i in others], _ENCODE_BATCH, progress
-            )
-        return vectors
+
+        if self._teacher is None:
+            return encode(texts)
+        return self._teacher.completed(texts, encode)
 
 
 class MixtureEncoder:

@@ -229,6 +229,26 @@ class TeacherVectors:
             )
         return self.vectors[rows]
 
+    def completed(
+        self, texts: Sequence[str | bytes], encode: OutsideEncoder
+    ) -> np.ndarray:
+        """Looks up the vectors of known texts, and encodes the others.
+
+        Args:
+            texts: n texts.
+            encode: Function from texts to float `[n, d]`.
+
+        Returns:
+            float32 `[n, d]`.
+        """
+        clean = _clean(texts)
+        rows = self.rows(clean)
+        vectors = self.vectors[np.maximum(rows, 0)]
+        others = np.flatnonzero(rows < 0)
+        if len(others):
+            vectors[others] = encode([clean[i] for i in others])
+        return vectors
+
     @property
     def sha256(self) -> str:
         """Hash of texts and vectors: equal for equal teachers only."""
@@ -481,15 +501,12 @@ class _StoredVectors:
         self._encode: OutsideEncoder | None = None
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        clean = _clean(texts)
-        rows = self._stored.rows(clean)
-        vectors = self._stored.vectors[np.maximum(rows, 0)]
-        others = np.flatnonzero(rows < 0)
-        if len(others):
-            if self._encode is None:
-                self._encode = self._open_encoder()
-            vectors[others] = self._encode([clean[i] for i in others])
-        return vectors
+        return self._stored.completed(texts, self._encode_others)
+
+    def _encode_others(self, texts: Sequence[str]) -> np.ndarray:
+        if self._encode is None:
+            self._encode = self._open_encoder()
+        return self._encode(texts)
 
     def _open_encoder(self) -> OutsideEncoder:
         """Opens the encoder that the folder names, and checks it."""

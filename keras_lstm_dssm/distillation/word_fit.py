@@ -2,12 +2,17 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from keras_lstm_dssm.distillation.teacher_vectors import BLOCK, TeacherFolder
+from keras_lstm_dssm.distillation.teacher_vectors import (
+    BLOCK,
+    TeacherFolder,
+    TeacherVectors,
+)
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import unit_vectors
 from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
 from keras_lstm_dssm.layers.word_rows import WordRows
@@ -126,6 +131,21 @@ def fit_words(
         ids.astype(np.int64),
         rows_of_ids * unknown,
     )
+
+
+def check_fitted(encoder: Any, teacher: TeacherVectors) -> None:
+    """Checks that an encoder's vectors can be compared with a teacher's.
+
+    Raises:
+        InputError: It was not fitted to vectors of this width.
+    """
+    width = teacher.vectors.shape[1]
+    if not getattr(encoder, "fitted", False) or encoder.dimension != width:
+        raise InputError(
+            f"{teacher.folder}: found vectors of {width} numbers that the"
+            " encoder was not fitted to: expected the run of word_sum with this"
+            " teacher"
+        )
 
 
 def ridge(

@@ -8,9 +8,11 @@ import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm import InputError
+from keras_lstm_dssm.data import write_collection
 from keras_lstm_dssm.distillation import TeacherVectors, teach
 from keras_lstm_dssm.export import Documents, export_models, export_portable
 from keras_lstm_dssm.run_folder import load_run
+from keras_lstm_dssm.tools import evaluate as evaluate_program
 from keras_lstm_dssm.tools import export as export_program
 from keras_lstm_dssm.tools import teach as teach_program
 from keras_lstm_dssm.tools import train as train_program
@@ -107,6 +109,20 @@ def test_known_titles_have_the_teachers_own_vectors_when_served(
     for row, of_query in enumerate(hits):
         local = [hit.score for hit in of_query]
         np.testing.assert_allclose(local, scores[row], atol=1e-6)
+    write_collection(
+        "judged", dict(zip("abcde", TITLES, strict=True)),
+        {"q": queries[1]}, {"test": {"q": {"d": 1, "a": 0}}}, [],
+    )  # fmt: skip
+    for flags in {}, {"teacher": teacher}:
+        succeed(
+            evaluate_program, run="RUN", data="judged", mode="retrieve",
+            run_file="run.trec", **flags,
+        )  # fmt: skip
+        best = [line.split() for line in Path("run.trec").open()][0]
+        assert best[2] == "d"
+        found = float(best[4])
+        among = expected[1, :5] if flags else _by_words(model, queries[1])
+        assert found == pytest.approx(among.max(), abs=1e-5)
     other = dssm.TwoTower.from_preset("dssm")
     with pytest.raises(
         InputError, match="not fitted to: expected the run of w"
@@ -114,6 +130,14 @@ def test_known_titles_have_the_teachers_own_vectors_when_served(
         export_models(other, "OTHER", Documents(titles, titles), **options)
     with pytest.raises(InputError, match="is another: found a scorer"):
         export_models(small_scorer(), "OTHER", **options)
+
+
+def _by_words(model: dssm.TwoTower, query: str) -> np.ndarray:
+    """Returns the cosines of a query and of titles as sums of words."""
+    return (
+        model.document_encoder.encode(TITLES)
+        @ model.query_encoder.encode([query])[0]
+    )
 
 
 def test_clicks_train_the_other_parts(teacher):
