@@ -25,6 +25,7 @@ os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 import pytest
 
 if TYPE_CHECKING:
+    from keras_lstm_dssm.serving import Client, HttpClient, PredictionServer
     from tests.kit.warm import Take, WarmModels
 
 from tests.fresh_process import FreshProcesses, connect, fork_server
@@ -208,3 +209,43 @@ def certificates(made_once) -> Path:
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not on this machine")
     return made_once("certificates", make_certificates)
+
+
+@pytest.fixture(scope="session")
+def click_log(tmp_path_factory) -> Path:
+    """Where `server` writes the clicks of its page."""
+    return tmp_path_factory.mktemp("clicks") / "clicks.tsv"
+
+
+@pytest.fixture(scope="session")
+def server(tiny_models, click_log) -> Iterator["PredictionServer"]:
+    """Serves the two newest versions of `tiny_models` over gRPC and HTTP."""
+    from keras_lstm_dssm.serving import Bounds, Page, PredictionServer
+
+    with PredictionServer(
+        tiny_models,
+        port=0,
+        http_port=0,
+        versions=2,
+        bounds=Bounds(max_k=1_000_000),
+        page=Page(click_log=click_log),
+    ) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def clients(server) -> Iterator[tuple["Client", "HttpClient"]]:
+    """A client of `server` over gRPC, and one over HTTP."""
+    from keras_lstm_dssm.serving import Client, HttpClient
+
+    with (
+        Client(server.address, timeout=20) as client,
+        HttpClient(server.http_address or "", timeout=20) as http_client,
+    ):
+        yield client, http_client
+
+
+@pytest.fixture
+def client(clients) -> "Client":
+    """A client of `server` over gRPC."""
+    return clients[0]

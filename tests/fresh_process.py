@@ -24,15 +24,7 @@ PROGRAM = (
 class ForkedProcess:
     """A process that was forked, as `subprocess.Popen` shows one.
 
-    Args:
-        connection: Connection to the server, on which the exit code comes.
-        streams: What the process prints, and prints as errors.
-
-    Attributes:
-        pid: Number of the process.
-        stdout: What it prints.
-        stderr: What it prints as errors.
-        returncode: Its exit code, or None while it was not waited for.
+    Its exit code comes from the server, on the connection.
     """
 
     def __init__(
@@ -112,11 +104,8 @@ class FreshProcesses:
     """Starts a new process for every call.
 
     A process that imports TensorFlow takes four seconds; here this is done
-    once, and the processes are its forks.
-
-    Args:
-        socket_path: Where a `fork_server.py` listens.
-        folder: Folder for requests, and for what the processes print.
+    once, by the `fork_server.py` that listens at `socket_path`, and the
+    processes are its forks. Requests are files in `folder`.
     """
 
     def __init__(self, socket_path: Path, folder: Path) -> None:
@@ -131,20 +120,10 @@ class FreshProcesses:
         folder: Path = ROOT,
         exit_code: int = 0,
     ) -> list[str]:
-        """Runs Python code.
+        """Runs Python code in a folder; returns the lines that it prints.
 
-        Args:
-            code: The code, which imports what it needs.
-            *arguments: They become `sys.argv[1:]`.
-            folder: Working folder.
-            exit_code: Exit code that is expected.
-
-        Returns:
-            The lines that the process printed.
-
-        Raises:
-            AssertionError: The exit code is another; the message is what the
-                process printed as errors.
+        The arguments become `sys.argv[1:]`. Another exit code than the one
+        that is expected is an error, with what was printed as errors.
         """
         with self.start(code, *arguments, folder=folder) as process:
             printed, errors = process.communicate()
@@ -164,29 +143,22 @@ class FreshProcesses:
     ) -> ForkedProcess:
         """Starts Python code, and does not wait for its end.
 
-        Args:
-            code: The code, which imports what it needs.
-            *arguments: They become `sys.argv[1:]`.
-            folder: Working folder.
-            environment: What is added to the environment. TensorFlow has been
-                imported already: it does not see what it reads on import.
+        TensorFlow has been imported already: it does not see what it reads on
+        import in what is added to the environment.
         """
         request = self._folder / f"{next(self._numbers)}.json"
-        with request.open("w", encoding="utf-8") as file:
-            json.dump(
-                {
-                    "code": code,
-                    "arguments": [*map(str, arguments)],
-                    "folder": str(folder),
-                    "environment": dict(environment or {}),
-                },
-                file,
-            )
+        given = {
+            "code": code,
+            "arguments": [*map(str, arguments)],
+            "folder": str(folder),
+            "environment": dict(environment or {}),
+        }
+        request.write_text(json.dumps(given), encoding="utf-8")
         pipes = os.pipe(), os.pipe()
         connection = connect(self._socket_path)
         with open(os.devnull) as nothing:
-            given = [nothing.fileno(), *(write for _, write in pipes)]
-            socket.send_fds(connection, [os.fsencode(request)], given)
+            numbers = [nothing.fileno(), *(write for _, write in pipes)]
+            socket.send_fds(connection, [os.fsencode(request)], numbers)
         for _, write in pipes:
             os.close(write)
         # The text of errors is read as it comes, whatever its bytes.
@@ -206,10 +178,8 @@ def fork_server(folder: Path) -> Iterator[None]:
     """Starts the process that forks, and at the end waits for its own.
 
     It ends when nobody is connected any more. Its strings have other hashes
-    than ours, and sets of strings another order.
-
-    Args:
-        folder: Folder for its socket and for what it prints; it is made.
+    than ours, and sets of strings another order. The folder for its socket and
+    for what it prints is made.
     """
     folder.mkdir()
     environment = {

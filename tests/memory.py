@@ -1,4 +1,4 @@
-"""What a test process would otherwise keep until its end."""
+"""The memory of processes, and what a test process would otherwise keep."""
 
 import ctypes
 import gc
@@ -6,11 +6,11 @@ import os
 
 from tensorflow.python.framework import ops
 
-GROWTH = 300 << 20
-"""Bytes by which a process may grow before its graphs are released."""
+GROWTH = 315
+"""Megabytes by which a process may grow before its graphs are released."""
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_released_at = 0
+_released_at = 0.0
 
 
 def release_graphs_if_large() -> None:
@@ -19,9 +19,9 @@ def release_graphs_if_large() -> None:
     A release searches all objects, which takes as long as several tests.
     """
     global _released_at
-    if _resident_bytes() > _released_at + GROWTH:
+    if resident_mb() > _released_at + GROWTH:
         release_graphs()
-        _released_at = _resident_bytes()
+        _released_at = resident_mb()
 
 
 def release_graphs() -> None:
@@ -43,6 +43,7 @@ def release_graphs() -> None:
     ctypes.CDLL(None).malloc_trim(0)
 
 
-def _resident_bytes() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * _PAGE
+def resident_mb(pid: int | str = "self") -> float:
+    """Returns the memory that a process has now."""
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * _PAGE / 1e6

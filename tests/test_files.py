@@ -17,6 +17,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import (
     check_unpacked_size,
     check_writable,
+    lock_folder,
     open_gzip,
     read_json,
     replacing,
@@ -32,7 +33,7 @@ def test_replaces_when_all_went_well(tmp_path):
         partial.write_text("new")
         assert path.read_text() == "old"
     assert path.read_text() == "new"
-    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+    assert os.listdir(tmp_path) == ["a.txt"]
 
 
 def test_bytes_reach_the_disk_before_the_name_does(tmp_path, monkeypatch):
@@ -75,7 +76,7 @@ def test_a_failure_leaves_the_old_file_alone(tmp_path, monkeypatch):
         partial.write_text("new")
     assert caught.value.filename == str(path)
     assert path.read_text() == "old"
-    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+    assert os.listdir(tmp_path) == ["a.txt"]
 
 
 def test_an_error_names_the_file_that_was_asked_for(tmp_path):
@@ -179,7 +180,7 @@ def test_two_processes_of_one_number(tmp_path):
             second.write_text("second")
         assert path.read_text() == "second"
     assert path.read_text() == "first"
-    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+    assert os.listdir(tmp_path) == ["a.txt"]
 
 
 def test_permissions_stay(tmp_path):
@@ -223,7 +224,7 @@ def test_what_cannot_be_written_is_known_before(tmp_path):
     ):
         with pytest.raises(InputError, match=message):
             check_writable(path)
-    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+    assert os.listdir(tmp_path) == ["a.txt"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -280,3 +281,39 @@ def test_a_gzip_file_that_unpacks_to_too_much(tmp_path, monkeypatch):
     path.write_bytes(gzip.compress(os.urandom(1 << 21)))  # a large one
     with open_gzip(path) as file:
         assert len(file.buffer.read()) == 1 << 21
+
+
+HOLD = """
+from keras_lstm_dssm.files import lock_folder
+with lock_folder(sys.argv[1], "training"):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_one_process_at_a_time_has_the_lock(tmp_path):
+    folder = tmp_path / "new" / "folder"
+    with subprocess.Popen(
+        [sys.executable, "-c", BARE_PACKAGE + HOLD, folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as other:
+        assert other.stdout.readline() == b"locked\n"
+        with (
+            pytest.raises(InputError, match="another process is measuring he"),
+            lock_folder(folder, "measuring"),
+        ):
+            pytest.fail("two processes have the lock")
+        other.kill()
+        other.wait()
+        with lock_folder(folder, "measuring"):
+            pass
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
+    other = tmp_path / "other"
+    other.write_text("kept")
+    (tmp_path / ".lock").symlink_to(other)
+    with pytest.raises(OSError, match="symbolic"), lock_folder(tmp_path, "x"):
+        pytest.fail("the lock is another file")
+    assert other.read_text() == "kept"

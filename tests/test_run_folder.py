@@ -114,16 +114,6 @@ def test_files_that_other_programs_are_writing_stay(tmp_path):
     assert all((tmp_path / name).exists() for name in theirs)
 
 
-def test_a_folder_in_use(tmp_path):
-    with (
-        RunFolder(tmp_path / "run").locked(),
-        pytest.raises(InputError, match="another process is training here"),
-        RunFolder(tmp_path / "run").locked(),
-    ):
-        pass
-    assert not (tmp_path / "run").exists()  # nothing was written in it
-
-
 def test_files_that_unpack_to_too_much(tmp_path, monkeypatch):
     """They are refused before they fill the memory."""
     monkeypatch.setattr("keras_lstm_dssm.files._UNPACKED_BYTES", 1 << 16)

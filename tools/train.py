@@ -88,17 +88,6 @@ program.integer(
     "texts in other scripts; 0, as in the paper, reads all such letters as #.",
     0,
 )  # fmt: skip
-program.list(
-    "features", [],
-    "Ranker: folders of runs of two towers and of pair scorers, separated "
-    "by commas, whose scores are features beside the overlap of words. "
-    "The first towers find the candidates when the ranker is served.",
-)  # fmt: skip
-program.string(
-    "encoder", None,
-    "Ranker: a sentence encoder of others whose cosine is a feature, as "
-    "for lstm-dssm-teach; a ranker with one cannot be exported.",
-)  # fmt: skip
 program.integer(
     "workers", None,
     "Two towers: train by this many processes, which Ray Train starts and "
@@ -127,7 +116,6 @@ OPTION_FLAGS = flag_names([TrainingConfig])
 RECIPE_FLAGS = flag_names([Recipe, ScorerRecipe, KeyVecRecipe])
 """Flags that set the attribute of that name in the preset's recipe."""
 
-_OF_RANKER = ("features", "encoder")
 _OF_WORKERS = ("ray_address", "worker_cpus", "start_minutes")
 
 
@@ -143,8 +131,7 @@ def main(_: list[str]) -> dict[str, Any]:
     from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 
     run = RunFolder(FLAGS.output)
-    names = (*OPTION_FLAGS, *_OF_RANKER)
-    options = {name: FLAGS[name].value for name in names}
+    options = {name: FLAGS[name].value for name in OPTION_FLAGS}
     options["max_bad_lines"] = allowed_bad_lines(FLAGS)
     if _trains_by_workers():
         epochs = _finished_epochs(run)
@@ -155,7 +142,9 @@ def main(_: list[str]) -> dict[str, Any]:
         finished = bool(epochs) and run.read_history() == epochs
     elif FLAGS.resume:
         check_resumable(run.path)
-        program.check_unused(_OF_RANKER, "is for a new ranker: leave it out")
+        program.check_unused(
+            ("features", "encoder"), "is for a new ranker: leave it out"
+        )
         check_unchanged(run.read_config())
         epochs = run.read_history()
         use_one_intra_op_thread()

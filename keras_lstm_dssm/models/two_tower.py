@@ -334,8 +334,6 @@ class TwoTower(SyncedWeights, TextModel):
         validation_split: float = 0.0,
         validation_data: Any = None,
         shuffle: bool = True,
-        class_weight: Any = None,
-        sample_weight: Any = None,
         **kwargs: Any,
     ) -> keras.callbacks.History:
         """Trains on a dataset of string batches, or on two lists of texts.
@@ -354,8 +352,6 @@ class TwoTower(SyncedWeights, TextModel):
                 measured after each epoch and that are not trained on.
             validation_data: A dataset, or a pair of lists, shuffled once.
             shuffle: Whether lists are shuffled anew in each epoch.
-            class_weight: Not supported; must be `None`.
-            sample_weight: Not supported; must be `None`.
             **kwargs: See `keras.Model.fit`: `initial_epoch`,
                 `steps_per_epoch`, `validation_steps`,
                 `validation_batch_size`, `validation_freq`.
@@ -401,8 +397,6 @@ class TwoTower(SyncedWeights, TextModel):
                 callbacks=callbacks,
                 validation_data=validation_data,
                 shuffle=shuffle,
-                class_weight=class_weight,
-                sample_weight=sample_weight,
                 **kwargs,
             )
         finally:

@@ -92,11 +92,13 @@ class TrainingConfig(Settings):
             statistics of words and for synthetic pairs.
         judged: Two towers: query -> titles judged not relevant, for a recipe
             with `judged_negatives`; by default those of the BEIR folder.
-        features: Ranker: run folders of two towers, whose cosine is a
-            feature, and of pair scorers, whose score is one. The ranker reads
-            their models from there.
-        encoder: Ranker: an encoder of others whose cosine is a feature, see
-            `open_outside_encoder`. A ranker with one cannot be exported.
+        features: Ranker: run folders of two towers, whose cosine is a feature
+            beside the overlap of words, and of pair scorers, whose score is
+            one. The ranker reads their models from there; the first towers
+            find the candidates when it is served.
+        encoder: Ranker: a sentence encoder of others whose cosine is a
+            feature, as for lstm-dssm-teach. A ranker with one cannot be
+            exported.
         save_minutes: Minutes since the last checkpoint after which one is
             saved within an epoch.
         histograms: Whether to write histograms of the gates for TensorBoard,
@@ -135,8 +137,8 @@ class TrainingConfig(Settings):
     judged: Any = setting(
         None, kind="towers", stored=False, joint=False, flag=False
     )
-    features: Any = setting((), kind="ranker", stored=False, flag=False)
-    encoder: Any = setting(None, kind="ranker", stored=False, flag=False)
+    features: tuple[Any, ...] = setting((), kind="ranker", stored=False)
+    encoder: Any = setting(None, kind="ranker", stored=False)
     save_minutes: float = setting(10.0, least=0, stored=False)
     histograms: bool = setting(False, stored=False, joint=False)
 

@@ -35,6 +35,11 @@ class HtmlPage(HTMLParser):
         """Returns the texts that stand directly within elements of one tag."""
         return [text for inside, text in self.texts if inside == tag]
 
+    def all(self, tag: str, attribute: str) -> list[str]:
+        """Returns an attribute of all elements of one tag."""
+        found = [names for name, names in self.tags if name == tag]
+        return [names.get(attribute) or "" for names in found]
+
 
 def check_self_contained(page: HtmlPage, text: str) -> list[bytes]:
     """Checks that a page loads no other file; returns its pictures."""
@@ -43,8 +48,5 @@ def check_self_contained(page: HtmlPage, text: str) -> list[bytes]:
         for name in ("src", "href"):
             assert (attributes.get(name) or "data:").startswith("data:")
     assert not re.search(r"https?:|url\(|@import", text)
-    return [
-        base64.b64decode((attributes["src"] or "").split(",")[1])
-        for tag, attributes in page.tags
-        if tag == "img"
-    ]
+    sources = page.all("img", "src")
+    return [base64.b64decode(source.split(",")[1]) for source in sources]

@@ -1,13 +1,20 @@
 """The report of the analysis: what it has for each kind of encoder."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from keras_lstm_dssm import TwoTower
-from keras_lstm_dssm.analysis import ReportSettings, analyze_run, keywords
+from keras_lstm_dssm.analysis import (
+    ReportSettings,
+    analyze_run,
+    frame,
+    keywords,
+)
 from keras_lstm_dssm.analysis.claims import measure_claims
+from keras_lstm_dssm.analysis.html import write_html_report
 from keras_lstm_dssm.analysis.tower_report import report_on_towers
 from keras_lstm_dssm.encoders.activations import activations
 from keras_lstm_dssm.errors import InputError
@@ -141,6 +148,19 @@ def test_a_combined_vector_is_shown_as_its_parts(tmp_path):
     lstm = vectors[:, :3] / np.linalg.norm(vectors[:, :3], axis=1)[:, None]
     read = activations(encoder, query).recurrent_vector
     np.testing.assert_allclose(read / np.linalg.norm(read), lstm[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("package", "use"),
+    [
+        ("pandas", lambda path: frame([])),
+        ("jinja2", lambda path: write_html_report(path, "Report", [])),
+    ],
+)
+def test_a_missing_package_is_one_line(package, use, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InputError, match=f"{package} is not installed: pip"):
+        use(tmp_path / "report.html")
 
 
 def test_a_ranker_has_no_report(tmp_path, monkeypatch):

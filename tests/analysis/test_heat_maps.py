@@ -1,13 +1,9 @@
 """What stands in the pictures: the arrays, ranges and labels drawn."""
 
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.analysis import Growth, active_cells, growth, heat_maps
+from keras_lstm_dssm.analysis import Growth, active_cells, growth
 from keras_lstm_dssm.analysis.heat_maps import (
     draw_activations,
     draw_active,
@@ -19,22 +15,6 @@ from tests.encoders import small
 from tests.encoders.small import small_encoder
 
 SHORT, LONG = "hotels in shanghai", "shanghai hotels accommodation and more"
-
-
-@pytest.fixture
-def drawn(monkeypatch) -> list[Any]:
-    """Returns a list, to which the axes of each finished picture are added."""
-    found: list[Any] = []
-    real = heat_maps.drawing
-
-    @contextmanager
-    def watched(*args, **options):
-        with real(*args, **options) as axes:
-            yield axes
-        found.extend(axes)
-
-    monkeypatch.setattr(heat_maps, "drawing", watched)
-    return found
 
 
 def shown(axis) -> np.ndarray:
@@ -163,14 +143,12 @@ def test_each_part_of_a_combined_vector_has_a_line(
 def test_words_are_not_read_as_formulas(tmp_path, drawn):
     words = ("$5_$", r"$\frac$", "a$b$")
     cosines = np.array([0.1, 0.2, 0.3])
-    path = Path(tmp_path / "aligned.png")
-    draw_aligned(
-        path,
-        Growth(
-            words, cosines, words[:1], cosines[2:],
-            ("whole vector",), cosines[:, None], cosines[2:, None],
-        ),
+    path = tmp_path / "aligned.png"
+    found = Growth(
+        words, cosines, words[:1], cosines[2:], ("whole vector",),
+        cosines[:, None], cosines[2:, None],
     )  # fmt: skip
+    draw_aligned(path, found)
     assert labels(drawn[0]) == list(words)
     assert path.stat().st_size > 1000
 

@@ -1,9 +1,6 @@
 """Maps of titles and of documents, and what TensorBoard's projector reads."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +8,6 @@ from tensorboard.plugins.base_plugin import TBContext
 from tensorboard.plugins.projector.projector_plugin import ProjectorPlugin
 from werkzeug.test import Client
 
-from keras_lstm_dssm.analysis import maps
 from keras_lstm_dssm.analysis.maps import (
     MAP_METHODS,
     TextMap,
@@ -72,15 +68,6 @@ def test_a_name_is_not_read_as_a_formula(tmp_path):
     assert (tmp_path / "map.png").stat().st_size > 1000
 
 
-def test_wrong_input_of_titles():
-    with pytest.raises(InputError, match="unknown map 'circle'"):
-        title_map(TITLES, VECTORS, "circle")
-    with pytest.raises(
-        InputError, match="found 2 titles, a map needs 3 or more"
-    ):
-        title_map(TITLES[:2], VECTORS[:2])
-
-
 def test_the_projector_shows_titles_and_vectors(tmp_path):
     titles = ["wood\tglue", "", "8 oz glue"]
     vectors = np.array([[0.5, -1], [0, 1], [0.25, 3]], "float32")
@@ -112,29 +99,13 @@ def test_largest_classes_come_first():
     )
 
 
-@pytest.fixture
-def axes(monkeypatch) -> list[Any]:
-    """Returns a list, to which the axes of each picture are added."""
-    found: list[Any] = []
-    drawing = maps.drawing
-
-    @contextmanager
-    def recorded(*arguments: Any, **options: Any) -> Iterator[list[Any]]:
-        with drawing(*arguments, **options) as opened:
-            found.extend(opened)
-            yield opened
-
-    monkeypatch.setattr(maps, "drawing", recorded)
-    return found
-
-
-def test_the_legend_names_the_largest_classes(tmp_path, axes):
+def test_the_legend_names_the_largest_classes(tmp_path, drawn):
     labels = [f"c{n}" for n in range(15)] + ["c3"] * 4 + ["c1$_$"] * 3
     labels += [""] * 2
     layout = document_map(DOCUMENTS[:24], labels, "pca")
     draw_map(tmp_path / "map.png", layout, legend=True)
     assert (tmp_path / "map.png").stat().st_size > 1000
-    (axis,) = axes
+    (axis,) = drawn
     points = {
         one.get_label(): len(one.get_offsets()) for one in axis.collections
     }
@@ -150,16 +121,26 @@ def test_the_legend_names_the_largest_classes(tmp_path, axes):
     assert len(looks) == 12  # no two of the same colour and marker
 
 
-def test_documents_without_classes(tmp_path, axes):
+def test_documents_without_classes(tmp_path, drawn):
     found = document_map(DOCUMENTS[:3], [""] * 3)
     draw_map(tmp_path / "map.png", found, legend=True)
-    (points,) = axes[0].collections
+    (points,) = drawn[0].collections
     assert points.get_label() == "without a class (3)"
     assert found.names == []
 
 
-def test_wrong_input_of_documents():
-    with pytest.raises(InputError, match="found 2 documents, a map needs 3"):
-        document_map(DOCUMENTS[:2], ["a", "b"])
-    with pytest.raises(InputError, match="unknown map 'circle'"):
-        document_map(DOCUMENTS, ["a"] * 40, "circle")
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda: title_map(TITLES, VECTORS, "circle"), "unknown map 'circle'"),
+        (lambda: title_map(TITLES[:2], VECTORS[:2]),
+         "found 2 titles, a map needs 3 or more"),
+        (lambda: document_map(DOCUMENTS[:2], ["a", "b"]),
+         "found 2 documents, a map needs 3"),
+        (lambda: document_map(DOCUMENTS, ["a"] * 40, "circle"),
+         "unknown map 'circle'"),
+    ],
+)  # fmt: skip
+def test_wrong_input(use, message):
+    with pytest.raises(InputError, match=message):
+        use()

@@ -1,6 +1,5 @@
 """The strongest cells of an interaction matrix, their words and pictures."""
 
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -93,29 +92,19 @@ def test_matchers_without_a_matrix_are_refused():
         strongest_words(model, QUERY, DOCUMENT)
 
 
-def test_picture(tmp_path, monkeypatch):
+def test_picture(tmp_path, drawn):
     """Draws slices below one another, and frames the strongest cells."""
-    found: list[Any] = []
-    real = scorer_report.drawing
-
-    @contextmanager
-    def watched(*args: Any, **options: Any) -> Any:
-        with real(*args, **options) as axes:
-            yield axes
-        found.extend(axes)
-
-    monkeypatch.setattr(scorer_report, "drawing", watched)
     model = scorer("tensor")
     matrices = [compare_words(model, QUERY, d) for d in (DOCUMENT, "memory $x")]
     scorer_report.draw_matrices(
         tmp_path / "m.png", matrices, ["right", "wrong"]
     )
     assert (tmp_path / "m.png").stat().st_size > 5_000
-    assert [axis.get_title() for axis in found] == ["right", "wrong"]
-    labels = [label.get_text() for label in found[0].get_yticklabels()]
+    assert [axis.get_title() for axis in drawn] == ["right", "wrong"]
+    labels = [label.get_text() for label in drawn[0].get_yticklabels()]
     query = ["memory", "stick", "error"]
     assert labels == ["slice 1", *query, "slice 2", *query]
-    for axis, matrix in zip(found, matrices, strict=True):
+    for axis, matrix in zip(drawn, matrices, strict=True):
         shown = np.asarray(axis.images[0].get_array().filled(np.nan))
         assert np.isnan(shown[[0, 4]]).all()
         for number in range(2):
@@ -132,6 +121,6 @@ def test_picture(tmp_path, monkeypatch):
         ranks = [text.get_text() for text in axis.texts]
         assert ranks == ["1", "2", "3"] * 2
     largest = max(np.abs(matrix.cells).max() for matrix in matrices)
-    assert {axis.images[0].get_clim() for axis in found} == {
+    assert {axis.images[0].get_clim() for axis in drawn} == {
         (-largest, largest)
     }

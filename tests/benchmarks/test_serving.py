@@ -1,4 +1,4 @@
-"""The suites `batch` and `load`, and their clients over HTTP."""
+"""The suites `load` and `retriever`, and their clients over HTTP."""
 
 import asyncio
 import math
@@ -11,25 +11,10 @@ from contextlib import contextmanager
 import grpc
 import pytest
 
-from keras_lstm_dssm.benchmarks import serving
+from keras_lstm_dssm.benchmarks import retriever, serving
+from keras_lstm_dssm.data import open_log
+from keras_lstm_dssm.errors import InputError
 from tests.serving.wire import predict_request
-
-
-@pytest.mark.usefixtures("small_towers")
-def test_figures_of_each_size(monkeypatch):
-    monkeypatch.setattr(serving, "_CALLS", 1)
-    figures = serving.measure_batches(
-        ["hex bolt", "wood glue"], ["steel hex bolt", "interior wood glue"], 1
-    )
-    assert list(figures) == ["query_encoder", "retriever"]
-    for sizes in figures.values():
-        assert list(sizes) == ["rows_1", "rows_8", "rows_64", "rows_512"]
-        for name, each in sizes.items():
-            rows = int(name.split("_")[1])
-            assert each["ms"] > 0
-            assert each["rows_per_second"] == pytest.approx(
-                1000 * rows / each["ms"]
-            )
 
 
 @pytest.mark.slow
@@ -86,29 +71,18 @@ def test_failed_requests_are_counted_not_repeated():
 
 def test_results():
     log = serving.LoadResult([1.0, 2.0, 3.0, 10.0], [], {1, 2}, seconds=2.0)
-    assert log.summary() == {
-        "requests": 4,
-        "errors": 0,
-        "p50_ms": 2.5,
-        "p99_ms": pytest.approx(9.79),
-        "max_ms": 10.0,
-        "requests_per_second": 2.0,
-        "versions": 2,
-    }
+    of_grpc = {
+        "requests": 4, "errors": 0, "p50_ms": 2.5,
+        "p99_ms": pytest.approx(9.79), "max_ms": 10.0,
+        "requests_per_second": 2.0, "versions": 2,
+    }  # fmt: skip
+    assert log.summary() == of_grpc
     both = log._replace(http_milliseconds=[4.0, 6.0], errors=["status 500"])
-    assert both.summary() == {
-        "requests": 7,
-        "errors": 1,
-        "p50_ms": 2.5,
-        "p99_ms": pytest.approx(9.79),
-        "max_ms": 10.0,
-        "requests_per_second": 3.0,
-        "versions": 2,
-        "http_requests": 2,
-        "http_p50_ms": 5.0,
-        "http_p99_ms": pytest.approx(5.98),
-        "first_error": "status 500",
-    }
+    assert both.summary() == of_grpc | {
+        "requests": 7, "errors": 1, "requests_per_second": 3.0,
+        "http_requests": 2, "http_p50_ms": 5.0,
+        "http_p99_ms": pytest.approx(5.98), "first_error": "status 500",
+    }  # fmt: skip
 
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -144,11 +118,11 @@ def answering(replies: Sequence[bytes]) -> Iterator[str]:
             thread.join()
 
 
-def ask(address: str, seconds: float) -> tuple[int, set[str]]:
+def ask(address: str) -> tuple[int, set[str]]:
     """Returns the number of good replies, and the errors."""
     milliseconds: list[float] = []
     errors: list[str] = []
-    end = time.perf_counter() + seconds
+    end = time.perf_counter() + 0.2
     asyncio.run(
         serving.run_http_client(
             address, PATH, [b"body"], end, milliseconds, errors
@@ -160,26 +134,17 @@ def ask(address: str, seconds: float) -> tuple[int, set[str]]:
 def test_replies_are_counted_by_status():
     """A connection that is closed is opened again."""
     with answering([OK, ERROR, OK]) as address:
-        good, errors = ask(address, 0.2)
+        good, errors = ask(address)
     assert good > 2
     assert "status 500" in errors
     assert {error.split(":")[0] for error in errors} <= {
         "status 500", "IncompleteReadError", "ConnectionResetError",
     }  # fmt: skip
-
-
-def test_a_reply_without_length_is_an_error():
     with answering([ENDLESS]) as address:
-        good, errors = ask(address, 0.2)
-    assert good == 0
-    assert errors == {"EOFError: a reply without content-length"}
-
-
-def test_a_server_that_is_not_there_is_an_error():
-    good, errors = ask("127.0.0.1:1", 0.05)
-    assert good == 0
-    (error,) = errors
-    assert "Connect call failed" in error
+        unmeasured = {"EOFError: a reply without content-length"}
+        assert ask(address) == (0, unmeasured)
+    good, (error,) = ask("127.0.0.1:1")  # nobody is there
+    assert good == 0 and "Connect call failed" in error
 
 
 def test_the_only_client_ends_at_a_failure():
@@ -188,3 +153,16 @@ def test_the_only_client_ends_at_a_failure():
             assert send(b"body") == b"ok"
             with pytest.raises(OSError, match="500: oops"):
                 send(b"body")
+
+
+def test_titles_are_filled_up_with_the_words_of_the_log(collection_folder):
+    texts = ["hex bolt", "wood glue"]
+    made = retriever.fill_up_titles(texts, 5)
+    assert made[:2] == texts
+    assert [len(text.split()) for text in made[2:]] == [8, 8, 8]
+    words = {word for text in made[2:] for word in text.split()}
+    assert words <= {"hex", "bolt", "wood", "glue"}
+    assert made == retriever.fill_up_titles(texts, 5)
+    log = open_log(str(collection_folder))
+    with pytest.raises(InputError, match="--titles_in_index=99: expected 100"):
+        retriever.measure_retriever(log, 99, 6, 1)

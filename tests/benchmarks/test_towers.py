@@ -16,7 +16,7 @@ from keras_lstm_dssm.benchmarks.peers.keras_towers import (
 )
 from keras_lstm_dssm.benchmarks.scaling import write_log
 from keras_lstm_dssm.benchmarks.towers import batches_of, compared
-from keras_lstm_dssm.data import ClickLog, open_log
+from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.errors import InputError
 from tests.benchmarks.peer_weights import copy_weights
 
@@ -121,22 +121,6 @@ def test_ratios_are_ours_by_theirs():
         "ratio_keras_padded": 6.0,
         "ratio_exported": 0.75,  # the exported one's rate by ours
     }
-
-
-@pytest.mark.usefixtures("small_towers")
-def test_parts_of_a_step_and_its_growth(collection_folder, monkeypatch):
-    monkeypatch.setattr(towers, "CELL_COUNTS", (4,))
-    monkeypatch.setattr(towers, "TITLE_WORDS", (2,))
-    monkeypatch.setattr(towers, "BATCH_FACTORS", ())
-    log = open_log(str(collection_folder))
-    figures = towers.measure_profile(log, 8, 1, 1)
-    for axis, value in (("cells", "4"), ("words", "2")):
-        assert figures[axis].keys() == {value}
-        assert figures[axis][value] > 0
-    assert figures["batch_size"] == {}
-    parts = figures["parts"]
-    assert parts["matrix products"] > 0 < parts["words to trigrams"]
-    assert parts["rows of tables and words"] > 0 < parts["loss and accuracy"]
 
 
 def test_full_batches_leave_out_the_rest(log_path):

@@ -3,7 +3,6 @@
 import sys
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -16,11 +15,10 @@ from keras_lstm_dssm.data import (
     write_documents,
 )
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.losses import KeyVecLoss
 from keras_lstm_dssm.models import KeyVec, PairScorer
 from tests.benchmarks.conftest import compare_here, measure_once
 from tests.benchmarks.peer_weights import check_gradients, copy_weights
-from tests.models.small_keyvec import DOCUMENTS, ragged_examples, small_keyvec
+from tests.models.small_keyvec import DOCUMENTS, compiled, ragged_examples
 
 VOCABULARY = ["bolt", "drill", "glue", "hex", "kit", "steel", "volt", "wood"]
 TRIPLES = (
@@ -30,12 +28,16 @@ TRIPLES = (
 )
 
 
-def with_equal_weights(preset: str, packed: bool) -> tuple[PairScorer, Any]:
+def torch_models() -> Any:
+    """The module of the peers; without PyTorch a test is skipped."""
     pytest.importorskip("torch")
-    from keras_lstm_dssm.benchmarks.peers import (
-        torch_word_models as torch_peers,
-    )
+    from keras_lstm_dssm.benchmarks.peers import torch_word_models
 
+    return torch_word_models
+
+
+def with_equal_weights(preset: str, packed: bool) -> tuple[PairScorer, Any]:
+    torch_peers = torch_models()
     scorer = word_models.new_scorer(preset, VOCABULARY)
     rows = scorer.words.embedding.size
     matcher = torch_peers.MATCHERS[preset](rows, packed=packed)
@@ -47,39 +49,38 @@ def with_equal_weights(preset: str, packed: bool) -> tuple[PairScorer, Any]:
     return scorer, peer
 
 
+def lstm_arrays(*layers: Any) -> list[np.ndarray]:
+    arrays: list[np.ndarray] = []
+    for layer in layers:
+        kernel, recurrent, bias = layer.get_weights()
+        # Both have the gates i, f, g, o; PyTorch has two biases.
+        arrays += [kernel.T, recurrent.T, bias, np.zeros_like(bias)]
+    return arrays
+
+
 def arrays_of(scorer: PairScorer) -> list[np.ndarray]:
     """List our weights in the order and the layout of the peer."""
     (table,) = scorer.words.get_weights()
     matcher = scorer.matcher
     two_ways = hasattr(matcher, "query_positions")
-    layers = (
-        [
-            matcher.query_positions.forward_lstm,
-            matcher.query_positions.backward_lstm,
-        ]
-        if two_ways
-        else matcher.query_lstms
-    )
-    lstm: list[np.ndarray] = []
-    for layer in layers:
-        kernel, recurrent, bias = layer.get_weights()
-        # Both have the gates i, f, g, o; PyTorch has two biases.
-        lstm += [kernel.T, recurrent.T, bias, np.zeros_like(bias)]
     if not two_ways:
-        return [table, *lstm]
+        return [table, *lstm_arrays(*matcher.query_lstms)]
+    both = matcher.query_positions
+    lstm = lstm_arrays(both.forward_lstm, both.backward_lstm)
     matrices, linear, bias = matcher.comparison.get_weights()
     W_r, b_r, W_s, b_s = matcher.mlp.get_weights()
     return [matrices, table, *lstm, linear, bias, W_r.T, b_r, W_s.T, b_s]
 
 
 def hashed(scorer: PairScorer, triples: Any) -> list[Any]:
-    from keras_lstm_dssm.benchmarks.peers.torch_word_models import torch_texts
-
     query, positive, negative = triples
     batch = word_models.pair_batch(
         scorer.words, tf.constant(query), tf.constant(positive + negative)
     )
-    return [torch_texts(batch, side) for side in ("query", "document")]
+    return [
+        torch_models().torch_texts(batch, side)
+        for side in ("query", "document")
+    ]
 
 
 @pytest.mark.parametrize("preset", word_models.PRESETS)
@@ -151,13 +152,8 @@ def test_figures_of_pair_scorers(monkeypatch):
 
 
 def with_equal_keyvecs(packed: bool) -> tuple[KeyVec, Any]:
-    pytest.importorskip("torch")
-    ours = small_keyvec()
-    ours.compile(keras.optimizers.Adam(0.02), KeyVecLoss())
-    from keras_lstm_dssm.benchmarks.peers import (
-        torch_word_models as torch_peers,
-    )
-
+    torch_peers = torch_models()
+    ours = compiled()
     sizes = word_models.keyvec_sizes(ours)
     peer = torch_peers.TorchKeyVecRun(
         torch_peers.TorchKeyVec(**sizes, packed=packed)
@@ -175,10 +171,7 @@ def keyvec_arrays(model: KeyVec) -> list[np.ndarray]:
     biases = np.split(encoder.bias.numpy(), len(encoder.windows))
     for kernel, bias in zip(encoder.kernels, biases, strict=True):
         arrays += [kernel.numpy().transpose(2, 1, 0), bias]
-    for layer in (reader.forward_lstm, reader.backward_lstm):
-        kernel, recurrent, bias = layer.get_weights()
-        # Both have the gates i, f, g, o; PyTorch has two biases.
-        arrays += [kernel.T, recurrent.T, bias, np.zeros_like(bias)]
+    arrays += lstm_arrays(reader.forward_lstm, reader.backward_lstm)
     for dense in (
         reader.score, model.document_encoder.dense, model.word_scores,
     ):  # fmt: skip
@@ -188,20 +181,12 @@ def keyvec_arrays(model: KeyVec) -> list[np.ndarray]:
 
 
 def padded(model: KeyVec, documents: list[list[str]]) -> Any:
-    from keras_lstm_dssm.benchmarks.peers.torch_word_models import (
-        torch_documents,
-    )
-
     hashed_documents = model.hasher.documents(tf.ragged.constant(documents))
-    return torch_documents(word_models.document_batch(hashed_documents))
+    batch = word_models.document_batch(hashed_documents)
+    return torch_models().torch_documents(batch)
 
 
 def test_equal_weights_give_equal_vectors_losses_and_gradients(float64):
-    pytest.importorskip("torch")
-    from keras_lstm_dssm.benchmarks.peers.torch_word_models import (
-        torch_examples,
-    )
-
     ours, peer = with_equal_keyvecs(packed=True)
     found = np.concatenate(
         [peer.encode([padded(ours, [one])]) for one in DOCUMENTS]
@@ -212,7 +197,7 @@ def test_equal_weights_give_equal_vectors_losses_and_gradients(float64):
     together = peer.encode([padded(ours, DOCUMENTS)])
     np.testing.assert_allclose(together, expected, rtol=1e-9)
     batch = ours.hasher(*ragged_examples())
-    examples = torch_examples(word_models.example_batch(batch))
+    examples = torch_models().torch_examples(word_models.example_batch(batch))
     examples = examples._replace(salient=examples.salient.double())
     variables = ours.trainable_variables
     with tf.GradientTape() as tape:

@@ -1,7 +1,9 @@
 """All clients give the same: over gRPC, with asyncio, and over HTTP."""
 
+import asyncio
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 from lstm_dssm_client import (
+    AsyncClient,
     Client,
     Hit,
     HttpClient,
@@ -113,6 +116,22 @@ def test_score(call):
     assert scores.tolist() == [2 * query - title for query, title in wanted]
 
 
+def test_many_callers_at_once(clients):
+    """64 requests by 16 threads, or by one with asyncio."""
+    texts = [["x" * size] for size in range(1, 65)]
+    client, http_client = clients
+
+    async def gathered(connected: AsyncClient) -> list[np.ndarray]:
+        return await asyncio.gather(*map(connected.encode, texts))
+
+    with ThreadPoolExecutor(16) as pool:
+        found = [[*pool.map(each.encode, texts)] for each in clients]
+    want = unit([[[3, len(text)]] for (text,) in texts])
+    for vectors in (*found, run(client, gathered)):
+        np.testing.assert_allclose(vectors, want, rtol=1e-6)
+    assert 1 <= len(http_client._transport._idle) <= 17
+
+
 def test_signatures(call):
     text, k = TensorInfo("string", (None,)), TensorInfo("int32", (None,))
     ids = TensorInfo("string", (None, None))
@@ -201,7 +220,9 @@ def test_refusals_are_one_line(clients, work, code, by_grpc, by_http):
     [
         (lambda c: c.encode("one text"), "got one text, 'one text'"),
         (lambda c: c.encode(["x"], version=-1), "version is -1; expected a"),
-        (lambda c: c.search(["x"], k=0), "k is 0"),
+        (lambda c: c.encode(["x"], version=2**63), "a number of 63 bits"),
+        (lambda c: c.search(["x"], k=0), "k is 0; expected 1"),
+        (lambda c: c.search(["x"], k=2**31), r"below 2\*\*31"),
         (lambda c: c.score(["x"], ["y"]), r"query is \['x'\] .list., expected"),
         (lambda c: c.score("x", "y"), "got one text, 'y'"),
         (lambda c: c.score("x", [1]), "text 0 is 1 .int., expected str or"),

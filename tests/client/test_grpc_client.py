@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from typing import Any
 
 import grpc
 import numpy as np
@@ -24,28 +24,11 @@ from tensorflow_serving.apis.model_service_pb2_grpc import (
 )
 
 from keras_lstm_dssm.serving import PredictionServer
-from lstm_dssm_client import (
-    AsyncClient,
-    Client,
-    InputError,
-    ServingError,
-)
-from tests.client.conftest import run, unit
+from lstm_dssm_client import AsyncClient, Client, InputError, ServingError
+from tests.client.conftest import unit
+from tests.serving.tiny_models import save_function
 
 Code = grpc.StatusCode
-
-
-def test_many_callers_at_once(client):
-    texts = [["x" * size] for size in range(1, 65)]
-
-    async def gathered(connected: AsyncClient) -> list[np.ndarray]:
-        return await asyncio.gather(*map(connected.encode, texts))
-
-    with ThreadPoolExecutor(16) as pool:
-        by_threads = list(pool.map(client.encode, texts))
-    want = unit([[[3, len(text)]] for (text,) in texts])
-    for got in (by_threads, run(client, gathered)):
-        np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
 def test_a_reply_above_grpcs_own_limit(client):
@@ -90,22 +73,21 @@ def test_a_reply_above_the_clients_limit(client):
         small.search(["bolt"], k=300_000)
 
 
-def save(folder: Path, output: str, *inputs: str) -> None:
-    """Writes a model whose output is the lengths of the last input."""
-    module = tf.Module()
-    module.serve = tf.function(
-        lambda *texts: {output: tf.strings.length(texts[-1])},
-        input_signature=[tf.TensorSpec([None], tf.string, x) for x in inputs],
-    )
-    tf.saved_model.save(module, str(folder / "1"), module.serve)
-
-
 def test_an_encoder_and_a_scorer_that_are_none(tmp_path):
-    save(tmp_path / "lengths", "embedding", "text")
-    save(tmp_path / "sizes", "score", "query", "document")
+    for name, output, inputs in (
+        ("lengths", "embedding", ["text"]),
+        ("sizes", "score", ["query", "document"]),
+    ):
+        save_function(
+            tmp_path / name / "1",
+            lambda *texts, output=output: {
+                output: tf.strings.length(texts[-1])
+            },
+            **dict.fromkeys(inputs, "string"),
+        )
     with (
         PredictionServer(tmp_path, port=0) as server,
-        Client(f"127.0.0.1:{server.port}") as other,
+        Client(server.address) as other,
     ):
         found = r"its output embedding is int32 \[2\], expected float32 "
         with pytest.raises(InputError, match=rf"s: {found}\[2, any\]; name a"):
@@ -155,26 +137,24 @@ def failing() -> Iterator[tuple[Failing, str]]:
 def test_a_server_that_is_not_available_is_tried_again(failing):
     service, target = failing
     service.code, service.failures = Code.UNAVAILABLE, 2
-    start = time.monotonic()
-    with Client(target) as client:
-        assert list(client.status("x")) == [3]
-    assert service.calls == 3
-    # 0.1 and 0.2 seconds, less a fifth.
-    assert time.monotonic() - start > 0.24
 
+    def status() -> Any:
+        with Client(target) as client:
+            return client.status("x")
 
-def test_the_asyncio_client_tries_again(failing):
-    service, target = failing
-    service.code, service.failures = Code.UNAVAILABLE, 2
-
-    async def main() -> None:
+    async def status_async() -> Any:
         async with AsyncClient(target) as client:
-            assert list(await client.status("x")) == [3]
-            service.code, service.calls = Code.NOT_FOUND, 0
-            with pytest.raises(ServingError, match="NOT_FOUND: on purpose"):
-                await client.status("x")
+            return await client.status("x")
 
-    asyncio.run(main())
+    for ask in (status, lambda: asyncio.run(status_async())):
+        service.calls, start = 0, time.monotonic()
+        assert list(ask()) == [3]
+        assert service.calls == 3
+        # 0.1 and 0.2 seconds, less a fifth.
+        assert time.monotonic() - start > 0.24
+    service.code, service.calls = Code.NOT_FOUND, 0
+    with pytest.raises(ServingError, match="NOT_FOUND: on purpose"):
+        asyncio.run(status_async())
     assert service.calls == 1
 
 
@@ -182,15 +162,13 @@ def test_the_asyncio_client_tries_again(failing):
     ("code", "calls"),
     [
         (Code.UNAVAILABLE, 5),
-        (Code.INVALID_ARGUMENT, 1),
-        (Code.NOT_FOUND, 1),
-        (Code.FAILED_PRECONDITION, 1),
-        (Code.INTERNAL, 1),
-        (Code.DEADLINE_EXCEEDED, 1),
-        (Code.UNKNOWN, 1),
-        (Code.RESOURCE_EXHAUSTED, 1),
+        *((code, 1) for code in (
+            Code.INVALID_ARGUMENT, Code.NOT_FOUND, Code.FAILED_PRECONDITION,
+            Code.INTERNAL, Code.DEADLINE_EXCEEDED, Code.UNKNOWN,
+            Code.RESOURCE_EXHAUSTED,
+        )),
     ],
-)
+)  # fmt: skip
 def test_five_calls_and_of_other_codes_one(failing, code, calls):
     service, target = failing
     service.code, service.failures = code, 9

@@ -6,8 +6,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,37 +15,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lstm_dssm_client import (
-    HttpClient,
-    InputError,
-    ServingError,
-    tls_context,
-)
+from lstm_dssm_client import HttpClient, InputError, ServingError, tls_context
 from lstm_dssm_client.text_client import Predict
 
 
-def test_many_threads_share_connections(clients):
-    client = clients[1]
-    texts = [["x" * size] for size in range(1, 65)]
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(client.encode, texts))
-    expected = [clients[0].encode(text) for text in texts]
-    np.testing.assert_array_equal(found, expected)
-    assert 1 <= len(client._transport._idle) <= 9
-
-
-def test_what_has_no_json(clients):
-    for model, x, message in (
-        ("scorer", {"query": np.array([1], object)}, "'query' has 1; expected"),
-        ("numbers", {"y": np.array([1 + 2j])},
-         "input 'y' is complex128; expected an array of numbers, or of"),
-    ):  # fmt: skip
-        with pytest.raises(InputError, match=message):
-            clients[1].predict(model, x)
+def test_an_output_without_json_and_a_name_with_a_slash(clients):
+    message = "input 'y' is complex128; expected an array of numbers, or of"
+    with pytest.raises(InputError, match=message):
+        clients[1].predict("numbers", {"y": np.array([1 + 2j])})
     with pytest.raises(ServingError, match="model a/b c: ") as caught:
         clients[1].encode(["x"], model="a/b c")
     assert caught.value.code is HTTPStatus.NOT_FOUND
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +121,7 @@ def endless(handler: BaseHTTPRequestHandler) -> None:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def fake() -> Iterator[Server]:
     with Server() as running:
         thread = threading.Thread(target=running.serve_forever, args=(0.01,))
         thread.start()
@@ -155,39 +134,39 @@ def connected(server: Server, **options: Any) -> HttpClient:
     return HttpClient(f"http://127.0.0.1:{server.server_port}", **options)
 
 
-def test_one_connection_for_many_requests(server):
-    with connected(server, token="t" * 16) as client:
+def test_one_connection_for_many_requests(fake):
+    with connected(fake, token="t" * 16) as client:
         for _ in range(3):
             assert client.status("a/b ü")[3] == ("AVAILABLE", "OK", "")
-    assert len({port for port, *_ in server.requests}) == 1
-    assert {path for _, path, _ in server.requests} == {
+    assert len({port for port, *_ in fake.requests}) == 1
+    assert {path for _, path, _ in fake.requests} == {
         "/v1/models/a%2Fb%20%C3%BC"
     }
-    assert server.headers[0]["authorization"] == "Bearer " + "t" * 16
+    assert fake.headers[0]["authorization"] == "Bearer " + "t" * 16
 
 
-def test_a_connection_that_was_closed_while_idle(server):
+def test_a_connection_that_was_closed_while_idle(fake):
     """It is sent on a new one at once, and does not count as an attempt."""
-    with connected(server) as client:
+    with connected(fake) as client:
         client.status("x")
         (connection,) = client._transport._idle
         connection.sock._sock.shutdown(socket.SHUT_RDWR)
         start = time.monotonic()
         assert list(client.status("x")) == [3]
         assert time.monotonic() - start < 0.08
-    assert len({port for port, *_ in server.requests}) == 2
+    assert len({port for port, *_ in fake.requests}) == 2
 
 
 @pytest.mark.parametrize(
     "answer",
     [hang_up, half, reply({"error": "busy"}, 503), reply({"error": "x"}, 429)],
 )
-def test_what_is_tried_again(server, answer):
-    server.answers = [answer] * 2
+def test_what_is_tried_again(fake, answer):
+    fake.answers = [answer] * 2
     start = time.monotonic()
-    with connected(server) as client:
+    with connected(fake) as client:
         assert list(client.status("x")) == [3]
-    assert len(server.requests) == 3
+    assert len(fake.requests) == 3
     assert time.monotonic() - start > 0.24  # 0.1 and 0.2, less a fifth
 
 
@@ -196,29 +175,29 @@ def test_what_is_tried_again(server, answer):
     [(503, 5), (429, 5), (400, 1), (401, 1), (404, 1), (413, 1), (500, 1),
      (599, 1)],
 )  # fmt: skip
-def test_how_often(server, status, calls):
-    server.answers = [reply({"error": "on\npurpose"}, status)] * 9
-    with connected(server) as client, pytest.raises(ServingError) as caught:
+def test_how_often(fake, status, calls):
+    fake.answers = [reply({"error": "on\npurpose"}, status)] * 9
+    with connected(fake) as client, pytest.raises(ServingError) as caught:
         client.status("x")
-    assert len(server.requests) == calls
+    assert len(fake.requests) == calls
     assert caught.value.code == (status if status < 599 else 500)
     assert caught.value.details == "on\npurpose"
     assert "on purpose" in str(caught.value)
 
 
-def test_the_deadline_holds_for_all_attempts(server):
-    server.answers = [reply({"error": "busy"}, 503)] * 9
+def test_the_deadline_holds_for_all_attempts(fake):
+    fake.answers = [reply({"error": "busy"}, 503)] * 9
     start = time.monotonic()
-    with connected(server, timeout=0.25) as client:
+    with connected(fake, timeout=0.25) as client:
         with pytest.raises(ServingError, match="no answer from"):
             client.status("x")
     assert time.monotonic() - start < 1
-    assert 1 < len(server.requests) < 5
+    assert 1 < len(fake.requests) < 5
 
 
-def test_a_reply_that_never_ends(server):
-    server.answers = [endless]
-    with connected(server, timeout=0.2) as client:
+def test_a_reply_that_never_ends(fake):
+    fake.answers = [endless]
+    with connected(fake, timeout=0.2) as client:
         with pytest.raises(
             ServingError, match="no reply within 0.2 s"
         ) as error:
@@ -231,29 +210,48 @@ def test_a_reply_that_never_ends(server):
                 client.status("x")
 
 
-class Drip(threading.Thread):
-    """Accepts one connection, and sends a few bytes each 0.03 seconds."""
+class Slow(threading.Thread):
+    """Accepts one connection, and does something on it each 0.03 seconds."""
 
     def __init__(
-        self, start: bytes, piece: bytes, tls: ssl.SSLContext | None = None
+        self,
+        act: Callable[[socket.socket], Any],
+        start: bytes = b"",
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         super().__init__()
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.socket()
+        # Small, so that the kernel does not take all at once.
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self._listener.bind(("127.0.0.1", 0))
+        self._listener.listen()
         self.port = self._listener.getsockname()[1]
-        self._start, self._piece, self._tls = start, piece, tls
+        self._act, self._begin, self._tls = act, start, tls
+        self.start()
 
     def run(self) -> None:
         connection, _ = self._listener.accept()
-        self._listener.close()
-        with suppress(OSError):
+        with self._listener, suppress(OSError):
             if self._tls:
                 connection = self._tls.wrap_socket(connection, server_side=True)
             with connection:
-                connection.recv(1 << 16)
-                connection.sendall(self._start)
+                connection.recv(4096)
+                connection.sendall(self._begin)
                 for _ in range(50):
                     time.sleep(0.03)
-                    connection.sendall(self._piece)
+                    self._act(connection)
+
+
+@contextmanager
+def out_of_time(slow: Slow | None = None) -> Iterator[None]:
+    """Checks that a request ends after its 0.3 seconds."""
+    began = time.monotonic()
+    with pytest.raises(ServingError, match="no reply within 0.3 s") as error:
+        yield
+    assert time.monotonic() - began < 0.8
+    assert error.value.code is HTTPStatus.GATEWAY_TIMEOUT
+    if slow:
+        slow.join()
 
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -280,55 +278,20 @@ def test_the_deadline_holds_for_a_reply_byte_by_byte(
         ours = tls_context(folder / "ca.crt")
         theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         theirs.load_cert_chain(folder / "server.crt", folder / "server.key")
-    slow = Drip(start, piece, theirs)
-    slow.start()
-    began = time.monotonic()
-    with (
-        HttpClient(
-            f"http{'s' if ours else ''}://127.0.0.1:{slow.port}",
-            timeout=0.3,
-            credentials=ours,
-        ) as client,
-        pytest.raises(ServingError, match="no reply within 0.3 s") as error,
-    ):
-        client.status("x")
-    assert time.monotonic() - began < 0.8
-    assert error.value.code is HTTPStatus.GATEWAY_TIMEOUT
-    slow.join()
-
-
-class Sip(threading.Thread):
-    """Accepts one connection, and receives a few bytes each 0.03 seconds."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._listener = socket.socket()
-        # Small, so that the kernel does not take all at once.
-        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        self._listener.bind(("127.0.0.1", 0))
-        self._listener.listen()
-        self.port = self._listener.getsockname()[1]
-
-    def run(self) -> None:
-        connection, _ = self._listener.accept()
-        with self._listener, connection:
-            for _ in range(50):
-                time.sleep(0.03)
-                if not connection.recv(4096):
-                    break
+    slow = Slow(lambda connection: connection.sendall(piece), start, theirs)
+    address = f"http{'s' if ours else ''}://127.0.0.1:{slow.port}"
+    with HttpClient(address, timeout=0.3, credentials=ours) as client:
+        with out_of_time(slow):
+            client.status("x")
 
 
 def test_the_deadline_holds_for_a_request_that_is_received_slowly():
-    slow = Sip()
-    slow.start()
+    slow = Slow(lambda connection: connection.recv(4096))
     transport = HttpClient(f"127.0.0.1:{slow.port}", timeout=0.3)._transport
     text = np.array([b"x" * (8 << 20)], object)
     request = Predict("m", None, "serving_default", {"text": text}, [])
-    began = time.monotonic()
-    with pytest.raises(ServingError, match="no reply within 0.3 s"):
+    with out_of_time(slow):
         transport.send(request)
-    assert time.monotonic() - began < 0.8
-    slow.join()
 
 
 def test_the_deadline_holds_for_all_addresses_of_a_name(monkeypatch):
@@ -343,16 +306,14 @@ def test_the_deadline_holds_for_all_addresses_of_a_name(monkeypatch):
         monkeypatch.setattr(
             socket, "getaddrinfo", lambda *_, **__: [address] * 4
         )
-        began = time.monotonic()
         with HttpClient(f"x:{full.getsockname()[1]}", timeout=0.3) as client:
-            with pytest.raises(ServingError, match="no reply within 0.3 s"):
+            with out_of_time():
                 client.status("x")
-        assert time.monotonic() - began < 0.8
 
 
-def test_a_reply_above_the_limit(server):
-    server.answers = [reply({"x": "y" * (1 << 20)})]
-    with connected(server, max_message_mb=1) as client:
+def test_a_reply_above_the_limit(fake):
+    fake.answers = [reply({"x": "y" * (1 << 20)})]
+    with connected(fake, max_message_mb=1) as client:
         with pytest.raises(ServingError, match="larger than 1,048,576 bytes"):
             client.status("x")
         assert list(client.status("x")) == [3]
@@ -384,9 +345,9 @@ def newer(version: int) -> Answer:
     return reply({**METADATA, "model_spec": spec})
 
 
-def test_many_texts_get_vectors_of_one_version(server):
+def test_many_texts_get_vectors_of_one_version(fake):
     """The version that was unloaded between two requests is left."""
-    server.answers = [
+    fake.answers = [
         newer(7),  # the newest
         vectors(*[(7, 0)] * 512),
         reply({"error": "Servable not found"}, 404),
@@ -394,31 +355,29 @@ def test_many_texts_get_vectors_of_one_version(server):
         vectors(*[(8, 0)] * 512),
         vectors((8, 1)),
     ]
-    with connected(server) as client:
+    with connected(fake) as client:
         found = client.encode(["x"] * 513, model="m")
     assert found[:, 0].tolist() == [8] * 513
-    paths = [
-        path.removeprefix("/v1/models/m") for _, path, _ in server.requests
-    ]
+    paths = [path.removeprefix("/v1/models/m") for _, path, _ in fake.requests]
     assert paths == [
         "/metadata", "/versions/7:predict", "/versions/7:predict", "/metadata",
         "/versions/8:predict", "/versions/8:predict",
     ]  # fmt: skip
 
 
-def test_what_is_sent(server):
-    server.answers = [reply(METADATA), vectors((1, 2), (3, 4))]
-    with connected(server) as client:
+def test_what_is_sent(fake):
+    fake.answers = [reply(METADATA), vectors((1, 2), (3, 4))]
+    with connected(fake) as client:
         found = client.encode(["é", b"\xff"], model="m", version="canary")
     assert found.tolist() == [[1, 2], [3, 4]]
-    (_, first, _), (_, second, body) = server.requests
+    (_, first, _), (_, second, body) = fake.requests
     assert first == "/v1/models/m/labels/canary/metadata"
     assert second == "/v1/models/m/labels/canary:predict"
     assert json.loads(body) == {
         "signature_name": "serving_default",
         "inputs": {"text": ["é", {"b64": "/w=="}]},
     }
-    assert server.headers[1]["content-type"] == "application/json"
+    assert fake.headers[1]["content-type"] == "application/json"
 
 
 @pytest.mark.parametrize(
@@ -426,14 +385,14 @@ def test_what_is_sent(server):
     [None, [], {}, {"outputs": "x"}, {"outputs": [["a", "b"]]},
      {"outputs": [[1], [2, 3]]}, {"outputs": None}],
 )  # fmt: skip
-def test_replies_of_other_servers(server, wrong):
-    with connected(server) as client:
-        server.answers = [reply(METADATA), reply(wrong)]
+def test_replies_of_other_servers(fake, wrong):
+    with connected(fake) as client:
+        fake.answers = [reply(METADATA), reply(wrong)]
         with pytest.raises(InputError, match="not in TF Serving's form|expec"):
             client.encode(["x"], model="m")
-        server.answers = [reply(wrong)]
+        fake.answers = [reply(wrong)]
         with pytest.raises(InputError, match="the status is not in TF Serving"):
             client.status("m")
-        server.answers = [reply(wrong)]
+        fake.answers = [reply(wrong)]
         with pytest.raises(InputError, match="the metadata is not in TF Servi"):
             client.signatures("m")

@@ -1,4 +1,4 @@
-"""The client does not import TensorFlow, nor anything else that is large."""
+"""The clients import neither TensorFlow, nor anything else that is large."""
 
 import os
 import subprocess
@@ -7,59 +7,32 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+import keras_lstm_dssm as dssm
+import lstm_dssm_client
+from keras_lstm_dssm import serving
+from keras_lstm_dssm.export import Documents, export_portable
 
-CODE = """
+ROOT = Path(__file__).parents[2]
+TITLES = ["hex bolt", "wood glue"]
+NO_SERVER = """
 import sys
 import lstm_dssm_client
-client = lstm_dssm_client.HttpClient("http://127.0.0.1:1", timeout=0.05)
+client = lstm_dssm_client.{name}("http://127.0.0.1:1", timeout=0.05)
 try:
     client.search(["bolt"], tags=["steel"])
 except lstm_dssm_client.ServingError as error:
-    print(error.code)
-print(sorted({name.split(".")[0] for name in sys.modules}))
+    print(error.code is None, getattr(error.code, "name", ""))
 """
-
-
-def test_a_fresh_process_stays_small():
-    # `make coverage` would measure the process, too, and be imported in it.
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("COVERAGE_")
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", CODE],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    code, modules = done.stdout.splitlines()
-    assert code == "None"
-    names = set(eval(modules))
-    assert {"lstm_dssm_client", "numpy"} <= names
-    others = names - {"lstm_dssm_client", "numpy"} - sys.stdlib_module_names
-    # What an editable installation and `site` add.
-    others = {n for n in others if not n.startswith(("_", "sitecustomize"))}
-    assert not others & {"keras", "keras_lstm_dssm", "tensorflow", "grpc"}
-    # NumPy 1's modules in Cython share `cython_runtime`.
-    assert {n for n in others if not n.startswith(("__editable", "dist"))} <= {
-        "cython_runtime",
-        "distutils_hack",
-    }, others
-
-
 LOCAL = """
 import sys
 sys.modules["tensorflow"] = None
 from lstm_dssm_client import LocalModel
 model = LocalModel(sys.argv[1])
-print([hit.id for hit in model.search(["Straße bolt"], k=2)[0]])
+print(sorted(hit.id for hit in model.search(["Straße bolt"], k=2)[0]))
+"""
+NAMES = """
 print(sorted({name.split(".")[0] for name in sys.modules}))
 """
-
 PROGRAM = """
 import sys
 sys.modules["tensorflow"] = None
@@ -70,51 +43,70 @@ print(code, hasattr(sys.modules["keras_lstm_dssm"], "__all__"))
 """
 
 
-def run(code: str, *arguments: str) -> list[str]:
+@pytest.fixture(scope="module")
+def path(tmp_path_factory) -> str:
+    """A portable file of two titles."""
+    path = str(tmp_path_factory.mktemp("portable") / "shop.safetensors")
+    model = dssm.TwoTower.from_preset("lstm_32")
+    export_portable(model, path, Documents(TITLES, TITLES))
+    return path
+
+
+def run(code: str, path: str, **options: object) -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
+        [sys.executable, "-c", code, path],
         cwd=ROOT,
         capture_output=True,
         text=True,
+        **options,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
 
 
-def test_a_file_is_searched_without_tensorflow(tmp_path: Path) -> None:
-    """By the client, and by the program, which never runs the `__init__`."""
-    import keras_lstm_dssm as dssm
-    from keras_lstm_dssm.export import Documents, export_portable
-
-    path = str(tmp_path / "shop.safetensors")
-    titles = ["hex bolt", "wood glue"]
-    model = dssm.TwoTower.from_preset("lstm_32")
-    export_portable(model, path, Documents(titles, titles))
-    hits, modules = run(LOCAL, path)
-    assert sorted(eval(hits)) == titles
+@pytest.mark.parametrize(
+    ("code", "printed", "packages"),
+    [
+        (NO_SERVER.format(name="HttpClient"), {"True "}, set()),
+        (NO_SERVER.format(name="Client"),
+         {"False UNAVAILABLE", "False DEADLINE_EXCEEDED"},
+         {"grpc", "grpc_health", "google", "typing_extensions"}),
+        (LOCAL, {str(TITLES)}, {"safetensors", "tensorflow"}),
+    ],
+    ids=["http", "grpc", "local"],
+)  # fmt: skip
+def test_a_fresh_process_stays_small(code, printed, packages, path):
+    """`tensorflow` is a name that stands for None."""
+    # `make coverage` would measure the process, too, and be imported in it.
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("COVERAGE_")
+    }
+    line, modules = run(code + NAMES, path, env=environment)
+    assert line in printed
     names = set(eval(modules)) - sys.stdlib_module_names
-    others = {n for n in names if not n.startswith(("_", "sitecustomize"))}
-    assert {n for n in others if not n.startswith(("__editable", "dist"))} <= {
-        *("lstm_dssm_client", "numpy", "safetensors", "cython_runtime"),
-        *("distutils_hack", "tensorflow"),
-    }, others
+    assert {"lstm_dssm_client", "numpy"} <= names
+    # What an editable installation and `site` add; NumPy 1's modules in
+    # Cython share `cython_runtime`.
+    usual = ("_", "sitecustomize", "dist", "cython_runtime")
+    others = {name for name in names if not name.startswith(usual)}
+    assert others - packages <= {"lstm_dssm_client", "numpy"}
+
+
+def test_the_program_that_searches_a_file_never_runs_the_init(path):
     query, *found, end = run(PROGRAM, path)
     assert (query, end) == ("bolt", "0 False")
-    assert sorted(line.split(maxsplit=2)[2] for line in found) == titles
+    assert sorted(line.split(maxsplit=2)[2] for line in found) == TITLES
 
 
 def test_the_same_classes():
-    import keras_lstm_dssm as dssm
-    import lstm_dssm_client
-    from keras_lstm_dssm import serving
-
     assert dssm.InputError is lstm_dssm_client.InputError
     for name in ("HttpClient", "Hit", "KeyParts", "ServingError"):
         assert getattr(serving, name) is getattr(lstm_dssm_client, name)
 
 
 def test_names_are_imported_when_they_are_asked_for(monkeypatch):
-    import lstm_dssm_client
     from lstm_dssm_client.grpc_client import Client
 
     assert lstm_dssm_client.Client is Client

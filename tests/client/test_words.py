@@ -62,20 +62,20 @@ def check_texts(
 
 
 @pytest.mark.parametrize("rule", WORD_SPLITS)
-def test_random_texts_have_the_ids_of_the_graph(rule: str) -> None:
+def test_random_texts_have_the_ids_of_the_graph(rule):
     for seed, oov_buckets in ((1, 0), (2, 777)):
         check_texts(random_texts(4000, seed), rule, oov_buckets)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", WORD_SPLITS)
-def test_a_million_random_texts_have_the_ids_of_the_graph(rule: str) -> None:
+def test_a_million_random_texts_have_the_ids_of_the_graph(rule):
     """A third of a million for each rule."""
     for seed in range(34):
         check_texts(random_texts(10_000, 100 + seed), rule, seed % 2 * 4096)
 
 
-def test_every_character_has_the_words_of_the_graph() -> None:
+def test_every_character_has_the_words_of_the_graph():
     """Each is between letters, since it may join or separate them."""
     texts = [f"A{chr(point)}b".encode() for point in ALL[::7]]
     for rule in WORD_SPLITS:
@@ -83,7 +83,7 @@ def test_every_character_has_the_words_of_the_graph() -> None:
 
 
 @pytest.mark.parametrize("size", [1023, 1024, 1025, 3000])
-def test_long_words_and_texts_end_where_the_graph_ends_them(size: int) -> None:
+def test_long_words_and_texts_end_where_the_graph_ends_them(size):
     texts = ["b" * size, "é" * size, "x y " * size, "x" + "\u0301" * size]
     for rule in WORD_SPLITS:
         for max_words in (None, 5, 40):
@@ -92,7 +92,7 @@ def test_long_words_and_texts_end_where_the_graph_ends_them(size: int) -> None:
 
 
 @pytest.mark.slow
-def test_the_tables_are_those_of_this_tf_text() -> None:
+def test_the_tables_are_those_of_this_tf_text():
     made = load("unicode_tables", "release").tables()
     path = words_without_tensorflow.__file__.replace("words.py", "unicode.json")
     with open(path, encoding="utf-8") as file:

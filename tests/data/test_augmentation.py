@@ -1,6 +1,7 @@
 """Misspelled queries, and synthetic pairs from titles."""
 
-import collections
+from collections import defaultdict
+from functools import partial
 
 import pytest
 
@@ -12,11 +13,12 @@ from keras_lstm_dssm.data.augmentation import (
 )
 
 TEXT = "interior wood glue for 8 oz bottles"
+TITLES = ["a b c d e f", "lamp", "garden hose"]
 
 
 def edits(word: str) -> dict[str, set[str]]:
     """Everything one edit can make of a word, in another way."""
-    found: dict[str, set[str]] = collections.defaultdict(set)
+    found: dict[str, set[str]] = defaultdict(set)
     for i, letter in enumerate(word):
         found["delete"].add(word[:i] + word[i + 1 :])
         for key in KEYS_AROUND.get(letter, ""):
@@ -27,23 +29,30 @@ def edits(word: str) -> dict[str, set[str]]:
     return found
 
 
+def misspelled_words(pairs) -> list[str]:
+    """Returns the words of queries that are not in their titles."""
+    return [
+        word
+        for query, title in pairs
+        for word in query.split()
+        if word not in title.split()
+    ]
+
+
 def test_keyboard():
     assert set(KEYS_AROUND["g"]) == set("tyfhvb")
     assert set(KEYS_AROUND["q"]) == set("12wa")
     assert all(a in KEYS_AROUND[b] for a in KEYS_AROUND for b in KEYS_AROUND[a])
 
 
-def test_each_kind_of_edit_is_made():
+def test_each_kind_of_edit_is_made_once_in_words_of_three_letters():
     possible = edits("plumber")
     found = {misspell("plumber", 1.0, seed) for seed in range(300)}
     assert found <= set().union(*possible.values())
     assert all(found & words for words in possible.values())
-
-
-def test_one_edit_in_words_of_three_letters():
-    words = TEXT.split()
-    typed = misspell(TEXT, 1.0).split()
-    for word, other in zip(words, typed, strict=True):
+    for word, other in zip(
+        TEXT.split(), misspell(TEXT, 1.0).split(), strict=True
+    ):
         expected = set().union(*edits(word).values())
         assert other == word if len(word) < 3 else other in expected
 
@@ -53,29 +62,18 @@ def test_rate_is_the_share_of_words():
     hit = sum(misspell(word, 0.2) != word for word in words)
     assert 0.18 < hit / 4000 < 0.22
     assert misspell(TEXT, 0.0) == TEXT
-
-
-def test_lower_rates_make_some_of_the_same_errors():
-    text = " ".join(f"word{i}" for i in range(100))
+    # Lower rates make some of the same errors.
+    text = " ".join(words[:100])
     few, many = misspell(text, 0.1).split(), misspell(text, 0.3).split()
     assert few != many
     for word, one, other in zip(text.split(), few, many, strict=True):
         assert one in (word, other)
 
 
-def test_it_depends_on_seed_and_text_alone():
-    typed = "interoir ood gule cor 8 oz bottls"  # the same in every process
-    assert misspell(TEXT, 1.0) == typed
-    assert misspell(TEXT, 1.0, 1) != misspell(TEXT, 1.0, 2)
-
-
 @pytest.mark.parametrize("text", ["", "aaa", "ab", "слово", "日本語"])
 def test_any_text(text):
     typed = misspell(text, 1.0)
     assert (typed == text) == (len(text) < 3)
-
-
-TITLES = ["a b c d e f", "lamp", "garden hose"]
 
 
 def test_pairs_hold_some_words_of_a_title_in_order():
@@ -94,51 +92,39 @@ def test_pairs_hold_some_words_of_a_title_in_order():
 
 def test_pairs_hold_misspelled_words():
     titles = ["rubber garden hoses", "galvanised angle bracket"]
-    words = [
-        word
-        for query, title in title_pairs(titles, 1000)
-        for word in query.split()
-        if word not in title.split()
-    ]
+    words = misspelled_words(title_pairs(titles, 1000))
     # One or two words a query, a fifth of them hit, each in its own way.
     assert 450 < len(words) < 750
     assert len(set(words)) > 100
 
 
-def test_pairs_depend_on_the_seed():
-    one = list(title_pairs(TITLES, 5, seed=1))
-    assert one == list(title_pairs(iter(TITLES), 5, seed=1))
-    assert one != list(title_pairs(TITLES, 5, seed=2))
-
-
 def test_half_of_the_redrawn_pairs_have_most_words_of_the_title():
     title = " ".join("abcdefghij")
-    pairs = [Pair("c d", title)] * 2000
-    redrawn = list(redrawn_pairs(pairs, seed=3))
+    redrawn = list(redrawn_pairs([Pair("c d", title)] * 2000, seed=3))
     assert {pair.document for pair in redrawn} == {title}
-    long = [pair.query for pair in redrawn if pair.query != "c d"]
+    long = [pair.query.split() for pair in redrawn if pair.query != "c d"]
     assert 900 < len(long) < 1100
-    counts = [len(query.split()) for query in long]
-    assert 6.8 < sum(counts) / len(counts) < 7.2  # 30 % of ten are left out
-    assert all(query.split() == sorted(query.split()) for query in long)
+    mean = sum(map(len, long)) / len(long)
+    assert 6.8 < mean < 7.2  # 30 % of ten are left out
+    assert all(words == sorted(words) for words in long)
 
 
 def test_a_redrawn_query_has_one_word_at_least_and_few_misspelled():
     pairs = [Pair("hose", "rubber garden hose")] * 2000
     dropped = list(redrawn_pairs(pairs, dropped=1.0, misspelled=0.0))
     assert {pair.query for pair in dropped} == {"rubber", "garden", "hose"}
-    words = [
-        word
-        for query, title in redrawn_pairs(pairs, dropped=0.0)
-        for word in query.split()
-        if word not in title.split()
-    ]
+    words = misspelled_words(redrawn_pairs(pairs, dropped=0.0))
     assert 90 < len(words) < 210  # 5 % of about 3000
 
 
-def test_redrawn_pairs_depend_on_the_seed():
+def test_all_depends_on_seed_and_texts_alone():
+    typed = "interoir ood gule cor 8 oz bottls"  # the same in every process
+    assert misspell(TEXT, 1.0) == typed
+    assert misspell(TEXT, 1.0, 1) != misspell(TEXT, 1.0, 2)
     pairs = list(title_pairs(TITLES, 20))
-    one = list(redrawn_pairs(pairs, seed=1))
-    assert one == list(redrawn_pairs(iter(pairs), seed=1))
-    assert one != list(redrawn_pairs(pairs, seed=2))
-    assert len(one) == len(pairs)
+    for make, given in ((partial(title_pairs, each=20), TITLES),
+                        (redrawn_pairs, pairs)):  # fmt: skip
+        one = list(make(given, seed=1))
+        assert one == list(make(iter(given), seed=1))
+        assert one != list(make(given, seed=2))
+        assert len(one) == len(pairs)

@@ -1,6 +1,10 @@
+"""The order in which clicks and triples are streamed, also to a resumed run."""
+
 import gzip
-import pathlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -9,78 +13,123 @@ import tensorflow as tf
 from keras_lstm_dssm.data import (
     ClickLog,
     Pair,
+    Triples,
     click_log,
     evaluation_batches,
     training_batches,
 )
+from keras_lstm_dssm.data import triples as triples_module
 from keras_lstm_dssm.data.click_log import LineBlocks
 from keras_lstm_dssm.errors import InputError
 from tests.limits import largest_file
+
+Batches = list[list[tuple[bytes, ...]]]
+EXPECTED = {(b"q%d" % i, b"title %d" % i) for i in range(50)} | {
+    (b"r%d" % i, b"\xc3\xbf %d" % i) for i in range(33)
+}
 
 
 @pytest.fixture
 def log(tmp_path) -> ClickLog:
     """50 and 33 pairs, the second file compressed, with CRLF and a BOM."""
-    (tmp_path / "a.tsv").write_text(
-        "".join(f"q{i}\ttitle {i}\n" for i in range(50))
-    )
-    (tmp_path / "b.tsv.gz").write_bytes(
-        gzip.compress(
-            b"\xef\xbb\xbf"
-            + b"".join(b" r%d \t\xc3\xbf %d\r\n" % (i, i) for i in range(33))
-        )
-    )
+    write(tmp_path / "a.tsv", (f"q{i}\ttitle {i}\n" for i in range(50)))
+    zipped = (f" r{i} \t\u00ff {i}\r\n" for i in range(33))
+    write(tmp_path / "b.tsv.gz", ["\ufeff", *zipped])
     return ClickLog([tmp_path / "a.tsv", tmp_path / "b.tsv.gz"])
 
 
-def write(path: pathlib.Path, lines: Iterator[str]) -> None:
+def write(path: Path, lines: Iterator[str] | list[str]) -> None:
     data = "".join(lines).encode()
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
 
 
-def read(dataset: tf.data.Dataset) -> list[list[tuple[bytes, bytes]]]:
+def read(dataset: tf.data.Dataset) -> Batches:
     return [
         list(zip(*map(np.ndarray.tolist, batch), strict=True))
         for batch in dataset.as_numpy_iterator()
     ]
 
 
-def batches(log: ClickLog, **options) -> list[list[tuple[bytes, bytes]]]:
+def batches(log: ClickLog, **options) -> Batches:
     settings = dict(epochs=3, seed=5, shuffle_buffer=20) | options
     return read(training_batches(log, 10, **settings))
 
 
-EXPECTED = {(b"q%d" % i, b"title %d" % i) for i in range(50)} | {
-    (b"r%d" % i, b"\xc3\xbf %d" % i) for i in range(33)
-}
+class Source(NamedTuple):
+    """What is streamed in an epoch, and the sizes of its batches."""
+
+    stream: Callable[..., tf.data.Dataset]
+    expected: Counter
+    sizes: list[int]
+
+    def read(self, **options) -> Batches:
+        dataset = self.stream(**{"epochs": 3, "seed": 5, **options})
+        found = read(dataset)
+        assert int(dataset.cardinality()) == len(found)
+        return found
 
 
-def test_each_epoch_holds_each_pair_once_and_its_remainder(log):
-    whole = batches(log)
-    assert [len(batch) for batch in whole] == ([10] * 8 + [3]) * 3
-    epochs = [sum(whole[at : at + 9], []) for at in (0, 9, 18)]
-    for epoch in epochs:
-        assert set(epoch) == EXPECTED
+LISTS = [
+    ("q1", ["a", "b"], ["c", "d", "e"]), ("q2", [], ["c"]),
+    ("q3", ["a"], ["b"]), ("q4", ["a"], []), ("q5", ["c", "c"], ["a"]),
+]  # fmt: skip
+TRIPLES = [
+    *((b"q1", p, n) for p in (b"a", b"b") for n in (b"c", b"d", b"e")),
+    *[(b"q3", b"a", b"b"), (b"q5", b"c", b"a"), (b"q5", b"c", b"a")],
+]
+
+
+@pytest.fixture(params=["clicks", "clicks among bad lines", "triples"])
+def source(request, log, tmp_path, monkeypatch) -> Source:
+    if request.param == "triples":
+        monkeypatch.setattr(triples_module, "_ROWS_PER_ELEMENT", 8)
+        lists = Triples(LISTS)
+        return Source(
+            lambda **o: lists.batches(4, **o), Counter(TRIPLES), [4, 4, 1]
+        )
+    if "bad" in request.param:
+        text = (tmp_path / "a.tsv").read_text().splitlines(keepends=True)
+        write(tmp_path / "a.tsv", (x + "no tab\n" for x in text))
+        log = ClickLog(log.paths, max_bad_lines=50)
+    return Source(
+        lambda **o: training_batches(log, 10, shuffle_buffer=20, **o),
+        Counter(EXPECTED), [10] * 8 + [3],
+    )  # fmt: skip
+
+
+def test_each_epoch_holds_each_example_once_and_its_remainder(source):
+    whole = source.read()
+    assert [len(batch) for batch in whole] == source.sizes * 3
+    steps = len(source.sizes)
+    epochs = [sum(whole[n * steps : (n + 1) * steps], []) for n in range(3)]
+    assert [Counter(epoch) for epoch in epochs] == [source.expected] * 3
     assert epochs[0] != epochs[1] != epochs[2]
-    # Files are mixed.
-    assert len({query[:1] for query, _ in whole[0]}) == 2
 
 
-def test_order_is_a_function_of_seed_and_epoch(log):
+def test_order_is_a_function_of_seed_and_epoch(source):
     tf.random.set_seed(1)
-    dataset = training_batches(log, 10, epochs=3, seed=5, shuffle_buffer=20)
+    dataset = source.stream(epochs=3, seed=5)
     first = read(dataset)
     assert read(dataset) == first
     tf.random.set_seed(2)
-    assert batches(log) == first
-    assert batches(log, epochs=1) == first[:9]
-    assert batches(log, seed=6) != first
+    assert source.read() == first
+    assert source.read(epochs=1) == first[: len(source.sizes)]
+    assert source.read(seed=6) != first
 
 
-def test_a_resumed_run_sees_what_is_left(log):
-    whole = batches(log)
-    for step in (1, 8, 9, 13, 26, 27):
-        assert batches(log, first_step=step) == whole[step:]
+def test_a_resumed_run_sees_what_is_left(source):
+    whole = source.read()
+    for step in (1, len(whole) // 2, len(source.sizes), len(whole) - 1):
+        assert source.read(first_step=step) == whole[step:]
+    for step in (len(whole), 40):
+        assert source.read(first_step=step) == []
+
+
+def test_files_are_mixed(log):
+    first, *_ = batches(log)
+    assert len({query[:1] for query, _ in first}) == 2
+    dataset = training_batches(log, 10, epochs=3, seed=1)
+    assert dataset.element_spec == (tf.TensorSpec([None], tf.string),) * 2
 
 
 def test_epochs_of_fewer_steps(log):
@@ -95,18 +144,8 @@ def test_epochs_of_fewer_steps(log):
         assert rest == short[first:]
 
 
-def test_cardinality_is_known(log):
-    dataset = training_batches(log, 10, epochs=3, seed=1, first_step=4)
-    assert dataset.cardinality() == 23
-    assert dataset.element_spec == (tf.TensorSpec([None], tf.string),) * 2
-    done = training_batches(log, 10, epochs=3, seed=1, first_step=40)
-    assert done.cardinality() == 0 and read(done) == []
-
-
 def test_evaluation_keeps_the_order(log):
-    dataset = evaluation_batches(log, 40)
-    assert dataset.cardinality() == 3
-    first, second, last = read(dataset)
+    first, second, last = read(evaluation_batches(log, 40))
     assert first[0] == (b"q0", b"title 0")
     assert second[10] == (b"r0", b"\xc3\xbf 0")
     assert last == [(b"r%d" % i, b"\xc3\xbf %d" % i) for i in (30, 31, 32)]
@@ -196,8 +235,7 @@ def test_blocks_in_any_order_are_the_lines_of_the_file(log, monkeypatch):
 
 @pytest.mark.parametrize("buffer", [1, 7, 10**9])
 def test_any_buffer(log, buffer):
-    epoch = batches(log, epochs=1, shuffle_buffer=buffer)
-    assert set(sum(epoch, [])) == EXPECTED
+    assert {*sum(batches(log, epochs=1, shuffle_buffer=buffer), [])} == EXPECTED
     with pytest.raises(InputError, match="must be 1 or more, not 0"):
         batches(log, shuffle_buffer=0)
 

@@ -1,15 +1,43 @@
+"""Logs of clicks: whole, with bad lines left out, and dealt to workers."""
+
 import gzip
-import pathlib
+from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from keras_lstm_dssm.data import ClickLog, Pair
+from keras_lstm_dssm.data import (
+    ClickLog,
+    Pair,
+    evaluation_batches,
+    training_batches,
+)
+from keras_lstm_dssm.data.click_log import ShardedClickLog
+from keras_lstm_dssm.data.split import split_log
+from keras_lstm_dssm.data.statistics import alphabet_warning
 from keras_lstm_dssm.errors import InputError
 
+WAYS = (ClickLog.count, list)
+"""Ways to read a log, which must agree."""
 
-def write(path: pathlib.Path, data: bytes) -> pathlib.Path:
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+
+def write(path: Path, data: bytes) -> Path:
+    path.write_bytes(gzip.compress(data, 1) if path.suffix == ".gz" else data)
     return path
+
+
+def lines(first: int, count: int) -> bytes:
+    numbers = range(first, first + count)
+    return b"".join(b"query %d\ttitle %d\n" % (n, 2 * n) for n in numbers)
+
+
+def read(dataset) -> list[tuple[str, str]]:
+    return [
+        (query.decode(), title.decode())
+        for queries, titles in dataset.as_numpy_iterator()
+        for query, title in zip(queries, titles, strict=True)
+    ]
 
 
 def test_globs_gzip_bom_and_crlf(tmp_path):
@@ -18,7 +46,7 @@ def test_globs_gzip_bom_and_crlf(tmp_path):
         tmp_path / "a.tsv", b"\xef\xbb\xbf l bracket \tAngle\r\n\xc3\xbf\tB\r\n"
     )
     log = ClickLog(f"{tmp_path}/*.tsv*")
-    assert [pathlib.Path(p).name for p in log.paths] == ["a.tsv", "b.tsv.gz"]
+    assert [Path(p).name for p in log.paths] == ["a.tsv", "b.tsv.gz"]
     assert log.count() == 3
     assert list(log) == [
         Pair("l bracket", "Angle"),
@@ -34,49 +62,11 @@ def test_documents_are_distinct_in_order_of_appearance(tmp_path):
 
 def test_counts_across_chunks_and_names_the_line(tmp_path, monkeypatch):
     monkeypatch.setattr("keras_lstm_dssm.text_files._CHUNK", 7)
-    lines = [f"query {i}\ttitle {i}\n".encode() for i in range(50)]
-    path = write(tmp_path / "a.tsv", b"".join(lines))
+    path = write(tmp_path / "a.tsv", lines(0, 50))
     assert ClickLog(path).count() == 50
-    assert list(ClickLog(path))[49] == ("query 49", "title 49")
-    lines[41] = b"no tab\n"
-    write(path, b"".join(lines))
+    assert list(ClickLog(path))[49] == ("query 49", "title 98")
+    write(path, lines(0, 41) + b"no tab\n" + lines(42, 8))
     with pytest.raises(InputError, match=r"a\.tsv:42: found no tab"):
-        ClickLog(path).count()
-
-
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        (b"no tab", "no tab"),
-        (b"", "no tab"),
-        (b"a\tb\tc", "2 tabs"),
-        (b" \tb", "an empty query"),
-        (b"a\t \r", "an empty title"),
-        (b"\t", "an empty query"),
-        (b"\xef\xbb\xbf\tb", "an empty query"),
-        (b"\xff x\tb", "invalid UTF-8"),
-        (b"x\ted\xed\xa0\x80", "invalid UTF-8"),
-        (b"a\0\tb", "a NUL byte"),
-        (b"a\tb\rc", "a carriage return within the line"),
-        (b"a\t" + b"b" * (10 << 20), "a line of more than 1 MB"),
-    ],
-    ids=lambda value: str(value)[:20],
-)
-@pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz"])
-def test_a_wrong_line_is_named(tmp_path, name, line, found):
-    path = write(tmp_path / name, b"good\tline\n" + line + b"\nx\ty\n")
-    expected = f"{path}:2: found {found}, expected query TAB clicked title"
-    for read in (ClickLog.count, list):
-        with pytest.raises(InputError) as caught:
-            read(ClickLog(path))
-        assert str(caught.value).startswith(expected)
-        assert "\n" not in str(caught.value)
-
-
-def test_two_wrongs_do_not_make_a_right(tmp_path):
-    # As many tabs as lines, but not one in each.
-    path = write(tmp_path / "a.tsv", b"a\tb\tc\nd\n")
-    with pytest.raises(InputError, match="a.tsv:1: found 2 tabs"):
         ClickLog(path).count()
 
 
@@ -84,9 +74,9 @@ def test_two_wrongs_do_not_make_a_right(tmp_path):
 def test_a_blank_line_within_is_wrong(tmp_path, monkeypatch, chunk):
     monkeypatch.setattr("keras_lstm_dssm.text_files._CHUNK", chunk)
     path = write(tmp_path / "a.tsv", b"a\tb\n\n\nc\td\n\n")
-    for read in (ClickLog.count, list):
+    for read_log in WAYS:
         with pytest.raises(InputError, match="a.tsv:2: found no tab"):
-            read(ClickLog(path))
+            read_log(ClickLog(path))
 
 
 @pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf", b"\n\r\n \n"])
@@ -95,44 +85,21 @@ def test_an_empty_file(tmp_path, data):
         ClickLog(write(tmp_path / "a.tsv", data)).count()
 
 
-@pytest.mark.parametrize(
-    ("damage", "line"),
-    [
-        (lambda b: b[:-9], 1000),
-        (lambda b: b[: len(b) // 2], "[2-9].."),
-        (lambda b: b"not gzip", 1),
-        (lambda b: b[:30] + b[40:], 1),
-    ],
-)
-def test_damaged_gzip_names_the_line_where_it_ends(tmp_path, damage, line):
-    path = tmp_path / "a.tsv.gz"
-    text = b"".join(b"q%d\tt%d\n" % (i, i * i) for i in range(999))
-    path.write_bytes(damage(gzip.compress(text)))
-    with pytest.raises(
-        InputError, match=rf"a.tsv.gz:{line}: found a damaged gzip"
-    ):
-        ClickLog(path).count()
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
+def test_nothing_there(tmp_path):
+    for name, message in (
         ("none.tsv", "none.tsv: no such file, expected a click file"),
         ("none-*.tsv", "none-.*: no file matches, expected a click file"),
         ("", "found a folder, expected click files"),
-    ],
-)
-def test_nothing_there(tmp_path, name, message):
-    with pytest.raises(InputError, match=message):
-        ClickLog(tmp_path / name)
-
-
-def test_a_file_that_vanishes(tmp_path):
+    ):
+        with pytest.raises(InputError, match=message):
+            ClickLog(tmp_path / name)
+    with pytest.raises(InputError, match="no click file was given"):
+        ClickLog([])
     log = ClickLog(write(tmp_path / "a.tsv", b"a\tb\n"))
     (tmp_path / "a.tsv").unlink()
-    for read in (ClickLog.count, list):
+    for read_log in WAYS:
         with pytest.raises(InputError, match="a.tsv: cannot be read .No such"):
-            read(log)
+            read_log(log)
 
 
 def test_no_line_end_at_all_does_not_fill_the_memory(tmp_path, monkeypatch):
@@ -143,6 +110,201 @@ def test_no_line_end_at_all_does_not_fill_the_memory(tmp_path, monkeypatch):
         ClickLog(path, max_bad_lines=9).count()
 
 
-def test_no_path():
-    with pytest.raises(InputError, match="no click file was given"):
-        ClickLog([])
+BAD = {
+    b"no tab here": "no tab",
+    b"": "no tab",
+    b"three\tcolumns\tare too many": "2 tabs",
+    b"\ttitle": "an empty query",
+    b"query\t \r": "an empty title",
+    b"caf\xe9\tLatin-1": "invalid UTF-8",
+    b"q\0\ttitle": "a NUL byte",
+    b"q\tan old\rline end": "a carriage return within the line",
+    b"q\t" + b"x" * (2 << 20): "a line of more than 1 MB",
+}
+GOOD = [(f"query {i}", f"title {i} \u00fc") for i in range(40)]
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory) -> Path:
+    """Two files in which each third line is bad, an empty one, a clean one."""
+    folder = tmp_path_factory.mktemp("shards")
+    clicks = [f"{query}\t{title}".encode() for query, title in GOOD]
+    for name, first in (("a.tsv", 0), ("b.tsv.gz", 18)):
+        mixed = [
+            line
+            for at, wrong in enumerate(BAD)
+            for line in (*clicks[first + 2 * at :][:2], wrong)
+        ]
+        write(folder / name, b"\xef\xbb\xbf" + b"\n".join(mixed) + b"\r\n\n")
+    write(folder / "c.tsv", b"")
+    write(folder / "d.tsv", b"\r\n".join(clicks[36:]))
+    return folder
+
+
+def test_the_same_lines_are_skipped_in_each_way_to_read(shards, tmp_path):
+    log = ClickLog(f"{shards}/*", max_bad_lines=19)
+    assert log.counts() == (18, 18, 0, 4)
+    found = dict.fromkeys(BAD.values(), 2) | {"no tab": 4, "an empty file": 1}
+    assert log.bad_lines() == found
+    assert list(log) == GOOD
+    assert read(evaluation_batches(log, 7)) == GOOD
+    epochs = read(training_batches(log, 7, epochs=2, seed=1))
+    assert sorted(epochs[:40]) == sorted(epochs[40:]) == sorted(GOOD)
+    folder = split_log(log, tmp_path / "split", 10, 20)
+    assert len(folder.documents) == 40
+
+
+def test_one_bad_line_more_than_allowed(shards, tmp_path):
+    for read_log in WAYS:
+        with pytest.raises(InputError) as caught:
+            read_log(ClickLog(f"{shards}/*", max_bad_lines=1))
+        assert str(caught.value) == (
+            f"{shards}/a.tsv:6: found no tab, expected query TAB clicked title"
+            " in UTF-8: correct or remove it; with it there are 2 bad lines"
+            " (no tab: 2), more than --max_bad_lines=1"
+        )
+    with pytest.raises(InputError, match="c.tsv: found an empty file"):
+        ClickLog(f"{shards}/*", max_bad_lines=18).count()
+    path = write(tmp_path / "a.tsv", b"no tab\n" * 9)
+    with pytest.raises(InputError, match="a.tsv: found bad lines only"):
+        ClickLog(path, max_bad_lines=99).count()
+
+
+PIECES = [b"\t", b"\n", b"\r", b"\0", b"\xff", b"\xef\xbb\xbf", b"a", b" ",
+          "\u00e9\u3000".encode()]  # fmt: skip
+
+
+@settings(
+    deadline=None, max_examples=10, suppress_health_check=list(HealthCheck)
+)
+@given(
+    files=st.lists(
+        st.lists(st.sampled_from(PIECES), max_size=40), min_size=20, max_size=40
+    ),
+    allowed=st.integers(0, 60),
+)
+def test_any_bytes_are_read_alike_or_refused(files, allowed, tmp_path):
+    paths = [
+        write(
+            tmp_path / f"{number:02}.tsv", b"good\tclick\n" + b"".join(pieces)
+        )
+        for number, pieces in enumerate(files)
+    ]
+    log = ClickLog(paths, max_bad_lines=10_000)
+    one_by_one = list(log)
+    assert log.count() == len(one_by_one)
+    assert read(evaluation_batches(log, 64)) == one_by_one
+    strict = ClickLog(paths, allowed)
+    if sum(log.bad_lines().values()) <= allowed:
+        assert list(strict) == one_by_one and strict.counts() == log.counts()
+        return
+    messages = set()
+    for read_log in WAYS:
+        with pytest.raises(InputError) as caught:
+            read_log(strict)
+        messages.add(str(caught.value))
+    assert len(messages) == 1
+
+
+def parts(
+    paths: list[Path], workers: int, **options: int
+) -> list[ShardedClickLog]:
+    """Opens the parts of all workers, which are together the whole log."""
+    names = [str(path) for path in paths]
+    return [
+        ShardedClickLog(names, r, workers, **options) for r in range(workers)
+    ]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 7])
+def test_each_line_is_read_by_one_worker(tmp_path, workers):
+    """Five files, of which as many as workers go round are read whole."""
+    paths = [
+        write(
+            tmp_path / f"{number}.tsv{'.gz' * (number == 4)}",
+            lines(10_000 * number, 3_000 + number),
+        )
+        for number in range(5)
+    ]
+    dealt = parts(paths, workers)
+    assert sorted(pair for log in dealt for pair in log) == sorted(
+        ClickLog(paths)
+    )
+    counts = [log.count() for log in dealt]
+    assert sum(counts) == 15_010
+    # Files of a size, and lines of the rest: all parts are alike.
+    assert max(counts) - min(counts) <= 1_100
+    assert str(paths[0]) in dealt[0].paths or workers > 5
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n \n\n", b"\n" * 15])
+@pytest.mark.parametrize("workers", [2, 3, 5])
+def test_ends_of_dealt_files(tmp_path, end, workers):
+    path = write(
+        tmp_path / "clicks.tsv", b"\xef\xbb\xbf" + lines(0, 9).rstrip() + end
+    )
+    dealt = [pair for log in parts([path], workers) for pair in log]
+    assert dealt == list(ClickLog(path))
+
+
+def test_bad_lines_of_a_dealt_log_have_their_numbers(tmp_path):
+    path = write(
+        tmp_path / "clicks.tsv", lines(0, 40) + b"no tab\n" + lines(40, 9)
+    )
+    assert 20 < ShardedClickLog([str(path)], 0, 2).count() < 30
+    zipped = write(tmp_path / "a.gz", lines(0, 2_000) + b"no tab\n")
+    for wrong, number in ((path, 41), (zipped, 2001)):
+        with pytest.raises(InputError, match=f"{number}: found no tab"):
+            ShardedClickLog([str(wrong)], 1, 2)
+    dealt = parts([path], 2, max_bad_lines=1)
+    assert sum(log.count() for log in dealt) == 49
+    assert [log.bad_lines() for log in dealt] == [{}, {"no tab": 1}]
+
+
+def test_too_few_lines_or_files_for_all_workers(tmp_path):
+    one = write(tmp_path / "clicks.tsv", lines(0, 1))
+    assert ShardedClickLog([str(one)], 0, 2).count() == 1
+    empty = write(tmp_path / "empty.tsv", b"\n")
+    for path, worker, message in (
+        (one, 1, "too few lines for 2 workers"),
+        (empty, 0, "an empty file"),
+        (tmp_path / "none.tsv", 1, "cannot be read"),
+    ):
+        with pytest.raises(InputError, match=message):
+            ShardedClickLog([str(path)], worker, 2)
+
+
+def test_further_files_are_cut(tmp_path):
+    clicks = write(tmp_path / "clicks.tsv", lines(0, 10))
+    further = write(tmp_path / "further.tsv", lines(100, 10))
+    logs = [ShardedClickLog([str(clicks)], r, 2, cut=[further]) for r in (0, 1)]
+    assert all(9 <= log.count() <= 11 for log in logs)
+    assert {*logs[0], *logs[1]} == {*ClickLog([clicks, further])}
+
+
+def log(path: Path, *lines: str) -> ClickLog:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return ClickLog(path)
+
+
+def test_words_of_another_script_are_named(tmp_path):
+    path = tmp_path / "clicks.tsv"
+    russian = "\u043e\u0442\u0435\u043b\u044c"
+    line = alphabet_warning(log(path, "a\tb c", f"{russian}\tHotel {russian}"))
+    assert line == (
+        "33% of the words are in letters other than a-z (such as"
+        f" {russian!r}), which encoders without oov_buckets cannot"
+        " distinguish: set oov_buckets=8192 (--oov_buckets=8192)"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "caf\u00e9 \uff22\uff2f\uff2c\uff34 12 & 5\u20ac \u2014 \u00bd",
+        "hotel " * 200 + "\u4e0a\u6d77",  # fewer than 1 %
+    ],
+    ids=["accents, full width and signs", "rare"],
+)
+def test_no_warning(text, tmp_path):
+    assert alphabet_warning(log(tmp_path / "a.tsv", f"a b\t{text}")) is None

@@ -1,12 +1,14 @@
+"""Splits by query: nothing that is judged is trained on."""
+
 import gzip
 import hashlib
+import random
 from collections import Counter
 
-import numpy as np
 import pytest
 
 from keras_lstm_dssm.data import ClickLog, Collection, click_grades
-from keras_lstm_dssm.data.split import split_log, splits_of
+from keras_lstm_dssm.data.split import joined, near_duplicates, split_log
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.text import normalize
 
@@ -94,21 +96,6 @@ def test_no_test_query_has_the_words_of_a_training_query(tmp_path):
     assert sum(map(len, parts)) == 400
 
 
-@pytest.mark.parametrize(
-    ("query", "split"),
-    [
-        ("Sort a list", "train"),
-        ("sort a LIST", "train"),
-        ("a b c d", "test"),
-        ("\uff21\u3000b  c d", "test"),
-        ("a, b: c-d!", "test"),
-        ("read 3 files", "dev"),
-    ],
-)
-def test_the_split_of_a_query_never_changes(query, split):
-    assert splits_of([query], 3, 9) == [split]
-
-
 def test_texts_are_one_line_and_blank_ones_left_out(tmp_path):
     lines = [" a  b c\u3000d\tThe\u2028title", "\u00a0\tx", "read 3 files\ty"]
     lines += ["sort a list\t z \x1c z", "sort a list\t\u3000"]
@@ -121,15 +108,14 @@ def test_texts_are_one_line_and_blank_ones_left_out(tmp_path):
     assert list(collection.training_log()) == [("sort a list", "z z")]
 
 
-def test_no_dev(log, tmp_path):
+def test_percentages(log, tmp_path):
+    for percents in ((-1, 10), (0, 0), (50, 50)):
+        with pytest.raises(
+            InputError, match="expected 0 or more each, and a s"
+        ):
+            split_log(log, tmp_path / "new", *percents)
     collection = split_log(log, tmp_path / "new", dev_percent=0)
     assert collection.splits == ("test",)
-
-
-@pytest.mark.parametrize("percents", [(-1, 10), (0, 0), (50, 50)])
-def test_percentages(log, tmp_path, percents):
-    with pytest.raises(InputError, match="expected 0 or more each, and a sum"):
-        split_log(log, tmp_path / "new", *percents)
 
 
 @pytest.mark.parametrize(
@@ -178,10 +164,29 @@ def test_grades_by_share_of_the_most_clicked(clicks, grades):
     assert list(click_grades(by_id)) == list(by_id)
 
 
-def test_ndcg_is_near_that_with_clicks_as_gains():
-    """Only the top document of 30, 20, 10 and 10 clicks: not 99.9 %."""
-    clicks = {"a": 30, "b": 20, "c": 10, "d": 10}
-    discounts = 1 / np.log2(np.arange(2, 6))
-    gains = 2.0 ** np.array(list(click_grades(clicks).values())) - 1
-    by_clicks = 30 / (np.array([30, 20, 10, 10]) @ discounts)
-    assert gains[0] / (gains @ discounts) == pytest.approx(by_clicks, abs=0.02)
+def test_near_duplicates_equal_a_comparison_of_all_pairs():
+    rng = random.Random(0)
+    texts = [
+        " ".join(rng.choices("abcdefgh", k=rng.randrange(1, 9)))
+        for _ in range(200)
+    ]
+
+    def index(one: str, other: str) -> float:
+        first, second = set(one.split()), set(other.split())
+        return len(first & second) / len(first | second)
+
+    for share in (0.5, 0.75, 1.0):
+        expected = {
+            (i, j)
+            for i in range(len(texts))
+            for j in range(i)
+            if index(texts[i], texts[j]) >= share
+        }
+        found = list(near_duplicates(texts, share))
+        assert set(found) == expected and len(found) == len(expected) > 100
+
+
+def test_groups_are_joined_in_any_order():
+    joins = [(3, 4), (5, 6), (4, 6), (1, 0)]
+    for order in (joins, joins[::-1]):
+        assert joined(8, order) == [0, 0, 2, 3, 3, 3, 3, 7]

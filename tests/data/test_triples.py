@@ -1,49 +1,34 @@
-"""Triples: which there are, and the order in which they are streamed."""
+"""Judged lists, of collections or mined from clicks, and their triples."""
 
-import pathlib
 from collections import Counter
 
 import numpy as np
 import pytest
 
 from keras_lstm_dssm.data import (
+    ClickLog,
     Collection,
     Pair,
     Triples,
     write_collection,
     write_pairs,
 )
+from keras_lstm_dssm.data.triples import clicked_lists, judged_lists
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation import Index
+from keras_lstm_dssm.evaluation.bm25 import bm25_neighbours
 
 LISTS = [
-    ("q1", ["a", "b"], ["c", "d", "e"]),
-    ("q2", [], ["c"]),
-    ("q3", ["a"], ["b"]),
-    ("q4", ["a"], []),
-    ("q5", ["c", "c"], ["a"]),
-]
-ALL = Counter(
-    {
-        **{("q1", p, n): 1 for p in "ab" for n in "cde"},
-        ("q3", "a", "b"): 1,
-        ("q5", "c", "a"): 2,
-    }
-)
-
-
-def streamed(triples: Triples, **options) -> list[list[tuple[str, ...]]]:
-    batches = triples.batches(**{"epochs": 1, "seed": 0, **options})
-    found = [
-        list(zip(*(p.numpy().astype(str).tolist() for p in b), strict=True))
-        for b in batches
-    ]
-    assert int(batches.cardinality()) == len(found)
-    return found
+    ("q1", ["a", "b"], ["c", "d", "e"]), ("q2", [], ["c"]),
+    ("q3", ["a"], ["b"]), ("q4", ["a"], []), ("q5", ["c", "c"], ["a"]),
+]  # fmt: skip
 
 
 def test_each_positive_meets_each_negative():
     triples = Triples(LISTS)
-    assert Counter(triples) == ALL
+    of_q1 = {("q1", p, n): 1 for p in "ab" for n in "cde"}
+    others = {("q3", "a", "b"): 1, ("q5", "c", "a"): 2}
+    assert Counter(triples) == of_q1 | others
     assert len(triples) == 9 and triples.lists == 3
     assert set(triples.texts) == {"q1", "q3", "q5", *"abcde"}
     assert triples.no_positive == triples.no_negative == 1
@@ -51,29 +36,6 @@ def test_each_positive_meets_each_negative():
         "9 triples of 3 queries; 1 queries without a positive left out; "
         "1 queries without a negative left out"
     )
-
-
-def test_batches_hold_every_triple_once_in_an_epoch():
-    triples = Triples(LISTS)
-    batches = streamed(triples, batch_size=4, epochs=2)
-    assert [len(batch) for batch in batches] == [4, 4, 1] * 2
-    first, second = batches[:3], batches[3:]
-    for epoch in (first, second):
-        assert Counter(t for batch in epoch for t in batch) == ALL
-    assert first != second
-    assert streamed(triples, batch_size=4, seed=1) != first
-    assert streamed(triples, batch_size=4) == first
-
-
-@pytest.mark.parametrize("done", [0, 1, 3, 4, 6])
-def test_a_resumed_run_sees_what_is_left(done, monkeypatch):
-    from keras_lstm_dssm.data import triples as module
-
-    monkeypatch.setattr(module, "_ROWS_PER_ELEMENT", 8)
-    triples = Triples(LISTS)
-    whole = streamed(triples, batch_size=4, epochs=2)
-    left = streamed(triples, batch_size=4, epochs=2, first_step=done)
-    assert left == whole[done:]
 
 
 def test_a_title_of_both_kinds_is_no_negative():
@@ -93,7 +55,7 @@ def test_a_title_of_both_kinds_is_no_negative():
     )
 
 
-def collection(tmp_path: pathlib.Path, train: dict) -> Collection:
+def collection(tmp_path, train: dict) -> Collection:
     documents = {d: f"title {d}" for d in "abcde"} | {"A": "Title, A"}
     queries = {"q1": "one", "q2": "two", "q3": "Two!", "q4": "four"}
     qrels = {"train": train, "dev": {"q3": {"A": 1, "b": 0}},
@@ -137,24 +99,107 @@ def test_triples_of_clicks(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "lists"), [("squad", 13196), ("reuters_sc", 6404)]
-)
-def test_real_lists_of_five(shared_data, name, lists):
-    triples = Triples.from_collection(Collection(shared_data / name))
-    assert triples.lists == lists and len(triples) == 4 * lists
-    assert triples.held_out_queries == triples.shared_answers == 0
-    rows = triples.rows(np.arange(len(triples)))
-    assert not (rows[:, 1] == rows[:, 2]).any()
-
-
-@pytest.mark.parametrize(
-    ("name", "queries", "answers"),
-    [("tldr", 1, 1), ("trecqa", 0, 0), ("wikiqa", 1, 13)],
-)
-def test_what_train_shares_with_dev_and_test(
-    shared_data, name, queries, answers
-):
+    ("name", "lists", "held_out", "shared"),
+    [("squad", 13196, 0, 0), ("reuters_sc", 6404, 0, 0), ("tldr", None, 1, 1),
+     ("trecqa", None, 0, 0), ("wikiqa", None, 1, 13)],
+)  # fmt: skip
+def test_triples_of_real_lists(shared_data, name, lists, held_out, shared):
     """Training leaves out queries of dev and test, and counts their answers."""
     triples = Triples.from_collection(Collection(shared_data / name))
-    assert triples.held_out_queries == queries
-    assert triples.shared_answers == answers
+    assert triples.held_out_queries == held_out
+    assert triples.shared_answers == shared
+    if lists:  # of five titles
+        assert triples.lists == lists and len(triples) == 4 * lists
+        rows = triples.rows(np.arange(len(triples)))
+        assert not (rows[:, 1] == rows[:, 2]).any()
+
+
+CLICKS = [
+    ("hex bolt", "steel hex bolt"),
+    ("hex bolt", "steel hex bolt"),
+    ("Hex  Bolt", "hex bolt zinc"),
+    ("wood glue", "wood glue 8 oz"),
+    ("glue", "wood glue 8 oz"),
+    ("bolt cutter", "bolt cutter"),
+    ("bolt cutter", "Bolt-Cutter"),
+    ("lamp", "desk light"),
+]
+
+
+@pytest.fixture
+def log(tmp_path) -> ClickLog:
+    return write_pairs(CLICKS, tmp_path / "clicks.tsv")
+
+
+def test_neighbours_are_the_best_by_bm25():
+    titles = ["a b", "c", "a c", "d", "a b"]
+    found = [rows.tolist() for rows in bm25_neighbours(["a b", "x"], titles, 3)]
+    assert found == [[0, 4, 2], []]
+    (first,) = bm25_neighbours(["a b"], titles, 1)
+    assert first.tolist() == [0]  # the tie is cut, too
+
+
+def test_judged_lists_by_grade(tmp_path):
+    documents = {"d1": "one", "d2": "two\twords", "d3": "three"}
+    qrels = {"train": {"q": {"d2": 0, "d1": 2, "d3": 1}, "r": {"d3": -1}}}
+    collection = write_collection(
+        tmp_path / "data", documents, {"q": "a  query", "r": "r"}, qrels,
+        [Pair("a", "b")],
+    )  # fmt: skip
+    assert list(judged_lists(collection)) == [
+        ("a query", ["one", "three"], ["two words"]),
+        ("r", [], ["three"]),
+    ]
+    (graded, _) = judged_lists(collection, min_relevant=2)
+    assert graded == ("a query", ["one"], ["two words", "three"])
+
+
+def test_clicked_lists_are_mined_by_bm25(log):
+    lists = {one.query: one for one in clicked_lists(log, top=2)}
+    assert list(lists) == [
+        "hex bolt", "wood glue", "glue", "bolt cutter", "lamp"
+    ]  # fmt: skip
+    bolt = lists["hex bolt"]
+    # Clicks count as often as they were made; spellings are one query.
+    assert bolt.positives == ["steel hex bolt"] * 2 + ["hex bolt zinc"]
+    assert bolt.negatives[0] == "bolt cutter"  # the other title with a word
+    assert "Bolt-Cutter" not in bolt.negatives  # has the same words
+    assert set(lists["bolt cutter"].negatives) == {
+        "hex bolt zinc", "steel hex bolt"
+    }  # fmt: skip
+    titles = {title for _, title in CLICKS}
+    for one in lists.values():
+        assert len(one.negatives) == 2
+        assert not set(one.negatives) & set(one.positives)
+        assert set(one.negatives) <= titles
+
+
+def test_titles_at_random_depend_on_the_seed_alone(tmp_path):
+    """No word of a query is in any title."""
+    pairs = [(f"query{n}", f"title{n}") for n in range(40)]
+    log = write_pairs(pairs, tmp_path / "clicks.tsv")
+    lists = [list(clicked_lists(log, 3, seed=seed)) for seed in (1, 1, 2)]
+    assert lists[0] == lists[1] != lists[2]
+    assert all(len(set(one.negatives)) == 3 for one in lists[0])
+    drawn = {title for one in lists[0] for title in one.negatives}
+    assert len(drawn) > 30
+
+
+def test_an_index_may_find_the_negatives(log):
+    """A tower for which glue is nearest to everything."""
+
+    def encode(texts: list[str]) -> np.ndarray:
+        return np.array([[1.0, 0.0 if "glue" in t else 1.0] for t in texts])
+
+    index = Index(encode, list(log.documents()), query_encoder=lambda texts: (
+        np.tile([1.0, 0.0], (len(texts), 1))
+    ))  # fmt: skip
+    lists = {one.query: one for one in clicked_lists(log, 1, index)}
+    for query in ("hex bolt", "bolt cutter", "lamp"):
+        assert lists[query].negatives == ["wood glue 8 oz"]
+    assert "wood glue 8 oz" not in lists["glue"].negatives
+
+
+def test_top_is_checked(log):
+    with pytest.raises(InputError, match="top is 0: expected 1 or more"):
+        list(clicked_lists(log, top=0))

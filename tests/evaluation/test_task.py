@@ -1,21 +1,46 @@
+"""Tasks of titles, of judged lists and of documents, and systems on them."""
+
+import json
 import re
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.data import Collection, write_collection
+from keras_lstm_dssm.data import (
+    Collection,
+    DocumentFolder,
+    write_collection,
+)
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
     MEASURES,
+    ClusterTask,
     DenseSystem,
     Task,
     evaluate_queries,
     evaluate_systems,
     format_table,
     mean,
+    measure_systems,
     read_run,
+    system_of,
 )
-from keras_lstm_dssm.evaluation.bm25 import BM25System
+from keras_lstm_dssm.evaluation.bm25 import BM25System, alphanumeric
+from keras_lstm_dssm.evaluation.clustering import CLUSTER_MEASURES
+from keras_lstm_dssm.evaluation.task import (
+    DOCUMENT_MEASURES,
+    LIST_MEASURES,
+    document_sentences,
+    document_tasks,
+    document_text,
+    means,
+)
+from keras_lstm_dssm.papers.baseline_rows import DocumentOrder
+from keras_lstm_dssm.papers.baselines import TfidfSystem
+
+pytest.importorskip("sklearn")
 
 DOCUMENTS = {"a": "red hat", "b": "blue hat", "c": "red shoe", "d": "sock"}
 QUERIES = {"q1": "red hat", "q2": "shoe", "q3": "sock", "q4": "tie"}
@@ -57,48 +82,38 @@ def test_rerank(collection):
     assert high.random()["mrr@10"] == pytest.approx((1 + 1 / 2) / 2)
 
 
-def test_retrieve(collection):
+def test_retrieve(collection, tmp_path):
     task = Task.from_collection(collection, "dev", "retrieve", depth=2)
     assert list(task.queries) == ["q1", "q2", "q3"]
     run = task.run(SYSTEMS["length"])
     assert [len(ranked) for ranked in run.values()] == [2, 2, 2]
     assert task.random()["recall@10"] == pytest.approx(2 / 4)
-    bm25 = task.evaluate(task.run(SYSTEMS["bm25"]))
-    assert bm25["mrr@10"] == bm25["ndcg@1"] == 1
+    path = tmp_path / "bm25.trec"
+    results = evaluate_systems(task, SYSTEMS, {"bm25": path})
+    assert list(results) == ["bm25", "length", "random"]
+    assert results["bm25"] == task.evaluate(read_run(path))
+    assert results["bm25"]["mrr@10"] == results["bm25"]["ndcg@1"] == 1
+    assert results["random"] == task.random()
+    assert path.read_text().splitlines()[0].endswith(" bm25")
 
 
-def test_click_counts_become_grades(tmp_path):
+def test_click_counts_become_grades(collection, tmp_path):
     """As gains of 2^clicks, one title would decide NDCG alone."""
+    assert not collection.has_click_counts
+    assert collection.graded_qrels("dev") == QRELS
     clicks = {"q1": {"a": 30, "b": 20, "c": 10, "d": 10}}
     few = {"q2": {"a": 3, "b": 1}}  # clicks too, as the other split shows
     splits = {"dev": clicks, "test": few}
-    collection = write_collection(
-        tmp_path / "d", DOCUMENTS, QUERIES, splits, []
-    )
-    assert collection.has_click_counts
-    dev = Task.from_collection(collection, "dev", "rerank")
+    counted = write_collection(tmp_path / "d", DOCUMENTS, QUERIES, splits, [])
+    assert counted.has_click_counts
+    dev = Task.from_collection(counted, "dev", "rerank")
     assert dev.qrels == {"q1": {"a": 4, "b": 3, "c": 3, "d": 3}}
     for first, ndcg in (("a", 1.0), ("b", 0.886)):
         others = [d for d in DOCUMENTS if d != first]
         run = {"q1": {d: -float(i) for i, d in enumerate([first, *others])}}
         assert dev.evaluate(run)["ndcg@10"] == pytest.approx(ndcg, abs=5e-4)
-    test = Task.from_collection(collection, "test", "rerank")
+    test = Task.from_collection(counted, "test", "rerank")
     assert test.qrels == {"q2": {"a": 4, "b": 3}}
-
-
-def test_grades_stay_as_they_are(collection):
-    assert not collection.has_click_counts
-    assert collection.graded_qrels("dev") == QRELS
-
-
-def test_systems_side_by_side(collection, tmp_path):
-    task = Task.from_collection(collection, "dev", "retrieve")
-    path = tmp_path / "bm25.trec"
-    results = evaluate_systems(task, SYSTEMS, {"bm25": path})
-    assert list(results) == ["bm25", "length", "random"]
-    assert results["bm25"] == task.evaluate(read_run(path))
-    assert results["random"] == task.random()
-    assert path.read_text().splitlines()[0].endswith(" bm25")
 
 
 def test_table():
@@ -132,3 +147,171 @@ def test_wrong_input(collection, options, message):
         Task.from_collection(
             collection, **{"split": "dev", "mode": "rerank"} | options
         )
+
+
+def constant(texts: list[str]) -> np.ndarray:
+    return np.ones((len(texts), 2), np.float32)
+
+
+def test_a_constant_scorer_is_random_and_not_document_order():
+    """In this data the answers come first, so that document order is perfect.
+
+    Equal scores must not count as that order.
+    """
+    titles = {d: d for d in ("good", *"abcd")}
+    qrels = {f"q{i}": {"good": 1, **dict.fromkeys("abcd", 0)} for i in range(3)}
+    queries = dict.fromkeys(qrels, "no such word")
+    task = Task(queries, titles, qrels, measures=LIST_MEASURES, ties="expected")
+    systems = {
+        "dead": DenseSystem(constant, constant),
+        "bm25": BM25System(),  # no word of a query matches
+        "document order": DocumentOrder(),
+    }
+    found = evaluate_systems(task, systems)
+    assert list(found) == [*systems, "random"]
+    assert found["dead"] == found["bm25"] == found["random"] == task.random()
+    assert found["random"]["p@1"] == pytest.approx(1 / 5)
+    assert found["random"]["mrr"] == pytest.approx(137 / 300)
+    assert found["document order"] == dict.fromkeys(task.measures, 1.0)
+    # The scores are measured, and not their run, which is strictly ordered.
+    run, values = task.measure(systems["dead"])
+    assert all(sorted(run[query]) == sorted(titles) for query in qrels)
+    assert values == task.random_queries()
+    assert task._replace(queries={"q0": "other"}).measures == LIST_MEASURES
+
+
+WORDS = {"wear": "hat coat shoe wool", "tools": "hose pump saw nail"}
+NAMES = {"lone": "solo", **WORDS}
+
+
+def row(split: str, name: str, number: int) -> dict[str, Any]:
+    words = NAMES[name].split()
+    return {
+        "_id": f"{split}-{name}{number}",
+        "sentences": [f"A {word} of {name}." for word in words[number % 2 :]],
+        "class": name,
+        "split": split,
+    }
+
+
+ROWS = [
+    row(split, name, number)
+    for split in ("train", "dev", "test")
+    for name in WORDS
+    for number in range(6)
+] + [row("test", "lone", 0), {**row("test", "lone", 2), "class": None}]
+
+
+def write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(line) + "\n" for line in rows))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> DocumentFolder:
+    path = tmp_path_factory.mktemp("task")
+    write_lines(path / "documents.jsonl", ROWS)
+    texts = {"q1": "hat and wool", "q2": "saw", "q3": "none at all"}
+    queries = [{"_id": key, "text": text} for key, text in texts.items()]
+    write_lines(path / "queries.jsonl", queries)
+    (path / "qrels").mkdir()
+    (path / "qrels" / "test.tsv").write_text(
+        "".join(f"q1\ttest-wear{n}\t1\n" for n in range(6))
+        + "q2\ttest-tools1\t2\nq2\ttest-wear1\t0\nq3\ttest-wear1\t0\n"
+    )
+    return DocumentFolder(path)
+
+
+def test_retrieval_ranks_the_documents_of_the_split(folder):
+    task = Task.from_documents(folder)
+    assert task.queries == {"q1": "hat and wool", "q2": "saw"}
+    assert len(task.documents) == task.depth == 14
+    assert task.documents["test-wear1"] == (
+        "A coat of wear.\nA shoe of wear.\nA wool of wear."
+    )
+    assert task.describe() == "2 queries, 14 documents"
+    assert task.measures == DOCUMENT_MEASURES
+    assert task._replace(min_relevant=2).measures == DOCUMENT_MEASURES
+    two = Task.from_documents(folder, min_relevant=2)
+    assert list(two.queries) == ["q2"]
+    with pytest.raises(InputError, match="found no query of split 'test' with"):
+        Task.from_documents(folder, min_relevant=3)
+    with pytest.raises(InputError, match="no such split, expected one of test"):
+        Task.from_documents(folder, "dev")
+    # One relevant document among 14.
+    harmonic = [sum(1 / rank for rank in range(1, n + 1)) for n in (14, 10)]
+    expected = [1, harmonic[0], harmonic[0], harmonic[1], 10]
+    assert list(two.random().values()) == pytest.approx(
+        [value / 14 for value in expected]
+    )
+
+
+def test_the_tasks_of_a_folder(folder, tmp_path):
+    tasks = document_tasks(folder, seeds=2)
+    assert list(tasks) == ["retrieve", "cluster"]
+    clustering = tasks["cluster"]
+    assert isinstance(clustering, ClusterTask)
+    assert clustering.describe() == (
+        "13 documents in 3 classes, 1 of one document; left out: 1 of no class"
+    )
+    assert clustering.seeds == 2
+    assert list(document_tasks(folder, "dev")) == ["cluster"]
+    path = tmp_path / "documents.jsonl"
+    write_lines(path, ROWS)
+    bare = DocumentFolder(tmp_path)
+    assert list(document_tasks(bare)) == ["cluster"]
+    path.write_text('{"_id": "a", "text": "One.", "split": "dev"}\n')
+    with pytest.raises(InputError, match="found no document of split 'test'"):
+        document_tasks(bare)
+    with pytest.raises(InputError, match="found neither qrels/dev.tsv nor"):
+        document_tasks(bare, "dev")
+
+
+def test_systems_side_by_side(folder):
+    tasks = document_tasks(folder, seeds=2)
+    train = [document_text(d.sentences) for d in folder.of("train")]
+    systems = {
+        "bm25": BM25System(tokenizer=alphanumeric),
+        "tfidf": TfidfSystem().fit(train),
+    }
+    measured = {
+        name: measure_systems(task, systems) for name, task in tasks.items()
+    }
+    assert {task: list(names) for task, names in measured.items()} == {
+        "retrieve": ["bm25", "tfidf", "random"],
+        "cluster": ["tfidf", "random"],
+    }
+    assert list(measured["retrieve"]["bm25"]) == ["q1", "q2"]
+    assert list(measured["cluster"]["tfidf"]) == ["0", "1"]
+    results = {name: means(of_task) for name, of_task in measured.items()}
+    assert list(results["cluster"]["tfidf"]) == list(CLUSTER_MEASURES)
+    assert results["cluster"]["tfidf"]["f1"] == pytest.approx(1)
+    assert results["retrieve"]["random"] == tasks["retrieve"].random()
+    p_at_10 = results["retrieve"]["bm25"]["p@10"]
+    assert p_at_10 == pytest.approx((6 + 1) / 10 / 2)
+    head, *lines = format_table(results["retrieve"]).splitlines()
+    assert head.split() == list(DOCUMENT_MEASURES)
+    assert lines[0].split()[:2] == ["bm25", "35.00"]
+    with pytest.raises(InputError, match="BM25System has no method encode"):
+        tasks["cluster"].measure(systems["bm25"])
+
+
+def test_a_document_model_reads_the_sentences_as_they_are():
+    class Recorder:
+        """Encodes a document by its number of sentences, as `KeyVec` would."""
+
+        def __init__(self) -> None:
+            self.read: list[Any] = []
+
+        def encode(self, documents: list[Any], progress: bool) -> np.ndarray:
+            assert progress
+            self.read += documents
+            return np.ones((len(documents), 2))
+
+    model = Recorder()
+    system = system_of(model, progress=True)
+    system.encode_query(["One query. It is read whole."])
+    assert model.read.pop() == "One query. It is read whole."
+    sentences = ["See Fig. 3 of Kim. It", "is one sentence."]
+    system.encode_document([document_text(sentences), ""])
+    assert model.read == [sentences, [""]]
+    assert document_sentences(document_text(sentences)) == sentences

@@ -18,6 +18,9 @@ from keras_lstm_dssm.export.publish.models_config import read_models_config
 from keras_lstm_dssm.export.publish.versions import publish, version_folders
 from keras_lstm_dssm.files import lock_folder
 from keras_lstm_dssm.serving import Client, PredictionServer
+from tests.export.agreement import rows_of
+from tests.ranker.small_ranker import small_scorer
+from tests.serving.tiny_models import save_encoder
 from tests.serving.wire import warmup_requests
 
 TITLES = ["steel hex bolt", "wood glue", "garden hose"]
@@ -67,8 +70,10 @@ def test_one_number_above_every_version(model, models):
     for name in versions(models):
         assert warmup_rows(models / name / "1") == [1, 8, 64]
     publish(models / "query_encoder", Path.mkdir, version=4)
-    (models / "batching.config").write_text("max_batch_size { value: 32 }")
+    batching = "max_batch_size { value: 32 }"
+    (models / "batching.config").write_text(batching)
     folders = export_models(model, models)
+    assert (models / "batching.config").read_text() == batching
     assert folders == [
         models / "query_encoder" / "5", models / "document_encoder" / "5",
     ]  # fmt: skip
@@ -85,10 +90,7 @@ def test_one_number_above_every_version(model, models):
 
 
 def warmup_rows(version: Path) -> list[int]:
-    return [
-        next(iter(request.inputs.values())).tensor_shape.dim[0].size
-        for request in warmup_requests(version)
-    ]
+    return [rows_of(request)[1] for request in warmup_requests(version)]
 
 
 KILLED = """\
@@ -151,10 +153,9 @@ def test_an_export_that_cannot_write_the_configuration_changes_nothing_live(
 
 
 def damaged_variables(models_dir: Path) -> None:
-    module = tf.Module()
-    module.numbers = tf.Variable([1.0])
     version = models_dir / "other" / "1"
-    tf.saved_model.save(module, str(version))
+    save_encoder(version.parent, 1.0)
+    (version / "MANIFEST.sha256").unlink()
     (version / "variables" / "variables.index").write_bytes(b"damaged")
 
 
@@ -168,12 +169,9 @@ def damaged_variables(models_dir: Path) -> None:
         (lambda d: (d / "my notes" / "1").mkdir(parents=True),
          "found the name 'my notes'"),
         (damaged_variables, "found variables that cannot be read"),
-        (
-            lambda d: (d / "models.config").write_text(
-                "model_config_list {\n  x: 1\n}"
-            ),
-            r'models.config:2:3 : .*"x"',
-        ),
+        (lambda d: (d / "models.config").write_text(
+            "model_config_list {\n  x: 1\n}"),
+         r'models.config:2:3 : .*"x"'),
     ],
     ids=["empty", "no signature", "space", "damaged variables", "config"],
 )  # fmt: skip
@@ -214,33 +212,17 @@ def test_wrong_arguments_publish_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_failed_training_publishes_nothing(tmp_path):
-    model = dssm.TwoTower(dssm.RNNEncoder(3), dssm.RNNEncoder(3))
-    table = model.document_encoder.embedding.table
-    table.assign(table * np.nan)
-    with pytest.raises(InputError, match="not finite"):
-        export_models(model, tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.fixture(scope="module")
-def scorer() -> dssm.PairScorer:
-    recipe = dssm.ScorerRecipe(
-        "RecurrentCosine", {"units": 2}, word_dimension=4
-    )
-    return recipe.build(0, ["bolt", "glue", "hose", "steel"])
-
-
-def test_a_scorer_beside_encoders_and_retriever(scorer, models):
+def test_a_scorer_beside_encoders_and_retriever(models):
     """It is served and called while the other models do not change."""
+    scorer = small_scorer()
     kept = {p: p.read_bytes() for p in models.rglob("*/1/**/*") if p.is_file()}
     assert kept
     config = (models / "models.config").read_text()
     with (
         PredictionServer(models, port=0, poll_seconds=0) as server,
-        Client(f"127.0.0.1:{server.port}", timeout=20) as client,
+        Client(server.address, timeout=20) as client,
     ):
-        (folder,) = export_models(scorer, models)
+        (folder,) = export_models(models)
         # Above the numbers of the other training.
         assert folder == models / "scorer" / "2"
         server.models.refresh()
@@ -266,7 +248,8 @@ def test_a_scorer_beside_encoders_and_retriever(scorer, models):
     assert 'hits = client.search(["bolt"], k=5, model="retriever")' in readme
 
 
-def test_encoders_beside_a_scorer(model, scorer, tmp_path):
+def test_encoders_beside_a_scorer(model, tmp_path):
+    scorer = small_scorer()
     with pytest.raises(InputError, match="of two towers, and this model is a"):
         export_models(scorer, tmp_path, DOCUMENTS)
     assert list(tmp_path.iterdir()) == []

@@ -7,6 +7,7 @@ written for the same model in this run.
 """
 
 import hashlib
+import inspect
 import json
 import os
 import shutil
@@ -24,6 +25,7 @@ from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.export.graphs import retriever
 from keras_lstm_dssm.export.graphs.encoder import EncoderModule
 from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
+from keras_lstm_dssm.export.graphs.ranking import ScorerModule
 from keras_lstm_dssm.export.graphs.retriever import RetrieverModule
 from keras_lstm_dssm.export.graphs.saved_module import ServedModule
 from keras_lstm_dssm.export.publish import versions
@@ -34,8 +36,9 @@ from keras_lstm_dssm.export.publish.warmup import WARMUP_FILE, WARMUP_SIZES
 def remembered_graphs(folder: Path) -> Iterator[None]:
     """Lets exports copy the SavedModels of `folder`, where they have written.
 
-    The graphs of encoders, of KeyVecs and of retrievers over them are
-    remembered, each with its warm-up requests; others are written as usual.
+    The graphs of encoders, of KeyVecs, of retrievers over them and of pair
+    scorers are remembered, each with its warm-up requests; others are written
+    as usual.
 
     Args:
         folder: A folder that all processes of a run may share.
@@ -135,6 +138,8 @@ def model_of(module: Any) -> Any:
         return encoder if isinstance(encoder, TextEncoder) else None
     if isinstance(module, KeyVecModule):
         return getattr(module._encode_documents, "__self__", None)
+    if isinstance(module, ScorerModule):
+        return inspect.getclosurevars(module._score).nonlocals["model"]
     return None
 
 

@@ -9,7 +9,7 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import export_model
-from keras_lstm_dssm.export.graphs.encoder import EncoderModule
+from keras_lstm_dssm.export.graphs.encoder import EncoderModule, mixture_towers
 from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
 from keras_lstm_dssm.export.graphs.ranking import ScorerModule
 from keras_lstm_dssm.export.graphs.retriever import (
@@ -71,6 +71,9 @@ def test_a_copy_is_what_would_be_written(tmp_path, monkeypatch):
     assert calls == ["save_module", "write_warmup"]
 
 
+SCORER = dssm.ScorerRecipe("RecurrentCosine", {"units": 2}, word_dimension=4)
+
+
 def rows(ids: str, shift: float = 0.0, tags: Any = ()) -> DocumentRows:
     vectors = np.eye(len(ids), 3, dtype=np.float32) + np.float32(shift)
     hashes = np.zeros([len(ids), 16], np.uint8)
@@ -95,6 +98,8 @@ def test_whatever_changes_a_graph_changes_its_key():
         RetrieverModule(module, rows("ab", tags=tagged[::-1])),
         KeyVecModule(small_keyvec()),
         KeyVecModule(small_keyvec(weighted=False)),
+        *(ScorerModule(SCORER.build(0, words)) for words in (["a"], ["b"])),
+        ScorerModule(SCORER.with_matcher(units=3).build(0, ["a"])),
     ]
     keys = [graph_key(each) for each in modules]
     assert None not in keys
@@ -104,10 +109,9 @@ def test_whatever_changes_a_graph_changes_its_key():
 
 
 def test_other_graphs_are_always_written():
-    recipe = dssm.ScorerRecipe(
-        "RecurrentCosine", {"units": 2}, word_dimension=4
-    )
-    assert graph_key(ScorerModule(recipe.build(0, ["bolt"]))) is None
+    towers = dssm.TwoTower(dssm.DSSMEncoder([3]), dssm.DSSMEncoder([3]))
+    mixture = mixture_towers(dssm.Mixture({"a": towers}))
+    assert graph_key(EncoderModule(mixture.query_encoder)) is None
 
 
 def test_what_could_not_be_written_is_not_remembered(tmp_path):

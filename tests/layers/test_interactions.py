@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm import InputError
 from keras_lstm_dssm.layers.interactions import (
     BilinearInteraction,
     CosineInteraction,
@@ -16,32 +15,31 @@ from keras_lstm_dssm.layers.interactions import (
     TensorInteraction,
 )
 from tests import reference
+from tests.matchers.ragged_texts import check_central_differences, randomise
 
 RANDOM = np.random.default_rng(0)
 WIDTH = 4
 QUERY = RANDOM.normal(size=(2, 3, WIDTH))
 DOCUMENT = RANDOM.normal(size=(2, 5, WIDTH))
 
-NAMES = [
-    "cosine", "dot", "bilinear", "bilinear, full", "tensor", "tensor, full",
-]  # fmt: skip
-
 pytestmark = pytest.mark.usefixtures("float64")
 
 
-def interactions() -> dict[str, Interaction]:
-    result = {
-        "cosine": CosineInteraction(),
-        "dot": DotInteraction(),
-        "bilinear": BilinearInteraction(WIDTH, rank=6),
-        "bilinear, full": BilinearInteraction(WIDTH, rank=None),
-        "tensor": TensorInteraction(WIDTH, slices=3, rank=6),
-        "tensor, full": TensorInteraction(WIDTH, slices=3, rank=None),
-    }
-    for interaction in result.values():
-        for variable in interaction.variables:
-            variable.assign(RANDOM.normal(size=variable.shape))
-    return result
+INTERACTIONS: dict[str, Callable[[], Interaction]] = {
+    "cosine": CosineInteraction,
+    "dot": DotInteraction,
+    "bilinear": lambda: BilinearInteraction(WIDTH, rank=6),
+    "bilinear, full": lambda: BilinearInteraction(WIDTH, rank=None),
+    "tensor": lambda: TensorInteraction(WIDTH, slices=3, rank=6),
+    "tensor, full": lambda: TensorInteraction(WIDTH, slices=3, rank=None),
+}
+each = pytest.mark.parametrize("name", INTERACTIONS)
+
+
+def new(name: str) -> Interaction:
+    interaction = INTERACTIONS[name]()
+    randomise(interaction)
+    return interaction
 
 
 def matrices(interaction: BilinearInteraction | TensorInteraction) -> Any:
@@ -72,9 +70,9 @@ def formula(
     return lambda u, v: np.array([u @ v])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each
 def test_cells_equal_the_formula(name):
-    interaction = interactions()[name]
+    interaction = new(name)
     s = formula(interaction)
     expected = [
         [[s(u, v) for v in document] for u in query]
@@ -94,9 +92,9 @@ def test_cells_equal_the_formula(name):
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each
 def test_chosen_cells_and_their_gradients_are_those_of_all_cells(name):
-    interaction = interactions()[name]
+    interaction = new(name)
     query, document = tf.constant(QUERY), tf.constant(DOCUMENT)
     shape = 2, interaction.slices, 4
     rows, columns = (
@@ -124,9 +122,9 @@ def test_chosen_cells_and_their_gradients_are_those_of_all_cells(name):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each
 def test_gradients_equal_central_differences(name):
-    interaction = interactions()[name]
+    interaction = new(name)
     query, document = tf.Variable(QUERY), tf.Variable(DOCUMENT)
     sources = [query, document, *(v.value for v in interaction.variables)]
     toward = RANDOM.normal(size=(2, 3, 5, interaction.slices))
@@ -134,42 +132,7 @@ def test_gradients_equal_central_differences(name):
     def loss() -> tf.Tensor:
         return tf.reduce_sum(interaction(query, document) * toward)
 
-    with tf.GradientTape() as tape:
-        value = loss()
-    for source, gradient in zip(
-        sources, tape.gradient(value, sources), strict=True
-    ):
-        start = source.numpy()
-        direction = RANDOM.normal(size=start.shape)
-        differences = []
-        for sign in 1, -1:
-            source.assign(start + sign * 1e-6 * direction)
-            differences.append(sign * loss())
-        source.assign(start)
-        np.testing.assert_allclose(
-            np.sum(gradient * direction), sum(differences) / 2e-6, rtol=1e-7
-        )
-
-
-def test_tensor_of_one_slice_without_w_is_relu_of_bilinear():
-    bilinear, tensor = BilinearInteraction(WIDTH), TensorInteraction(WIDTH, 1)
-    tensor.factors.assign(bilinear.factors[tf.newaxis])
-    tensor.linear.assign(tf.zeros_like(tensor.linear))
-    cells = bilinear(QUERY, DOCUMENT).numpy()
-    assert (cells < 0).any() and (cells > 0).any()
-    np.testing.assert_allclose(
-        tensor(QUERY, DOCUMENT), np.maximum(cells, 0), rtol=1e-12
-    )
-
-
-def test_bilinear_with_the_identity_is_the_cosine_of_unit_vectors():
-    bilinear = BilinearInteraction(WIDTH, rank=None)
-    bilinear.factors.assign(np.eye(WIDTH))
-    u, v = (x / np.linalg.norm(x, axis=-1, keepdims=True)
-            for x in (QUERY, DOCUMENT))  # fmt: skip
-    np.testing.assert_allclose(
-        bilinear(u, v), CosineInteraction()(3 * QUERY, DOCUMENT), rtol=1e-12
-    )
+    check_central_differences(loss, sources)
 
 
 def test_the_cosine_of_a_zero_vector_is_finite_and_has_no_gradient():
@@ -208,12 +171,3 @@ def test_interactions_of_0_2_0_have_no_factors():
     loaded = TensorInteraction.from_config({"dimension": 3, "slices": 2})
     assert loaded.rank is None
     assert loaded.factors.shape == (2, 3, 3)
-
-
-def test_wrong_arguments():
-    with pytest.raises(InputError, match="dimension must be at least 1, not 0"):
-        BilinearInteraction(0)
-    with pytest.raises(InputError, match="rank must be at least 1, not 0"):
-        BilinearInteraction(2, 0)
-    with pytest.raises(InputError, match="slices must be at least 1, not 0"):
-        TensorInteraction(2, 0)

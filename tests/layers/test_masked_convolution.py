@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm import InputError
 from keras_lstm_dssm.layers.convolution import (
     MaskedConvolution,
     fixed_time,
@@ -92,10 +91,3 @@ def test_gradients(padding):
         loss, [convolution.kernel.value, convolution.bias.value, vectors]
     )
     assert not gradient[~texts.mask.numpy()].any()
-
-
-def test_wrong_arguments():
-    with pytest.raises(InputError, match="padding must be one of .* 'same'"):
-        MaskedConvolution(3, padding="same")
-    with pytest.raises(InputError, match="at least 1, not 3 and 0"):
-        MaskedConvolution(3, 0)

@@ -1,6 +1,11 @@
-"""The recurrences (1) and (2), and truncated BPTT, (7), in float64."""
+"""The recurrences (1) and (2), all roads through them, and truncated BPTT, (7).
 
-import itertools
+Rows that are padded, packed, indices of a table, or a single one.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
 
 import keras
 import numpy as np
@@ -14,35 +19,37 @@ from keras_lstm_dssm import (
     Recurrent,
     RNNCell,
 )
+from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
+from keras_lstm_dssm.layers.packed_sequence import FlatSequences, pack, unpack
+from keras_lstm_dssm.layers.recurrent import (
+    run_single_sequence,
+    run_to_last_output,
+)
 from tests import reference
+from tests.matchers.ragged_texts import randomise
 
 BATCH, TIME, FEATURES, UNITS = 3, 4, 5, 3
 LENGTHS = [4, 1, 3]
 RANDOM = np.random.default_rng(0)
 INPUTS = RANDOM.normal(size=(BATCH, TIME, FEATURES))
-
-every_lstm = pytest.mark.parametrize(
-    ("peephole", "forget_gate"),
-    [*itertools.product([None, "diagonal", "full"], [False, True])],
-)
+MASK = np.arange(TIME) < np.array(LENGTHS)[:, np.newaxis]
+CELLS: dict[str, Callable[..., keras.layers.Layer]] = {
+    "rnn": functools.partial(RNNCell, UNITS),
+    **{
+        f"lstm, peepholes {peephole}, forget gate {forget_gate}":
+        functools.partial(PeepholeLSTMCell, UNITS, peephole, forget_gate)
+        for peephole in (None, "diagonal", "full")
+        for forget_gate in (False, True)
+    },
+}  # fmt: skip
+LSTM = "lstm, peepholes full, forget gate True"
+every_cell = pytest.mark.parametrize("cell", CELLS)
 exact = {"rtol": 1e-12, "atol": 1e-14}
 pytestmark = pytest.mark.usefixtures("float64")
 
 
-def randomise(layer: keras.layers.Layer) -> None:
-    for variable in layer.variables:
-        variable.assign(RANDOM.normal(size=variable.shape) * 0.7)
-
-
-def lstm_of(peephole: str | None, forget_gate: bool) -> PeepholeLSTM:
-    layer = PeepholeLSTM(UNITS, peephole, forget_gate)
-    layer.build(INPUTS.shape)
-    randomise(layer)
-    return layer
-
-
-def rnn_of() -> Recurrent:
-    layer = Recurrent(RNNCell(UNITS))
+def layer_of(cell: str, **arguments: Any) -> Recurrent:
+    layer = Recurrent(CELLS[cell](), **arguments)
     layer.build(INPUTS.shape)
     randomise(layer)
     return layer
@@ -57,8 +64,9 @@ def by_numpy(layer: Recurrent, row: int, length: int) -> dict[str, np.ndarray]:
     return {"y": reference.rnn(W, W_rec, cell.bias.numpy(), words)}
 
 
-def check(layer: Recurrent) -> None:
-    """Layer, `keras.layers.RNN`, cell, NumPy and `activations` agree."""
+@every_cell
+def test_layer_keras_cell_and_numpy_agree_on_all_activations(cell):
+    layer = layer_of(cell)
     last = [by_numpy(layer, row, n)["y"][-1] for row, n in enumerate(LENGTHS)]
     np.testing.assert_allclose(layer(INPUTS, LENGTHS), last, **exact)
     full = [by_numpy(layer, row, TIME)["y"] for row in range(BATCH)]
@@ -67,6 +75,8 @@ def check(layer: Recurrent) -> None:
     np.testing.assert_allclose(layer(INPUTS), stock(INPUTS)[:, -1], **exact)
 
     activations = layer.activations(tf.constant(INPUTS), LENGTHS)
+    gates = "igcoy" + "f" * ("gate True" in cell)
+    assert set(activations) == ({"y"} if cell == "rnn" else set(gates))
     states = layer.cell.state_size
     for row, length in enumerate(LENGTHS):
         expected = by_numpy(layer, row, length)
@@ -81,23 +91,11 @@ def check(layer: Recurrent) -> None:
             np.testing.assert_allclose(activations["y"][row, t], y[0], **exact)
 
 
-@every_lstm
-def test_lstm_equals_numpy_and_keras(peephole, forget_gate):
-    layer = lstm_of(peephole, forget_gate)
-    check(layer)
-    names = {"i", "g", "c", "o", "y"} | ({"f"} if forget_gate else set())
-    assert set(layer.activations(tf.constant(INPUTS))) == names
-
-
-def test_rnn_equals_numpy_and_keras():
-    check(rnn_of())
-
-
-@every_lstm
-def test_lstm_takes_inputs_projected_before(peephole, forget_gate):
+@every_cell
+def test_inputs_may_be_projected_before(cell):
     """`project_inputs=False` takes W l(t), all gates side by side."""
-    inside = lstm_of(peephole, forget_gate)
-    outside = PeepholeLSTM(UNITS, peephole, forget_gate, project_inputs=False)
+    inside = layer_of(cell)
+    outside = Recurrent(CELLS[cell](project_inputs=False))
     kernel, *others = inside.cell.variables
     projected = INPUTS @ kernel.numpy()
     outside.build(projected.shape)
@@ -108,31 +106,134 @@ def test_lstm_takes_inputs_projected_before(peephole, forget_gate):
     )
 
 
-def test_rnn_takes_inputs_projected_before():
-    inside, outside = rnn_of(), Recurrent(RNNCell(UNITS, project_inputs=False))
-    kernel, *others = inside.cell.variables
-    outside.build((None, None, UNITS))
-    for variable, other in zip(outside.cell.variables, others, strict=True):
-        variable.assign(other)
-    np.testing.assert_allclose(
-        outside(INPUTS @ kernel.numpy(), LENGTHS),
-        inside(INPUTS, LENGTHS),
-        **exact,
-    )
+@every_cell
+def test_packed_rows_have_the_outputs_and_gradients_of_keras(cell):
+    layer = layer_of(cell, return_sequences=True)
+    stock = keras.layers.RNN(layer.cell, return_sequences=True)
+    values, lengths = tf.constant(INPUTS), tf.constant([4, 3, 1])
+    mask = tf.sequence_mask(lengths)
+    errors = RANDOM.normal(size=(BATCH, TIME, UNITS))
+    sources = [values, *(variable.value for variable in layer.variables)]
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(values)
+        steps = pack(layer.project(values), lengths)
+        packed = layer(steps, training=True)
+        outputs = unpack(packed)
+        expected = stock(values, mask=mask)
+        expected = tf.where(mask[:, :, tf.newaxis], expected, 0.0)
+        losses = [tf.reduce_sum(y * errors) for y in (outputs, expected)]
+    np.testing.assert_allclose(outputs, expected, **exact)
+    np.testing.assert_array_equal(layer(steps).values, packed.values)
+    for ours, theirs in zip(
+        *(tape.gradient(loss, sources) for loss in losses), strict=True
+    ):
+        assert np.abs(theirs).max() > 1e-3
+        np.testing.assert_allclose(
+            tf.convert_to_tensor(ours), theirs, rtol=1e-10, atol=1e-12
+        )
 
 
-@pytest.mark.parametrize("layer", ["lstm", "rnn"])
-def test_padding_is_neither_read_nor_part_of_a_gradient(layer):
-    recurrent = lstm_of("full", True) if layer == "lstm" else rnn_of()
-    padding = np.arange(TIME)[np.newaxis] >= np.array(LENGTHS)[:, np.newaxis]
-    wild = tf.constant(np.where(padding[:, :, np.newaxis], 1e3, INPUTS))
+def test_states_and_other_orders_need_padded_rows():
+    steps = pack(tf.constant(INPUTS), tf.constant([4, 3, 1]))
+    for argument in "return_state", "go_backwards":
+        layer = Recurrent(RNNCell(UNITS), **{argument: True})
+        with pytest.raises(InputError, match="read forward"):
+            layer(steps)
+
+
+@pytest.mark.parametrize("time", [0, TIME])
+@pytest.mark.parametrize("at_all_steps", [False, True])
+def test_a_batch_without_rows_has_a_gradient(time, at_all_steps):
+    layer = layer_of(LSTM, return_sequences=at_all_steps)
+
+    @tf.function
+    def gradients(values: tf.Tensor) -> list[tf.Tensor]:
+        with tf.GradientTape() as tape:
+            steps = pack(layer.project(values), tf.zeros([0], tf.int32))
+            outputs = layer(steps, training=True)
+            loss = tf.reduce_sum(outputs.values if at_all_steps else outputs)
+        return tape.gradient(loss, layer.trainable_variables)
+
+    found = gradients(tf.zeros([0, time, FEATURES], tf.float64))
+    assert len(found) == 6
+    for gradient, variable in zip(
+        found, layer.trainable_variables, strict=True
+    ):
+        np.testing.assert_array_equal(gradient, np.zeros(variable.shape))
+
+
+@pytest.mark.parametrize("directions", [1, 2])
+@pytest.mark.parametrize("training", [True, False])
+def test_rows_of_a_table_have_the_outputs_and_gradients_of_keras(
+    training, directions
+):
+    """Both directions in one loop."""
+    layers = [PeepholeLSTM(UNITS, forget_gate=True) for _ in range(directions)]
+    for number, layer in enumerate(layers):
+        layer.build(INPUTS.shape)
+        randomise(layer, number)
+    stock = [keras.layers.RNN(x.cell, return_sequences=True) for x in layers]
+    table = tf.constant(RANDOM.normal(size=(7, FEATURES)))
+    # Some rows occur twice, others not at all.
+    index = tf.constant([0, 5, 0, 1, 2, 3, 3, 3, 5, 1, 0, 2])
+    lengths = tf.constant([3, 5, 1, 3])
+    mask = tf.sequence_mask(lengths)
+    errors = RANDOM.normal(size=(12, directions * UNITS))
+    texts = FlatSequences(table, index, lengths)
+
+    def ours() -> tf.Tensor:
+        return run_on_rows(layers, texts, training)
+
+    def theirs() -> tf.Tensor:
+        values = texts.padded(tf.gather(table, index))
+        outputs = [stock[0](values, mask=mask)]
+        if directions == 2:
+            turned = tf.reverse_sequence(values, lengths, seq_axis=1)
+            backward = stock[1](turned, mask=mask)
+            outputs.append(tf.reverse_sequence(backward, lengths, seq_axis=1))
+        return tf.boolean_mask(tf.concat(outputs, axis=2), mask)
+
+    sources = [table, *(v.value for layer in layers for v in layer.variables)]
+    results = []
+    for run in ours, tf.function(ours), theirs:
+        with tf.GradientTape() as tape:
+            tape.watch(table)
+            outputs = run()
+            loss = tf.reduce_sum(outputs * errors)
+        gradients = tape.gradient(loss, sources)
+        results.append([outputs, *map(tf.convert_to_tensor, gradients)])
+    assert not results[0][1].numpy()[[4, 6]].any()  # rows that do not occur
+    for eager, graph, expected in zip(*results, strict=True):
+        assert np.abs(expected).max() > 1e-3
+        for found in eager, graph:
+            np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("cell", ["rnn", LSTM])
+def test_a_single_sequence_has_the_last_output_of_a_packed_row(cell):
+    cell = layer_of(cell).cell
+    width = cell.recurrent_kernel.shape[1]
+    inputs = RANDOM.normal(size=(7, width))
+    for time in range(1, 8):
+        values = tf.constant(inputs[:time])
+        steps = pack(values[tf.newaxis], tf.constant([time]))
+        expected = run_to_last_output(cell, cell.recurrent_weights(), steps)
+        np.testing.assert_array_equal(
+            run_single_sequence(cell, values), expected
+        )
+
+
+@pytest.mark.parametrize("cell", ["rnn", LSTM])
+def test_padding_is_neither_read_nor_part_of_a_gradient(cell):
+    recurrent = layer_of(cell)
+    wild = tf.constant(np.where(MASK[:, :, np.newaxis], INPUTS, 1e3))
     with tf.GradientTape() as tape:
         tape.watch(wild)
         y = recurrent(wild, LENGTHS)
     np.testing.assert_array_equal(y, recurrent(INPUTS, LENGTHS))
     gradient = tf.convert_to_tensor(tape.gradient(y, wild)).numpy()
-    assert (gradient[padding] == 0).all()
-    assert (gradient[~padding] != 0).all()
+    assert (gradient[~MASK] == 0).all()
+    assert (gradient[MASK] != 0).all()
 
 
 def test_peephole_form_and_initial_values():
@@ -142,15 +243,13 @@ def test_peephole_form_and_initial_values():
     np.testing.assert_array_equal(  # i, f, g, o: the forget gate starts at 1
         layer.cell.bias, np.repeat([0, 1, 0, 0], UNITS)
     )
-    full = lstm_of("full", forget_gate=False).cell.peepholes
+    full = layer_of("lstm, peepholes full, forget gate False").cell.peepholes
     assert {name: p.shape for name, p in full.items()} == {
         "i": (UNITS, UNITS), "o": (UNITS, UNITS),
     }  # fmt: skip
 
 
-def test_wrong_arguments():
-    with pytest.raises(InputError, match="peephole must be one of .* 'half'"):
-        PeepholeLSTMCell(3, "half")
+def test_projected_inputs_have_the_width_of_all_gates():
     cell = PeepholeLSTMCell(3, project_inputs=False)
     with pytest.raises(ValueError, match="inputs of width 9 .*, not 8"):
         cell.build((None, 8))
@@ -187,13 +286,10 @@ def gradients(
     return tape.gradient(outputs, values), tape.gradient(expected, values)
 
 
-@pytest.mark.parametrize("kind", ["lstm", "rnn"])
+@pytest.mark.parametrize("cell", ["rnn", LSTM])
 @pytest.mark.parametrize("truncate", [None, 0, 1, 2, 4, 99])
-def test_truncated_gradient_is_that_of_constant_older_states(kind, truncate):
-    lstm = PeepholeLSTMCell(UNITS, "full", forget_gate=True)
-    layer = Recurrent(RNNCell(UNITS) if kind == "rnn" else lstm, truncate)
-    layer.build(TRUNCATED_INPUTS.shape)
-    randomise(layer)
+def test_truncated_gradient_is_that_of_constant_older_states(cell, truncate):
+    layer = layer_of(cell, truncate=truncate)
     truncated, expected = gradients(layer, truncate)
     for one, other in zip(truncated, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-13)

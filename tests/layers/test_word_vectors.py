@@ -1,4 +1,8 @@
-"""Vectors of vocabulary words and of trigram words."""
+"""Vectors of vocabulary words and of trigram words, also out of files."""
+
+import functools
+import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,12 +16,27 @@ from keras_lstm_dssm.layers import (
     WordVectors,
 )
 from tests import reference
-from tests.layers.small_word_vectors import (
-    TEXTS,
-    VOCABULARY,
-    layers,
-    vocabulary_vectors,
-)
+from tests.export.agreement import run_in_cpp, serving_ops, stock_ops
+from tests.serving.wire import predict_request
+
+VOCABULARY = ["bolt", "hex", "上海", "x\0"]
+TEXTS = [
+    "Hex bolt hex", "", "zinc", "BOLT 上海 x\0 new zinc bolt", "hex  BOLT hex",
+]  # fmt: skip
+
+
+def vocabulary_vectors(**arguments: Any) -> VocabularyVectors:
+    """A layer with the words above."""
+    return VocabularyVectors(
+        VOCABULARY, **{"dimension": 3, "split": "space", **arguments}
+    )
+
+
+def layers(max_words: int | None = 4) -> list[WordVectors]:
+    return [
+        vocabulary_vectors(max_words=max_words),
+        TrigramVectors(3, max_words=max_words, split="space"),
+    ]
 
 
 def words_of(text: str) -> list[str]:
@@ -109,15 +128,6 @@ def test_gradient_is_of_real_words_only(kind, float64):
     assert set(indices) == set(np.flatnonzero(want.any(axis=1)))
 
 
-def test_an_unknown_word_is_trained():
-    layer = vocabulary_vectors()
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(layer(layer.distinct([""]), training=True).vectors)
-    gradient = tape.gradient(loss, layer.embedding.table.value)
-    assert gradient.indices.numpy().tolist() == [0]
-    np.testing.assert_array_equal(gradient.values, np.ones((1, 3)))
-
-
 @pytest.mark.parametrize("kind", [0, 1])
 def test_an_empty_batch_has_no_vectors(kind):
     layer = layers()[kind]
@@ -175,27 +185,55 @@ def test_wrong_vectors_change_nothing(vectors, message):
     np.testing.assert_array_equal(layer.get_weights()[0], before)
 
 
-@pytest.mark.parametrize("kind", [VocabularyVectors, TrigramVectors])
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"dimension": 0}, "dimension must be at least 1, not 0"),
-        ({"max_words": 0}, "max_words must be at least 1 or None, not 0"),
-        (
-            {"split": "x"},
-            "split must be one of space, alphanumeric, stems, not 'x'",
-        ),
-    ],
-)
-def test_wrong_arguments_are_one_clear_line(kind, arguments, message):
-    words = {"vocabulary": ["a"]} if kind is VocabularyVectors else {}
-    with pytest.raises(InputError, match=message):
-        kind(**words, **arguments)
-
-
 def test_configuration_holds_the_vocabulary():
     layer = vocabulary_vectors(max_words=None)
-    again = VocabularyVectors.from_config(layer.get_config())
+    config = json.loads(json.dumps(layer.get_config()))
+    again = VocabularyVectors.from_config(config)
     assert again.vocabulary == VOCABULARY
     assert again.get_config() == layer.get_config()
     assert (again.max_words, again.split) == (None, "space")
+
+
+def sums(layer: WordVectors, text: tf.Tensor) -> tf.Tensor:
+    """The sum of the vectors of each text."""
+    batch = layer.distinct(text)
+    return tf.gather(
+        tf.reduce_sum(layer(batch).vectors, axis=1), batch.text_index
+    )
+
+
+class Served(tf.Module):
+    """What a server calls, with all that `resources` asks for."""
+
+    def __init__(self, layer: WordVectors) -> None:
+        super().__init__()
+        self.weights = [weight.value for weight in layer.weights]
+        self.resources = layer.resources
+        self._sums = functools.partial(sums, layer)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+    def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"sum": self._sums(text)}
+
+
+def test_saved_models_give_the_same_numbers(tmp_path):
+    """In Python and by TF Serving's loader, which sees only the folder."""
+    want = {}
+    for layer in layers(None):
+        module = Served(layer)
+        tf.saved_model.save(
+            module,
+            str(tmp_path / "first"),
+            signatures={"serving_default": module.serve},
+        )
+        folder = (tmp_path / "first").rename(tmp_path / layer.name)
+        want[folder] = sums(layer, TEXTS).numpy()
+        assert np.ptp(want[folder], axis=0).min() > 0.01
+        assert serving_ops(folder) <= stock_ops()
+        serve = tf.saved_model.load(str(folder)).signatures["serving_default"]
+        got = serve(text=tf.constant(TEXTS))["sum"]
+        np.testing.assert_array_equal(got, want[folder])
+    request = predict_request("x", text=TEXTS)
+    outputs = run_in_cpp(dict.fromkeys(want, [request]))
+    for (output,), values in zip(outputs, want.values(), strict=True):
+        np.testing.assert_allclose(output["sum"], values, rtol=1e-6)

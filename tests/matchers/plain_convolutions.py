@@ -6,13 +6,17 @@ import numpy as np
 
 from keras_lstm_dssm.layers.convolution import KMaxStack, WindowPoolingStack
 from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP
+from tests import reference
 
 
 def relu(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, 0)
 
 
-FUNCTIONS = {"relu": relu, "tanh": np.tanh, None: np.asarray}
+FUNCTIONS = {
+    "relu": relu, "tanh": np.tanh, "sigmoid": reference.sigmoid,
+    None: np.asarray,
+}  # fmt: skip
 
 
 def at_windows(

@@ -1,16 +1,14 @@
 """Texts of different lengths for matchers, and checks that suit them all."""
 
 import functools
-import json
 import pathlib
-import zipfile
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_lstm_dssm import PairScorer
 from keras_lstm_dssm.layers import WordSequences
 from keras_lstm_dssm.matchers import Matcher
 
@@ -41,22 +39,21 @@ def pairs(dimension: int) -> tuple[WordSequences, WordSequences]:
     return query, WordSequences(*(tf.gather(x, order) for x in document))
 
 
-def texts_of(sequences: WordSequences) -> list[np.ndarray]:
-    """List the word vectors `[words, dimension]` of each text."""
-    return [
-        vectors[:length]
-        for vectors, length in zip(
-            sequences.vectors.numpy(), sequences.lengths.numpy(), strict=True
-        )
-    ]
+def texts_of(
+    sequences: WordSequences, part: str = "vectors"
+) -> list[np.ndarray]:
+    """List the word vectors `[words, dimension]`, or words, of each text."""
+    rows = getattr(sequences, part).numpy()
+    lengths = sequences.lengths.numpy()
+    return [row[:n] for row, n in zip(rows, lengths, strict=True)]
 
 
-def randomise(layer: keras.layers.Layer) -> None:
+def randomise(layer: keras.layers.Layer, seed: int = 3) -> None:
     """Give all weights random values, biases and the last layer included.
 
     Vectors, such as biases, are positive, so that few relus are 0 everywhere.
     """
-    random = np.random.default_rng(3)
+    random = np.random.default_rng(seed)
     for variable in layer.variables:
         values = random.normal(size=variable.shape) * 0.7
         variable.assign(abs(values) if values.ndim == 1 else values)
@@ -76,15 +73,20 @@ def graph_of(matcher: Matcher) -> Callable[..., tf.Tensor]:
 
 
 def check_scores(
-    matcher: Matcher, by_numpy: Callable[[np.ndarray, np.ndarray], float]
+    matcher: Matcher,
+    by_numpy: Callable[[np.ndarray, np.ndarray], float],
+    texts: tuple[WordSequences, WordSequences] | None = None,
 ) -> None:
-    """Compare with plain NumPy, pair by pair, and alone with in a batch."""
-    query, document = pairs(matcher.word_dimension)
+    """Compare with plain NumPy, pair by pair, and alone with in a batch.
+
+    `by_numpy` takes the word vectors; where texts are given, their words.
+    """
+    query, document = texts or pairs(matcher.word_dimension)
     scores = matcher(query, document).numpy()
-    expected = [
-        by_numpy(one, other)
-        for one, other in zip(texts_of(query), texts_of(document), strict=True)
-    ]
+    part = "words" if texts else "vectors"
+    expected = list(
+        map(by_numpy, texts_of(query, part), texts_of(document, part))
+    )
     assert len(set(np.round(expected, 6))) == len(expected)  # not constant
     np.testing.assert_allclose(scores, expected, rtol=1e-10, atol=1e-12)
 
@@ -183,64 +185,27 @@ def check_central_differences(
     return gradients
 
 
-class MatcherModel(keras.Model):
-    """A model to be saved that has a matcher."""
+def check_training(
+    score: Callable[[bool], tf.Tensor], sources: Sequence[tf.Tensor]
+) -> tf.Tensor:
+    """Compare scores and gradients in training with those of TensorFlow.
 
-    def __init__(self, matcher: Matcher, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.matcher = matcher
-        self.built = True
-
-    def get_config(self) -> dict[str, Any]:
-        return {"matcher": keras.saving.serialize_keras_object(self.matcher)}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "MatcherModel":
-        return cls(keras.saving.deserialize_keras_object(config["matcher"]))
-
-
-def check_saving(
-    kind: type[Matcher],
-    arguments: dict[str, Any],
-    folder: pathlib.Path,
-    absent: Mapping[str, Any] | None = None,
-) -> None:
-    """Save a matcher none of whose arguments has its default, and load it.
-
-    Args:
-        kind: The class.
-        arguments: Arguments of its constructor.
-        folder: Folder for the file.
-        absent: Argument -> value of those that files of an earlier version
-            lack: they are taken out of the saved configuration.
+    Returns:
+        The scores.
     """
-    matcher = kind(**arguments)
-    config = matcher.get_config()
-    assert {name: config[name] for name in arguments} == arguments
-    randomise(matcher)
-    MatcherModel(matcher).save(folder / "model.keras")
-    if absent:
-        assert {name: arguments[name] for name in absent} == absent
-        without_arguments(folder / "model.keras", absent)
-    loaded = keras.saving.load_model(
-        folder / "model.keras", custom_objects={"MatcherModel": MatcherModel}
-    ).matcher
-    assert type(loaded) is kind and loaded.get_config() == config
-    texts = pairs(matcher.word_dimension)
-    np.testing.assert_array_equal(loaded(*texts), matcher(*texts))
-
-
-def without_arguments(path: pathlib.Path, names: Collection[str]) -> None:
-    """Take arguments out of the configuration of a saved model's matcher."""
-    with zipfile.ZipFile(path) as file:
-        parts = {name: file.read(name) for name in file.namelist()}
-    config = json.loads(parts["config.json"])
-    for name in names:
-        del config["config"]["matcher"]["config"][name]
-    parts["config.json"] = json.dumps(config).encode()
-    with zipfile.ZipFile(path, "w") as file:
-        for name, content in parts.items():
-            file.writestr(name, content)
+    toward = tf.constant(np.random.default_rng(0).normal(size=99))
+    results = []
+    for training in True, False:
+        with tf.GradientTape() as tape:
+            tape.watch(sources)
+            scores = score(training)
+            loss = tf.reduce_sum(scores * toward[: len(scores)])
+        gradients = tape.gradient(loss, sources)
+        results.append([scores, *map(tf.convert_to_tensor, gradients)])
+    for custom, automatic in zip(*results, strict=True):
+        assert custom.numpy().any()
+        np.testing.assert_allclose(custom, automatic, rtol=1e-9, atol=1e-12)
+    return scores
 
 
 def check_start(matcher: Matcher) -> None:
@@ -251,3 +216,25 @@ def check_start(matcher: Matcher) -> None:
         small = np.abs(weight).max() <= 0.1
         assert small or np.abs(weight - np.eye(len(weight))).max() <= 0.01
     assert len({weight.flat[0] for weight in weights}) == len(weights) > 0
+
+
+def check_saved_scorer(
+    scorer: PairScorer,
+    trained: Sequence[keras.Variable],
+    pairs: tuple[list[str], list[str]],
+    path: pathlib.Path,
+) -> None:
+    """Compare a scorer with the one that was saved, after its pre-training."""
+    random = np.random.default_rng(0)
+    for weight in trained:
+        weight.assign(random.normal(size=weight.shape))
+    scorer.save(path / "scorer.keras")
+    loaded = keras.saving.load_model(path / "scorer.keras")
+    assert loaded.matcher.get_config() == scorer.matcher.get_config()
+    assert not loaded.matcher.needs_pretraining
+    assert len(loaded.trainable_variables) == len(scorer.trainable_variables)
+    for mine, other in zip(scorer.variables, loaded.variables, strict=True):
+        np.testing.assert_array_equal(mine, other)
+    scores = scorer.score_pairs(*pairs)
+    assert np.ptp(scores) > 1e-3
+    np.testing.assert_array_equal(loaded.score_pairs(*pairs), scores)

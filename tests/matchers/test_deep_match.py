@@ -1,5 +1,6 @@
 """DeepMatch against NumPy with sets of words, its gradient, and saving."""
 
+import functools
 import sys
 
 import keras
@@ -17,6 +18,12 @@ from keras_lstm_dssm.losses import PairwiseHinge
 from keras_lstm_dssm.matchers.deep_match import DeepMatch, Patches
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.optimizers.adagrad import Adagrad
+from tests.matchers.plain_convolutions import mlp
+from tests.matchers.ragged_texts import (
+    check_central_differences,
+    check_saved_scorer,
+    check_scores,
+)
 from tests.reference import sigmoid
 
 # Patches of two, three and two topics over words 1 to 8, by level.
@@ -46,18 +53,14 @@ def small_matcher() -> DeepMatch:
     return matcher
 
 
-def sequences(ids: list[list[int]], extra: int = 0) -> WordSequences:
-    lengths = [len(row) for row in ids]
-    words = np.zeros((len(ids), max(lengths) + extra), np.int32)
-    for row, text in zip(words, ids, strict=True):
-        row[: len(text)] = text
-    vectors = np.ones((*words.shape, 4))
-    return WordSequences(
-        tf.constant(vectors), tf.constant(lengths), tf.constant(words)
-    )
+def sequences(texts: list[list[int]]) -> WordSequences:
+    words = tf.ragged.constant(texts, dtype=tf.int32)
+    lengths = tf.constant([len(text) for text in texts])
+    vectors = tf.ones([*words.to_tensor().shape, 4], keras.config.floatx())
+    return WordSequences(vectors, lengths, words.to_tensor())
 
 
-def projections(matcher: DeepMatch, side: str, text: list[int]) -> np.ndarray:
+def projections(matcher: DeepMatch, side: str, text: np.ndarray) -> np.ndarray:
     """x' a_r of each patch, by a table of each word of each patch."""
     table = {
         (patch, word): row
@@ -80,87 +83,42 @@ def projections(matcher: DeepMatch, side: str, text: list[int]) -> np.ndarray:
     )
 
 
-def score(matcher: DeepMatch, query: list[int], document: list[int]) -> float:
+def score(matcher: DeepMatch, query: np.ndarray, document: np.ndarray) -> float:
     x = projections(matcher, "query", query)
     y = projections(matcher, "document", document)
     first = sigmoid(np.sum(x * y, -1) + np.array(matcher.bias))
     kernel = np.array(matcher.second_kernel)
-    second = sigmoid(
-        np.array(
-            [
-                sum(first[i] @ kernel[i, :, unit] for i in reads)
-                for unit, reads in READS.items()
-            ]
-        )
-        + np.array(matcher.second_bias)
-    )
-    layers = matcher.output_layers
-    (committee,) = layers.dense
-    third = sigmoid(
-        second @ np.array(committee.kernel) + np.array(committee.bias)
-    )
-    return (third @ np.array(layers.score.kernel) + layers.score.bias).item()
-
-
-@pytest.mark.usefixtures("float64")
-def test_scores_equal_numpy():
-    matcher = small_matcher()
-    found = tf.function(matcher.__call__)(
-        sequences(QUERIES), sequences(DOCUMENTS)
-    )
-    expected = [
-        score(matcher, *pair) for pair in zip(QUERIES, DOCUMENTS, strict=True)
+    second = [
+        sum(first[i] @ kernel[i, :, unit] for i in reads)
+        for unit, reads in READS.items()
     ]
-    assert np.ptp(expected) > 0.01
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    second = sigmoid(np.array(second) + np.array(matcher.second_bias))
+    return mlp(matcher.output_layers, second)
 
 
 @pytest.mark.usefixtures("float64")
-def test_padding_and_the_batch_change_nothing():
+def test_scores_equal_numpy_whatever_the_padding_and_the_batch():
     matcher = small_matcher()
-    together = matcher(sequences(QUERIES, 3), sequences(DOCUMENTS, 1))
-    for row, pair in enumerate(zip(QUERIES, DOCUMENTS, strict=True)):
-        alone = matcher(*(sequences([text]) for text in pair))
-        np.testing.assert_allclose(alone, together[row : row + 1], rtol=1e-13)
+    check_scores(
+        matcher,
+        functools.partial(score, matcher),
+        (sequences(QUERIES), sequences(DOCUMENTS)),
+    )
 
 
 @pytest.mark.usefixtures("float64")
 def test_gradients_equal_central_differences():
     matcher = small_matcher()
     texts = sequences(QUERIES), sequences(DOCUMENTS)
-    total = tf.function(lambda: tf.reduce_sum(matcher(*texts)))
-    variables = matcher.trainable_variables
-    with tf.GradientTape() as tape:
-        loss = total()
-    gradients = tape.gradient(loss, [v.value for v in variables])
-    random = np.random.default_rng(1)
-    for variable, gradient in zip(variables, gradients, strict=True):
-        gradient_array = tf.convert_to_tensor(gradient).numpy()
-        start = variable.numpy()
-        entries = list(np.ndindex(*start.shape))
-        for i in random.choice(len(entries), min(20, len(entries)), False):
-            ends = []
-            for step in (1e-6, -1e-6):
-                moved = start.copy()
-                moved[entries[i]] += step
-                variable.assign(moved)
-                ends.append(total().numpy())
-            variable.assign(start)
-            assert gradient_array[entries[i]] == pytest.approx(
-                (ends[0] - ends[1]) / 2e-6, rel=1e-6, abs=1e-8
-            )
+    gradients = check_central_differences(
+        lambda: tf.reduce_sum(matcher(*texts)),
+        [v.value for v in matcher.trainable_variables],
+    )
     # Not 9 and the unknown word, which are in no patch; nor 8, as the only
     # patch where its document has a word is not read by layer II.
-    rows = np.any(tf.convert_to_tensor(gradients[0]), axis=1)
+    rows = np.any(gradients[0], axis=1)
     found = np.array(matcher.entry_words["query"])[rows]
     assert set(found.tolist()) == {1, 2, 4, 5, 7}
-
-
-def test_the_graph_masks_layer_ii():
-    edges = np.array(small_matcher().edges)
-    for unit, reads in READS.items():
-        assert np.flatnonzero(edges[:, unit]).tolist() == reads
-    assert edges.shape == (7, 5)
 
 
 def test_the_first_scores_are_zero():
@@ -213,18 +171,8 @@ def test_pretraining_finds_words_of_each_side():
 
 def test_patches_are_saved_with_the_weights(tmp_path):
     scorer = pretrained()
-    random = np.random.default_rng(0)
-    for weight in scorer.matcher.trainable_variables:
-        weight.assign(random.normal(size=weight.shape))
-    scorer.save(tmp_path / "scorer.keras")
-    loaded = keras.saving.load_model(tmp_path / "scorer.keras")
-    assert loaded.matcher.get_config() == scorer.matcher.get_config()
-    assert not loaded.matcher.needs_pretraining
-    for mine, other in zip(scorer.variables, loaded.variables, strict=True):
-        np.testing.assert_array_equal(mine, other)
-    scores = scorer.score_pairs(*PAIRS)
-    assert np.ptp(scores) > 0.01
-    np.testing.assert_array_equal(loaded.score_pairs(*PAIRS), scores)
+    trained = scorer.matcher.trainable_variables
+    check_saved_scorer(scorer, trained, PAIRS, tmp_path)
 
 
 def test_training_lowers_the_loss():
@@ -239,20 +187,6 @@ def test_training_lowers_the_loss():
     assert scorer.evaluate(triples, verbose=0)[0] < 0.6
     after = scorer.words.embedding.get_weights()[0]
     np.testing.assert_array_equal(before, after)  # not used, not trained
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"topics": [20]}, "two or more levels, not"),
-        ({"rank": 0}, "rank must be at least 1, not 0"),
-        ({"overlap": 1.5}, "overlap must be from 0 to 1, not 1.5"),
-        ({"mass": 1.5}, "mass must be above 0, up to 1, not 1.5"),
-    ],
-)
-def test_unknown_arguments(arguments, message):
-    with pytest.raises(InputError, match=message):
-        DeepMatch(4, **arguments)
 
 
 def test_pretraining_says_what_it_needs(monkeypatch):

@@ -1,170 +1,48 @@
-"""MVLSTM against plain NumPy, pair by pair, in float64."""
+"""MVLSTM: its strongest cells, its weights, and pairs of distinct texts.
 
+Its scores and gradients are in `test_matchers.py`.
+"""
+
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm import InputError
-from keras_lstm_dssm.layers import WordSequences, unit
-from keras_lstm_dssm.layers.cosine import cosine_pairs
-from keras_lstm_dssm.matchers.mv_lstm import MVLSTM, PositionalBiLSTM
-from keras_lstm_dssm.matchers.recurrent_cosine import RecurrentCosine
-from tests import reference
+from keras_lstm_dssm.layers import WordSequences
+from keras_lstm_dssm.layers.packed_sequence import FlatSequences
+from keras_lstm_dssm.matchers.mv_lstm import (
+    MVLSTM,
+    PairedTexts,
+    order_by_length,
+)
+from tests.matchers.plain_matchers import k_max, mv_lstm_cells
 from tests.matchers.ragged_texts import (
     alone_of,
-    check_gradients,
-    check_saving,
-    check_scores,
-    check_start,
+    check_training,
     pairs,
     randomise,
     texts_of,
+    word_sequences,
 )
-
-SMALL = {
-    "word_dimension": 4, "units": 3, "slices": 2, "rank": 7, "k": 6,
-    "hidden": 5,
-}  # fmt: skip
-CASES: list[dict[str, Any]] = [
-    {"interaction": "tensor", "unit_length": True},
-    {"interaction": "bilinear", "share": False, "rank": None},
-    {"interaction": "cosine", "include_word": True},
-    {"interaction": "dot", "k": 1},
-    {"interaction": "tensor", "pooling": "dynamic", "grid": [2, 3]},
-]
 
 pytestmark = pytest.mark.usefixtures("float64")
 
 
 def small(**arguments: Any) -> MVLSTM:
-    matcher = MVLSTM(**{**SMALL, **arguments})
+    matcher = MVLSTM(4, 3, slices=2, rank=7, k=6, hidden=5, **arguments)
     randomise(matcher)
     return matcher
 
 
-def positions(layer: PositionalBiLSTM, words: np.ndarray) -> np.ndarray:
-    """Compute p_t of one text, `[words, dimension]`."""
-    forward, backward = (
-        reference.lstm(reference.gates_of(one.cell, one.cell.kernel), text)["y"]
-        for one, text in [
-            (layer.forward_lstm, words),
-            (layer.backward_lstm, words[::-1]),
-        ]
-    )
-    parts = [words] if layer.include_word else []
-    p = np.concatenate([*parts, forward, backward[::-1]], axis=1)
-    if layer.unit_length:
-        p /= np.linalg.norm(p, axis=1, keepdims=True)
-    return p
-
-
-def cells(matcher: MVLSTM, query: np.ndarray, text: np.ndarray) -> np.ndarray:
-    """Compute s(u_i, v_j) of one pair, `[slices, m, n]`."""
-    u = positions(matcher.query_positions, query)
-    v = positions(matcher.document_positions, text)
-    M, *others = [v.numpy() for v in matcher.comparison.variables] or [None]
-    if M is not None and matcher.rank:
-        M = M @ M.swapaxes(-1, -2)
-    if matcher.interaction == "dot":
-        return (u @ v.T)[np.newaxis]
-    if matcher.interaction == "cosine":
-        norms = [np.linalg.norm(x, axis=1) for x in (u, v)]
-        return (u @ v.T / np.outer(*norms))[np.newaxis]
-    if matcher.interaction == "bilinear":
-        (b,) = others
-        return (u @ M @ v.T + b)[np.newaxis]
-    W, b = others
-    width = u.shape[1]
-    return np.array(
-        [
-            np.maximum(
-                u @ M[k] @ v.T
-                + (u @ W[k, :width])[:, np.newaxis]
-                + (v @ W[k, width:])[np.newaxis]
-                + b[k],
-                0,
-            )
-            for k in range(matcher.slices)
-        ]
-    )
-
-
-def k_max(values: np.ndarray, k: int) -> np.ndarray:
-    """Sort the cells of each slice and keep k, or zeros."""
-    result = np.zeros((len(values), k))
-    for row, one in zip(result, values, strict=True):
-        largest = np.sort(one.ravel())[::-1][:k]
-        row[: len(largest)] = largest
-    return result
-
-
-def by_numpy(matcher: MVLSTM, query: np.ndarray, text: np.ndarray) -> float:
-    """Compute the score of one pair."""
-    values = cells(matcher, query, text)
-    if matcher.pooling == "k_max":
-        q = k_max(values, matcher.k).ravel()
-    else:  # has tests of its own
-        lengths = [[len(query)], [len(text)]]
-        batch = np.moveaxis(values, 0, -1)[np.newaxis]
-        q = matcher.dynamic(batch, *lengths).numpy().ravel()
-    W_r, b_r, W_s, b_s = (v.numpy() for v in matcher.mlp.variables)
-    return (np.maximum(q @ W_r + b_r, 0) @ W_s + b_s)[0]
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_scores_equal_numpy_whatever_the_padding_and_the_batch(case):
-    matcher = small(**case)
-    check_scores(matcher, lambda q, d: by_numpy(matcher, q, d))
-
-
-def test_gradients_equal_central_differences():
-    check_gradients(small(interaction="tensor", unit_length=True))
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_gradient_of_training_is_that_of_tensorflow(case):
-    matcher = small(**case)
-    query, document = pairs(matcher.word_dimension)
-    toward = tf.constant([1.0, -2.0, 3.0, 0.5, -1.0], tf.float64)
-    sources = [v.value for v in matcher.trainable_variables]
-    results = []
-    for training in True, False:
-        with tf.GradientTape() as tape:
-            tape.watch([query.vectors, document.vectors])
-            scores = matcher(query, document, training=training)
-            loss = tf.reduce_sum(scores * toward)
-        gradients = tape.gradient(
-            loss, [*sources, query.vectors, document.vectors]
-        )
-        results.append([tf.convert_to_tensor(g).numpy() for g in gradients])
-    for custom, automatic in zip(*results, strict=True):
-        assert custom.any()
-        np.testing.assert_allclose(custom, automatic, rtol=1e-10, atol=1e-12)
-
-
-def test_it_starts_at_zero_and_has_the_parameters_of_wan_et_al():
-    for case in CASES:
-        check_start(MVLSTM(**{**SMALL, **case, "rank": 7}))
-    matcher = MVLSTM()
-    assert matcher.query_positions.count_params() == 40_400
-    assert matcher.comparison.count_params() == 76_005
-    assert matcher.mlp.count_params() == 5_401
-    assert matcher.count_params() == 40_400 + 76_005 + 5_401
-    bilinear = MVLSTM(interaction="bilinear", share=False, rank=None)
-    assert bilinear.count_params() == 2 * 40_400 + 10_001 + 1_401
-    wide = MVLSTM(include_word=True)
-    assert wide.query_positions.dimension == 150
-
-
 def test_explain_names_the_strongest_cells():
-    matcher = small(interaction="cosine", share=True)
-    query, document = pairs(matcher.word_dimension)
+    matcher = small(interaction="cosine")
+    query, document = pairs(4)
     values, rows, columns = matcher.explain(query, document)
     texts = zip(texts_of(query), texts_of(document), strict=True)
     for pair, (one, other) in enumerate(texts):
-        expected = cells(matcher, one, other)
+        expected = mv_lstm_cells(matcher, one, other)
         np.testing.assert_allclose(
             values[pair], k_max(expected, matcher.k), rtol=1e-10
         )
@@ -177,69 +55,6 @@ def test_explain_names_the_strongest_cells():
     np.testing.assert_allclose(same.values[0, 0], np.ones(6), rtol=1e-12)
     np.testing.assert_array_equal(
         same.query_positions[0], same.document_positions[0]
-    )
-
-
-def test_forward_positions_at_both_ends_are_the_lstm_rnn():
-    """The special case that Wan et al. 2016 state at the end of section 3."""
-    matcher = small(interaction="cosine")
-    lstm_rnn = RecurrentCosine(word_dimension=4, units=3, scale=1.0)
-    lstm_rnn.query_lstms[0].set_weights(
-        matcher.query_positions.forward_lstm.get_weights()
-    )
-    query, document = pairs(4)
-    for number in range(len(query.lengths)):
-        one, other = (alone_of(text, number) for text in (query, document))
-        u, v = (
-            unit(matcher.query_positions(text)[:, -1:, :3])
-            for text in (one, other)
-        )
-        cell = matcher.comparison(u, v)[0, 0, 0]
-        np.testing.assert_allclose(lstm_rnn(one, other), cell, rtol=1e-12)
-
-
-def test_both_directions_at_their_ends_are_the_bi_lstm_rnn():
-    matcher = small()
-    both = RecurrentCosine(word_dimension=4, units=3, bidirectional=True)
-    layer = matcher.query_positions
-    for lstm, other in zip(
-        both.query_lstms, [layer.forward_lstm, layer.backward_lstm], strict=True
-    ):
-        lstm.set_weights(other.get_weights())
-
-    def ends(texts: WordSequences) -> tf.Tensor:
-        p = layer(texts)
-        last = tf.gather(p, texts.lengths - 1, batch_dims=1)
-        return tf.concat([last[:, :3], p[:, 0, 3:]], axis=1)
-
-    query, document = pairs(4)
-    np.testing.assert_allclose(
-        both(query, document),
-        5.0 * cosine_pairs(ends(query), ends(document)),
-        rtol=1e-12,
-    )
-
-
-def test_saving(tmp_path):
-    check_saving(
-        MVLSTM,
-        {
-            **SMALL,
-            "interaction": "bilinear",
-            "share": False,
-            "include_word": True,
-            "pooling": "dynamic",
-            "grid": [2, 1],
-            "unit_length": True,
-            "name": "mine",
-        },
-        tmp_path,
-    )
-
-
-def test_a_model_of_0_2_0_has_no_factors(tmp_path):
-    check_saving(
-        MVLSTM, {**SMALL, "rank": None}, tmp_path, absent={"rank": None}
     )
 
 
@@ -263,8 +78,78 @@ def test_each_weight_has_a_path_of_its_own():
             assert found == [f"{side}/{name}" for side in sides]
 
 
-def test_wrong_arguments():
-    with pytest.raises(InputError, match="interaction must be .* 'product'"):
-        MVLSTM(interaction="product")
-    with pytest.raises(InputError, match="pooling must be one of .* 'mean'"):
-        MVLSTM(pooling="mean")
+RANDOM = np.random.default_rng(0)
+LENGTHS = [9, 7, 3, 2, 1]
+
+
+def paired(texts: WordSequences, rows: tf.Tensor) -> PairedTexts:
+    flat = FlatSequences.from_padded(texts.vectors, texts.lengths)
+    return PairedTexts(flat.table, flat.starts, flat.lengths, rows)
+
+
+@pytest.mark.parametrize("number", [0, 1, 3, 40])
+def test_groups_hold_each_pair_once_padded_to_their_longest(number):
+    texts = word_sequences(LENGTHS, 4)
+    rows = tf.constant(RANDOM.integers(5, size=number), tf.int32)
+    side = paired(texts, rows)
+    seen = []
+    for group in side.groups():
+        (padded,) = group.padded((side.vectors,))
+        longest = max(group.pair_lengths.numpy(), default=1)
+        assert padded.shape == (len(group.rows), longest, 4)
+        for found, row in zip(padded, group.rows, strict=True):
+            np.testing.assert_array_equal(
+                found[: LENGTHS[row]], texts.vectors[row, : LENGTHS[row]]
+            )
+        seen += group.rows.numpy().tolist()
+    assert seen == rows.numpy().tolist()
+
+
+def test_the_order_puts_similar_lengths_into_a_group():
+    of_query = RANDOM.integers(1, 30, size=80).astype(np.int32)
+    of_document = RANDOM.integers(1, 60, size=80).astype(np.int32)
+    order = order_by_length(tf.constant(of_query), tf.constant(of_document))
+    parts = of_document[order].reshape(4, 20)
+    ends = [(part.min(), part.max()) for part in parts]
+    for (_, longest), (shortest, _) in itertools.pairwise(ends):
+        assert longest <= shortest
+    for part in of_query[order].reshape(4, 20):
+        np.testing.assert_array_equal(part, np.sort(part))
+
+
+def test_indices_are_those_of_all_vectors():
+    texts = word_sequences(LENGTHS, 4)
+    rows = tf.constant([4, 0, 2])
+    side = paired(texts, rows)
+    positions = np.array([[[0, -1]], [[8, 3]], [[2, 1]]], np.int32)
+    found = tf.gather(side.vectors, side.vector_rows(tf.constant(positions)))
+    for pair, row in enumerate(rows):
+        np.testing.assert_array_equal(
+            found[pair, 0],
+            tf.gather(texts.vectors[row], np.maximum(positions[pair, 0], 0)),
+        )
+
+
+@pytest.mark.parametrize("share", [True, False])
+@pytest.mark.parametrize("interaction", ["tensor", "cosine"])
+def test_rows_of_distinct_texts_score_as_single_pairs(share, interaction):
+    """In training, too, and with the gradient of single pairs."""
+    matcher = small(interaction=interaction, share=share)
+    query = word_sequences([6, 3, 2, 1], 4)
+    document = word_sequences([8, 5, 5, 1, 1], 4, seed=1)
+    rows = [
+        RANDOM.integers(texts, size=30).astype(np.int32) for texts in (4, 5)
+    ]
+    weights = [v.value for v in matcher.trainable_variables]
+    scores = check_training(
+        lambda training: matcher.score_rows(query, document, *rows, training),
+        [*weights, query.vectors, document.vectors],
+    )
+    for pair in range(3):
+        alone = (
+            alone_of(text, number[pair])
+            for text, number in zip((query, document), rows, strict=True)
+        )
+        np.testing.assert_allclose(
+            matcher(*alone), scores[pair : pair + 1], rtol=1e-10
+        )

@@ -1,6 +1,7 @@
 """RAE against NumPy, one pair at a time; what pre-training saves."""
 
 import functools
+from typing import Any
 
 import keras
 import numpy as np
@@ -14,13 +15,21 @@ from keras_lstm_dssm.layers import (
     WordSequences,
 )
 from keras_lstm_dssm.losses import PairwiseHinge
-from keras_lstm_dssm.matchers.rae import HEADS, RAE, distances, same_numbers
+from keras_lstm_dssm.matchers.rae import (
+    HEADS,
+    RAE,
+    distances,
+    phrases_of,
+    same_numbers,
+)
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.optimizers.adagrad import Adagrad
-from tests.matchers.plain_rae import NUMBERS, SCORES, SIZE, nodes_of, pool
+from tests.matchers.plain_convolutions import mlp, plain_pooling
+from tests.matchers.ragged_texts import check_saved_scorer, check_scores
 
-WIDTH = 3
-QUERY_LENGTHS, DOCUMENT_LENGTHS = [6, 4, 2, 1], [9, 1, 4, 2]
+WIDTH, SIZE = 3, 5
+NUMBERS = [2, 3, 5]  # ids of words that are numbers
+TABLE = np.random.default_rng(9).normal(size=(7, WIDTH))
 
 
 def small_matcher(head: str) -> RAE:
@@ -35,67 +44,73 @@ def small_matcher(head: str) -> RAE:
     return matcher
 
 
-def sequences(lengths: list[int], seed: int, extra: int = 0) -> WordSequences:
-    """Draws texts of words 1 to 6, in any order of lengths."""
-    random = np.random.default_rng(seed)
-    time = max(lengths) + extra
-    vectors = np.zeros((len(lengths), time, WIDTH))
-    words = np.zeros((len(lengths), time), np.int32)
-    table = np.random.default_rng(9).normal(size=(7, WIDTH))
-    for row, length in enumerate(lengths):
-        words[row, :length] = random.integers(1, 7, length)
-        vectors[row, :length] = table[words[row, :length]]
+def sequences(lengths: list[int], seed: int) -> WordSequences:
+    """Draws texts of words 1 to 6, whose vectors are in `TABLE`."""
+    words = np.random.default_rng(seed).integers(1, 7, (4, max(lengths)))
+    words *= np.arange(max(lengths)) < np.array(lengths)[:, np.newaxis]
+    vectors = TABLE[words] * (words > 0)[:, :, np.newaxis]
     return WordSequences(
-        tf.constant(vectors), tf.constant(lengths), tf.constant(words)
+        tf.constant(vectors, keras.config.floatx()),
+        tf.constant(lengths),
+        tf.constant(words, tf.int32),
     )
 
 
-def texts(extra: int = 0) -> tuple[WordSequences, WordSequences]:
-    return sequences(QUERY_LENGTHS, 1, extra), sequences(
-        DOCUMENT_LENGTHS, 2, 2 * extra
-    )
+def texts() -> tuple[WordSequences, WordSequences]:
+    return sequences([6, 4, 2, 1], 1), sequences([9, 1, 4, 2], 2)
+
+
+def nodes_of(matcher: RAE, vectors: np.ndarray) -> np.ndarray:
+    """The nodes of one text; test_recursive_autoencoder.py proves them."""
+    one = tf.constant(vectors)[tf.newaxis], tf.constant([len(vectors)])
+    return matcher.autoencoder(*one)[0].numpy()
+
+
+def pool(one: np.ndarray, other: np.ndarray, size: int) -> np.ndarray:
+    """Takes minima of size x size rectangles, as Socher et al. published."""
+    matrix = np.linalg.norm(one[:, None] - other[None], axis=-1)
+    for axis in (0, 1):
+        while matrix.shape[axis] < size:
+            matrix = np.repeat(matrix, 2, axis)
+    return plain_pooling(matrix[:, :, np.newaxis], size, mode="min")[:, :, 0]
+
+
+def pool_inputs(matcher: RAE, query: Any, document: Any) -> np.ndarray:
+    nodes = [nodes_of(matcher, TABLE[words]) for words in (query, document)]
+    entries = np.clip((pool(*nodes, SIZE) - 1.5) / (3 * 0.25), -1, 1)
+    x, y = (set(words.tolist()) & set(NUMBERS) for words in (query, document))
+    return np.array([
+        *(0.1 + 0.4 * (entries.ravel() + 1)),
+        x == y,
+        bool(x) and x == y,
+        x <= y or y <= x,
+        (abs(len(query) - len(document)) - 2.0) / 1.75,
+    ])  # fmt: skip
+
+
+def root_inputs(matcher: RAE, query: Any, document: Any) -> np.ndarray:
+    nodes = [nodes_of(matcher, TABLE[words]) for words in (query, document)]
+    return np.concatenate([nodes[0][-1], nodes[1][-1]])
+
+
+INPUTS = {"pool": pool_inputs, "root": root_inputs}
 
 
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("head", HEADS)
-def test_scores_equal_numpy(head):
-    matcher, (query, document) = small_matcher(head), texts(extra=1)
-    found = tf.function(matcher.__call__)(query, document).numpy()
-    expected = []
-    for row, sizes in enumerate(
-        zip(QUERY_LENGTHS, DOCUMENT_LENGTHS, strict=True)
-    ):
-        pair = [
-            (text.vectors[row, :size].numpy(), text.words[row, :size].numpy())
-            for text, size in zip((query, document), sizes, strict=True)
-        ]
-        expected.append(SCORES[head](matcher, *pair))
-    assert np.ptp(expected) > 0.1
-    np.testing.assert_allclose(found, expected, rtol=1e-10)
-
-
-@pytest.mark.usefixtures("float64")
-@pytest.mark.parametrize("head", HEADS)
-def test_padding_and_the_batch_change_nothing(head):
+def test_scores_equal_numpy_whatever_the_padding_and_the_batch(head):
     matcher = small_matcher(head)
-    together = matcher(*texts())
-    np.testing.assert_allclose(matcher(*texts(extra=2)), together, rtol=1e-10)
-    for row in range(len(QUERY_LENGTHS)):
-        alone = [
-            WordSequences(*(part[row : row + 1] for part in text))
-            for text in texts()
-        ]
-        np.testing.assert_allclose(
-            matcher(*alone), together[row : row + 1], rtol=1e-10
-        )
+    check_scores(
+        matcher,
+        lambda *words: mlp(matcher.mlp, INPUTS[head](matcher, *words)),
+        texts(),
+    )
 
 
 @pytest.mark.parametrize("head", HEADS)
 def test_only_the_head_has_a_gradient(head):
     matcher = RAE(WIDTH, head, size=SIZE)
-    query, document = tf.nest.map_structure(
-        lambda x: tf.cast(x, "float32") if x.dtype == "float64" else x, texts()
-    )
+    query, document = texts()
     weights = [variable.value for variable in matcher.trainable_variables]
     assert len(weights) == (4 if head == "root" else 2)
     watched = [
@@ -129,6 +144,26 @@ def test_sets_of_numbers():
     assert same.numpy().tolist() == [True, False, True, False, False]
     assert not_empty.numpy().tolist() == [True, False, False, False, False]
     assert subset.numpy().tolist() == [True, True, True, False, True]
+
+
+def test_phrases_are_nodes_and_numbers():
+    # Words in the places 0 to 2, inner nodes from 3 on; by text.
+    nodes = np.full((3, 5, 1), -9.0)  # past the end
+    nodes[0, :, 0] = [1, 2, 3, 4, 5]  # three words
+    nodes[1, [0, 1, 3], 0] = [6, 7, 8]  # two
+    nodes[2, 0, 0] = 9  # one
+    words = tf.constant([[7, 3, 12], [3, 3, 0], [8, 0, 0]])
+    found = phrases_of(
+        tf.constant(nodes), tf.constant([3, 2, 1]), words, tf.constant([3, 12])
+    )
+    np.testing.assert_array_equal(
+        found.nodes[:, :, 0],
+        [[1, 2, 3, 4, 5], [6, 7, 8, 0, 0], [9, 0, 0, 0, 0]],
+    )
+    np.testing.assert_array_equal(found.lengths, [3, 2, 1])
+    np.testing.assert_array_equal(
+        found.numbers, [[0, 3, 12], [3, 3, 0], [0, 0, 0]]
+    )
 
 
 VOCABULARY = ["hex", "bolt", "12", "glue", "steel", "oz", "8"]
@@ -200,19 +235,8 @@ def test_pretraining_measures_numbers_and_distances():
 @pytest.mark.parametrize("head", HEADS)
 def test_what_pretraining_found_is_saved(head, tmp_path):
     scorer = pretrained(head)
-    random = np.random.default_rng(0)
-    for weight in scorer.matcher.mlp.variables:
-        weight.assign(random.normal(size=weight.shape))
-    scorer.save(tmp_path / "scorer.keras")
-    loaded = keras.saving.load_model(tmp_path / "scorer.keras")
-    assert loaded.matcher.get_config() == scorer.matcher.get_config()
-    assert not loaded.matcher.needs_pretraining
-    assert len(loaded.trainable_variables) == len(scorer.trainable_variables)
-    for mine, other in zip(scorer.variables, loaded.variables, strict=True):
-        np.testing.assert_array_equal(mine, other)
-    scores = scorer.score_pairs(*PAIRS)
-    assert np.ptp(scores) > 1e-3
-    np.testing.assert_array_equal(loaded.score_pairs(*PAIRS), scores)
+    trained = scorer.matcher.mlp.variables
+    check_saved_scorer(scorer, trained, PAIRS, tmp_path)
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -234,11 +258,7 @@ def test_trigram_words_have_no_numbers():
     assert np.array(matcher.number_words).tolist() == [2**31 - 1] * 3
 
 
-def test_bad_input():
-    with pytest.raises(InputError, match="head must be one of pool, root"):
-        RAE(4, "mean")
-    with pytest.raises(InputError, match="epochs must be at least 1, not 0"):
-        RAE(4, epochs=0)
+def test_pretraining_says_what_it_needs():
     words = VocabularyVectors(VOCABULARY, 4)
     with pytest.raises(InputError, match="found 1 queries and 2 documents"):
         RAE(4).pretrain(words, ["a"], ["b", "c"])

@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm import InputError
 from keras_lstm_dssm.matchers.recursive_autoencoder import (
     TREES,
     RecursiveAutoencoder,
     balanced_children,
+)
+from tests.matchers.ragged_texts import (
+    check_central_differences,
+    randomise,
+    word_sequences,
 )
 
 LENGTHS = [7, 5, 4, 2, 1]
@@ -21,18 +25,12 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 def small_autoencoder(tree: str = "greedy") -> RecursiveAutoencoder:
     autoencoder = RecursiveAutoencoder(WIDTH, tree, max_words=9)
-    random = np.random.default_rng(0)
-    for weight in autoencoder.variables:
-        weight.assign(random.normal(size=weight.shape))
+    randomise(autoencoder)
     return autoencoder
 
 
 def word_vectors(lengths: list[int] = LENGTHS) -> np.ndarray:
-    shape = len(lengths), max(lengths), WIDTH
-    vectors = np.random.default_rng(1).normal(size=shape)
-    for row, length in zip(vectors, lengths, strict=True):
-        row[length:] = 0
-    return vectors
+    return word_sequences(lengths, WIDTH, seed=1).vectors.numpy()
 
 
 def parent(rae: RecursiveAutoencoder, *pair: Any) -> np.ndarray:
@@ -148,49 +146,9 @@ def test_greedy_trees_differ_from_balanced_ones():
 @pytest.mark.parametrize("tree", TREES)
 def test_gradient_equals_central_differences(tree):
     rae = small_autoencoder(tree)
-    lengths = [5, 2, 1]
-    vectors = tf.constant(word_vectors(lengths))
-    weights = [weight.value for weight in rae.variables]
-
-    @tf.function
-    def error() -> tf.Tensor:
-        return tf.reduce_sum(rae.unfolding_error(vectors, tf.constant(lengths)))
-
-    @tf.function
-    def gradients() -> list[tf.Tensor]:
-        with tf.GradientTape() as tape:
-            value = error()
-        return tape.gradient(value, weights)
-
-    for weight, gradient in zip(weights, gradients(), strict=True):
-        start = weight.numpy()
-        assert np.all(gradient.numpy() != 0)
-        for entry in np.ndindex(*start.shape):
-            ends = []
-            for step in (1e-6, -1e-6):
-                moved = start.copy()
-                moved[entry] += step
-                weight.assign(moved)
-                ends.append(error().numpy())
-            weight.assign(start)
-            slope = (ends[0] - ends[1]) / 2e-6
-            assert gradient[entry].numpy() == pytest.approx(
-                slope, rel=1e-6, abs=1e-7
-            )
-
-
-@pytest.mark.parametrize("tree", TREES)
-def test_padding_and_the_batch_change_nothing(tree):
-    rae, vectors = small_autoencoder(tree), word_vectors()
-    nodes = rae(tf.constant(vectors), tf.constant(LENGTHS)).numpy()
-    alone = tf.constant(vectors[2:3, :4]), tf.constant([4])
-    np.testing.assert_allclose(
-        rae(*alone)[0], nodes[2, [0, 1, 2, 3, 7, 8, 9]], rtol=1e-12
+    texts = tf.constant(word_vectors([5, 2, 1])), tf.constant([5, 2, 1])
+    gradients = check_central_differences(
+        tf.function(lambda: tf.reduce_sum(rae.unfolding_error(*texts))),
+        [weight.value for weight in rae.variables],
     )
-
-
-def test_unknown_arguments():
-    with pytest.raises(InputError, match="tree must be one of greedy"):
-        RecursiveAutoencoder(3, "parsed")
-    with pytest.raises(InputError, match="max_words must be at least 1"):
-        RecursiveAutoencoder(3, max_words=0)
+    assert all(gradient.all() for gradient in gradients)

@@ -1,17 +1,21 @@
-"""A finished table of three systems, made in this process."""
+"""A finished table of each paper: few systems, small models, no report yet."""
 
 import dataclasses
-import pathlib
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
-from keras_lstm_dssm.models import Recipe
+from keras_lstm_dssm.data import write_collection
+from keras_lstm_dssm.models import Recipe, ScorerRecipe
 from keras_lstm_dssm.models.kinds import AnyRecipe
+from keras_lstm_dssm.papers import PAPERS
 from keras_lstm_dssm.papers.run_systems import Row, run_system
 from keras_lstm_dssm.papers.table_data import open_data
-from keras_lstm_dssm.papers.table_iv import TABLE_IV_ROWS
 from keras_lstm_dssm.settings.papers import TableSettings
+from tests.conftest import TOPICS
+from tests.training.small_documents import QUICK_KEYVEC, write_small_documents
 
 
 def with_recipe(row: Row, recipe: AnyRecipe, **changes: Any) -> Row:
@@ -22,26 +26,132 @@ def with_recipe(row: Row, recipe: AnyRecipe, **changes: Any) -> Row:
 
 
 SMALL = Recipe("DSSMEncoder", {"units": [8, 4]})
-ROWS = {
-    "random": TABLE_IV_ROWS["random"],
-    "bm25": TABLE_IV_ROWS["bm25"],
-    "dssm": with_recipe(TABLE_IV_ROWS["dssm"], SMALL),
+SCORER = ScorerRecipe(
+    "RecurrentCosine", {"units": 2}, word_dimension=4, skip_gram=False
+)
+KEYVEC = QUICK_KEYVEC.replace(skip_gram=False)
+
+
+def small_rows(paper: str, names: str, **neural: tuple[AnyRecipe, dict]) -> Any:
+    of_paper = PAPERS[paper].rows
+    return {name: of_paper[name] for name in names.split()} | {
+        name: with_recipe(of_paper[name], recipe, **changes)
+        for name, (recipe, changes) in neural.items()
+    }
+
+
+ROWS: dict[str, dict[str, Row]] = {
+    "table_iv": small_rows("table_iv", "random bm25", dssm=(SMALL, {})),
+    "mv_lstm": small_rows(
+        "mv_lstm", "random document_order bm25", lstm_rnn_50=(SCORER, {})
+    ),
+    "keyvec": small_rows(
+        "keyvec",
+        "random bm25 lsa word2vec",
+        keyvec_untrained=(KEYVEC, {}),
+        keyvec=(KEYVEC, {"salience": "lead"}),
+    ),
 }
+CHOICES = {"word2vec": {"min_count": 1}}
+"""The hyperparameters of a system that are not searched on dev."""
+
+
+class Table(NamedTuple):
+    """A table whose systems have run; who writes takes a `copy`."""
+
+    paper: str
+    folder: Path
+    settings: TableSettings
+    seeds: int
+
+    @property
+    def rows(self) -> dict[str, Row]:
+        return ROWS[self.paper]
+
+    def file(self, system: str, name: str = "result.json", seed=0) -> Path:
+        return self.folder / f"systems/{system}/seed_{seed}/{name}"
+
+
+def write_lists(folder: Path) -> None:
+    """Writes six queries a split, with six titles each, the right one first."""
+    documents = {name: title for name, (_, title) in TOPICS.items()}
+    queries = {f"test-{name}": query for name, (query, _) in TOPICS.items()}
+    queries |= {f"train-{name}": f"the {name}" for name in TOPICS}
+    queries |= {f"dev-{name}": f"a {name}" for name in TOPICS}
+    qrels = {
+        split: {
+            f"{split}-{name}": {name: 1, **dict.fromkeys({*TOPICS} - {name}, 0)}
+            for name in TOPICS
+        }
+        for split in ("train", "dev", "test")
+    }
+    write_collection(folder, documents, queries, qrels, [])
+    (folder / "clicks.train.tsv.gz").unlink()  # there are judgements only
 
 
 @pytest.fixture(scope="session")
-def settings(collection_folder) -> TableSettings:
-    return TableSettings(
-        str(collection_folder), epochs=3, batch_size=16, depth=100,
-        learning_rates=(0.1,), gammas=(10.0,), dev_evaluations=2,
-        misspelled=(0.5, 1.0),
-    )  # fmt: skip
+def finished_table(collection_folder, made_once) -> Callable[[str], Table]:
+    """Returns the table of a paper, whose systems this run has trained once."""
+
+    def table(paper: str, folder: Path) -> Table:
+        settings, seeds = {
+            "table_iv": (TableSettings(
+                str(collection_folder), epochs=3, batch_size=16, depth=100,
+                learning_rates=(0.1,), gammas=(10.0,), dev_evaluations=2,
+                misspelled=(0.5, 1.0),
+            ), 2),
+            "mv_lstm": (TableSettings(
+                str(folder / "tools"), epochs=2, batch_size=16,
+                learning_rates=(0.01, 0.3), gammas=(), search=0.5,
+                dev_evaluations=2, misspelled=(1.0,), lists=True, select="mrr",
+            ), 1),
+            "keyvec": (TableSettings(
+                str(folder / "shop"), epochs=2, batch_size=8,
+                learning_rates=(0.01,), gammas=(), dev_evaluations=2,
+                documents=True,
+            ), 1),
+        }[paper]  # fmt: skip
+        return Table(paper, folder / "out", settings, seeds)
+
+    def make(paper: str, folder: Path) -> None:
+        if paper == "mv_lstm":
+            write_lists(folder / "tools")
+        if paper == "keyvec":
+            pytest.importorskip("gensim")
+            folder.mkdir()
+            write_small_documents(folder / "shop")
+        _, output, settings, seeds = table(paper, folder)
+        settings.record(output, open_data(settings, output).sizes)
+        for name, row in ROWS[paper].items():
+            chosen = CHOICES.get(name)
+            run_system(output, name, row, settings, seeds, chosen)
+
+    return lambda paper: table(
+        paper, made_once(f"table_of_{paper}", lambda new: make(paper, new))
+    )
 
 
 @pytest.fixture(scope="session")
-def table_folder(settings, tmp_path_factory) -> pathlib.Path:
-    output = tmp_path_factory.mktemp("table") / "out"
-    settings.record(output, open_data(settings, output).sizes)
-    for name, row in ROWS.items():
-        run_system(output, name, row, settings, seeds=2)
-    return output
+def table_iv(finished_table) -> Table:
+    return finished_table("table_iv")
+
+
+@pytest.fixture(scope="session")
+def mv_lstm(finished_table) -> Table:
+    return finished_table("mv_lstm")
+
+
+@pytest.fixture(scope="session")
+def keyvec(finished_table) -> Table:
+    return finished_table("keyvec")
+
+
+@pytest.fixture(params=ROWS)
+def table(request, finished_table) -> Table:
+    """Each of the tables."""
+    return finished_table(request.param)
+
+
+@pytest.fixture(scope="session")
+def settings(table_iv) -> TableSettings:
+    return table_iv.settings

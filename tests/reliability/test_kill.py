@@ -37,11 +37,6 @@ def uninterrupted_run(log: pathlib.Path, epochs: int) -> RunFolder:
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(log) -> RunFolder:
-    return uninterrupted_run(log, SHORT)
-
-
-@pytest.fixture(scope="module")
 def uninterrupted_long(log) -> RunFolder:
     return uninterrupted_run(log, LONG)
 
@@ -78,43 +73,38 @@ def state(run: RunFolder) -> list[np.ndarray]:
 def kill_and_resume(
     fresh_process: FreshProcesses,
     log: pathlib.Path,
-    output: pathlib.Path,
+    run: RunFolder,
     seed: int,
     kills: int,
     epochs: int,
-    while_starting: bool,
 ) -> int:
     """Kills a run a number of times, then resumes it to its end.
 
     The first kill is one of a program that a shell has started, the others
-    are of forks.
-
-    Args:
-        seed: Seed of the random moments.
-        epochs: Number of epochs of the run.
-        while_starting: Whether the first kill may come before training, while
-            the program imports, counts the log or makes the run.
+    are of forks. That of a long run may come before training, while the
+    program imports, counts the log or makes the run.
 
     Returns:
         How often the run was killed before it ended.
     """
     moments = random.Random(seed)
-    run = RunFolder(output)
     deaths = 0
-    new = (f"--data={log}", *SETTINGS, f"--epochs={epochs}")
+
+    def flags(*more: str) -> list[str]:
+        new = (f"--data={log}", *SETTINGS, f"--epochs={epochs}")
+        first = ("--resume",) if run.config.exists() else new
+        return [*first, *more, f"--output={run.path}"]
+
     for number in range(kills):
-        flags = ("--resume",) if run.config.exists() else new
-        flags = (*flags, OFTEN, f"--output={output}")
         if number:
-            process = fresh_process.program("train", *flags)
+            process = fresh_process.program("train", *flags(OFTEN))
         else:
-            process = train(*flags)
-        if number == 0 and while_starting:
+            process = train(*flags(OFTEN))
+        if number == 0 and epochs == LONG:
             deaths += killed(process, moments.uniform(0, 10), None)
         else:
             deaths += killed(process, moments.uniform(0, 4), "parameters")
-    flags = ("--resume",) if run.config.exists() else new
-    assert program.run(["train", *flags, f"--output={output}"]) == 0
+    assert program.run(["train", *flags()]) == 0
     return deaths
 
 
@@ -131,13 +121,10 @@ def check_equal(
     assert not list(run.path.rglob(".partial-*"))
 
 
-def test_killed_twice(fresh_process, log, uninterrupted, tmp_path):
-    run = tmp_path / "run"
-    deaths = kill_and_resume(
-        fresh_process, log, run, 4, 2, SHORT, while_starting=False
-    )
-    assert deaths >= 1
-    check_equal(RunFolder(run), uninterrupted)
+def test_killed_twice(fresh_process, log, tmp_path):
+    run = RunFolder(tmp_path / "run")
+    assert kill_and_resume(fresh_process, log, run, 4, 2, SHORT) >= 1
+    check_equal(run, uninterrupted_run(log, SHORT))
 
 
 @pytest.mark.slow
@@ -146,9 +133,6 @@ def test_killed_at_24_random_moments(
     seed, fresh_process, log, uninterrupted_long, tmp_path
 ):
     """Three times in each of eight runs."""
-    run = tmp_path / "run"
-    deaths = kill_and_resume(
-        fresh_process, log, run, seed, 3, LONG, while_starting=True
-    )
-    assert deaths == 3
-    check_equal(RunFolder(run), uninterrupted_long, LONG)
+    run = RunFolder(tmp_path / "run")
+    assert kill_and_resume(fresh_process, log, run, seed, 3, LONG) == 3
+    check_equal(run, uninterrupted_long, LONG)

@@ -7,11 +7,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow_serving.apis.classification_pb2 import ClassificationRequest
-from tensorflow_serving.apis.get_model_metadata_pb2 import (
-    GetModelMetadataRequest,
-    SignatureDefMap,
-)
-from tensorflow_serving.apis.get_model_status_pb2 import ModelVersionStatus
 from tensorflow_serving.apis.inference_pb2 import MultiInferenceRequest
 from tensorflow_serving.apis.model_management_pb2 import ReloadConfigRequest
 from tensorflow_serving.apis.model_service_pb2_grpc import ModelServiceStub
@@ -20,29 +15,8 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
 )
 from tensorflow_serving.apis.regression_pb2 import RegressionRequest
 
-from tests.serving.memory import resident_mb
-from tests.serving.wire import predict_request, status_request
-
-
-@pytest.mark.parametrize(
-    ("version", "answered", "vector"),
-    [
-        (None, 2, [4 / 41**0.5, 5 / 41**0.5]),  # the newest
-        (1, 1, [3 / 34**0.5, 5 / 34**0.5]),
-    ],
-)
-def test_a_version_answers(predictions, version, answered, vector):
-    request = predict_request("query_encoder", text=["ab cd"])
-    if version:
-        request.model_spec.version.value = version
-    reply = predictions.Predict(request, timeout=20)
-    assert reply.model_spec.name == "query_encoder"
-    assert reply.model_spec.version.value == answered
-    assert reply.model_spec.signature_name == "serving_default"
-    assert list(reply.outputs) == ["embedding"]
-    np.testing.assert_allclose(
-        tf.make_ndarray(reply.outputs["embedding"]), [vector], rtol=1e-6
-    )
+from tests.memory import resident_mb
+from tests.serving.wire import predict_request
 
 
 def test_a_request_without_rows(predictions):
@@ -51,17 +25,12 @@ def test_a_request_without_rows(predictions):
     assert tf.make_ndarray(reply.outputs["embedding"]).shape == (0, 2)
 
 
-def test_a_signature_by_name(predictions):
-    request = predict_request("numbers", x=np.float32([1.5]))
-    request.model_spec.signature_name = "double"
-    reply = predictions.Predict(request, timeout=20)
-    assert reply.model_spec.signature_name == "double"
-    assert list(reply.outputs["y"].float_val) == [3.0]
-
-
 def test_values_come_as_typed_fields(predictions):
     request = predict_request("numbers", x=np.float32([2, 0, -1]))
-    outputs = predictions.Predict(request, timeout=20).outputs
+    reply = predictions.Predict(request, timeout=20)
+    spec, outputs = reply.model_spec, reply.outputs
+    assert (spec.name, spec.version.value) == ("numbers", 1)
+    assert spec.signature_name == "serving_default"
     for name, field in {
         "float32": "float_val", "float64": "double_val", "int32": "int_val",
         "int64": "int64_val", "int8": "int_val",
@@ -83,45 +52,6 @@ def test_both_forms_of_input_are_read(predictions):
     for request in (packed, typed):
         reply = predictions.Predict(request, timeout=20)
         assert list(reply.outputs["float32"].float_val) == [1, 2]
-
-
-def test_the_output_filter(predictions):
-    reply = predictions.Predict(
-        predict_request(
-            "retriever", "ids", text=["bolt", "bolt"], k=np.int32([1, 2])
-        ),
-        timeout=20,
-    )
-    assert list(reply.outputs) == ["ids"]
-    ids = tf.make_ndarray(reply.outputs["ids"])
-    assert ids.shape == (2, 2)
-    assert ids[:, 0].tolist() == [b"bolt", b"bolt"]
-    assert ids[0, 1] == b"" != ids[1, 1]
-
-
-def test_metadata(predictions):
-    request = GetModelMetadataRequest(metadata_field=["signature_def"])
-    request.model_spec.name = "numbers"
-    reply = predictions.GetModelMetadata(request, timeout=20)
-    assert reply.model_spec.version.value == 1
-    packed = SignatureDefMap()
-    assert reply.metadata["signature_def"].Unpack(packed)
-    double = packed.signature_def["double"]
-    assert double.method_name == "tensorflow/serving/predict"
-    assert double.inputs["x"].dtype == tf.float32.as_datatype_enum
-    assert [d.size for d in double.inputs["x"].tensor_shape.dim] == [-1]
-
-
-@pytest.mark.parametrize(("version", "want"), [(None, [2, 1]), (1, [1])])
-def test_status(model_service, version, want):
-    reply = model_service.GetModelStatus(
-        status_request("query_encoder", version), timeout=20
-    )
-    states = [(s.version, s.state) for s in reply.model_version_status]
-    assert states == [(number, ModelVersionStatus.AVAILABLE) for number in want]
-    assert [s.status.error_code for s in reply.model_version_status] == [
-        0
-    ] * len(want)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ from keras_lstm_dssm.serving import (
 from keras_lstm_dssm.serving.grpc_services import Services
 from keras_lstm_dssm.serving.rest_api import Reply, RestApi
 from keras_lstm_dssm.serving.servable import Servable
-from tests.serving.memory import resident_mb
+from tests.memory import resident_mb
 from tests.serving.waiting import wait_until
 from tests.serving.wire import predict_request
 
@@ -73,19 +73,29 @@ def models(tiny_models: Path, tmp_path) -> Path:
 
 @pytest.fixture
 def server(models: Path) -> Iterator[PredictionServer]:
+    bounds = Bounds(max_requests=32)
     with PredictionServer(
-        models,
-        port=0,
-        http_port=0,
-        grace_seconds=0.5,
-        bounds=Bounds(max_requests=32),
+        models, port=0, http_port=0, grace_seconds=0.5, bounds=bounds
     ) as running:
         yield running
 
 
-def port(server: PredictionServer) -> int:
-    assert server.http_address
-    return int(server.http_address.rpartition(":")[2])
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    """Closes connections at the end of a test."""
+    with ExitStack() as opened:
+        yield opened
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    start = time.monotonic()
+    yield
+    assert time.monotonic() - start < seconds
+
+
+def http_port(server: PredictionServer) -> int:
+    return int((server.http_address or "").rpartition(":")[2])
 
 
 def answers(server: PredictionServer) -> None:
@@ -95,60 +105,63 @@ def answers(server: PredictionServer) -> None:
         Client(server.address, timeout=20) as client,
         HttpClient(server.http_address or "", timeout=20) as http_client,
     ):
-        for ask in (
-            lambda: HealthStub(channel).Check(HealthCheckRequest(), timeout=20),
-            lambda: client.search(["bolt"], k=1),
-            lambda: http_client.search(["bolt"], k=1),
-        ):
-            start = time.monotonic()
-            ask()
-            assert time.monotonic() - start < 5
+        with within(5):
+            HealthStub(channel).Check(HealthCheckRequest(), timeout=20)
+        for each in (client, http_client):
+            with within(5):
+                each.search(["bolt"], k=1)
 
 
 def stops(server: PredictionServer) -> None:
-    start = time.monotonic()
-    server.__exit__(None, None, None)
-    assert time.monotonic() - start < 1.5  # grace and a second
+    with within(1.5):  # grace and a second
+        server.__exit__(None, None, None)
+
+
+def calls(
+    stack: ExitStack,
+    server: PredictionServer,
+    count: int,
+    method: str,
+    *message: Any,
+    **options: Any,
+) -> RawChannel:
+    """Opens a connection, and begins calls on it."""
+    channel = RawChannel(server.port, **options)
+    stack.enter_context(closing(channel))
+    for _ in range(count):
+        channel.call(method, *message)
+    return channel
 
 
 @pytest.mark.parametrize("method", [PREDICT, CHECK, WATCH])
-@pytest.mark.parametrize("half", [False, True])
-def test_calls_without_a_message(server, method, half):
+@pytest.mark.parametrize("message", [(), (b"\n" * 99, 9999)])
+def test_calls_without_a_message(server, stack, method, message):
     """300 calls of one connection and 30 of one each; all end in time."""
-    with ExitStack() as stack:
-
-        def call(calls: int) -> RawChannel:
-            channel = RawChannel(server.port)
-            stack.enter_context(closing(channel))
-            for _ in range(calls):
-                channel.call(method, *((b"\n" * 99, 9999) if half else ()))
-            return channel
-
-        channels = {call(count): count for count in (300, *[1] * 30)}
-        answers(server)
-        for channel, count in channels.items():
-            assert channel.ended(count) == count
-        answers(server)
+    channels = {
+        calls(stack, server, count, method, *message): count
+        for count in (300, *[1] * 30)
+    }
+    answers(server)
+    for channel, count in channels.items():
+        assert channel.ended(count) == count
+    answers(server)
 
 
-def test_the_oldest_calls_end_first(models, monkeypatch):
+def test_the_oldest_calls_end_first(models, stack, monkeypatch):
     """Of one address, or of all; long before their time."""
     for name in ("MESSAGE_SECONDS", "HEALTH_SECONDS"):
         monkeypatch.setattr(grpc_services, name, 30)
     monkeypatch.setattr(limits, "_ARRIVAL_SECONDS", 0.1)
     for module in (limits, grpc_services):
         monkeypatch.setattr(module, "MAX_WAITING", 60)
-    with (
-        PredictionServer(models, port=0, http_port=0) as server,
-        closing(RawChannel(server.port)) as channel,
-    ):
-        for _ in range(100):
-            channel.call(PREDICT)
+    with PredictionServer(models, port=0, http_port=0) as server:
+        channel = calls(stack, server, 100, PREDICT)
         # At most 60 of them wait at once, and after a while 16.
         assert channel.ended(84, seconds=2) == 84
         answers(server)
         with pytest.raises(TimeoutError):
             channel.ended(85, seconds=0.3)
+        stack.close()
 
 
 WIDE = b"\0" * 6_000_000
@@ -181,40 +194,33 @@ def wide_request() -> bytes:
 
 
 @pytest.mark.usefixtures("wide_replies")
-def test_grpc_replies_that_nobody_reads(server):
+def test_grpc_replies_that_nobody_reads(server, stack):
     """Of 6 MB each; the streams are reset, and their memory freed."""
     answers(server)
     sizes = []
-    with ExitStack() as stack:
-        for _ in range(6):
-            channel = RawChannel(server.port, window=0)
-            stack.enter_context(closing(channel))
-            for _ in range(8):
-                channel.call(PREDICT, wide_request())
-            answers(server)
-            # gRPC keeps the last call until the next one comes.
-            channel.ended(7)
-            answers(server)
-            channel.ended(8)
-            gc.collect()
-            sizes.append(resident_mb())
+    for _ in range(6):
+        channel = calls(stack, server, 8, PREDICT, wide_request(), window=0)
+        answers(server)
+        # gRPC keeps the last call until the next one comes.
+        channel.ended(7)
+        answers(server)
+        channel.ended(8)
+        gc.collect()
+        sizes.append(resident_mb())
     # The first rounds fill the buffers that are kept; one more may do so. A
     # round that is not freed is 48 MB, the last three would be 144.
     assert sizes[-1] - sizes[2] < 72, sizes
 
 
-def test_a_watch_that_nobody_reads(server):
+def test_a_watch_that_nobody_reads(server, stack):
     """Neither health nor a poll nor the end of the server waits for it."""
-    with ExitStack() as stack:
-        for _ in range(20):
-            channel = RawChannel(server.port, window=0)
-            stack.enter_context(closing(channel)).call(WATCH, b"")
-        time.sleep(0.1)
-        start = time.monotonic()
+    for _ in range(20):
+        calls(stack, server, 1, WATCH, b"", window=0)
+    time.sleep(0.1)
+    with within(1):
         server.poll()
-        assert time.monotonic() - start < 1
-        answers(server)
-        stops(server)
+    answers(server)
+    stops(server)
 
 
 def test_streams_of_watch_are_bounded(server, monkeypatch):
@@ -237,15 +243,17 @@ POST = (
     b"POST /v1/models/retriever:predict HTTP/1.1\r\nHost: localhost\r\n"
     b"Content-Length: %d\r\n\r\n"
 )
+WIDE_POST = POST % 4 + b"wide"
 
 
 def connect(
-    server: PredictionServer, sent: bytes, buffer: int = 1 << 16
+    stack: ExitStack, number: int, sent: bytes = b"", buffer: int = 1 << 16
 ) -> socket.socket:
-    connection = socket.socket()
+    """Connects to a port, and sends bytes."""
+    connection = stack.enter_context(socket.socket())
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
     connection.settimeout(10)
-    connection.connect(("127.0.0.1", port(server)))
+    connection.connect(("127.0.0.1", number))
     connection.sendall(sent)
     return connection
 
@@ -253,11 +261,9 @@ def connect(
 def received(connection: socket.socket) -> bytes:
     """Returns what the server sends until it closes."""
     data = b""
-    try:
+    with suppress(ConnectionResetError):
         while part := connection.recv(1 << 16):
             data += part
-    except ConnectionResetError:
-        pass
     return data
 
 
@@ -278,90 +284,68 @@ def read_alive(connection: socket.socket) -> None:
         (POST.replace(b"POST", b"PUT") % 9, b"HTTP/1.1 408 Request Timeout"),
     ],
 )
-def test_http_requests_that_never_end(server, sent, status):
+def test_http_requests_that_never_end(server, stack, sent, status):
     """188 connections at once."""
-    with ExitStack() as stack:
-        connections = [
-            stack.enter_context(connect(server, sent)) for _ in range(188)
-        ]
-        answers(server)
-        start = time.monotonic()
+    number = http_port(server)
+    connections = [connect(stack, number, sent) for _ in range(188)]
+    answers(server)
+    with within(5):
         for connection in connections:
             assert received(connection).startswith(status)
-        assert time.monotonic() - start < 5
-        answers(server)
+    answers(server)
 
 
 @pytest.mark.parametrize("sent", [b"G", POST % 100])
-def test_bytes_that_trickle_in_do_not_extend_the_time(server, sent):
-    with connect(server, sent) as connection:
-        end = time.monotonic() + 5
-        with pytest.raises(OSError):  # the server has closed
-            while time.monotonic() < end:
-                connection.sendall(b"x")
-                time.sleep(0.05)
+def test_bytes_that_trickle_in_do_not_extend_the_time(server, stack, sent):
+    connection = connect(stack, http_port(server), sent)
+    end = time.monotonic() + 5
+    with pytest.raises(OSError):  # the server has closed
+        while time.monotonic() < end:
+            connection.sendall(b"x")
+            time.sleep(0.05)
 
 
-def test_one_byte_after_a_reply(server):
-    with connect(server, GET) as connection:
+def test_the_time_for_a_request_begins_with_its_first_byte(server, stack):
+    """Idle connections stay open; one byte after a reply is a request."""
+    connection = connect(stack, http_port(server), GET)
+    for sent in (GET, b"G"):
         read_alive(connection)
-        connection.sendall(b"G")
-        start = time.monotonic()
+        time.sleep(1.5 * SECONDS)
+        connection.sendall(sent)
+    with within(5):
         assert received(connection) == b""
-        assert time.monotonic() - start < 5
-
-
-def test_idle_connections_stay_open(server):
-    """The time for a request begins with its first byte."""
-    with connect(server, GET) as connection:
-        for _ in range(2):
-            read_alive(connection)
-            time.sleep(1.5 * SECONDS)
-            connection.sendall(GET)
 
 
 @pytest.mark.usefixtures("wide_replies")
-def test_http_replies_that_nobody_reads(server):
+def test_http_replies_that_nobody_reads(server, stack):
     """Four clients, each with four requests for 6 MB at once."""
-    body = b"wide"
-    with ExitStack() as stack:
-        connections = [
-            stack.enter_context(
-                connect(server, 4 * (POST % len(body) + body), 4096)
-            )
-            for _ in range(4)
-        ]
-        answers(server)
-        for connection in connections:
-            connection.recv(1, socket.MSG_PEEK)
-        # Later, what the sockets' buffers took comes, and then the end.
-        time.sleep(2 * SECONDS)
-        for connection in connections:
-            data = received(connection)
-            assert data.count(b"HTTP/1.1 200 OK") == 1
-            assert len(data) < 5_000_000
+    connections = [
+        connect(stack, http_port(server), 4 * WIDE_POST, 4096) for _ in range(4)
+    ]
+    answers(server)
+    for connection in connections:
+        connection.recv(1, socket.MSG_PEEK)
+    # Later, what the sockets' buffers took comes, and then the end.
+    time.sleep(2 * SECONDS)
+    for connection in connections:
+        data = received(connection)
+        assert data.count(b"HTTP/1.1 200 OK") == 1
+        assert len(data) < 5_000_000
 
 
 @pytest.mark.usefixtures("wide_replies")
-def test_the_end_waits_for_nobody_else(server):
+def test_the_end_waits_for_nobody_else(server, stack):
     """All of them at once, when the server stops."""
-    body = b"wide"
-    with ExitStack() as stack:
-        for sent in (b"", b"G", GET + b"G", POST % 9, POST % len(body) + body):
-            for _ in range(5):
-                stack.enter_context(connect(server, sent))
-        for path, message in (
-            (PREDICT, None),
-            (CHECK, None),
-            (WATCH, b""),
-            (PREDICT, wide_request()),
-        ):
-            channel = RawChannel(server.port, window=0)
-            stack.enter_context(closing(channel))
-            for _ in range(5):
-                channel.call(path, message)
-        time.sleep(0.1)
-        stops(server)
+    for sent in (b"", b"G", GET + b"G", POST % 9, WIDE_POST):
+        for _ in range(5):
+            connect(stack, http_port(server), sent)
+    for path, message in (
+        *[(PREDICT, None), (CHECK, None), (WATCH, b"")],
+        (PREDICT, wide_request()),
+    ):
+        calls(stack, server, 5, path, message, window=0)
+    time.sleep(0.1)
+    stops(server)
 
 
 def test_the_end_gives_up_a_request_that_does_not_end(models, monkeypatch):
@@ -388,48 +372,38 @@ def test_the_end_gives_up_a_request_that_does_not_end(models, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1")
-def test_silent_handshakes(models, certificates):
+def test_silent_handshakes(models, certificates, stack):
     tls = ServerTLS(certificates / "server.crt", certificates / "server.key")
     with PredictionServer(
         models, port=0, http_port=0, security=Security(tls)
     ) as server:
-        with ExitStack() as stack:
-            connections = [
-                stack.enter_context(
-                    socket.create_connection(("127.0.0.1", number), 10)
-                )
-                for number in (server.port, port(server))
-                for _ in range(20)
-            ]
-            start = time.monotonic()
-            for connection in connections:
-                connection.sendall(b"\x16\x03\x01\x02")
+        connections = [
+            connect(stack, number, b"\x16\x03\x01\x02")
+            for number in (server.port, http_port(server))
+            for _ in range(20)
+        ]
+        with within(5):
             for connection in connections:
                 received(connection)
-            assert time.monotonic() - start < 5
         # The context is that of the server's certificate.
         context = ssl.create_default_context(
             cafile=str(certificates / "ca.crt")
         )
-        context.maximum_version = ssl.TLSVersion.TLSv1_2
-        assert offered(context, server) == "TLSv1.2"
-        context.minimum_version = ssl.TLSVersion.TLSv1_1
-        context.maximum_version = ssl.TLSVersion.TLSv1_1
+
+        def offered(version: ssl.TLSVersion) -> str | None:
+            context.minimum_version = context.maximum_version = version
+            plain = connect(stack, http_port(server))
+            with context.wrap_socket(plain, server_hostname="localhost") as tls:
+                return tls.version()
+
+        assert offered(ssl.TLSVersion.TLSv1_2) == "TLSv1.2"
         context.set_ciphers("ALL:@SECLEVEL=0")
         with pytest.raises(ssl.SSLError):
-            offered(context, server)
-
-
-def offered(context: ssl.SSLContext, server: PredictionServer) -> str | None:
-    with (
-        socket.create_connection(("127.0.0.1", port(server)), 10) as plain,
-        context.wrap_socket(plain, server_hostname="localhost") as encrypted,
-    ):
-        return encrypted.version()
+            offered(ssl.TLSVersion.TLSv1_1)
 
 
 def test_silent_connections_are_closed_when_files_are_short(
-    server, monkeypatch
+    server, stack, monkeypatch
 ):
     """The connections without a request hold up nobody who wants something.
 
@@ -440,31 +414,21 @@ def test_silent_connections_are_closed_when_files_are_short(
     monkeypatch.setattr(http_server, "REQUEST_SECONDS", 30)
     monkeypatch.setattr(limits, "_ARRIVAL_SECONDS", 0.1)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    with ExitStack() as stack:
-        answered = stack.enter_context(
-            socket.create_connection(("127.0.0.1", port(server)), 10)
-        )
-        answered.sendall(
-            b"GET /v1/models/retriever HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        )
-        assert b"200 OK" in answered.recv(1 << 16)
-        connections = [
-            stack.enter_context(
-                socket.create_connection(("127.0.0.1", number), 10)
-            )
-            for number in (server.port, port(server))
-            for _ in range(20)
-        ]
-        time.sleep(0.2)
-        files = len(os.listdir("/proc/self/fd"))
-        monkeypatch.setattr(limits, "_FULL_FILES", (files - 10) / most)
-        closed: Callable[[], int] = lambda: sum(  # noqa: E731
-            is_closed(each) for each in connections
-        )
-        wait_until(lambda: 9 <= closed() < 40)
-        assert not is_closed(answered)
-        monkeypatch.undo()
-        answers(server)
+    asked = b"GET /v1/models/retriever HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    answered = connect(stack, http_port(server), asked)
+    assert b"200 OK" in answered.recv(1 << 16)
+    connections = [
+        connect(stack, number)
+        for number in (server.port, http_port(server))
+        for _ in range(20)
+    ]
+    time.sleep(0.2)
+    files = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(limits, "_FULL_FILES", (files - 10) / most)
+    wait_until(lambda: 9 <= sum(map(is_closed, connections)) < 40)
+    assert not is_closed(answered)
+    monkeypatch.undo()
+    answers(server)
 
 
 def is_closed(connection: socket.socket) -> bool:

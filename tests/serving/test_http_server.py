@@ -1,22 +1,24 @@
-"""The HTTP server on its port: limits, slow clients, metrics, health."""
+"""The HTTP server on its port, and its guard without one."""
 
+import asyncio
 import socket
 import sys
-import threading
 import time
 import urllib.request
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Coroutine
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from tensorflow_serving.apis.model_pb2 import ModelSpec
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving import Client, PredictionServer, http_server
-from tests.serving.conftest import Served
+from keras_lstm_dssm.serving.http_server import Guard
+from keras_lstm_dssm.serving.security import Security
 
 
-def metrics(served: Served) -> dict[str, float]:
-    url = f"{served.url}/monitoring/prometheus/metrics"
+def metrics(server: PredictionServer) -> dict[str, float]:
+    url = f"{server.http_address}/monitoring/prometheus/metrics"
     with urllib.request.urlopen(url) as reply:
         assert reply.headers["content-type"].startswith("text/plain")
         lines = reply.read().decode().splitlines()
@@ -31,17 +33,17 @@ def count(protocol: str, model: str, signature: str, code: str) -> str:
     )
 
 
-def test_metrics_count_both_protocols(served, send):
-    before = metrics(served)
+def test_metrics_count_both_protocols(server, send):
+    before = metrics(server)
     body = '{"instances": [1]}'
     for _ in range(3):
         send("POST", "/v1/models/numbers:predict", body)
     send("POST", "/v1/models/numbers:predict", "[]")
     for name in ("x", "y"):  # unknown names add no series
         send("POST", f"/v1/models/{name}:predict", body)
-    with Client(served.server.address) as client:
+    with Client(server.address) as client:
         client.search(["bolt"])
-    after = metrics(served)
+    after = metrics(server)
 
     def more(name: str) -> float:
         return after[name] - before.get(name, 0)
@@ -60,35 +62,35 @@ def test_metrics_count_both_protocols(served, send):
     assert more(seconds) == 4
 
 
-def test_health(served, send, monkeypatch):
+def test_health(server, send, monkeypatch):
     assert send("GET", "/livez") == (200, {"status": "alive"})
     assert send("GET", "/readyz") == (200, {"status": "ready"})
-    monkeypatch.setattr(served.server.models, "versions", lambda _: [])
+    monkeypatch.setattr(server.models, "versions", lambda _: [])
     code, reply = send("GET", "/readyz")
     assert code == 503
     assert "query_encoder" in reply["error"]
     assert send("GET", "/livez")[0] == 200
 
 
-@pytest.mark.parametrize("size", [(1 << 20) + 1, 1 << 26])
-def test_a_huge_body(served, send, size):
+@pytest.mark.parametrize("size", [(16 << 20) + 1, 1 << 26])
+def test_a_huge_body(server, send, size):
     """The server refuses it at once, yet reads on until the client listens."""
     code, reply = send("POST", "/v1/models/x:predict", b" " * size)
     assert code == 413
-    assert "1,048,576 bytes" in reply["error"]
+    assert "16,777,216 bytes" in reply["error"]
 
 
-def test_the_rest_of_a_huge_body_does_not_come(served, monkeypatch):
+def test_the_rest_of_a_huge_body_does_not_come(server, monkeypatch):
     monkeypatch.setattr(http_server, "DRAIN_SECONDS", 0.1)
     head = b"POST /v1/models/x:predict HTTP/1.1\r\nHost: localhost\r\n"
-    reply = raw(served, head + b"Content-Length: 2000000\r\n\r\n   ")
+    reply = raw(server, head + b"Content-Length: 20000000\r\n\r\n   ")
     assert reply.startswith(b"HTTP/1.1 413 ")
     assert reply.endswith(b'"}')
 
 
-def raw(served: Served, sent: bytes, seconds: float = 10) -> bytes:
+def raw(server: PredictionServer, sent: bytes, seconds: float = 10) -> bytes:
     """Sends bytes, and returns all that the server answers until it closes."""
-    host, _, port = served.url.split("/")[2].partition(":")
+    host, _, port = server.http_address.split("/")[2].partition(":")
     with socket.create_connection((host, int(port)), seconds) as connection:
         connection.sendall(sent)
         received = b""
@@ -97,22 +99,22 @@ def raw(served: Served, sent: bytes, seconds: float = 10) -> bytes:
         return received
 
 
-def test_slow_clients(served, monkeypatch):
+def test_slow_clients(server, monkeypatch):
     monkeypatch.setattr(http_server, "REQUEST_SECONDS", 0.1)
     start = time.monotonic()
-    assert raw(served, b"") == b""
-    assert raw(served, b"POST /v1/models/x:predict HTTP/1.1\r\nHost") == b""
+    assert raw(server, b"") == b""
+    assert raw(server, b"POST /v1/models/x:predict HTTP/1.1\r\nHost") == b""
     assert time.monotonic() - start < 5
 
 
-def test_no_http(served):
-    assert raw(served, b"\x16\x03\x01\x02\r\n\r\n").startswith(
+def test_no_http(server):
+    assert raw(server, b"\x16\x03\x01\x02\r\n\r\n").startswith(
         b"HTTP/1.1 400 Bad Request"
     )
 
 
-def test_a_port_that_is_taken(served, numbers):
-    port = int(served.url.rsplit(":", 1)[1])
+def test_a_port_that_is_taken(server, numbers):
+    port = int(server.http_address.rsplit(":", 1)[1])
     with (
         pytest.raises(InputError, match="Address already in use; give another"),
         PredictionServer(numbers, port=0, http_port=port),
@@ -120,31 +122,151 @@ def test_a_port_that_is_taken(served, numbers):
         pass
 
 
-def test_the_end_waits_for_running_requests(numbers, monkeypatch):
-    """A request that runs when the server stops is still answered."""
-    with (
-        ThreadPoolExecutor(1) as pool,
-        PredictionServer(numbers, port=0, http_port=0) as server,
-    ):
-        find, running = server.models.find, threading.Event()
-
-        def slow(spec: ModelSpec) -> object:
-            running.set()
-            time.sleep(0.3)
-            return find(spec)
-
-        monkeypatch.setattr(server.models, "find", slow)
-        request = urllib.request.Request(
-            f"{server.http_address}/v1/models/numbers:predict",
-            b'{"instances": [1]}',
-        )
-        answer = pool.submit(lambda: urllib.request.urlopen(request).status)
-        assert running.wait(20)
-        server.__exit__(None, None, None)
-        assert answer.result() == 200
-
-
 def test_the_extra_is_missing(numbers, monkeypatch):
     monkeypatch.setitem(sys.modules, "starlette", None)
     with pytest.raises(InputError, match=r'pip install "keras-lstm-dssm\[http'):
         PredictionServer(numbers, port=0, http_port=0)
+
+
+class Asked:
+    """Sends the parts of a body, after which nothing comes, and gets answers.
+
+    It is also the application behind the guard, and reads all of the body;
+    and its own connection.
+    """
+
+    def __init__(self, *parts: bytes, ends: bool = True) -> None:
+        self.messages = [
+            {"type": "http.request", "body": part, "more_body": True}
+            for part in parts
+        ]
+        if ends and parts:
+            self.messages[-1]["more_body"] = False
+        self.sent: list[Any] = []
+        self.read = b""
+        self.is_aborted = False
+        self.transport = self
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+    async def receive(self) -> Any:
+        if not self.messages:
+            await asyncio.Event().wait()
+        return self.messages.pop(0)
+
+    async def send(self, message: Any) -> None:
+        self.sent.append(message)
+
+    async def app(self, scope: Any, receive: Any, send: Any) -> None:
+        more = True
+        while more:
+            message = await receive()
+            self.read += message["body"]
+            more = message["more_body"]
+        await send({"type": "http.response.start", "status": 200})
+        await send({"type": "http.response.body"})
+
+    def guard(
+        self, security: Security = Security(), host: str = "127.0.0.1"
+    ) -> Any:
+        return Guard(None, None, self.app, security, host, 4)  # type: ignore[arg-type]
+
+    def ask(self, *headers: Any, path: str = "/", guard: Any = None) -> Any:
+        """Sends the request through a guard, by default its own."""
+        scope = {"type": "http", "path": path, "headers": headers,
+                 "state": {"connection": self}}  # fmt: skip
+        return (guard or self.guard())(scope, self.receive, self.send)
+
+    def status(self, *headers: Any, path: str = "/", **guarded: Any) -> int:
+        """Returns the status of the answer, which must be complete."""
+        guard = self.guard(**guarded)
+        run(self.ask(*headers, path=path, guard=guard))
+        assert not self.sent[-1].get("more_body", False)
+        return self.sent[0]["status"]
+
+
+def run(call: Coroutine[Any, Any, Any]) -> None:
+    asyncio.run(asyncio.wait_for(call, 20))
+
+
+def test_a_body_in_parts():
+    asked = Asked(b"ab", b"cd")
+    assert asked.status() == 200
+    assert asked.read == b"abcd"
+
+
+@pytest.mark.parametrize("stated", [[], [(b"content-length", b"8")]])
+def test_a_body_that_is_too_large(stated):
+    """The error is sent before the rest is read, and the rest is read."""
+    asked = Asked(b"abc", b"de", b"fg", b"h")
+    assert asked.status(*stated) == 413
+    assert asked.messages == [] and asked.read == b""
+
+
+def test_clients_that_go_get_no_answer():
+    cancelled, gone = (Asked(b"a", ends=False) for _ in range(2))
+
+    async def cancel() -> None:
+        task = asyncio.create_task(cancelled.ask())
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(cancel())
+    gone.messages.append({"type": "http.disconnect"})
+    run(gone.ask())
+    assert cancelled.sent == gone.sent == [] and gone.read == b""
+
+
+def test_incomplete_bodies_together_are_bounded(monkeypatch):
+    """The oldest connection is closed; here for more than eight bytes."""
+    monkeypatch.setattr(http_server, "INCOMPLETE_BODIES", 2)
+    clients = [Asked(b"abc", ends=False) for _ in range(4)]
+    guard = clients[0].guard()
+
+    async def ask() -> None:
+        tasks = [asyncio.create_task(c.ask(guard=guard)) for c in clients]
+        await asyncio.sleep(0.01)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+    run(ask())
+    assert [c.is_aborted for c in clients] == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        (b"127.0.0.1:8501", 200), (b"localhost", 200), (b"[::1]:1", 200),
+        (b"LOCALHOST:8501", 200), (b"evil.example", 400), (b"", 400),
+        (b"127.0.0.1.evil.example:8501", 400), (b"localhost.evil", 400),
+        (b"192.168.1.2", 400), (b"\xff", 400),
+    ],
+)  # fmt: skip
+def test_hosts_on_loopback(name, status):
+    """A page of another site whose name points to 127.0.0.1 has its name."""
+    header = (b"host", name)
+    for host in ("127.0.0.1", "::1", "localhost"):
+        assert Asked(b"a").status(header, host=host) == status
+    for host in ("127.0.0.1", "0.0.0.0"):
+        options = {"security": Security(insecure=True), "host": host}
+        assert Asked(b"a").status(header, **options) == 200
+
+
+def test_two_ends_of_a_body():
+    """Behind a proxy that believes the other one, a second request hides."""
+    asked = Asked(b"a")
+    ends = (b"content-length", b"1"), (b"transfer-encoding", b"chunked")
+    assert asked.status(*ends) == 400
+    assert (b"connection", b"close") in asked.sent[0]["headers"]
+
+
+def test_two_tokens_in_a_request_are_none():
+    right = b"authorization", b"right"
+    tokens: Any = SimpleNamespace(allows=lambda value: value == b"right")
+    security = Security(tokens=tokens)
+    assert Asked(b"a").status(right, security=security) == 200
+    assert Asked(b"a").status(right, right, security=security) == 401

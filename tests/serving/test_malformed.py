@@ -15,8 +15,8 @@ import pytest
 
 from keras_lstm_dssm.serving import Client, HttpClient, PredictionServer
 from keras_lstm_dssm.serving.limits import Bounds
+from tests.memory import resident_mb
 from tests.serving.malformed import GrpcSender, HttpSender
-from tests.serving.memory import resident_mb
 
 GRPC_CODES = {"OK", "INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION",
               "OUT_OF_RANGE", "UNIMPLEMENTED", "RESOURCE_EXHAUSTED",

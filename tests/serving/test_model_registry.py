@@ -165,12 +165,6 @@ def test_an_empty_list_unloads_all(models):
     assert registry.versions("query_encoder") == [2]
 
 
-def test_an_empty_list_at_the_start(models):
-    (models / "models.config").write_text("model_config_list { }")
-    with pytest.raises(InputError, match="models.config: lists no model; list"):
-        ModelRegistry(models)
-
-
 def test_an_empty_file_changes_nothing(models):
     """It may be in the midst of being written."""
     write_config(models, ALL)
@@ -189,16 +183,23 @@ def test_an_empty_file_changes_nothing(models):
     assert registry.names() == ["query_encoder", "retriever"]
 
 
-def test_only_models_that_are_wanted_are_unavailable(models):
+def test_only_models_that_are_wanted_are_unavailable(models, caplog):
     registry = ModelRegistry(models)
     assert registry.unavailable() == []
     write_config(models, "")
     registry.refresh()  # retriever was removed from the list on purpose
     assert registry.versions("retriever") == []
+    assert registry.versions("query_encoder") == [2]
     assert registry.unavailable() == []
     write_config(models, "model_version_policy { specific { versions: 7 } }")
-    registry.refresh()
+    for _ in range(2):
+        registry.refresh()
     assert registry.unavailable() == ["query_encoder"]
+    warnings = [r.getMessage() for r in caplog.records if r.levelno >= 30]
+    assert warnings == [
+        f"{name}: no version is left to serve"
+        for name in ("retriever", "query_encoder")
+    ]
     write_config(models, "", 'name: "absent"')
     with pytest.raises(InputError, match="absent"):
         registry.refresh()
@@ -206,6 +207,9 @@ def test_only_models_that_are_wanted_are_unavailable(models):
     (models / "models.config").write_text("model_config_list {}")
     registry.refresh()
     assert registry.unavailable() == []
+    write_config(models, "", 'name: "retriever"')
+    registry.refresh()
+    assert registry.versions("retriever") == [1]
 
 
 def test_a_folder_whose_versions_are_broken_is_unavailable(models):
@@ -216,32 +220,6 @@ def test_a_folder_whose_versions_are_broken_is_unavailable(models):
     (models / "retriever" / "2").mkdir()
     registry.refresh()
     assert registry.unavailable() == ["retriever"]
-
-
-def test_no_version_left_is_told(models, caplog):
-    registry = ModelRegistry(models)
-    write_config(models, "model_version_policy { specific { versions: 7 } }")
-    for _ in range(2):
-        registry.refresh()
-    assert registry.versions("query_encoder") == []
-    warnings = [r.getMessage() for r in caplog.records if r.levelno >= 30]
-    assert warnings == [
-        "query_encoder: no version is left to serve",
-        "retriever: no version is left to serve",
-    ]
-
-
-def test_a_model_taken_off_the_list(models):
-    write_config(models, "", 'name: "retriever"')
-    registry = ModelRegistry(models)
-    assert registry.names() == ["query_encoder", "retriever"]
-    write_config(models, "")
-    registry.refresh()
-    assert registry.versions("retriever") == []
-    assert registry.versions("query_encoder") == [2]
-    write_config(models, "", 'name: "retriever"')
-    registry.refresh()
-    assert registry.versions("retriever") == [1]
 
 
 def test_a_folder_that_vanishes_serves_on(models):
@@ -300,10 +278,14 @@ def test_a_folder_that_can_be_no_model(models, configured):
         ('name: "retriever" '
          "model_version_policy { specific { versions: 9 } }",
          "retriever: none of the versions that models.config asks for"),
+        (None, "models.config: lists no model; list"),
     ],
 )  # fmt: skip
-def test_a_wrong_config(models, config, message):
-    write_config(models, "", config)
+def test_a_wrong_config_at_the_start(models, config, message):
+    if config:
+        write_config(models, "", config)
+    else:
+        (models / "models.config").write_text("model_config_list { }")
     with pytest.raises(InputError, match=message):
         ModelRegistry(models)
 

@@ -12,8 +12,8 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.publish.models_config import update_models_config
 from keras_lstm_dssm.serving import SavedEncoder, SavedRetriever, SavedScorer
 from keras_lstm_dssm.serving.saved_models import SavedGraph, SavedSignature
-from tests.serving.memory import resident_mb
-from tests.serving.tiny_models import TITLES
+from tests.memory import resident_mb
+from tests.serving.tiny_models import TITLES, save_function
 
 
 def test_more_queries_than_one_chunk_holds(tiny_models):
@@ -77,16 +77,11 @@ def test_what_is_refused(tiny_models, tmp_path):
             retriever.search(["x"], k)
 
 
-def save(folder: Path, numbers: int) -> Path:
-    """Saves a model that adds the sum of its variable, `numbers` ones, to x."""
-    module = tf.Module()
-    module.ones = tf.Variable(tf.ones([numbers]))
-    module.serve = tf.function(
-        lambda x: {"sum": x + tf.reduce_sum(module.ones), "text": "a"},
-        input_signature=[tf.TensorSpec([None], tf.float32, "x")],
-    )
-    tf.saved_model.save(module, str(folder), module.serve)
-    return folder
+def save(folder: Path, count: int) -> Path:
+    """Saves a model that adds the sum of its variable, `count` ones, to x."""
+    ones = tf.Variable(tf.ones([count]))
+    serve = lambda x: {"sum": x + tf.reduce_sum(ones), "text": "a"}  # noqa: E731
+    return save_function(folder, serve, ones, x="float32")
 
 
 def test_outputs_by_name(tmp_path):

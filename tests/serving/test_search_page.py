@@ -1,7 +1,11 @@
-"""How the page compares words, and which titles it shows."""
+"""The search page: how it compares words, what it asks for, and a browser."""
 
 import json
+import re
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,10 +13,9 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import keras_lstm_dssm as dssm
-from keras_lstm_dssm.export import Documents, export_models
+from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
-from keras_lstm_dssm.serving.rest_api import RestApi
+from keras_lstm_dssm.serving.prediction_server import Page as ServedPage
 from keras_lstm_dssm.serving.search_page import (
     SearchPage,
     highlighted,
@@ -22,42 +25,26 @@ from keras_lstm_dssm.serving.search_page import (
     word_similarities,
     words_of,
 )
-from tests.serving.tiny_models import save_encoder
-
-TITLES = {
-    "a": "steel hex bolt",
-    "b": "wood glue 8 oz",
-    "c": "led desk lamp",
-    "d": "zinc bolt M8",
-    "e": "garden hose",
-}
+from tests.browser import BROWSER, Page, browser_page
+from tests.serving.tiny_models import save_encoder, save_function
 
 
-class TwoStage(tf.Module):
-    """Returns the signature of an exported ranker with documents."""
-
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, "text"),
-            tf.TensorSpec([None], tf.int32, "k"),
-        ]
-    )
-    def search(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Finds two titles; the third column is empty."""
-        rows = tf.size(text) + 0 * tf.size(k)
-        return {
-            "ids": tf.repeat([["t2", "t1", ""]], rows, 0),
-            "titles": tf.repeat([["Wood glue", "Hex bolts", ""]], rows, 0),
-            "scores": tf.repeat([[-0.5, -2.0, tf.float32.min]], rows, 0),
-        }
+def two_stage(text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
+    """The outputs of a ranker with documents; the third column is empty."""
+    rows = tf.size(text) + 0 * tf.size(k)
+    return {
+        "ids": tf.repeat([["t2", "t1", ""]], rows, 0),
+        "titles": tf.repeat([["Wood glue", "Hex bolts", ""]], rows, 0),
+        "scores": tf.repeat([[-0.5, -2.0, tf.float32.min]], rows, 0),
+    }
 
 
 @pytest.fixture
 def models(tiny_models: Path, tmp_path) -> ModelRegistry:
     save_encoder(tmp_path / "query_encoder", offset=1.0)
     save_encoder(tmp_path / "document_encoder", offset=1.0)
-    module = TwoStage()
-    tf.saved_model.save(module, str(tmp_path / "two_stage/3"), module.search)
+    inputs = {"text": "string", "k": "int32"}
+    save_function(tmp_path / "two_stage" / "3", two_stage, **inputs)
     (tmp_path / "retriever").symlink_to(tiny_models / "retriever")
     return ModelRegistry(tmp_path)
 
@@ -96,34 +83,6 @@ def test_words_by_encoder_and_by_letters(models):
             {"word": "bolts", "similarity": 0.444, "shared": ["lts", "ts#"]}
         ],
     }
-
-
-def test_the_retriever_of_a_mixture_of_towers(tmp_path):
-    """Searches by the page and by REST find what `Index.search` finds.
-
-    Both give its ids in its order, and its scores.
-    """
-    parts = {
-        name: dssm.TwoTower(*(dssm.DSSMEncoder([units]) for _ in range(2)))
-        for name, units in (("small", 4), ("large", 6))
-    }
-    mixture = dssm.Mixture(parts, [0.7, 0.3])
-    export_models(mixture, tmp_path, Documents([*TITLES], [*TITLES.values()]))
-    models = ModelRegistry(tmp_path)
-    page, rest = SearchPage(models, titles=TITLES), RestApi(models)
-    queries = ["hex bolt", "lamp", "glu"]
-    rankings = dssm.Index(mixture, TITLES.values(), TITLES).search(queries, 5)
-    for query, ranking in zip(queries, rankings, strict=True):
-        ids = [hit.id for hit in ranking]
-        scores = pytest.approx([hit.score for hit in ranking], abs=1e-6)
-        found = page.search({"model": "retriever", "text": query, "k": 5})
-        assert found["similarity"] == "encoder"
-        assert [hit["id"] for hit in found["hits"]] == ids
-        assert [hit["score"] for hit in found["hits"]] == scores
-        body = json.dumps({"inputs": {"text": [query], "k": [5]}}).encode()
-        path = "/v1/models/retriever:predict"
-        outputs = json.loads(rest.answer("POST", path, body).body)["outputs"]
-        assert (outputs["ids"], outputs["scores"]) == ([ids], [scores])
 
 
 def test_words():
@@ -177,3 +136,228 @@ def test_parts_give_the_title_and_similarities_are_shares(title, query):
             assert not same or similarity[row, column] == 1
     parts = highlighted(title, word_similarities(words, similarity, 0.4))
     assert "".join(part["text"] for part in parts) == title
+
+
+JSON = {"content_type": "application/json"}
+SEARCH = "/page/search"
+HOSTILE = "<script>document.title = 'broken'</script> & <b>bolt</b>"
+TITLES = (HOSTILE, "steel angle", "hex bolt", "w" * 80)
+RESULTS = "[...document.querySelectorAll('.results li')]"
+SHOWN = f"{RESULTS}.map(line => line.querySelector('.title').textContent)"
+STATUS = "document.getElementById('status').textContent"
+
+
+def test_nothing_is_loaded_from_elsewhere(server):
+    for path in ("", "page/page.js", "page/page.css", "page/icon.svg"):
+        with urllib.request.urlopen(f"{server.http_address}/{path}") as reply:
+            policy = reply.headers["content-security-policy"]
+            text = reply.read().decode()
+        assert policy.startswith("default-src 'none'; script-src 'self';")
+        assert "unsafe" not in policy
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert "innerHTML" not in text and " style=" not in text
+        # The name of SVG's elements is no address that a browser loads.
+        assert re.findall(r"https?://[^\"]*", text) == (
+            ["http://www.w3.org/2000/svg"] if path.endswith("svg") else []
+        )
+
+
+def asked(text: str, k: int = 3, **more: object) -> str:
+    return json.dumps({"model": "retriever", "text": text, "k": k, **more})
+
+
+def test_models_and_results(send):
+    assert send("GET", "/page/models") == (
+        200,
+        {"models": [{"name": "retriever", "versions": [1]}], "clicks": True},
+    )
+    code, reply = send("POST", SEARCH, asked("bolt"), **JSON)
+    assert code == 200
+    assert [reply["model"], reply["version"]] == ["retriever", 1]
+    assert [hit["id"] for hit in reply["hits"]] == [
+        "bolt", "steel angle", "shelf bracket",
+    ]  # fmt: skip
+    assert reply["hits"][0]["score"] == pytest.approx(1)
+    assert reply["hits"][0]["title"] == [{"text": "bolt", "strength": 1}]
+    # Query and document encoder of version 1 are not both served.
+    assert reply["similarity"] == "letters"
+    assert reply["words"][0]["nearest"][0]["word"] == "bolt"
+    empty = send("POST", SEARCH, asked(""), **JSON)
+    assert empty[0] == 200 and empty[1]["words"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "message"),
+    [
+        ("[]", 400, "Is not object"),
+        ('{"model": "retriever"}', 400, "'text' must be a string"),
+        (asked("a" * 1001), 400, "'text' has more than 1,000 letters"),
+        (asked("\ud800"), 400, "The surrogate pair in string is invalid"),
+        (asked("a", **{"\udfff": 1}), 400, "surrogate pair in string"),
+        (asked("a", k=51), 400, "'k' must be a whole number, 1 to 50"),
+        (asked("a", version="1"), 400, "'version' must be a whole number"),
+        (asked("a", version=9), 404, "Servable not found"),
+        (asked("a", model="numbers"), 400, "numbers is no retriever"),
+        (asked("a", model="foo"), 404, "Servable not found"),
+    ],
+)
+def test_wrong_searches(send, body, code, message):
+    status, reply = send("POST", SEARCH, body, **JSON)
+    assert status == code
+    assert message in reply["error"]
+
+
+def test_clicks_are_those_of_results(click_log, send):
+    before = click_log.read_text()
+    hits = send("POST", SEARCH, asked("a\tbolt"), **JSON)[1]["hits"]
+    click = json.dumps({"click": hits[1]["click"]})
+    assert send("POST", "/page/click", click, **JSON) == (
+        200, {"written": True},
+    )  # fmt: skip
+    assert send("POST", "/page/click", click, **JSON)[1] == {"written": False}
+    title = "".join(part["text"] for part in hits[1]["title"])
+    assert click_log.read_text() == f"{before}a bolt\t{title}\n"
+    for forged in ("", "AAAA", hits[0]["click"][:-4]):
+        body = json.dumps({"click": forged})
+        code, reply = send("POST", "/page/click", body, **JSON)
+        assert code == 400
+        assert "not a result of this server" in reply["error"]
+    # A form of another site cannot send JSON.
+    assert send("POST", "/page/click", click, content_type="text/plain")[0] == (
+        415
+    )
+    assert click_log.read_text().count("\n") == before.count("\n") + 1
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory) -> Path:
+    """A retriever of two versions, with titles that look like HTML.
+
+    The first title depends on the length of the query, and on the version.
+    """
+    models = tmp_path_factory.mktemp("hostile")
+
+    def search(text: tf.Tensor, k: tf.Tensor, offset: int) -> Any:
+        first = tf.strings.length(text)[:, None] + offset
+        rows = (first + tf.range(len(TITLES))) % len(TITLES)
+        scores = 1 - tf.range(len(TITLES), dtype="float32") / 4
+        return {
+            "ids": tf.gather(tf.constant(TITLES), rows),
+            "scores": tf.repeat(scores[None], tf.size(text), 0)
+            + 0 * tf.cast(k[:, None], tf.float32),
+        }
+
+    for offset in (0, 1):
+        save_function(
+            models / "retriever" / str(offset + 1),
+            lambda text, k, offset=offset: search(text, k, offset),
+            **{"text": "string", "k": "int32"},
+        )
+    return models
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory) -> Iterator[Page]:
+    with browser_page(tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
+
+
+@pytest.mark.skipif(not BROWSER, reason="no Chromium on this machine")
+def test_the_page_in_a_browser(hostile, page, tmp_path):
+    clicks = tmp_path / "clicks.tsv"
+    with PredictionServer(
+        hostile,
+        port=0,
+        http_port=0,
+        versions=2,
+        page=ServedPage(click_log=clicks),
+    ) as server:
+        url = server.http_address or ""
+        page.screen(1200, 800)
+        page.open(url)
+        # The query has the focus: typing searches.
+        page.wait_for("document.activeElement.id === 'query'")
+        page.type("bolt")
+        # Version 2 begins with the title at (4 + 1) % 4.
+        page.wait_for(f"{SHOWN}[0] === 'steel angle'")
+        assert page.evaluate(SHOWN) == [
+            "steel angle", "hex bolt", "w" * 80, HOSTILE,
+        ]  # fmt: skip
+        # Titles are text: nothing in them runs, or is an element.
+        assert page.evaluate("document.title") == "Search"
+        inside = f"{RESULTS}.flatMap(x => [...x.querySelectorAll('b, script')])"
+        assert page.evaluate(f"{inside}.length") == 0
+        marks = "[...document.querySelectorAll('mark')].map(m => m.innerText)"
+        assert page.evaluate(marks) == ["bolt", "bolt"]
+        assert "1.000" in page.evaluate(f"{RESULTS}[0].innerText")
+        assert page.evaluate("document.querySelector('.near').title") == (
+            "shared letter trigrams: #bo bol olt lt#"
+        )
+
+        # Keys: down twice, follow; the same again counts once.
+        page.press("ArrowDown")
+        page.press("ArrowDown")
+        active = "document.querySelector('.active .title').textContent"
+        assert page.evaluate(active) == "hex bolt"
+        page.press("Enter")
+        page.wait_for(f"{STATUS} === 'Saved as a click: hex bolt'")
+        page.press("Enter")
+        page.wait_for(f"{STATUS} === 'Saved before: hex bolt'")
+        page.evaluate(f"{RESULTS}[3].click()")
+        page.wait_for(f"{STATUS}.includes('<script>')")
+        assert clicks.read_text() == (f"bolt\thex bolt\nbolt\t{HOSTILE}\n")
+        page.press("Escape")
+        page.wait_for(f"{RESULTS}.length === 0")
+        page.evaluate("document.activeElement.blur()")
+        page.press("/")
+        assert page.evaluate("document.activeElement.id") == "query"
+        assert page.evaluate("document.activeElement.value") == ""
+
+        # Two versions side by side, with the changes of rank.
+        page.evaluate(
+            "{const right = document.getElementById('right');"
+            "right.value = 'retriever:1';"
+            "right.dispatchEvent(new Event('change'))}"
+        )
+        page.type("bolt")
+        page.wait_for(f"{RESULTS}.length === 8")
+        notes = "[...document.querySelectorAll('.note')].map(x => x.innerText)"
+        assert page.evaluate(notes) == [
+            "▲1", "▲1", "▲1", "▼3", "▲3", "▼1", "▼1", "▼1",
+        ]  # fmt: skip
+        # A late reply to an earlier query is dropped.
+        page.evaluate(
+            "window.fetch = (fetch => (path, options) => fetch(path,"
+            " {...options, signal: undefined}).then(reply =>"
+            " new Promise(done => setTimeout(() => done(reply),"
+            " options?.body?.includes('slow') ? 600 : 0))))(window.fetch)"
+        )
+        query = "document.getElementById('query')"
+        for text in ("slow", "fast!"):
+            page.evaluate(
+                f"{query}.value = '{text}';"
+                f"{query}.dispatchEvent(new Event('input'))"
+            )
+            page.evaluate("new Promise(done => setTimeout(done, 200))")
+        page.evaluate("new Promise(done => setTimeout(done, 700))")
+        assert page.evaluate(f"{SHOWN}[0]") == "hex bolt▲1"
+
+        # A phone: nothing is wider than the screen.
+        for scheme in ("light", "dark"):
+            page.screen(390, 800, scheme)
+            assert page.evaluate("document.documentElement.scrollWidth") == (
+                390
+            )
+            page.screenshot(tmp_path / f"{scheme}.png")
+        assert page.problems() == []
+        assert page.hosts() == {url.split("/")[2]}
+
+    # The server is gone, and comes back on the same port.
+    page.evaluate("document.getElementById('query').focus()")
+    page.type("?")
+    page.wait_for(f"{STATUS}.includes('does not answer; trying again')")
+    assert page.evaluate("document.body.classList.contains('offline')")
+    port = int(url.rsplit(":", 1)[1])
+    with PredictionServer(hostile, port=0, http_port=port, versions=2):
+        page.wait_for(f"{SHOWN}[0]?.startsWith('www')")
+        assert not page.evaluate("document.body.classList.contains('offline')")

@@ -5,12 +5,11 @@ import base64
 import http.client
 import json
 import os
-import ssl
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import grpc
 import pytest
@@ -36,13 +35,6 @@ REFUSED = "no answer from|DEADLINE|no reply within"
 """After some attempts, or when the deadline passes before the last one."""
 
 
-class Doors(NamedTuple):
-    """The addresses of one server."""
-
-    grpc: str
-    http: str
-
-
 @pytest.fixture(scope="module")
 def models(tiny_models: Path, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("models")
@@ -50,30 +42,30 @@ def models(tiny_models: Path, tmp_path_factory) -> Path:
     return folder
 
 
-def serve(
-    models: Path, tls: ServerTLS, tokens: TokenFile | None
-) -> Iterator[Doors]:
-    with PredictionServer(
-        models, port=0, http_port=0, security=Security(tls, tokens)
-    ) as server:
-        yield Doors(server.address, server.http_address or "")
-
-
 @pytest.fixture(scope="module")
 def by_token(
     models: Path, certificates: Path, tmp_path_factory
-) -> Iterator[Doors]:
+) -> Iterator[PredictionServer]:
     path = tmp_path_factory.mktemp("tokens") / "tokens"
     path.write_text(TOKEN)
     tls = ServerTLS(certificates / "server.crt", certificates / "server.key")
-    yield from serve(models, tls, TokenFile(path))
+    security = Security(tls, TokenFile(path))
+    with PredictionServer(
+        models, port=0, http_port=0, security=security
+    ) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
-def by_certificate(models: Path, certificates: Path) -> Iterator[Doors]:
+def by_certificate(
+    models: Path, certificates: Path
+) -> Iterator[PredictionServer]:
     names = ("server.crt", "server.key", "ca.crt")
-    tls = ServerTLS(*(certificates / name for name in names))
-    yield from serve(models, tls, None)
+    security = Security(ServerTLS(*(certificates / name for name in names)))
+    with PredictionServer(
+        models, port=0, http_port=0, security=security
+    ) as server:
+        yield server
 
 
 @pytest.fixture
@@ -81,21 +73,35 @@ def ca(certificates: Path) -> Path:
     return certificates / "ca.crt"
 
 
-def test_clients_with_a_token(by_token, ca):
-    credentials = tls_credentials(ca)
+@contextmanager
+def clients(
+    server: PredictionServer, *files: Path, **options: Any
+) -> Iterator[tuple[Client, HttpClient]]:
+    """A client of each protocol, with the files of its credentials."""
+    credentials = [make(*files) for make in (tls_credentials, tls_context)]
+    with (
+        Client(server.address, credentials=credentials[0], **options) as client,
+        HttpClient(
+            server.http_address or "", credentials=credentials[1], **options
+        ) as http_client,
+    ):
+        yield client, http_client
 
+
+def refused(client: Client | HttpClient, message: str) -> ServingError:
+    with pytest.raises(ServingError, match=message) as caught:
+        client.status("query_encoder")
+    return caught.value
+
+
+def test_clients_with_a_token(by_token, ca):
     async def width() -> tuple[int, ...]:
         async with AsyncClient(
-            by_token.grpc, credentials=credentials, token=TOKEN
+            by_token.address, credentials=tls_credentials(ca), token=TOKEN
         ) as client:
             return (await client.encode(["x"])).shape
 
-    with (
-        Client(by_token.grpc, credentials=credentials, token=TOKEN) as client,
-        HttpClient(
-            by_token.http, credentials=tls_context(ca), token=TOKEN
-        ) as http_client,
-    ):
+    with clients(by_token, ca, token=TOKEN) as (client, http_client):
         vectors = client.encode(["ab cd"])
         assert vectors.tolist() == http_client.encode(["ab cd"]).tolist()
         assert http_client.status("query_encoder")[2].state == "AVAILABLE"
@@ -104,123 +110,68 @@ def test_clients_with_a_token(by_token, ca):
 
 @pytest.mark.parametrize("token", [None, TOKEN[:-1] + "x", TOKEN + "x"])
 def test_clients_without_it(by_token, ca, token):
-    with (
-        Client(
-            by_token.grpc, credentials=tls_credentials(ca), token=token
-        ) as client,
-        pytest.raises(ServingError, match="no valid token: send") as caught,
-    ):
-        client.status("query_encoder")
-    assert caught.value.code is grpc.StatusCode.UNAUTHENTICATED
-    with (
-        HttpClient(
-            by_token.http, credentials=tls_context(ca), token=token
-        ) as http_client,
-        pytest.raises(ServingError, match="no valid token: send") as caught,
-    ):
-        http_client.status("query_encoder")
-    assert caught.value.code is HTTPStatus.UNAUTHORIZED
-    assert "--token_file" in str(caught.value)
+    codes = grpc.StatusCode.UNAUTHENTICATED, HTTPStatus.UNAUTHORIZED
+    with clients(by_token, ca, token=token) as both:
+        for client, code in zip(both, codes, strict=True):
+            error = refused(client, "no valid token: send .*--token_file")
+            assert error.code is code
 
 
 def test_two_tokens_are_none(by_token, ca):
-    headers = [("authorization", f"Bearer {TOKEN}")] * 2
-    with Client(by_token.grpc, credentials=tls_credentials(ca)) as client:
-        client._metadata = headers
-        with pytest.raises(ServingError, match="no valid token"):
-            client.status("query_encoder")
-
-
-def get(doors: Doors, context: ssl.SSLContext, path: str) -> Any:
-    host = doors.http.removeprefix("https://")
-    with closing(
-        http.client.HTTPSConnection(host, context=context)
-    ) as connection:
-        connection.request("GET", path)
-        reply = connection.getresponse()
-        return reply.status, reply.headers, reply.read()
+    with clients(by_token, ca) as (client, _):
+        client._metadata = [("authorization", f"Bearer {TOKEN}")] * 2
+        refused(client, "no valid token")
 
 
 def test_health_needs_no_token(by_token, ca):
-    with grpc.secure_channel(by_token.grpc, tls_credentials(ca)) as channel:
+    with grpc.secure_channel(by_token.address, tls_credentials(ca)) as channel:
         reply = HealthStub(channel).Check(HealthCheckRequest(), timeout=20)
         assert reply.status == reply.SERVING
-    context = tls_context(ca)
-    assert get(by_token, context, "/livez")[0] == 200
-    assert get(by_token, context, "/readyz")[0] == 200
-    for path in ("/", "/livez/", "/v1/models/x", "//livez", "/livez/../v1",
-                 "/monitoring/prometheus/metrics"):  # fmt: skip
-        status, headers, body = get(by_token, context, path)
-        assert status == 401, path
-        assert headers.get_all("www-authenticate") == [
-            "Bearer",
-            'Basic realm="token"',
-        ]
-        assert json.loads(body).keys() == {"error"}
+    host = by_token.http_address.removeprefix("https://")
+    for path, status in (
+        *[("/livez", 200), ("/readyz", 200), ("/", 401), ("/livez/", 401)],
+        *[("/v1/models/x", 401), ("//livez", 401), ("/livez/../v1", 401)],
+        ("/monitoring/prometheus/metrics", 401),
+    ):
+        with closing(
+            http.client.HTTPSConnection(host, context=tls_context(ca))
+        ) as connection:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            assert answer.status == status, path
+            if status == 401:
+                schemes = answer.headers.get_all("www-authenticate")
+                assert schemes == ["Bearer", 'Basic realm="token"']
+                assert json.loads(answer.read()).keys() == {"error"}
 
 
 def test_connections_without_trust(by_token, certificates):
     """In clear text, and with a certificate of another authority."""
+    plain = by_token.http_address.replace("https", "http")
     with (
-        Client(by_token.grpc, timeout=0.5) as client,
-        pytest.raises(ServingError, match=REFUSED),
-    ):
-        client.status("query_encoder")
-    other = tls_credentials(certificates / "other.crt")
-    with (
-        Client(by_token.grpc, credentials=other, timeout=0.5) as client,
-        pytest.raises(ServingError, match=f"(?i)verify failed|{REFUSED}"),
-    ):
-        client.status("query_encoder")
-    plain = by_token.http.replace("https", "http")
-    with (
+        Client(by_token.address, timeout=0.5) as client,
         HttpClient(plain, timeout=0.3) as http_client,
-        pytest.raises(ServingError, match=REFUSED),
     ):
-        http_client.status("query_encoder")
-    context = tls_context(certificates / "other.crt")
-    with (
-        HttpClient(by_token.http, credentials=context) as http_client,
-        pytest.raises(ServingError, match="certificate verify failed"),
-    ):
-        http_client.status("query_encoder")
+        refused(client, REFUSED)
+        refused(http_client, REFUSED)
+    other = certificates / "other.crt"
+    with clients(by_token, other, timeout=0.5) as (client, http_client):
+        refused(client, f"(?i)verify failed|{REFUSED}")
+        refused(http_client, "certificate verify failed")
 
 
 def test_certificates_of_clients(by_certificate, certificates):
-    files = [certificates / f"{name}" for name in
-             ("ca.crt", "client.crt", "client.key")]  # fmt: skip
-    with (
-        Client(
-            by_certificate.grpc, credentials=tls_credentials(*files)
-        ) as client,
-        HttpClient(
-            by_certificate.http, credentials=tls_context(*files)
-        ) as http_client,
-    ):
-        assert client.encode(["x"]).shape == (1, 2)
-        assert http_client.encode(["x"]).shape == (1, 2)
-    wrong = [
-        certificates / name for name in ("ca.crt", "other.crt", "other.key")
-    ]
-    for given in (files[:1], wrong):
-        with (
-            Client(
-                by_certificate.grpc,
-                credentials=tls_credentials(*given),
-                timeout=0.5,
-            ) as client,
-            pytest.raises(ServingError, match=REFUSED),
-        ):
-            client.status("query_encoder")
-        with (
-            HttpClient(
-                by_certificate.http,
-                credentials=tls_context(*given),
-                timeout=0.5,
-            ) as http_client,
-            pytest.raises(ServingError, match=REFUSED),
-        ):
-            http_client.status("query_encoder")
+    def files(name: str) -> list[Path]:
+        names = ("ca.crt", f"{name}.crt", f"{name}.key")
+        return [certificates / each for each in names]
+
+    with clients(by_certificate, *files("client")) as both:
+        for client in both:
+            assert client.encode(["x"]).shape == (1, 2)
+    for given in (files("client")[:1], files("other")):
+        with clients(by_certificate, *given, timeout=0.5) as both:
+            for client in both:
+                refused(client, REFUSED)
 
 
 def test_a_token_is_not_sent_in_clear_text():
@@ -271,29 +222,19 @@ def path(tmp_path) -> Path:
 @pytest.mark.parametrize(
     ("authorization", "allowed"),
     [
-        (f"Bearer {FIRST}", True),
-        (f"bearer  {SECOND}", True),
-        (f"Bearer {SECOND}".encode(), True),
-        (basic(f"anyone:{FIRST}"), True),
-        (basic(f":{SECOND}"), True),
-        (None, False),
-        ("", False),
-        (b"", False),
-        ("Bearer", False),
-        ("Bearer ", False),
-        (FIRST, False),
-        (f"Bearer {FIRST}x", False),
-        (f"Bearer {FIRST[:-1]}", False),
-        (f"Bearer {FIRST} {SECOND}", False),
-        (f"Bearer {FIRST.upper()}", False),
-        ("Bearer # two clients", False),
-        (f"Token {FIRST}", False),
-        (basic(FIRST), False),
-        ("Basic ====", False),
-        (f"Basic {FIRST}\ud800", False),
-        (b"Bearer \xff\xfe", False),
+        *((right, True) for right in (
+            f"Bearer {FIRST}", f"bearer  {SECOND}", f"Bearer {SECOND}".encode(),
+            basic(f"anyone:{FIRST}"), basic(f":{SECOND}"),
+        )),
+        *((wrong, False) for wrong in (
+            None, "", b"", "Bearer", "Bearer ", FIRST, f"Bearer {FIRST}x",
+            f"Bearer {FIRST[:-1]}", f"Bearer {FIRST} {SECOND}",
+            f"Bearer {FIRST.upper()}", "Bearer # two clients",
+            f"Token {FIRST}", basic(FIRST), "Basic ====",
+            f"Basic {FIRST}\ud800", b"Bearer \xff\xfe",
+        )),
     ],
-)
+)  # fmt: skip
 def test_which_requests_are_allowed(path, authorization, allowed):
     assert TokenFile(path).allows(authorization) is allowed
 
@@ -383,27 +324,22 @@ def test_the_token_of_a_client(path):
         read_token(path.with_name("absent"))
 
 
-OPEN = ["0.0.0.0", "::", "[::]", "192.168.1.2", "db1", "example.org", ""]
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "[::1]",
-                                  "localhost"])  # fmt: skip
-def test_this_machine_alone(host):
-    Security().check(host)
-
-
-@pytest.mark.parametrize("host", OPEN)
-def test_others(host, certificates, path):
+def test_who_may_listen_to_others(certificates, path):
+    for host in ("127.0.0.1", "127.1.2.3", "::1", "[::1]", "localhost"):
+        Security().check(host)
     pair = certificates / "server.crt", certificates / "server.key"
     tls, tokens = ServerTLS(*pair), TokenFile(path)
-    for security, message in (
-        (Security(), r"TLS \(--tls_cert and --tls_key\) and --token_file or"),
-        (Security(tls), "address, and --token_file or --client_ca is missing"),
-        (Security(tokens=tokens),
-         r"address, and TLS \(--tls_cert and --tls_key\) is missing"),
-    ):  # fmt: skip
-        with pytest.raises(InputError, match=message):
-            security.check(host)
-        security._replace(insecure=True).check(host)
-    Security(tls, tokens).check(host)
-    Security(ServerTLS(*pair, certificates / "ca.crt")).check(host)
+    wrong = {
+        r"TLS \(--tls_cert and --tls_key\) and --token_file or": Security(),
+        "address, and --token_file or --client_ca is missing": Security(tls),
+        r"address, and TLS \(--tls_cert and --tls_key\) is missing": (
+            Security(tokens=tokens)
+        ),
+    }
+    for host in ("0.0.0.0", "::", "[::]", "192.168.1.2", "db1", "a.org", ""):
+        for message, security in wrong.items():
+            with pytest.raises(InputError, match=message):
+                security.check(host)
+            security._replace(insecure=True).check(host)
+        Security(tls, tokens).check(host)
+        Security(ServerTLS(*pair, certificates / "ca.crt")).check(host)

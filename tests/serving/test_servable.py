@@ -1,7 +1,6 @@
 """One signature: its first run, its order of names, errors of its graph."""
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,22 +12,14 @@ from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
 from keras_lstm_dssm.serving.saved_models import SavedGraph
 from keras_lstm_dssm.serving.servable import Servable, StatusError, to_proto
-from tests.export.cpp_loader import CppError, run_in_cpp
+from tests.export.agreement import CppError, run_in_cpp
+from tests.serving.tiny_models import save_function
 from tests.serving.wire import predict_request
 
 
-def saved(
-    folder: Path, function: Callable[..., Any], *specs: tf.TensorSpec
-) -> Servable:
+def saved(folder: Path, function: Any, **inputs: Any) -> Servable:
     """Saves a function as `serving_default` and loads it."""
-    module = tf.Module()
-    module.serve = tf.function(function, input_signature=specs)
-    tf.saved_model.save(module, str(folder), module.serve)
-    return Servable("any", 1, folder)
-
-
-def floats(name: str) -> tf.TensorSpec:
-    return tf.TensorSpec([None], tf.float32, name)
+    return Servable("any", 1, save_function(folder, function, **inputs))
 
 
 def test_the_graph_is_prepared_once(tmp_path, monkeypatch):
@@ -41,7 +32,7 @@ def test_the_graph_is_prepared_once(tmp_path, monkeypatch):
         return prepare(graph, definition)
 
     monkeypatch.setattr(SavedGraph, "function", watched)
-    servable = saved(tmp_path, lambda x: {"y": 2 * x}, floats("x"))
+    servable = saved(tmp_path, lambda x: {"y": 2 * x}, x="float32")
 
     def ask(x: float) -> float:
         reply = servable.predict(predict_request("any", x=np.float32([x])))
@@ -57,7 +48,7 @@ def test_scalars(tmp_path):
     servable = saved(
         tmp_path,
         lambda x: {"name": tf.constant("v1"), "sum": tf.reduce_sum(x)},
-        floats("x"),
+        x="float32",
     )
     reply = servable.predict(predict_request("any", x=np.float32([1, 2])))
     values = {n: tf.make_ndarray(y) for n, y in reply.outputs.items()}
@@ -67,14 +58,12 @@ def test_scalars(tmp_path):
 
 def test_inputs_and_outputs_go_by_name(tmp_path):
     seven = tf.Variable(7.0)
-    module = tf.Module()
-    module.seven = seven
-    module.serve = tf.function(
+    servable = saved(
+        tmp_path,
         lambda z, a, m: {"y": z - a, "b": a * m + seven, "t": m},
-        input_signature=[floats(name) for name in "zam"],
+        owned=seven,
+        **dict.fromkeys("zam", "float32"),
     )
-    tf.saved_model.save(module, str(tmp_path), module.serve)
-    servable = Servable("any", 1, tmp_path)
     m, z, a = np.float32([[100], [5], [1]])
     reply = servable.predict(predict_request("any", "y", "b", m=m, z=z, a=a))
     assert {name: y.float_val[0] for name, y in reply.outputs.items()} == {
@@ -91,10 +80,9 @@ def test_an_error_of_the_graph_is_that_of_a_session(tmp_path):
         with tf.control_dependencies([tf.debugging.assert_less(size, 2)]):
             return {"prefix": tf.strings.substr(text, 0, size)}
 
-    spec = tf.TensorSpec([None], tf.string, "text")
     request = predict_request("any", text=["a", "b"])
     with pytest.raises(StatusError) as caught:
-        saved(tmp_path, prefixes, spec).predict(request)
+        saved(tmp_path, prefixes, text="string").predict(request)
     with pytest.raises(CppError) as expected:
         run_in_cpp({tmp_path: [request]})
     code, details = caught.value.code.value[0], caught.value.details

@@ -1,6 +1,9 @@
 """SavedModels with the signatures of the real ones, made in a second."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 import tensorflow_text as tf_text
@@ -10,98 +13,81 @@ from keras_lstm_dssm.export.publish.versions import publish
 TITLES = ("steel angle", "shelf bracket", "bolt")
 
 
-class Encoder(tf.Module):
+def signature(function: Callable[..., Any], **inputs: str) -> tf.Tensor:
+    """Makes a graph of a function; its inputs are `[batch]` of dtypes."""
+    specs = [tf.TensorSpec([None], dtype, n) for n, dtype in inputs.items()]
+    return tf.function(function, input_signature=specs)
+
+
+def save_functions(folder: Path, owned: Any = None, **signatures: Any) -> Path:
+    """Writes a SavedModel that has signatures, and owns their variables."""
+    module = tf.Module()
+    module.owned, module.functions = owned, list(signatures.values())
+    tf.saved_model.save(module, str(folder), signatures)
+    return folder
+
+
+def save_function(
+    folder: Path, function: Any, owned: Any = None, **inputs: str
+) -> Path:
+    """Writes a SavedModel that serves one function; see `signature`."""
+    serve = signature(function, **inputs)
+    return save_functions(folder, owned, serving_default=serve)
+
+
+def encode(text: tf.Tensor, offset: Any = 1.0) -> dict[str, tf.Tensor]:
     """Maps a text to the direction of [words + offset, bytes]."""
-
-    def __init__(self, offset: float) -> None:
-        super().__init__()
-        self.offset = tf.Variable(offset)
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
-    def encode(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        # The two TF.Text ops need its libraries when the model is loaded.
-        words = tf_text.WhitespaceTokenizer().tokenize(
-            tf_text.case_fold_utf8(text)
-        )
-        counts = tf.cast(words.row_lengths(), tf.float32) + self.offset
-        sizes = tf.cast(tf.strings.length(text), tf.float32)
-        vectors = tf.stack([counts, sizes], axis=1)
-        return {"embedding": vectors / tf.norm(vectors, axis=1, keepdims=True)}
+    # The two TF.Text ops need its libraries when the model is loaded.
+    words = tf_text.WhitespaceTokenizer().tokenize(tf_text.case_fold_utf8(text))
+    counts = tf.cast(words.row_lengths(), tf.float32) + offset
+    sizes = tf.cast(tf.strings.length(text), tf.float32)
+    vectors = tf.stack([counts, sizes], axis=1)
+    return {"embedding": vectors / tf.norm(vectors, axis=1, keepdims=True)}
 
 
-class Retriever(tf.Module):
-    """Ranks TITLES by the cosine of `Encoder(1)`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.encoder = Encoder(1.0)
-        self.vectors = tf.Variable(
-            self.encoder.encode(tf.constant(TITLES))["embedding"]
-        )
-
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, "text"),
-            tf.TensorSpec([None], tf.int32, "k"),
-        ]
+def search(text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
+    """Ranks TITLES by the cosine of `encode`."""
+    width = tf.reduce_max(tf.concat([k, [0]], 0))
+    surplus = tf.maximum(width - len(TITLES), 0)
+    vectors = [
+        encode(rows)["embedding"] for rows in (text, tf.constant(TITLES))
+    ]
+    scores = tf.pad(
+        tf.matmul(*vectors, transpose_b=True),
+        [[0, 0], [0, surplus]],
+        constant_values=-2.0,
     )
-    def search(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
-        queries = self.encoder.encode(text)["embedding"]
-        width = tf.reduce_max(tf.concat([k, [0]], 0))
-        surplus = tf.maximum(width - len(TITLES), 0)
-        scores = tf.pad(
-            tf.matmul(queries, self.vectors, transpose_b=True),
-            [[0, 0], [0, surplus]],
-            constant_values=-2.0,
-        )
-        ids = tf.pad(tf.constant(TITLES), [[0, surplus]], constant_values="")
-        scores, columns = tf.math.top_k(scores, width)
-        within_k = tf.range(width) < k[:, tf.newaxis]
-        return {
-            "ids": tf.where(within_k, tf.gather(ids, columns), ""),
-            "scores": tf.where(within_k, scores, -2.0),
-        }
+    ids = tf.pad(tf.constant(TITLES), [[0, surplus]], constant_values="")
+    scores, columns = tf.math.top_k(scores, width)
+    within_k = tf.range(width) < k[:, tf.newaxis]
+    return {
+        "ids": tf.where(within_k, tf.gather(ids, columns), ""),
+        "scores": tf.where(within_k, scores, -2.0),
+    }
 
 
-class Scorer(tf.Module):
+def score(query: tf.Tensor, document: tf.Tensor) -> dict[str, tf.Tensor]:
     """Scores a pair by 2 * (bytes of the query) - (bytes of the document)."""
-
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, "query"),
-            tf.TensorSpec([None], tf.string, "document"),
-        ]
-    )
-    def score(
-        self, query: tf.Tensor, document: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
-        score = 2 * tf.strings.length(query) - tf.strings.length(document)
-        return {"score": tf.cast(score, tf.float32)}
+    difference = 2 * tf.strings.length(query) - tf.strings.length(document)
+    return {"score": tf.cast(difference, tf.float32)}
 
 
-class Numbers(tf.Module):
+def numbers(x: tf.Tensor) -> dict[str, tf.Tensor]:
     """Returns its input in several dtypes; fails above 100."""
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, "x")])
-    def numbers(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
-        with tf.control_dependencies([tf.debugging.assert_less(x, 100.0)]):
-            x = tf.identity(x)
-        return {
-            str(dtype.name): tf.cast(x, dtype)
-            for dtype in (tf.float32, tf.float64, tf.int32, tf.int64, tf.int8)
-        } | {"bool": x > 0, "string": tf.strings.as_string(tf.cast(x, "int32"))}
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, "x")])
-    def double(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"y": 2 * x}
+    with tf.control_dependencies([tf.debugging.assert_less(x, 100.0)]):
+        x = tf.identity(x)
+    return {
+        str(dtype.name): tf.cast(x, dtype)
+        for dtype in (tf.float32, tf.float64, tf.int32, tf.int64, tf.int8)
+    } | {"bool": x > 0, "string": tf.strings.as_string(tf.cast(x, "int32"))}
 
 
 def save_encoder(base: Path, offset: float) -> Path:
-    encoder = Encoder(offset)
+    variable = tf.Variable(offset)
     return publish(
         base,
-        lambda path: tf.saved_model.save(
-            encoder, str(path), signatures=encoder.encode
+        lambda path: save_function(
+            path, lambda text: encode(text, variable), variable, text="string"
         ),
     )
 
@@ -110,20 +96,15 @@ def save_models(models_dir: Path) -> Path:
     """Writes query_encoder (versions 1 and 2), retriever, scorer, numbers."""
     save_encoder(models_dir / "query_encoder", offset=1.0)
     save_encoder(models_dir / "query_encoder", offset=2.0)
-    retriever, scorer, numbers = Retriever(), Scorer(), Numbers()
-    for name, module, signatures in (
-        ("retriever", retriever, retriever.search),
-        ("scorer", scorer, scorer.score),
-        (
-            "numbers",
-            numbers,
-            {"serving_default": numbers.numbers, "double": numbers.double},
-        ),
+    for name, function, inputs in (
+        ("retriever", search, {"text": "string", "k": "int32"}),
+        ("scorer", score, {"query": "string", "document": "string"}),
     ):
-        publish(
-            models_dir / name,
-            lambda path, module=module, signatures=signatures: (
-                tf.saved_model.save(module, str(path), signatures=signatures)
-            ),
-        )
+        save = partial(save_function, function=function, **inputs)
+        publish(models_dir / name, save)
+    both = {
+        "serving_default": signature(numbers, x="float32"),
+        "double": signature(lambda x: {"y": 2 * x}, x="float32"),
+    }
+    publish(models_dir / "numbers", lambda path: save_functions(path, **both))
     return models_dir

@@ -1,4 +1,4 @@
-"""What users hand over as texts."""
+"""What users hand over as texts, and the batches that are made of it."""
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ from keras_lstm_dssm.text.strings import (
     as_bytes,
     as_strings,
     encode_in_batches,
+    score_in_batches,
     slices_of_size,
 )
 
@@ -37,6 +38,9 @@ def test_any_iterable(texts):
 def test_lone_surrogates():
     """A command line's raw bytes come back; others have no bytes."""
     assert as_bytes(["caf\udce9", "a\ud800"]) == [b"caf\xe9", b"a?"]
+    strings = as_strings(["é", b"\xff", "\ud800", "a\0"])
+    assert strings.numpy().tolist() == ["é".encode(), b"\xff", b"?", b"a\0"]
+    assert as_strings([]).shape == [0]
 
 
 @pytest.mark.parametrize(
@@ -72,3 +76,29 @@ def test_batches_are_bounded_in_number_and_size():
     assert list(slices_of_size([99, 10, 1], 2, 10)) == [
         slice(0, 1), slice(1, 2), slice(2, 3),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 9])
+def test_scores_of_pairs_are_in_the_order_of_the_rows(batch_size):
+    batches: list[list[int]] = []
+    lengths = [3, 1, 2, 1, 5]
+
+    def score(rows: np.ndarray) -> np.ndarray:
+        batches.append(rows.tolist())
+        return np.float32(rows) / 2
+
+    scores = score_in_batches(score, lengths, batch_size)
+    assert scores.dtype == np.float32
+    assert scores.tolist() == [0, 0.5, 1, 1.5, 2]
+    # Two threads may take the batches in another order.
+    assert sorted(batches, key=lambda rows: (-lengths[rows[0]], rows)) == [
+        [4, 0, 2, 1, 3][start : start + batch_size]
+        for start in range(0, 5, batch_size)
+    ]
+
+
+def test_no_rows_and_no_batch_size():
+    scores = score_in_batches(lambda rows: rows, [], 4)
+    assert (scores.dtype, scores.shape) == (np.float32, (0,))
+    with pytest.raises(InputError, match="batch_size must be 1 or more, not 0"):
+        score_in_batches(lambda rows: rows, [1], 0)

@@ -1,5 +1,7 @@
 """Cached hashes and normalised texts equal those computed anew."""
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -8,7 +10,11 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.text import WordBatch, normalize_texts
-from keras_lstm_dssm.text.caches import HashedTextCache, NormalizedTextCache
+from keras_lstm_dssm.text.caches import (
+    DataFunction,
+    HashedTextCache,
+    NormalizedTextCache,
+)
 from keras_lstm_dssm.text.word_batch import distinct_words
 
 BATCHES = [
@@ -111,3 +117,46 @@ def test_normalized_texts_are_cached(monkeypatch):
     assert normal(tf.constant(["Bolt"] * 3)).numpy().tolist() == [b"bolt"] * 3
     with pytest.raises(TypeError):
         normal(tf.constant(["Nut"]))
+
+
+PROGRAM = """
+import tensorflow as tf
+from keras_lstm_dssm.text.caches import HashedTextCache
+
+texts = tf.data.Dataset.range(10_000).map(
+    lambda i: tf.strings.as_string(tf.range(i * 500, i * 500 + 500))
+)
+hashed = texts.map(HashedTextCache().distinct, num_parallel_calls=2)
+iterator = iter(hashed.prefetch(2))
+print(next(iterator).text_index.shape[0])
+1 / 0
+"""
+
+
+def test_the_process_ends_while_texts_are_hashed():
+    process = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert process.returncode == 1, process.stderr
+    assert "ZeroDivisionError" in process.stderr
+    assert process.stdout == "500\n"
+    # Calls that come too late are no errors that TensorFlow logs.
+    assert "StopIteration" not in process.stderr
+
+
+def test_values_and_errors_of_a_data_function():
+    def halves(values: np.ndarray) -> list[np.ndarray]:
+        return [values // 2, values % 2]
+
+    function = DataFunction(halves, [tf.int64] * 2)
+    data = tf.data.Dataset.range(5).map(function, num_parallel_calls=2)
+    assert [*data.as_numpy_iterator()] == [
+        (0, 0), (0, 1), (1, 0), (1, 1), (2, 0),
+    ]  # fmt: skip
+    wrong = DataFunction(lambda value: 1 // value.item(), tf.int64)
+    with pytest.raises(ZeroDivisionError):
+        wrong(tf.constant(0, tf.int64))
+    assert wrong(tf.constant(1, tf.int64)).numpy() == 1

@@ -1,3 +1,5 @@
+"""Batches of words: each distinct text, word and trigram once."""
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -5,8 +7,13 @@ import tensorflow as tf
 from hypothesis import given, settings
 
 from keras_lstm_dssm import LetterTrigrams
-from keras_lstm_dssm.text import WordBatch
-from keras_lstm_dssm.text.word_batch import distinct_words, traced_once
+from keras_lstm_dssm.text import WORD_SPLITS, WordBatch
+from keras_lstm_dssm.text.word_batch import (
+    distinct_words,
+    hash_single_text,
+    is_single_short_text,
+    traced_once,
+)
 from keras_lstm_dssm.text.word_hashing import MAX_LETTERS
 
 TEXTS = st.lists(
@@ -107,3 +114,38 @@ def test_graphs_share_one_trace_of_each_setting():
     assert traces == ["BYTE", "UTF8_CHAR"]
     assert lengths(tf.constant(["a"])).numpy() == [1]
     assert traces == ["BYTE", "UTF8_CHAR", "BYTE"]
+
+
+# fmt: off
+ONE_TEXT = [
+    "hotels in shanghai", "a", "", " \u3000 ", "bolt bolt  hex\tbolt",
+    b"\xff\xfe broken", "nul\x00inside", "2x4 wood-screw, 3/4in.",
+    "\ufdfa" * 42, "上海 酒店 \U0001f600", "STRASSE straße",
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("split", WORD_SPLITS)
+@pytest.mark.parametrize("oov_buckets", [0, 64])
+def test_one_short_text_has_the_words_of_a_batch(oov_buckets, split):
+    for text in ONE_TEXT:
+        texts = tf.constant([text])
+        assert is_single_short_text(texts, max_words=128)
+        expected = distinct_words(texts, oov_buckets, 128, split)
+        batch = hash_single_text(texts, oov_buckets, split)
+        assert rebuilt(batch) == rebuilt(expected)
+        assert batch.trigram_order is expected.trigram_order is None
+        for field, other in zip(batch[:-2], expected[:-2], strict=True):
+            assert field.dtype == other.dtype == tf.int32
+        assert (np.diff(batch.word_index) >= 0).all()
+
+
+def test_which_text_is_short():
+    def is_short(texts: list[str], max_words: int | None) -> bool:
+        strings = tf.constant(texts, tf.string, [len(texts)])
+        return bool(is_single_short_text(strings, max_words))
+
+    assert is_short(["x" * 127], None) and not is_short(["x" * 128], None)
+    assert is_short(["a b c"], 6) and not is_short(["a b c"], 5)
+    assert not is_short(["a", "b"], None)
+    assert not is_short([], None)

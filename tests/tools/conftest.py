@@ -1,11 +1,26 @@
-"""Functions that the tests of all programs share."""
+"""Functions that the tests of all programs share, and runs of each kind."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import keras
 import pytest
 
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.tools import encode, export, train
+from tests.conftest import TOPICS
+from tests.ranker.small_ranker import write_graded
+from tests.training.small_documents import QUICK_KEYVEC, write_small_documents
+
 Refused = Callable[[int, str], str]
+TITLES = (
+    "t1\tsteel hex bolt zinc 3 in\nt2\tinterior wood glue 8 oz\n"
+    "t3\t50 ft rubber garden hose\n"
+)
 
 
 @pytest.fixture
@@ -25,7 +40,120 @@ def refused(capsys) -> Refused:
     return check
 
 
-def succeed(program: ModuleType, *words: str, **flags: object) -> None:
+def succeed(program: ModuleType, *words: object, **flags: object) -> None:
     """Runs a program with words and flags that are right."""
     given = [f"--{name}={value}" for name, value in flags.items()]
-    assert program.run(["program", *given, *words]) == 0
+    assert program.run(["program", *given, *map(str, words)]) == 0
+
+
+def results_of(program: ModuleType, file: Path, **flags: object) -> Any:
+    """Runs a program; returns what it writes as JSON."""
+    succeed(program, json=file, **flags)
+    return json.loads(file.read_text())
+
+
+def saved_run(path: Path, model: keras.Model) -> Path:
+    """Writes a run folder with a model that was not trained."""
+    run = RunFolder(path)
+    run.create({}, model)
+    run.save(model, run.model)
+    return path
+
+
+@pytest.fixture
+def clicks(tmp_path) -> Path:
+    """Writes a log with one click on each title."""
+    path = tmp_path / "clicks.tsv"
+    path.write_text("".join(f"{q}\t{t}\n" for q, t in TOPICS.values()))
+    return path
+
+
+@pytest.fixture(scope="session")
+def graded(made_once) -> Path:
+    return made_once("graded", write_graded)
+
+
+@pytest.fixture(scope="session")
+def other_run(made_once) -> Path:
+    """A run of two towers that were not trained."""
+
+    def make(new: Path) -> None:
+        saved_run(new, dssm.PRESETS["lstm_32"].build(5))
+
+    return made_once("other_run", make)
+
+
+@pytest.fixture(scope="session")
+def scorer_run(made_once) -> Path:
+    """A run of a pair scorer with an interaction matrix, beside its clicks."""
+    recipe = dssm.ScorerRecipe(
+        "MVLSTM", {"interaction": "cosine", "units": 2, "hidden": 3},
+        "vocabulary", word_dimension=3, epochs=1, mined_negatives=2,
+        skip_gram=False,
+    )  # fmt: skip
+
+    def make(new: Path) -> None:
+        new.mkdir()
+        lines = (f"{query}\t{title}\n" for query, title in TOPICS.values())
+        (new / "clicks.tsv").write_text("".join(lines))
+        dssm.train(new / "clicks.tsv", recipe, output=new / "run", verbose=0)
+
+    return made_once("scorer", make) / "run"
+
+
+@pytest.fixture(scope="session")
+def keyvec_run(made_once) -> Path:
+    """A run of a KeyVec whose key sentences `trigrams` chooses, and `data`."""
+    recipe = QUICK_KEYVEC.replace(epochs=1, skip_gram=False)
+
+    def make(new: Path) -> None:
+        new.mkdir()
+        write_small_documents(new / "data")
+        dssm.train(
+            new / "data", recipe, output=new / "run", verbose=0,
+            salience="trigrams",
+        )  # fmt: skip
+
+    return made_once("keyvec", make) / "run"
+
+
+@pytest.fixture(scope="session")
+def ranker_run(graded, trained_run, made_once) -> Path:
+    pytest.importorskip("lightgbm")
+
+    def make(new: Path) -> None:
+        succeed(
+            train, preset="ranker", data=graded, dev=graded, patience=2,
+            features=trained_run, output=new, seed=3,
+        )  # fmt: skip
+
+    return made_once("ranker_run", make)
+
+
+@pytest.fixture(scope="session")
+def titles(made_once) -> Path:
+    """A file of three titles."""
+    return made_once("titles.txt", lambda new: new.write_text(TITLES))
+
+
+@pytest.fixture(scope="session")
+def models(trained_run, titles, made_once) -> Path:
+    """The encoders of the trained run, and a retriever of the titles."""
+
+    def make(new: Path) -> None:
+        succeed(export, run=trained_run, documents=titles, output=new)
+
+    return made_once("exported", make)
+
+
+@pytest.fixture(scope="session")
+def half(models, titles, made_once) -> Path:
+    """A folder for two parts of vectors, of which the first is there."""
+
+    def make(new: Path) -> None:
+        succeed(
+            encode, saved_model=models / "document_encoder", input=titles,
+            output=new, rows_per_file=2, shard="0/2",
+        )  # fmt: skip
+
+    return made_once("half", make)

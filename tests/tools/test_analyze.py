@@ -1,30 +1,46 @@
-"""lstm-dssm-analyze as a user runs it, after training with bad lines."""
+"""lstm-dssm-analyze of each kind of model: the report as a user makes it."""
 
 import gzip
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from keras_lstm_dssm import load_run
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.analysis import strongest_words
 from keras_lstm_dssm.analysis.claims import CLAIM_LABELS
-from keras_lstm_dssm.data import write_collection
+from keras_lstm_dssm.analysis.scorer_report import example_answers
+from keras_lstm_dssm.data import DocumentFolder
 from keras_lstm_dssm.encoders.activations import each_activations
 from keras_lstm_dssm.tools import analyze, train
 from tests.analysis.html_page import HtmlPage, check_self_contained
 from tests.conftest import TOPICS
-from tests.tools.conftest import succeed
+from tests.tools.conftest import results_of, succeed
 from tests.training.histogram_events import read_histograms
+from tests.training.small_documents import WORDS
 
-TITLES = [title for _, title in TOPICS.values()]
-QUERIES = [query for query, _ in TOPICS.values()]
+TITLES = dict(TOPICS.values())
+DOCUMENTS = [*TITLES.values()]
+
+
+def report(tmp_path: Path, pictures: int | None, **flags: Any) -> Any:
+    """Makes a report; returns its page and the results as JSON."""
+    output = tmp_path / "report.html"
+    results = results_of(
+        analyze, tmp_path / "out.json", output=output, **flags
+    )  # fmt: skip
+    page = HtmlPage(output.read_text())
+    found = check_self_contained(page, output.read_text())
+    assert pictures in (None, len(found))
+    return page, results
 
 
 @pytest.fixture(scope="module")
 def run(collection_folder, tmp_path_factory) -> Path:
-    """Trains the run that is analysed.
+    """Trains the towers that are analysed.
 
     One line of its clicks has no tab: the report must read the data as the
     training did, without that line. The run has histograms of its gates.
@@ -33,46 +49,43 @@ def run(collection_folder, tmp_path_factory) -> Path:
     data = shutil.copytree(collection_folder, folder / "data")
     with gzip.open(data / "clicks.train.tsv.gz", "at") as file:
         file.write("a line without a tab\n")
-    flags = {"epochs": 2, "batch_size": 16, "output": folder / "run"}
-    bad_lines = {"on_bad_line": "skip", "max_bad_lines": 1}
-    words = {"data": data, "preset": "lstm_32", "histograms": True}
-    succeed(train, **words, **flags, **bad_lines)
+    succeed(
+        train, data=data, preset="lstm_32", histograms=True, epochs=2,
+        batch_size=16, output=folder / "run", on_bad_line="skip",
+        max_bad_lines=1,
+    )  # fmt: skip
     return folder / "run"
 
 
-def test_program(run, tmp_path, capsys):
-    output, queries = tmp_path / "report.html", tmp_path / "queries.txt"
+def test_towers(run, tmp_path, capsys, refused):
+    queries = tmp_path / "queries.txt"
     queries.write_text("hex bolt\n\ngarden hose\n")
-    texts = {"query": "wood glue", "document": TITLES[1], "queries": queries}
-    files = {"output": output, "json": tmp_path / "out.json"}
-    parts = {"map": "pca", "claims": True, "projector": True}
-    succeed(analyze, run=run, **texts, **files, **parts)
-    page = HtmlPage(output.read_text())
-    check_self_contained(page, output.read_text())
+    page, out = report(
+        tmp_path, None, run=run, query="wood glue", document=DOCUMENTS[1],
+        queries=queries, map="pca", claims=True, projector=True,
+    )  # fmt: skip
     assert "words of 2 queries" in " ".join(page.of("p"))
-    assert TITLES[1] in page.of("strong")  # among the nearest
+    assert DOCUMENTS[1] in page.of("strong")  # among the nearest
     assert page.of("h2")[-1] == "The paper's claims as numbers"
-    out = json.loads((tmp_path / "out.json").read_text())
-    claims = [
-        one
-        for name in CLAIM_LABELS
-        for one in out["claims"]
-        if one["claim"] == name
-    ]
+    claims = sorted(
+        out["claims"], key=lambda one: [*CLAIM_LABELS].index(one["claim"])
+    )
     rows = [text for text in page.of("th") if "trained" in text]
     assert rows == [f"{one['side']}, {one['model']}" for one in claims]
-    labels = [
-        CLAIM_LABELS[name] for name in dict.fromkeys(c["claim"] for c in claims)
-    ]
+    names = dict.fromkeys(one["claim"] for one in claims)
+    labels = [CLAIM_LABELS[name] for name in names]
     assert page.of("h3")[-len(labels) :] == labels
     assert [one["word"] for one in out["query"]] == ["wood", "glue"]
     assert {one["model"] for one in claims} == {"trained", "untrained"}
     lines = (run / "logs/projector/titles.labels.tsv").read_text().splitlines()
-    assert lines == TITLES
+    assert lines == DOCUMENTS
     printed = capsys.readouterr().out
     assert "skipped bad lines: no tab: 1" in printed
-    assert f"wrote {output}" in printed
+    assert f"wrote {tmp_path / 'report.html'}" in printed
     assert f"{CLAIM_LABELS['stop_words_keywords']}\n  query  " in printed
+    flags = [f"--output={tmp_path}/new.html", "--on_bad_line=stop"]
+    code = analyze.run(["analyze", f"--run={run}", *flags])
+    refused(code, "clicks.train.tsv.gz:121: found no tab")
 
 
 def test_training_wrote_histograms_of_what_it_saved(run, trained_run):
@@ -83,8 +96,8 @@ def test_training_wrote_histograms_of_what_it_saved(run, trained_run):
         for name in "icoy"
         for epoch in (0, 1)
     }
-    queries = QUERIES * 20  # all clicks, fewer than 256
-    encoder = load_run(run).query_encoder
+    queries = [*TITLES] * 20  # all clicks, fewer than 256
+    encoder = dssm.load_run(run).query_encoder
     i = np.concatenate([read.i for read in each_activations(encoder, queries)])
     last = histograms["query/i", 1]
     assert last[:, 2].sum() == i.size
@@ -94,40 +107,114 @@ def test_training_wrote_histograms_of_what_it_saved(run, trained_run):
     assert not (trained_run / "logs/gates").exists()  # without --histograms
 
 
-def test_training_without_gates_has_no_histograms(
-    collection_folder, tmp_path, capsys
-):
-    command = [
-        "train", f"--data={collection_folder}", "--histograms",
-        "--preset=dssm", f"--output={tmp_path / 'run'}",
+def test_pair_scorer(scorer_run, collection_folder, tmp_path):
+    model = dssm.load_run(scorer_run)
+    pictures = tmp_path / "new"
+    page, results = report(
+        tmp_path, None, run=scorer_run, data=collection_folder, examples=2,
+        pictures=pictures, query="desk lamp", document="a <desk> with gizmo",
+    )  # fmt: skip
+    pairs = results["pairs"]
+    kinds = ["right answer", "wrong answer"]
+    assert [one["kind"] for one in pairs] == ["document", *kinds * 2]
+    assert page.of("h2") == [
+        "desk lamp", pairs[1]["query"], pairs[3]["query"], "Loss by epoch",
+        "What was trained, and how good it is",
     ]  # fmt: skip
-    assert train.run(command) == 1
-    assert "no activations by word" in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()  # before anything is written
+    assert "gizmo" in " ".join(page.of("li"))  # not in the vocabulary
+    for right, wrong in (pairs[1:3], pairs[3:5]):
+        assert right["document"] == TITLES[right["query"]]
+        others = [t for t in DOCUMENTS if t != right["document"]]
+        assert wrong["document"] in others
+        best = max(model.score(right["query"], others))
+        assert wrong["score"] == pytest.approx(best, rel=1e-5)
+    for one in pairs:
+        expected = strongest_words(model, one["query"], one["document"])
+        assert one["cells"] == [
+            {name: pytest.approx(value) for name, value in c._asdict().items()}
+            for c in expected
+        ]
+        assert f"{expected[0].value:.2f}" in page.of("td")
+    names = ["loss.png", "matrix_1.png", "matrix_2.png", "matrix_3.png"]
+    assert sorted(p.name for p in pictures.iterdir()) == names
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--output={tmp}/no/report.html"], "there is no folder"),
-        (["--run={tmp}"], "no model here"),
-        (["--data={tmp}/none.tsv"], "none.tsv: no such file"),
-        (["--on_bad_line=stop"], "clicks.train.tsv.gz:121: found no tab"),
-        (["--queries={tmp}/none.txt"], "none.txt: cannot be read"),
-        (["--queries={tmp}/blank.txt"], "blank.txt: found an empty file"),
-        (["--data={tmp}/unjudged", "--claims"], "no query with a relevant"),
-        (["--share=2"], "--share=2"),
-        (["--map=circle"], "--map=circle"),
-    ],
-)
-def test_wrong_input_is_one_line(run, tmp_path, refused, flags, message):
-    (tmp_path / "blank.txt").write_text("\n \n")
-    unjudged = tmp_path / "unjudged"
-    write_collection(
-        unjudged, {"a": "glue"}, {"q": "wood"}, {"test": {"q": {"a": 0}}}, []
-    )
-    (unjudged / "clicks.train.tsv.gz").unlink()
-    command = ["analyze", f"--run={run}", f"--output={tmp_path}/r.html"]
-    flags = [flag.format(tmp=tmp_path) for flag in flags]
-    refused(analyze.run([*command, *flags]), message)
-    assert not (tmp_path / "r.html").exists()
+def test_clicks_have_the_nearest_titles_as_wrong_answers(scorer_run, tmp_path):
+    """The wrong answer is the nearest title by BM25 that was not clicked."""
+    paint, lamp = "interior white paint", "White  lamp"
+    clicks = tmp_path / "more.tsv"
+    clicks.write_text(f"white paint\t{paint}\nwhite lamp\t{lamp}\n")
+    found = example_answers(dssm.load_run(scorer_run), str(clicks))
+    assert {compared.query: compared.documents for compared in found} == {
+        "white paint": {"right answer": paint, "wrong answer": lamp},
+        "white lamp": {"right answer": lamp, "wrong answer": paint},
+    }
+
+
+def test_keyvec(keyvec_run, tmp_path, capsys):
+    run = shutil.copytree(keyvec_run, tmp_path / "run")
+    page, found = report(
+        tmp_path, 2, run=run, examples=2, map="pca", projector=True,
+        csv=tmp_path / "csv",
+    )  # fmt: skip
+    folder = DocumentFolder(keyvec_run.parent / "data")
+    documents = {one.id: one for one in folder.of("test")}
+    assert [one["id"] for one in found["map"]] == list(documents)
+    model = dssm.load_run(run)
+    assert len(found["documents"]) == 2
+    for one in found["documents"]:
+        document = documents[one["id"]]
+        (p,) = model.probabilities([document.sentences])
+        assert [s["probability"] for s in one["sentences"]] == pytest.approx(p)
+        # The summary is the second sentence.
+        salient = [s["salient"] for s in one["sentences"]]
+        assert salient == [row == 1 for row in range(len(salient))]
+        predicted = [w["word"] for w in one["predicted"]]
+        assert predicted == [w for w, _ in model.key_words(document.sentences)]
+        words = {w["word"] for w in one["key_words"]}
+        assert words == set(document.summary[0].split())
+        assert words < set(WORDS[document.label])
+    text = " ".join(page.of("p"))
+    assert "4 documents of the split test" in text
+    assert "the teacher (trigrams)" in text
+    assert page.of("h2")[-2:] == [
+        "Loss by epoch", "What was trained, and how good it is"
+    ]  # fmt: skip
+    assert len((tmp_path / "csv/map.csv").read_text().splitlines()) == 5
+    lines = (run / "logs/projector/titles.labels.tsv").read_text().splitlines()
+    assert lines == [one.sentences[0] for one in documents.values()]
+    assert f"wrote {tmp_path / 'report.html'}" in capsys.readouterr().out
+
+    # With `key_words_of="document"`, the words of all sentences are key words.
+    config = json.loads((run / "config.json").read_text())
+    config["recipe"]["key_words_of"] = "document"
+    (run / "config.json").write_text(json.dumps(config))
+    _, found = report(tmp_path, None, run=run, map="pca", examples=4)
+    expected = {
+        id: set(" ".join(one.sentences).split())
+        for id, one in documents.items()
+    }
+    assert {
+        one["id"]: {word["word"] for word in one["key_words"]}
+        for one in found["documents"]
+    } == expected
+    assert {len(words) for words in expected.values()} != {3}  # of a summary
+
+
+def test_keyvec_with_another_teacher_and_other_data(keyvec_run, tmp_path):
+    """Leaves out bad lines; shows the split train if there is no other."""
+    line = '"sentences": ["hat coat", "saw", "nail", "drill"], "summary": "saw"'
+    lines = [f'{{"_id": "n{n}", {line}}}\n' for n in range(3)]
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "documents.jsonl").write_text("".join([*lines, "no JSON\n"]))
+    _, found = report(
+        tmp_path, None, run=keyvec_run, data=data, map="pca", salience="lead",
+        on_bad_line="skip",
+    )  # fmt: skip
+    assert len(found["documents"]) == 3
+    for one in found["documents"]:
+        salient = [s["salient"] for s in one["sentences"]]
+        assert salient == [True, False, False, False]
+    text = (tmp_path / "report.html").read_text()
+    assert "3 documents of the split train" in text

@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 import keras_lstm_dssm.data as data_package
-from keras_lstm_dssm.benchmarks import scaling, serving, towers, word_models
+from keras_lstm_dssm.benchmarks import (
+    retriever,
+    scaling,
+    serving,
+    towers,
+    word_models,
+)
 from keras_lstm_dssm.benchmarks.measure import program_command
 from keras_lstm_dssm.data import Triples
 from keras_lstm_dssm.tools import benchmark
@@ -31,13 +37,13 @@ def figures(folder: Path, suites: str, *flags: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def one_keras_form(monkeypatch) -> None:
-    """Measures the training of one Keras peer, the encoding of the other.
+def few_forms(monkeypatch) -> None:
+    """Measures few sizes, and each in this process.
 
-    Both give the same vectors, see test_towers.py.
+    The training of one Keras peer is measured, and the encoding of the other:
+    both give the same vectors, see test_towers.py.
     """
     left_out = iter(["keras_padded", "keras_segments"])
-
     contenders = towers.contenders
 
     def without_one(*arguments: Any) -> dict[str, Any]:
@@ -45,18 +51,38 @@ def one_keras_form(monkeypatch) -> None:
         del found[next(left_out)]
         return found
 
+    def in_process(_: str, method: str, folder: str, count: str) -> Any:
+        return retriever.measure_search(method, Path(folder), int(count))
+
     monkeypatch.setattr(towers, "contenders", without_one)
+    monkeypatch.setattr(retriever, "results_of_process", in_process)
+    monkeypatch.setattr(serving, "_CALLS", 1)
+    for name, sizes in (
+        ("CELL_COUNTS", (4,)), ("TITLE_WORDS", (2,)), ("BATCH_FACTORS", ()),
+    ):  # fmt: skip
+        monkeypatch.setattr(towers, name, sizes)
 
 
-@pytest.mark.usefixtures("one_keras_form")
-def test_training_encoding_and_serving(collection_folder, tmp_path):
-    machine, train, encode, serve = figures(
+def check_positive(value: dict[str, Any]) -> None:
+    """All figures are above 0."""
+    for each in value.values():
+        if isinstance(each, dict):
+            check_positive(each)
+        elif isinstance(each, int | float):
+            assert each > 0, value
+
+
+@pytest.mark.usefixtures("few_forms")
+def test_figures_of_suites(collection_folder, tmp_path):
+    results = figures(
         tmp_path,
-        "train,encode,serve",
+        "train,encode,serve,batch,retriever,profile",
         f"--data={collection_folder}",
         "--titles=4",
-        "--queries=3",
-    ).values()
+        "--queries=6",
+        "--titles_in_index=120",
+    )
+    machine, train, encode, serve, batch, search, profile = results.values()
     assert machine["cpu"] and machine["cores"] >= 1
     for suite, unit in (
         (train, "pairs_per_second"),
@@ -69,6 +95,38 @@ def test_training_encoding_and_serving(collection_folder, tmp_path):
     assert encode["ratio_exported"] > 0
     for way in ("in_process", "grpc"):
         assert 0 < serve[way]["p50_ms"] <= serve[way]["p99_ms"]
+
+    for suite in (batch, search, profile):
+        check_positive(suite)
+    assert list(batch) == ["query_encoder", "retriever"]
+    for sizes in batch.values():
+        assert list(sizes) == ["rows_1", "rows_8", "rows_64", "rows_512"]
+        for name, each in sizes.items():
+            rows = int(name.removeprefix("rows_"))
+            rate = pytest.approx(1000 * rows / each["ms"])
+            assert each["rows_per_second"] == rate
+
+    assert search.keys() == {"float32", "int8", "numpy", "make_seconds"}
+    exact, rounded, by_numpy, _ = search.values()
+    for method in (exact, rounded, by_numpy):
+        for size in ("batch_1", "batch_32"):
+            assert method[size]["p50_ms"] <= method[size]["p99_ms"]
+    assert exact["recall@10"] == 1
+    assert 0.7 < rounded["recall@10"] <= 1
+    assert rounded["recall@100"] > 0.9
+    ratio = by_numpy["batch_1"]["p50_ms"] / rounded["batch_1"]["p50_ms"]
+    assert rounded["ratio_numpy"]["batch_1"] == ratio
+    # 120 vectors of 16 numbers, less the scales.
+    less = exact["disk_megabytes"] - rounded["disk_megabytes"]
+    assert less == pytest.approx(120 * (16 * 3 - 4) / 1e6, rel=0.05)
+
+    assert profile["cells"].keys() == {"4"}
+    assert profile["words"].keys() == {"2"}
+    assert profile["batch_size"] == {}
+    assert profile["parts"].keys() >= {
+        "matrix products", "words to trigrams", "rows of tables and words",
+        "loss and accuracy",
+    }  # fmt: skip
 
 
 @pytest.mark.slow
@@ -134,23 +192,3 @@ def test_triples_have_judged_negatives_where_there_are_some(
     assert of_grades[0].startswith("36 triples of 12 queries; 14 answers of")
     # Of 120 clicks with four random titles each.
     assert of_clicks[0] == "480 triples of 6 queries"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["--suite=train,sing"], "all, or some of train, encode, serve, load"),
-        (["--suite="], "all, or some of train, encode, serve, load"),
-        (["--pairs=10k"], "--pairs=10k: expected numbers"),
-        (["--clients=8,"], "such as 8,64"),
-        (["--data=nowhere.tsv"], "nowhere.tsv"),
-        (["--data={folder}", "--rounds=1"], "--batch_size"),
-        (["--suite=documents", "--data={folder}"], "documents.jsonl"),
-        (["--data=api_documents"], "found documents of many sentences"),
-    ],
-)
-def test_wrong_input_is_one_line_and_exit_code_1(
-    arguments, expected, collection_folder, refused
-):
-    code = run(*(a.format(folder=collection_folder) for a in arguments))
-    refused(code, expected)

@@ -1,184 +1,146 @@
+"""lstm-dssm-evaluate: what is measured, printed and kept."""
+
 import json
 import shutil
-import types
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from keras_lstm_dssm.analysis.evaluate import measure_titles
+import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import Collection, write_collection
-from keras_lstm_dssm.evaluation import MEASURES, Task, read_run
-from keras_lstm_dssm.evaluation.task import means
+from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
+from keras_lstm_dssm.evaluation import (
+    MEASURES,
+    DenseSystem,
+    Task,
+    read_run,
+    system_of,
+)
 from keras_lstm_dssm.tools import evaluate
-
-DOCUMENTS = {"a": "red hat", "b": "blue-hat", "c": "red shoe", "d": "sock"}
-QUERIES = {"q1": "red", "q2": "hat"}
-QRELS = {"q1": {"a": 1, "c": 2, "d": 0}, "q2": {"b": 2, "d": 0}}
-
-
-class LetterEncoder:
-    """Counts letters: a small encoder with the methods of the real one."""
-
-    trigrams = types.SimpleNamespace(split="alphanumeric")
-
-    def encode(self, texts, batch_size, progress) -> np.ndarray:
-        letters = "abcdehlorstuk"
-        return np.array([[t.count(c) for c in letters] for t in texts])
-
-
-class LetterModel:
-    query_encoder = document_encoder = LetterEncoder()
+from tests.tools.conftest import results_of, succeed
 
 
 @pytest.fixture
-def folder(tmp_path) -> Path:
-    write_collection(tmp_path / "data", DOCUMENTS, QUERIES, {"test": QRELS}, [])
-    return tmp_path / "data"
+def run(trained_run, tmp_path) -> Path:
+    """A copy, for an evaluation writes into the run."""
+    return shutil.copytree(trained_run, tmp_path / "run")
 
 
 @pytest.fixture
-def run(folder):
-    """Returns lstm-dssm-evaluate, with `LetterModel` as the run's model."""
-
-    def main(argv: list[str]):
-        _, by_query, about = measure_titles(
-            LetterModel(),
-            Collection(folder),
-            evaluate.FLAGS.split,
-            evaluate.FLAGS.min_relevant,
-            report=print,
-            **evaluate.flags_of_titles(),
-        )
-        return {evaluate.FLAGS.split: {**about, **means(by_query)}}
-
-    inner = evaluate.program.main(main)
-    return lambda *flags: inner(
-        ["evaluate", "--run=none", f"--data={folder}", *flags]
+def hats(tmp_path) -> Path:
+    """A collection in which white space divides other words than letters."""
+    folder = tmp_path / "hats"
+    write_collection(
+        folder,
+        {"a": "red hat", "b": "blue-hat", "c": "red shoe", "d": "sock"},
+        {"q1": "red", "q2": "hat"},
+        {"test": {"q1": {"a": 1, "c": 2, "d": 0}, "q2": {"b": 2, "d": 0}}},
+        [],
     )
+    return folder
 
 
-@pytest.mark.parametrize("mode", ["rerank", "retrieve"])
-def test_results(run, folder, tmp_path, capsys, mode):
-    files = [tmp_path / "out.json", tmp_path / "out.trec"]
-    flags = [f"--json={files[0]}", f"--run_file={files[1]}", "--depth=3"]
-    assert run(f"--mode={mode}", *flags) == 0
-    results = json.loads(files[0].read_text())
-    assert list(results) == ["test"]
-    assert results["test"].pop("bm25_words") == "alphanumeric"
-    assert list(results["test"]) == ["model", "bm25", "random"]
-    assert all(list(v) == list(MEASURES) for v in results["test"].values())
-    task = Task.from_collection(Collection(folder), "test", mode, depth=3)
-    assert results["test"]["random"] == task.random()
-    model = read_run(files[1])
-    assert results["test"]["model"] == task.evaluate(model)
-    assert [len(r) for r in model.values()] == (
-        [3, 2] if mode == "rerank" else [3, 3]
-    )
-    out = capsys.readouterr().out
-    assert f"test, {mode}: 2 queries, 4 documents in the corpus" in out
-    assert f"{100 * results['test']['model']['map']:.2f}" in out
+def test_figures_of_both_modes_are_kept(
+    run, collection_folder, tmp_path, capsys
+):
+    stored, file = {}, tmp_path / "out.trec"
+    for mode, documents in (("retrieve", 3), ("rerank", 6)):
+        results = results_of(
+            evaluate, tmp_path / "out.json", run=run, data=collection_folder,
+            mode=mode, run_file=file, depth=3,
+        )  # fmt: skip
+        assert list(results) == ["test"]
+        found = results["test"]
+        stored |= {"test": found, f"test/{mode}": found}
+        assert list(found) == ["mode", "bm25_words", "model", "bm25", "random"]
+        assert (found["mode"], found["bm25_words"]) == (mode, "space")
+        collection = Collection(collection_folder)
+        task = Task.from_collection(collection, "test", mode, depth=3)
+        ranked = read_run(file)
+        assert found["random"] == task.random()
+        assert found["model"] == task.evaluate(ranked)
+        assert list(found["model"]) == list(MEASURES)
+        assert {len(of_query) for of_query in ranked.values()} == {documents}
+        printed = capsys.readouterr().out
+        assert f"test, {mode}: 6 queries, 6 documents in the cor" in printed
+        assert f"{100 * found['model']['map']:.2f}" in printed
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics.pop("train")["epoch"] == 3
+    assert metrics == stored
 
 
-def test_words_of_bm25(run, tmp_path, capsys):
-    path = tmp_path / "out.json"
+def test_words_of_bm25(run, hats, tmp_path, capsys):
     recall = {}
     for words in ("space", "alphanumeric", "model"):
-        flags = ["--mode=retrieve", f"--json={path}", f"--bm25_words={words}"]
-        assert run(*flags, "--min_relevant=2") == 0
-        figures = json.loads(path.read_text())["test"]
-        recall[words] = figures["bm25"]["recall@10"]
-    assert recall == {"space": 0.5, "alphanumeric": 1.0, "model": 1.0}
-    assert figures["bm25_words"] == "alphanumeric"  # as the model's are
-    out = capsys.readouterr().out
-    assert "bm25: separated by white space (not as the model reads" in out
-    assert out.count("runs of letters and digits (as the model reads") == 2
+        found = results_of(
+            evaluate, tmp_path / "out.json", run=run, data=hats,
+            mode="retrieve", bm25_words=words, min_relevant=2,
+        )["test"]  # fmt: skip
+        recall[words] = found["bm25"]["recall@10"]
+    assert recall == {"space": 0.5, "alphanumeric": 1.0, "model": 0.5}
+    assert found["bm25_words"] == "space"  # as the model's are
+    printed = capsys.readouterr().out
+    assert printed.count("separated by white space (as the model reads") == 2
+    assert "runs of letters and digits (not as the model reads" in printed
 
 
-def test_numbers_of_clicks_are_named(run, folder, capsys):
-    (folder / "qrels/test.tsv").write_text(
+def test_numbers_of_clicks_are_named(run, hats, capsys):
+    (hats / "qrels/test.tsv").write_text(
         "query-id\tcorpus-id\tscore\nq1\ta\t9\nq1\tc\t40\n"
     )
-    assert run() == 0
+    succeed(evaluate, run=run, data=hats)
     assert "grades: 0 to 4, computed from" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("flag", "message"),
-    [
-        ("--split=tset", "tset.tsv: no such split, expected one of test"),
-        ("--mode=rank", "--mode=rank: value should be one of <rerank|retr"),
-        (
-            "--bm25_words=stems",
-            "should be one of <model|space|alphanumeric|stemmed>",
-        ),
-        ("--min_relevant=3", "split 'test' has no query to rerank"),
-        ("--batch_size=0", "--batch_size=0"),
-        ("--run_file=/nowhere/out.trec", "No such file or directory"),
-    ],
-)
-def test_wrong_input_is_one_line(run, refused, flag, message):
-    refused(run(flag), message)
-
-
-def test_metrics_of_both_modes_are_kept(
-    trained_run, collection_folder, tmp_path
-):
-    for name in ("config.json", "model.keras", "metrics.json"):
-        shutil.copy(trained_run / name, tmp_path)
-    answers = {}
-    for mode in ("retrieve", "rerank"):
-        out = tmp_path / f"{mode}.json"
-        command = ["evaluate", f"--run={tmp_path}", f"--mode={mode}"]
-        data = f"--data={collection_folder}"
-        assert evaluate.run([*command, data, f"--json={out}"]) == 0
-        answers[mode] = json.loads(out.read_text())["test"]
-        systems = ["model", "bm25", "random"]
-        assert list(answers[mode]) == ["mode", "bm25_words", *systems]
-        assert answers[mode]["mode"] == mode
-        assert answers[mode]["bm25_words"] == "space"  # the encoder's split
-    metrics = json.loads((tmp_path / "metrics.json").read_text())
-    assert metrics.pop("train")["epoch"] == 3
-    assert metrics == {
-        "test": answers["rerank"],
-        "test/rerank": answers["rerank"],
-        "test/retrieve": answers["retrieve"],
-    }
-
-
 def test_the_training_split_leaves_the_figures_of_training(
-    trained_run, collection_folder, tmp_path
+    run, collection_folder, tmp_path
 ):
-    run = shutil.copytree(trained_run, tmp_path / "run")
     data = shutil.copytree(collection_folder, tmp_path / "data")
     shutil.copy(data / "qrels" / "dev.tsv", data / "qrels" / "train.tsv")
-    command = ["evaluate", f"--run={run}", f"--data={data}", "--split=train"]
-    assert evaluate.run(command) == 0
+    succeed(evaluate, run=run, data=data, split="train")
     metrics = json.loads((run / "metrics.json").read_text())
     assert set(metrics) == {"train", "train/rerank"}
     assert metrics["train"]["epoch"] == 3
 
 
-@pytest.mark.parametrize(
-    ("flag", "message"),
-    [
-        ("--json={run}/no/out.json", "out.json: there is no folder"),
-        ("--run_file={run}/no/out.trec", "out.trec: there is no folder"),
-        ("--depth=1", "metrics.json: "),
-    ],
-)
-def test_what_would_fail_at_the_end_fails_first(
-    folder, tmp_path, refused, flag, message
+def test_a_ranker_is_measured_as_it_is_served(graded, ranker_run, tmp_path):
+    """The towers find the candidates, none beyond the first 100."""
+    run = shutil.copytree(ranker_run, tmp_path / "run")
+    system = system_of(dssm.load_run(run))
+    for mode in ("rerank", "retrieve"):
+        found = results_of(
+            evaluate, tmp_path / "out.json", run=run, data=graded, mode=mode
+        )["test"]
+        assert found["bm25_words"] == "alphanumeric"
+        task = Task.from_collection(Collection(graded), "test", mode)
+        expected = task.evaluate(task.run(system))
+        assert found["model"] == pytest.approx(expected, abs=1e-9)
+        stored = json.loads((run / "metrics.json").read_text())
+        assert stored[f"test/{mode}"] == found
+        assert stored["train"]["trees"] >= 1
+
+
+def test_an_encoder_that_this_package_did_not_train(
+    collection_folder, tmp_path, monkeypatch
 ):
-    (tmp_path / "metrics.json").write_text("{")  # and there is no model
-    flags = [f"--run={tmp_path}", f"--data={folder}"]
-    refused(
-        evaluate.run(["evaluate", *flags, flag.format(run=tmp_path)]), message
+    """Measures the encoder, each text once, and stores nothing."""
+    (tmp_path / "letters_of_texts.py").write_text(
+        "def encode(texts):\n"
+        "    return [[t.count(c) for c in 'abdeghilnorst'] for t in texts]\n"
     )
-
-
-@pytest.mark.parametrize("missing", ["run", "data"])
-def test_missing_input_is_one_line(folder, tmp_path, refused, missing):
-    paths = {"run": tmp_path, "data": folder} | {missing: tmp_path / "none"}
-    flags = [f"--{name}={path}" for name, path in paths.items()]
-    refused(evaluate.run(["evaluate", *flags]), str(paths["run"]))
+    monkeypatch.chdir(tmp_path)
+    name = "letters_of_texts:encode"
+    found = results_of(
+        evaluate, Path("out.json"), data=collection_folder, run=name,
+        mode="retrieve", min_relevant=2,
+    )["test"]  # fmt: skip
+    task = Task.from_collection(
+        Collection(collection_folder), "test", "retrieve"
+    )._replace(min_relevant=2)
+    encode = open_outside_encoder(name)
+    expected = task.evaluate(task.run(DenseSystem(encode, encode)))
+    assert found["model"] == pytest.approx(expected)
+    assert found["texts_per_second"] > 0
+    assert {path.name for path in tmp_path.iterdir()} <= {
+        "letters_of_texts.py", "out.json", "__pycache__",
+    }  # fmt: skip

@@ -3,86 +3,62 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.export import read_ids
-from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.export.bulk import encode as bulk_encode
+from keras_lstm_dssm.export.bulk.encode import PartResult
+from keras_lstm_dssm.export.bulk.parts import EncodedParts
+from keras_lstm_dssm.export.publish.versions import find_models
 from keras_lstm_dssm.serving import PredictionServer, SavedRetriever
 from keras_lstm_dssm.tools import encode, export, index, query, search
-from tests.tools.conftest import succeed
+from tests.models.small_keyvec import DOCUMENTS as SENTENCES
+from tests.models.small_keyvec import small_keyvec
+from tests.tools.conftest import TITLES, results_of, saved_run, succeed
 
-TITLES = (
-    "t1\tsteel hex bolt zinc 3 in\nt2\tinterior wood glue 8 oz\n"
-    "t3\t50 ft rubber garden hose\n"
-)
 pytestmark = pytest.mark.usefixtures("remembered_graphs")
-
-
-@pytest.fixture(scope="module")
-def titles(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("export") / "titles.txt"
-    path.write_text(TITLES)
-    return path
-
-
-@pytest.fixture(scope="module")
-def models(trained_run, titles) -> Path:
-    folder = titles.with_name("models")
-    succeed(export, run=trained_run, documents=titles, output=folder)
-    return folder
 
 
 def test_int8_retriever_finds_the_same_up_to_its_largest_k(
     trained_run, tmp_path, models, titles
 ):
-    small = tmp_path / "models"
-    flags = {"run": trained_run, "documents": titles, "output": small}
-    succeed(export, **flags, vectors="int8", max_k=2)
+    succeed(
+        export, run=trained_run, documents=titles, output=tmp_path,
+        vectors="int8", max_k=2,
+    )  # fmt: skip
     hits, rounded = (
         SavedRetriever(folder / "retriever").search(["wood glue"], k=3)[0]
-        for folder in (models, small)
+        for folder in (models, tmp_path)
     )
     assert len(hits) == 3
     assert [hit.id for hit in rounded] == [hit.id for hit in hits[:2]]
-    differences = [
-        abs(hit.score - other.score)
-        for hit, other in zip(hits[:2], rounded, strict=True)
-    ]
-    assert 0 < max(differences) < 0.01
+    scores = [[hit.score for hit in of[:2]] for of in (hits, rounded)]
+    assert 0 < np.abs(np.subtract(*scores)).max() < 0.01
 
 
 def test_one_file_is_searched_without_a_folder_of_models(
-    trained_run, models, titles, tmp_path, capsys, refused
+    trained_run, models, titles, tmp_path, capsys
 ):
-    file, report = tmp_path / "shop.safetensors", tmp_path / "report.json"
-    flags = {"run": trained_run, "documents": titles, "portable": file}
-    succeed(export, **flags, weights="float32", json=report)
+    file = tmp_path / "shop.safetensors"
+    report = results_of(
+        export, tmp_path / "report.json", run=trained_run, documents=titles,
+        portable=file, weights="float32",
+    )  # fmt: skip
     assert f"wrote {file}: " in capsys.readouterr().out
-    assert json.loads(report.read_text())["bytes"] == file.stat().st_size
-    printed = []
+    assert report["bytes"] == file.stat().st_size
+    printed, texts = [], ("wood glue", "hex bolt")
     for folder in (models, file):
-        succeed(search, "wood glue", models=folder, k=2)
+        succeed(search, *texts, models=folder, k=2, json=tmp_path / "hits.json")
         printed.append(capsys.readouterr().out)
-    assert printed[0] == printed[1]
-    parts = tmp_path / "parts"
-    encoder = models / "document_encoder"
-    succeed(encode, saved_model=encoder, input=titles, output=parts,
-            shard="0/1")  # fmt: skip
-    capsys.readouterr()
-    for more, message in (
-        (f"--output={parts}", "not used with --portable"),
-        (f"--mix={trained_run}", "not used with --portable"),
-        (f"--documents={parts}", "name the file"),
-    ):
-        words = [f"--portable={file}", f"--run={trained_run}", more]
-        refused(export.run(["export", *words]), message)
-    refused(export.run(["export", f"--portable={file}"]), "--run is missing")
-    file.write_bytes(b"no model")
-    code = search.run(["search", f"--models={file}", "x"])
-    refused(code, "not a file that this version can read")
+    assert printed[0] == printed[1] and "t2" in printed[0]
+    found = json.loads((tmp_path / "hits.json").read_text())["queries"]
+    assert [of_query["query"] for of_query in found] == [*texts]
+    assert [of_query["hits"][0]["id"] for of_query in found] == ["t2", "t1"]
+    assert {len(of_query["hits"]) for of_query in found} == {2}
 
 
 def test_the_card_follows_a_refresh(models, trained_run, tmp_path):
@@ -104,56 +80,36 @@ def test_the_card_follows_a_refresh(models, trained_run, tmp_path):
     assert (refreshed / "CARD.md").read_text() == card
 
 
-def test_search_finds_the_right_title(models, tmp_path, capsys):
-    out = tmp_path / "hits.json"
-    succeed(search, "wood glue", "hex bolt", models=models, k=2, json=out)
-    assert "t2" in capsys.readouterr().out
-    glue, bolt = json.loads(out.read_text())["queries"]
-    assert glue["query"] == "wood glue"
-    assert glue["hits"][0]["id"] == "t2"
-    assert bolt["hits"][0]["id"] == "t1"
-    assert len(bolt["hits"]) == 2
-
-
-def test_encode_writes_what_the_encoder_gives(models, trained_run, tmp_path):
+def test_each_line_has_the_vector_that_the_encoder_gives(
+    models, trained_run, tmp_path
+):
     lines, vectors = tmp_path / "texts.txt", tmp_path / "vectors.npy"
-    texts = ["wood glue", "", "中文", "a " * 300]
-    lines.write_text("\n".join(texts) + "\n")
-    encoder = models / "document_encoder"
-    succeed(encode, saved_model=encoder, input=lines, output=vectors)
-    expected = dssm.load_run(trained_run).document_encoder.encode(texts)
-    np.testing.assert_allclose(np.load(vectors), expected, atol=1e-6)
-
-
-def test_each_line_has_its_vector_or_is_named(models, tmp_path, refused):
-    texts, vectors = tmp_path / "texts.txt", tmp_path / "vectors.npy"
-    flags = {"saved_model": models / "query_encoder", "input": texts}
-    for content, rows in ((b"glue\n\nbolt\n\n \n", 5), (b"", 0)):
-        texts.write_bytes(content)
-        succeed(encode, **flags, output=vectors)
-        assert np.load(vectors).shape == (rows, 32)
-    texts.write_bytes(b"glue\ncaf\xe9\n")
-    command = [f"--{name}={value}" for name, value in flags.items()]
-    code = encode.run(["encode", *command, f"--output={vectors}"])
-    refused(code, "texts.txt:2: found invalid UTF-8")
+    expected = dssm.load_run(trained_run).document_encoder.encode
+    for texts in (["wood glue", "", "中文", "a " * 300, " "], []):
+        lines.write_text("".join(f"{text}\n" for text in texts))
+        saved = models / "document_encoder"
+        succeed(encode, saved_model=saved, input=lines, output=vectors)
+        found = np.load(vectors)
+        assert found.shape == (len(texts), 32)
+        np.testing.assert_allclose(found, expected(texts), atol=1e-6)
 
 
 def test_titles_become_an_index(models, tmp_path, capsys):
     faiss = pytest.importorskip("faiss")
     lines, ids = tmp_path / "lines.txt", tmp_path / "titles.ids"
-    titles, queries = tmp_path / "titles.npy", tmp_path / "queries.npy"
-    encoders = models / "document_encoder", models / "query_encoder"
+    vectors, queries = tmp_path / "titles.npy", tmp_path / "queries.npy"
     lines.write_text(TITLES)
-    succeed(
-        encode, saved_model=encoders[0], input=lines, output=titles, ids=ids
-    )
+    saved = models / "document_encoder"
+    succeed(encode, saved_model=saved, input=lines, output=vectors, ids=ids)
     lines.write_text("wood glue\nhex bolt\n")
-    succeed(encode, saved_model=encoders[1], input=lines, output=queries)
-    built, out = tmp_path / "titles.faiss", tmp_path / "index.json"
-    flags = {"vectors": titles, "queries": queries, "output": built}
-    succeed(index, **flags, factory="HNSW4", search="efSearch=8", json=out)
+    saved = models / "query_encoder"
+    succeed(encode, saved_model=saved, input=lines, output=queries)
+    built = tmp_path / "titles.faiss"
+    figures = results_of(
+        index, tmp_path / "index.json", vectors=vectors, queries=queries,
+        output=built, factory="HNSW4", search="efSearch=8",
+    )  # fmt: skip
     assert "query_ms" in capsys.readouterr().out
-    figures = json.loads(out.read_text())
     assert figures["documents"] == 3
     assert figures["index_megabytes"] > 0
     assert "recall@10" not in figures  # of three
@@ -163,85 +119,210 @@ def test_titles_become_an_index(models, tmp_path, capsys):
     assert [names[row] for row in rows[:, 0]] == ["t2", "t1"]
 
 
-def test_a_scorer_is_exported_beside_and_asked(
-    models, titles, tmp_path, refused, capsys
+def test_parts_become_an_index_and_a_retriever(
+    models, trained_run, other_run, tmp_path, capsys, refused
 ):
+    """Titles are encoded by two processes, in parts of eight."""
+    faiss = pytest.importorskip("faiss")
+    pytest.importorskip("pyarrow")
+    words = TITLES.split("\t")[1].split()
+    titles = {f"t{n}": f"{words[n % 5]} no {n}" for n in range(30)}
+    tags = ("\tsteel,in stock", "", "")
+    lines = [
+        f"{key}\t{title}{tags[row % 3]}\n"
+        for row, (key, title) in enumerate(titles.items())
+    ]
+    for name, some in (("a", lines[:20]), ("b", lines[20:])):
+        (tmp_path / f"titles-{name}.tsv").write_text("".join(some))
+    parts = tmp_path / "PARTS"
+    given = {
+        "saved_model": models / "document_encoder", "output": parts,
+        "input": tmp_path / "titles-*.tsv", "rows_per_file": 8,
+        "format": "parquet",
+    }  # fmt: skip
+    for shard in ("1/2", "0/2"):
+        succeed(encode, **given, shard=shard)
+    assert "part-00001-00000: 8 titles, " in capsys.readouterr().out
+    again = results_of(encode, tmp_path / "again.json", **given)
+    assert (again["parts"], again["complete_already"]) == (5, 5)
+    towers = dssm.load_run(trained_run)
+    vectors = EncodedParts(parts).read().vectors
+    expected = towers.document_encoder.encode([*titles.values()])
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
+
+    built, queries = tmp_path / "titles.faiss", tmp_path / "queries.npy"
+    np.save(queries, vectors[3:5])
+    figures = results_of(
+        index, tmp_path / "index.json", vectors=parts, output=built,
+        factory="Flat", queries=queries,
+    )  # fmt: skip
+    assert figures["recall@10"] == 1
+    assert (tmp_path / "titles.faiss.ids").read_text().split() == [*titles]
+    tags = (tmp_path / "titles.faiss.tags").read_text().split("\n")
+    assert tags[:4] == ["steel,in stock", "", "", "steel,in stock"]
+    found = faiss.read_index(str(built)).search(vectors[3:5], 1)[1]
+    assert found[:, 0].tolist() == [3, 4]
+
+    retrievers = []
+    for documents in (parts, tmp_path / "titles-*.tsv"):
+        output = tmp_path / f"models-{len(retrievers)}"
+        succeed(export, run=trained_run, documents=documents, output=output)
+        retrievers.append(SavedRetriever(output / "retriever"))
+    for options, count in (({}, 30), ({"tags": ["in stock"]}, 10)):
+        hits, others = (
+            dict(retriever.search(["wood glue"], 30, **options)[0])
+            for retriever in retrievers
+        )
+        assert len(hits) == count
+        assert hits == pytest.approx(others, abs=1e-6)
+    for run, output, message in (
+        (other_run, "output=new", "encode them with the document_encoder of"),
+        (trained_run, "portable=x.safetensors", "name the file"),
+    ):
+        words = [f"--run={run}", f"--documents={parts}", f"--{output}"]
+        refused(export.run(["export", *words]), message)
+
+
+@pytest.mark.parametrize("choice", [{}, {"format": "npy"}])
+def test_parts_of_workers_are_parquet_unless_a_format_is_chosen(
+    choice, models, titles, tmp_path, monkeypatch, capsys
+):
+    """What Ray's actors are told to do, and what is reported of it."""
+    pytest.importorskip("pyarrow")
+    given: list[Any] = []
+
+    def encode_with_ray(*arguments: Any) -> list[PartResult]:
+        given.extend(arguments)
+        return [
+            PartResult("part-a", 20, 0.5, was_complete=False, last=True),
+            PartResult("part-b", 10, 0.0, was_complete=True, last=True),
+        ]
+
+    monkeypatch.setattr(bulk_encode, "encode_with_ray", encode_with_ray)
+    saved = models / "document_encoder"
+    totals = results_of(
+        encode, tmp_path / "results.json", saved_model=saved, input=titles,
+        output=tmp_path / "PARTS", rows_per_file=8, workers=2,
+        ray_address="auto", **choice,
+    )  # fmt: skip
+    load, job, workers, address = given
+    assert load.args == (str(saved),)
+    assert (workers, address) == (2, "auto")
+    assert (job.folder, job.lines) == (tmp_path / "PARTS", 8)
+    assert [Path(file) for file in job.files] == [titles]
+    assert job.kind == choice.get("format", "parquet")
+    printed = capsys.readouterr().out
+    assert "part-a: 20 titles, 40 titles/s\n" in printed
+    assert "part-b: 10 titles, complete already\n" in printed
+    assert (totals["parts"], totals["complete_already"]) == (2, 1)
+    assert totals["rows"] == 30
+
+
+def test_a_scorer_is_exported_beside_and_asked(models, tmp_path, capsys):
     """Exports a pair scorer beside two towers, and orders titles by it."""
     both = shutil.copytree(models, tmp_path / "models")
     recipe = dssm.ScorerRecipe(
         "RecurrentCosine", {"units": 2}, word_dimension=4
     )
     model = recipe.build(0, ["bolt", "glue", "hose"])
-    run = RunFolder(tmp_path / "run")
-    run.create({}, model)
-    run.save(model, run.model)
-    flags = [f"--run={run.path}", f"--output={both}"]
-    code = export.run(["export", *flags, f"--documents={titles}"])
-    refused(code, "documents are for the retriever of a KeyVec or of two to")
-    succeed(export, run=run.path, output=both)
+    succeed(export, run=saved_run(tmp_path / "run", model), output=both)
     assert capsys.readouterr().out == f"wrote {both / 'scorer' / '2'}\n"
     wanted = ["steel hex bolt", "wood glue", "garden hose"]
     scores = model.score("glue", wanted)
     with PredictionServer(both, port=0) as server:
-        address = f"127.0.0.1:{server.port}"
-        succeed(query, "glue", *wanted, server=address, model="scorer")
+        succeed(query, "glue", *wanted, server=server.address, model="scorer")
     assert capsys.readouterr().out.splitlines() == [
         f"{scores[row]:.4f}\t{wanted[row]}" for row in np.argsort(-scores)
     ]
     assert np.diff(np.sort(scores)).min() > 1e-3
 
 
-NEW = "--run={run} --output={tmp}/m"
-VECTORS = "--input={tmp}/no.txt --output={tmp}"
+def test_a_ranker_is_two_models(ranker_run, titles, tmp_path):
+    succeed(export, run=ranker_run, output=tmp_path, documents=titles)
+    assert list(find_models(tmp_path)) == ["ranker", "two_stage"]
+    config = (tmp_path / "models.config").read_text()
+    assert config.count("versions: 1") == 2
 
 
-@pytest.mark.parametrize(
-    ("program", "arguments", "expected"),
-    [
-        (export, "--run={tmp}/none --output={tmp}/m", "no model here"),
-        (export, "--output={tmp}/m", "--run"),
-        (export, f"{NEW} --documents={{tmp}}/no.txt", "no.txt"),
-        (export, f"{NEW} --vectors=int4", "should be one of"),
-        (export, f"{NEW} --max_k=0", "--max_k=0: expected an integer"),
-        (
-            export,
-            "--run={run} --output={run}/config.json/m",
-            "config.json: found a file, expected a folder to write in",
-        ),
-        (search, "--models={tmp} glue", "no SavedModel"),
-        (search, "--models={models} --k=3000000000 glue", "k is 3000000000"),
-        (
-            search,
-            "--models={models}/retriever --model=../retriever glue",
-            "found the name '../retriever'",
-        ),
-        (search, "--models={models}", "no query"),
-        (
-            index,
-            "--vectors={run}/config.json --output={tmp}/i.faiss",
-            "config.json: no array of numbers",
-        ),
-        (
-            encode,
-            "--saved_model={models}/retriever --input={run}/config.json"
-            " --output={tmp}/v.npy",
-            "expected ['text']",
-        ),
-        (
-            encode,
-            f"--saved_model={{models}}/query_encoder {VECTORS}/v.npy",
-            "no.txt",
-        ),
-        (
-            encode,
-            f"--saved_model={{models}}/query_encoder {VECTORS}/no/v.npy",
-            "v.npy: there is no folder",
-        ),
-    ],
-)
-def test_wrong_input_is_one_line_and_exit_code_1(
-    program, arguments, expected, models, trained_run, tmp_path, refused
-):
-    filled = arguments.format(tmp=tmp_path, run=trained_run, models=models)
-    refused(program.run(["program", *filled.split()]), expected)
-    assert not (tmp_path / "m").exists()
+# The first has an empty sentence, which is left out; the last one that the
+# graph splits in two.
+WRITTEN = [*SENTENCES, ["Drill the wood. Of glue", "The lamp"]]
+DOCUMENTS = [list(filter(None, sentences)) for sentences in WRITTEN]
+IDS = [f"d{number}" for number in range(len(WRITTEN))]
+
+
+@pytest.fixture(scope="module")
+def model() -> dssm.KeyVec:
+    return small_keyvec()
+
+
+@pytest.fixture(scope="module")
+def folder(model, tmp_path_factory) -> Path:
+    """Writes documents, the run of a KeyVec, and its exported models."""
+    path = tmp_path_factory.mktemp("documents")
+    (path / "documents.jsonl").write_text(
+        "\n".join(
+            json.dumps({"_id": key, "sentences": sentences})
+            for key, sentences in zip(IDS, WRITTEN, strict=True)
+        )
+    )
+    run = saved_run(path / "run", model)
+    succeed(export, run=run, documents=path, output=path / "models")
+    return path
+
+
+def unit_vectors(model: dssm.KeyVec, documents: list) -> np.ndarray:
+    vectors = model.encode(documents)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_documents_are_encoded(model, folder, tmp_path):
+    """Encodes a folder of documents, and a file with a text on each line."""
+    vectors, ids = tmp_path / "v.npy", tmp_path / "v.ids"
+    given = {"saved_model": folder / "models" / "keyvec", "output": vectors}
+    succeed(encode, **given, input=folder, ids=ids)
+    last = ["Drill the wood.", "Of glue", "The lamp"]
+    expected = unit_vectors(model, [*DOCUMENTS[:-1], last])
+    np.testing.assert_allclose(np.load(vectors), expected, atol=1e-6)
+    assert ids.read_text().splitlines() == IDS
+    lines, texts = tmp_path / "lines.txt", ["Wood", "The glue. Wood glue", ""]
+    lines.write_text("\n".join(texts) + "\n")
+    succeed(encode, **given, input=lines)
+    expected = unit_vectors(model, texts)
+    np.testing.assert_allclose(np.load(vectors), expected, atol=1e-6)
+
+
+def test_queries_find_documents(model, folder, tmp_path, capsys):
+    texts = ["The glue of wood. Wood glue", "Wood"]
+    models = folder / "models"
+    capsys.readouterr()
+    succeed(search, *texts, models=models, k=2)
+    printed = capsys.readouterr().out
+    hits = [line.split() for line in printed.splitlines()]
+    assert [hits[1][1:], hits[4][1:]] == [["1.0000", "d2"], ["1.0000", "d1"]]
+    # Documents are encoded as they are given, without splitting again.
+    (found,) = SavedRetriever(models / "retriever").search(["Wood"], k=5)
+    cosines = unit_vectors(model, ["Wood", *DOCUMENTS])
+    scores = dict(zip(IDS, cosines[1:] @ cosines[0], strict=True))
+    split = unit_vectors(model, [". ".join(DOCUMENTS[-1])])[0] @ cosines[0]
+    assert abs(scores["d4"] - split) > 1e-4
+    assert dict(found) == pytest.approx(scores, abs=1e-6)
+    with PredictionServer(models, port=0) as server:
+        flags = {"server": server.address, "timeout": 60}
+        succeed(query, *texts, **flags, k=2)
+        assert capsys.readouterr().out == printed
+        flags["model"] = "keyvec"
+        succeed(query, "Wood", **flags, vectors=True)
+        assert len(capsys.readouterr().out.splitlines()[1].split()) == 5
+        answer = tmp_path / "keys.json"
+        succeed(query, texts[0], **flags, k=1, json=answer)
+    ((sentence, p),) = model.key_sentences(texts[0], 1)
+    ((word, _),) = model.key_words(texts[0], 1)
+    printed = f"{texts[0]}\n   1   {p:.4f}  {sentence}\n      {word}\n"
+    assert capsys.readouterr().out == printed
+    key = {"sentence": sentence, "probability": pytest.approx(p, abs=1e-6)}
+    assert json.loads(answer.read_text()) == {
+        "documents": [
+            {"document": texts[0], "sentences": [key], "words": [word]}
+        ]
+    }

@@ -6,14 +6,14 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import keys
 from tests.models.small_keyvec import small_keyvec
-from tests.tools.conftest import succeed
+from tests.tools.conftest import saved_run, succeed
 
 PAGE = "The hex bolt of steel. Wood glue!\n\nThe drill of the lamp? Glue\n"
 
@@ -24,11 +24,8 @@ def model() -> dssm.KeyVec:
 
 
 @pytest.fixture(scope="module")
-def run(model, tmp_path_factory) -> RunFolder:
-    folder = RunFolder(tmp_path_factory.mktemp("keyvec") / "run")
-    folder.create({}, model)
-    folder.save(model, folder.model)
-    return folder
+def run(model, tmp_path_factory) -> Path:
+    return saved_run(tmp_path_factory.mktemp("keyvec") / "run", model)
 
 
 @contextmanager
@@ -49,31 +46,28 @@ def standard_input(data: bytes) -> Iterator[None]:
 def test_most_probable_first(model, run, tmp_path, capsys):
     page, out = tmp_path / "page.txt", tmp_path / "keys.json"
     page.write_text(PAGE)
-    succeed(keys, str(page), run=run.path, sentences=3, words=2, json=out)
+    succeed(keys, str(page), run=run, sentences=3, words=2, json=out)
     sentences = model.key_sentences(PAGE, 3)
     words = model.key_words(PAGE, 2)
     printed = [f"{p:.4f}  {text}" for text, p in sentences]
     printed += ["", *(f"{p:.4f}  {word}" for word, p in words)]
     assert capsys.readouterr().out.splitlines() == printed
     assert sentences[0][1] > sentences[2][1]
-    assert json.loads(out.read_text()) == {
-        "page": str(page),
-        "sentences": [
-            {"sentence": text, "probability": pytest.approx(p)}
-            for text, p in sentences
-        ],
-        "words": [
-            {"word": word, "probability": pytest.approx(p)} for word, p in words
-        ],
-    }
+    found = json.loads(out.read_text())
+    assert found.pop("page") == str(page)
+    for name, expected in (("sentence", sentences), ("word", words)):
+        assert found[f"{name}s"] == [
+            {name: text, "probability": pytest.approx(p)}
+            for text, p in expected
+        ]
     packed = tmp_path / "page.gz"
     packed.write_bytes(gzip.compress(("\ufeff" + PAGE + "\nFive!").encode()))
-    succeed(keys, str(packed), run=run.path, sentences=3, words=2)
+    succeed(keys, str(packed), run=run, sentences=3, words=2)
     found = capsys.readouterr()
     assert found.out.splitlines() == printed  # without the fifth sentence
     assert found.err == "the model reads the first 4 of 5 sentences\n"
     with standard_input(PAGE.encode()):
-        succeed(keys, "-", run=run.path, sentences=3, words=2)
+        succeed(keys, "-", run=run, sentences=3, words=2)
     assert capsys.readouterr().out.splitlines() == printed
 
 
@@ -104,17 +98,3 @@ def test_what_is_no_page_is_told_before_the_model_is_loaded(
         with standard_input(content):
             code = keys.run(["keys", f"--run={tmp_path}", "-"])
         refused(code, message.replace("page:", "standard input:"))
-
-
-def test_wrong_runs_and_arguments(trained_run, tmp_path, refused):
-    page = tmp_path / "page.txt"
-    page.write_text(PAGE)
-    for words, message in (
-        (["--run=none", str(page)], "none: no model here (no model.keras)"),
-        ([f"--run={trained_run}", str(page)], "found a TwoTower, expected the"),
-        (["--run=none"], "found 0 pages, expected one: give the path"),
-        (["--run=none", "a", "b"], "found 2 pages, expected one"),
-        (["--run=none", "--sentences=0", "a"], "--sentences=0: expected a po"),
-        ([str(page)], "--run is missing: Folder of the run of a KeyVec"),
-    ):
-        assert refused(keys.run(["keys", *words]), message) == ""

@@ -117,36 +117,3 @@ def test_a_signal_while_loading(tiny_models, monkeypatch, capsys, number):
     assert serve.run(["serve", f"--models={tiny_models}", "--port=0"]) == 0
     assert "serving on 127.0.0.1:" in capsys.readouterr().out
     assert signal.getsignal(number) is before
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--models=absent"], "error: absent: no such folder;"),
-        (["--models=."], "error: .: no model in this folder;"),
-        ([], "--models"),
-        (["--models=.", "--port=65536"], "65535"),
-        (["--models=.", "--host="], "--host is missing"),
-        (["--models=.", "--max_rows=0"], "--max_rows=0"),
-        (["--models=.", "--poll_seconds=nan"], "poll_seconds is nan; expected"),
-        (["--models=.", "--http_port=65536"], "65535"),
-        (["--models=.", "--grace_seconds=inf"], "grace_seconds is inf; expec"),
-        (["--models=.", "--max_k=0"], "--max_k=0"),
-        (["--models=.", "--host=0.0.0.0"], "host 0.0.0.0: other machines can "),
-        (["--models=.", "--tls_cert=x"], "both --tls_cert and --tls_key"),
-        (["--models=.", "--client_ca=x"], "both --tls_cert and --tls_key"),
-        (["--models=.", "--tls_cert=x", "--tls_key=y"], "x: No such file"),
-        (["--models=.", "--token_file=x"], "x: No such file"),
-        (["--models=.", "--host=::", "--insecure"], ".: no model in this fol"),
-    ],
-)
-def test_wrong_input(flags, message, tmp_path, monkeypatch, refused):
-    monkeypatch.chdir(tmp_path)
-    assert not refused(serve.run(["serve", *flags]), message)
-
-
-def test_a_port_in_use(tiny_models, refused):
-    with PredictionServer(tiny_models, port=0) as server:
-        flags = [f"--models={tiny_models}", f"--port={server.port}"]
-        code = serve.run(["serve", *flags])
-    refused(code, f"error: cannot listen on 127.0.0.1:{server.port}: ")

@@ -31,23 +31,6 @@ def join(monkeypatch: pytest.MonkeyPatch, rank: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--histograms"], "--histograms is not supported by several workers"),
-        (["--replay=a,0.5"], "--replay is not supported by several workers"),
-        (["--teacher=TEACH"], "--teacher is not supported by several worke"),
-        ([], "--data is missing: expected `api`, a BEIR folder or click file"),
-        (
-            ["--data=api", "--preset=mv_lstm_cosine"],
-            "several workers train two towers only",
-        ),
-    ],
-)
-def test_what_several_workers_cannot_do(flags, message, tmp_path, refused):
-    refused(run(tmp_path / "run", "--workers=2", *flags), message)
-
-
-@pytest.mark.parametrize(
     ("flag", "message"),
     [
         ("--preset=ranker", "several workers train two towers only: leave the"),
@@ -60,14 +43,6 @@ def test_what_a_worker_of_a_launcher_refuses(
 ):
     join(monkeypatch, 0)
     refused(run(tmp_path / "run", "--data=api", flag), message)
-
-
-@pytest.mark.parametrize(
-    "flag", ["--ray_address=auto", "--worker_cpus=1", "--start_minutes=5"]
-)
-def test_flags_of_workers_are_refused_without_them(flag, tmp_path, refused):
-    code = run(tmp_path / "run", "--workers=1", "--data=api", flag)
-    refused(code, f"{flag.split('=')[0]} is set, but one process trains")
 
 
 def test_ray_starts_the_workers(tmp_path, monkeypatch, capsys):

@@ -2,6 +2,8 @@
 
 import gzip
 from itertools import chain
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +11,19 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import Documents, read_documents
 from keras_lstm_dssm.export.bulk.documents import open_documents
 from keras_lstm_dssm.text import split_sentences
+
+
+def write_parquet(path: Path, group: int = 9, **columns: Any) -> None:
+    """Writes columns, texts also where they have no rows."""
+    arrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as parquet
+
+    types = {"tags": arrow.list_(arrow.string())}
+    table = {
+        name: arrow.array(values, types.get(name, arrow.string()))
+        for name, values in columns.items()
+    }
+    parquet.write_table(arrow.table(table), path, row_group_size=group)
 
 
 @pytest.mark.parametrize(
@@ -110,16 +125,13 @@ def test_broken_gzip(tmp_path):
 
 def test_several_files_and_parquet(tmp_path):
     """Documents of several files are read as those of one."""
-    arrow = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as parquet
-
     (tmp_path / "a.tsv").write_text("a\thex bolt\tsteel, in stock\n")
-    columns = {
-        "id": ["a", "b"],
-        "title": ["hex bolt", "wood glue"],
-        "tags": [["steel", "in stock"], None],
-    }
-    parquet.write_table(arrow.table(columns), tmp_path / "b.parquet")
+    write_parquet(
+        tmp_path / "b.parquet",
+        id=["a", "b"],
+        title=["hex bolt", "wood glue"],
+        tags=[["steel", "in stock"], None],
+    )
     expected = Documents(
         ["a", "b"], ["hex bolt", "wood glue"], tags=[("steel", "in stock"), ()]
     )
@@ -128,6 +140,9 @@ def test_several_files_and_parquet(tmp_path):
     (tmp_path / "a.tsv").write_text("b\tlamp\n")
     with pytest.raises(InputError, match="row 1: id 'b' has another title"):
         read_documents(f"{tmp_path}/a.tsv,{tmp_path}/b.parquet")
+    (tmp_path / "b.parquet").write_bytes(b"no parquet")
+    with pytest.raises(InputError, match="parquet: cannot be read as parquet"):
+        read_documents(tmp_path / "b.parquet")
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,7 @@
-"""Parts of encoded titles: shards, starts after a kill, formats, memory."""
+"""Encoded titles on disk: parts and their shards, vectors and ids."""
 
 import gzip
-import json
-from collections.abc import Iterator
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +15,15 @@ from keras_lstm_dssm.export.bulk.documents import (
     open_documents,
 )
 from keras_lstm_dssm.export.bulk.encode import PartJob, Shard, encode_shard
-from keras_lstm_dssm.export.bulk.parts import EncodedParts
+from keras_lstm_dssm.export.bulk.parts import (
+    EncodedParts,
+    read_ids,
+    read_vectors,
+    write_ids,
+    write_vectors,
+)
 from keras_lstm_dssm.fingerprints import title_hashes
+from tests.export.bulk.test_documents import write_parquet
 from tests.limits import largest_file
 
 ROWS = 23
@@ -40,14 +46,12 @@ def files(request, tmp_path_factory) -> list[str]:
     for number, rows in enumerate((range(20), range(20, ROWS), range(0))):
         path = folder / f"titles-{number}.{kind}"
         if kind == "parquet":
-            arrow = pytest.importorskip("pyarrow")
-            import pyarrow.parquet as parquet
-
-            columns = {
-                "title": arrow.array([title(r) for r in rows], arrow.string()),
-                "id": arrow.array([f"t{r}" for r in rows], arrow.string()),
-            }
-            parquet.write_table(arrow.table(columns), path, row_group_size=6)
+            write_parquet(
+                path,
+                6,
+                title=[title(r) for r in rows],
+                id=[f"t{r}" for r in rows],
+            )
             continue
         lines = [
             f"{title(r)}\n" if kind == "txt" else f"t{r}\t{title(r)}\r\n"
@@ -193,9 +197,7 @@ def test_repeated_titles(tmp_path):
 @pytest.mark.parametrize("suffix", ["tsv", "parquet"])
 def test_tags(tmp_path, kind, suffix):
     """Tags are kept, also when the first parts and chunks have none."""
-    arrow = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as parquet
-
+    pytest.importorskip("pyarrow")
     tags = {16: ["steel", "in stock"], 20: ["ü"], 22: ["steel"]}
     path = tmp_path / f"titles.{suffix}"
     if suffix == "tsv":
@@ -204,12 +206,13 @@ def test_tags(tmp_path, kind, suffix):
             rows[row] += f"\t{' , '.join(of_one)}"
         path.write_text("\n".join(rows))
     else:
-        columns = {
-            "id": [f"t{r}" for r in range(ROWS)],
-            "title": [title(r).strip() for r in range(ROWS)],
-            "tags": [tags.get(r) for r in range(ROWS)],
-        }
-        parquet.write_table(arrow.table(columns), path, row_group_size=5)
+        write_parquet(
+            path,
+            5,
+            id=[f"t{r}" for r in range(ROWS)],
+            title=[title(r).strip() for r in range(ROWS)],
+            tags=[tags.get(r) for r in range(ROWS)],
+        )
     whole = job(tmp_path / "parts", [str(path)], kind=kind)
     for _ in range(2):  # the second time nothing is encoded
         results = [*encode_shard(encode, whole)]
@@ -248,31 +251,6 @@ def test_readers_skip_and_count(files):
     assert rest[0].strip() == title(13).strip() and reader.at_end
 
 
-def lines_of(path: Path, content: bytes) -> Iterator[str]:
-    path.write_bytes(content)
-    yield from (
-        t for c in open_documents(str(path)).take(9, 2) for t in c.titles
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.txt", b"one\ntwo\n\xe9\n",
-         "a.txt:3: found invalid UTF-8 in b'.xe9'"),
-        ("a.tsv", b"1\tone\n1\t\n", "a.tsv:2: found"),
-        ("a.tsv", b"1\tone\tx\ttwo\n", "a.tsv:1: found"),
-        ("a.tsv", b"1\tone\tx,,y\n", "a.tsv:1: found '1.tone.tx,,y', exp"),
-        ("a.jsonl", b'{"_id": "d"}\n', "a.jsonl:1: found"),
-        ("a.parquet", b"no parquet", "a.parquet: cannot be read as parquet"),
-    ],
-)  # fmt: skip
-def test_wrong_titles(tmp_path, name, content, message):
-    with pytest.raises(InputError, match=message) as error:
-        [*lines_of(tmp_path / name, content)]
-    assert "\n" not in str(error.value)
-
-
 def test_wrong_names(tmp_path):
     with pytest.raises(InputError, match="no such file, expected titles"):
         document_files(f"{tmp_path}/nothing-*.tsv")
@@ -284,9 +262,61 @@ def test_wrong_names(tmp_path):
         EncodedParts(tmp_path)
 
 
-def test_documents_in_json(tmp_path):
-    path = tmp_path / "d.jsonl.gz"
-    row = {"_id": "d1", "sentences": ["One.", "Two."]}
-    path.write_bytes(gzip.compress(json.dumps(row).encode() + b"\n"))
-    (chunk,) = open_documents(str(path)).take(1, 1)
-    assert chunk == (["d1"], ["One.\n\nTwo."], [["One.", "Two."]], ())
+def test_what_is_written_is_read(tmp_path):
+    vectors = np.float32([[0.6, -0.8], [0, 1]])
+    write_vectors(tmp_path / "v.npy", vectors)
+    write_ids(tmp_path / "v.ids", ["上海 1", "b"])
+    np.testing.assert_array_equal(read_vectors(tmp_path / "v.npy"), vectors)
+    assert read_ids(tmp_path / "v.ids", 2) == ["上海 1", "b"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "v.ids",
+        "v.npy",
+    ]
+
+
+def test_no_room_for_vectors(tmp_path):
+    path = tmp_path / "v.npy"
+    with largest_file(1000), pytest.raises(OSError) as caught:
+        write_vectors(path, np.zeros([300, 4], np.float32))
+    assert str(caught.value) == f"[Errno 28] the disk is full: '{path}'"
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (np.zeros([2, 3]), r"found float64 \[2, 3\]"),
+        (np.zeros([3], np.float32), r"found float32 \[3\]"),
+        (np.zeros([0, 3], np.float32), r"found float32 \[0, 3\]"),
+        (b"", "expected float32"),
+        (b"\x93NUMPY", "expected float32"),
+        (pickle.dumps([1]), "no array of numbers"),
+    ],
+)
+def test_files_that_hold_no_vectors(tmp_path, content, message):
+    path = tmp_path / "v.npy"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        write_vectors(path, content)
+    with pytest.raises(InputError, match=f"v.npy: .*{message}"):
+        read_vectors(path)
+
+
+def test_missing_files_and_archives(tmp_path):
+    with pytest.raises(InputError, match="v.npy: .*No such file"):
+        read_vectors(tmp_path / "v.npy")
+    np.savez(tmp_path / "v.npz", a=np.zeros(2))
+    with pytest.raises(InputError, match="v.npz: found several arrays"):
+        read_vectors(tmp_path / "v.npz")
+
+
+def test_ids_are_lines(tmp_path):
+    for name in ("a\nb", "a\r"):
+        with pytest.raises(
+            InputError, match="v.ids: id 'a.*' has a line break"
+        ):
+            write_ids(tmp_path / "v.ids", ["x", name])
+    write_ids(tmp_path / "v.ids", ["a"])
+    with pytest.raises(InputError, match="v.ids: found 1 ids for 2 vectors"):
+        read_ids(tmp_path / "v.ids", 2)

@@ -1,7 +1,6 @@
-"""The retriever: exact, with its own k for each query, in both forms."""
+"""Retrievers: exact search, each row's own k and tags, mixtures of towers."""
 
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -11,31 +10,65 @@ from hypothesis import strategies as st
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import Index
-from keras_lstm_dssm.export import export_retriever
+from keras_lstm_dssm.evaluation.bm25 import BM25System
+from keras_lstm_dssm.export import Documents, export_models, export_retriever
 from keras_lstm_dssm.export.graphs import retriever
+from keras_lstm_dssm.export.graphs.encoder import mixture_towers
 from keras_lstm_dssm.export.graphs.retriever import (
+    VECTORS,
     DocumentTags,
     Float32Vectors,
+    Int8Vectors,
+    RetrieverSource,
     int8_codes,
     nearest,
+    stored_vectors,
 )
+from keras_lstm_dssm.serving import SavedEncoder, SavedRetriever
 from keras_lstm_dssm.text.strings import as_bytes
-from tests.export.agreement import check_export, loaded
-from tests.export.ops import serving_ops
-from tests.serving.wire import predict_request
+from tests.export.agreement import loaded
+from tests.export.graphs.kinds import (
+    IDS,
+    MAX_K,
+    SEARCHED,
+    TAGS,
+    TITLES,
+    Exported,
+)
 
-QUERIES = ["number seven", "title", "", "ünïcode"]
-TITLES = [f"title number {i}" for i in range(50)]
-# Longer and shorter than a small string holds (22 bytes), and other scripts.
-IDS = [f"id-{i} " + "上海" * (i % 9) for i in range(50)]
-MAX_K = 40
-TAGS = [
-    [tag for tag in ("even", "third", "上海") if i % len(tag) == 0][: i % 3]
-    for i in range(50)
-]
-"""None, one or two tags; of the numbers 0, 3, ... none."""
 WHOLE = st.integers(-2, 2)
+
+
+def test_codes_of_known_numbers():
+    codes, scales = int8_codes(np.float32([[0.6, -0.8], [0, 1]]))
+    assert codes.dtype == np.int8 and scales.dtype == np.float32
+    # 127 * 0.6 / 0.8 = 95.25
+    assert codes.tolist() == [[95, -127], [0, 127]]
+    np.testing.assert_allclose(scales, [1 / 25154**0.5, 1 / 127], rtol=1e-6)
+
+
+def test_a_number_takes_four_bytes_or_one():
+    vectors = np.full((10, 96), 96**-0.5, np.float32)
+    sizes = [
+        sum(v.numpy().nbytes for v in stored_vectors(vectors, kind).variables)
+        for kind in VECTORS
+    ]
+    assert sizes == [10 * 96 * 4, 10 * (96 + 4)]
+
+
+def test_int8_scores_are_cosines_of_rounded_vectors():
+    rng = np.random.default_rng(4)
+    vectors = rng.normal(size=(3000, 96)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    queries = tf.constant(vectors[:5])
+    codes, scales = int8_codes(vectors)
+    rounded = codes * scales[:, np.newaxis].astype(np.float64)
+    np.testing.assert_allclose(np.linalg.norm(rounded, axis=1), 1, atol=1e-6)
+    got = Int8Vectors(codes, scales).cosines(queries, 7, 3000)
+    np.testing.assert_allclose(got, vectors[:5] @ rounded[7:].T, atol=1e-6)
+    # Each number is off by half of a step at most, here a few thousandths.
+    exact = Float32Vectors(vectors).cosines(queries, 7, 3000)
+    assert 1e-4 < np.abs(got - exact).max() < 5e-3
 
 
 @settings(max_examples=30, deadline=None)
@@ -65,130 +98,80 @@ def test_blocks_against_a_stable_sort(data):
     )
 
 
-class Exported(NamedTuple):
-    """A retriever on disk, and exact search over the same vectors."""
-
-    index: Index
-    encoder: Any
-    folder: Path
-    model: Any
-
-    @classmethod
-    def load(cls, index: Index, encoder: Any, folder: Path) -> "Exported":
-        return cls(index, encoder, folder, loaded(folder))
-
-    def search(
-        self, queries: list[str], k: list[int], tags: list[str] | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Runs a signature: ids and scores."""
-        inputs = {
-            "text": tf.constant(as_bytes(queries), tf.string, [len(queries)]),
-            "k": tf.constant(k, tf.int32),
-        }
-        if tags is not None:
-            inputs["tags"] = tf.constant(tags, tf.string, [len(tags)])
-        name = "serving_default" if tags is None else "filtered"
-        outputs = self.model.signatures[name](**inputs)
-        return outputs["ids"].numpy(), outputs["scores"].numpy()
+@pytest.fixture(params=["retriever", "retriever_int8"])
+def both(request, exported) -> Exported:
+    """A retriever of each form of vectors, tested with exact search."""
+    return exported(request.param)
 
 
-@pytest.fixture(scope="module")
-def encoders() -> tuple[dssm.TextEncoder, dssm.TextEncoder]:
-    return dssm.LSTMEncoder(8), dssm.LSTMEncoder(8)
+def search(
+    retriever: Exported, queries: list[str], k: list[int], tags: object = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Runs a signature: ids and scores."""
+    inputs = {
+        "text": tf.constant(as_bytes(queries), tf.string, [len(queries)]),
+        "k": tf.constant(k, tf.int32),
+    }
+    if tags is not None:
+        inputs["tags"] = tf.constant(tags, tf.string, [len(queries)])
+    name = "serving_default" if tags is None else "filtered"
+    outputs = loaded(retriever.folder).signatures[name](**inputs)
+    return outputs["ids"].numpy(), outputs["scores"].numpy()
 
 
-@pytest.fixture(scope="module", params=["float32", "int8"])
-def exported(
-    request,
-    encoders: tuple[dssm.TextEncoder, dssm.TextEncoder],
-    tmp_path_factory,
-) -> Exported:
-    query, document = encoders
-    vectors = document.encode(TITLES)
-    if request.param == "int8":
-        codes, scales = int8_codes(vectors)
-        vectors = codes * scales[:, np.newaxis]
-    folder = export_retriever(
-        *(query, document, IDS, TITLES),
-        tmp_path_factory.mktemp(request.param) / "retriever",
-        vectors=request.param,
-        max_k=MAX_K,
-        tags=TAGS,
-    )
-    index = Index.from_vectors(vectors, IDS, query)
-    return Exported.load(index, query, folder)
+def check_hits(
+    index: dssm.Index, ids: np.ndarray, scores: np.ndarray, count: int
+) -> None:
+    """Each id once, with its own score; the best first, and no better ones."""
+    for found, row, hits in zip(
+        ids, scores, index.search(SEARCHED, len(IDS)), strict=True
+    ):
+        names = [name.decode() for name in found[:count]]
+        assert len({*names}) == count
+        score = {hit.id: hit.score for hit in hits}
+        for expected in ([hit.score for hit in hits[:count]],
+                         [score[name] for name in names]):  # fmt: skip
+            np.testing.assert_allclose(row[:count], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("k", [3, MAX_K, MAX_K + 1, 2**31 - 1])
-def test_it_finds_what_exact_search_finds(exported, k):
+def test_it_finds_what_exact_search_finds(both, k):
     """A k above the largest counts as the largest."""
-    width = min(k, MAX_K)
-    ids, scores = exported.search(QUERIES, [k] * len(QUERIES))
-    assert ids.shape == scores.shape == (len(QUERIES), width)
-    expected = exported.index.search(QUERIES, len(IDS))
-    for row, found, hits in zip(scores, ids, expected, strict=True):
-        best = [hit.score for hit in hits[:width]]
-        np.testing.assert_allclose(row, best, atol=1e-6)
-        # Each id once, with the score of its own document.
-        names = [name.decode() for name in found]
-        assert len(set(names)) == width
-        score = {hit.id: hit.score for hit in hits}
-        np.testing.assert_allclose(row, [score[i] for i in names], atol=1e-6)
-
-
-def test_each_row_has_its_own_k(exported):
-    ids, scores = exported.search(["title"] * 4, [1, 3, 0, -5])
-    assert ids.shape == (4, 3)
-    assert ids[0, 0] == ids[1, 0]
-    assert ids[0, 1:].tolist() == [b"", b""]
-    assert ids[3].tolist() == [b""] * 3
-    assert scores[0, 1:].tolist() == scores[2, :2].tolist() == [-2, -2]
-    assert exported.search([], [])[0].shape == (0, 0)
+    ids, scores = search(both, SEARCHED, [k] * len(SEARCHED))
+    assert ids.shape == scores.shape == (len(SEARCHED), min(k, MAX_K))
+    check_hits(both.model[0], ids, scores, min(k, MAX_K))
 
 
 @pytest.mark.parametrize("asked", ["even", "third", "上海, even", "absent"])
-def test_a_filter_is_a_search_of_the_subset(exported, asked):
+def test_a_filter_is_a_search_of_the_subset(both, exported, asked):
     """A title matches when it has any of the tags."""
     wanted = {tag.strip() for tag in asked.split(",")}
     subset = [row for row, tags in enumerate(TAGS) if wanted & {*tags}]
     assert bool(subset) == (asked != "absent")
-    ids, scores = exported.search(QUERIES, [MAX_K] * 4, [asked] * 4)
+    ids, scores = search(both, SEARCHED, [MAX_K] * 4, [asked] * 4)
     assert ids.shape == (4, MAX_K)
-    rows = subset[:MAX_K]
-    assert [np.count_nonzero(found) for found in ids] == [len(rows)] * 4
-    assert (scores[:, len(rows) :] == -2).all()
+    count = min(len(subset), MAX_K)
+    assert [np.count_nonzero(found) for found in ids] == [count] * 4
+    assert (scores[:, count:] == -2).all()
     if subset:
-        index = Index.from_vectors(
-            exported.index.vectors[subset],
-            [IDS[row] for row in subset],
-            exported.encoder,
-        )
-        for found, row, hits in zip(
-            ids, scores, index.search(QUERIES, MAX_K), strict=True
-        ):
-            names = [name.decode() for name in found[: len(rows)]]
-            assert {*names} == {hit.id for hit in hits}
-            score = {hit.id: hit.score for hit in hits}
-            np.testing.assert_allclose(
-                row[: len(rows)], [hit.score for hit in hits], atol=1e-6
-            )
-            np.testing.assert_allclose(
-                row[: len(rows)], [score[i] for i in names], atol=1e-6
-            )
+        index, encoder = both.model
+        names = [IDS[row] for row in subset]
+        vectors = index.vectors[subset]
+        index = dssm.Index.from_vectors(vectors, names, encoder)
+        check_hits(index, ids, scores, count)
 
 
-def test_each_row_has_its_own_tags(exported):
-    ids, scores = exported.search(
-        ["title"] * 4, [50, 50, 2, 50], ["", "third", " third ,even", "x"]
+def test_each_row_has_its_own_tags(both):
+    ids, scores = search(
+        both, ["title"] * 4, [50, 50, 2, 50], ["", "third", " third ,even", "x"]
     )
-    everything, every_score = exported.search(["title"] * 4, [50] * 4)
+    everything, every_score = search(both, ["title"] * 4, [50] * 4)
     assert ids[0].tolist() == everything[0].tolist()
     assert scores[0].tolist() == every_score[0].tolist()
     third = {IDS[row].encode() for row in range(50) if "third" in TAGS[row]}
     assert {*ids[1]} == {*third, b""}
     assert np.count_nonzero(ids[2]) == 2
     assert {*ids[3]} == {b""}
-    assert exported.search([], [], [])[0].shape == (0, 0)
 
 
 @settings(max_examples=40, deadline=None)
@@ -219,46 +202,100 @@ def test_matches_against_sets(data):
         (["ab"] * 50, "expected a list of tags, got 'ab'"),
     ],
 )  # fmt: skip
-def test_wrong_tags(encoders, tmp_path, tags, message):
+def test_wrong_tags(tmp_path, tags, message):
+    encoders = dssm.RNNEncoder(2), dssm.RNNEncoder(2)
     with pytest.raises(InputError, match=message):
         export_retriever(*encoders, IDS, TITLES, tmp_path, tags=tags)
     assert not [*tmp_path.iterdir()]
 
 
-def test_cpp_loader_gives_the_same(exported):
-    k = np.int32([1, MAX_K, 0, 2**31 - 1])
-    request = predict_request("retriever", text=as_bytes(QUERIES), k=k)
-    tags = as_bytes(["even", "", "x,third", "上海"])
-    filtered = predict_request(
-        "retriever", text=as_bytes(QUERIES), k=k, tags=tags
-    )
-    filtered.model_spec.signature_name = "filtered"
-    outputs, found = check_export(
-        (exported.folder, request), (exported.folder, filtered)
-    )
-    assert {"TopKV2", "CaseFoldUTF8"} <= serving_ops(exported.folder)
-    assert outputs["ids"].shape == (4, MAX_K)
-    even = {IDS[row].encode() for row in range(50) if "even" in TAGS[row]}
-    assert found["ids"][0, 0] in even
-    assert found["ids"][1].tolist() == outputs["ids"][1].tolist()
-    (hits,) = exported.index.search(QUERIES[1:2], MAX_K)
-    np.testing.assert_allclose(
-        outputs["scores"][1], [hit.score for hit in hits], atol=1e-6
-    )
+@pytest.fixture
+def source(tmp_path) -> Path:
+    """What a retriever was made of, as it is written beside it."""
+    hashes = np.arange(48, dtype=np.uint8).reshape(3, 16)
+    RetrieverSource("sha", hashes, "int8", 20).write(tmp_path)
+    details = RetrieverSource.read(tmp_path)
+    assert details.encoder_sha256 == "sha"
+    assert (details.kind, details.max_k) == ("int8", 20)
+    np.testing.assert_array_equal(details.hashes, hashes)
+    return tmp_path / "assets.extra"
 
 
 @pytest.mark.parametrize(
-    ("vectors", "atol"), [("float32", 1e-6), ("int8", 0.02)]
-)
-def test_double_precision_is_served_as_float32(tmp_path, vectors, atol):
-    query, document = (dssm.RNNEncoder(4, dtype="float64") for _ in range(2))
-    folder = export_retriever(
-        query, document, IDS, TITLES, tmp_path, vectors=vectors
+    ("name", "content", "message"),
+    [
+        ("title_hashes.npy", np.zeros([3, 8], np.uint8),
+         r"damaged \(found uint8 \[3, 8\]\); export it with"),
+        ("title_hashes.npy", np.zeros([3, 16], np.int64),
+         r"damaged \(found int64 \[3, 16\]\)"),
+        ("title_hashes.npy", None, "damaged .*No such file"),
+        ("title_hashes.npy", "", "damaged .*No data left"),
+        ("retriever.json", '{"encoder_sha256": "sha", "vectors": "int8"}',
+         r"damaged \('max_k'\)"),
+        ("retriever.json", None, "found no assets.extra/retriever.js"),
+    ],
+)  # fmt: skip
+def test_damaged_sources_are_one_line(source, name, content, message):
+    (source / name).unlink()
+    if isinstance(content, np.ndarray):
+        np.save(source / name, content)
+    elif content is not None:
+        (source / name).write_text(content)
+    with pytest.raises(InputError, match=message) as caught:
+        RetrieverSource.read(source.parent)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_mixture_ranks_by_the_weighted_sum(exported):
+    model, folder, _ = exported("mixture")
+    query, document = (
+        {
+            name: getattr(part, f"{side}_encoder").encode(texts)
+            for name, part in model.parts.items()
+        }
+        for side, texts in (("query", SEARCHED), ("document", TITLES))
     )
-    index = Index(document, TITLES, IDS, query)
-    _, scores = Exported.load(index, query, folder).search(QUERIES, [50] * 4)
-    assert scores.dtype == np.float32
-    expected = [
-        [hit.score for hit in hits] for hits in index.search(QUERIES, 50)
-    ]
-    np.testing.assert_allclose(scores, expected, atol=atol)
+    sums = 0.7 * query["lstm"] @ document["lstm"].T
+    sums += 0.3 * query["words"] @ document["words"].T
+    hits = SavedRetriever(folder / "retriever").search(SEARCHED, k=len(IDS))
+    in_python = dssm.Index(model, TITLES, IDS).search(SEARCHED, len(IDS))
+    for row, *found in zip(sums, hits, in_python, strict=True):
+        expected = dict(zip(IDS, row, strict=True))
+        for of_query in found:
+            assert {hit.id for hit in of_query} == set(IDS)
+            scores = [hit.score for hit in of_query]
+            for right in ([expected[hit.id] for hit in of_query],
+                          np.sort(row)[::-1]):  # fmt: skip
+                np.testing.assert_allclose(scores, right, atol=1e-6)
+    # The encoders are those of the retriever.
+    query, document = (
+        SavedEncoder(folder / f"{side}_encoder").encode(texts)
+        for side, texts in (("query", SEARCHED), ("document", TITLES))
+    )
+    np.testing.assert_allclose(query @ document.T, sums, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(document, axis=1), 1, atol=1e-6)
+
+
+def test_a_part_of_weight_0_is_left_out(exported, tmp_path):
+    parts = exported("mixture").model.parts
+    mixture = dssm.Mixture({"bm25": BM25System(), **parts}, [0, 1, 0])
+    towers = mixture_towers(mixture)
+    folder = export_retriever(*towers, IDS, TITLES, tmp_path / "retriever")
+    found = SavedRetriever(folder).search(SEARCHED, k=5)
+    expected = dssm.Index(parts["lstm"], TITLES, IDS).search(SEARCHED, 5)
+    for hits in zip(found, expected, strict=True):
+        scores = [[hit.score for hit in each] for each in hits]
+        np.testing.assert_allclose(*scores, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [BM25System(), lambda texts: np.ones((len(texts), 2))],
+    ids=["bm25", "an outside encoder"],
+)
+def test_what_is_not_in_a_graph_is_one_line(part, exported, tmp_path):
+    mixture = dssm.Mixture({**exported("mixture").model.parts, "x": part})
+    with pytest.raises(InputError, match="part 'x' of .* is no TwoTower") as e:
+        export_models(mixture, tmp_path, Documents(IDS, TITLES))
+    assert "\n" not in str(e.value)
+    assert list(tmp_path.iterdir()) == []

@@ -1,34 +1,38 @@
-"""batching.config, models.config and the README, beside the models."""
+"""Beside the models: models.config, batching.config and the README."""
 
+import json
+import re
+import shlex
 import shutil
+import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
-from google.protobuf import text_format, wrappers_pb2
-from google.protobuf.descriptor_pb2 import (
-    DescriptorProto,
-    FieldDescriptorProto,
-    FileDescriptorProto,
-)
-from google.protobuf.descriptor_pool import DescriptorPool
-from google.protobuf.message import Message
-from google.protobuf.message_factory import GetMessageClass
+import tensorflow as tf
+from google.protobuf import text_format
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.publish.models_config import read_models_config
+from keras_lstm_dssm.export.publish.models_config import (
+    read_models_config,
+    served_version,
+    update_models_config,
+)
 from keras_lstm_dssm.export.publish.server_files import (
     check_server_files,
+    memory_bytes,
+    server_readme,
     warmup_sizes,
     write_server_files,
 )
+from keras_lstm_dssm.export.publish.versions import find_models
+from keras_lstm_dssm.serving import PredictionServer
 
 
 @pytest.fixture(scope="module")
 def models(tiny_models: Path, tmp_path_factory) -> Path:
     copy = tmp_path_factory.mktemp("models")
-    for name in ("query_encoder", "retriever"):
+    for name in ("query_encoder", "retriever", "scorer"):
         shutil.copytree(tiny_models / name, copy / name)
     (copy / "notes").mkdir()
     write_server_files(copy, {"query_encoder": 2})
@@ -52,89 +56,20 @@ def test_models_config_is_what_the_server_reads(models):
     ] == [
         ("query_encoder", "/models/query_encoder", "tensorflow", [2], True),
         ("retriever", "/models/retriever", "tensorflow", [], False),
+        ("scorer", "/models/scorer", "tensorflow", [], False),
     ]
 
 
-def batching_parameters() -> Message:
-    """An empty BatchingParameters, which the API package lacks.
-
-    Its fields stand in TF Serving's session_bundle_config.proto.
-    """
-    wrapped = ".google.protobuf.Int64Value"
-    fields = [
-        *(
-            FieldDescriptorProto(
-                name=name, number=number, type="TYPE_MESSAGE",
-                label="LABEL_OPTIONAL", type_name=wrapped,
-            )
-            for number, name in enumerate(
-                ("max_batch_size", "batch_timeout_micros",
-                 "max_enqueued_batches", "num_batch_threads"), 1,
-            )
-        ),
-        FieldDescriptorProto(
-            name="allowed_batch_sizes", number=6, type="TYPE_INT64",
-            label="LABEL_REPEATED",
-        ),
-    ]  # fmt: skip
-    pool = DescriptorPool()
-    pool.AddSerializedFile(wrappers_pb2.DESCRIPTOR.serialized_pb)
-    pool.Add(
-        FileDescriptorProto(
-            name="batching.proto",
-            syntax="proto3",
-            dependency=[wrappers_pb2.DESCRIPTOR.name],
-            message_type=[
-                DescriptorProto(name="BatchingParameters", field=fields)
-            ],
-        )
-    )
-    found = pool.FindMessageTypeByName("BatchingParameters")
-    return GetMessageClass(found)()
-
-
 def test_batching_config(models):
-    config: Any = text_format.Parse(
-        (models / "batching.config").read_text(), batching_parameters()
-    )
-    assert config.max_batch_size.value == 512
-    assert config.batch_timeout_micros.value == 1000
-    assert config.max_enqueued_batches.value == 100
-    assert config.num_batch_threads.value == 2
-    # Ascending, and the last is the largest batch: the server's own rule.
-    assert config.allowed_batch_sizes == [1, 8, 64, 512]
-
-
-def test_what_the_operator_wrote_stays(tiny_models, tmp_path):
-    shutil.copytree(tiny_models / "retriever", tmp_path / "retriever")
-    live = """\
-# Two versions live.
-model_config_list {
-  # Promoted last week.
-  config {
-    name: "retriever" base_path: "/elsewhere/retriever"
-    model_platform: "tensorflow"
-    model_version_policy { specific { versions: 1 versions: 2 } }
-    version_labels { key: "stable" value: 1 }
-  }
-}
-"""
-    (tmp_path / "models.config").write_text(live)
-    (tmp_path / "batching.config").write_text("max_batch_size { value: 8 }\n")
-    write_server_files(tmp_path)
-    assert (tmp_path / "models.config").read_text() == live
-    # A model that is not in it is added.
-    shutil.copytree(tiny_models / "query_encoder", tmp_path / "query_encoder")
-    write_server_files(tmp_path)
-    config = read_models_config(tmp_path / "models.config")
-    old, new = config.model_config_list.config
-    assert old.version_labels == {"stable": 1}
-    assert old.base_path == "/elsewhere/retriever"
-    assert old.model_version_policy.specific.versions == [1, 2]
-    assert new.base_path == "/models/query_encoder"
-    text = (tmp_path / "models.config").read_text()
-    assert text.startswith(live.rstrip()[:-1])  # comments, too
-    assert (tmp_path / "batching.config").read_text().count(":") == 1
+    """Sizes ascend, and the last is the largest batch: the server's rule."""
+    text = (models / "batching.config").read_text()
+    assert [line for line in text.splitlines() if line[0] != "#"] == [
+        "max_batch_size { value: 512 }",
+        "batch_timeout_micros { value: 1000 }",
+        "max_enqueued_batches { value: 100 }",
+        "num_batch_threads { value: 2 }",
+        *(f"allowed_batch_sizes: {size}" for size in (1, 8, 64, 512)),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -172,3 +107,132 @@ def test_no_models(tmp_path):
         write_server_files(tmp_path)
     with pytest.raises(InputError, match="absent: no such folder"):
         write_server_files(tmp_path / "absent")
+
+
+def test_an_export_moves_its_own_versions_and_nothing_else(tmp_path):
+    path = tmp_path / "models.config"
+    update_models_config(path, "ab", {"a": 1, "b": 1}, "/models")
+    written = path.read_text()
+    line = "    model_version_policy {{ specific {{ versions: {} }} }}{}\n"
+    assert written.count(line.format(1, "  # newest export of a")) == 1
+    # One is pinned by its operator, without the remark, and has a label.
+    label = '  version_labels { key: "stable" value: 1 }'
+    pinned = "# mine\n" + written.replace("  # newest export of b", label)
+    path.write_text(pinned)
+    update_models_config(path, "abc", {"a": 23, "b": 23, "c": 23}, "/models")
+    moved = pinned.replace("1 } }  # newest", "23 } }  # newest")
+    assert path.read_text().startswith(moved.rstrip()[:-1])
+    assert [
+        [*model.model_version_policy.specific.versions]
+        for model in read_models_config(path).model_config_list.config
+    ] == [[23], [1], [23]]
+    inode = path.stat().st_ino
+    update_models_config(path, "abc", {"a": 23, "b": 23, "c": 23}, "/models")
+    assert path.stat().st_ino == inode  # nothing to write
+
+
+def test_the_version_that_is_served(tmp_path):
+    """Not that of an interrupted export, which models.config does not name."""
+    base = tmp_path / "a"
+    assert served_version(base) is None
+    for version in "124":
+        (base / version).mkdir(parents=True)
+    assert served_version(base) == base / "4"
+    update_models_config(tmp_path / "models.config", "ab", {"a": 2}, "/m")
+    assert served_version(base) == base / "2"
+    (base / "2").rmdir()
+    assert served_version(base) == base / "4"
+    assert served_version(tmp_path / "b") is None
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "",
+        "model_config_list: <config: <name: 'other' base_path: '/o'>>",
+        "model_config_list { config { name: 'other' base_path: '/o' } } # }",
+    ],
+)
+def test_another_way_to_write_the_list(tmp_path, written):
+    path = tmp_path / "models.config"
+    path.write_text(written)
+    update_models_config(path, ["b", "a"], {"b": 3}, "/models")
+    listed = read_models_config(path).model_config_list.config
+    old = ["other"] if written else []
+    assert [model.name for model in listed] == [*old, "a", "b"]
+    assert listed[-1].base_path == "/models/b"
+    update_models_config(path, ["b", "a"], {"b": 4}, "/models")
+    listed = read_models_config(path).model_config_list.config
+    assert listed[-1].model_version_policy.specific.versions == [4]
+
+
+@pytest.fixture(scope="module")
+def readme(models: Path) -> str:
+    return server_readme(find_models(models), "/models")
+
+
+def test_memory_is_that_of_the_files(tmp_path):
+    module = tf.Module()
+    module.numbers = tf.Variable(tf.zeros([300, 1000]))
+    module.names = tf.Variable(tf.fill([1000], "ten bytes."))
+    tf.saved_model.save(module, str(tmp_path))
+    # Ten bytes and a header of 24, and in the file two bytes more.
+    assert memory_bytes(tmp_path) == pytest.approx(1_235_000, rel=2e-3)
+    assert memory_bytes(tmp_path / "variables") == 0
+
+
+def test_readme_shows_signatures_memory_and_versions(readme, tiny_models):
+    for line in (
+        "| `query_encoder` | `serving_default` | `text` string [batch] "
+        "| `embedding` float32 [batch, 2] |",
+        "| `retriever` | `serving_default` "
+        "| `k` int32 [batch], `text` string [batch] "
+        "| `ids` string [batch, any], `scores` float32 [batch, any] |",
+        "| `scorer` | `serving_default` "
+        "| `document` string [batch], `query` string [batch] "
+        "| `score` float32 [batch] |",
+        "| `query_encoder` | 2 | 0.1 MB |",
+        "| 2.20 | 2.20.0 | ICU 77 |",
+        "`max_batch_size` rows, 512 unless",
+        "The largest has 64 rows",
+    ):
+        assert line in readme
+    # How to call a model of others is not known, but its tensors are.
+    other = server_readme({"numbers": tiny_models / "numbers"}, "/models")
+    assert "| `numbers` | `double` | `x` float32 [batch] |" in other
+    assert "client.encode" not in other and "curl" not in other
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="no curl")
+def test_readme_commands_run(models, readme):
+    def blocks(language: str) -> list[str]:
+        return re.findall(rf"```{language}\n(.*?)```", readme, re.DOTALL)
+
+    docker, plain, curls = blocks("sh")
+    command = shlex.split(docker.replace("\\\n", ""))
+    assert command[:2] == ["docker", "run"]
+    assert "tensorflow/serving:2.20.0" in command
+    assert "--model_config_file=/models/models.config" in command
+    assert "--batching_parameters_file=/models/batching.config" in command
+    assert 'sed "s|/models/|$PWD/|" models.config' in plain
+    (code,) = blocks("python")
+    names: dict[str, object] = {}
+    with PredictionServer(models, port=0, http_port=0) as server:
+        exec(code.replace("127.0.0.1:8500", server.address), names)
+        done = subprocess.run(
+            curls.replace("http://127.0.0.1:8501", server.http_address)
+            .replace("curl ", "curl -sS -f -w '\\n' "),
+            shell=True, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+    assert names["vectors"].shape == (1, 2)
+    assert [hit.id for hit in names["hits"][0]][0] == "bolt"
+    assert names["scores"].tolist() == [0, -1]  # by the texts' lengths
+    encoded, found, scored = map(json.loads, done.stdout.splitlines())
+    assert encoded == {
+        "outputs": [[pytest.approx(0.6, abs=1e-6), pytest.approx(0.8)]]
+    }
+    assert found["outputs"]["ids"] == [
+        ["bolt", "steel angle", "shelf bracket", "", ""]
+    ]
+    assert found["outputs"]["scores"][0][3:] == [-2.0, -2.0]
+    assert scored == {"outputs": [0.0, -1.0]}

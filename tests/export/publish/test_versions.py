@@ -1,7 +1,9 @@
-"""Version folders: whole, numbered, and published together or not at all."""
+"""Version folders: whole, numbered, published together, and as they were."""
 
 import os
+import shutil
 import stat
+import subprocess
 import threading
 from pathlib import Path
 
@@ -10,11 +12,14 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.publish.versions import (
+    MANIFEST,
     model_folder,
     model_folders,
     publish,
     publish_together,
+    verify_manifest,
     version_folders,
+    write_manifest,
 )
 from tests.limits import largest_file
 
@@ -225,3 +230,75 @@ def test_folders_of_other_names_are_refused_or_hidden(tmp_path):
     publish(tmp_path / "$(id)", write)
     with pytest.raises(InputError, match=r"the name '\$\(id\)'"):
         model_folders(tmp_path)
+
+
+def write_two(folder: Path) -> None:
+    (folder / "variables").mkdir(parents=True)
+    (folder / "saved_model.pb").write_bytes(b"graph")
+    (folder / "variables" / "ü 1").write_bytes(b"")
+
+
+@pytest.fixture
+def version(tmp_path) -> Path:
+    """A version that was published."""
+    return publish(tmp_path / "model", write_two)
+
+
+def test_sha256sum_agrees(version):
+    done = subprocess.run(
+        ["sha256sum", "--strict", "--check", MANIFEST],
+        cwd=version,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "saved_model.pb: OK\nvariables/ü 1: OK\n"
+    verify_manifest(version)
+
+
+def move_away(path: Path) -> None:
+    shutil.move(path, path.parents[1] / "elsewhere")
+    path.symlink_to(path.parents[1] / "elsewhere")
+
+
+def link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/null")
+
+
+@pytest.mark.parametrize(
+    ("name", "fault", "message"),
+    [
+        ("saved_model.pb", lambda path: path.write_bytes(b"grapi"),
+         "saved_model.pb: found another content than MANIFEST.sha256"),
+        ("variables/ü 1", Path.unlink,
+         "ü 1: it is missing, and MANIFEST.sha256 lists it; restore"),
+        ("variables/more", Path.touch,
+         "variables/more: MANIFEST.sha256 does not list it"),
+        ("variables/ü 1", link,
+         "ü 1: found a link or a device, expected a plain file"),
+        ("variables", move_away, "variables: found a link or a device"),
+        (MANIFEST, Path.unlink,
+         "MANIFEST.sha256: no such plain file; export the version"),
+        (MANIFEST, lambda path: path.write_text("../outside\n"),
+         "MANIFEST.sha256:1: found '../outside', expected a SHA-256"),
+        (MANIFEST, lambda path: path.write_text(2 * path.read_text()),
+         "MANIFEST.sha256:3: found .* expected .* once"),
+    ],
+)  # fmt: skip
+def test_faults_are_found(version, name, fault, message):
+    fault(version / name)
+    with pytest.raises(InputError, match=message):
+        verify_manifest(version)
+
+
+def test_a_link_is_not_published(tmp_path):
+    def write_link(folder: Path) -> None:
+        write_two(folder)
+        (folder / "assets").symlink_to(tmp_path)
+
+    with pytest.raises(InputError, match="assets: found a link or a device"):
+        publish(tmp_path / "model", write_link)
+    assert not [*(tmp_path / "model").iterdir()]
+    (tmp_path / "a\nb").write_bytes(b"")
+    with pytest.raises(InputError, match=r"found the name 'a\\nb', expected"):
+        write_manifest(tmp_path)

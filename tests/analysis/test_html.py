@@ -1,0 +1,249 @@
+"""The HTML of reports: its structure, texts that stay texts, and a browser."""
+
+import base64
+import json
+import re
+import shutil
+import subprocess
+from html import escape, unescape
+from pathlib import Path
+
+import pytest
+
+from keras_lstm_dssm.analysis.drawing import drawing
+from keras_lstm_dssm.analysis.html import (
+    Bar,
+    HtmlList,
+    HtmlPicture,
+    HtmlSection,
+    HtmlTable,
+    Shaded,
+    Strong,
+    write_html_report,
+)
+from tests.analysis.html_page import HtmlPage, check_self_contained
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    '" onmouseover="alert(1)',
+    "' style='position:fixed",
+    "</td></table><h1>other</h1>",
+    "<!-- open",
+    "]]>&lt;b&gt; &amp; &#60;",
+    "{{ 7 * 7 }} {% include 'x' %} {# y #}",
+    "javascript:alert(1)",
+)
+
+
+@pytest.fixture(scope="module")
+def png(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("pictures") / "line.png"
+    with drawing(path, figsize=(4, 2)) as (axis,):
+        axis.plot([1, 2])
+    return path
+
+
+@pytest.fixture
+def render(tmp_path):
+    """Writes a report, and returns its HTML."""
+
+    def write(title: str, blocks: list, texts: tuple = ("S", "")) -> str:
+        path = tmp_path / "report.html"
+        section = HtmlSection(texts[0], blocks, texts[1])
+        write_html_report(path, title, [section], texts[1])
+        return path.read_text()
+
+    return write
+
+
+def everywhere(text: str, png: Path, render) -> str:
+    """Renders a page with the text in each place that a text can have."""
+    rows = [
+        [text, Strong(text)],
+        [Strong(text), text],
+        [text, Shaded(text, 0.5, text)],
+    ]
+    table = HtmlTable([text, text], rows, text, [1])
+    blocks = [table, HtmlPicture(text, png, text), HtmlList([text], text)]
+    return render(text, blocks, (text, text))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_texts_are_shown_as_they_are(text, png, render):
+    shown = everywhere(text, png, render)
+    page, plain = HtmlPage(shown), HtmlPage(everywhere("plain", png, render))
+    # The same elements with the same names of attributes, and the text is
+    # what a reader sees in each place.
+    elements, of_plain = (
+        [(tag, set(names)) for tag, names in each.tags]
+        for each in (page, plain)
+    )
+    assert elements == of_plain
+    assert page.texts == [
+        (tag, text if read == "plain" else read) for tag, read in plain.texts
+    ]
+    captions, notes = page.all("img", "alt"), page.all("span", "title")
+    assert captions == notes == [text]
+    pictures = check_self_contained(page, shown.replace(text, ""))
+    assert pictures == [png.read_bytes()]
+
+
+def test_blocks_and_cells(render):
+    rows = [["glue", Bar(0.5, 2), "wood, oz"], [Strong("oz"), Bar(-1, 2), "-"]]
+    table = HtmlTable(["Word", "Effect", "Topic"], rows, "Effects", [2])
+    blocks = [table, HtmlList(["one", "two"], "Notes")]
+    page = HtmlPage(render("Report", blocks))
+    for tag, texts in {
+        "h1": ["Report"], "title": ["Report"], "h2": ["S"],
+        "h3": ["Effects", "Notes"], "th": ["Word", "Effect", "Topic", "glue"],
+        "strong": ["oz"], "td": ["0.500", "wood, oz", "-1.000", "-"],
+        "li": ["one", "two"], "p": [],
+    }.items():  # fmt: skip
+        assert page.of(tag) == texts
+    styles = page.all("span", "style")
+    widths = [re.findall(r"[\d.]+", style)[0] for style in styles]
+    assert widths == ["0.250", "0.000"]
+    text_cells = [
+        tag for tag, names in page.tags if names.get("class") == "text"
+    ]
+    assert text_cells == ["th", "td", "td"]
+    assert Bar(3, 2).share == 1 and Bar(1, 0).share == 0
+
+
+def test_the_colour_of_a_text_is_proportional_to_its_share(render):
+    rows = [["1", Shaded(f"s{share}", share, "p")] for share in (0.5, 3, -1)]
+    page = HtmlPage(render("R", [HtmlTable(["n"], rows)]))
+    assert page.of("span") == ["s0.5", "s3", "s-1"]
+    assert page.all("span", "style") == [
+        f"background: rgb(0 114 178 / {opacity})"
+        for opacity in ("0.250", "0.500", "0.000")
+    ]
+
+
+def test_a_picture_has_its_size_and_shrinks_to_half_of_it(png, render):
+    page = HtmlPage(render("R", [HtmlPicture("A line", png, "Line")]))
+    # 4 inches of 150 dots are 384 CSS pixels.
+    assert page.all("img", "width") == ["384"]
+    assert page.all("img", "style") == ["min-width: 192px"]
+    (source,) = page.all("img", "src")
+    data = source.removeprefix("data:image/png;base64,")
+    assert base64.b64decode(data) == png.read_bytes()
+
+
+def test_a_failure_leaves_the_old_page(tmp_path):
+    path = tmp_path / "report.html"
+    write_html_report(path, "Old", [])
+    section = HtmlSection("S", [HtmlPicture("lost", tmp_path / "lost.png")])
+    with pytest.raises(FileNotFoundError):
+        write_html_report(path, "New", [section])
+    assert "<h1>Old</h1>" in path.read_text()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser",
+                                    "google-chrome"))), None
+)  # fmt: skip
+WIDTHS = (390, 1280)
+COLOURS = {"light": (17, 17, 17), "dark": (238, 238, 238)}
+"""Colour scheme that the reader prefers -> the colour of the text."""
+# The picture is 12 inches wide: wider than either screen.
+FRAME = """<iframe width={width} srcdoc="{page}" onload="
+  const page = this.contentDocument;
+  this.replaceWith('@' + JSON.stringify({{
+    width: page.documentElement.scrollWidth,
+    pictures: [...page.images].map(image => image.naturalWidth),
+    shown: [...page.images].map(image => image.width),
+    bars: [...page.querySelectorAll('.bar')].map(bar => bar.offsetWidth),
+    scripts: page.scripts.length,
+    colours: [page.body, page.querySelector('.shaded')].map(element => {{
+      const style = this.contentWindow.getComputedStyle(element);
+      return [style.color, style.backgroundColor];
+    }}),
+  }}) + '@')"></iframe>"""
+LONG = "w" * 99
+SCRIPT = "<script>document.body.style.color = 'red'</script>"
+
+
+def numbers(colour: str) -> list[float]:
+    """Reads rgb(17, 17, 17) or rgba(0, 114, 178, 0.5)."""
+    return [float(number) for number in re.findall(r"[\d.]+", colour)]
+
+
+def luminance(colour: list[float]) -> float:
+    """Computes the relative luminance of sRGB, see WCAG 2.2."""
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+        for c in (number / 255 for number in colour)
+    ]
+    return sum(
+        w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True)
+    )
+
+
+@pytest.mark.skipif(not BROWSER, reason="no Chromium on this machine")
+@pytest.mark.parametrize("scheme", COLOURS)
+def test_it_opens_without_errors_and_fits_a_phone(tmp_path, scheme):
+    path = tmp_path / "wide.png"
+    with drawing(path, figsize=(12, 1)) as (axis,):
+        axis.plot([1, 2])
+    wide = HtmlTable(["System"] * 12, [[LONG, *["12.34 ± 0.56"] * 11]], LONG)
+    words = HtmlTable(
+        ["Word", "Effect", "Title"],
+        [
+            [SCRIPT, Bar(1, 2), LONG],
+            [Strong(LONG), Bar(2, 2), f"a {SCRIPT}"],
+            [LONG, LONG, Shaded(f"{SCRIPT} {LONG}", 1, SCRIPT)],
+        ],
+        text_columns=[2],
+    )
+    blocks = [
+        wide,
+        words,
+        HtmlPicture(LONG, path, LONG),
+        HtmlList([LONG]),
+    ]
+    report = tmp_path / "report.html"
+    sections = [HtmlSection(LONG, blocks, LONG)]
+    write_html_report(report, f"{SCRIPT} {LONG}", sections, LONG)
+    page = escape(report.read_text())
+    frames = [FRAME.format(width=width, page=page) for width in WIDTHS]
+    both = tmp_path / "both.html"
+    both.write_text(f'<meta charset="utf-8"><body>{"".join(frames)}')
+    done = subprocess.run(
+        [str(BROWSER), "--headless=new", "--no-sandbox", "--disable-gpu",
+         "--enable-logging=stderr", f"--user-data-dir={tmp_path / 'user'}",
+         f"--blink-settings=preferredColorScheme={int(scheme == 'light')}",
+         "--virtual-time-budget=10000", "--dump-dom", both.as_uri()],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert not re.findall(r".*CONSOLE.*", done.stderr)
+    phone, screen = [
+        json.loads(unescape(one))
+        for one in re.findall(r"@(\{.*?\})@", done.stdout)
+    ]
+    for width, shown in zip(WIDTHS, (phone, screen), strict=True):
+        assert shown["width"] <= width
+        assert shown["pictures"] == [1800]
+        assert shown["scripts"] == 0
+        (ink, page_colour), (text, shade) = (
+            [numbers(one) for one in pair] for pair in shown["colours"]
+        )
+        assert ink == text == list(COLOURS[scheme])
+        *colour, opacity = shade
+        assert (colour, opacity) == ([0, 114, 178], 0.5)
+        # Legible on the page and on the strongest shade.
+        mixed = [
+            opacity * c + (1 - opacity) * p
+            for c, p in zip(colour, page_colour, strict=True)
+        ]
+        for background in (page_colour, mixed):
+            both_luminances = sorted(map(luminance, (ink, background)))
+            assert (both_luminances[1] + 0.05) / (both_luminances[0] + 0.05) > 7
+        half, full = shown["bars"]
+        assert half == pytest.approx(full / 2, abs=1)
+    # It shrinks, on a phone to half of its size at most.
+    assert phone["shown"] == [1152 // 2]
+    assert 1000 < screen["shown"][0] <= 1152

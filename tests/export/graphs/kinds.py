@@ -1,0 +1,366 @@
+"""An export of each kind of model, and what the model itself gives.
+
+`exported(kind)` of `conftest.py` makes each of them once a process.
+"""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from tensorflow_serving.apis.predict_pb2 import PredictRequest
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.evaluation import Index
+from keras_lstm_dssm.export import (
+    Documents,
+    export_model,
+    export_models,
+    export_retriever,
+)
+from keras_lstm_dssm.export.graphs.ranking import PADDING_SCORE
+from keras_lstm_dssm.export.graphs.retriever import int8_codes
+from keras_lstm_dssm.layers import TrigramVectors, unit
+from keras_lstm_dssm.ranker import Ranker
+from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees
+from keras_lstm_dssm.ranker.overlap_features import NAMES, OverlapFeatures
+from keras_lstm_dssm.ranker.ranker import PairFeatures, source_of
+from keras_lstm_dssm.text.strings import as_bytes
+from tests.conftest import TOPICS
+from tests.encoders.small import small_encoder
+from tests.matchers.ragged_texts import randomise
+from tests.matchers.small_matchers import SMALL_MATCHERS
+from tests.models.small_keyvec import VOCABULARY, small_keyvec
+from tests.precision import precision
+from tests.ranker.small_ranker import COLOURS, small_scorer
+from tests.serving.wire import predict_request
+
+
+class Case(NamedTuple):
+    """A request for a version, and outputs that its model gives by itself."""
+
+    version: Path
+    request: PredictRequest
+    expected: dict[str, np.ndarray]
+    atol: float = 1e-6
+
+
+class Exported(NamedTuple):
+    """A model, the folder of what was exported of it, and its cases."""
+
+    model: Any
+    folder: Path
+    cases: list[Case]
+
+
+def request(signature: str = "", **inputs: object) -> PredictRequest:
+    """A request with texts, and with numbers as int32."""
+    made = predict_request(
+        "any",
+        **{
+            name: np.int32(values) if name in ("k", "n") else as_bytes(values)
+            for name, values in inputs.items()
+        },
+    )
+    made.model_spec.signature_name = signature
+    return made
+
+
+ENCODED = [
+    "hotels in shanghai", "", "  \u3000 ", "a", b"\xff\xfe broken",
+    "nul\x00inside", "smile \U0001f600", "上海 酒店", "فنادق شنغهاي",
+    "word " * 10_000,
+]  # fmt: skip
+
+
+def encoder(folder: Path) -> Exported:
+    """Encoders of all kinds, one of them in float64."""
+    encoders = [
+        dssm.RNNEncoder(6, dtype="float64"),
+        dssm.LSTMEncoder(
+            4, peephole="full", forget_gate=True, truncate=3, oov_buckets=64
+        ),
+        dssm.BidirectionalLSTMEncoder(4, peephole="diagonal"),
+        dssm.DSSMEncoder([6, 4]),
+        dssm.CombinedEncoder(4, bag=4, sketch=7, length_norm=0.5),
+        dssm.CLSMEncoder(window=3, filters=6, units=4),
+        small_encoder("word_sum", oov_buckets=64),
+        small_encoder("combined_words"),
+    ]
+    asked = request(text=ENCODED)
+    cases = [
+        Case(export_model(each, folder), asked,
+             {"embedding": each.encode(ENCODED)},
+             1e-7 if each.compute_dtype == "float64" else 1e-6)
+        for each in encoders
+    ]  # fmt: skip
+    return Exported(encoders, folder, cases)
+
+
+WORDS = ["bolt", "hex", "steel", "glue", "wood", "上海"]
+QUERIES = [
+    *("hex bolt", "wood glue", "", "glue", "hex bolt"),
+    *("上海 steel", b"\xff\xfe", "nul\x00bolt", "bolt " * 200, ""),
+]
+DOCUMENTS = [
+    *("steel hex bolt", "hex bolt", "wood", "", "steel hex bolt"),
+    *("wood 酒店 glue", "glue", "steel hose", "wood glue " * 30, ""),
+]
+
+
+def pair_scorer(matcher: str, words: str = "vocabulary") -> dssm.PairScorer:
+    """A small pair scorer whose scores differ."""
+    recipe = dssm.ScorerRecipe(
+        *(matcher, SMALL_MATCHERS[matcher]),
+        words=words,
+        word_dimension=4,
+        max_words=8,
+    )
+    model = recipe.build(0, WORDS if words == "vocabulary" else ())
+    if matcher == "RAE":  # its pretraining takes seconds, see test_rae.py
+        model.matcher.statistics.assign([1.0, 0.5, 1.0, 1.0])
+        model.matcher.pretrained.assign(1)
+    elif model.matcher.needs_pretraining:
+        queries = ["hex bolt", "wood glue", "steel hex", "glue"] * 4
+        documents = ["steel bolt", "wood", "bolt", "glue steel"] * 4
+        model.matcher.pretrain(model.words, queries, documents)
+    random = np.random.default_rng(5)
+    for weight in model.trainable_weights:
+        weight.assign(weight + random.uniform(0, 0.5, weight.shape))
+    return model
+
+
+def scorer(folder: Path) -> Exported:
+    """One that reads words, and one of letter trigrams in float64."""
+    with precision("float64"):
+        models = [pair_scorer("RecurrentCosine", "trigrams")]
+    models.append(pair_scorer("MVLSTM"))
+    asked = request(query=QUERIES, document=DOCUMENTS)
+    cases = [
+        Case(export_model(model, folder, version=7 + number), asked,
+             {"score": model.score_pairs(QUERIES, DOCUMENTS)})
+        for number, model in enumerate(models)
+    ]  # fmt: skip
+    return Exported(models, folder, cases)
+
+
+LONG_TEXTS = [
+    "The hex bolt of steel. Glue. Wood! The drill of the lamp? Wood glue",
+    *("", "Wood", b"\xff\xfe glue. \xc3 Wood.", "今天天气很好。glue！「wood」"),
+    *("The hex bolt. " * 300, "glue wood " * 200, "nul\0bolt.\n\nA \x01lamp."),
+    "Wood of the lamp. " * 5000,
+]
+LONG_IDS = [f"d{number}" for number in range(len(LONG_TEXTS))]
+N = [3, 1, 9, 2, 0, 260, 4, 1, 5]
+
+
+def key_outputs(model: dssm.KeyVec) -> dict[str, np.ndarray]:
+    """Each row has its own n, at most 250; the rest is "" and 0."""
+    sentences, words = np.full([2, len(N), 250], b"", object)
+    probabilities = np.zeros([len(N), 250], np.float32)
+    for row, (text, n) in enumerate(zip(LONG_TEXTS, N, strict=True)):
+        for column, (sentence, p) in enumerate(
+            model.key_sentences(text, 250)[:n]
+        ):
+            sentences[row, column] = as_bytes([sentence])[0]
+            probabilities[row, column] = p
+        for column, (word, _) in enumerate(model.key_words(text, 250)[:n]):
+            words[row, column] = word.encode()
+    return {
+        "sentences": sentences, "words": words, "probabilities": probabilities
+    }  # fmt: skip
+
+
+def keyvec(folder: Path) -> Exported:
+    """A KeyVec of words with a retriever, and one of letter trigrams.
+
+    That one is in float64, with a p of 1 and without limits.
+    """
+    words = small_keyvec()
+    export_models(words, folder, Documents(LONG_IDS, LONG_TEXTS))
+    with precision("float64"):
+        trigrams = dssm.KeyVec(
+            TrigramVectors(4, max_words=None), VOCABULARY, 3, [2], 3, 5,
+            weighted=False, max_sentences=None,
+        )  # fmt: skip
+        randomise(trigrams)
+    other = export_model(trigrams, folder.with_name("trigrams"))
+    asked = request("keys", text=LONG_TEXTS, n=N)
+    cases = [
+        Case(version, one, expected)
+        for version, model in (
+            (folder / "keyvec/1", words), (other, trigrams),
+        )
+        for one, expected in (
+            (asked, key_outputs(model)),
+            (request(text=LONG_TEXTS),
+             {"embedding": unit(model.encode(LONG_TEXTS)).numpy()}),
+        )
+    ]  # fmt: skip
+    nearest = request(text=LONG_TEXTS, k=[1] * len(N))
+    ids = {"ids": np.array(as_bytes(LONG_IDS))[:, np.newaxis].astype(object)}
+    cases.append(Case(folder / "retriever/1", nearest, ids))
+    return Exported(words, folder, cases)
+
+
+SEARCHED = ["number seven", "title", "", "ünïcode"]
+TITLES = [f"title number {i}" for i in range(50)]
+# Longer and shorter than a small string holds (22 bytes), and other scripts.
+IDS = [f"id-{i} " + "上海" * (i % 9) for i in range(50)]
+MAX_K = 40
+KS = [1, MAX_K, -5, 2**31 - 1]
+TAGS = [
+    [tag for tag in ("even", "third", "上海") if i % len(tag) == 0][: i % 3]
+    for i in range(50)
+]
+"""None, one or two tags; of the numbers 0, 3, ... none."""
+
+
+def found_scores(index: dssm.Index, width: int) -> np.ndarray:
+    """The scores of `SEARCHED` and `KS` by exact search, and then -2."""
+    scores = np.full([len(KS), width], -2, np.float32)
+    for row, (hits, k) in enumerate(
+        zip(index.search(SEARCHED, width), KS, strict=True)
+    ):
+        best = [hit.score for hit in hits[: max(k, 0)]]
+        scores[row, : len(best)] = best
+    return scores
+
+
+def retriever(folder: Path, vectors: str = "float32") -> Exported:
+    """A retriever with tags; that of int8 has encoders in float64."""
+    query, document = (
+        (dssm.RNNEncoder(8, dtype="float64") for _ in range(2))
+        if vectors == "int8"
+        else (dssm.LSTMEncoder(8), dssm.LSTMEncoder(8))
+    )
+    rows = document.encode(TITLES)
+    if vectors == "int8":
+        codes, scales = int8_codes(np.float32(rows))
+        rows = codes * scales[:, np.newaxis]
+    version = export_retriever(
+        *(query, document, IDS, TITLES, folder),
+        vectors=vectors,
+        max_k=MAX_K,
+        tags=TAGS,
+    )
+    index = Index.from_vectors(np.float32(rows), IDS, query)
+    tags = ["even", "", "x,third", "上海"]
+    cases = [
+        Case(version, request(text=SEARCHED, k=KS),
+             {"scores": found_scores(index, MAX_K)}),
+        Case(version, request("filtered", text=SEARCHED, k=KS, tags=tags), {}),
+    ]  # fmt: skip
+    return Exported((index, query), version, cases)
+
+
+def retriever_int8(folder: Path) -> Exported:
+    """See `retriever`."""
+    return retriever(folder, "int8")
+
+
+def mixture(folder: Path) -> Exported:
+    """Two towers, one of them in float64, with the weights 0.7 and 0.3."""
+    parts = {
+        "lstm": dssm.TwoTower(dssm.LSTMEncoder(6), dssm.LSTMEncoder(6)),
+        "words": dssm.TwoTower(
+            dssm.DSSMEncoder([4], dtype="float64"),
+            dssm.DSSMEncoder([4], dtype="float64"),
+        ),
+    }
+    model = dssm.Mixture(parts, (0.7, 0.3))
+    written = export_models(model, folder, Documents(IDS, TITLES))
+    names = ("query_encoder", "document_encoder", "retriever")
+    assert written == [folder / name / "1" for name in names]
+    scores = found_scores(dssm.Index(model, TITLES, IDS), len(IDS))
+    vectors = [
+        np.sqrt(weight) * part.query_encoder.encode(SEARCHED)
+        for weight, part in zip((0.7, 0.3), parts.values(), strict=True)
+    ]
+    cases = [
+        Case(folder / "retriever/1", request(text=SEARCHED, k=KS),
+             {"scores": scores}),
+        Case(folder / "query_encoder/1", request(text=SEARCHED),
+             {"embedding": np.hstack(vectors)}),
+    ]  # fmt: skip
+    return Exported(model, folder, cases)
+
+
+RANKED = [
+    f"{colour} {title}" for colour in COLOURS for _, title in TOPICS.values()
+] * 6  # more than the candidates
+RANKED_IDS = [f"id-{number}" for number in range(len(RANKED))]
+RANKED_QUERIES = [
+    "hex bolt red", "glue", "", "desk lamp 3", "2x4", "hex bolt red",
+]  # fmt: skip
+# Trees of BM25, the cosine and the pair scorer's score.
+TREES = f"""tree
+version=v4
+num_class=1
+num_tree_per_iteration=1
+max_feature_idx={len(NAMES) + 2}
+
+Tree=0
+num_leaves=4
+num_cat=0
+split_feature=0 22 23
+threshold=0.5 0.30001 0.1
+decision_type=2 2 2
+left_child=1 -1 -3
+right_child=2 -2 -4
+leaf_value=-3 -1.5 0.25 1.125
+is_linear=0
+
+
+end of trees
+"""
+
+
+def ranked_hits(model: Ranker, query: str) -> list[tuple[int, float]]:
+    """The 100 nearest titles by Python, in the order of their scores."""
+    assert model.towers
+    cosines = (
+        model.towers.document_encoder.encode(RANKED)
+        @ (model.towers.query_encoder.encode([query])[0])
+    )
+    rows = np.argsort(-cosines, kind="stable")[:100]
+    scores = model.score(query, [RANKED[row] for row in rows])
+    return [(rows[i], scores[i]) for i in np.argsort(-scores, kind="stable")]
+
+
+def ranker(folder: Path, trained_run: Path) -> Exported:
+    """Trees over everything, with weights that distinguish all titles."""
+    towers = dssm.load_run(trained_run)
+    sources = {
+        "towers": source_of(towers, "towers"),
+        "scorer": source_of(small_scorer(), "scorer"),
+        "again": source_of(towers, "again"),
+    }
+    features = PairFeatures(OverlapFeatures.from_titles(RANKED), sources)
+    weights = np.linspace(-1, 1, len(features.names))
+    model = Ranker(features, BoostedTrees(TREES), weights)
+    pairs, two_stage = export_models(
+        model, folder, Documents(RANKED_IDS, RANKED)
+    )
+    queries = [query for query in RANKED_QUERIES for _ in range(4)]
+    titles = (RANKED[:3] + [""]) * len(RANKED_QUERIES)
+    ks = [5, 0, 1, 200, 3, 7]
+    scores = np.full([len(ks), 100], PADDING_SCORE, np.float32)
+    for row, (query, k) in enumerate(zip(RANKED_QUERIES, ks, strict=True)):
+        best = [score for _, score in ranked_hits(model, query)[:k]]
+        scores[row, : len(best)] = best
+    cases = [
+        Case(pairs, request(query=queries, document=titles),
+             {"score": model.score_pairs(queries, titles)}, 1e-4),
+        Case(two_stage, request(text=RANKED_QUERIES, k=ks),
+             {"scores": scores}, 1e-4),
+    ]  # fmt: skip
+    return Exported(model, folder, cases)
+
+
+KINDS: dict[str, Any] = {
+    make.__name__: make
+    for make in (
+        *(encoder, scorer, keyvec, retriever, retriever_int8, mixture, ranker),
+    )
+}
+"""Name of a kind -> a function that exports its models into a folder."""

@@ -1,0 +1,271 @@
+"""docs/serving.md and local_server.md: their blocks do what they say."""
+
+import importlib
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import threading
+import urllib.request
+import wsgiref.simple_server
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from google.protobuf import text_format
+from tensorflow_serving.apis.model_pb2 import ModelSpec
+from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.export import Documents, export_portable
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.serving import (
+    Client,
+    PredictionServer,
+    Security,
+    ServerTLS,
+    ServingError,
+    TokenFile,
+)
+from keras_lstm_dssm.tools import query
+from tests.conftest import TOPICS
+from tests.models.small_keyvec import small_keyvec
+from tests.ranker.small_ranker import small_scorer
+from tests.serving.tiny_models import TITLES
+
+DOCS = Path(__file__).parents[2] / "docs"
+BLOCKS, LOCAL = (
+    re.findall(
+        r"^```(\w*)\n(.*?)^```",
+        (DOCS / f"{name}.md").read_text(),
+        re.DOTALL | re.MULTILINE,
+    )
+    for name in ("serving", "local_server")
+)
+CONFIGS = [block for language, block in BLOCKS if language == "proto"]
+
+
+def test_a_server_can_read_the_configurations():
+    assert len(CONFIGS) == 2
+    for text in CONFIGS:
+        config = text_format.Parse(text, ModelServerConfig())
+        (model,) = config.model_config_list.config
+        live = model.model_version_policy.specific.versions
+        assert set(model.version_labels.values()) <= set(live)
+
+
+@pytest.mark.usefixtures("remembered_graphs")
+def test_every_block_runs(trained_run, tmp_path, monkeypatch, capsys):
+    """From top to bottom, on one folder and one server."""
+    pytest.importorskip("faiss")
+    monkeypatch.chdir(tmp_path)
+    Path("RUN").symlink_to(trained_run)
+    for folder, model in (
+        ("SCORER_RUN", small_scorer()), ("KEYVEC_RUN", small_keyvec()),
+    ):  # fmt: skip
+        run = RunFolder(folder)
+        run.create({}, model)
+        run.save(model, run.model)
+    Path("PAPERS").mkdir()
+    Path("PAPERS/documents.jsonl").write_text('{"_id": 1, "text": "Glue."}\n')
+    Path("page.txt").write_text("The hex bolt. Wood glue.\n")
+    titles = [title for _, title in TOPICS.values()]
+    tagged = [f"{title}\t{title}\tsteel" for title in titles]
+    Path("titles.txt").write_text("\n".join([*tagged, *map(str, range(9))]))
+    Path("changed.tsv").write_text("new\tnew title\n")
+    Path("gone.txt").write_text("8\n")
+    Path("queries.txt").write_text("wood glue\nhex bolt\n")
+    run_command(next(b for _, b in BLOCKS if "lstm-dssm-export" in b), "")
+    written = Path("MODELS", "models.config").read_text()
+    assert CONFIGS[0].split("config {\n", 1)[1].rstrip("}\n") in written
+    with (
+        PredictionServer("MODELS", port=0, poll_seconds=0) as server,
+        Client(server.address, timeout=20) as client,
+    ):
+        for language, block in BLOCKS:
+            if language == "proto":
+                # First the versions, then their labels.
+                for config in (re.sub(r".*labels.*\n", "", block), block):
+                    Path("MODELS", "models.config").write_text(config)
+                    server.models.refresh()
+            elif language == "python":
+                exec(block, {"client": client})
+            elif block.startswith("curl"):
+                run_request(block, client)
+            elif block.startswith("lstm-dssm"):
+                run_command(block, server.address)
+                if "SCORER_RUN" in block:
+                    server.models.refresh()
+            else:
+                names = re.findall(r"^  ([\w.]+(?:/\d)?)", block, re.MULTILINE)
+                assert len(names) == 7 and names.pop() == "scorer/2"
+                assert all(Path("MODELS", name).exists() for name in names)
+    # The loop has exported the encoders a second time before.
+    assert Path("MODELS", "scorer", "3").exists()
+    assert "AVAILABLE" in capsys.readouterr().out
+
+
+def test_the_function_and_the_web_application(
+    trained_run, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    titles = [title for _, title in TOPICS.values()]
+    export_portable(
+        dssm.load_run(trained_run),
+        "shop.safetensors",
+        Documents([f"<{title}>" for title in titles], titles),
+    )
+    function, application = (
+        block for _, block in BLOCKS if "LocalModel" in block
+    )
+    names: dict[str, Any] = {}
+    exec(function, names)
+    answer = names["handle"](json.loads('{"query": "hex bolt", "k": 2}'))
+    first, _ = json.loads(json.dumps(answer))["hits"]
+    assert first["title"] == TOPICS["bolt"][1]
+    assert first["id"] == f"<{first['title']}>" and 0 < first["score"] <= 1
+    exec(application, names)
+    with names["make_server"](
+        "127.0.0.1", 0, names["app"], handler_class=QuietHandler
+    ) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/?q=hex+%3Cbolt%3E"
+        with urllib.request.urlopen(url) as reply:
+            page = reply.read().decode()
+        thread.join()
+    assert f"<ol><li>{first['title']}</li>" in page
+    assert 'value="hex &lt;bolt&gt;"' in page
+
+
+class QuietHandler(wsgiref.simple_server.WSGIRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def run_command(block: str, server: str) -> None:
+    """Runs the programs of a block, but for some.
+
+    These are benchmarks, and exports of other kinds of retrievers, which
+    are tested with the program.
+    """
+    for line in block.replace("\\\n", "").splitlines():
+        name, *arguments = shlex.split(line.replace("127.0.0.1:8500", server))
+        program = importlib.import_module(
+            f"keras_lstm_dssm.tools.{name.removeprefix('lstm-dssm-')}"
+        )
+        if not ("benchmark" in name or "--max_k" in line or "=int8" in line):
+            assert program.run([name, *arguments]) == 0, line
+
+
+def run_request(block: str, client: Client) -> None:
+    """Sends a REST request's inputs over gRPC, or asks for the status."""
+    _, url, *data = shlex.split(block.replace("\\\n", ""))
+    name, label = re.fullmatch(
+        r"http://127.0.0.1:8501/v1/models/(\w+)(?:/labels/(\w+):predict)?", url
+    ).groups()
+    if not data:
+        assert client.status(name)
+        return
+    inputs = json.loads(data[1])["inputs"]
+    texts = np.array([text.encode() for text in inputs["text"]], object)
+    answer = client.predict(
+        name, {"text": texts, "k": np.int32(inputs["k"])}, version=label
+    )
+    assert len(answer.outputs["ids"]) == 1
+
+
+@pytest.fixture
+def models(tiny_models: Path, tmp_path) -> Path:
+    """Two versions of a retriever; the page's files are written beside."""
+    for version in ("1", "2"):
+        shutil.copytree(
+            tiny_models / "retriever" / "1", tmp_path / "retriever" / version
+        )
+    return tmp_path
+
+
+def test_canary_promotion_and_roll_back(models):
+    exported, canary = CONFIGS
+    promoted = canary.replace('"stable" value: 1', '"stable" value: 2')
+    rolled_back = re.sub(" +#.*", "", exported)
+    config = models / "models.config"
+    config.write_text(canary)
+    with (
+        PredictionServer(models, port=0, poll_seconds=0) as server,
+        Client(server.address, timeout=20) as client,
+    ):
+
+        def serves(label: str) -> int:
+            (hits,) = client.search([TITLES[0]], k=1, version=label)
+            assert hits[0].id == TITLES[0]
+            spec = ModelSpec(name="retriever", version_label=label)
+            return server.models.find(spec).version
+
+        assert (serves("stable"), serves("canary")) == (1, 2)
+        config.write_text(promoted)
+        server.models.refresh()
+        assert (serves("stable"), serves("canary")) == (2, 2)
+        config.write_text(canary)
+        server.models.refresh()
+        assert (serves("stable"), serves("canary")) == (1, 2)
+        config.write_text(rolled_back)
+        server.models.refresh()
+        with pytest.raises(ServingError, match="label: stable"):
+            serves("stable")
+        assert client.search([TITLES[0]], k=1, version=1)
+        with pytest.raises(ServingError, match="retriever, 2"):
+            client.search([TITLES[0]], k=1, version=2)
+
+
+def local_blocks(language: str) -> list[str]:
+    return [block for found, block in LOCAL if found == language]
+
+
+def test_both_clients_over_grpc(server, capsys):
+    code = local_blocks("python")[0]
+    exec(code.replace("127.0.0.1:8500", server.address), {})
+    out = capsys.readouterr().out
+    assert "Hit(id='shelf bracket'" in out
+    assert "(1, 2)" in out
+    assert "{1: VersionStatus(state='AVAILABLE', code='OK'" in out
+
+
+def test_from_certificates_to_answers(
+    tiny_models, tmp_path, monkeypatch, capsys
+):
+    for program in ("openssl", "curl"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not on this machine")
+    monkeypatch.chdir(tmp_path)
+    _, make, curl = local_blocks("sh")
+    subprocess.run(["sh", "-ec", make], check=True, capture_output=True)
+    security = Security(
+        ServerTLS("server.crt", "server.key"), TokenFile("tokens")
+    )
+    with PredictionServer(
+        tiny_models, port=0, http_port=0, security=security
+    ) as server:
+
+        def at_ports(code: str) -> str:
+            url = server.http_address or ""
+            code = code.replace("localhost:8500", f"localhost:{server.port}")
+            return code.replace("localhost:8501", f"localhost:{url[-5:]}")
+
+        _, without, with_tls = local_blocks("python")
+        exec(at_ports(with_tls), {})
+        assert capsys.readouterr().out.count("Hit(id='bolt', ") == 2
+        (command,) = (b for b in local_blocks("") if "lstm-dssm-query" in b)
+        flags = [*at_ports(command).split()[:-1], "bolt"]
+        assert query.run([*flags, "--k=1"]) == 0
+        assert capsys.readouterr().out == "bolt\n   1   1.0000  bolt\n"
+        done = subprocess.run(
+            ["sh", "-ec", at_ports(curl)], capture_output=True, text=True
+        )
+        assert '"state": "AVAILABLE"' in done.stdout, done.stderr
+    with PredictionServer(tiny_models, port=0, http_port=0) as server:
+        url = server.http_address or ""
+        exec(without.replace("http://127.0.0.1:8501", url), {})
+    assert "(1, 2)" in capsys.readouterr().out

@@ -1,0 +1,130 @@
+"""The Python on README and on the pages of docs/ runs as it stands."""
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
+from keras_lstm_dssm.serving import PredictionServer
+from keras_lstm_dssm.tools import evaluate
+from tests.conftest import TOPICS
+from tests.test_pages import TEXTS, commands
+
+
+def blocks(page: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", TEXTS[page], re.DOTALL | re.M)
+
+
+@pytest.fixture
+def run_blocks(tmp_path, monkeypatch, capsys) -> Callable[..., Any]:
+    """Runs code in an empty folder; returns its names and what it prints."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(code: list[str]) -> tuple[dict[str, Any], str]:
+        names: dict[str, Any] = {}
+        capsys.readouterr()
+        exec("\n".join(code), names)
+        return names, capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def folders(run_blocks, collection_folder, trained_run) -> None:
+    """Links the data and the run of the guides into the working directory."""
+    for name in ("JUDGED", "FOLDER"):
+        Path(name).symlink_to(collection_folder)
+    shutil.copytree(trained_run, "RUN")  # evaluations write into it
+
+
+def test_readme(run_blocks):
+    code = blocks("README")
+    assert len(code) == 3
+    in_process, served, shape = [
+        line
+        for line in run_blocks(code)[1].splitlines()
+        if line.startswith(("[[Hit", "(1,"))
+    ]
+    assert in_process.startswith("[[Hit(id='Titanium Drill Bit Set'")
+    assert "Drill" in served  # of another model; the misspelled drill is found
+    assert shape == "(1, 32)"
+    assert Path("models/retriever/1/saved_model.pb").exists()
+
+
+@pytest.mark.parametrize(
+    ("page", "first", "count", "expected", "file"),
+    [
+        ("train", 1, 1, "['titanium drill bits']", "."),
+        ("rerank", 0, 3, "'t1'", "mixed_models/retriever/1/saved_model.pb"),
+        ("few_clicks", 0, 3, "", "."),
+    ],
+)
+def test_pages_that_need_nothing(
+    page, first, count, expected, file, run_blocks
+):
+    """The other blocks of these pages are below."""
+    code = blocks(f"docs/{page}")[first:][:count]
+    assert len(code) == count
+    assert expected in run_blocks(code)[1]
+    assert Path(file).exists()
+
+
+def test_evaluate(folders, run_blocks, capsys):
+    first, *_ = commands("docs/evaluate")
+    assert evaluate.run(first) == 0
+    assert Path("RUN/CARD.md").exists()
+    metrics = dssm.run_folder.RunFolder("RUN").read_metrics()
+    assert metrics["test"] == metrics["test/retrieve"]
+    assert "words of bm25: separated by white space" in capsys.readouterr().out
+    (block,) = blocks("docs/evaluate")
+    names, printed = run_blocks([block])
+    test, robust = printed.splitlines()
+    assert test.startswith("{'difference': ") and "'p_holm': " in test
+    of_model = names["values"]["model"]
+    mean = sum(of_model.values()) / len(TOPICS)
+    assert mean == pytest.approx(metrics["test"]["model"]["mrr@10"])
+    assert 0 < float(robust) <= 1
+    assert names["wrong"] != names["task"].queries
+
+
+def test_train(folders, run_blocks, monkeypatch):
+    best = dssm.PRESETS["best"]
+    monkeypatch.setitem(dssm.PRESETS, "best", best.replace(epochs=1))
+    run_blocks(blocks("docs/train")[:1])
+    config = dssm.run_folder.RunFolder("RUN_097").read_config()
+    assert config["recipe"]["momentum_middle"] == 0.97
+    assert config["patience"] == 3
+
+
+def test_rerank(tiny_models, run_blocks):
+    *_, block = blocks("docs/rerank")
+    with PredictionServer(tiny_models, port=0) as server:
+        _, printed = run_blocks([block.replace(":8500", f":{server.port}")])
+    # The scorer of these models prefers short titles.
+    ranked = printed.splitlines()[-1]
+    assert ranked == "['bolt', 'steel angle', 'shelf bracket']"
+
+
+def test_the_cosine_of_several_teachers_is_the_sum_of_theirs(run_blocks):
+    """Runs the function on docs/few_clicks.md that joins two encoders."""
+    Path("two_encoders.py").write_text(
+        "def small(texts): return [[len(t), 1.0] for t in texts]\n"
+        "def large(texts): return [[1.0, t.count('e'), 2.0] for t in texts]\n"
+    )
+    code = [c for c in blocks("docs/few_clicks") if "def both(" in c]
+    names, _ = run_blocks(code)
+    weights = {"two_encoders:small": 0.7, "two_encoders:large": 0.3}
+    names["WEIGHTS"] = weights
+    texts = ["hex bolt", "wood glue", "e"]
+    vectors = names["both"](texts)
+    assert vectors.shape == (3, 5)
+    each = [(w, open_outside_encoder(n)(texts)) for n, w in weights.items()]
+    np.testing.assert_allclose(
+        vectors @ vectors.T, sum(w * v @ v.T for w, v in each), atol=1e-6
+    )

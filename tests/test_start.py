@@ -1,0 +1,243 @@
+"""Programs and `import keras_lstm_dssm`: what they start with, and change.
+
+TensorFlow's notes are not shown, and nothing else is hidden; the import turns
+on TensorFlow's fast products, oneDNN.
+"""
+
+import os
+import platform
+import re
+import subprocess
+import sys
+
+import pytest
+
+import lstm_dssm_programs
+from keras_lstm_dssm.tensorflow_start import (
+    usable_cores,
+    use_one_intra_op_thread,
+)
+
+NOT_INHERITED = {
+    "TF_CPP_MIN_LOG_LEVEL", "KERAS_BACKEND", "TF_ENABLE_ONEDNN_OPTS"
+}  # fmt: skip
+
+
+def python(
+    *words: object, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    kept = {k: v for k, v in os.environ.items() if k not in NOT_INHERITED}
+    return subprocess.run(
+        [sys.executable, *map(str, words)],
+        env={**kept, **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+def start(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return python("-m", "lstm_dssm_programs", *words, **environment)
+
+
+def test_one_line_and_no_notes():
+    done = start("train", "--data=api")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: --output is missing: Folder of the run.\n"
+
+
+PARSE = """
+import sys, lstm_dssm_programs
+
+def imported(name, flag):
+    sys.argv = [f"lstm-dssm-{name}", flag]
+    code = lstm_dssm_programs.start(name)
+    large = {"tensorflow", "keras", "numpy", "google"} & set(sys.modules)
+    return code, large
+
+for name in sys.argv[1:]:
+    assert imported(name, "--help") == (0, set()), name
+    assert imported(name, "--steel") == (1, set()), name
+"""
+
+
+def test_flags_are_parsed_without_tensorflow():
+    names = lstm_dssm_programs.program_names()
+    assert {"train", "query", "table_iv", "demo"} < set(names)
+    done = python("-c", PARSE, *names)
+    assert done.returncode == 0, done.stderr
+    for name in names:  # the help has an example
+        example = rf"^ .*(lstm-dssm-|programs ){name} "
+        assert re.search(example, done.stdout, re.M)
+    unknown = "error: Unknown command line flag 'steel'"
+    errors = done.stderr.splitlines()
+    assert len(errors) == len(names)
+    assert all(line.startswith(unknown) for line in errors)
+
+
+WORK = """
+import sys, lstm_dssm_programs
+assert lstm_dssm_programs.start("split") == 0
+import keras
+assert keras.saving.get_registered_object("keras_lstm_dssm>TwoTower")
+import gc
+assert gc.isenabled() and gc.get_freeze_count() > 100_000
+print({"jax", "matplotlib", "pandas", "sklearn"} & set(sys.modules))
+import pandas
+"""
+
+
+def test_the_work_has_all_of_the_package_and_no_more(tmp_path):
+    clicks = tmp_path / "clicks.tsv"
+    lines = [f"bolt {number}\thex bolt {number}\n" for number in range(60)]
+    clicks.write_text("".join(lines))
+    done = python(
+        "-c", WORK, f"--data={clicks}", f"--output={tmp_path / 'split'}"
+    )
+    assert done.stdout.endswith("set()\n"), done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+TENSORFLOW = """
+import os
+os.write(2, b"I0000 00:00:1 port.cc:153] oneDNN custom operations are on.\\n")
+os.write(2, b"F0000 00:00:1 cpu.cc:1] AVX is not supported\\n")
+{end}
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "code"), [("os.abort()", -6), ("raise ImportError('no')", 1)]
+)
+def test_a_fatal_start_of_tensorflow_is_shown(end, code, tmp_path):
+    """Shows TensorFlow's last message even if it ends the process."""
+    (tmp_path / "tensorflow.py").write_text(TENSORFLOW.format(end=end))
+    path = {"PYTHONPATH": str(tmp_path)}
+    done = start("train", "--output=run", **path)
+    assert done.returncode == code
+    lines = done.stderr.splitlines()
+    assert lines[0] == "F0000 00:00:1 cpu.cc:1] AVX is not supported"
+    assert lines[1:] == (["error: no"] if code == 1 else [])
+    shown = start("train", "--output=run", **path, TF_CPP_MIN_LOG_LEVEL="0")
+    assert shown.stderr.startswith("I0000")
+
+
+PARENT = """
+import lstm_dssm_programs, multiprocessing
+class Function:
+    def __reduce__(self):
+        return __import__, ('noisy',)
+here, there = multiprocessing.Pipe()
+here.send(Function())
+try:
+    lstm_dssm_programs.call_received(there)
+except TypeError:  # a module is no function
+    import noisy
+    noisy.shout(there)
+"""
+
+
+def test_a_received_function_is_imported_without_notes(tmp_path):
+    """Hides the notes of the function's import, and none of its own."""
+    shout = "def shout(end): os.write(2, b'I0000 x')"
+    (tmp_path / "noisy.py").write_text(TENSORFLOW.format(end=shout))
+    done = python("-c", PARENT, PYTHONPATH=str(tmp_path))
+    lines = done.stderr.splitlines()
+    assert lines == ["F0000 00:00:1 cpu.cc:1] AVX is not supported", "I0000 x"]
+
+
+def test_another_backend_is_one_line(tmp_path):
+    """In the environment of a program, and in Keras's file."""
+    message = (
+        "keras_lstm_dssm needs Keras on TensorFlow, found the backend jax: "
+        "set KERAS_BACKEND=tensorflow before Keras is imported\n"
+    )
+    done = start("train", "--output=run", KERAS_BACKEND="jax")
+    assert (done.returncode, done.stderr) == (1, f"error: {message}")
+    (tmp_path / "keras.json").write_text('{"backend": "jax"}')
+    code = "try:\n import keras_lstm_dssm\nexcept ImportError as e:\n print(e)"
+    done = python("-c", code, KERAS_HOME=str(tmp_path))
+    assert done.stdout == message, done.stderr
+
+
+def test_an_unknown_program(capsys):
+    assert lstm_dssm_programs.start("dance") == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error: found no program 'dance', expected one of ")
+    assert error.endswith(", teach, train\n") and error.count("\n") == 1
+    with pytest.raises(AttributeError):
+        lstm_dssm_programs.__getattr__("__path__")
+
+
+STATE = """
+import os, signal, sys, warnings
+import tensorflow, tensorflow_text, keras
+import numpy as np, logging
+
+def state():
+    random = np.random.get_state()[1]
+    return {
+        "environment": dict(os.environ),
+        "descriptors": {
+            number: os.readlink(f"/proc/self/fd/{number}")
+            for number in os.listdir("/proc/self/fd")
+            if os.path.exists(f"/proc/self/fd/{number}")
+        },
+        "signals": [signal.getsignal(n) for n in signal.valid_signals()],
+        "warnings": list(warnings.filters),
+        "random": random.tolist(),
+        "streams": (sys.stdout, sys.stderr, sys.stdin, sys.excepthook),
+        "levels": (logging.root.level, logging.getLogger("absl").level),
+        "handlers": list(logging.root.handlers),
+        "float": keras.config.floatx(),
+        "folder": os.getcwd(),
+    }
+
+before = state()
+import keras_lstm_dssm
+after = state()
+for name in before:
+    assert before[name] == after[name], (name, before[name], after[name])
+print("same")
+"""
+
+
+def test_an_import_leaves_the_process_as_it_is():
+    done = python("-c", STATE)
+    assert done.stdout == "same\n", done.stderr
+
+
+@pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64"), reason="oneDNN is of x86"
+)
+def test_tensorflow_has_the_fast_kernels_of_onednn():
+    """TensorFlow uses oneDNN, unless TF_ENABLE_ONEDNN_OPTS is set to 0."""
+    code = """
+import keras_lstm_dssm, os
+from tensorflow.python.util import _pywrap_util_port
+print(os.environ["TF_ENABLE_ONEDNN_OPTS"], _pywrap_util_port.IsMklEnabled())
+"""
+    assert python("-c", code).stdout == "1 True\n"
+    off = python("-c", code, TF_ENABLE_ONEDNN_OPTS="0")
+    assert off.stdout == "0 False\n"
+
+
+@pytest.mark.parametrize(
+    ("cores", "before", "after"), [(2, "", "1"), (2, "2", "2"), (3, "", None)]
+)
+def test_threads_of_an_operation(monkeypatch, cores, before, after):
+    name = "TF_NUM_INTRAOP_THREADS"
+    monkeypatch.setattr(os, "environ", {name: before} if before else {})
+    usable = set(range(cores))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: usable, False)
+    use_one_intra_op_thread()
+    assert os.environ.get(name) == after
+
+
+def test_cores_of_the_process_or_else_of_the_machine(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 5, 6}, False)
+    assert usable_cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert usable_cores() == 8
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert usable_cores() == 1
