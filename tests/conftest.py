@@ -180,6 +180,25 @@ def warm(warm_models) -> Iterator["Take"]:
         yield take
 
 
+@pytest.fixture
+def eager() -> Iterator[None]:
+    """Runs training steps without graphs; see `tests/kit/eager.py`."""
+    from tests.kit.eager import eager_steps
+
+    with eager_steps():
+        yield
+
+
+@pytest.fixture
+def kinds_data(made_once, tmp_path, monkeypatch) -> Path:
+    """A folder of data for every kind of training; it is the working folder."""
+    from tests.kit.kinds import write_data
+
+    folder = shutil.copytree(made_once("kinds", write_data), tmp_path / "data")
+    monkeypatch.chdir(folder)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def fresh_process(made_once, tmp_path_factory) -> Iterator[FreshProcesses]:
     """Runs code in a new process; all processes of a run share the server."""

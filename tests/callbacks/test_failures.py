@@ -2,6 +2,8 @@
 
 import pathlib
 import re
+import shutil
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,8 +19,6 @@ from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import train
 from tests.training.small_trainings import QUICK
 
-EACH_STEP = "--save_minutes=0"
-
 
 @pytest.fixture
 def log(tmp_path) -> pathlib.Path:
@@ -28,13 +28,33 @@ def log(tmp_path) -> pathlib.Path:
     return path
 
 
+Failing = Callable[..., str]
+
+
 @pytest.fixture
-def flags(log, tmp_path, monkeypatch) -> list[str]:
-    """12 training steps in 2 epochs, a checkpoint after each."""
+def failing(log, tmp_path, monkeypatch, capsys) -> Failing:
+    """Calls a function with the model after a training step; the error line.
+
+    There are 12 training steps in 2 epochs, with a checkpoint after each, and
+    the function is called when it is saved.
+    """
     monkeypatch.setitem(dssm.PRESETS, "lstm_32", QUICK)
-    return ["train", f"--data={log}", "--preset=lstm_32", "--epochs=2",
-            "--batch_size=10", EACH_STEP,
-            f"--output={tmp_path / 'run'}"]  # fmt: skip
+    given = [f"--data={log}", "--preset=lstm_32", "--epochs=2",
+             "--batch_size=10", "--save_minutes=0",
+             f"--output={tmp_path / 'run'}"]  # fmt: skip
+
+    def fail(step: int, do: Callable, *flags: str) -> str:
+        def end(self: NesterovSchedule, batch: int, logs: Any = None) -> None:
+            if self.model.optimizer.iterations == step:
+                do(self.model)
+
+        monkeypatch.setattr(NesterovSchedule, "on_train_batch_end", end)
+        assert train.run(["train", *given, *flags]) == 1
+        error = capsys.readouterr().err
+        assert error.startswith("error: ") and error.count("\n") == 1, error
+        return error
+
+    return fail
 
 
 @pytest.fixture
@@ -44,31 +64,6 @@ def model() -> dssm.TwoTower:
     return model
 
 
-def after_step(monkeypatch: pytest.MonkeyPatch, number: int, do: Any) -> None:
-    """Calls `do(model)` after a training step, when its checkpoint is saved."""
-
-    def callback(self: NesterovSchedule, batch: int, logs: Any = None) -> None:
-        if int(self.model.optimizer.iterations.numpy()) == number:
-            do(self.model)
-
-    monkeypatch.setattr(NesterovSchedule, "on_train_batch_end", callback)
-
-
-def fill(value: float, row: int | None = None) -> Any:
-    """Spoils a whole weight, or one row of a table that nothing reads."""
-
-    def do(model: dssm.TwoTower) -> None:
-        encoder = model.query_encoder
-        if row is None:
-            weight = encoder.trainable_variables[-1]
-            weight.assign(np.full(weight.shape, value, np.float32))
-        else:
-            table = encoder.tables[0].value
-            table[row].assign(np.full(table.shape[1], value, np.float32))
-
-    return do
-
-
 def first_texts(log: pathlib.Path, step: int) -> str:
     batches = training_batches(ClickLog(log), 10, epochs=2, seed=0)
     batch = list(batches.as_numpy_iterator())[step]
@@ -76,27 +71,23 @@ def first_texts(log: pathlib.Path, step: int) -> str:
     return "; ".join(f"{q.decode()!r} -> {t.decode()!r}" for q, t in pairs)
 
 
-def one_line(capsys: pytest.CaptureFixture[str]) -> str:
-    error = capsys.readouterr().err
-    assert error.startswith("error: ") and error.count("\n") == 1, error
-    return error
-
-
 def check_good_state(run: RunFolder, steps: int) -> None:
     """The checkpoint is of that training step, finite, and the only file."""
     model = run.load_checkpoint()
-    assert int(model.optimizer.iterations.numpy()) == steps
+    assert model.optimizer.iterations == steps
     for variable in model.variables + model.optimizer.variables:
         assert np.isfinite(np.asarray(variable)).all()
     assert [p.name for p in run.checkpoint.parent.iterdir()] == ["last.keras"]
     assert not run.model.exists()
 
 
-def test_a_loss_that_is_no_number(flags, log, tmp_path, monkeypatch, capsys):
+def test_a_loss_that_is_no_number(failing, log, tmp_path):
+    def spoil(model: dssm.TwoTower) -> None:
+        weight = model.query_encoder.trainable_variables[-1]
+        weight.assign(np.full(weight.shape, np.nan, np.float32))
+
     run = RunFolder(tmp_path / "run")
-    after_step(monkeypatch, 7, fill(float("nan")))
-    assert train.run(flags) == 1
-    assert one_line(capsys) == (
+    assert failing(7, spoil) == (
         "error: training step 8: the loss is NaN or infinite; its batch"
         f" begins with {first_texts(log, 7)}; the last good state is in"
         f" {run.checkpoint}; train anew in another --output with a smaller"
@@ -105,12 +96,12 @@ def test_a_loss_that_is_no_number(flags, log, tmp_path, monkeypatch, capsys):
     check_good_state(run, 7)
 
 
-def test_a_weight_that_the_loss_does_not_show(
-    flags, log, tmp_path, monkeypatch, capsys
-):
-    after_step(monkeypatch, 4, fill(float("inf"), row=50_000))
-    assert train.run(flags) == 1
-    error = one_line(capsys)
+def test_a_weight_that_the_loss_does_not_show(failing, log, tmp_path):
+    def spoil(model: dssm.TwoTower) -> None:
+        table = model.query_encoder.tables[0].value  # nothing reads the row
+        table[50_000].assign(np.full(table.shape[1], np.inf, np.float32))
+
+    error = failing(4, spoil)
     assert error.startswith(
         "error: training step 5: embedding/table of the query encoder is NaN"
     )
@@ -118,29 +109,22 @@ def test_a_weight_that_the_loss_does_not_show(
     check_good_state(RunFolder(tmp_path / "run"), 4)
 
 
-def test_a_log_that_vanishes_meanwhile(
-    flags, log, tmp_path, monkeypatch, capsys
-):
+def test_a_log_that_vanishes_meanwhile(failing, log, tmp_path):
     """Each epoch opens the file again, ahead of its first training step."""
-    after_step(monkeypatch, 1, lambda _: log.unlink())
-    flags += ["--epochs=4", "--batch_size=2", "--save_minutes=9"]
-    assert train.run(flags) == 1
-    assert "clicks.tsv: no such file, expected a click file" in one_line(capsys)
+    flags = ["--epochs=4", "--batch_size=2", "--save_minutes=9"]
+    error = failing(1, lambda _: log.unlink(), *flags)
+    assert "clicks.tsv: no such file, expected a click file" in error
     run = RunFolder(tmp_path / "run")
-    steps = int(run.load_checkpoint().optimizer.iterations.numpy())
-    assert steps in (0, 30, 60, 90)  # the end of an epoch
+    # The end of an epoch.
+    assert run.load_checkpoint().optimizer.iterations in (0, 30, 60, 90)
     assert not run.model.exists()
 
 
-def test_a_validation_file_that_vanishes_meanwhile(
-    flags, log, tmp_path, monkeypatch, capsys
-):
-    dev = tmp_path / "dev.tsv"
-    dev.write_bytes(log.read_bytes())
-    after_step(monkeypatch, 8, lambda _: dev.unlink())
-    flags += [f"--validation={dev}", "--save_minutes=9"]
-    assert train.run(flags) == 1
-    assert "dev.tsv: no such file, expected a click file" in one_line(capsys)
+def test_a_validation_file_that_vanishes_meanwhile(failing, log, tmp_path):
+    dev = pathlib.Path(shutil.copy(log, tmp_path / "dev.tsv"))
+    flags = [f"--validation={dev}", "--save_minutes=9"]
+    error = failing(8, lambda _: dev.unlink(), *flags)
+    assert "dev.tsv: no such file, expected a click file" in error
     check_good_state(RunFolder(tmp_path / "run"), 6)  # the first epoch's end
 
 

@@ -1,5 +1,6 @@
 """RankingEvaluation: rankings measured by `fit`, the best epoch kept."""
 
+import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -82,40 +83,36 @@ def test_the_whole_corpus_of_a_collection_is_searched(
     assert 1 / 6 <= ranking.evaluate() <= 1
 
 
-def test_the_best_epoch_is_restored(model, figures):
-    figures(0.2, 0.6, 0.6, 0.4)  # the first of equals is the best
-    ranking, epochs = dssm.RankingEvaluation(TASK), EpochWeights()
-    history = fit(model, 4, ranking, epochs)
-    assert history["dev_mrr@10"] == [0.2, 0.6, 0.6, 0.4]
-    assert (ranking.best, ranking.best_epoch) == (0.6, 2)
-    check_equal(model.get_weights(), epochs.of[2])
-    assert abs(epochs.of[2][0] - epochs.of[4][0]).max() > 1e-3
-
-
-def test_the_last_epoch_stays_without_keep_best(model, figures):
-    figures(0.6, 0.2)
-    epochs = EpochWeights()
-    fit(model, 2, dssm.RankingEvaluation(TASK, keep_best=False), epochs)
-    check_equal(model.get_weights(), epochs.of[2])
-
-
-def test_patience_counts_evaluations(model, figures):
-    figures(0.2, 0.6, 0.5, 0.6)
-    history = fit(model, 20, dssm.RankingEvaluation(TASK, every=2, patience=2))
-    assert len(history["loss"]) == 8
-    assert history["dev_mrr@10"] == [0.2, 0.6, 0.5, 0.6]
-
-
-def test_the_last_epoch_is_evaluated_too(model, figures):
-    figures(0.2, 0.6)
+@pytest.mark.parametrize(
+    ("values", "options", "epochs", "evaluated", "kept"),
+    [
+        # The first of equals is the best.
+        ([0.2, 0.6, 0.6, 0.4], {}, 4, [1, 2, 3, 4], 2),
+        ([0.6, 0.2], {"keep_best": False}, 2, [1, 2], 2),
+        ([0.2, 0.6, 0.5, 0.6], {"every": 2, "patience": 2}, 20, [2, 4, 6, 8],
+         4),
+        ([0.2, 0.6], {"every": 3}, 5, [3, 5], 5),  # the last one, too
+    ],
+)  # fmt: skip
+def test_which_epochs_are_evaluated_and_kept(
+    model, figures, values, options, epochs, evaluated, kept
+):
+    figures(*values)
     seen: list[int] = []
     watch = keras.callbacks.LambdaCallback(
         on_epoch_end=lambda epoch, logs: (
-            seen.append(epoch) if "dev_mrr@10" in logs else None
+            seen.append(epoch + 1) if "dev_mrr@10" in logs else None
         )
     )
-    fit(model, 5, dssm.RankingEvaluation(TASK, every=3), watch)
-    assert seen == [2, 4]
+    ranking = dssm.RankingEvaluation(TASK, **options)
+    history = fit(model, epochs, ranking, weights := EpochWeights(), watch)
+    assert (history["dev_mrr@10"], seen) == (values, evaluated)
+    check_equal(model.get_weights(), weights.of[kept])
+    first, *_, last = weights.of.values()
+    assert abs(first[0] - last[0]).max() > 1e-3
+    best = values.index(max(values))
+    assert (ranking.best, ranking.best_epoch) == (max(values), evaluated[best])
+    assert len(weights.of) == evaluated[-1]
 
 
 def test_figures_in_tensorboard_and_for_other_callbacks(
@@ -152,13 +149,10 @@ def test_wrong_arguments():
 
 
 def test_a_collection_without_dev_queries(collection_folder, tmp_path):
-    for path in collection_folder.rglob("*"):
-        if path.is_file() and path.name != "dev.tsv":
-            copy = tmp_path / path.relative_to(collection_folder)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(path.read_bytes())
+    copy = shutil.copytree(collection_folder, tmp_path / "copy")
+    (copy / "qrels/dev.tsv").unlink()
     with pytest.raises(InputError, match="dev.tsv: no such split"):
-        dssm.RankingEvaluation(Collection(tmp_path))
+        dssm.RankingEvaluation(Collection(copy))
 
 
 def test_clusters_of_a_model_of_documents():

@@ -18,10 +18,6 @@ from keras_lstm_dssm.distillation.teacher_vectors import (
     open_outside_encoder,
     teach,
 )
-from keras_lstm_dssm.tools import teach as program
-from tests.tools.conftest import refused
-
-__all__ = ["refused"]  # a fixture
 
 MODULE = """
 import atexit, os, signal, sys, time
@@ -211,12 +207,6 @@ def test_the_death_of_the_process_is_one_line(tmp_path):
     write_sentence_transformers(tmp_path, "import os\nos.abort()")
     with pytest.raises(InputError, match="SIGABRT.*pip install .*s torch$"):
         open_outside_encoder("a-model")
-
-
-def test_the_program_tells_a_death_in_one_line(collection_folder, refused):
-    flags = ["--encoder=module_of_encoders:aborted", "--output=TEACH"]
-    code = program.run(["teach", f"--data={collection_folder}", *flags])
-    refused(code, "aborted: the process of this encoder ended with SIGABRT")
 
 
 def test_control_c_leaves_no_process():

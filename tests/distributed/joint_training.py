@@ -8,7 +8,6 @@ are a `.npz` for weights and figures, and names of recipes.
 
 import random
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -60,26 +59,16 @@ def rows_of(recipe: Recipe, step: int) -> tuple[Any, ...]:
 
 
 def batches(recipe: Recipe, part: slice) -> tf.data.Dataset:
-    spec: tuple[Any, ...] = (tf.TensorSpec([None], tf.string),) * 2
-    if recipe.hard_negatives:
-        extras = {
-            "negatives": tf.TensorSpec([None, 1], tf.string),
-            "log_q": tf.TensorSpec([None, 2], tf.float32),
-        }
-        spec = (*spec, extras)
-
-    def each() -> Iterator[Any]:
-        for step in range(STEPS):
-            queries, titles, *extras = rows_of(recipe, step)
-            of_part = [
-                {name: values[part] for name, values in each.items()}
-                for each in extras
-            ]
-            yield (queries[part], titles[part], *of_part)
-
-    return tf.data.Dataset.from_generator(each, output_signature=spec).apply(
-        tf.data.experimental.assert_cardinality(STEPS)
-    )
+    """Returns a part of each whole batch."""
+    steps = [rows_of(recipe, step) for step in range(STEPS)]
+    queries, titles, *extras = zip(*steps, strict=True)
+    columns: list[Any] = [
+        [texts[part] for texts in side] for side in (queries, titles)
+    ]
+    for each in extras:
+        names = each[0]
+        columns += [{name: [one[name][part] for one in each] for name in names}]
+    return tf.data.Dataset.from_tensor_slices(tuple(columns))
 
 
 def train(recipe: Recipe, collectives: Collectives | None) -> dict[str, Any]:

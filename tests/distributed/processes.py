@@ -47,3 +47,23 @@ def start_worker(
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def ray_processes(parent: int, name: str) -> list[int]:
+    """Process ids of Ray's workers of a kind that descend from a process."""
+    listed = subprocess.run(
+        ["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True
+    ).stdout
+    rows = [line.split(None, 2) for line in listed.splitlines()[1:]]
+    parents = {int(pid): int(of) for pid, of, _ in rows}
+
+    def descends(pid: int) -> bool:
+        while pid > 1 and pid != parent:
+            pid = parents.get(pid, 0)
+        return pid == parent
+
+    return [
+        int(pid)
+        for pid, _, command in rows
+        if command.startswith(f"ray::{name}") and descends(int(pid))
+    ]

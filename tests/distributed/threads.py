@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -32,20 +33,13 @@ def run_workers(count: int, work: Callable[[Any], Any]) -> list[Any]:
     """What each worker's call of `work(collectives)` returns or raises."""
     addresses = tuple(f"host{rank}:1" for rank in range(count))
     slots, barrier = [None] * count, threading.Barrier(count)
-    results: list[Any] = [None] * count
 
-    def run(rank: int) -> None:
+    def run(rank: int) -> Any:
         cluster = Cluster(addresses, rank)
         try:
-            results[rank] = work(ThreadCollectives(cluster, slots, barrier))
+            return work(ThreadCollectives(cluster, slots, barrier))
         except BaseException as error:
-            results[rank] = error
+            return error
 
-    threads = [
-        threading.Thread(target=run, args=[rank]) for rank in range(count)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(run, range(count)))

@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from keras_lstm_dssm import (
     InputError,
-    LSTMEncoder,
     RNNEncoder,
     TextEncoder,
     TwoTower,
@@ -191,18 +190,3 @@ def test_float64(name):
         assert vectors.dtype == np.float64
         lengths = np.linalg.norm(vectors, axis=1)
         np.testing.assert_allclose(lengths, 1, rtol=1e-14)
-
-
-@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
-def test_mixed_precision_is_refused(policy):
-    message = f"float32 or float64, not in {policy}; pass dtype='float32'"
-    with pytest.raises(InputError, match=message):
-        LSTMEncoder(cells=2, dtype=policy)
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(policy)
-    try:
-        with pytest.raises(InputError, match=message):
-            LSTMEncoder(cells=2)
-        assert LSTMEncoder(cells=2, dtype="float32").dtype == "float32"
-    finally:
-        keras.config.set_dtype_policy(before)

@@ -179,17 +179,6 @@ def test_a_training_call_and_a_graph_do_not_call_the_hook(bilstm):
     assert calls == ["called"]  # not by each batch, which run in threads
 
 
-def test_the_hook_is_not_part_of_the_saved_encoder(bilstm, tmp_path):
-    bilstm.before_read = lambda: None
-    bilstm.save(tmp_path / "encoder.keras")
-    loaded = keras.saving.load_model(tmp_path / "encoder.keras")
-    assert loaded.before_read is None
-    for ours, other in zip(
-        loaded.get_weights(), bilstm.get_weights(), strict=True
-    ):
-        np.testing.assert_array_equal(ours, other)
-
-
 @pytest.mark.parametrize("name", EACH)
 def test_what_encoders_say_of_themselves(name):
     """The parts of their vectors, and the networks that read word by word."""

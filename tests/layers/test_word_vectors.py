@@ -43,12 +43,16 @@ def words_of(text: str) -> list[str]:
     return reference.split(text)[:4]
 
 
-def expected_vectors(layer: WordVectors, word: str) -> np.ndarray:
+def id_of(word: str) -> int:
+    return VOCABULARY.index(word) + 1 if word in VOCABULARY else 0
+
+
+def expected_vector(layer: WordVectors, word: str) -> np.ndarray:
     """The vector of a word, out of the table, in NumPy."""
     (table,) = layer.get_weights()
     if isinstance(layer, TrigramVectors):
         return reference.counts(word) @ table
-    return table[VOCABULARY.index(word) + 1 if word in VOCABULARY else 0]
+    return table[id_of(word)]
 
 
 @pytest.mark.parametrize("kind", [0, 1])
@@ -65,7 +69,7 @@ def test_vectors_of_ragged_texts(kind, training, float64):
     for text, row in zip(TEXTS, batch.text_index.numpy(), strict=True):
         words = words_of(text)
         assert lengths[row] == len(words)
-        want = [expected_vectors(layer, word) for word in words]
+        want = [expected_vector(layer, word) for word in words]
         np.testing.assert_allclose(
             sequences.vectors[row, : len(words)], want, rtol=1e-14
         )
@@ -111,19 +115,13 @@ def test_gradient_is_of_real_words_only(kind, float64):
     indices = gradient.indices.numpy()
     assert len(set(indices)) == len(indices)  # each distinct row once
     want = np.zeros_like(table)
-    seen = set()
-    for text, row in zip(TEXTS, batch.text_index.numpy(), strict=True):
-        if row in seen:
-            continue
-        seen.add(row)
-        for time, word in enumerate(words_of(text)):
+    rows = batch.text_index.numpy().tolist()
+    for row, text in dict(zip(rows, TEXTS, strict=True)).items():
+        for word, weight in zip(words_of(text), weights[row], strict=False):
             if kind:
-                want += np.outer(reference.counts(word), weights[row, time])
+                want += np.outer(reference.counts(word), weight)
             else:
-                known = word in VOCABULARY
-                want[VOCABULARY.index(word) + 1 if known else 0] += weights[
-                    row, time
-                ]
+                want[id_of(word)] += weight
     np.testing.assert_allclose(tf.convert_to_tensor(gradient), want)
     assert set(indices) == set(np.flatnonzero(want.any(axis=1)))
 

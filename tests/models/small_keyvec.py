@@ -52,10 +52,16 @@ def small_keyvec(**options: Any) -> KeyVec:
     return model
 
 
-def compiled(rate: float = 0.02, **options: Any) -> KeyVec:
-    """Make a model with Adam; the options are those of `KeyVecLoss`."""
-    model = small_keyvec()
-    model.compile(keras.optimizers.Adam(rate), KeyVecLoss(**options))
+def compiled(
+    rate: float = 0.02,
+    optimizer: Any = keras.optimizers.Adam,
+    loss: KeyVecLoss | None = None,
+    sizes: dict[str, Any] | None = None,
+    **options: Any,
+) -> KeyVec:
+    """Make a compiled model; the options are those of `compile`."""
+    model = small_keyvec(**sizes or {})
+    model.compile(optimizer(rate), loss or KeyVecLoss(), **options)
     return model
 
 

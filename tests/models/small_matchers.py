@@ -7,8 +7,10 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.layers import TrigramEmbedding, WordSequences, WordVectors
+from keras_lstm_dssm.losses import PairwiseHinge
 from keras_lstm_dssm.matchers import Matcher
 from keras_lstm_dssm.models.pair_scorer import PairScorer
+from keras_lstm_dssm.optimizers.adagrad import Adagrad
 from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.text import WordBatch
 from keras_lstm_dssm.text.word_batch import distinct_words
@@ -71,6 +73,19 @@ def small_scorer(seed: int = 0) -> PairScorer:
     """A scorer whose weights are always the same."""
     keras.utils.set_random_seed(seed)
     return PairScorer(HashedWords(), MeanDot())
+
+
+QUERIES = ["hex bolt", "wood glue", "drill", "hex bolt"]
+POSITIVES = ["steel hex bolt 3 in", "glue", "drill kit for wood", "bolt"]
+NEGATIVES = ["glue", "steel hex bolt 3 in", "lamp", "glue"]
+TRIPLES = (QUERIES, POSITIVES, NEGATIVES)
+
+
+def compiled(margin: float = 1.0, **options: Any) -> PairScorer:
+    """The same scorer, compiled."""
+    scorer = small_scorer()
+    scorer.compile(Adagrad(0.03), PairwiseHinge(margin), **options)
+    return scorer
 
 
 def mean_vector(scorer: PairScorer, text: str) -> np.ndarray:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 
@@ -14,16 +15,20 @@ def two_tower(
     lazy: bool = True,
     shared: bool = False,
     negatives: str = "in_batch",
+    units: int = 3,
+    rate: float = 0.1,
+    loss: Any = None,
+    n: int = 4,
+    dtype: str = "float32",
     **options: Any,
 ) -> dssm.TwoTower:
     """The same weights each time; DSSM is the quickest to trace."""
     keras.utils.set_random_seed(5)
-    query = dssm.DSSMEncoder([3])
-    document = query if shared else dssm.DSSMEncoder([3])
-    model = dssm.TwoTower(query, document, negatives=negatives)
-    model.compile(
-        dssm.NesterovMomentum(0.1, lazy=lazy), dssm.CosineSoftmax(), **options
-    )
+    query = dssm.DSSMEncoder([units], dtype=dtype)
+    document = query if shared else dssm.DSSMEncoder([units], dtype=dtype)
+    model = dssm.TwoTower(query, document, negatives=negatives, n=n)
+    optimizer = dssm.NesterovMomentum(rate, lazy=lazy)
+    model.compile(optimizer, loss or dssm.CosineSoftmax(), **options)
     return model
 
 
@@ -31,3 +36,8 @@ def fit(model: dssm.TwoTower, epochs: int = 1, **options: Any) -> Any:
     return model.fit(
         QUERIES, TITLES, epochs=epochs, batch_size=3, verbose=0, **options
     )
+
+
+def one_batch(*parts: Any) -> tf.data.Dataset:
+    """Returns a dataset of one batch: queries, titles, and a dict of extras."""
+    return tf.data.Dataset.from_tensors(parts)

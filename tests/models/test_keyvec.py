@@ -1,17 +1,20 @@
-"""KeyVec: vectors, losses and gradients, against NumPy."""
+"""KeyVec: vectors, losses, gradients and training steps, against NumPy."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.losses import KeyVecLoss
 from keras_lstm_dssm.models import KeyVec
+from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovMomentum
+from keras_lstm_dssm.text import split_sentences
+from tests.kit.equal import check_equal
 from tests.matchers.ragged_texts import check_central_differences
 from tests.models.small_keyvec import (
     DOCUMENTS,
     EXAMPLES,
+    KEY_WORDS,
     ODD,
     SALIENT,
     VOCABULARY,
@@ -19,6 +22,7 @@ from tests.models.small_keyvec import (
     compiled,
     ragged_examples,
     small_keyvec,
+    take_step,
 )
 
 
@@ -69,9 +73,8 @@ def test_vectors_equal_numpy_by_every_way(float64, weighted):
 
 @pytest.mark.parametrize("normalize", [False, True])
 def test_losses_equal_numpy(float64, normalize):
-    model = small_keyvec()
     loss = KeyVecLoss(0.5, 2.0, normalize)
-    model.compile(keras.optimizers.Adam(), loss)
+    model = compiled(loss=loss, run_eagerly=True)
     costs = costs_by_numpy(model, normalize)
     best = [int(np.argmax(by_numpy(model, d).p)) for d in DOCUMENTS]
     accurate = [salient[i] for salient, i in zip(SALIENT, best, strict=True)]
@@ -94,8 +97,8 @@ def test_losses_equal_numpy(float64, normalize):
 def test_gradients_of_all_weights_equal_differences(
     float64, weighted, normalize
 ):
-    model = small_keyvec(weighted=weighted)
-    model.compile(keras.optimizers.Adam(), KeyVecLoss(0.5, 2.0, normalize))
+    loss = KeyVecLoss(0.5, 2.0, normalize)
+    model = compiled(loss=loss, sizes={"weighted": weighted})
     batch = model.hasher(*ragged_examples())
     variables = [variable.value for variable in model.trainable_variables]
     assert len(variables) == (16 if weighted else 14)
@@ -106,8 +109,7 @@ def test_gradients_of_all_weights_equal_differences(
 
 def test_the_reader_learns_from_key_words(float64):
     """The gradient of L_enc reaches the weights of p."""
-    model = small_keyvec()
-    model.compile(keras.optimizers.Adam(), KeyVecLoss(read_weight=0))
+    model = compiled(loss=KeyVecLoss(read_weight=0))
     batch = model.hasher(*ragged_examples())
     with tf.GradientTape() as tape:
         loss = model.batch_loss(batch, training=True)
@@ -199,23 +201,106 @@ def test_key_sentences_and_words_are_the_most_probable():
     assert mean.key_sentences(["x", "y", "z"], 2) == [("x", 1.0), ("y", 1.0)]
 
 
-def test_wrong_input_is_explained():
-    model = compiled()
-    for call, message in (
-        (lambda: model.encode("text"), r"got 'text' \(str\); write \[docum"),
-        (lambda: model.encode(3), "expected a list of documents, got 3"),
-        (lambda: model.encode(["a", 3]), "document 1 is neither a string nor"),
-        (lambda: model.encode([["a", 3]]), "document 0 .* text 1 is 3"),
-        (lambda: model.key_sentences("a", 0), "n is 0: expected a whole"),
-        (lambda: model.key_words("a", 1.5), "n is 1.5: expected a whole"),
-        (lambda: model.fit(EXAMPLES, y=[1]), "y is not supported"),
-        (lambda: model.fit(EXAMPLES, y=np.zeros(4)), "y is not supported"),
-        (lambda: model.fit(([], [], [])), "^found no examples: "),
-        (lambda: model.predict("text"), r"got 'text' \(str\); write \[docu"),
-        (lambda: model.export("folder"), r"use encode\(documents\)"),
-        (lambda: small_keyvec(max_sentences=0), "at least 1 or None, not 0"),
-        (lambda: small_keyvec(dropout=1), "at least 0 and less than 1, not 1"),
-        (lambda: small_keyvec(key_vocabulary=["A b"]), r"vocabulary\[0\]"),
-    ):
-        with pytest.raises(InputError, match=message):
-            call()
+def test_fit_learns(warm):
+    model = warm(compiled)
+    model.optimizer.learning_rate = 0.1
+    history = model.fit(
+        EXAMPLES, batch_size=2, epochs=4, verbose=0, validation_data=EXAMPLES
+    ).history
+    for part in ("loss", "read_loss", "key_word_loss"):
+        for name in (part, f"val_{part}"):
+            assert history[name][-1] < 0.7 * history[part][0]
+    assert history["val_accuracy"][-1] == 0.75  # one has no key sentence
+    assert int(model.optimizer.iterations) == 8
+
+
+@pytest.mark.parametrize(
+    ("option", "unchanged"),
+    [("word_weight", ["word_scores", "dense"]), ("read_weight", [])],
+)
+def test_a_part_of_weight_0_is_left_out(option, unchanged):
+    model = compiled(loss=KeyVecLoss(**{option: 0.0}))
+    before = model.get_weights()
+    take_step(model)
+    for variable, old in zip(model.weights, before, strict=True):
+        moves = variable.path.split("/")[0] not in unchanged
+        assert np.array_equal(variable, old) != moves
+
+
+def test_dropout_is_a_function_of_seed_and_training_step():
+    """So a resumed training draws what an uninterrupted one draws."""
+
+    def loss(dropout: float, step: int = 0, training: bool = True) -> float:
+        model = compiled(sizes={"dropout": dropout})
+        model.optimizer.iterations.assign(step)
+        batch = model.hasher(*ragged_examples())
+        return float(model.batch_loss(batch, training))
+
+    assert loss(0.5, 3) == loss(0.5, 3) != loss(0.5, 4)
+    assert loss(0.5, training=False) == loss(0.0, training=False)
+    assert loss(0.5) != loss(0.0)
+    model = small_keyvec(dropout=0.5)
+    ragged = ragged_examples()[0]
+    np.testing.assert_allclose(
+        model(ragged, training=True), model(ragged), rtol=1e-5
+    )
+
+
+def test_nesterov_steps_equal_algorithm_1(float64):
+    """V = mu V - eps grad L(W + mu V), W = W + V, in plain TensorFlow."""
+    model, plain = small_keyvec(), small_keyvec()
+    plain.set_weights(model.get_weights())
+    loss = KeyVecLoss(normalize=True)
+    plain.compile(keras.optimizers.SGD(), loss)
+    model.compile(NesterovMomentum(0.3, threshold=None), loss)
+    variables = [variable.value for variable in plain.trainable_variables]
+    velocities = [np.zeros(variable.shape) for variable in variables]
+    batch = plain.hasher(*ragged_examples())
+    for mu in (0.9, 0.5, 0.8):
+        model.optimizer.momentum.assign(mu)
+        take_step(model)
+        for variable, velocity in zip(variables, velocities, strict=True):
+            variable.assign_add(mu * velocity)
+        with tf.GradientTape() as tape:
+            value = plain.batch_loss(batch, training=True)
+        gradients = tape.gradient(value, variables)
+        for number, (variable, gradient) in enumerate(
+            zip(variables, gradients, strict=True)
+        ):
+            change = -0.3 * tf.convert_to_tensor(gradient).numpy()
+            velocities[number] = mu * velocities[number] + change
+            variable.assign_add(change)
+        check_equal(model, plain, atol=1e-12)
+    assert max(abs(velocity).max() for velocity in velocities) > 0.01
+
+
+def test_a_step_on_odd_documents_is_finite():
+    documents = [
+        split_sentences(text) if isinstance(text, str | bytes) else text
+        for text in ODD.values()
+    ]
+    salient = [[False] * len(document) for document in documents]
+    salient[list(ODD).index("5,000 sentences")][9] = True
+    key_words = [[], ["glue"], ["", "公园", "\ud800"]] * len(documents)
+    model = compiled(run_eagerly=True)
+    before = model.get_weights()
+    history = model.fit(
+        (documents, salient, key_words[: len(documents)]),
+        batch_size=len(documents),
+        verbose=0,
+    ).history
+    assert int(model.optimizer.iterations) == 1
+    for name in ("loss", "read_loss", "key_word_loss"):
+        assert np.isfinite(history[name]).all() and history[name][0] > 0
+    for old, new in zip(before, model.get_weights(), strict=True):
+        assert np.isfinite(new).all() and not np.array_equal(old, new)
+
+
+def test_missing_key_words_cost_nothing():
+    model = compiled(run_eagerly=True)
+    none = [[] for _ in KEY_WORDS]
+    found = model.evaluate(
+        (DOCUMENTS, SALIENT, none), verbose=0, return_dict=True
+    )
+    assert found["key_word_loss"] == 0
+    assert found["loss"] == pytest.approx(found["read_loss"])

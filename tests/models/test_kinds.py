@@ -1,10 +1,13 @@
 """The kinds of models, and the dictionaries that layers have for them."""
 
+import json
+
 import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.export_models import GRAPHS
+from keras_lstm_dssm.models import find_recipe
 from keras_lstm_dssm.models.kinds import (
     KEYVEC,
     KINDS,
@@ -27,11 +30,13 @@ def test_every_layer_knows_every_kind():
 
 
 @pytest.mark.parametrize("kind", [TOWERS, SCORER, KEYVEC], ids=lambda k: k.name)
-def test_recipes_know_their_kind(kind):
+def test_presets_are_found_and_written_and_know_their_kind(kind):
     assert isinstance(kind, type(TOWERS))
-    for recipe in kind.presets.values():
+    for name, recipe in kind.presets.items():
         assert recipe.kind == kind.name and kind_of(recipe) is kind
-        assert type(recipe_from_dict(recipe.to_dict())) is kind.recipe
+        assert find_recipe(name) is recipe and find_recipe(recipe) is recipe
+        written = recipe_from_dict(json.loads(json.dumps(recipe.to_dict())))
+        assert type(written) is kind.recipe and written == recipe
 
 
 def test_what_is_no_model():

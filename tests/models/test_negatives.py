@@ -1,12 +1,24 @@
+"""Negatives: drawn, in the batch, given, and a teacher's view of them."""
+
+from typing import Any
+
 import numpy as np
+import pytest
 import tensorflow as tf
 
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.distillation.teacher_vectors import (
+    TaughtBatches,
+    TeacherVectors,
+)
+from keras_lstm_dssm.models.pair_batch import teacher_cosines
 from keras_lstm_dssm.models.two_tower import (
     all_cosines,
     clicked_is_nearest,
     random_negatives,
 )
 from tests import reference
+from tests.models.small_towers import one_batch, two_tower
 
 RANDOM = np.random.default_rng(6)
 QUERY, DOCUMENT = RANDOM.normal(size=(5, 3)), RANDOM.normal(size=(4, 3))
@@ -56,13 +68,10 @@ def test_random_negatives_follow_the_seed():
     assert (drawn(1)[0] != drawn(2)[0]).any()
 
 
-def test_a_batch_of_one_has_no_negatives():
+def test_a_batch_of_one_or_none_has_no_negatives():
     cosines, labels = drawn(0, clicked=[2])
     np.testing.assert_array_equal(labels, [[1, -1, -1, -1, -1]])
     assert np.isfinite(cosines).all()
-
-
-def test_a_batch_of_none():
     assert drawn(0, clicked=[])[0].shape == (0, 5)
 
 
@@ -97,3 +106,188 @@ def test_the_clicked_document_is_nearest_if_no_negative_is_as_near():
     ):
         nearest = clicked_is_nearest(tf.constant(cosines), tf.constant(labels))
         assert nearest.numpy().tolist() == expected
+
+
+THREE = ["hose", "lamp", "hose"]
+CLICKS = ["garden hose", "desk lamp", "hose, 50 ft"]
+GIVEN = [["hose clamp", "rope"], ["desk", "lamp oil"], ["rope"] * 2]
+LOG_Q = np.log([[0.5, 0.1, 0.2], [0.3, 0.1, 0.1], [0.2, 0.2, 0.2]])
+GAMMA = 10.0
+
+
+def batch(**extras: Any) -> tuple[Any, ...]:
+    return tf.constant(THREE), tf.constant(CLICKS), extras
+
+
+def cosines(model: dssm.TwoTower, texts: list[str]) -> np.ndarray:
+    queries = model.query_encoder.encode(THREE)
+    return queries @ model.document_encoder.encode(texts).T
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("corrected", [False, True])
+def test_the_loss_against_plain_numpy(tied, corrected):
+    """Every distinct title of the batch, given ones too, is a candidate."""
+    model = two_tower(shared=tied)
+    q_of = dict(zip(CLICKS, LOG_Q[:, 0], strict=True))
+    for row, q in zip(GIVEN, LOG_Q[:, 1:], strict=True):
+        q_of.update(zip(row, q, strict=True))
+    texts = list(q_of)
+    logits = GAMMA * cosines(model, texts)
+    extras = {"negatives": tf.constant(GIVEN)}
+    if corrected:
+        logits -= [q_of[text] for text in texts]
+        extras["log_q"] = tf.constant(LOG_Q, tf.float32)
+    own = logits[range(3), [texts.index(t) for t in CLICKS]]
+    expected = (np.log(np.exp(logits).sum(axis=1)) - own).mean()
+    # Of the second, the mean of both, which have the same loss.
+    for step in (model.test_step, model.train_step):
+        loss = step(batch(**extras))["loss"]
+        assert float(loss) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_beside_drawn_negatives_each_row_has_its_own(tied):
+    """One row: nothing can be drawn, so that only the given ones count."""
+    model = two_tower(shared=tied, negatives="random")
+    given = {"negatives": tf.constant([["rope", CLICKS[0]]])}
+    found = model.test_step(
+        (tf.constant(THREE[:1]), tf.constant(CLICKS[:1]), given)
+    )
+    own, rope = GAMMA * cosines(model, [CLICKS[0], "rope"])[0]
+    # The clicked title among them is no negative.
+    expected = np.log1p(np.exp(rope - own))
+    # float32 rounds 1 + exp to a multiple of 1.2e-7.
+    assert float(found["loss"]) == pytest.approx(expected, rel=1e-5, abs=3e-7)
+
+
+def test_fit_learns_to_distinguish_given_negatives(warm):
+    model = warm(two_tower, units=8, n=2)
+    data = one_batch(*batch(negatives=tf.constant(GIVEN)))
+    model.fit(data.repeat(30), epochs=1, verbose=0)
+    for row, (title, others) in enumerate(zip(CLICKS, GIVEN, strict=True)):
+        own, *rest = cosines(model, [title, *others])[row]
+        assert own > max(rest) + 0.3
+
+
+def test_a_batch_without_log_q_is_not_corrected():
+    model = two_tower(shared=True)
+    one, other = (
+        float(model.test_step(pairs)["loss"])
+        for pairs in (batch(), batch(log_q=tf.zeros([3])))
+    )
+    assert one == pytest.approx(other, rel=1e-6)
+
+
+def test_log_q_is_for_in_batch_negatives():
+    model = two_tower(negatives="random")
+    with pytest.raises(dssm.InputError, match="corrects CosineSoftmax with in"):
+        model.test_step(batch(log_q=tf.constant(LOG_Q[:, 0], tf.float32)))
+
+
+INFINITY = float("inf")
+QUERIES = ["bolt", "glue", "lamp", "desk"]
+TITLES = ["hex bolt", "wood glue", "desk lamp", "desk lamp"]
+NEGATIVES = [["wood glue"], ["paint"], ["hex bolt"], ["Paint"]]
+KNOWN = ["bolt", "glue", "desk", "hex bolt", "wood glue", "desk lamp", "paint"]
+VECTORS = np.random.default_rng(6).normal(size=(len(KNOWN), 5))
+TEACHER = TeacherVectors(KNOWN, VECTORS)
+
+
+def taught(negatives: bool = True) -> tf.data.Dataset:
+    parts: tuple[Any, ...] = (QUERIES, TITLES)
+    if negatives:
+        parts = (*parts, {"negatives": NEGATIVES})
+    batches = tf.data.Dataset.from_tensors(parts)
+    texts = [*QUERIES, *TITLES, "paint", "Paint"]
+    return TaughtBatches(TEACHER, texts).attach(batches)
+
+
+def test_cosines_of_rows_with_distinct_titles():
+    """The second title is that of rows 1 and 2; row 2's own text is it."""
+    basis = np.eye(3, dtype=np.float32)
+    last = np.array([[0, 0, 1], [0.6, 0.8, 0]], np.float32)
+    vectors = np.stack([*basis[[[0, 0], [1, 1], [1, 1]]], last])
+    numbers = np.array([[7, 0], [8, 1], [1, 1], [9, -1]], np.int32)
+    cosines = teacher_cosines(
+        tf.constant(vectors),
+        tf.constant(numbers),
+        tf.constant([[0], [1], [1], [2]]),
+        tf.constant(3),
+    )
+    np.testing.assert_allclose(
+        cosines,
+        [[1, 0, -INFINITY], [0, 1, -INFINITY], [0, -INFINITY, -INFINITY],
+         [0, 0, -INFINITY]],
+    )  # fmt: skip
+
+
+def expected_cosines(titles: list[str]) -> np.ndarray:
+    """From the definition, in NumPy; `lamp` is unknown: its title's vector."""
+    cosines = np.full((4, len(titles)), -INFINITY)
+    unit = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
+    for row, query in enumerate(QUERIES):
+        own = query if query in KNOWN else TITLES[row]
+        for column, title in enumerate(titles):
+            if title != own:
+                vectors = unit[KNOWN.index(own)], unit[KNOWN.index(title)]
+                cosines[row, column] = vectors[0] @ vectors[1]
+    return cosines
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_hashed_batch_has_the_cosines_of_the_definition(tied):
+    ((hashed,),) = two_tower(shared=tied).hasher.dataset(taught())
+    clicked, negatives = hashed.candidates.numpy().T
+    distinct = ["hex bolt", "wood glue", "desk lamp", "paint"]
+    columns = [*clicked[:3], negatives[1]]
+    # "Paint", which the teacher does not know, and "paint" are one text.
+    assert negatives[3] == negatives[1]
+    expected = expected_cosines(distinct)
+    np.testing.assert_allclose(
+        hashed.teacher.numpy()[:, columns], expected, atol=1e-6
+    )
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("negatives", ["in_batch", "random"])
+def test_a_batch_costs_the_clicks_and_the_divergence(tied, negatives):
+    """The sum goes over all distinct titles, with random negatives, too."""
+    loss = dssm.Distillation(7.0, weight=2.5, temperature=0.3, teacher_gamma=5)
+    model = two_tower(shared=tied, negatives=negatives, units=6, loss=loss)
+    titles = TITLES[:3]
+    ((hashed,),) = model.hasher.dataset(taught(negatives=False))
+    alone = hashed._replace(teacher=None)
+    with_teacher = float(model.batch_loss(hashed, training=True))
+    without = float(model.batch_loss(alone, training=True))
+    vectors = model.document_encoder.encode(titles)
+    cosines = model.query_encoder.encode(QUERIES) @ vectors.T
+    teacher = expected_cosines(titles)
+    p = softmax(teacher / 0.3)
+    q = softmax(np.where(np.isinf(teacher), -INFINITY, 5 * cosines))
+    divergence = np.sum(
+        p * np.log(np.where(p > 0, p, 1) / np.where(q > 0, q, 1)), axis=1
+    )
+    assert with_teacher - without == pytest.approx(
+        2.5 * divergence.mean(), rel=1e-4
+    )
+    # Evaluations measure the loss of the clicks alone.
+    one, other = (model.batch_loss(b, training=False) for b in (hashed, alone))
+    assert float(one) == pytest.approx(float(other))
+
+
+def test_another_loss_does_not_learn_from_a_teacher():
+    with pytest.raises(dssm.InputError, match="compile with dssm.Distillation"):
+        two_tower().fit(taught(), verbose=0)
+
+
+def test_a_fit_in_batches_of_a_teacher_lowers_the_divergence():
+    """In a graph, with lazily updated tables."""
+    model = two_tower(units=6, loss=dssm.Distillation(weight=9.0))
+    history = model.fit(taught().repeat(20), epochs=2, verbose=0)
+    assert history.history["loss"][1] < history.history["loss"][0]

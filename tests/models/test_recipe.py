@@ -12,14 +12,16 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm import PRESETS, InputError, Recipe, TwoTower
 from keras_lstm_dssm.data import training_batches
-from keras_lstm_dssm.models import find_recipe
+from keras_lstm_dssm.models import KEYVEC_PRESETS, KeyVecRecipe, find_recipe
 from keras_lstm_dssm.training import mine_negatives
+from tests.kit.equal import check_equal
 from tests.settings.other_values import other_values
 
 TRIGRAMS = 50_653
 LSTM_96 = 96 * 288 + 288
 
-COUNTS = {  # columns of the tables, all other parameters
+# Columns of the tables, all other parameters. The paper counts 50,000 trigrams.
+COUNTS = {
     "lstm_32": (32 * 3, 32 * 96 + 96),  # 4.8 M
     "lstm_64": (64 * 3, 64 * 192 + 192),  # 9.6 M
     "lstm_96": (96 * 3, LSTM_96),  # 14.4 M
@@ -35,11 +37,8 @@ COUNTS = {  # columns of the tables, all other parameters
     "best_words": (96 * 3 + 96, LSTM_96),
     "word_sum": (0, 0),
 }
-PAPER = {
-    "lstm_32": 4.8, "lstm_64": 9.6, "lstm_96": 14.4, "rnn_288": 14.4,
-    "dssm": 14.4, "clsm_win1": 14.4, "clsm_win3": 43.2, "clsm_win5": 72.0,
-}  # fmt: skip
 SMALL = Recipe("DSSMEncoder", {"units": [2]})
+KEYVEC = KeyVecRecipe(word_dimension=4, filters=2, units=3, dimension=5)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -57,18 +56,6 @@ def test_parameter_counts(preset):
     assert sum(tables) == columns
     total = sum(weight.shape.num_elements() for weight in weights)
     assert total == TRIGRAMS * columns + others
-
-
-def test_tables_are_the_papers_up_to_its_rounding_of_50_653():
-    assert TRIGRAMS * COUNTS["lstm_96"][0] == 14_588_064
-    for preset, millions in PAPER.items():
-        assert 50_000 * COUNTS[preset][0] == round(millions * 1e6)
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_json_round_trip(name):
-    text = json.dumps(PRESETS[name].to_dict())
-    assert Recipe.from_dict(json.loads(text)) == PRESETS[name]
 
 
 def test_every_value_survives_the_round_trip():
@@ -133,9 +120,37 @@ def test_every_value_survives_the_round_trip():
     ids=str,
 )  # fmt: skip
 def test_a_wrong_value_is_one_line(changes, message):
+    check_wrong(Recipe(), changes, message)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"words": "letters"}, "words is 'letters': expected one of"),
+        ({"units": 0}, "units is 0: expected a whole number of 1 or more"),
+        ({"learning_rate": 0}, "learning_rate is 0: expected a finite"),
+        ({"weighted": 1}, "weighted is 1: expected True or False"),
+        ({"normalize": None}, "normalize is None: expected True or False"),
+        ({"read_weight": -1}, "read_weight is -1: expected a finite"),
+        ({"key_word_start": -1}, "key_word_start is -1: expected a finite"),
+        ({"key_word_start": True}, "key_word_start is True: expected a fi"),
+        ({"key_words_of": "body"}, "key_words_of is 'body': expected one of"),
+        ({"word_weight": True}, "word_weight is True: expected a finite"),
+        ({"dropout": 1}, "dropout is 1: expected 0 or more, and less than 1"),
+        ({"windows": []}, r"windows is \[\]: expected whole numbers"),
+        ({"windows": (0, 3)}, r"windows is \(0, 3\): expected whole numbers"),
+        ({"depth": 2}, "a recipe has no 'depth'"),
+    ],
+    ids=str,
+)
+def test_a_wrong_value_of_a_keyvec_is_one_line(changes, message):
+    check_wrong(KeyVecRecipe(), changes, message)
+
+
+def check_wrong(recipe: Any, changes: dict[str, Any], message: str) -> None:
     for make in (
-        lambda: Recipe.from_dict(changes),
-        lambda: Recipe().replace(**changes),
+        lambda: type(recipe).from_dict(changes),
+        lambda: recipe.replace(**changes),
     ):
         with pytest.raises(InputError, match=message) as caught:
             make()
@@ -235,12 +250,14 @@ def test_how_towers_start(towers):
 
 
 def test_the_seed_decides_the_start_and_nothing_else_does():
-    first, again, other = (SMALL.build(seed) for seed in (5, 5, 6))
-    for one, two, three in zip(
-        first.weights, again.weights, other.weights, strict=True
-    ):
-        np.testing.assert_array_equal(one, two)
-        assert not np.any(one) or not np.array_equal(one, three)
+    for recipe, *words in ((SMALL,), (KEYVEC, ["hat"])):
+        first, again, other = (recipe.build(seed, *words) for seed in (5, 5, 6))
+        check_equal(first, again)
+        for one, three in zip(first.weights, other.weights, strict=True):
+            # A bias starts at one number.
+            assert not np.ptp(one) or not np.array_equal(one, three)
+    firsts = [w.numpy().flat[0] for w in first.weights if np.ptp(w)]
+    assert len(set(firsts)) == len(firsts)  # no two layers start equal
 
 
 def test_towers_that_start_equal_find_shared_trigrams_untrained():
@@ -255,3 +272,70 @@ def test_the_documents_encoder_has_arguments_of_its_own():
     assert [t.length_norm for t in recipe.build().towers] == [1.0, 0.5]
     (encoder,) = recipe.replace(towers="tied").build().towers
     assert encoder.length_norm == 1.0
+
+
+def test_the_sizes_of_a_keyvec_of_the_paper():
+    """The counts of parameters for a vocabulary of 30 words."""
+    model = KEYVEC_PRESETS["keyvec"].build(0, [f"w{i}" for i in range(30)])
+    counts = {
+        "words": 31 * 100,
+        "sentence_encoder": 50 * (3 + 4 + 5) * 100 + 150,
+        "reader": 2 * 4 * (150 + 100 + 1) * 100 + 201,
+        "document_encoder": 200 * 100 + 100,
+        "word_scores": 100 * 30 + 30,
+    }
+    for name, count in counts.items():
+        assert getattr(model, name).count_params() == count
+    assert model.count_params() == sum(counts.values())
+    assert model.max_sentences == 250 and model.words.max_words == 60
+
+
+def test_words_start_from_vectors_or_trigrams():
+    vectors = np.arange(8.0).reshape(2, 4)
+    model = KEYVEC.build(0, ["hat", "red"], vectors)
+    table = model.words.embedding.get_weights()[0]
+    np.testing.assert_array_equal(table[1:], vectors)
+    model = KEYVEC.replace(words="trigrams").build(0, ["hat"])
+    assert model.words.trigrams.max_words == 60
+    assert model.key_vocabulary == ["hat"]
+
+
+def test_all_forms_of_a_word_are_one():
+    vectors = np.arange(8.0).reshape(2, 4)
+    model = KEYVEC.replace(words="stems").build(
+        0, ["hats", "heated"], vectors, ["hat", "heat"]
+    )
+    table = model.words.embedding.get_weights()[0]
+    np.testing.assert_array_equal(table[1:], vectors)
+    one, same, other = model.encode(
+        ["Heated hats. A hat.", "Heating hat. A hats.", "Red hats. A hat."]
+    )
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, other)
+    again = type(model).from_config(model.get_config())
+    assert again.words.vocabulary == ["hat", "heat"]
+    for each in (model, again):
+        assert each.words.split == "stems"
+        assert each.key_vocabulary == ["hats", "heated"]
+        words = ["Hat", "red", "heating", "hats"]
+        assert each.key_word_ids(words).tolist() == [1, 0, 2, 1]
+        found = each.key_words("A hat.", 5)
+        assert {word for word, _ in found} == {"hats", "heated"}
+
+
+def test_presets_of_keyvec_differ_as_their_names_say():
+    found = [
+        (recipe.read_weight, recipe.word_weight, recipe.weighted)
+        for recipe in KEYVEC_PRESETS.values()
+    ]
+    whole = (1, 1, True)
+    assert found == [
+        *[whole] * 3, (0, 1, True), (1, 0, True), (1, 1, False)
+    ]  # fmt: skip
+    document = KEYVEC_PRESETS["keyvec_document"]
+    assert document.replace(key_words_of="summary") == KEYVEC_PRESETS["keyvec"]
+    printed = KEYVEC_PRESETS["keyvec_printed"]
+    assert printed == KeyVecRecipe(patience=3)
+    assert not printed.normalize and not printed.excerpt
+    mean = KEYVEC_PRESETS["keyvec_mean"].build(0, ["hat"])
+    assert not mean.weighted and not mean.reader.scores

@@ -1,14 +1,14 @@
 """Rows that move when they are read end where the dense update takes them."""
 
+from typing import Any
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.layers.packed_sequence import unpack
 from tests import reference
-from tests.precision import precision
 
 STEPS, ROWS, RATE = 400, 30, 0.05
 RANDOM = np.random.default_rng(7)
@@ -26,11 +26,19 @@ def gradient(k: int, parameters: list[np.ndarray]) -> list[np.ndarray]:
     return [result]
 
 
-def test_equals_the_papers_update_over_400_steps(float64):
-    table = keras.Variable(START, dtype="float64")
-    optimizer = dssm.NesterovMomentum(RATE, threshold=0.7)
+def lazy_table(
+    start: np.ndarray = START, rate: float = RATE, **options: Any
+) -> tuple[keras.Variable, dssm.NesterovMomentum]:
+    """Makes a table, and an optimizer that updates the rows that are read."""
+    table = keras.Variable(start, dtype="float64")
+    optimizer = dssm.NesterovMomentum(rate, **{"threshold": 0.7, **options})
     optimizer.build([table])
     optimizer.set_tables([table])
+    return table, optimizer
+
+
+def test_equals_the_papers_update_over_400_steps(float64):
+    table, optimizer = lazy_table()
 
     @tf.function
     def step(rows: tf.Tensor) -> None:
@@ -61,10 +69,7 @@ def test_equals_the_papers_update_over_400_steps(float64):
 
 def test_a_step_in_one_graph_or_two_or_that_failed(float64):
     """What one graph has read for the look-ahead is not used in another."""
-    table = keras.Variable(START, dtype="float64")
-    optimizer = dssm.NesterovMomentum(RATE, threshold=0.7)
-    optimizer.build([table])
-    optimizer.set_tables([table])
+    table, optimizer = lazy_table()
 
     def look_ahead(rows: tf.Tensor) -> None:
         optimizer.look_ahead([table], [(table, rows)])
@@ -103,10 +108,9 @@ def test_a_step_in_one_graph_or_two_or_that_failed(float64):
 
 def test_sync_is_needed_and_enough(float64):
     """A row read once goes on moving while other rows are read."""
-    table = keras.Variable(np.ones((2, 1)), dtype="float64")
-    optimizer = dssm.NesterovMomentum(0.1, momentum=0.5, threshold=None)
-    optimizer.build([table])
-    optimizer.set_tables([table])
+    table, optimizer = lazy_table(
+        np.ones((2, 1)), 0.1, momentum=0.5, threshold=None
+    )
     for rows in ([0], [1], [1]):
         optimizer.look_ahead([table], [(table, tf.constant(rows))])
         ones = tf.IndexedSlices(tf.ones((1, 1), "float64"), tf.constant(rows))
@@ -117,69 +121,3 @@ def test_sync_is_needed_and_enough(float64):
     np.testing.assert_allclose(table.numpy()[0, 0], 1 - 0.1 * 1.75, rtol=1e-15)
     optimizer.sync()
     np.testing.assert_allclose(table.numpy()[0, 0], 1 - 0.1 * 1.75, rtol=1e-15)
-
-
-class PlainLSTM(keras.layers.RNN):
-    """The plain road: the cell in Keras's own loop, its own gradients."""
-
-    def project(self, inputs):
-        return inputs  # the cell does
-
-    def call(self, steps, lengths=None, training=False):
-        mask = tf.sequence_mask(steps.lengths, tf.size(steps.counts))
-        return super().call(unpack(steps), mask=mask)
-
-
-QUERIES = ["hex bolt", "wood glue", "drill", "white desk lamp", "hose"] * 10
-TITLES = [
-    "steel hex bolt zinc 3 in",
-    "interior wood glue",
-    "18 volt cordless drill kit",
-    "led desk lamp",
-    "rubber garden hose 50 ft",
-] * 10
-
-
-def train(fast: bool, peephole: str | None) -> tuple[list, list]:
-    """Losses of 3 epochs, and the weights after their 15 training steps."""
-    keras.utils.set_random_seed(3)
-    towers = [
-        dssm.LSTMEncoder(4, peephole=peephole, forget_gate=True)
-        for _ in range(2)
-    ]
-    weights = [tower.trainable_weights for tower in towers]
-    if not fast:
-        for tower in towers:
-            tower.lstm = PlainLSTM(tower.lstm.cell)
-            tower.lstm.built = True
-    model = dssm.TwoTower(*towers, negatives="in_batch")
-    model.compile(
-        dssm.NesterovMomentum(0.1, lazy=fast),
-        dssm.CosineSoftmax(),
-        run_eagerly=not fast,  # tracing Keras's loop takes seconds
-    )
-    history = model.fit(
-        QUERIES,
-        TITLES,
-        epochs=3,
-        batch_size=10,
-        verbose=0,
-        callbacks=[dssm.NesterovSchedule()],
-    )
-    assert int(model.optimizer.iterations.numpy()) == 15
-    return history.history["loss"], [w.numpy() for t in weights for w in t]
-
-
-@pytest.mark.parametrize(
-    ("dtype", "tolerance", "peephole"),
-    [("float32", 1e-5, None), ("float64", 1e-10, "full")],
-)
-def test_fast_road_equals_plain_road(dtype, tolerance, peephole):
-    """Packed, by hand and lazy against Keras's loop and the dense update."""
-    with precision(dtype):
-        fast_losses, fast_weights = train(True, peephole)
-        plain_losses, plain_weights = train(False, peephole)
-    assert fast_losses[-1] < 0.9 * fast_losses[0]
-    np.testing.assert_allclose(fast_losses, plain_losses, atol=tolerance)
-    for fast, plain in zip(fast_weights, plain_weights, strict=True):
-        np.testing.assert_allclose(fast, plain, atol=tolerance)

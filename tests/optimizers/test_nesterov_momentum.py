@@ -115,21 +115,20 @@ def applied(
     return [-variable.numpy() for variable in variables]
 
 
-def test_each_group_is_renormalised_on_its_own():
-    gradients = [tf.constant(g) for g in ([3.0], [0.0, 4.0], [0.6], [0.8])]
-    found = applied(
-        NesterovMomentum(1.0, threshold=2.0), gradients, [[0, 1], [2, 3]]
-    )
-    np.testing.assert_allclose(np.concatenate(found[:2]), [1.2, 0, 1.6], 1e-6)
-    np.testing.assert_allclose(np.concatenate(found[2:]), [0.6, 0.8], 1e-6)
-
-
-def test_without_groups_all_variables_are_one():
-    gradients = [tf.constant([3.0]), tf.constant([4.0])]
-    one = applied(NesterovMomentum(1.0, threshold=1.0), gradients, [])
-    np.testing.assert_allclose(np.concatenate(one), [0.6, 0.8], 1e-6)
-    off = applied(NesterovMomentum(1.0, threshold=None), gradients, [])
-    np.testing.assert_array_equal(np.concatenate(off), [3, 4])
+@pytest.mark.parametrize(
+    ("threshold", "gradients", "groups", "expected"),
+    [
+        (2.0, [[3.0], [0.0, 4.0], [0.6], [0.8]], [[0, 1], [2, 3]],
+         [1.2, 0, 1.6, 0.6, 0.8]),
+        (1.0, [[3.0], [4.0]], [], [0.6, 0.8]),
+        (None, [[3.0], [4.0]], [], [3, 4]),
+    ],
+    ids=["each group on its own", "all variables are one", "not at all"],
+)  # fmt: skip
+def test_gradients_are_renormalised(threshold, gradients, groups, expected):
+    optimizer = NesterovMomentum(1.0, threshold=threshold)
+    found = applied(optimizer, [tf.constant(g) for g in gradients], groups)
+    np.testing.assert_allclose(np.concatenate(found), expected, 1e-6)
 
 
 def test_rows_of_one_index_are_summed_before_the_norm():

@@ -18,7 +18,11 @@ import pytest
 
 import keras_lstm_dssm
 from keras_lstm_dssm.run_folder import RunFolder
-from tests.distributed.processes import free_addresses, start_worker
+from tests.distributed.processes import (
+    free_addresses,
+    ray_processes,
+    start_worker,
+)
 from tests.reliability.program import SETTINGS, write_log
 from tests.reliability.test_kill import check_equal
 
@@ -177,28 +181,6 @@ def test_another_version(log, tmp_path):
         ), errors
 
 
-def ray_workers(driver: int) -> list[int]:
-    """Process ids of the workers that a driver's Ray has started."""
-    listed = subprocess.run(
-        ["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True
-    ).stdout
-    rows = [line.split(None, 2) for line in listed.splitlines()[1:]]
-    parents = {int(pid): int(parent) for pid, parent, _ in rows}
-
-    def descends(pid: int) -> bool:
-        while pid > 1:
-            pid = parents.get(pid, 0)
-            if pid == driver:
-                return True
-        return False
-
-    return [
-        int(pid)
-        for pid, _, name in rows
-        if name.startswith("ray::RayTrainWorker") and descends(int(pid))
-    ]
-
-
 def start_on_ray(
     log: pathlib.Path, output: pathlib.Path, *more: str
 ) -> Process:
@@ -235,7 +217,7 @@ def test_ray_starts_lost_workers_again(rank, fault, log, undisturbed, tmp_path):
     run = RunFolder(tmp_path / "run")
     driver = start_on_ray(log, run.path)
     wait_for_training(run, driver)
-    workers = ray_workers(driver.pid)
+    workers = ray_processes(driver.pid, "RayTrainWorker")
     assert len(workers) == 2
     os.kill(workers[rank], fault)
     code, errors = finish(driver)

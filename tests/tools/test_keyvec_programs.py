@@ -1,4 +1,4 @@
-"""lstm-dssm-train and lstm-dssm-evaluate of a KeyVec."""
+"""lstm-dssm-evaluate of a KeyVec."""
 
 import json
 import pathlib
@@ -12,9 +12,8 @@ from keras_lstm_dssm.evaluation import system_of
 from keras_lstm_dssm.evaluation.clustering import CLUSTER_MEASURES
 from keras_lstm_dssm.evaluation.task import DOCUMENT_MEASURES, document_tasks
 from keras_lstm_dssm.files import read_json
-from keras_lstm_dssm.models import KEYVEC_PRESETS
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.tools import evaluate, train
+from keras_lstm_dssm.tools import evaluate
 from tests.training.small_documents import QUICK_KEYVEC, write_small_documents
 
 pytest.importorskip("gensim")
@@ -28,42 +27,10 @@ def folder(tmp_path_factory) -> pathlib.Path:
     return path
 
 
-@pytest.fixture
-def small_preset(monkeypatch) -> None:
-    quick = QUICK_KEYVEC.replace(epochs=2)
-    monkeypatch.setitem(KEYVEC_PRESETS, "keyvec", quick)
-
-
-def test_python_and_program_give_one_model_that_is_measured(
-    small_preset, folder, tmp_path, capsys, refused
-):
-    """Resumes, evaluates and compares with `dssm.train` of the same flags."""
+def test_a_keyvec_is_measured(folder, tmp_path, capsys, refused, eager):
     run, out = tmp_path / "run", tmp_path / "out.json"
-    flags = ["--preset=keyvec", "--salience=lead", "--seed=3", "--patience=1"]
-    begin = ["train", f"--data={folder}", f"--output={run}", *flags]
-    assert train.run(begin) == 0
-    assert (
-        "10 documents; salient: 20.4% of 49 sentences"
-        in capsys.readouterr().out
-    )
-    model = dssm.train(
-        folder, "keyvec", seed=3, salience="lead", patience=1, verbose=0
-    )
-    found = dssm.load_run(run)
-    for ours, theirs in zip(
-        model.get_weights(), found.get_weights(), strict=True
-    ):
-        np.testing.assert_array_equal(ours, theirs)
-    assert train.run([*begin, "--resume"]) == 0
-    assert "already finished" in capsys.readouterr().out
-    for flag, message in (
-        ("--salience=bm25", "--salience=bm25: the run in"),
-        ("--patience=2", "was started with 1; leave the flag out"),
-        ("--dimension=4", "was started with 3; leave the flag out"),
-        ("--preset=lstm_96", "was started with KeyVec({'weighted': True"),
-    ):
-        refused(train.run([*begin, "--resume", flag]), message)
-
+    recipe = QUICK_KEYVEC.replace(epochs=1)
+    found = dssm.train(folder, recipe, output=run, salience="lead", verbose=0)
     measure = ["evaluate", f"--run={run}", f"--data={folder}"]
     assert evaluate.run([*measure, f"--json={out}"]) == 0
     results = json.loads(out.read_text())["test"]
@@ -113,25 +80,3 @@ def test_python_and_program_give_one_model_that_is_measured(
         ("--data=api", "expected 'api_documents' or a folder of documents"),
     ):
         refused(evaluate.run([*measure, flag]), message)
-
-
-def test_what_is_given_to_another_model(
-    small_preset, folder, collection_folder, tmp_path, refused
-):
-    begin = ["train", f"--output={tmp_path / 'run'}"]
-    keyvec = [*begin, "--preset=keyvec"]
-    for flags, message in (
-        ([*begin, f"--data={folder}"], "found documents of many sentences"),
-        ([*keyvec, f"--data={collection_folder}"], "jsonl: no such file"),
-        ([*keyvec, f"--data={folder}", "--gamma=3"], "--gamma is not a flag"),
-        (
-            [*keyvec, f"--data={folder}", "--salience=word2vec"],
-            "salience is 'word2vec': found no such folder, expected one of",
-        ),
-        (
-            [*begin, f"--data={collection_folder}", "--salience=lead"],
-            "salience is used by a KeyVec only: leave it out for two towers",
-        ),
-    ):
-        refused(train.run(flags), message)
-        assert not (tmp_path / "run").exists()

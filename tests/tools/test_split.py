@@ -33,11 +33,11 @@ def test_clicks_become_a_collection(tmp_path, capsys, refused):
         "test_queries": test,
     }
     assert capsys.readouterr().out.splitlines() == [
-        "--data: left out bad lines: no tab: 2, 2 tabs: 1",
         f"9 titles, {dev + test} queries",
         f"train: {result['train_clicks']} clicks",
         f"dev: {dev} queries, {2 * dev} pairs",
         f"test: {test} queries, {2 * test} pairs",
+        "--data: left out bad lines: no tab: 2, 2 tabs: 1",
     ]
     # It can be trained on, and evaluated.
     trained = {query for query, _ in open_log(str(folder))}

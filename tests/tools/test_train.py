@@ -1,20 +1,17 @@
 """lstm-dssm-train as a user runs it."""
 
-import csv
 import json
-import os
-import signal
-import subprocess
-import sys
+import shutil
+from pathlib import Path
 
-import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import train
-from tests.training.small_trainings import QUICK
+from tests.training.small_trainings import QUICK, check_equal
 
-STOPPED_AT = 45
+STOPPED_AT = 18
 WAITING = f"""
 import time
 import keras_lstm_dssm as dssm
@@ -48,14 +45,13 @@ def test_run_folder_has_all_that_is_promised(trained_run):
     recipe = dssm.Recipe.from_dict(config["recipe"])
     assert recipe == dssm.PRESETS["lstm_32"].replace(epochs=3, batch_size=16)
     assert config["version"] == dssm.__version__
-    with (trained_run / "history.csv").open() as file:
-        rows = list(csv.DictReader(file))
+    rows = RunFolder(trained_run).read_history()
     # 120 clicks in batches of 16 are 8 updates an epoch.
-    assert [row["epoch"] for row in rows] == ["1", "2", "3"]
-    assert [row["updates"] for row in rows] == ["8", "16", "24"]
-    assert float(rows[-1]["loss"]) < float(rows[0]["loss"])
+    assert [row["epoch"] for row in rows] == [1, 2, 3]
+    assert [row["updates"] for row in rows] == [8, 16, 24]
+    assert rows[-1]["loss"] < rows[0]["loss"]
     metrics = json.loads((trained_run / "metrics.json").read_text())["train"]
-    assert metrics == {name: float(rows[-1][name]) for name in rows[-1]}
+    assert metrics == rows[-1]
     assert (config["pairs"], config["bad_lines"]) == (120, 0)
     assert list((trained_run / "logs").rglob("events.out.tfevents.*"))
     assert (trained_run / "checkpoints" / "last.keras").exists()
@@ -63,88 +59,60 @@ def test_run_folder_has_all_that_is_promised(trained_run):
     assert not [name for name in names if "partial" in name]
 
 
+# fmt: off
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--data=nowhere.tsv"], "nowhere.tsv"),
-        (["--data=api", "--preset=lstm_97"], "lstm_96"),
-        ([], "--data"),
-        (["--data={faulty}"], "faulty.tsv:2"),
-        (["--data={empty}"], "empty.tsv"),
-        (["--resume"], "no run here"),
-        (["--data=api", "--epochs=0"], "epochs"),
-        (["--data={good}", "--validation=nowhere.tsv"], "nowhere.tsv"),
-        (["--data={good}", "--validation={faulty}"], "faulty.tsv:2"),
-        (["--data={good}", "--dev=nowhere"], "nowhere: found nothing there"),
-        (["--data={good}", "--dev={good}"], "found a file, expected 'api', "),
-        (["--data={good}", "--select=mrr@7"], "--select=mrr@7"),
-        (["--data={good}", "--patience=0"], "--patience=0"),
-        (["--data={good}", "--every=0"], "--every=0"),
-        (["--data={good}", "--towers=equal"], "--towers=equal"),
-        (["--data={good}", "--seed=-1"], "--seed=-1"),
-        (["--data={good}", "--seed=4294967296"], "--seed=4294967296"),
-        (["--data={good}", "--threshold=0"], "--threshold=0"),
-        (["--data={good}", "--gamma=0"], "--gamma=0"),
-        (["--data={good}", "--learning_rate=0"], "--learning_rate=0"),
-        (["--data={good}", "--min_relevant=0"], "--min_relevant=0"),
-        (["--data={good}", "--gamma=nan"], "--gamma=nan: expected a finite"),
-        (["--data={good}", "--gamma=1e39"], "expected a finite number, 1e+30"),
-        (["--data={good}", "--learning_rate=inf"], "--learning_rate=inf: exp"),
-        (["--data={good}", "--threshold=nan"], "--threshold=nan: expected"),
-        (["--data={good}", "--save_minutes=inf"], "--save_minutes=inf: exp"),
-        (["--data={good}", "--save_minutes=-1"], "--save_minutes=-1"),
-        (["--workers=2", "--start_minutes=inf"], "--start_minutes=inf: expect"),
-        (["--workers=2", "--start_minutes=nan"], "--start_minutes=nan: expect"),
-        (["--data={good}", "--max_bad_lines=-1"], "--max_bad_lines=-1"),
-        (["--data={good}", "--on_bad_line=go"], "--on_bad_line=go"),
-        (
-            ["--data={faulty}", "--on_bad_line=skip", "--max_bad_lines=0"],
-            "faulty.tsv:2: found no tab",
-        ),
-        (["--data", "{good}", "{faulty}"], "faulty.tsv'; quote globs"),
+        ("--data=nowhere.tsv", "nowhere.tsv"),
+        ("--data=clicks.tsv --preset=lstm_97", "lstm_96"),
+        ("", "--data is missing: expected"),
+        ("--data=faulty.tsv", "faulty.tsv:2"),
+        ("--resume", "no run here"),
+        ("--data=clicks.tsv --epochs=0", "--epochs=0"),
+        ("--data=clicks.tsv --select=mrr@7", "--select=mrr@7"),
+        ("--data=clicks.tsv --seed=4294967296", "--seed=4294967296"),
+        ("--data=clicks.tsv --gamma=nan", "--gamma=nan: expected a finite"),
+        ("--data=clicks.tsv --gamma=1e39", "expected a finite number, 1e+30"),
+        ("--data=clicks.tsv --save_minutes=inf", "--save_minutes=inf: exp"),
+        ("--workers=2 --start_minutes=nan", "--start_minutes=nan: expect"),
+        ("--data=clicks.tsv --max_bad_lines=-1", "--max_bad_lines=-1"),
+        ("--data=clicks.tsv --on_bad_line=go", "--on_bad_line=go"),
+        ("--data=faulty.tsv --on_bad_line=skip --max_bad_lines=0",
+         "faulty.tsv:2: found no tab"),
+        ("--data clicks.tsv faulty.tsv", "faulty.tsv'; quote globs"),
+        ("--data=documents --preset=keyvec --gamma=3", "--gamma is not a flag"),
+        ("--data=new.tsv --init=PARENT --preset=lstm_32",
+         "query_encoder='CombinedEncoder', expected 'LSTMEncoder'"),
     ],
-)
+)  # fmt: on
 def test_wrong_input_is_one_line_and_exit_code_1(
-    arguments, expected, tmp_path, refused
+    arguments, expected, kinds_data, refused
 ):
-    faulty, empty = tmp_path / "faulty.tsv", tmp_path / "empty.tsv"
-    good = tmp_path / "good.tsv"
-    good.write_text("hex bolt\tsteel hex bolt\n")
-    faulty.write_text("hex bolt\tsteel hex bolt\nno tab here\n")
-    empty.write_text("")
-    code = run(
-        *(a.format(faulty=faulty, empty=empty, good=good) for a in arguments),
-        f"--output={tmp_path / 'run'}",
-    )
-    refused(code, expected)
-    assert not (tmp_path / "run").exists()
+    """For more see `training/test_wrong_input.py`."""
+    Path("faulty.tsv").write_text("hex bolt\tsteel hex bolt\nno tab here\n")
+    refused(run(*arguments.split(), "--output=run"), expected)
+    assert not Path("run").exists()
 
 
-def test_bad_lines_are_skipped_and_reported(tmp_path, capsys):
+def test_bad_lines_are_skipped_and_reported(tmp_path, capsys, eager):
     lines = [f"query {i}\ttitle {i % 5}".encode() for i in range(40)]
     lines[7:7] = [b"no tab", b"a\tb\tc"]
     lines[30:30] = [b"no tab either", b"caf\xe9\tLatin-1"]
     log, folder = tmp_path / "clicks.tsv", tmp_path / "run"
     log.write_bytes(b"\n".join(lines))
-    assert not run(
-        f"--data={log}",
-        f"--validation={log}",
-        "--preset=dssm",
-        "--epochs=1",
-        "--on_bad_line=skip",
-        "--max_bad_lines=4",
-        f"--output={folder}",
-    )
+    code = run(
+        f"--data={log}", f"--validation={log}", "--preset=dssm", "--epochs=1",
+        "--on_bad_line=skip", "--max_bad_lines=4", f"--output={folder}",
+    )  # fmt: skip
+    assert code == 0
     out = capsys.readouterr().out
     metrics = json.loads((folder / "metrics.json").read_text())
     for name in ("data", "validation"):
         line = "skipped bad lines: no tab: 2, 2 tabs: 1, invalid UTF-8: 1\n"
         assert out.count(f"--{name}: {line}") == 1
         assert metrics[f"bad_lines/{name}"] == {
-            "no tab": 2,
-            "2 tabs": 1,
-            "invalid UTF-8": 1,
-        }
+            "no tab": 2, "2 tabs": 1, "invalid UTF-8": 1
+        }  # fmt: skip
     config = json.loads((folder / "config.json").read_text())
     assert (config["pairs"], config["bad_lines"]) == (40, 4)
     lines.remove(b"no tab")
@@ -155,44 +123,96 @@ def test_bad_lines_are_skipped_and_reported(tmp_path, capsys):
     )
 
 
-def test_interrupted_and_resumed_equals_uninterrupted(
-    collection_folder, tmp_path
+def test_sigterm_in_an_epoch_leaves_a_run_that_goes_on(
+    kinds_data, fresh_process
 ):
-    """Interrupts a process in the middle of an epoch, and resumes its run."""
-    settings = [
-        f"--data={collection_folder}",
-        "--preset=dssm",
-        "--epochs=3",
-        "--batch_size=4",
-    ]
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    process = subprocess.Popen(
-        [sys.executable, "-c", WAITING, *settings, f"--output={parts}"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )
-    try:
-        assert run(*settings, f"--output={whole}") == 0  # meanwhile
-        assert process.stdout
+    flags = ["--data=clicks.tsv", "--preset=dssm", "--batch_size=2",
+             "--epochs=3", "--output=run"]  # fmt: skip
+    with fresh_process.start(WAITING, *flags, folder=kinds_data) as process:
         waiting = any(line == "waiting\n" for line in process.stdout)
-        process.send_signal(signal.SIGTERM)  # taken as ctrl-c
+        process.terminate()  # taken as ctrl-c
         _, errors = process.communicate(timeout=60)
-    finally:
-        process.kill()
     assert waiting, errors
     assert process.returncode == 130, errors
     assert errors.endswith("interrupted\n")
-    stopped = dssm.run_folder.RunFolder(parts).load_checkpoint()
-    done = int(stopped.optimizer.iterations.numpy())
-    assert 30 <= done == STOPPED_AT < 90
-    usable = dssm.load_run(parts).query_encoder.encode(["usable"])
+    stopped = RunFolder("run").load_checkpoint()
+    assert 12 < stopped.optimizer.iterations == STOPPED_AT < 24
+    usable = dssm.load_run("run").query_encoder.encode(["usable"])
     assert usable.shape == (1, 3)
-    assert run("--resume", f"--output={parts}") == 0
-    with (parts / "history.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert [row["updates"] for row in rows] == ["30", "60", "90"]
-    expected, resumed = dssm.load_run(whole), dssm.load_run(parts)
-    for one, other in zip(expected.weights, resumed.weights, strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert run("--resume", "--output=run") == 0
+    rows = RunFolder("run").read_history()
+    assert [row["updates"] for row in rows] == [12, 24, 36]
+
+
+# --- runs that `--resume` continues or refuses
+
+
+@pytest.fixture
+def copy(trained_run, tmp_path) -> Path:
+    """Copies the trained run, so that a test may change it."""
+    return shutil.copytree(trained_run, tmp_path / "run")
+
+
+def resume(folder: Path, *flags: str) -> int:
+    return run("--resume", f"--output={folder}", *flags)
+
+
+def test_a_finished_run(copy, trained_run, tmp_path, capsys):
+    out = tmp_path / "out.json"
+    # Given again, the settings are those of the run; the model was lost.
+    (copy / "model.keras").unlink()
+    assert resume(copy, "--epochs=3", "--batch_size=16", f"--json={out}") == 0
+    assert "already finished; to train longer, start anew in another" in (
+        capsys.readouterr().out
+    )
+    metrics = RunFolder(trained_run).read_metrics()["train"]
+    assert json.loads(out.read_text()) == metrics
+    for name in ("history.csv", "config.json"):
+        assert (copy / name).read_text() == (trained_run / name).read_text()
+    before, after = dssm.load_run(trained_run), dssm.load_run(copy)
+    check_equal(before.get_weights(), after.get_weights())
+
+
+@pytest.mark.parametrize("preset", ["lstm_64", "rnn_288"])
+def test_another_network(trained_run, tmp_path, preset, refused):
+    shutil.copy(trained_run / "config.json", tmp_path)
+    message = f"--preset={preset}: the run in {tmp_path} was started with "
+    code = resume(tmp_path, f"--preset={preset}")
+    refused(code, f"{message}LSTMEncoder({{'cells': 32}}); leave the flag out")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("config.json", "{", "config.json: "),
+        ("config.json", "{}", "config.json: 'data' is missing"),
+        ("metrics.json", "{", "metrics.json: "),
+        ("history.csv", "epoch,updates\nx,y\n", "history.csv: "),
+    ],
+)
+def test_a_damaged_run(trained_run, tmp_path, name, content, message, refused):
+    shutil.copy(trained_run / "config.json", tmp_path)
+    (tmp_path / name).write_text(content)
+    refused(resume(tmp_path), message)
+
+
+def test_a_start_that_failed_can_be_repeated(kinds_data, monkeypatch, eager):
+    """A run that could not be saved does not block a new one."""
+    flags = ["--data=clicks.tsv", "--preset=dssm", "--epochs=1", "--output=run"]
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "save", full)
+        assert run(*flags) == 1
+    assert run(*flags) == 0
+    assert Path("run/model.keras").exists()
+
+
+def test_a_run_is_left_alone_by_a_new_one(kinds_data, refused):
+    """A new training writes nothing at all into the folder of a run."""
+    Path("run").mkdir()
+    Path("run/config.json").write_text("{}")
+    refused(run("--data=judged", "--output=run"), "--resume")
+    assert [path.name for path in Path("run").iterdir()] == ["config.json"]

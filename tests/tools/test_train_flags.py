@@ -161,6 +161,14 @@ def test_a_preset_alone_is_its_recipe(configured):
     assert configured().recipe == dssm.PRESETS["lstm_96"]
 
 
+def test_the_recipe_is_that_of_the_run_to_continue(configured, trained_run):
+    """With --init, and no --preset; its flags change values of it."""
+    recipe = configured(f"--init={trained_run}", "--learning_rate=0.02").recipe
+    assert recipe == dssm.PRESETS["lstm_32"].replace(
+        epochs=3, batch_size=16, learning_rate=0.02
+    )
+
+
 def test_both_towers_have_the_rows_of_other_letters(configured):
     model = configured("--preset=dssm", "--oov_buckets=5").recipe.build()
     assert [tower.trigrams.oov_buckets for tower in model.towers] == [5, 5]

@@ -14,8 +14,6 @@ QUICK_KEYVEC = KeyVecRecipe(
     dimension=3, epochs=3, patience=3, batch_size=4,
 )  # fmt: skip
 SPLITS = {"train": 10, "dev": 4, "test": 4}
-STEPS = 3
-"""Training steps in an epoch of ten documents."""
 
 
 def document(number: int, label: str, split: str) -> Document:

@@ -1,11 +1,8 @@
 """Trainings that start from the weights of another run, and old clicks."""
 
-import functools
 import gzip
 import pathlib
-import shutil
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -13,27 +10,20 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.data import ClickLog, write_pairs
+from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.fingerprints import weights_hash
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
-from keras_lstm_dssm.tools import train as program
 from keras_lstm_dssm.training import replay as replay_module
 from keras_lstm_dssm.training.replay import Replay, ReplaySpec
 from keras_lstm_dssm.training.tower_training import TowerTraining
-from tests.conftest import TOPICS
-from tests.tools.conftest import Refused, refused  # noqa: F401
-from tests.training.small_documents import QUICK_KEYVEC, write_small_documents
-from tests.training.small_trainings import BEST, QUICK, StopAt, check_equal
+from tests.kit.kinds import KEYVEC, KINDS, NEW, PARENT, SCORER
+from tests.training.small_trainings import QUICK, check_equal
 
-NEW = [("brass lamp", "brass table lamp"), ("tin can", "tin can 1 gal")] * 20
-OLD = list(TOPICS.values())
-SMALL = BEST.replace(epochs=3, logq=True)
-SCORER = dssm.ScorerRecipe(
-    "RecurrentCosine", {"units": 2}, word_dimension=4, epochs=1, batch_size=7
-)
+pytestmark = pytest.mark.usefixtures("kinds_data", "eager")
+CONTINUED = KINDS["continued with replay"]
 
 
 class Start(keras.callbacks.Callback):
@@ -49,48 +39,10 @@ class Start(keras.callbacks.Callback):
         self.steps = int(self.model.optimizer.iterations.numpy())
 
 
-@pytest.fixture(scope="module", autouse=True)
-def eager() -> Iterator[None]:
-    """The few training steps take less time than their trace."""
-    compile_eagerly = functools.partialmethod(
-        dssm.TwoTower.compile, run_eagerly=True
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dssm.TwoTower, "compile", compile_eagerly)
-        yield
-
-
-@pytest.fixture(scope="module")
-def logs(tmp_path_factory) -> pathlib.Path:
-    folder = tmp_path_factory.mktemp("logs")
-    write_pairs(NEW, folder / "new.tsv")
-    write_pairs(OLD * 10, folder / "old.tsv")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def parent(logs) -> pathlib.Path:
-    """Like `best`, adapted to the old titles."""
-    dssm.train(str(logs / "old.tsv"), SMALL, output=logs / "RUN", verbose=0)
-    return logs / "RUN"
-
-
-def continued(
-    logs: pathlib.Path, parent: Any, output: Any = None, *callbacks: Any
-) -> Any:
-    return dssm.train(
-        str(logs / "new.tsv"), init=parent, replay=f"{logs}/old.tsv:0.5",
-        output=output, seed=4, verbose=0, callbacks=callbacks,
-    )  # fmt: skip
-
-
-def test_the_run_starts_from_the_parent_and_resumes_bit_for_bit(
-    logs, parent, tmp_path
-):
-    """Also when the parent has gone in the meantime."""
+def test_a_run_starts_from_the_weights_of_its_parent(kinds_data):
     start = Start()
-    whole = continued(logs, parent, tmp_path / "whole", start)
-    old = dssm.load_run(parent)
+    child = CONTINUED.train(recipe=None, output="run", callbacks=[start])
+    old = dssm.load_run("PARENT")
     check_equal(start.weights, old.get_weights())
     # A new optimizer: velocities and training steps are zero.
     assert start.velocities and start.steps == 0
@@ -99,41 +51,25 @@ def test_the_run_starts_from_the_parent_and_resumes_bit_for_bit(
     check_equal(
         *(
             [v.numpy() for v in model.non_trainable_variables]
-            for model in (old, whole)
+            for model in (old, child)
         )
     )
-    config = RunFolder(tmp_path / "whole").read_config()
+    config = RunFolder("run").read_config()
     assert config["init"] == {
-        "path": str(parent), "sha256": weights_hash(old.weights),
+        "path": str(kinds_data / "PARENT"), "sha256": weights_hash(old.weights),
     }  # fmt: skip
-    assert config["replay"] == f"{logs}/old.tsv:0.5"
-    assert config["recipe"] == RunFolder(parent).read_config()["recipe"]
-    # 40 new clicks, one synthetic pair a title, half as many old as new.
-    assert config["pairs"] == 40 + 2 + 20
-    moved = shutil.copytree(parent, tmp_path / "parent")
-    for step in (1, 3):
-        with pytest.raises(KeyboardInterrupt):
-            if step == 1:
-                continued(logs, moved, tmp_path / "cut", StopAt(step))
-            else:
-                dssm.resume(
-                    tmp_path / "cut", verbose=0, callbacks=[StopAt(step)]
-                )
-        # Mined before the first epoch: the parent is trained already.
-        assert (tmp_path / "cut" / "hard_negatives.json.gz").exists()
-        shutil.rmtree(moved, ignore_errors=True)
-    check_equal(
-        dssm.resume(tmp_path / "cut", verbose=0).get_weights(),
-        whole.get_weights(),
-    )
+    assert config["replay"] == f"{kinds_data}/clicks.tsv:0.5"
+    assert config["recipe"] == RunFolder("PARENT").read_config()["recipe"]
+    # Mined before the first epoch: the parent is trained already.
+    assert pathlib.Path("run/hard_negatives.json.gz").exists()
 
 
-def test_a_model_is_a_parent_too(logs, parent):
-    model = dssm.load_run(parent)
+def test_a_model_is_a_parent_too():
+    model = dssm.load_run("PARENT")
     before = model.get_weights()
     start = Start()
     child = dssm.train(
-        NEW, SMALL.replace(epochs=1), init=model, verbose=0, callbacks=[start]
+        NEW, PARENT.replace(epochs=1), init=model, verbose=0, callbacks=[start]
     )
     check_equal(start.weights, before)
     check_equal(model.get_weights(), before)  # the parent is not changed
@@ -165,7 +101,7 @@ def test_old_clicks_are_drawn_anew_in_each_epoch(tmp_path):
     assert most.rows == 2000 == len(set(most.of_epoch(0)))
 
 
-def test_old_clicks_are_drawn_once_in_an_epoch(logs, parent, monkeypatch):
+def test_old_clicks_are_drawn_once_in_an_epoch(monkeypatch):
     """Mining and batches read one file; the second epoch is not mined for."""
     written: list[str] = []
 
@@ -174,24 +110,20 @@ def test_old_clicks_are_drawn_once_in_an_epoch(logs, parent, monkeypatch):
         return replacing(path)
 
     monkeypatch.setattr(replay_module, "replacing", count)
-    recipe = SMALL.replace(epochs=3, mine_every=2)
-    dssm.train(
-        str(logs / "new.tsv"), recipe, init=parent, verbose=0,
-        replay=f"{logs}/old.tsv:0.5",
-    )  # fmt: skip
+    CONTINUED.train()
     assert written == ["epoch_replay.tsv"] * 3
 
 
-def test_log_q_counts_what_the_epoch_draws(logs, parent, tmp_path):
+def test_log_q_counts_what_the_epoch_draws(tmp_path):
     config = TrainingConfig(
-        ClickLog(logs / "new.tsv"),
-        SMALL.replace(title_pairs=0, hard_negatives=0),
+        ClickLog("new.tsv"),
+        PARENT.replace(title_pairs=0, hard_negatives=0),
         seed=1,
-        init=parent,
-        replay=(logs / "old.tsv", 0.5),
+        init="PARENT",
+        replay=("clicks.tsv", 0.5),
     )
     plan = TowerTraining(config, RunFolder(tmp_path))
-    plan.prepare(dssm.load_run(parent))
+    plan.prepare(dssm.load_run("PARENT"))
     assert plan.steps_per_epoch == 2
     for first in (0, 2):
         rows = [
@@ -201,96 +133,49 @@ def test_log_q_counts_what_the_epoch_draws(logs, parent, tmp_path):
                 titles, np.exp(extras["log_q"][:, 0]), strict=True
             )
         ]
-        assert len(rows) == 60
+        assert len(rows) == 24
         counts = Counter(title for title, _ in rows)
         for title, share in rows:
-            assert share == pytest.approx(counts[title] / 60)
+            assert share == pytest.approx(counts[title] / 24)
 
 
-def test_a_scorer_keeps_its_words(tmp_path):
-    stems = SCORER.replace(words="stems")
-    dssm.train(OLD, stems, output=tmp_path, verbose=0)
+@pytest.mark.parametrize(
+    ("data", "new", "recipe"),
+    [
+        ("clicks.tsv", "new.tsv", SCORER.replace(words="stems")),
+        ("documents", "documents", KEYVEC),
+        ("documents", "documents", KEYVEC.replace(words="stems")),
+    ],
+    ids=["a scorer", "a KeyVec", "a KeyVec of stems"],
+)
+def test_a_model_keeps_its_words(data, new, recipe):
+    recipe = recipe.replace(epochs=1)
+    dssm.train(data, recipe, output="RUN", verbose=0)
     start = Start()
-    model = dssm.train(NEW, init=tmp_path, verbose=0, callbacks=[start])
-    old = dssm.load_run(tmp_path)
+    model = dssm.train(new, init="RUN", verbose=0, callbacks=[start])
+    old = dssm.load_run("RUN")
     check_equal(start.weights, old.get_weights())
-    assert model.words.vocabulary == old.words.vocabulary
+    for name in ("vocabulary", "split"):
+        assert getattr(model.words, name) == getattr(old.words, name)
     assert "brass" not in model.words.vocabulary
-    with pytest.raises(InputError, match="words='stems', expected 'tri"):
-        dssm.train(NEW, SCORER.replace(words="trigrams"), init=tmp_path)
-    with pytest.raises(InputError, match="replay is used by two towers only"):
-        dssm.train(NEW, init=tmp_path, replay=(OLD, 0.1))
-
-
-@pytest.mark.parametrize("words", ["vocabulary", "stems"])
-def test_a_keyvec_keeps_its_words(tmp_path, words):
-    folder = write_small_documents(tmp_path / "documents").folder
-    recipe = QUICK_KEYVEC.replace(epochs=1, words=words)
-    dssm.train(folder, recipe, output=tmp_path / "RUN", verbose=0)
-    start = Start()
-    model = dssm.train(
-        folder, init=tmp_path / "RUN", verbose=0, callbacks=[start]
-    )
-    old = dssm.load_run(tmp_path / "RUN")
-    check_equal(start.weights, old.get_weights())
-    assert model.key_vocabulary == old.key_vocabulary
-    assert model.words.vocabulary == old.words.vocabulary
-    assert (model.words.split == "stems") == (words == "stems")
+    assert (model.words.split == "stems") == (recipe.words == "stems")
+    if data == "documents":
+        assert model.key_vocabulary == old.key_vocabulary
+    message = f"words='{recipe.words}', expected 'tri"
+    with pytest.raises(InputError, match=message):
+        dssm.train(new, recipe.replace(words="trigrams"), init="RUN")
 
 
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [
-        (SMALL.with_encoder(cells=3), r"query_encoder.cells=2, expected 3"),
-        (SMALL.replace(towers="tied"), "expected None|found document_encoder"),
+        (PARENT.with_encoder(cells=3), "query_encoder.cells=2, expected 3"),
+        (PARENT.replace(towers="tied"), "expected None|found document_encoder"),
         (QUICK, "query_encoder='CombinedEncoder', expected 'DSSMEncoder'"),
         (SCORER, "found a TwoTower, expected a PairScorer"),
     ],
 )
-def test_another_network(recipe, message, parent):
+def test_another_network(recipe, message):
     with pytest.raises(InputError, match=message) as error:
-        dssm.train(NEW, recipe, init=parent, verbose=0)
+        dssm.train(NEW, recipe, init="PARENT", verbose=0)
     assert "\n" not in str(error.value)
-
-
-def test_the_program(
-    logs,
-    parent,
-    tmp_path,
-    refused,  # noqa: F811
-    capsys,
-):
-    run = tmp_path / "run"
-    flags = [
-        "train", f"--data={logs}/new.tsv", f"--init={parent}", "--seed=4",
-        f"--replay={logs}/old.tsv:0.5", "--learning_rate=0.02",
-    ]  # fmt: skip
-    assert program.run([*flags, f"--output={run}", "--epochs=1"]) == 0
-    recipe = RunFolder(run).read_config()["recipe"]
-    assert (recipe["epochs"], recipe["learning_rate"]) == (1, 0.02)
-    assert recipe["encoder"] == "CombinedEncoder"
-    assert program.run([*flags, f"--output={run}", "--resume"]) == 0
-    flags[2] = f"--init={run}"
-    refused_by = [
-        ([*flags, f"--output={run}", "--resume"], f"started with {parent}"),
-        (
-            [*flags, f"--output={tmp_path}/x", "--preset=lstm_32"],
-            "query_encoder='CombinedEncoder', expected 'LSTMEncoder'",
-        ),
-        (
-            [*flags[:2], *flags[4:], f"--output={tmp_path}/x"],
-            "replay mixes old clicks into a training that is continued",
-        ),
-        (
-            [*flags[:4], "--replay=old.tsv", f"--output={tmp_path}/x"],
-            "replay is 'old.tsv': expected old clicks, a colon and a share",
-        ),
-        (
-            [*flags[:2], "--init=nothing", f"--output={tmp_path}/x"],
-            "nothing: no model here",
-        ),
-    ]
-    capsys.readouterr()
-    for arguments, message in refused_by:
-        refused(program.run(arguments), message)
-    assert not (tmp_path / "x").exists()

@@ -1,8 +1,8 @@
-"""dssm.train of a KeyVec: documents, targets, resume, NaN, the best epoch."""
+"""dssm.train of a KeyVec: by hand, its words, and what documents lack."""
 
-import json
-import pathlib
 import shutil
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -10,14 +10,8 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.callbacks.best_epoch import (
-    RankingEvaluation,
-    ValidationLoss,
-)
 from keras_lstm_dssm.data import Document, DocumentFolder, write_documents
-from keras_lstm_dssm.errors import FailedTraining, InputError
-from keras_lstm_dssm.files import write_json
-from keras_lstm_dssm.models import KeyVec
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.table_data import open_data
 from keras_lstm_dssm.run_folder import RunFolder
@@ -30,62 +24,28 @@ from keras_lstm_dssm.training import (
     KeyWords,
     salience_teacher,
 )
-from keras_lstm_dssm.training.document_targets import TARGETS_FILE
+from keras_lstm_dssm.training.document_targets import TARGETS_FILE, Target
 from keras_lstm_dssm.training.keyvec_training import KeyVecTraining
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
-from tests.training.small_documents import (
-    QUICK_KEYVEC,
-    STEPS,
-    documents,
-    write_small_documents,
-)
+from tests.kit.kinds import KEYVEC, KINDS, STEPS
+from tests.training.small_documents import documents
 from tests.training.small_trainings import EpochWeights, StopAt, check_equal
 
 pytest.importorskip("gensim")
 pytest.importorskip("sklearn")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> pathlib.Path:
-    path = tmp_path_factory.mktemp("documents") / "few, small"
-    write_small_documents(path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def finished(folder, tmp_path_factory) -> tuple[RunFolder, KeyVec]:
-    """A run that was not stopped; tests must not write into it."""
-    run = RunFolder(tmp_path_factory.mktemp("finished") / "run")
-    options = {"seed": 3, "output": run.path, "verbose": 0}
-    return run, dssm.train(folder, QUICK_KEYVEC, **options)
-
-
-LOSSES = {1: 3.0, 2: 1.0, 3: 2.0}
-"""Validation loss of each epoch: the second is the best."""
-
-
-@pytest.fixture
-def losses(monkeypatch) -> list[int]:
-    """Gives the epochs the losses above; holds the epochs measured."""
-    epochs: list[int] = []
-
-    def metrics(self: ValidationLoss) -> dict[str, float]:
-        steps = int(self.model.optimizer.iterations.numpy())
-        epochs.append(steps // STEPS)
-        return {"val_loss": LOSSES[epochs[-1]]}
-
-    monkeypatch.setattr(ValidationLoss, "metrics", metrics)
-    return epochs
-
-
-def test_train_and_the_recipe_by_hand_give_one_model(folder, finished):
+def test_train_and_the_recipe_by_hand_give_one_model(kinds_data):
     """Vocabulary, skip-gram, targets, Adam, order; and by the table."""
-    run, trained = finished
-    documents = DocumentFolder(folder)
+    run = RunFolder("run")
+    trained = dssm.train(
+        "documents", KEYVEC, seed=3, output=run.path, verbose=0
+    )
+    documents = DocumentFolder("documents")
     train = documents.of("train")
     sentences = [text for one in train for text in one.sentences]
     vocabulary = vocabulary_of(sentences)
-    model = QUICK_KEYVEC.build(
+    model = KEYVEC.build(
         3, vocabulary, skip_gram_vectors(sentences, vocabulary, 4, seed=3)
     )
     model.compile(keras.optimizers.Adam(0.001), dssm.KeyVecLoss())
@@ -101,10 +61,10 @@ def test_train_and_the_recipe_by_hand_give_one_model(folder, finished):
     )
     kept = EpochWeights()
     fitted = model.fit(
-        DocumentExamples(train, targets).batches(4, epochs=3, seed=3),
+        DocumentExamples(train, targets).batches(5, epochs=3, seed=3),
         epochs=3,
         steps_per_epoch=STEPS,
-        validation_data=DocumentExamples(documents.of("dev"), dev).in_order(4),
+        validation_data=DocumentExamples(documents.of("dev"), dev).in_order(5),
         callbacks=[kept],
         verbose=0,
     ).history
@@ -114,16 +74,16 @@ def test_train_and_the_recipe_by_hand_give_one_model(folder, finished):
         for name, values in fitted.items():
             assert row[name] == pytest.approx(values[int(row["epoch"]) - 1])
     assert "val_key_word_loss" in fitted and "read_loss" in fitted
-    config = run.read_config()
-    assert config["salience"] == "bm25" and config["pairs"] == 10
+    stored = DocumentTargets.from_file(run.path / TARGETS_FILE)
+    assert stored.targets == {**targets.targets, **dev.targets}
     settings = TableSettings(
-        str(folder),
+        "documents",
         epochs=3,
-        batch_size=4,
+        batch_size=5,
         dev_evaluations=1,  # after the last epoch, which then is the best
         documents=True,
     )
-    of_table = Neural(QUICK_KEYVEC).train(
+    of_table = Neural(KEYVEC).train(
         "a row", {"learning_rate": 0.001}, 3, open_data(settings, run.path)
     )
     texts = [one.sentences for one in documents.of("test")]
@@ -131,8 +91,14 @@ def test_train_and_the_recipe_by_hand_give_one_model(folder, finished):
         of_table.system.encode_document(["\n".join(text) for text in texts]),
         model.encode(texts),
     )
-    stored = DocumentTargets.from_file(run.path / TARGETS_FILE)
-    assert stored.targets == {**targets.targets, **dev.targets}
+
+
+def test_the_learning_rate_is_0_after_the_last_step(kinds_data, eager):
+    kind = KINDS["a KeyVec of excerpts, without patience"]
+    model = kind.train()
+    rate = model.optimizer.get_config()["learning_rate"]["config"]
+    assert rate["initial_learning_rate"] == kind.recipe.learning_rate
+    assert rate["decay_steps"] == 3 * STEPS == model.optimizer.iterations
 
 
 class StartBiases(keras.callbacks.Callback):
@@ -158,7 +124,7 @@ def test_a_key_word_stands_for_the_words_of_its_stem(tmp_path):
     )
     start = StartBiases()
     model = dssm.train(
-        tmp_path / "data", QUICK_KEYVEC.replace(words="stems", epochs=1),
+        tmp_path / "data", KEYVEC.replace(words="stems", epochs=1),
         output=tmp_path / "RUN", salience="lead", verbose=0, callbacks=[start],
     )  # fmt: skip
     # Of the words of a stem the most frequent one, else the first.
@@ -174,163 +140,113 @@ def test_a_key_word_stands_for_the_words_of_its_stem(tmp_path):
     )
 
 
-def test_a_stopped_run_ends_as_an_undisturbed_one(folder, tmp_path, losses):
-    """Before the loss of the best epoch is measured, and after it."""
-    recipe = QUICK_KEYVEC.replace(dropout=0.5)
-    towers = dssm.TwoTower(dssm.DSSMEncoder([3]), dssm.DSSMEncoder([3]))
-    kept = EpochWeights()
-    whole = dssm.train(
-        folder, recipe, salience=towers, verbose=0, callbacks=[kept]
-    )
-    assert losses == [1, 2, 3]
-    check_equal(whole.get_weights(), kept.of[2])
-    run = RunFolder(tmp_path / "run")
-    stops = {2 * STEPS: 1, 2 * STEPS + 1: 2}
-    options = {"verbose": 0, "callbacks": [StopAt(step) for step in stops]}
-    for step, best in stops.items():
-        with pytest.raises(KeyboardInterrupt):
-            if step == min(stops):
-                dssm.train(
-                    folder, recipe, salience=towers, output=run.path, **options
-                )
-            else:
-                dssm.resume(run.path, **options)
-        stopped = run.load_checkpoint()
-        assert int(stopped.optimizer.iterations.numpy()) == step
-        # What a user takes from the stopped run.
-        check_equal(run.load_model().get_weights(), kept.of[best])
-    targets = (run.path / TARGETS_FILE).rename(tmp_path / "targets")
-    with pytest.raises(InputError, match="found no targets of documents"):
-        dssm.resume(run.path, verbose=0)
-    targets.rename(run.path / TARGETS_FILE)
-    resumed = dssm.resume(run.path, verbose=0)
-    check_equal(resumed.get_weights(), whole.get_weights())
-    check_equal(run.load_model().get_weights(), whole.get_weights())
-    check_equal(run.load_checkpoint().get_weights(), kept.of[3])
-    assert losses == [1, 2, 3, 1, 2, 3]
-    assert run.read_config()["salience"] == "a TwoTower"
-    # Resumed once more, it is finished: nothing is trained or measured.
-    again = dssm.resume(run.path, verbose=0)
-    check_equal(again.get_weights(), whole.get_weights())
-    assert losses == [1, 2, 3, 1, 2, 3]
+@pytest.mark.parametrize(
+    ("data", "select", "sizes"),
+    [
+        ("documents", "map", {"queries": 2, "documents": 4}),
+        ("documents", "ari", {"documents": 4, "classes": 2}),
+        ("others", "ami", {"documents": 4, "classes": 2}),
+    ],
+)
+def test_the_dev_task_is_that_of_the_measure(kinds_data, data, select, sizes):
+    write_documents("others", documents(), {}, {})
+
+    def dev_task(**options: Any) -> Any:
+        config = TrainingConfig("documents", KEYVEC, **options)
+        return KeyVecTraining(config, RunFolder("run")).best_epoch().task
+
+    assert dev_task(dev=data, select=select).sizes.items() >= sizes.items()
+    with pytest.raises(InputError, match="no qrels/dev.tsv in the split dev,"):
+        dev_task(dev="others")
 
 
-def test_patience_ends_a_run_for_good(folder, tmp_path, losses):
-    run = RunFolder(tmp_path / "run")
-    recipe = QUICK_KEYVEC.replace(epochs=9)
-    dssm.train(folder, recipe, output=run.path, patience=1, verbose=0)
-    assert losses == [1, 2, 3]
-    assert [row["val_loss"] for row in run.read_history()] == [3, 1, 2]
-    # A value of the recipe, which `patience` changes.
-    assert run.read_config()["recipe"]["patience"] == 1
-    dssm.resume(run.path, verbose=0)
-    assert losses == [1, 2, 3]
-
-
-def test_without_patience_the_last_epoch_is_the_model(folder, tmp_path, losses):
-    """The validation loss is measured, but chooses no epoch, resumed or not."""
-    run = RunFolder(tmp_path / "run")
-    recipe = QUICK_KEYVEC.replace(patience=0, excerpt=3, decay=True)
-    kept = EpochWeights()
-    whole = dssm.train(folder, recipe, verbose=0, callbacks=[kept])
+def test_a_document_that_has_changed_is_not_resumed(kinds_data, eager):
     with pytest.raises(KeyboardInterrupt):
-        stop = StopAt(2 * STEPS + 1)
-        dssm.train(folder, recipe, output=run.path, verbose=0, callbacks=[stop])
-    # What a user takes from the stopped run is its last training step.
-    assert not np.array_equal(run.load_model().get_weights()[0], kept.of[2][0])
-    resumed = dssm.resume(run.path, verbose=0)
-    for model in whole, resumed, run.load_model():
-        check_equal(model.get_weights(), kept.of[3])
-    # The learning rate is 0 after the last training step, and not before.
-    rate = whole.optimizer.get_config()["learning_rate"]["config"]
-    assert rate["initial_learning_rate"] == recipe.learning_rate
-    assert rate["decay_steps"] == 3 * STEPS == whole.optimizer.iterations
-    assert losses == [1, 2, 3, 1, 2, 3]
-    assert [row["val_loss"] for row in run.read_history()] == [3, 1, 2]
-    assert run.read_config()["patience"] is None
-
-
-def test_clusters_of_dev_choose_the_epoch(folder, tmp_path, monkeypatch):
-    """Here of words that are read as letter trigrams."""
-    monkeypatch.setattr(
-        RankingEvaluation, "evaluate", lambda self: figures.pop(0)
-    )
-    figures, kept = [0.1, 0.9, 0.5], EpochWeights()
-    run = RunFolder(tmp_path / "run")
-    model = dssm.train(
-        folder, QUICK_KEYVEC.replace(words="trigrams"), output=run.path,
-        dev=folder, select="ari", salience="lead", verbose=0, callbacks=[kept],
-    )  # fmt: skip
-    check_equal(model.get_weights(), kept.of[2])
-    rows = run.read_history()
-    assert [row["dev_ari"] for row in rows] == [0.1, 0.9, 0.5]
-    assert "val_loss" not in rows[0]
-    assert run.read_config()["dev"] == str(folder)
-
-
-def test_the_dev_task_is_that_of_the_measure(folder, tmp_path):
-    write_documents(tmp_path / "data", documents(), {}, {})
-
-    def dev_evaluation(**options: Any) -> Any:
-        config = TrainingConfig(str(folder), QUICK_KEYVEC, **options)
-        return KeyVecTraining(config, RunFolder(tmp_path)).best_epoch()
-
-    for data, select, queries in (
-        (folder, "map", 2),
-        (folder, "ari", None),
-        (tmp_path / "data", "ami", None),
-    ):
-        task = dev_evaluation(dev=str(data), select=select).task
-        assert len(task.documents) == 4
-        if queries:
-            assert len(task.queries) == queries
-        else:
-            assert task.sizes["classes"] == 2
-    with pytest.raises(
-        InputError, match="no qrels/dev.tsv in the split dev, e"
-    ):
-        dev_evaluation(dev=str(tmp_path / "data"))
-
-
-def test_a_trained_model_is_loaded_by_a_fresh_process(finished, fresh_process):
-    run, model = finished
-    text = "A wool hat. A nail."
-    code = (
-        "import json, sys, keras_lstm_dssm as dssm\n"
-        "model = dssm.load_run(sys.argv[1])\n"
-        f"found = model.encode([{text!r}])[0].tolist()\n"
-        f"print(json.dumps([found, model.key_words({text!r}, 1)[0][0]]))"
-    )
-    vector, word = json.loads(fresh_process(code, run.path)[-1])
-    np.testing.assert_allclose(vector, model.encode([text])[0], atol=1e-6)
-    assert word == model.key_words(text, 1)[0][0]
-    with pytest.raises(InputError, match="found a KeyVec, which has no enc"):
-        run.load_towers()
-
-
-def test_a_loss_that_is_no_number_stops_with_the_texts(folder, tmp_path):
-    recipe = QUICK_KEYVEC.replace(learning_rate=1e38, skip_gram=False)
-    with pytest.raises(FailedTraining, match=r"training step \d+: .* NaN") as e:
-        dssm.train(folder, recipe, output=tmp_path / "run", verbose=0)
-    assert "\n" not in str(e.value)
-    assert any(one.sentences[0] in str(e.value) for one in documents())
-
-
-def test_documents_that_have_changed_are_not_resumed(finished, tmp_path):
-    run = RunFolder(shutil.copytree(finished[0].path, tmp_path / "run"))
-    few = [one for one in documents() if one.id != "train-wear-0"]
-    shorter = [
+        KINDS["a KeyVec"].train(output="run", callbacks=[StopAt(1)])
+    path = DocumentFolder("documents").folder
+    shutil.rmtree(path)
+    changed = [
         one._replace(sentences=one.sentences[:3])
         if one.id == "train-tools-1"
         else one
-        for one in few
+        for one in documents()
     ]
-    for changed, message in (
-        (few, "found 9 documents and 0 bad lines, expected the 10 and 0"),
-        (shorter, "document 'train-tools-1': found 3 sentences, expected 5"),
-    ):
-        data = tmp_path / message[:5]
-        write_documents(data, changed, {}, {})
-        write_json(run.config, {**run.read_config(), "data": str(data)})
-        with pytest.raises(InputError, match=message):
-            dssm.resume(run.path, verbose=0)
+    write_documents(path, changed, {}, {})
+    message = "document 'train-tools-1': found 3 sentences, expected 5"
+    with pytest.raises(InputError, match=message):
+        dssm.resume("run", verbose=0)
+
+
+# --- what documents lack
+
+
+def training_on(folder: Path, few: list[Document], **changes: Any) -> Any:
+    """Opens the training of a KeyVec on documents."""
+    write_documents(folder / "data", few, {}, {})
+    recipe = KEYVEC.replace(skip_gram=False, **changes)
+    config = TrainingConfig(str(folder / "data"), recipe, salience="bm25")
+    return KeyVecTraining(config, RunFolder(folder))
+
+
+def test_what_documents_lack_is_told(tmp_path, capsys, monkeypatch):
+    """No summary, one of unknown words, no similar sentence, and no dev."""
+    lookups: Counter[str] = Counter()
+    target_of = DocumentTargets.of
+
+    def of(self: DocumentTargets, document: Document) -> Target:
+        lookups[document.id] += 1
+        return target_of(self, document)
+
+    monkeypatch.setattr(DocumentTargets, "of", of)
+    few = documents({"train": 8})
+    few[0] = few[0]._replace(summary=[])
+    few[1] = few[1]._replace(summary=["unheard"])
+    work = training_on(tmp_path, few)
+    model = work.new_model()
+    assert work.describe() == (
+        "8 documents; salient: 20.5% of 39 sentences, theta 0.999995; of 8"
+        " documents 12.5% have none above theta and keep their most similar"
+        " sentence, 100.0% have the largest number; 1 without a summary: the"
+        " first ones"
+    )
+    work.warn(model)
+    lines = capsys.readouterr().err.splitlines()
+    start = f"warning: {tmp_path / 'data'}: 12.5% of 8 documents to train on"
+    assert lines[0].startswith(f"{start} have no summary: their first")
+    assert lines[1].startswith(f"{start} have a summary, but no word of it")
+    assert lines[2].startswith(f"{start} have no sentence above theta (0.99")
+    assert "found no document of the split dev: without" in lines[3]
+    assert "all 3 epochs" in lines[3]
+    assert len(lines) == 4
+    # To count key words once, to train, and to find documents without any:
+    # that without a summary is not one of these.
+    assert lookups == {few[0].id: 2, **{one.id: 3 for one in few[1:]}}
+
+
+def test_words_of_the_document_need_no_summary(tmp_path, capsys):
+    few = documents({"train": 8, "dev": 2})
+    few[0] = few[0]._replace(summary=[])
+    few[1] = few[1]._replace(summary=["unheard"])
+    work = training_on(tmp_path, few, key_words_of="document")
+    assert all(target.key_words for target in work.targets.targets.values())
+    work.warn(work.new_model())
+    error = capsys.readouterr().err.splitlines()
+    assert error[0].endswith("summary: their first sentences are salient")
+    assert "above theta" in error[1] and len(error) == 2
+
+
+def test_documents_without_any_summary(tmp_path, capsys):
+    """They can be trained on if key words are taken from all the text.
+
+    One warning says that their first sentences are the salient ones.
+    """
+    few = documents({"train": 4, "dev": 2})
+    none = [one._replace(summary=[]) for one in few]
+    work = training_on(tmp_path, none, key_words_of="document")
+    work.warn(work.new_model())
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "100.0% of 4 documents to train on have no summary" in line
+    for target in work.targets.targets.values():
+        assert target.salient == [0] and target.key_words
+    with pytest.raises(InputError, match="no training document with a summ"):
+        KeyVecTraining(work.config.replace(recipe=KEYVEC), work.run)

@@ -1,16 +1,28 @@
 """Mined negatives: what is found, in bounded time, and when it is mined."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.data import GivenNegatives, Pair, write_pairs
+from keras_lstm_dssm.data import (
+    ClickLog,
+    GivenNegatives,
+    Pair,
+    write_pairs,
+)
+from keras_lstm_dssm.data.triples import clicked_lists
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import index
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training import HardNegatives, mine_negatives
+from keras_lstm_dssm.training.mining import FILE_NAME, MinedLists
+from keras_lstm_dssm.training.scorer_training import ScorerTraining
 from keras_lstm_dssm.training.tower_training import TowerTraining
+from tests.conftest import TOPICS
+from tests.kit.kinds import SCORER
 from tests.training.small_trainings import BEST
 
 CLICKS = [
@@ -156,3 +168,38 @@ def test_when_is_mined(model, tmp_path):
     with pytest.raises(InputError, match="before epoch 7 .mined before epoch "):
         mined.of_epoch(7, model, begins=True)
     assert [mined.next_mining(epoch) for epoch in range(4)] == [2, 2, 4, 4]
+
+
+# --- lists of a pair scorer, whose negatives towers find
+
+
+def test_the_towers_nearest_titles_are_a_scorers_negatives(kinds_data):
+    towers = dssm.load_run("PARENT")
+    titles = [title for _, title in TOPICS.values()]
+
+    def nearest(query: str, clicked: str) -> list[str]:
+        """The two titles nearest to a query beside the clicked one."""
+        cosines = towers.document_encoder.encode(
+            titles
+        ) @ towers.query_encoder.encode([query]).reshape(-1)
+        ranked = [titles[row] for row in cosines.argsort()[::-1]]
+        return [title for title in ranked if title != clicked][:2]
+
+    log = ClickLog("clicks.tsv")
+    mined = MinedLists(Path(FILE_NAME), log, top=2, seed=0)
+    lists = mined.mine("PARENT")
+    assert [(one.query, {*one.positives}, one.negatives) for one in lists] == [
+        (query, {title}, nearest(query, title))
+        for query, title in TOPICS.values()
+    ]
+    assert lists != list(clicked_lists(log, 2))  # those of BM25
+    assert mined.read() == mined.mine(towers) == lists
+
+    recipe = SCORER.replace(mined_negatives=2)
+    config = TrainingConfig(log, recipe, negatives_from=towers)
+    triples = ScorerTraining(config, RunFolder(".")).triples
+    assert set(triples) == {
+        (one.query, one.positives[0], negative)
+        for one in lists
+        for negative in one.negatives
+    }

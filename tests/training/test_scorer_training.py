@@ -1,8 +1,5 @@
-"""dssm.train of a pair scorer: judged lists, mined clicks, resume, NaN."""
+"""dssm.train of a pair scorer: what it learns, by hand, and a dead network."""
 
-import functools
-import json
-import pathlib
 from contextlib import nullcontext
 
 import numpy as np
@@ -10,15 +7,20 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.callbacks.failures import DeadNetwork, DeadNetworkWatch
-from keras_lstm_dssm.data import Collection, Pair, Triples, write_collection
+from keras_lstm_dssm.data import Collection, Triples
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task, system_of
-from keras_lstm_dssm.models import PairScorer
+from keras_lstm_dssm.losses import PairwiseHinge
+from keras_lstm_dssm.optimizers.adagrad import Adagrad
 from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.text import vocabulary_of
 from keras_lstm_dssm.training import scorer_training
-from tests.conftest import TOPICS
+from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
+from tests.kit.kinds import SCORER
 from tests.matchers.small_matchers import SMALL_MATCHERS
-from tests.training.small_trainings import EpochWeights, StopAt, check_equal
+from tests.training.small_trainings import EpochWeights, check_equal
+
+pytestmark = pytest.mark.usefixtures("kinds_data")
 
 SMALL = dssm.ScorerRecipe(
     "MVLSTM",
@@ -27,51 +29,22 @@ SMALL = dssm.ScorerRecipe(
     learning_rate=0.3,
     batch_size=7,
 )
-QUICK = dssm.ScorerRecipe(
-    "RecurrentCosine", {"units": 2}, word_dimension=4, epochs=2, batch_size=7
-)
-"""The quickest to trace."""
 TRIPLES = 6 * 5
-STEPS = -(-TRIPLES // 7)
 
 
-@pytest.fixture(scope="module")
-def lists(tmp_path_factory) -> pathlib.Path:
-    """Six training queries and six dev queries, each with six judged titles."""
-    documents = {name: title for name, (_, title) in TOPICS.items()}
-    queries = {f"dev-{name}": query for name, (query, _) in TOPICS.items()}
-    queries |= {f"train-{name}": f"the {name}" for name in TOPICS}
-    qrels = {
-        split: {
-            f"{split}-{name}": {other: int(other == name) for other in TOPICS}
-            for name in TOPICS
-        }
-        for split in ("train", "dev")
-    }
-    folder = tmp_path_factory.mktemp("lists") / "new"
-    write_collection(folder, documents, queries, qrels, [])
-    return folder
-
-
-def test_judged_lists_are_learnt_and_the_best_epoch_is_kept(lists, tmp_path):
+def test_judged_lists_are_learnt_and_the_best_epoch_is_kept(tmp_path):
     """A title is found by the word that the query shares with it."""
     model = dssm.train(
-        lists,
-        SMALL.replace(epochs=20),
-        output=tmp_path / "run",
-        dev=str(lists),
-        select="p@1",
-        every=5,
-        verbose=0,
-    )
-    task = Task.from_collection(Collection(lists), "dev")
+        "judged", SMALL.replace(epochs=20), output=tmp_path, dev="judged",
+        select="p@1", every=5, verbose=0,
+    )  # fmt: skip
+    task = Task.from_collection(Collection("judged"), "dev")
     measured = task.evaluate(task.run(system_of(model)))
-    history = RunFolder(tmp_path / "run").read_history()
+    history = RunFolder(tmp_path).read_history()
     figures = [row["dev_p@1"] for row in history if "dev_p@1" in row]
     assert len(figures) == 4
     assert measured["p@1"] == max(figures) >= 5 / 6
-    loaded = dssm.load_run(tmp_path / "run")
-    check_equal(loaded.get_weights(), model.get_weights())
+    check_equal(dssm.load_run(tmp_path).get_weights(), model.get_weights())
 
 
 @pytest.mark.parametrize(
@@ -86,16 +59,11 @@ def test_judged_lists_are_learnt_and_the_best_epoch_is_kept(lists, tmp_path):
         ("RAE", {}, 0.3),
     ],
 )
-def test_each_matcher_learns(
-    matcher, sizes, learning_rate, lists, tmp_path, monkeypatch
-):
+def test_each_matcher_learns(matcher, sizes, learning_rate, tmp_path, eager):
     """Training changes every trainable weight, and the loss falls.
 
     The loss of ARC-I stays at the margin for longer than the eight steps.
     """
-    # Eight eager steps take less time than tracing a graph.
-    eagerly = functools.partialmethod(PairScorer.compile, run_eagerly=True)
-    monkeypatch.setattr(PairScorer, "compile", eagerly)
     recipe = dssm.ScorerRecipe(
         matcher,
         SMALL_MATCHERS[matcher] | sizes,
@@ -105,7 +73,7 @@ def test_each_matcher_learns(
         epochs=8,
     )
     model = dssm.train(
-        lists, recipe, output=tmp_path / "run", verbose=0,
+        "judged", recipe, output=tmp_path / "run", verbose=0,
         callbacks=[weights := EpochWeights()],
     )  # fmt: skip
     slow = {"MVLSTM": "interaction", "MultiGranCNN": "phrase_similarity"}
@@ -122,7 +90,7 @@ def test_each_matcher_learns(
 
 
 def test_the_topics_of_deep_match_are_chosen_by_the_data(
-    lists, tmp_path, monkeypatch
+    tmp_path, monkeypatch, eager
 ):
     """`DeepMatch` has topics by the number of training pairs.
 
@@ -131,119 +99,49 @@ def test_the_topics_of_deep_match_are_chosen_by_the_data(
     """
     levels = {6: (2, 3)}  # of six training pairs
     monkeypatch.setattr(scorer_training, "topic_levels", levels.__getitem__)
-    recipe = QUICK.replace(
+    recipe = SCORER.replace(
         matcher="DeepMatch", matcher_config={"largest": 4}, epochs=1
     )
-    parent = dssm.train(lists, recipe, output=tmp_path / "run", verbose=0)
+    parent = dssm.train("judged", recipe, output=tmp_path / "run", verbose=0)
     assert parent.matcher.topics == [2, 3]
     del levels[6]
-    child = dssm.train(lists, recipe, init=tmp_path / "run", verbose=0)
+    child = dssm.train("judged", recipe, init=tmp_path / "run", verbose=0)
     assert child.matcher.topics == [2, 3]
     levels[6] = (2, 3)
     given = recipe.with_matcher(topics=[1, 2])
-    assert dssm.train(lists, given, verbose=0).matcher.topics == [1, 2]
+    assert dssm.train("judged", given, verbose=0).matcher.topics == [1, 2]
 
 
-def test_python_and_the_recipe_by_hand_give_one_model(lists):
+def test_python_and_the_recipe_by_hand_give_one_model():
     """What `train` does: vocabulary, skip-gram, Adagrad, hinge, order."""
-    from keras_lstm_dssm.losses import PairwiseHinge
-    from keras_lstm_dssm.optimizers.adagrad import Adagrad
-    from keras_lstm_dssm.text import vocabulary_of
-    from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
-
-    trained = dssm.train(lists, QUICK, seed=3, verbose=0)
-    triples = Triples.from_collection(Collection(lists))
+    trained = dssm.train("judged", SCORER, seed=3, verbose=0)
+    triples = Triples.from_collection(Collection("judged"))
     assert len(triples) == TRIPLES
     vocabulary = vocabulary_of(triples.texts)
-    model = QUICK.build(
+    model = SCORER.build(
         3,
         vocabulary,
         skip_gram_vectors(triples.texts, vocabulary, 4, epochs=30, seed=3),
     )
     model.compile(Adagrad(0.03), PairwiseHinge(1.0))
-    model.fit(triples.batches(7, epochs=2, seed=3), verbose=0)
+    model.fit(triples.batches(15, epochs=3, seed=3), verbose=0)
     check_equal(trained.get_weights(), model.get_weights())
 
 
-def test_a_stopped_run_ends_as_an_undisturbed_one(lists, tmp_path):
-    """At an epoch's end before the measures are written, and within one."""
-    recipe, undisturbed = QUICK.replace(epochs=3), EpochWeights()
-    dssm.train(lists, recipe, verbose=0, callbacks=[undisturbed])
-    options = {
-        "verbose": 0,
-        "callbacks": [StopAt(STEPS), StopAt(2 * STEPS + 1)],
-    }
-    with pytest.raises(KeyboardInterrupt):
-        dssm.train(lists, recipe, output=tmp_path / "run", **options)
-    run = RunFolder(tmp_path / "run")
-    for step in (STEPS, 2 * STEPS + 1):
-        steps = run.load_checkpoint().optimizer.iterations
-        assert int(steps.numpy()) == step
-        if step == STEPS:
-            with pytest.raises(KeyboardInterrupt):
-                dssm.resume(run.path, **options)
-    resumed = dssm.resume(run.path, verbose=0)
-    check_equal(resumed.get_weights(), undisturbed.of[3])
-    assert [row["epoch"] for row in run.read_history()] == [2, 3]
-
-
-def test_a_loss_that_is_no_number_stops_with_the_texts(lists, tmp_path):
-    with pytest.raises(InputError, match=r"training step \d+: .* NaN") as error:
-        dssm.train(
-            lists,
-            SMALL.replace(learning_rate=1e30, words="trigrams"),
-            output=tmp_path / "run",
-            verbose=0,
-        )
-    assert "\n" not in str(error.value)
-    assert "'the " in str(error.value)
-
-
-def test_a_trained_scorer_is_loaded_by_a_fresh_process(
-    lists, tmp_path, fresh_process
-):
-    output = tmp_path / "run"
-    model = dssm.train(lists, QUICK, output=output, verbose=0)
-    code = (
-        "import json, sys, keras_lstm_dssm as dssm\n"
-        "model = dssm.load_run(sys.argv[1])\n"
-        "print(json.dumps(model.score('the glue', ['wood glue', '']).tolist()))"
-    )
-    printed = fresh_process(code, output)
-    expected = model.score("the glue", ["wood glue", ""])
-    np.testing.assert_allclose(json.loads(printed[-1]), expected, rtol=1e-6)
-
-
-def test_what_only_towers_take_is_refused(lists, tmp_path):
-    clicks = [Pair(*pair) for pair in TOPICS.values()]
-    for arguments, message in (
-        ({"titles": ["a"]}, "titles is used by two towers only"),
-        ({"judged": {"a": ["b"]}}, "judged is used by two towers only"),
-        ({"validation": "x.tsv"}, "validation measures the loss of two towers"),
-        ({"histograms": True}, "and a PairScorer has none"),
-    ):
-        with pytest.raises(InputError, match=message):
-            dssm.train(clicks, QUICK, verbose=0, **arguments)
-    run = RunFolder(tmp_path / "run")
-    dssm.train(lists, QUICK.replace(epochs=1), output=run.path, verbose=0)
-    with pytest.raises(InputError, match="found a pair scorer"):
-        run.load_towers()
-
-
-def test_a_dead_network_stops_with_one_line(lists, tmp_path):
+def test_a_dead_network_stops_with_one_line(tmp_path):
     """A learning rate of 10 leaves no relu unit above 0; 1 does."""
     run = RunFolder(tmp_path / "run")
     dead = SMALL.replace(learning_rate=10.0, epochs=4, skip_gram=False)
     options = {"verbose": 0, "callbacks": [kept := EpochWeights()]}
     with pytest.raises(InputError, match="the network is dead") as error:
-        dssm.train(lists, dead, output=run.path, **options)
+        dssm.train("judged", dead, output=run.path, **options)
     message = str(error.value)
     assert "\n" not in message and "a smaller --learning_rate" in message
     stopped = int(message.removeprefix("epoch ").split(":")[0])
     assert stopped == max(kept.of) + 1
     # The state of the epoch before can be resumed, and stops there again.
     steps = int(run.load_checkpoint().optimizer.iterations.numpy())
-    assert steps == (stopped - 1) * STEPS
+    assert steps == (stopped - 1) * 5
     check_equal(run.load_checkpoint().get_weights(), kept.of[stopped - 1])
     assert [row["epoch"] for row in run.read_history()] == list(kept.of)
     assert not run.model.exists()

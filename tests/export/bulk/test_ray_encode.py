@@ -29,6 +29,7 @@ from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.export.publish.models_config import saved_fingerprint
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
 from keras_lstm_dssm.tools.encode import load_encoder
+from tests.distributed.processes import ray_processes
 
 ROWS, LINES = 41, 6
 
@@ -129,7 +130,9 @@ def test_a_killed_actor_and_a_removed_node(tiny_models, tmp_path, monkeypatch):
         for result in encode_with_ray(load, job, 2):
             results.append(result)
             if len(results) == 5:
-                os.kill(_actor_processes()[0], signal.SIGKILL)
+                os.kill(
+                    ray_processes(os.getpid(), "MapWorker")[0], signal.SIGKILL
+                )
             if len(results) == 20:
                 cluster.remove_node(second)
         assert len({result.name for result in results}) == 60
@@ -177,30 +180,3 @@ def test_a_killed_driver(tiny_models, tmp_path):
     fingerprint = saved_fingerprint(model)
     job = job._replace(encoder_sha256=fingerprint)
     assert_equal(job.folder, whole(job, model, tmp_path / "one").folder)
-
-
-def _actor_processes() -> list[int]:
-    """Finds the processes of the actors that encode."""
-    return [
-        int(path.name)
-        for path in Path("/proc").iterdir()
-        if path.name.isdecimal()
-        and b"ray::MapWorker" in _command(path)
-        and os.getpid() in _ancestors(path)
-    ]
-
-
-def _ancestors(process: Path) -> list[int]:
-    numbers = []
-    while process.exists() and process.name not in ("0", "1"):
-        numbers.append(int(process.name))
-        fields = (process / "stat").read_text().rpartition(")")[2].split()
-        process = process.with_name(fields[1])
-    return numbers
-
-
-def _command(process: Path) -> bytes:
-    try:
-        return (process / "cmdline").read_bytes()
-    except OSError:  # it has ended
-        return b""

@@ -1,9 +1,10 @@
-"""The features in the graph equal those of plain Python."""
+"""Features of a ranker: in the graph, in plain Python, and of models."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.ranker.overlap_features import (
     NAMES,
@@ -12,7 +13,9 @@ from keras_lstm_dssm.ranker.overlap_features import (
     split_both_ways,
     stems,
 )
+from keras_lstm_dssm.ranker.ranker import graph_scores, source_of
 from tests.ranker.plain_overlap import PlainOverlap
+from tests.ranker.small_ranker import small_scorer
 from tests.reference import stem
 
 TITLES = ["steel hex bolt 3", "wood glue", "steel lamp", "steel lamp"]
@@ -161,3 +164,29 @@ def test_split_and_grid():
     assert parts.to_list() == [[b"2", b"x", b"4", b"10", b"ft", b"stud"], []]
     values = on_grid([1 / 3, -2.00001])
     np.testing.assert_array_equal(values, [1365 / 4096, -2])
+
+
+QUERIES = [b"hex bolt", b"glue", b"hex bolt", b""]
+OTHERS = [b"steel hex bolt", b"wood glue", b"wood glue", b"desk lamp"]
+
+
+# Towers whose weights differ, as after a training.
+TOWERS = dssm.Recipe("DSSMEncoder", {"units": [8]}, towers="separate")
+
+
+@pytest.mark.parametrize("kind", ["towers", "scorer"])
+def test_a_graph_gives_the_same_scores(kind):
+    model = TOWERS.build(1) if kind == "towers" else small_scorer()
+    source = source_of(model, kind)
+    scores = graph_scores(source, tf.constant(QUERIES), tf.constant(OTHERS))
+    expected = source.score_pairs(QUERIES, OTHERS)
+    np.testing.assert_allclose(scores, expected, atol=1e-6)
+    assert np.ptp(expected) > 1e-3
+    assert source.score_pairs([], []).shape == (0,)
+
+
+@pytest.mark.parametrize("untrained", [dssm.PRESETS["best"].build(), "bm25"])
+def test_other_models_are_no_source(untrained):
+    name = type(untrained).__name__
+    with pytest.raises(InputError, match=f"RUN: found a {name}, expected tra"):
+        source_of(untrained, "RUN")
