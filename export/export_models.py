@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from keras_lstm_dssm.distillation import TeacherVectors
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.bulk.documents import Documents, joined_sentences
@@ -66,6 +67,7 @@ def export_models(
     max_k: int = MAX_K,
     progress: bool = False,
     runs: Sequence[str | os.PathLike[str]] = (),
+    teacher: TeacherVectors | None = None,
 ) -> list[Path]:
     """Publishes all that a server needs of a trained model.
 
@@ -99,6 +101,8 @@ def export_models(
         runs: Folders of the runs that the model comes from, several for a
             mixture. With them the export is recorded in `card.json` and
             `CARD.md` of `output`; by default it is not.
+        teacher: For a run of `word_sum`: the teacher, whose own vectors its
+            titles get in the retriever; other titles get sums of words.
 
     Returns:
         The folders of the new versions.
@@ -118,7 +122,13 @@ def export_models(
     """
     check_retriever_options(vectors, max_k)
     kind = "mixture" if isinstance(model, Mixture) else kind_of(model).name
-    graphs = GRAPHS[kind](model, documents, vectors, max_k, progress)
+    taught = {} if teacher is None else {"teacher": teacher}
+    if taught and kind != "towers":
+        raise InputError(
+            "a teacher has vectors of titles for two towers, and this model is"
+            f" another: found a {kind}: leave it out"
+        )
+    graphs = GRAPHS[kind](model, documents, vectors, max_k, progress, **taught)
     _check_output(output, graphs)
     modules = {name: make() for name, make in graphs.items()}
     with publication(output):
@@ -221,9 +231,10 @@ def _tower_graphs(
     towers: TwoTower | MixtureTowers,
     documents: Documents | EncodedParts | None,
     *options: Any,
+    teacher: TeacherVectors | None = None,
 ) -> Graphs:
     query = EncoderModule(towers.query_encoder)
-    document = EncoderModule(towers.document_encoder)
+    document = EncoderModule(towers.document_encoder, teacher)
     return {
         "query_encoder": lambda: query,
         "document_encoder": lambda: document,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from keras_lstm_dssm import encoders
+from keras_lstm_dssm.distillation import TeacherVectors
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError, check_choice
 from keras_lstm_dssm.export.bulk.documents import Documents
@@ -43,6 +44,7 @@ def export_portable(
     vectors: str = "float32",
     progress: bool = False,
     runs: Sequence[str | os.PathLike[str]] = (),
+    teacher: TeacherVectors | None = None,
 ) -> None:
     """Writes both encoders and the documents into one file.
 
@@ -60,6 +62,7 @@ def export_portable(
         vectors: How the documents' vectors are stored: `float32`, or `int8`.
         progress: Whether to show a progress bar.
         runs: Folders of the runs that the model comes from, for the card.
+        teacher: See `export_models`.
 
     Raises:
         InputError: The model is no `TwoTower`, or an encoder is of another
@@ -76,13 +79,14 @@ def export_portable(
     check_portable(model)
     arrays: Arrays = {}
     towers = {QUERY: model.query_encoder, DOCUMENT: model.document_encoder}
-    modules = {name: EncoderModule(tower) for name, tower in towers.items()}
+    EncoderModule(model.query_encoder)  # raises if it is not finite
+    document = EncoderModule(model.document_encoder, teacher)
     for name, tower in towers.items():
         for weight, values in _stored_weights(tower, weights):
             arrays[f"{name}/{weight}"] = values
     if documents:
         check_documents(documents.ids, documents.titles, documents.tags)
-        rows = modules[DOCUMENT].encode_all(documents.titles, progress)
+        rows = document.encode_all(documents.titles, progress)
         arrays |= _stored_documents(documents, rows, vectors)
     now = time.time()
     header = {
@@ -134,7 +138,7 @@ def _stored_weights(
                 start = layer.initializer.seed, layer.initializer.limit
             rows = rows if len(rows) else np.array([0])
             yield from stored_table(name, values, rows, start, kind).items()
-        elif values.dtype == np.uint8:  # the signs of a sketch
+        elif values.dtype.kind in "iu":  # signs of a sketch, rows of words
             yield name, values
         else:
             yield name, np.asarray(values, np.float32)

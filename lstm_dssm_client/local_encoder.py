@@ -280,7 +280,8 @@ def _combined(config: Mapping[str, Any], weights: Weights) -> Compose:
     long = weights.array("long")
     power = np.float32(1 - config["length_norm"])
     shares = np.array(config["shares"])
-    a, b, c = np.sqrt(shares / shares.sum()).astype(np.float32)
+    a, b, c, *d = np.sqrt(shares / shares.sum()).astype(np.float32)
+    word_sum = _word_sum(config, weights) if d else None
 
     def length_factor(sketch: np.ndarray) -> np.ndarray:
         """Computes the m of `CombinedEncoder` for each text, `[texts, 1]`."""
@@ -295,12 +296,14 @@ def _combined(config: Mapping[str, Any], weights: Weights) -> Compose:
         bag = words.text_sums(words.table_sums(bag_table))
         sketch = words.text_sums(sketch_of_words(words))
         m = length_factor(sketch)
-        parts = (
+        parts = [
             unit(lstm(words), a),
             unit(bag, b),
             unit(sketch, c * m),
             c * np.sqrt(1 - m**2),
-        )
+        ]
+        if word_sum:
+            parts.append(unit(word_sum(words), d[0]))
         return np.concatenate(parts, axis=1)
 
     return compose
@@ -339,6 +342,45 @@ def _sketch(config: Mapping[str, Any], weights: Weights) -> Compose:
     return sketches
 
 
+def _word_sum(config: Mapping[str, Any], weights: Weights) -> Compose:
+    width = config["units"]
+    of_words = _keyed_rows(weights, "of_words", config["known_words"], width)
+    of_trigrams = _keyed_rows(
+        weights, "of_trigrams", config["known_trigrams"], width
+    )
+
+    def compose(words: Words) -> np.ndarray:
+        mixed = sketch_mix(words.ids, np.right_shift)
+        rows, known = of_words(np.add.reduceat(mixed, words.bounds[:-1]))
+        if not known.all():
+            of_ids, _ = of_trigrams(words.ids)
+            sums = np.add.reduceat(of_ids, words.bounds[:-1], axis=0)
+            rows[~known] = sums[~known]
+        return words.text_sums(rows)
+
+    return compose
+
+
+def _keyed_rows(
+    weights: Weights, name: str, count: int, width: int
+) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Returns a function that looks up keys, as `Rows` does.
+
+    It returns the rows, and which keys were found; the others are zero.
+    """
+    known = weights.array(f"{name}/keys", count, dtype=np.int64)
+    codes = weights.array(f"{name}/codes", count, width, dtype=np.int8)
+    scales = weights.array(f"{name}/scales", count)
+
+    def look_up(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        places = np.minimum(np.searchsorted(known, keys), count - 1)
+        found = known[places] == keys
+        scale = np.where(found, scales[places], np.float32(0))
+        return codes[places] * scale[:, np.newaxis], found
+
+    return look_up
+
+
 ENCODERS: dict[str, Callable[[Mapping[str, Any], Weights], Compose]] = {
     "BidirectionalLSTMEncoder": _bidirectional,
     "CLSMEncoder": _clsm,
@@ -346,6 +388,7 @@ ENCODERS: dict[str, Callable[[Mapping[str, Any], Weights], Compose]] = {
     "DSSMEncoder": _dssm,
     "LSTMEncoder": _lstm,
     "RNNEncoder": _rnn,
+    "WordSumEncoder": _word_sum,
 }
 """Name of a class of encoders -> what makes its `Compose` from arguments and
 weights."""

@@ -142,7 +142,6 @@ def test_the_readme_compares_best_on_all_four_data_sets():
         ("`best`", "best", newest),
         ("BM25, tuned on dev", "bm25", newest),
         ("`lstm_96`, in-batch negatives", "lstm_96_in_batch", {}),
-        ("`taught`", "taught", taught),
         ("MiniLM, not fine-tuned", "teacher", taught),
     ):
         for folder, cell in zip(DATA, rows[label], strict=True):
@@ -150,6 +149,32 @@ def test_the_readme_compares_best_on_all_four_data_sets():
             if of:  # bestbuy has no table with a teacher
                 mean = value("retrieve", "mrr@10", of, spread=False)
                 assert cell.split(" ")[0] == mean, (label, folder)
+    words = [words_of(folder, "word_sum") for folder in DATA]
+    assert rows["`word_sum`, no clicks"] == [w.split(" ")[0] for w in words]
+
+
+def words_of(folder: str, system: str) -> str:
+    """Writes MRR@10 and recall@100 of a system without clicks."""
+    path = RESULTS / "few_clicks/words" / f"{folder}.json"
+    if not path.exists():
+        return "-"
+    found = json.loads(path.read_text())[system]
+    return f"{100 * found['mrr@10']:.1f} / {100 * found['recall@100']:.1f}"
+
+
+def test_the_page_of_few_clicks_has_the_values_without_clicks():
+    folders = ("wikiqa", "bestbuy", "api")
+    rows = first_table("docs/results/few_clicks", "## Words before the first")
+    for label, system in (
+        ("`word_sum`", "word_sum"),
+        ("`word_sum`, teacher's titles", "word_sum_teachers_titles"),
+    ):
+        assert rows[label] == [words_of(folder, system) for folder in folders]
+    for folder, name in zip(
+        folders, ("wikiqa", "bestbuy", "API search"), strict=True
+    ):
+        value = words_of(folder, "word_sum_teachers_titles")
+        assert f"{name} {value}" in TEXTS["docs/few_clicks"]
 
 
 def test_each_table_iv_names_the_version_that_measured_it():
@@ -218,6 +243,6 @@ def test_the_values_that_a_page_names_are_those_of_the_presets(page, after):
 
 def test_presets_with_a_patience():
     patient = {n for n, recipe in dssm.PRESETS.items() if recipe.patience}
-    assert patient == {"best", "taught"}
+    assert patient == {"best", "best_words", "taught"}
     assert best.patience == taught.patience
     assert (best.negatives, best.title_pairs) == ("in_batch", 1)

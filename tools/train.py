@@ -257,7 +257,7 @@ def _finished_epochs(run: "RunFolder") -> list[dict[str, float]]:
 
 def _check(run: "RunFolder") -> None:
     """Checks the input before anything is written."""
-    if not FLAGS.data:
+    if not FLAGS.data and FLAGS.preset != "word_sum":
         raise InputError(
             "--data is missing: expected `api`, a BEIR folder or click files, "
             "or documents (`api_documents` or a folder) for a KeyVec"

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import tensorflow as tf
 
+from keras_lstm_dssm.distillation import TeacherVectors
+from keras_lstm_dssm.distillation.word_fit import check_fitted
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
@@ -43,10 +45,16 @@ class EncoderModule(EncodingModule):
     """A trained encoder, float32 or float64, or the encoders of a mixture.
 
     The Keras model itself is not exported, because Keras would trace a
-    float32 signature for its string input.
+    float32 signature for its string input. With a teacher, `encode_all` returns
+    its own vectors for the texts that it knows.
     """
 
-    def __init__(self, encoder: GraphEncoder) -> None:
+    def __init__(
+        self, encoder: GraphEncoder, teacher: TeacherVectors | None = None
+    ) -> None:
+        if teacher is not None:
+            check_fitted(encoder, teacher)
+        self._teacher = teacher
         encoder.sync_weights()
         super().__init__(encoder)
         # Methods: Keras would be saved with the encoder itself.
@@ -68,7 +76,15 @@ class EncoderModule(EncodingModule):
         self, texts: Sequence[str | bytes], progress: bool = False
     ) -> np.ndarray:
         """See `EncodingModule`."""
-        return encode_in_batches(self.encode, texts, _ENCODE_BATCH, progress)
+
+        def encode(texts: Sequence[str | bytes]) -> np.ndarray:
+            return encode_in_batches(
+                self.encode, texts, _ENCODE_BATCH, progress
+            )
+
+        if self._teacher is None:
+            return encode(texts)
+        return self._teacher.completed(texts, encode)
 
 
 class MixtureEncoder:

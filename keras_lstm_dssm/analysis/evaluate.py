@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from keras_lstm_dssm.data.documents import DocumentFolder
 from keras_lstm_dssm.data.sources import open_collection, open_documents
 from keras_lstm_dssm.distillation.teacher_vectors import (
     TeacherFolder,
+    TeacherVectors,
     open_outside_encoder,
 )
+from keras_lstm_dssm.distillation.word_fit import check_fitted
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
 from keras_lstm_dssm.evaluation.measures import QueryMeasures
@@ -99,7 +102,9 @@ def evaluate_run(
             whose scores are added to the model's, see `open_system`;
             `mix_weights`: weights of the model and these, by default chosen
             on the split dev of `dev` (default: `data`) by the measure
-            `select` (default: that of `MAIN_MEASURES`).
+            `select` (default: that of `MAIN_MEASURES`); `teacher`: for a run
+            of `word_sum`, the folder of `teach` whose own vectors the titles
+            get, as in an export.
 
     Returns:
         Split -> `mode`, facts such as `bm25_words`, and system -> measure ->
@@ -229,6 +234,7 @@ def measure_titles(
     mix_weights: Sequence[Any] = (),
     dev: str | None = None,
     select: str | None = None,
+    teacher: str | None = None,
 ) -> tuple[Task, dict[str, QueryMeasures], dict[str, Any]]:
     """Measures a model of titles, BM25, mixtures and random order.
 
@@ -253,7 +259,14 @@ def measure_titles(
     bm25 = BM25System(tokenizer=TOKENIZERS[words])
     options = {"batch_size": batch_size, "progress": progress}
     if not isinstance(model, System):
-        model = system_of(model, bm25, **options)
+        towers, model = model, system_of(model, bm25, **options)
+        if teacher is not None:
+            vectors = TeacherVectors.open(teacher)
+            check_fitted(getattr(towers, "document_encoder", None), vectors)
+            model = DenseSystem(
+                model.encode_query,
+                partial(vectors.completed, encode=model.encode_document),
+            )
         if isinstance(model, PairSystem) and mode == "retrieve":
             candidates = min(depth, model.candidates or depth)
             is_bm25 = model.first_stage is bm25

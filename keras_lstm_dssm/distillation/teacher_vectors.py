@@ -35,6 +35,7 @@ from keras_lstm_dssm.files import (
     write_json,
 )
 from keras_lstm_dssm.text.strings import as_bytes, as_strings
+from keras_lstm_dssm.text.vocabulary import vocabulary_of
 from keras_lstm_dssm.text_files import one_line
 from keras_lstm_dssm.version import __version__
 
@@ -228,6 +229,26 @@ class TeacherVectors:
             )
         return self.vectors[rows]
 
+    def completed(
+        self, texts: Sequence[str | bytes], encode: OutsideEncoder
+    ) -> np.ndarray:
+        """Looks up the vectors of known texts, and encodes the others.
+
+        Args:
+            texts: n texts.
+            encode: Function from texts to float `[n, d]`.
+
+        Returns:
+            float32 `[n, d]`.
+        """
+        clean = _clean(texts)
+        rows = self.rows(clean)
+        vectors = self.vectors[np.maximum(rows, 0)]
+        others = np.flatnonzero(rows < 0)
+        if len(others):
+            vectors[others] = encode([clean[i] for i in others])
+        return vectors
+
     @property
     def sha256(self) -> str:
         """Hash of texts and vectors: equal for equal teachers only."""
@@ -313,10 +334,12 @@ class TaughtBatches:
 
 
 def teach(
-    data: str,
+    data: str | None,
     encoder: str,
     output: str | os.PathLike[str],
     *,
+    titles: Iterable[str] = (),
+    words: bool = False,
     min_relevant: int = 1,
     max_bad_lines: int = 0,
     progress: bool = False,
@@ -330,9 +353,13 @@ def teach(
     killed is continued by the same call; a finished one is only read.
 
     Args:
-        data: Click files, a BEIR folder or `"api"`, see `dssm.train`.
+        data: Click files, a BEIR folder or `"api"`, see `dssm.train`; or
+            `None`: there are titles only.
         encoder: Name of the encoder, see `open_outside_encoder`.
         output: Folder for the vectors, see `TeacherFolder`.
+        titles: Titles beyond those of `data`. Default: none.
+        words: Whether to encode each word of the texts, too, which the preset
+            `word_sum` needs. Default `False`.
         min_relevant: Grade from which a judged title of a BEIR folder counts
             as clicked. Default 1.
         max_bad_lines: Number of bad lines of click files to leave out.
@@ -357,20 +384,26 @@ def teach(
     with lock_folder(files.path, "computing vectors"):
         for partial in files.path.glob("**/.partial-*"):
             partial.unlink()
-        source = DataSource(data)
-        log = source.log(min_relevant, files.clicks, max_bad_lines)
-        queries = {one_line(pair.query) for pair in log}
-        titles = dict.fromkeys(map(one_line, source.titles(log)))
-        texts = list(dict.fromkeys([*sorted(queries), *titles]))
+        queries: set[str] = set()
+        known = dict.fromkeys(map(one_line, titles))
+        if data is not None:
+            source = DataSource(data)
+            log = source.log(min_relevant, files.clicks, max_bad_lines)
+            queries = {one_line(pair.query) for pair in log}
+            known |= dict.fromkeys(map(one_line, source.titles(log)))
+        texts = list(dict.fromkeys([*sorted(queries), *known]))
         settings = {
             "version": __version__,
-            "data": absolute_spec(data),
+            "data": data and absolute_spec(data),
             "encoder": absolute_encoder(encoder),
             "queries": len(queries),
-            "titles": len(titles),
-            "texts": len(texts),
-            "sha256": fingerprint(texts),
+            "titles": len(known),
         }
+        if words:
+            whole = len(texts)
+            texts = list(dict.fromkeys([*texts, *vocabulary_of(texts)]))
+            settings["words"] = len(texts) - whole
+        settings |= {"texts": len(texts), "sha256": fingerprint(texts)}
         if files.settings.exists():
             _check_same(files, settings)
         else:
@@ -468,15 +501,12 @@ class _StoredVectors:
         self._encode: OutsideEncoder | None = None
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        clean = _clean(texts)
-        rows = self._stored.rows(clean)
-        vectors = self._stored.vectors[np.maximum(rows, 0)]
-        others = np.flatnonzero(rows < 0)
-        if len(others):
-            if self._encode is None:
-                self._encode = self._open_encoder()
-            vectors[others] = self._encode([clean[i] for i in others])
-        return vectors
+        return self._stored.completed(texts, self._encode_others)
+
+    def _encode_others(self, texts: Sequence[str]) -> np.ndarray:
+        if self._encode is None:
+            self._encode = self._open_encoder()
+        return self._encode(texts)
 
     def _open_encoder(self) -> OutsideEncoder:
         """Opens the encoder that the folder names, and checks it."""

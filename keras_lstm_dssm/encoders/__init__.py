@@ -11,6 +11,7 @@ from keras_lstm_dssm.encoders.recurrent_encoders import (
     RNNEncoder,
 )
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
+from keras_lstm_dssm.encoders.word_sum_encoder import WordSumEncoder
 
 __all__ = [
     "BidirectionalLSTMEncoder",
@@ -20,4 +21,5 @@ __all__ = [
     "LSTMEncoder",
     "RNNEncoder",
     "TextEncoder",
+    "WordSumEncoder",
 ]

@@ -15,6 +15,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.fingerprints import weights_hash
 from keras_lstm_dssm.layers.cosine import unit
 from keras_lstm_dssm.layers.letter_trigrams import gather_sum
+from keras_lstm_dssm.layers.word_rows import WordRows
 from keras_lstm_dssm.layers.word_sketch import WordSketch
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text.caches import (
@@ -33,7 +34,7 @@ _LONG_PERCENTILE = 95
 
 @register
 class CombinedEncoder(LSTMEncoder):
-    """Concatenates three vectors of a text, so that their cosines add up.
+    """Concatenates three or four vectors of a text; their cosines add up.
 
         y = [ sqrt(a) unit(LSTM),  sqrt(b) unit(sum of W l(t)),
               sqrt(c) m unit(sketch),  sqrt(c) sqrt(1 - m^2) ],
@@ -53,6 +54,10 @@ class CombinedEncoder(LSTMEncoder):
     with a norm of at least `long` (the 95th percentile), and the last number,
     which is 0 in queries, completes the vector to length 1.
 
+    With four shares there is a fourth part, `sqrt(d) unit(sum of r(w))`, the
+    sum of fixed word vectors that were fitted to a teacher's
+    (`WordSumEncoder`), which knows words before the first click.
+
     `TwoTower` compares the parts that `blocks` returns, and `encode` their
     concatenation by `compose`: a subclass that overrides `compose` must
     override `blocks`, too.
@@ -65,11 +70,16 @@ class CombinedEncoder(LSTMEncoder):
         cells: Number of LSTM cells, the width of the first part, default 96.
         bag: Width of the second part, the sum, default 96.
         sketch: Width of the sketch, without the last number, default 511.
-        shares: a, b and c, up to a common factor. Default: equal.
+        shares: a, b and c, up to a common factor, and d for the part that is
+            fitted to a teacher. Default: a, b and c equal, and no d.
         length_norm: p, from 0 (an inner product, up to `long`) to 1 (a
             cosine), the default and the only value for query encoders.
         split: Rule that separates words, see `LetterTrigrams`. Default
             `"alphanumeric"`.
+        known_words: See `WordSumEncoder`, as the next two; of the fourth
+            part. Default 1.
+        known_trigrams: Default 1.
+        units: Default 1.
         **kwargs: Arguments of `LSTMEncoder`.
 
     Example:
@@ -87,12 +97,15 @@ class CombinedEncoder(LSTMEncoder):
         shares: Sequence[float] = (1.0, 1.0, 1.0),
         length_norm: float = 1.0,
         split: str = "alphanumeric",
+        known_words: int = 1,
+        known_trigrams: int = 1,
+        units: int = 1,
         **kwargs: Any,
     ) -> None:
         super().__init__(cells, split=split, **kwargs)
-        if len(shares) != 3 or min(shares) <= 0:
+        if len(shares) not in (3, 4) or min(shares) <= 0:
             raise InputError(
-                f"shares must be three positive numbers, not {shares}"
+                f"shares must be three or four positive numbers, not {shares}"
             )
         if not 0 <= length_norm <= 1:
             raise InputError(
@@ -102,7 +115,20 @@ class CombinedEncoder(LSTMEncoder):
         self.sketch = sketch
         self.shares = [float(share) for share in shares]
         self.length_norm = length_norm
-        self.dimension = cells + bag + sketch + 1
+        self.known_words = known_words
+        self.known_trigrams = known_trigrams
+        self.units = units
+        self.word_rows = None
+        if len(shares) == 4:
+            self.word_rows = WordRows(
+                known_words,
+                known_trigrams,
+                units,
+                dtype=self.dtype_policy,
+                name="word_rows",
+            )
+        self.untrained_width = sketch + 1 + (units if self.word_rows else 0)
+        self.dimension = cells + bag + self.untrained_width
         self.bag_embedding = self._embedding(bag, "bag_embedding")
         self.word_sketch = WordSketch(
             sketch,
@@ -151,7 +177,8 @@ class CombinedEncoder(LSTMEncoder):
         if self.length_norm == 1:
             return
         lengths = [
-            tf.norm(self.sum_sketches(words), axis=-1) for words in batches()
+            tf.norm(self.sum_untrained(words)[:, : self.sketch], axis=-1)
+            for words in batches()
         ]
         self.long.assign(
             np.percentile(np.concatenate(lengths), _LONG_PERCENTILE)
@@ -173,7 +200,7 @@ class CombinedEncoder(LSTMEncoder):
     def blocks(
         self, words: WordBatch, training: bool = False
     ) -> tuple[tf.Tensor, ...]:
-        """Compute the first two parts, which are trained, and the third one."""
+        """Compute the first two parts, which are trained, and the others."""
         bag = self.bag_embedding(words, training=training)
         parts = (
             super().compose(words, training),
@@ -188,41 +215,50 @@ class CombinedEncoder(LSTMEncoder):
         )
         if words.untrained is not None:
             return trained, words.untrained
-        return trained, self.scale_sketches(self.sum_sketches(words))
+        return trained, self.scale_untrained(self.sum_untrained(words))
 
-    def sum_sketches(self, words: WordBatch) -> tf.Tensor:
-        """Sum the sketches of each distinct text's words, `(texts, sketch)`."""
-        rows = self.word_sketch(words)
-        return gather_sum(rows, *words.flat(), training=False)
-
-    def scale_sketches(self, sketch: tf.Tensor) -> tf.Tensor:
-        """Scale sums of sketches to the third part of the vectors.
-
-        Args:
-            sketch: `(texts, sketch)`, see `sum_sketches`.
+    def sum_untrained(self, words: WordBatch) -> tf.Tensor:
+        """Sum sketches, and fitted vectors, of each distinct text's words.
 
         Returns:
-            `(texts, sketch + 1)`.
+            `(texts, sketch)`, or `(texts, sketch + units)`.
         """
+        rows = self.word_sketch(words)
+        if self.word_rows:
+            rows = tf.concat([rows, self.word_rows(words)], axis=-1)
+        return gather_sum(rows, *words.flat(), training=False)
+
+    def scale_untrained(self, sums: tf.Tensor) -> tf.Tensor:
+        """Scale the result of `sum_untrained` to columns of the vectors.
+
+        Returns:
+            `(texts, untrained_width)`.
+        """
+        sketch = sums[:, : self.sketch]
         length = tf.norm(sketch, axis=-1, keepdims=True)
         long = tf.cast(self.long.value, length.dtype)
         m = tf.minimum(tf.math.divide_no_nan(length, long), 1)
         m **= 1 - self.length_norm
         part = tf.concat([unit(sketch) * m, tf.sqrt(1 - m**2)], axis=-1)
-        return part * self._factors[2]
+        part *= self._factors[2]
+        if self.word_rows:
+            words = unit(sums[:, self.sketch :]) * self._factors[3]
+            part = tf.concat([part, words], axis=-1)
+        return part
 
     def parts(self) -> dict[str, int]:
         """Return the name and the width of each part of the vectors."""
-        return {
+        parts = {
             "LSTM output": self.cells,
             "trigram sum": self.bag,
             "word sketch": self.sketch,
             "length norm": 1,
         }
+        return {**parts, "word sum": self.units} if self.word_rows else parts
 
     @property
     def _factors(self) -> list[float]:
-        """The norms of the three parts of a vector, whose squares sum to 1."""
+        """The norms of the parts of a vector, whose squares sum to 1."""
         total = sum(self.shares)
         return [(share / total) ** 0.5 for share in self.shares]
 
@@ -238,10 +274,11 @@ class UntrainedColumnCache:
     """Hashes texts, and looks up the untrained columns of their vectors.
 
     The last columns of a `CombinedEncoder`'s vector are a sketch of the words
-    (`WordSketch`), which training does not change. A training reads the same
-    texts in every epoch: the columns of a text are computed when a batch first
-    contains it, and stored, up to `max_bytes`; those of texts that a full cache
-    does not hold are computed each time.
+    (`WordSketch`), and fitted vectors, if it has them, which training does not
+    change. A training reads the same texts in every epoch: the columns of a
+    text are computed when a batch first contains it, and stored, up to
+    `max_bytes`; those of texts that a full cache does not hold are computed
+    each time.
     """
 
     def __init__(
@@ -253,7 +290,7 @@ class UntrainedColumnCache:
         self.encoder = encoder
         self.cache = cache
         self._dtype = np.dtype(encoder.compute_dtype)
-        self._width = encoder.sketch + 1
+        self._width = encoder.untrained_width
         ids = tf.TensorSpec([None], tf.int32)
         words = tf.TensorSpec([None, None], tf.int32)
         self._compute = tf.function(
@@ -312,10 +349,10 @@ class UntrainedColumnCache:
         round powers and roots differently from those for a single number, which
         TensorFlow uses for what does not fill a vector.
         """
-        sketch = self.encoder.sum_sketches(words)
-        texts = tf.shape(sketch)[0]
-        padded = tf.pad(sketch, [[0, -texts % _VECTOR], [0, 0]])
-        return self.encoder.scale_sketches(padded)[:texts]
+        sums = self.encoder.sum_untrained(words)
+        texts = tf.shape(sums)[0]
+        padded = tf.pad(sums, [[0, -texts % _VECTOR], [0, 0]])
+        return self.encoder.scale_untrained(padded)[:texts]
 
     def _cached(self, numbers: np.ndarray) -> np.ndarray:
         """Copies columns of cached texts; computes and stores the others."""

@@ -73,6 +73,9 @@ class TextEncoder(SyncedWeights, keras.Model):
     dimension: int
     """Width of the vectors."""
 
+    fitted = False
+    """Whether the vectors are fitted to a teacher's, and not trained."""
+
     def __init__(
         self,
         *,

@@ -15,6 +15,7 @@ from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM, PeepholeLSTMCell
 from keras_lstm_dssm.layers.pooling import DynamicPooling, KMaxPooling
 from keras_lstm_dssm.layers.recurrent import Recurrent
 from keras_lstm_dssm.layers.recurrent_cell import RNNCell
+from keras_lstm_dssm.layers.word_rows import WordRows
 from keras_lstm_dssm.layers.word_sketch import WordSketch
 from keras_lstm_dssm.layers.word_vectors import (
     TrigramVectors,
@@ -39,6 +40,7 @@ __all__ = [
     "TrigramVectors",
     "VocabularyVectors",
     "WordSequences",
+    "WordRows",
     "WordSketch",
     "WordVectors",
     "unit",

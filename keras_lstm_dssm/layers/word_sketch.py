@@ -200,12 +200,7 @@ class WordSketch(Configured, keras.layers.Layer):
 
     def _keys(self, words: WordBatch) -> list[tf.Tensor]:
         """Compute two keys of each word, of the whole word and of its start."""
-        # A sum ignores the order of the trigrams, but hardly any two words
-        # have the same trigrams in another order.
-        mixed = tf.gather(
-            sketch_mix(tf.cast(words.trigrams, tf.int64), _SHIFT),
-            words.trigram_index,
-        )
+        mixed = _mixed_trigrams(words)
         position = tf.range(tf.size(words.word_index))
         first = tf.math.segment_min(position, words.word_index)
         in_start = position - tf.gather(first, words.word_index) < self.start
@@ -214,6 +209,24 @@ class WordSketch(Configured, keras.layers.Layer):
             tf.where(in_start, mixed, 0), words.word_index
         )
         return [whole % PRIME, (start + SKETCH_START_OFFSET) % PRIME]
+
+
+def word_keys(words: WordBatch) -> tf.Tensor:
+    """Compute a number for each distinct word of a batch, int64 `(words,)`.
+
+    Of a million words some hundred have the number of another one.
+    """
+    return tf.math.segment_sum(_mixed_trigrams(words), words.word_index)
+
+
+def _mixed_trigrams(words: WordBatch) -> tf.Tensor:
+    """Hash the trigrams of all words, int64, to be summed by word."""
+    # A sum ignores the order of the trigrams, but hardly any two words have
+    # the same trigrams in another order.
+    return tf.gather(
+        sketch_mix(tf.cast(words.trigrams, tf.int64), _SHIFT),
+        words.trigram_index,
+    )
 
 
 def _hash(keys: tf.Tensor, which: int, values: int) -> tf.Tensor:

@@ -39,6 +39,13 @@ TOWER_PRESETS: dict[str, Settings] = {
     # Momentum 0.995 remembers 200 training steps: few clicks have no more.
     "taught": _BEST
     | {"learning_rate": 0.1, "momentum_middle": 0.97, "hard_negatives": 0},
+    "best_words": _BEST
+    | {
+        "encoder_config": {"shares": [1.0, 1.0, 1.0, 1.0]},
+        "teacher_weight": 0.0,
+    },
+    # Fitted to a teacher's vectors, in no epoch.
+    "word_sum": _towers("WordSumEncoder") | {"towers": "tied", "epochs": 0},
 }
 """Name -> arguments of `Recipe`, see `PRESETS`."""
 

@@ -106,7 +106,8 @@ class Recipe(Settings):
         momentum_middle: Momentum mu in the training steps in between.
         momentum_fraction: Share of all training steps in the first part, and
             also in the last part.
-        epochs: Passes over the training pairs.
+        epochs: Passes over the training pairs; 0 for a `WordSumEncoder`, which
+            is fitted to the teacher's vectors, and for no other encoder.
         batch_size: Pairs in a batch.
         shuffle_buffer: Pairs held in memory to be shuffled, see
             `data.training_batches`; a longer log is shuffled in blocks of
@@ -131,7 +132,7 @@ class Recipe(Settings):
         patience: Evaluations on dev without a better figure after which the
             training stops, if there is dev; 0 trains all epochs.
         teacher_weight: With a teacher: the weight of its part of the loss,
-            see `Distillation`.
+            see `Distillation`; 0 for none.
         teacher_temperature: With a teacher: what its cosines are divided by
             in the softmax; a smaller one compares the nearest titles only.
         teacher_gamma: With a teacher: scale of the model's cosines that are
@@ -161,7 +162,7 @@ class Recipe(Settings):
     momentum_ends: float = setting(0.9, below=1, flag=False)
     momentum_middle: float = setting(0.995, below=1, flag=False)
     momentum_fraction: float = setting(0.02, below=1, flag=False)
-    epochs: int = 5
+    epochs: int = setting(5, least=0)
     batch_size: int = 256
     shuffle_buffer: int = 100_000
     title_pairs: int = 0
@@ -172,7 +173,7 @@ class Recipe(Settings):
     judged_negatives: int = 0
     logq: bool = False
     patience: int = setting(0, flag=False)
-    teacher_weight: float = setting(4.0, above=0)
+    teacher_weight: float = setting(4.0, least=0)
     teacher_temperature: float = setting(0.05, above=0)
     teacher_gamma: float = setting(16.0, above=0)
 
@@ -181,6 +182,12 @@ class Recipe(Settings):
         encoder, base = self._encoder()
         for name in ("encoder_config", "document_encoder_config"):
             check_arguments(encoder, base, name, getattr(self, name), ())
+        if encoder.fitted != (self.epochs == 0):
+            raise InputError(
+                f"epochs is {self.epochs} with the encoder {self.encoder}:"
+                " expected 0 for a WordSumEncoder, which is fitted in one go,"
+                " and 1 or more for all others"
+            )
         if self.hard_negatives and self.judged_negatives:
             raise InputError(
                 "hard_negatives and judged_negatives are both set: expected "
@@ -229,21 +236,33 @@ class Recipe(Settings):
         """Rows of the encoders' tables for letters beyond a-z and 0-9."""
         return self.encoder_config.get("oov_buckets", 0)
 
+    @property
+    def fitted(self) -> bool:
+        """Whether the model is fitted to a teacher's vectors, in no epoch."""
+        return self.epochs == 0
+
+    @property
+    def has_word_sum(self) -> bool:
+        """Whether encoders have a part that is fitted to a teacher."""
+        return self.fitted or len(self.encoder_config.get("shares", ())) == 4
+
     def network(self) -> tuple[str, dict[str, Any]]:
         """Returns what a preset determines, and no flag can change."""
         return self.encoder, {**self.encoder_config, "oov_buckets": 0}
 
-    def build(self, seed: int = 0) -> "TwoTower":
+    def build(self, seed: int = 0, **sizes: int) -> "TwoTower":
         """Makes the model with random weights, not adapted or compiled.
 
         Args:
             seed: Seed of the weights and of the random negatives, default 0.
+            **sizes: Further arguments of the encoders, those that depend on
+                the data.
         """
         from keras_lstm_dssm.layers.letter_trigrams import copy_weights
         from keras_lstm_dssm.models.two_tower import TwoTower
 
         make = self._encoder()[0]
-        config = dict(self.encoder_config)
+        config = {**self.encoder_config, **sizes}
         with seeded_initializers(seed):
             if self.towers == "tied":
                 query = document = make(name="encoder", **config)

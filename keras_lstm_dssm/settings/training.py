@@ -44,6 +44,7 @@ class TrainingConfig(Settings):
             them. A pair scorer learns from the judged lists of a BEIR folder,
             or from clicks with mined negatives. In Python also a `ClickLog`,
             any iterable of (query, clicked title), or a `DocumentFolder`.
+            Without it, `word_sum` is fitted to the texts of `teacher` alone.
         recipe: Name of a preset; or a `Recipe`, of two towers, a
             `ScorerRecipe`, of a pair scorer, a `KeyVecRecipe`, or a
             `RankerRecipe`. By default that of the run `init`, or `"best"`
@@ -115,7 +116,7 @@ class TrainingConfig(Settings):
 
     noun: ClassVar[str] = "training"
 
-    data: Any
+    data: Any = None
     recipe: Any = setting(None, flag=False)
     validation: str | None = None
     dev: Any = None
@@ -171,6 +172,11 @@ class TrainingConfig(Settings):
         super().__post_init__()
         self._check_kind()
 
+    @property
+    def fitted(self) -> bool:
+        """Whether the model is fitted to the vectors of `teacher` alone."""
+        return self.recipe.kind == "towers" and self.recipe.fitted
+
     def _find_recipe(self) -> Any:
         from keras_lstm_dssm.models.kinds import find_recipe
         from keras_lstm_dssm.training.initial_model import InitialModel
@@ -205,6 +211,22 @@ class TrainingConfig(Settings):
                     f"{field.name} is used by {_USERS[user]} only: leave it "
                     f"out for {_USERS[kind]}"
                 )
+        if self.fitted:
+            for name in ("data", "dev", "validation", "init"):
+                if getattr(self, name) is not None:
+                    raise InputError(
+                        f"{name} is not used by word_sum, which is fitted to"
+                        " the texts of the teacher in one go: leave it out"
+                    )
+            if not isinstance(self.teacher, str | os.PathLike):
+                raise InputError(
+                    "teacher is missing: expected the folder of lstm-dssm-teach"
+                    " --words, to which word_sum is fitted"
+                )
+        elif self.data is None:
+            raise InputError(
+                "data is missing: expected clicks, or documents for a KeyVec"
+            )
         if self.replay is not None and self.teacher is not None:
             raise InputError(
                 "replay and teacher are both set: expected one of them, since "

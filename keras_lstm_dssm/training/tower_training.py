@@ -30,6 +30,7 @@ from keras_lstm_dssm.training.initial_model import InitialModel
 from keras_lstm_dssm.training.mining import HardNegatives
 from keras_lstm_dssm.training.replay import EpochTitlePairs, Replay, ReplaySpec
 from keras_lstm_dssm.training.session import Training, open_clicks
+from keras_lstm_dssm.training.word_training import with_fitted_words
 
 
 def check_knows(
@@ -127,14 +128,30 @@ class TowerTraining(Training):
         That of a trained model is adapted already: the word weights stay
         those of the titles that it was adapted to.
         """
-        model = self.recipe.build(self.config.seed)
+        recipe, seed = self.recipe, self.config.seed
+        if recipe.has_word_sum:
+            if self.teacher is None or self.teacher.folder is None:
+                raise InputError(
+                    "teacher is missing: expected the folder of"
+                    " lstm-dssm-teach, to which a part of the encoders is"
+                    " fitted"
+                )
+            model: TwoTower = with_fitted_words(
+                recipe, self.teacher.folder, seed
+            )
+        else:
+            model = recipe.build(seed)
         if initial is not None:
             initial.check(self.recipe)
             initial.copy_weights_to(model)
         if model.needs_adapt:
             model.adapt(self.all_titles)
-        self.recipe.compile(model, self.teacher is not None)
+        recipe.compile(model, self._learns_from_teacher)
         return model
+
+    @property
+    def _learns_from_teacher(self) -> bool:
+        return self.teacher is not None and self.recipe.teacher_weight > 0
 
     def prepare(self, model: TwoTower) -> None:
         """Makes synthetic pairs, negatives and whatever batches are made of."""
@@ -144,8 +161,9 @@ class TowerTraining(Training):
         self.taught: TaughtBatches | None = None
         if self.teacher is not None:
             check_same_teacher(self.teacher, folder, self.resumed)
-            texts = [*self.queries, *self.all_titles]
-            self.taught = TaughtBatches(self.teacher, texts)
+            if self._learns_from_teacher:
+                texts = [*self.queries, *self.all_titles]
+                self.taught = TaughtBatches(self.teacher, texts)
         self.replay: Replay | None = None
         if replay := ReplaySpec.parse(config.replay):
             self.replay = Replay(

@@ -31,6 +31,7 @@ from keras_lstm_dssm.training.session import (
     warn_of_version,
 )
 from keras_lstm_dssm.training.tower_training import TowerTraining
+from keras_lstm_dssm.training.word_training import fit_word_sum
 from keras_lstm_dssm.version import __version__
 
 TRAININGS: dict[str, type[Training]] = {
@@ -46,7 +47,7 @@ first arguments of `run_training`."""
 
 
 def train(
-    data: Any,
+    data: Any = None,
     recipe: str | AnyRecipe | None = None,
     *,
     output: str | os.PathLike[str] | None = None,
@@ -64,9 +65,10 @@ def train(
         data: Click files (a path, a glob, or several separated by commas),
             a BEIR folder, `"api"` or `"api_sentences"`; or a `ClickLog`, or
             any iterable of (query, clicked title). For a `KeyVec`, documents:
-            a folder of them, `"api_documents"` or a `DocumentFolder`. Or a
-            `TrainingConfig`, which holds all options. A `Ranker` learns the
-            grades of the training split of a BEIR folder, or else clicks.
+            a folder of them, `"api_documents"` or a `DocumentFolder`. A
+            `Ranker` learns the grades of the training split of a BEIR folder,
+            or else clicks. `None` for `word_sum`, which is fitted to the texts
+            of `teacher`. Or a `TrainingConfig`, which holds all options.
         recipe: Name of a preset; or a `Recipe`, of two towers, a
             `ScorerRecipe`, of a pair scorer, a `KeyVecRecipe`, or a
             `RankerRecipe`. By default that of the run `init`, or `"best"`
@@ -110,6 +112,8 @@ def train(
         run.check_new()
         stack.enter_context(run.locked())
         train_kind = ROADS.get(config.recipe.kind, run_training)
+        if config.fitted:
+            train_kind = fit_word_sum
         return train_kind(
             config, run, None, callbacks, verbose, output is not None
         )

@@ -13,7 +13,10 @@ from keras_lstm_dssm import (
     RNNEncoder,
     TextEncoder,
 )
+from keras_lstm_dssm.distillation.word_fit import FittedWords
+from keras_lstm_dssm.encoders import WordSumEncoder
 from keras_lstm_dssm.layers import WordSketch
+from keras_lstm_dssm.layers.word_sketch import word_keys
 from keras_lstm_dssm.text.word_batch import distinct_words
 from tests import reference
 
@@ -44,16 +47,40 @@ ENCODERS: dict[str, tuple[type[TextEncoder], dict[str, Any]]] = {
         },
     ),
 }
+FITTED: dict[str, tuple[type[TextEncoder], dict[str, Any]]] = {
+    "word_sum": (WordSumEncoder, {}),
+    "combined_words": (
+        CombinedEncoder,
+        {"cells": 3, "bag": 2, "sketch": 4, "shares": [1, 2, 5, 3]},
+    ),
+}
+"""Encoders with vectors of words that are fitted to a teacher's."""
+
+KNOWN = ["hex", "bolt", "the", "x"]
 LONG = 2.0  # some of the sketches are longer than that, some shorter
 EACH = ("lstm_full_forget", "bilstm", "rnn", "dssm", "clsm_3", "combined")
 
 
 def small_encoder(name: str, **arguments: Any) -> TextEncoder:
     """Make an encoder with random weights, biases and peepholes included."""
-    kind, sizes = ENCODERS[name]
+    kind, sizes = {**ENCODERS, **FITTED}[name]
+    if name in FITTED:
+        hashing = kind(**sizes, **arguments).trigrams
+        words = hashing.distinct(KNOWN)
+        ids = np.unique(words.trigrams)[::2].astype(np.int64)
+        fitted = FittedWords(
+            word_keys(words).numpy(),
+            RANDOM.normal(size=(len(KNOWN), 5)),
+            ids,
+            RANDOM.normal(size=(len(ids), 5)),
+        )
+        sizes = sizes | fitted.config
     encoder = kind(**sizes, **arguments)
     for variable in encoder.variables:
-        variable.assign(RANDOM.normal(size=variable.shape) * 0.7)
+        if "float" in variable.dtype:
+            variable.assign(RANDOM.normal(size=variable.shape) * 0.7)
+    if name in FITTED:
+        fitted.write_to(encoder.word_rows)
     if isinstance(encoder, CombinedEncoder):
         encoder.long.assign(LONG)
     return encoder

@@ -20,7 +20,7 @@ def test_the_sketch_keeps_its_length_to_the_power(power):
     encoder = CombinedEncoder(2, 2, 63, length_norm=power)
     encoder.adapt(TITLES, batch_size=7)
     words = encoder.trigrams.distinct(TITLES)
-    sketches = encoder.sum_sketches(words)
+    sketches = encoder.sum_untrained(words)
     raw = np.linalg.norm(tf.gather(sketches, words.text_index), axis=1)
     long = np.percentile(raw, 95) if power < 1 else 1  # unused by a cosine
     assert float(encoder.long) == pytest.approx(long, rel=1e-6)

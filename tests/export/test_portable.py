@@ -22,7 +22,7 @@ from keras_lstm_dssm.export.graphs.retriever import (
 )
 from lstm_dssm_client import Hit, LocalModel, ServingError
 from lstm_dssm_client.portable_file import PortableFile, write_portable
-from tests.encoders.small import ENCODERS, small_encoder
+from tests.encoders.small import ENCODERS, FITTED, small_encoder
 from tests.models.small_keyvec import small_keyvec
 from tests.ranker.small_ranker import small_scorer
 
@@ -77,7 +77,7 @@ def check_vectors(
     ("name", "options"),
     [
         *itertools.product(
-            ENCODERS,
+            [*ENCODERS, *FITTED],
             [{}, {"oov_buckets": 99, "split": "stems", "max_words": 3}],
         ),
         ("rnn", {"dtype": "float64"}),

@@ -35,6 +35,8 @@ COUNTS = {
     "clsm_win5": (5 * 288, 288 + 288 * 96 + 96),  # 72 M
     "best": (96 * 3 + 96, LSTM_96),
     "taught": (96 * 3 + 96, LSTM_96),
+    "best_words": (96 * 3 + 96, LSTM_96),
+    "word_sum": (0, 0),
 }
 SMALL = Recipe("DSSMEncoder", {"units": [2]})
 KEYVEC = KeyVecRecipe(word_dimension=4, filters=2, units=3, dimension=5)
@@ -97,7 +99,7 @@ def test_every_value_survives_the_round_trip():
         ({"momentum_middle": None}, "momentum_middle is None: expected 0 or"),
         ({"momentum_fraction": -0.1}, "-0.1: expected 0 or more, and less"),
         ({"n": 0}, "n is 0: expected a whole number of 1 or more"),
-        ({"epochs": 2.0}, "epochs is 2.0: expected a whole number of 1"),
+        ({"epochs": 2.0}, "epochs is 2.0: expected a whole number of 0"),
         ({"batch_size": True}, "batch_size is True: expected a whole number"),
         ({"title_pairs": -1}, "title_pairs is -1: expected a whole num"),
         ({"hard_negatives": "1"}, "hard_negatives is '1': expected a whole"),
@@ -111,6 +113,8 @@ def test_every_value_survives_the_round_trip():
             "both set: expected one of them; set the other to 0",
         ),
         ({"logq": True}, "negatives is 'random': set negatives to 'in_batch'"),
+        ({"epochs": 0}, "epochs is 0 with the encoder LSTMEncoder"),
+        ({"encoder": "WordSumEncoder"}, "epochs is 5 with the encoder WordSum"),
         ({"logq": 1}, "logq is 1: expected True or False"),
         ({"layers": 3}, "a recipe has no 'layers': expected one of batch_size"),
     ],

@@ -35,8 +35,8 @@ SAMPLES: dict[str, dict[str, Any]] = {  # no argument has its default
     "RNNEncoder": {"units": 2, "truncate": 3, **HASHING},
     "DSSMEncoder": {"units": [3, 2], "dtype": "float64", **HASHING},
     "CombinedEncoder": {
-        "cells": 2, "bag": 3, "sketch": 4, "shares": [1.0, 2.0, 3.0],
-        "length_norm": 0.25,
+        "cells": 2, "bag": 3, "sketch": 4, "shares": [1.0, 2.0, 3.0, 4.0],
+        "length_norm": 0.25, "known_words": 3, "known_trigrams": 4, "units": 2,
         **{**HASHING, "split": "space"},
     },
     "VocabularyVectors": {
@@ -44,6 +44,11 @@ SAMPLES: dict[str, dict[str, Any]] = {  # no argument has its default
         "initializer": "ones", "split": "space", "name": "mine",
     },
     "TrigramVectors": {"dimension": 2, **HASHING, "split": "space"},
+    "WordRows": {"words": 3, "trigrams": 4, "units": 2},
+    "WordSumEncoder": {
+        "known_words": 3, "known_trigrams": 4, "units": 2,
+        **{**HASHING, "split": "space"},
+    },
     "WordSketch": {"units": 2, "buckets": 8, "start": 2, "seed": 1},
     "CLSMEncoder": {"window": 1, "filters": 3, "units": 2, **HASHING},
     "TwoTower": {

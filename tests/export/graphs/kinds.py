@@ -26,6 +26,7 @@ from keras_lstm_dssm.ranker.overlap_features import NAMES, OverlapFeatures
 from keras_lstm_dssm.ranker.ranker import PairFeatures, source_of
 from keras_lstm_dssm.text.strings import as_bytes
 from tests.conftest import TOPICS
+from tests.encoders.small import small_encoder
 from tests.matchers.ragged_texts import randomise
 from tests.matchers.small_matchers import SMALL_MATCHERS
 from tests.models.small_keyvec import VOCABULARY, small_keyvec
@@ -82,6 +83,8 @@ def encoder(folder: Path) -> Exported:
         dssm.DSSMEncoder([6, 4]),
         dssm.CombinedEncoder(4, bag=4, sketch=7, length_norm=0.5),
         dssm.CLSMEncoder(window=3, filters=6, units=4),
+        small_encoder("word_sum", oov_buckets=64),
+        small_encoder("combined_words"),
     ]
     asked = request(text=ENCODED)
     cases = [
