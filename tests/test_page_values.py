@@ -173,7 +173,7 @@ def test_the_page_of_few_clicks_has_the_values_without_clicks():
     for folder, name in zip(
         folders, ("wikiqa", "bestbuy", "API search"), strict=True
     ):
-        value = words_of(folder, "word_sum_teachers_titles")
+        value = words_of(folder, "word_sum")
         assert f"{name} {value}" in TEXTS["docs/few_clicks"]
 
 
