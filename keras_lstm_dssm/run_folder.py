@@ -258,9 +258,13 @@ def is_ranker(folder: str | os.PathLike[str]) -> bool:
 
 
 def check_resumable(folder: str | os.PathLike[str]) -> None:
-    """Checks that a run folder holds no ranker."""
-    if is_ranker(folder):
+    """Checks that a run folder holds no ranker, and no fit without epochs."""
+    kind = "ranker" if is_ranker(folder) else ""
+    if not kind and Path(folder, "config.json").exists():
+        recipe = RunFolder(folder).read_config().get("recipe", {})
+        kind = "word_sum" if recipe.get("epochs") == 0 else ""
+    if kind:
         raise InputError(
-            f"{folder}: found a ranker, which is trained in one go: there is"
+            f"{folder}: found a {kind}, which is trained in one go: there is"
             " nothing to resume"
         )

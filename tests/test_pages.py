@@ -56,8 +56,6 @@ OTHERS = {
         "allow_version_labels_for_unavailable_models enable_batching"
         " model_config_file_poll_wait_seconds"
     ),
-    # Of a program that the page does not name.
-    "docs/few_clicks": "mix",
 }
 """Page -> the flags on it that are of no program of ours that it names."""
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm import CLSMEncoder, LetterTrigrams
+import keras_lstm_dssm as dssm
 from tests.encoders.small import ENCODERS, by_numpy, small_encoder
 
 TEXTS = [
@@ -34,10 +34,19 @@ def test_equals_numpy(name):
 
 def test_strings_and_hashed_words_give_the_same():
     encoder = small_encoder("bilstm")
-    hashed = LetterTrigrams().distinct(TEXTS)
+    hashed = dssm.LetterTrigrams().distinct(TEXTS)
     np.testing.assert_array_equal(encoder(TEXTS), encoder(hashed))
 
 
-def test_wrong_window():
-    with pytest.raises(ValueError, match="window must be odd .*, not 2"):
-        CLSMEncoder(window=2)
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: dssm.LSTMEncoder(0), "needs 1 unit or more, not 0"),
+        (lambda: dssm.RNNEncoder(4, truncate=-1), "0 or more, not -1"),
+        (lambda: dssm.DSSMEncoder([]), r"units must be widths of .*, not \[\]"),
+        (lambda: dssm.CLSMEncoder(window=2), "window must be odd .*, not 2"),
+    ],
+)
+def test_encoders_that_cannot_be(make, message):
+    with pytest.raises(dssm.InputError, match=message):
+        make()

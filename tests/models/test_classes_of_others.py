@@ -104,6 +104,7 @@ def test_an_argument_that_the_class_has_not(module):
         dssm.ScorerRecipe(**MATCHER).with_matcher(k=3)
 
 
+@pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("kind", ["encoder", "matcher"])
 def test_from_training_to_a_fresh_process(
     kind, module, tmp_path, fresh_process

@@ -76,9 +76,9 @@ def test_clicks_may_come_in_any_form(tmp_path):
     path = tmp_path / "log.tsv"
     path.write_text("".join(f"{query}\t{title}\n" for query, title in PAIRS))
     for clicks in (str(path), path, ClickLog(path), iter(PAIRS)):
-        log, spec = open_clicks(clicks, RunFolder(tmp_path))
-        assert [tuple(pair) for pair in log] == PAIRS
-        assert [tuple(pair) for pair in ClickLog(spec)] == PAIRS
+        log, source = open_clicks(clicks, RunFolder(tmp_path))
+        for each in (log, source.log()):
+            assert [tuple(pair) for pair in each] == PAIRS
 
 
 def test_titles_and_judged_titles_of_python(tmp_path, eager):

@@ -73,6 +73,14 @@ def test_titles_are_found_without_a_click_also_misspelled(teacher):
         np.testing.assert_array_equal(one, other)
 
 
+def test_a_fit_has_nothing_to_resume(teacher):
+    dssm.train(None, "word_sum", teacher=teacher, output="RUN", verbose=0)
+    with pytest.raises(InputError, match="found a word_sum, which is trained"):
+        dssm.resume("RUN")
+    with pytest.raises(InputError, match="there is a run here already"):
+        dssm.train(None, "word_sum", teacher=teacher, output="RUN", verbose=0)
+
+
 def test_known_titles_have_the_teachers_own_vectors_when_served(
     teacher, capsys
 ):
@@ -118,7 +126,7 @@ def test_known_titles_have_the_teachers_own_vectors_when_served(
             evaluate_program, run="RUN", data="judged", mode="retrieve",
             run_file="run.trec", **flags,
         )  # fmt: skip
-        best = [line.split() for line in Path("run.trec").open()][0]
+        best = Path("run.trec").read_text().split("\n")[0].split()
         found = float(best[4])
         among = expected[1, :5] if flags else _by_words(model, queries[1])
         assert found == pytest.approx(among.max(), abs=1e-5)
