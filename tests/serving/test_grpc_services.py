@@ -40,6 +40,10 @@ def test_values_come_as_typed_fields(predictions):
     assert list(outputs["string"].string_val) == [b"2", b"0", b"-1"]
     assert tf.make_ndarray(outputs["int8"]).tolist() == [2, 0, -1]
     assert tf.make_ndarray(outputs["bool"]).tolist() == [True, False, False]
+    request.model_spec.signature_name = "double"
+    reply = predictions.Predict(request, timeout=20)
+    assert reply.model_spec.signature_name == "double"
+    assert list(reply.outputs["y"].float_val) == [4, 0, -2]
 
 
 def test_both_forms_of_input_are_read(predictions):
