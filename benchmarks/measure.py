@@ -188,8 +188,9 @@ class Worker:
     def start_turn(self, work: str) -> None:
         """Tells the process to do a work."""
         assert self.process.stdin
-        self.process.stdin.write(f"{work}\n")
-        self.process.stdin.flush()
+        with suppress(BrokenPipeError):  # `line` says that it has ended
+            self.process.stdin.write(f"{work}\n")
+            self.process.stdin.flush()
 
     def line(self) -> str:
         """Returns the next line that the process prints."""

@@ -53,7 +53,7 @@ REFUSED = {
         --preset=keyvec --gamma=3 -> --gamma is not a flag
         --init={trained_run} --preset=dssm
             -> query_encoder='LSTMEncoder', expected 'DSSMEncoder'
-        --epochs=0 -> --epochs=0
+        --epochs=0 -> epochs is 0 with the encoder LSTMEncoder: expected 0 for
         --select=mrr@7 -> --select=mrr@7
         --seed=4294967296 -> --seed=4294967296
         --gamma=nan -> --gamma=nan: expected a finite
