@@ -19,6 +19,12 @@ import lstm_dssm_programs  # noqa: E402 (found through sys.path)
 quiet = ExitStack()
 quiet.enter_context(lstm_dssm_programs._without_notes())
 
+# The notebook's kernel warns that others on this machine could listen.
+kernel = HERE.parent / "build/ipython/profile_default/ipython_kernel_config.py"
+kernel.parent.mkdir(parents=True, exist_ok=True)
+kernel.write_text("c.IPKernelApp.log_level = 40\n", encoding="utf-8")
+os.environ["IPYTHONDIR"] = str(kernel.parents[1])
+
 import docstring_style  # noqa: E402
 import reference_pages  # noqa: E402
 
