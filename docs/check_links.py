@@ -36,7 +36,10 @@ class _Page(HTMLParser):
 
 
 def problems(site: Path) -> list[str]:
-    """Returns a line for each link that leads nowhere, sorted."""
+    """Lists the links of a site to pages, anchors or files that are missing.
+
+    Each is a line with the page and the link; the lines are sorted.
+    """
     pages = {path.resolve(): _Page(path) for path in site.rglob("*.html")}
     found = set()
     for path, page in pages.items():

@@ -24,7 +24,11 @@ def deltas(row: int) -> np.ndarray:
 
 
 def softmax_and_logistic_losses() -> tuple[np.ndarray, np.ndarray]:
-    """The two forms of (5)."""
+    """Computes the loss of each row by both forms of equation (5).
+
+    They are the softmax over the cosines, and the logistic function of their
+    differences.
+    """
     softmax, logistic = [], []
     for row, (cosines, labels) in enumerate(zip(COSINES, LABELS, strict=True)):
         scores = np.exp(GAMMA * cosines)

@@ -1,7 +1,7 @@
 """`fit_words`: word vectors whose sums are a teacher's vectors of texts."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,7 +101,7 @@ def fit_words(
         (np.ones(len(word), np.float32), word, rows), (len(texts), len(known))
     )
     counts.sum_duplicates()
-    start = _first_rows(files, len(texts), lengths, counts)
+    single = np.where(lengths == 1, counts.indices[counts.indptr[:-1]], -1)
     counts = counts[:end]
     titles = counts[queries:] if end > queries else counts
     frequency = np.bincount(titles.indices, minlength=len(known))
@@ -111,12 +111,9 @@ def fit_words(
     matrix = _unit_rows(counts @ sparse.diags(weight)).tocsr()
     importance = np.ones(end, np.float32)
     importance[:queries] = QUERY_WEIGHT
-    vectors = ridge(
-        sparse.diags(np.sqrt(importance)) @ matrix,
-        _projected(files, len(texts), matrix, importance),
-        STRENGTH,
-        start,
-    )
+    matrix = (sparse.diags(np.sqrt(importance)) @ matrix).tocsr()
+    projected, start = _targets(files, matrix, np.sqrt(importance), single)
+    vectors = ridge(matrix, projected, STRENGTH, start)
     # A word that is in no title, such as a misspelled one, has this weight.
     unknown = weight.max()
     ids, place = np.unique(trigrams, return_inverse=True)
@@ -234,43 +231,25 @@ def _unit_rows(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
     return sparse.diags(1 / np.maximum(length, _TINY)) @ matrix
 
 
-def _blocks(
-    files: TeacherFolder, count: int
-) -> Iterator[tuple[int, np.ndarray]]:
-    """Yields the first row and the unit vectors of each block of vectors."""
-    for number, start in enumerate(range(0, count, BLOCK)):
-        rows = files.read_block(number, min(BLOCK, count - start))
-        yield start, unit_vectors(rows, "text")
-
-
-def _projected(
+def _targets(
     files: TeacherFolder,
-    count: int,
     matrix: sparse.csr_matrix,
     importance: np.ndarray,
-) -> np.ndarray:
-    """Computes A' W^2 T, `[words, d]`, from blocks of T."""
-    total: np.ndarray | float = 0.0
-    for start, vectors in _blocks(files, count):
-        part = matrix[start : start + BLOCK]
-        weighted = importance[start : start + BLOCK, np.newaxis]
-        total = total + part.T @ (weighted * vectors[: part.shape[0]])
-    return np.asarray(total, np.float32)
+    single: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Computes A' W^2 T and X_0, both `[words, d]`, from blocks of T.
 
-
-def _first_rows(
-    files: TeacherFolder,
-    count: int,
-    lengths: np.ndarray,
-    counts: sparse.csr_matrix,
-) -> np.ndarray:
-    """Returns X_0: the vectors of the texts that are a single word."""
-    rows: np.ndarray | None = None
-    for start, vectors in _blocks(files, count):
-        if rows is None:
-            rows = np.zeros((counts.shape[1], vectors.shape[1]), np.float32)
-        single = np.flatnonzero(lengths[start : start + BLOCK] == 1)
-        words = counts.indices[counts.indptr[start + single]]
-        rows[words] = vectors[single]
-    assert rows is not None
-    return rows
+    `matrix` is W A and `importance` the diagonal of W. `single` has the word of
+    each text that has one only, and -1 for the others.
+    """
+    for number, begin in enumerate(range(0, len(single), BLOCK)):
+        of_block = single[begin : begin + BLOCK]
+        vectors = unit_vectors(files.read_block(number, len(of_block)), "text")
+        if not number:
+            shape = matrix.shape[1], vectors.shape[1]
+            projected, start = np.zeros((2, *shape), np.float32)
+        start[of_block[of_block >= 0]] = vectors[of_block >= 0]
+        part = matrix[begin : begin + BLOCK]
+        weights = importance[begin : begin + BLOCK, np.newaxis]
+        projected += part.T @ (weights * vectors[: part.shape[0]])
+    return projected, start

@@ -15,7 +15,6 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.fingerprints import weights_hash
 from keras_lstm_dssm.layers.cosine import unit
 from keras_lstm_dssm.layers.letter_trigrams import gather_sum
-from keras_lstm_dssm.layers.word_rows import WordRows
 from keras_lstm_dssm.layers.word_sketch import WordSketch
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text.caches import (
@@ -120,13 +119,7 @@ class CombinedEncoder(LSTMEncoder):
         self.units = units
         self.word_rows = None
         if len(shares) == 4:
-            self.word_rows = WordRows(
-                known_words,
-                known_trigrams,
-                units,
-                dtype=self.dtype_policy,
-                name="word_rows",
-            )
+            self.word_rows = self._word_rows(known_words, known_trigrams, units)
         self.untrained_width = sketch + 1 + (units if self.word_rows else 0)
         self.dimension = cells + bag + self.untrained_width
         self.bag_embedding = self._embedding(bag, "bag_embedding")

@@ -16,6 +16,7 @@ from keras_lstm_dssm.layers.letter_trigrams import (
     trigram_embeddings,
 )
 from keras_lstm_dssm.layers.recurrent import Recurrent
+from keras_lstm_dssm.layers.word_rows import WordRows
 from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.registration import added_arguments
 from keras_lstm_dssm.text.caches import HashedTextCache
@@ -326,6 +327,9 @@ class TextEncoder(SyncedWeights, keras.Model):
         return TrigramEmbedding(
             self.trigrams.size, units, dtype=self.dtype_policy, name=name
         )
+
+    def _word_rows(self, *sizes: int) -> WordRows:
+        return WordRows(*sizes, dtype=self.dtype_policy, name="word_rows")
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments as a dict, for `from_config`."""

@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.layers.letter_trigrams import gather_sum
-from keras_lstm_dssm.layers.word_rows import WordRows
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text.word_batch import WordBatch
 
@@ -56,13 +55,7 @@ class WordSumEncoder(TextEncoder):
         self.known_words = known_words
         self.known_trigrams = known_trigrams
         self.dimension = self.units = units
-        self.word_rows = WordRows(
-            known_words,
-            known_trigrams,
-            units,
-            dtype=self.dtype_policy,
-            name="word_rows",
-        )
+        self.word_rows = self._word_rows(known_words, known_trigrams, units)
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Sum the vectors of each text's words."""

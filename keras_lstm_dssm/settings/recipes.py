@@ -247,7 +247,10 @@ class Recipe(Settings):
         return self.fitted or len(self.encoder_config.get("shares", ())) == 4
 
     def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns what a preset determines, and no flag can change."""
+        """Returns the name and the arguments of the network.
+
+        Only a preset sets them, no flag does.
+        """
         return self.encoder, {**self.encoder_config, "oov_buckets": 0}
 
     def build(self, seed: int = 0, **sizes: int) -> "TwoTower":
@@ -449,7 +452,10 @@ class KeyVecRecipe(WordsRecipe):
         object.__setattr__(self, "windows", tuple(self.windows))
 
     def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns what a preset determines, and no flag can change."""
+        """Returns the name and the arguments of the network.
+
+        Only a preset sets them, no flag does.
+        """
         return "KeyVec", {"weighted": self.weighted, "windows": self.windows}
 
     def build(
@@ -597,7 +603,10 @@ class ScorerRecipe(WordsRecipe):
         return registered_class("matcher", self.matcher, Matcher), Matcher
 
     def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns what a preset determines, and no flag can change."""
+        """Returns the name and the arguments of the network.
+
+        Only a preset sets them, no flag does.
+        """
         return self.matcher, dict(self.matcher_config)
 
     def with_matcher(self, **config: Any) -> "ScorerRecipe":
@@ -694,5 +703,8 @@ class RankerRecipe(Settings):
     mined_negatives: int = 20
 
     def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns what a preset determines, and no flag can change."""
+        """Returns the name and the arguments of the network.
+
+        Only a preset sets them, no flag does.
+        """
         return "Ranker", {}

@@ -174,7 +174,11 @@ class TrainingConfig(Settings):
 
     @property
     def fitted(self) -> bool:
-        """Whether the model is fitted to the vectors of `teacher` alone."""
+        """Whether the model is computed in one go from a teacher's vectors.
+
+        It is so for the preset `word_sum`, which reads no clicks and has no
+        training steps.
+        """
         return self.recipe.kind == "towers" and self.recipe.fitted
 
     def _find_recipe(self) -> Any:

@@ -42,8 +42,9 @@ TRAININGS: dict[str, type[Training]] = {
 """Name of a kind of model -> its training."""
 
 ROADS: dict[str, Callable[..., Any]] = {}
-"""Name of a kind of model without epochs -> what trains it in one go, with the
-first arguments of `run_training`."""
+"""The training functions of models that are not trained in epochs, such as a
+ranker's trees: name of the kind of model -> function with the arguments of
+`run_training`, but for `processes`."""
 
 
 def train(

@@ -351,17 +351,25 @@ def test_lists_of_five(lists):
     assert 0.1 < sum(first) / len(first) < 0.3  # in random order
 
 
-def test_negatives_are_near_the_positive(tmp_path):
-    """With 400 answers K is 50: all are of the topic of the positive."""
-    made = [
+def answered(answers: list[str], of_a_module: int) -> list[SentencePair]:
+    """Gives each answer a question of other words, and a few one module."""
+    return [
         SentencePair(
             " ".join(f"q{n}w{i}" for i in range(5)),
-            f"{'red green blue' if n % 8 else 'one two three'} a{n} b{n}",
-            f"m{n // 4}",
+            answer,
+            f"m{n // of_a_module}",
         )
+        for n, answer in enumerate(answers)
+    ]
+
+
+def test_negatives_are_near_the_positive(tmp_path):
+    """With 400 answers K is 50: all are of the topic of the positive."""
+    answers = [
+        f"{'red green blue' if n % 8 else 'one two three'} a{n} b{n}"
         for n in range(400)
     ]
-    collection = write_lists(tmp_path / "lists", made)
+    collection = write_lists(tmp_path / "lists", answered(answers, 4))
     rare = 0
     for grades in collection.qrels("train").values():
         (topic,) = {collection.documents[d].split()[0] for d in grades}
@@ -374,15 +382,8 @@ def test_negatives_are_near_the_positive(tmp_path):
 
 def test_few_answers_of_a_split_are_filled_up_by_rank(tmp_path):
     """Of the 50 answers like a positive of dev, some 5 are of dev."""
-    made = [
-        SentencePair(
-            " ".join(f"q{n}w{i}" for i in range(5)),
-            f"topic{n // 3} a{n} b{n} c{n} d{n}",
-            f"m{n // 3}",
-        )
-        for n in range(300)
-    ]
-    collection = write_lists(tmp_path / "lists", made)
+    answers = [f"topic{n // 3} a{n} b{n} c{n} d{n}" for n in range(300)]
+    collection = write_lists(tmp_path / "lists", answered(answers, 3))
     for grades in collection.qrels("dev").values():
         (positive,) = (d for d, grade in grades.items() if grade)
         topic = collection.documents[positive].split()[0]

@@ -152,7 +152,7 @@ TITLES = {"a": "steel bolt", "b": "wood glue 8 oz", "c": "hex nut bolt"}
 
 
 def lengths(queries: list[str], documents: list[str]) -> np.ndarray:
-    """Scores pairs by the product of their lengths, the shortest highest."""
+    """Scores a pair of texts by minus the product of their lengths."""
     sizes = [-len(q) * len(d) for q, d in zip(queries, documents, strict=True)]
     return np.array(sizes, np.float32)
 

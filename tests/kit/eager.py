@@ -1,4 +1,7 @@
-"""Training steps without graphs: a few take less time than their trace."""
+"""Lets models train without graphs.
+
+Tracing the graph of a step takes longer than a few steps without it.
+"""
 
 import functools
 from collections.abc import Iterator

@@ -213,7 +213,7 @@ def slots(sure_of_quick) -> Iterator[RequestSlots]:
 
 
 def where() -> str:
-    """Returns `pool` in a thread of the pool, otherwise `loop`."""
+    """Names the thread that calls it: `pool` for one of the pool, or `loop`."""
     name = threading.current_thread().name
     return "pool" if name.startswith("pool") else "loop"
 

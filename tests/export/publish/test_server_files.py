@@ -132,7 +132,10 @@ def test_an_export_moves_its_own_versions_and_nothing_else(tmp_path):
 
 
 def test_the_version_that_is_served(tmp_path):
-    """Not that of an interrupted export, which models.config does not name."""
+    """The version that models.config names is served.
+
+    An interrupted export may have left a folder with a larger number.
+    """
     base = tmp_path / "a"
     assert served_version(base) is None
     for version in "124":
