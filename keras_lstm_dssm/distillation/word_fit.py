@@ -111,9 +111,9 @@ def fit_words(
     matrix = _unit_rows(counts @ sparse.diags(weight)).tocsr()
     importance = np.ones(end, np.float32)
     importance[:queries] = QUERY_WEIGHT
-    matrix = (sparse.diags(np.sqrt(importance)) @ matrix).tocsr()
-    projected, start = _targets(files, matrix, np.sqrt(importance), single)
-    vectors = ridge(matrix, projected, STRENGTH, start)
+    projected, start = _targets(files, matrix, importance, single)
+    weighted = sparse.diags(np.sqrt(importance)) @ matrix
+    vectors = ridge(weighted, projected, STRENGTH, start)
     # A word that is in no title, such as a misspelled one, has this weight.
     unknown = weight.max()
     ids, place = np.unique(trigrams, return_inverse=True)
@@ -239,7 +239,7 @@ def _targets(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Computes A' W^2 T and X_0, both `[words, d]`, from blocks of T.
 
-    `matrix` is W A and `importance` the diagonal of W. `single` has the word of
+    `matrix` is A and `importance` the diagonal of W^2. `single` has the word of
     each text that has one only, and -1 for the others.
     """
     for number, begin in enumerate(range(0, len(single), BLOCK)):
