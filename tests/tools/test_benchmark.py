@@ -96,6 +96,12 @@ def test_figures_of_suites(collection_folder, tmp_path):
     for way in ("in_process", "grpc"):
         assert 0 < serve[way]["p50_ms"] <= serve[way]["p99_ms"]
 
+    assert search.keys() == {"float32", "int8", "numpy", "make_seconds"}
+    exact, rounded, by_numpy, _ = search.values()
+    for method in (exact, rounded, by_numpy):
+        # Here all are measured in one process, which need not grow for each.
+        for growth in ("resident_megabytes", "peak_megabytes"):
+            assert isinstance(method.pop(growth), float)
     for suite in (batch, search, profile):
         check_positive(suite)
     assert list(batch) == ["query_encoder", "retriever"]
@@ -106,8 +112,6 @@ def test_figures_of_suites(collection_folder, tmp_path):
             rate = pytest.approx(1000 * rows / each["ms"])
             assert each["rows_per_second"] == rate
 
-    assert search.keys() == {"float32", "int8", "numpy", "make_seconds"}
-    exact, rounded, by_numpy, _ = search.values()
     for method in (exact, rounded, by_numpy):
         for size in ("batch_1", "batch_32"):
             assert method[size]["p50_ms"] <= method[size]["p99_ms"]
