@@ -11,15 +11,10 @@ from keras_lstm_dssm.benchmarks.machine import StepWork, step_work, tower_work
 from keras_lstm_dssm.text.word_batch import distinct_words
 
 
-@pytest.mark.parametrize(
-    ("kind", "rows", "encoder", "megabytes"),
-    [
-        ("float32", 1_000_000, 50_653, 455),
-        ("int8", 1_000_000, 50_653, 171),
-        ("HNSW32", 53_489, 0, 35.1),
-        ("HNSW32_SQ8", 53_489, 0, 19.7),
-    ],
-)
+@pytest.mark.parametrize(("kind", "rows", "encoder", "megabytes"), [
+    ("float32", 1_000_000, 50_653, 455), ("int8", 1_000_000, 50_653, 171),
+    ("HNSW32", 53_489, 0, 35.1), ("HNSW32_SQ8", 53_489, 0, 19.7),
+])  # fmt: skip
 def test_bytes_on_disk(kind, rows, encoder, megabytes):
     """Compares with docs/serving.md; retrievers include an encoder's table."""
     found = rows * capacity.title_bytes(96, kind) + 4 * encoder * 288

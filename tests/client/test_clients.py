@@ -64,16 +64,12 @@ MANY = ["x" * (1 + number % 9) for number in range(1300)]
 ANY = ["a\0b", "\U0001f600", "\ud800", b"\xff\xfe", 'say "x"\\']
 
 
-@pytest.mark.parametrize(
-    ("texts", "version", "want"),
-    [
-        (["ab cd", "", "x"], None, [(4, 5), (2, 0), (3, 1)]),
-        (["ab cd"], 1, [(3, 5)]),
-        (MANY, None, [(3, len(text)) for text in MANY]),  # three requests
-        (ANY, None, [(3, 3), (3, 4), (3, 1), (3, 2), (4, 8)]),
-    ],
-    ids=["texts", "version", "many", "bytes"],
-)  # fmt: skip
+@pytest.mark.parametrize(("texts", "version", "want"), [
+    (["ab cd", "", "x"], None, [(4, 5), (2, 0), (3, 1)]),
+    (["ab cd"], 1, [(3, 5)]),
+    (MANY, None, [(3, len(text)) for text in MANY]),  # three requests
+    (ANY, None, [(3, 3), (3, 4), (3, 1), (3, 2), (4, 8)]),
+], ids=["texts", "version", "many", "bytes"])  # fmt: skip
 def test_encode(call, texts, version, want):
     got = call(lambda c: c.encode(texts, version=version))
     assert got.dtype == np.float32
@@ -150,14 +146,11 @@ def test_status(call):
     assert call(lambda c: c.status("retriever")) == {1: available}
 
 
-@pytest.mark.parametrize(
-    ("options", "signature", "outputs"),
-    [
-        ({"signature": "double"}, "double", {"y": [3.0, -4.0]}),
-        ({"outputs": ["bool", "string", "int8"]}, "serving_default",
-         {"bool": [True, False], "string": [b"1", b"-2"], "int8": [1, -2]}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("options", "signature", "outputs"), [
+    ({"signature": "double"}, "double", {"y": [3.0, -4.0]}),
+    ({"outputs": ["bool", "string", "int8"]}, "serving_default",
+     {"bool": [True, False], "string": [b"1", b"-2"], "int8": [1, -2]}),
+])  # fmt: skip
 def test_predict(call, client, options, signature, outputs):
     x = {"x": np.float32([1.5, -2])}
     found = call(lambda c: c.predict("numbers", x, version=1, **options))
@@ -167,36 +160,33 @@ def test_predict(call, client, options, signature, outputs):
     assert client.predict("numbers", x, **options)[:3] == found[:3]
 
 
-@pytest.mark.parametrize(
-    ("work", "code", "by_grpc", "by_http"),
-    [
-        (lambda c: c.encode(["x"], model="absent"), Code.NOT_FOUND,
-         r"absent: NOT_FOUND: .*Latest\(absent\); check the model's name",
-         r"absent: 404 Not Found: .*Latest\(absent\); check the model's name"),
-        (lambda c: c.encode(["x"], model="numbers"), Code.INVALID_ARGUMENT,
-         "model numbers: .*alias: x.feed name.*signatures. returns the",
-         "model numbers: .*signatures. returns the"),
-        (lambda c: c.score("x", ["y"], model="retriever"),
-         Code.INVALID_ARGUMENT,
-         "model retriever: .*Inputs expected .* request {document,query}, ",
-         "model retriever: .*signatures. returns the"),
-        (lambda c: c.encode(["x"], version=9), Code.NOT_FOUND,
-         r"Specific\(query_encoder, 9\); check the model's name and version",
-         r"Specific\(query_encoder, 9\); check the model's name and version"),
-        (lambda c: c.encode(["x"], version="canary"), Code.INVALID_ARGUMENT,
-         "INVALID_ARGUMENT: Unrecognized servable version label: canary",
-         "400 Bad Request: .*label: canary; .*signatures. returns the model"),
-        (lambda c: c.predict("numbers", {"x": np.ones(1)}, signature="z"),
-         Code.FAILED_PRECONDITION,
-         'Serving signature key "z" not found.; the client.s .signatu',
-         '"z" not found.*; the client.s .signatu'),
-        (lambda c: c.search(["x"], tags=["steel"]), Code.FAILED_PRECONDITION,
-         '"filtered" not found', '"filtered" not found'),
-        (lambda c: c.search(["x"] * 512, k=1_000_001), Code.INVALID_ARGUMENT,
-         "k is 1000001, more than the 1000000 that this server allows",
-         "k is 1000001, more than the 1000000 that this server allows"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("work", "code", "by_grpc", "by_http"), [
+    (lambda c: c.encode(["x"], model="absent"), Code.NOT_FOUND,
+     r"absent: NOT_FOUND: .*Latest\(absent\); check the model's name",
+     r"absent: 404 Not Found: .*Latest\(absent\); check the model's name"),
+    (lambda c: c.encode(["x"], model="numbers"), Code.INVALID_ARGUMENT,
+     "model numbers: .*alias: x.feed name.*signatures. returns the",
+     "model numbers: .*signatures. returns the"),
+    (lambda c: c.score("x", ["y"], model="retriever"),
+     Code.INVALID_ARGUMENT,
+     "model retriever: .*Inputs expected .* request {document,query}, ",
+     "model retriever: .*signatures. returns the"),
+    (lambda c: c.encode(["x"], version=9), Code.NOT_FOUND,
+     r"Specific\(query_encoder, 9\); check the model's name and version",
+     r"Specific\(query_encoder, 9\); check the model's name and version"),
+    (lambda c: c.encode(["x"], version="canary"), Code.INVALID_ARGUMENT,
+     "INVALID_ARGUMENT: Unrecognized servable version label: canary",
+     "400 Bad Request: .*label: canary; .*signatures. returns the model"),
+    (lambda c: c.predict("numbers", {"x": np.ones(1)}, signature="z"),
+     Code.FAILED_PRECONDITION,
+     'Serving signature key "z" not found.; the client.s .signatu',
+     '"z" not found.*; the client.s .signatu'),
+    (lambda c: c.search(["x"], tags=["steel"]), Code.FAILED_PRECONDITION,
+     '"filtered" not found', '"filtered" not found'),
+    (lambda c: c.search(["x"] * 512, k=1_000_001), Code.INVALID_ARGUMENT,
+     "k is 1000001, more than the 1000000 that this server allows",
+     "k is 1000001, more than the 1000000 that this server allows"),
+])  # fmt: skip
 def test_refusals_are_one_line(clients, work, code, by_grpc, by_http):
     by_name = {
         Code.INVALID_ARGUMENT: HTTPStatus.BAD_REQUEST,
@@ -215,35 +205,32 @@ def test_refusals_are_one_line(clients, work, code, by_grpc, by_http):
         assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("work", "message"),
-    [
-        (lambda c: c.encode("one text"), "got one text, 'one text'"),
-        (lambda c: c.encode(["x"], version=-1), "version is -1; expected a"),
-        (lambda c: c.encode(["x"], version=2**63), "a number of 63 bits"),
-        (lambda c: c.search(["x"], k=0), "k is 0; expected 1"),
-        (lambda c: c.search(["x"], k=2**31), r"below 2\*\*31"),
-        (lambda c: c.score(["x"], ["y"]), r"query is \['x'\] .list., expected"),
-        (lambda c: c.score("x", "y"), "got one text, 'y'"),
-        (lambda c: c.score("x", [1]), "text 0 is 1 .int., expected str or"),
-        (lambda c: c.score_pairs(["x"], []), "found 1 queries and 0 documents"),
-        (lambda c: c.encode([], model="numbers"), "s: its signature .* has no"),
-        (lambda c: c.encode([], model="scorer"), "no output embedding"),
-        (lambda c: c.predict("numbers", {"x": np.zeros(0, np.float32)}),
-         "input 'x' has no rows"),
-        (lambda c: c.predict("numbers", {"x": np.int64([1])}),
-         r"numbers: input 'x' is int64 \(1,\), expected float32 \(None,\)"),
-        (lambda c: c.predict("numbers", {"x": np.ones([1, 2], np.float32)}),
-         r"input 'x' is float32 \(1, 2\), expected float32 \(None,\)"),
-        (lambda c: c.predict("numbers", {"x": np.float32(1)}),
-         r"input 'x' is float32 \(\), expected float32 \(None,\)"),
-        (lambda c: c.predict("numbers", {"x": np.array([1 + 2j])}),
-         "input 'x' is complex128 .1,., expected float32 .None"),
-        (lambda c: c.predict("scorer", {"query": np.array([object()], object)}),
-         "input 'query'(:| has <object object at) .*; expected an array of "
-         "numbers, or of bytes for strings"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("work", "message"), [
+    (lambda c: c.encode("one text"), "got one text, 'one text'"),
+    (lambda c: c.encode(["x"], version=-1), "version is -1; expected a"),
+    (lambda c: c.encode(["x"], version=2**63), "a number of 63 bits"),
+    (lambda c: c.search(["x"], k=0), "k is 0; expected 1"),
+    (lambda c: c.search(["x"], k=2**31), r"below 2\*\*31"),
+    (lambda c: c.score(["x"], ["y"]), r"query is \['x'\] .list., expected"),
+    (lambda c: c.score("x", "y"), "got one text, 'y'"),
+    (lambda c: c.score("x", [1]), "text 0 is 1 .int., expected str or"),
+    (lambda c: c.score_pairs(["x"], []), "found 1 queries and 0 documents"),
+    (lambda c: c.encode([], model="numbers"), "s: its signature .* has no"),
+    (lambda c: c.encode([], model="scorer"), "no output embedding"),
+    (lambda c: c.predict("numbers", {"x": np.zeros(0, np.float32)}),
+     "input 'x' has no rows"),
+    (lambda c: c.predict("numbers", {"x": np.int64([1])}),
+     r"numbers: input 'x' is int64 \(1,\), expected float32 \(None,\)"),
+    (lambda c: c.predict("numbers", {"x": np.ones([1, 2], np.float32)}),
+     r"input 'x' is float32 \(1, 2\), expected float32 \(None,\)"),
+    (lambda c: c.predict("numbers", {"x": np.float32(1)}),
+     r"input 'x' is float32 \(\), expected float32 \(None,\)"),
+    (lambda c: c.predict("numbers", {"x": np.array([1 + 2j])}),
+     "input 'x' is complex128 .1,., expected float32 .None"),
+    (lambda c: c.predict("scorer", {"query": np.array([object()], object)}),
+     "input 'query'(:| has <object object at) .*; expected an array of "
+     "numbers, or of bytes for strings"),
+])  # fmt: skip
 def test_wrong_arguments(clients, work, message):
     client, http_client = clients
     for ask in (

@@ -158,17 +158,14 @@ def test_a_server_that_is_not_available_is_tried_again(failing):
     assert service.calls == 1
 
 
-@pytest.mark.parametrize(
-    ("code", "calls"),
-    [
-        (Code.UNAVAILABLE, 5),
-        *((code, 1) for code in (
-            Code.INVALID_ARGUMENT, Code.NOT_FOUND, Code.FAILED_PRECONDITION,
-            Code.INTERNAL, Code.DEADLINE_EXCEEDED, Code.UNKNOWN,
-            Code.RESOURCE_EXHAUSTED,
-        )),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("code", "calls"), [
+    (Code.UNAVAILABLE, 5),
+    *((code, 1) for code in (
+        Code.INVALID_ARGUMENT, Code.NOT_FOUND, Code.FAILED_PRECONDITION,
+        Code.INTERNAL, Code.DEADLINE_EXCEEDED, Code.UNKNOWN,
+        Code.RESOURCE_EXHAUSTED,
+    )),
+])  # fmt: skip
 def test_five_calls_and_of_other_codes_one(failing, code, calls):
     service, target = failing
     service.code, service.failures = code, 9

@@ -28,11 +28,10 @@ def test_an_output_without_json_and_a_name_with_a_slash(clients):
     assert caught.value.code is HTTPStatus.NOT_FOUND
 
 
-@pytest.mark.parametrize(
-    "target",
-    ["", "ftp://x", "http://", "http://x:y", "http://a:b@c", "http://x/?q",
-     "http://[::1"],
-)  # fmt: skip
+@pytest.mark.parametrize("target", [
+    "", "ftp://x", "http://", "http://x:y", "http://a:b@c", "http://x/?q",
+    "http://[::1",
+])  # fmt: skip
 def test_wrong_addresses(target):
     with pytest.raises(InputError, match="expected the address of a server"):
         HttpClient(target)
@@ -170,11 +169,10 @@ def test_what_is_tried_again(fake, answer):
     assert time.monotonic() - start > 0.24  # 0.1 and 0.2, less a fifth
 
 
-@pytest.mark.parametrize(
-    ("status", "calls"),
-    [(503, 5), (429, 5), (400, 1), (401, 1), (404, 1), (413, 1), (500, 1),
-     (599, 1)],
-)  # fmt: skip
+@pytest.mark.parametrize(("status", "calls"), [
+    (503, 5), (429, 5), (400, 1), (401, 1), (404, 1), (413, 1), (500, 1),
+    (599, 1),
+])  # fmt: skip
 def test_how_often(fake, status, calls):
     fake.answers = [reply({"error": "on\npurpose"}, status)] * 9
     with connected(fake) as client, pytest.raises(ServingError) as caught:
@@ -258,17 +256,13 @@ OK = b"HTTP/1.1 200 OK\r\n"
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
-@pytest.mark.parametrize(
-    ("start", "piece"),
-    [
-        (b"", b"H"),  # the status line
-        (OK, b"x"),  # a header
-        (OK + b"transfer-encoding: chunked\r\n\r\n", b"0"),  # its size
-        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
-        (OK + b"content-length: 99\r\n\r\n", b" "),
-    ],
-    ids=["status", "header", "chunk", "continue", "body"],
-)
+@pytest.mark.parametrize(("start", "piece"), [
+    (b"", b"H"),  # the status line
+    (OK, b"x"),  # a header
+    (OK + b"transfer-encoding: chunked\r\n\r\n", b"0"),  # its size
+    (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    (OK + b"content-length: 99\r\n\r\n", b" "),
+], ids=["status", "header", "chunk", "continue", "body"])  # fmt: skip
 def test_the_deadline_holds_for_a_reply_byte_by_byte(
     request, start, piece, encrypted
 ):
@@ -380,11 +374,10 @@ def test_what_is_sent(fake):
     assert fake.headers[1]["content-type"] == "application/json"
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [None, [], {}, {"outputs": "x"}, {"outputs": [["a", "b"]]},
-     {"outputs": [[1], [2, 3]]}, {"outputs": None}],
-)  # fmt: skip
+@pytest.mark.parametrize("wrong", [
+    None, [], {}, {"outputs": "x"}, {"outputs": [["a", "b"]]},
+    {"outputs": [[1], [2, 3]]}, {"outputs": None},
+])  # fmt: skip
 def test_replies_of_other_servers(fake, wrong):
     with connected(fake) as client:
         fake.answers = [reply(METADATA), reply(wrong)]

@@ -64,17 +64,13 @@ def run(code: str, path: str, **options: object) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize(
-    ("code", "printed", "packages"),
-    [
-        (NO_SERVER.format(name="HttpClient"), {"True "}, set()),
-        (NO_SERVER.format(name="Client"),
-         {"False UNAVAILABLE", "False DEADLINE_EXCEEDED"},
-         {"grpc", "grpc_health", "google", "typing_extensions"}),
-        (LOCAL, {str(TITLES)}, {"safetensors", "tensorflow"}),
-    ],
-    ids=["http", "grpc", "local"],
-)  # fmt: skip
+@pytest.mark.parametrize(("code", "printed", "packages"), [
+    (NO_SERVER.format(name="HttpClient"), {"True "}, set()),
+    (NO_SERVER.format(name="Client"),
+     {"False UNAVAILABLE", "False DEADLINE_EXCEEDED"},
+     {"grpc", "grpc_health", "google", "typing_extensions"}),
+    (LOCAL, {str(TITLES)}, {"safetensors", "tensorflow"}),
+], ids=["http", "grpc", "local"])  # fmt: skip
 def test_a_fresh_process_stays_small(code, printed, packages, path):
     """`tensorflow` is a name that stands for None."""
     # `make coverage` would measure the process, too, and be imported in it.

@@ -108,21 +108,18 @@ def test_the_order_of_bytes_does_not_matter(dtype):
     np.testing.assert_array_equal(read_tensor(input_proto("x", values)), values)
 
 
-@pytest.mark.parametrize(
-    "proto",
-    [
-        *(tf.make_tensor_proto(values) for values in VALUES.values()),
-        tf.make_tensor_proto(VALUES["k"].astype("int64"), shape=[4]),
-        tf.make_tensor_proto(tf.constant([1.5, -2], tf.bfloat16)),
-        tf.make_tensor_proto(np.zeros([2, 0], np.float32)),
-        # The last value stands for all others.
-        tf.make_tensor_proto(3.0, shape=[2, 3]),
-        tf.make_tensor_proto(b"x", shape=[2, 2]),
-        tensor_pb2.TensorProto(
-            dtype=1, tensor_shape=tf.TensorShape([2]).as_proto()
-        ),
-    ],
-)
+@pytest.mark.parametrize("proto", [
+    *(tf.make_tensor_proto(values) for values in VALUES.values()),
+    tf.make_tensor_proto(VALUES["k"].astype("int64"), shape=[4]),
+    tf.make_tensor_proto(tf.constant([1.5, -2], tf.bfloat16)),
+    tf.make_tensor_proto(np.zeros([2, 0], np.float32)),
+    # The last value stands for all others.
+    tf.make_tensor_proto(3.0, shape=[2, 3]),
+    tf.make_tensor_proto(b"x", shape=[2, 2]),
+    tensor_pb2.TensorProto(
+        dtype=1, tensor_shape=tf.TensorShape([2]).as_proto()
+    ),
+])  # fmt: skip
 def test_tensors_that_are_read(proto):
     ours = message_class("TensorProto").FromString(proto.SerializeToString())
     got, want = read_tensor(ours), tf.make_ndarray(proto)

@@ -194,16 +194,13 @@ def test_a_damaged_version_of_an_exported_model_is_no_hindrance(
     assert live(tmp_path) == {"document_encoder": [2], "query_encoder": [2]}
 
 
-@pytest.mark.parametrize(
-    ("documents", "options", "message"),
-    [
-        (Documents(["a", "b"], ["a"]), {}, "1 titles and 2 ids"),
-        (Documents(["a", ""], ["x", "y"]), {}, "id 1 is empty"),
-        (None, {"vectors": "int4"}, "vectors 'int4': expected one of"),
-        (None, {"max_k": 0}, "max_k is 0; expected 1 or more"),
-        (None, {"max_k": 2**31}, "expected 1 or more, below 2..31"),
-    ],
-)
+@pytest.mark.parametrize(("documents", "options", "message"), [
+    (Documents(["a", "b"], ["a"]), {}, "1 titles and 2 ids"),
+    (Documents(["a", ""], ["x", "y"]), {}, "id 1 is empty"),
+    (None, {"vectors": "int4"}, "vectors 'int4': expected one of"),
+    (None, {"max_k": 0}, "max_k is 0; expected 1 or more"),
+    (None, {"max_k": 2**31}, "expected 1 or more, below 2..31"),
+])  # fmt: skip
 def test_wrong_arguments_publish_nothing(
     model, tmp_path, documents, options, message
 ):

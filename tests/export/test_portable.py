@@ -73,16 +73,13 @@ def check_vectors(
             assert cosines.min() >= least, (name, cosines)
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        *itertools.product(
-            [*ENCODERS, *FITTED],
-            [{}, {"oov_buckets": 99, "split": "stems", "max_words": 3}],
-        ),
-        ("rnn", {"dtype": "float64"}),
-    ],
-)
+@pytest.mark.parametrize(("name", "options"), [
+    *itertools.product(
+        [*ENCODERS, *FITTED],
+        [{}, {"oov_buckets": 99, "split": "stems", "max_words": 3}],
+    ),
+    ("rnn", {"dtype": "float64"}),
+])  # fmt: skip
 def test_vectors_of_every_encoder_are_those_of_the_graph(name, options, path):
     query, document = (random_encoder(name, **options) for _ in range(2))
     model = dssm.TwoTower(query, document)

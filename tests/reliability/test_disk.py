@@ -48,13 +48,10 @@ def check_whole(run: RunFolder) -> None:
     assert not run.model.exists()
 
 
-@pytest.mark.parametrize(
-    ("limit", "name"),
-    [
-        (1 << 16, "last.keras: File too large"),
-        pytest.param(0, "history.csv: File too large", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("limit", "name"), [
+    (1 << 16, "last.keras: File too large"),
+    pytest.param(0, "history.csv: File too large", marks=pytest.mark.slow),
+])  # fmt: skip
 def test_no_room_after_the_first_epoch(limit, name, tmp_path, fresh_process):
     """Files of more than `limit` bytes cannot be written."""
     run = RunFolder(tmp_path / "run")

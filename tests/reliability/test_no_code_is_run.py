@@ -69,16 +69,13 @@ def test_no_module_unpickles_or_evaluates():
         assert not complaints(ast.parse(file.read_text())), file
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import pickle",
-        "def f():\n    from joblib import load",
-        "np.load(path, allow_pickle=True)",
-        "keras.saving.load_model(path, safe_mode=mode)",
-        "eval(text)",
-    ],
-)
+@pytest.mark.parametrize("code", [
+    "import pickle",
+    "def f():\n    from joblib import load",
+    "np.load(path, allow_pickle=True)",
+    "keras.saving.load_model(path, safe_mode=mode)",
+    "eval(text)",
+])  # fmt: skip
 def test_the_search_finds_them(code):
     assert complaints(ast.parse(code))
 

@@ -204,15 +204,10 @@ def test_a_cluster_without_room(log, tmp_path):
     assert not RunFolder(tmp_path / "run").checkpoint.exists()
 
 
-@pytest.mark.parametrize(
-    ("rank", "fault"),
-    [
-        (0, signal.SIGKILL),
-        (1, signal.SIGKILL),
-        (1, signal.SIGSTOP),
-        (1, signal.SIGTERM),
-    ],
-)
+@pytest.mark.parametrize(("rank", "fault"), [
+    (0, signal.SIGKILL), (1, signal.SIGKILL), (1, signal.SIGSTOP),
+    (1, signal.SIGTERM),
+])  # fmt: skip
 def test_ray_starts_lost_workers_again(rank, fault, log, undisturbed, tmp_path):
     run = RunFolder(tmp_path / "run")
     driver = start_on_ray(log, run.path)

@@ -58,15 +58,12 @@ def test_both_forms_of_input_are_read(predictions):
         assert list(reply.outputs["float32"].float_val) == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("stub", "method", "request_of"),
-    [
-        (PredictionServiceStub, "Classify", ClassificationRequest),
-        (PredictionServiceStub, "Regress", RegressionRequest),
-        (PredictionServiceStub, "MultiInference", MultiInferenceRequest),
-        (ModelServiceStub, "HandleReloadConfigRequest", ReloadConfigRequest),
-    ],
-)
+@pytest.mark.parametrize(("stub", "method", "request_of"), [
+    (PredictionServiceStub, "Classify", ClassificationRequest),
+    (PredictionServiceStub, "Regress", RegressionRequest),
+    (PredictionServiceStub, "MultiInference", MultiInferenceRequest),
+    (ModelServiceStub, "HandleReloadConfigRequest", ReloadConfigRequest),
+])  # fmt: skip
 def test_what_is_not_offered(channel, stub, method, request_of):
     with pytest.raises(grpc.RpcError, match="not offered") as caught:
         getattr(stub(channel), method)(request_of(), timeout=20)

@@ -273,17 +273,14 @@ def read_alive(connection: socket.socket) -> None:
         data += connection.recv(4096)
 
 
-@pytest.mark.parametrize(
-    ("sent", "status"),
-    [
-        (b"", b""),
-        (b"G", b""),
-        (GET[:-1], b""),
-        (GET + b"G", b"HTTP/1.1 200 OK"),
-        (POST % 100 + b'{"inputs"', b"HTTP/1.1 408 Request Timeout"),
-        (POST.replace(b"POST", b"PUT") % 9, b"HTTP/1.1 408 Request Timeout"),
-    ],
-)
+@pytest.mark.parametrize(("sent", "status"), [
+    (b"", b""),
+    (b"G", b""),
+    (GET[:-1], b""),
+    (GET + b"G", b"HTTP/1.1 200 OK"),
+    (POST % 100 + b'{"inputs"', b"HTTP/1.1 408 Request Timeout"),
+    (POST.replace(b"POST", b"PUT") % 9, b"HTTP/1.1 408 Request Timeout"),
+])  # fmt: skip
 def test_http_requests_that_never_end(server, stack, sent, status):
     """188 connections at once."""
     number = http_port(server)

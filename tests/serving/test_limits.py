@@ -55,33 +55,30 @@ TASK = "Task size 4 is larger than maximum"
 TEXT = "input text has a text of 1,025 bytes, more than the 1,024 that"
 
 
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        ({"text": proto([b"x" * 1024] * 3)}, None),
-        ({"text": proto([[b"x" * 1024] * 999] * 3)}, None),
-        ({"text": proto([], a=0)}, None),
-        ({"x": proto(np.float32(7))}, None),
-        ({"x": proto(np.zeros([3, 1 << 16], np.float32), packed=True)}, None),
-        ({"text": proto([b"x"], a=-1)}, None),  # parsing reports it
-        ({}, None),
-        ({"text": proto([b"x"] * 4)}, TASK),
-        ({"text": proto([b"x"], a=4)}, TASK),
-        ({"x": proto(np.float32([[1]]), a=3, b=1 << 20)},
-         "input x is a tensor of 3,145,728 elements, more than fit into th"),
-        ({"x": proto([[b"x" * 1000]], a=3, b=1000)},
-         "input x is a tensor of 3,000 elements, more than fit"),
-        ({"y": proto([[b""]], a=3, b=1 << 40)}, "input y is a tensor of 3,298"),
-        # The same as arrays, when the messages have been parsed.
-        ({"text": [b"x" * 1024] * 3, "k": np.int32([1, 5, 0])}, None),
-        ({"k": np.int32([-9]), "other": np.int32([9])}, None),
-        ({"text": [], "k": np.int32(5)}, None),
-        ({"text": [b"x"] * 4}, TASK),
-        ({"text": [b"", b"x" * 1025]}, TEXT),
-        ({"k": np.int32([1, 6])}, "k is 6, more than the 5 that this"),
-        ({"n": np.int64([6])}, "n is 6, more than the 5"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("inputs", "message"), [
+    ({"text": proto([b"x" * 1024] * 3)}, None),
+    ({"text": proto([[b"x" * 1024] * 999] * 3)}, None),
+    ({"text": proto([], a=0)}, None),
+    ({"x": proto(np.float32(7))}, None),
+    ({"x": proto(np.zeros([3, 1 << 16], np.float32), packed=True)}, None),
+    ({"text": proto([b"x"], a=-1)}, None),  # parsing reports it
+    ({}, None),
+    ({"text": proto([b"x"] * 4)}, TASK),
+    ({"text": proto([b"x"], a=4)}, TASK),
+    ({"x": proto(np.float32([[1]]), a=3, b=1 << 20)},
+     "input x is a tensor of 3,145,728 elements, more than fit into th"),
+    ({"x": proto([[b"x" * 1000]], a=3, b=1000)},
+     "input x is a tensor of 3,000 elements, more than fit"),
+    ({"y": proto([[b""]], a=3, b=1 << 40)}, "input y is a tensor of 3,298"),
+    # The same as arrays, when the messages have been parsed.
+    ({"text": [b"x" * 1024] * 3, "k": np.int32([1, 5, 0])}, None),
+    ({"k": np.int32([-9]), "other": np.int32([9])}, None),
+    ({"text": [], "k": np.int32(5)}, None),
+    ({"text": [b"x"] * 4}, TASK),
+    ({"text": [b"", b"x" * 1025]}, TEXT),
+    ({"k": np.int32([1, 6])}, "k is 6, more than the 5 that this"),
+    ({"n": np.int64([6])}, "n is 6, more than the 5"),
+])  # fmt: skip
 def test_requests_within_the_bounds_and_above(inputs, message):
     if all(isinstance(each, TensorProto) for each in inputs.values()):
         check = partial(BOUNDS.check, request(**inputs))
@@ -99,15 +96,12 @@ def test_requests_within_the_bounds_and_above(inputs, message):
     assert caught.value.code is grpc.StatusCode.INVALID_ARGUMENT
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        # The lengths of texts as varints, and then the texts.
-        (b"\x81\x08" + b"x" * 1025, "input text has a text of 1,025 bytes"),
-        (b"\0" * (1 << 20), "tensor parsing error: text"),
-        (b"\xff" * 20, "tensor parsing error: text"),
-    ],
-)
+@pytest.mark.parametrize(("content", "message"), [
+    # The lengths of texts as varints, and then the texts.
+    (b"\x81\x08" + b"x" * 1025, "input text has a text of 1,025 bytes"),
+    (b"\0" * (1 << 20), "tensor parsing error: text"),
+    (b"\xff" * 20, "tensor parsing error: text"),
+])  # fmt: skip
 def test_texts_in_tensor_content(tiny_models, content, message):
     servable = Servable("any", 1, tiny_models / "query_encoder/1")
     made = request(text=proto([b""]))
@@ -120,15 +114,12 @@ def test_texts_in_tensor_content(tiny_models, content, message):
     assert servable.predict(made, BOUNDS.check_arrays).outputs
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        *[(name, 0, "2,147,483,647") for name in ("max_k", "max_rows")],
-        *[("max_message_mb", value, "2,047") for value in (0, 2048)],
-        *[(name, 0, "2") for name in ("max_text_kb", "max_requests")],
-        ("max_k", 1 << 31, "2"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "expected"), [
+    *[(name, 0, "2,147,483,647") for name in ("max_k", "max_rows")],
+    *[("max_message_mb", value, "2,047") for value in (0, 2048)],
+    *[(name, 0, "2") for name in ("max_text_kb", "max_requests")],
+    ("max_k", 1 << 31, "2"),
+])  # fmt: skip
 def test_numbers_out_of_range(name, value, expected):
     message = f"{name} is {value}: expected a whole number from 1 to {expected}"
     with pytest.raises(InputError, match=message):
@@ -166,12 +157,10 @@ def test_both_protocols(clients):
         assert client.search(["bolt"], k=1)[0][0].id == "bolt"
 
 
-@pytest.mark.parametrize(
-    ("number", "method", "code"),
-    [(0, "predict", grpc.StatusCode.RESOURCE_EXHAUSTED),
-     (1, "signature", 429)],
-    ids=["grpc", "http"],
-)  # fmt: skip
+@pytest.mark.parametrize(("number", "method", "code"), [
+    (0, "predict", grpc.StatusCode.RESOURCE_EXHAUSTED),
+    (1, "signature", 429),
+], ids=["grpc", "http"])  # fmt: skip
 def test_no_queue_without_an_end(clients, monkeypatch, number, method, code):
     client = clients[number]
     client.signatures("retriever")  # is not asked for again

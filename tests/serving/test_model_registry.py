@@ -38,16 +38,13 @@ def labelled(label: str, name: str = "query_encoder") -> ModelSpec:
     return ModelSpec(name=name, version_label=label)
 
 
-@pytest.mark.parametrize(
-    ("policy", "want"),
-    [
-        ("", [2]),
-        ("latest { num_versions: 2 }", [1, 2]),
-        ("latest {}", [2]),
-        ("all {}", [1, 2]),
-        ("specific { versions: 1 versions: 7 }", [1]),
-    ],
-)
+@pytest.mark.parametrize(("policy", "want"), [
+    ("", [2]),
+    ("latest { num_versions: 2 }", [1, 2]),
+    ("latest {}", [2]),
+    ("all {}", [1, 2]),
+    ("specific { versions: 1 versions: 7 }", [1]),
+])  # fmt: skip
 def test_version_policies(models, policy, want):
     write_config(models, f"model_version_policy {{ {policy} }}")
     registry = ModelRegistry(models)
@@ -269,18 +266,15 @@ def test_a_folder_that_can_be_no_model(models, configured):
     assert "a model" not in registry.names()
 
 
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ('name: "retriever" } config { name: "retriever"', "listed twice"),
-        ('name: "../retriever"', "lists ../retriever, which is not in this"),
-        ("name: retriever", r"models.config:1:\d+ .*expected a ModelServer"),
-        ('name: "retriever" '
-         "model_version_policy { specific { versions: 9 } }",
-         "retriever: none of the versions that models.config asks for"),
-        (None, "models.config: lists no model; list"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("config", "message"), [
+    ('name: "retriever" } config { name: "retriever"', "listed twice"),
+    ('name: "../retriever"', "lists ../retriever, which is not in this"),
+    ("name: retriever", r"models.config:1:\d+ .*expected a ModelServer"),
+    ('name: "retriever" '
+     "model_version_policy { specific { versions: 9 } }",
+     "retriever: none of the versions that models.config asks for"),
+    (None, "models.config: lists no model; list"),
+])  # fmt: skip
 def test_a_wrong_config_at_the_start(models, config, message):
     if config:
         write_config(models, "", config)
@@ -446,29 +440,25 @@ def damaged_warm_up(folder: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
 
 
-@pytest.mark.parametrize(
-    ("damage", "code", "message"),
-    [
-        (empty, tf.errors.NOT_FOUND, "2/saved_model.pb: not a SavedModel"),
-        (lambda f: (f / "saved_model.pb").write_bytes(b"\xff\xff"),
-         tf.errors.DATA_LOSS, "2/saved_model.pb: not a SavedModel"),
-        (lambda f: shutil.rmtree(f / "variables"), tf.errors.NOT_FOUND,
-         "2: TensorFlow cannot load it"),
-        (lambda f: warm_up_with(f, log_of(text=["a"]), log_of(x=[1])),
-         tf.errors.INVALID_ARGUMENT, "alias: text(feed name"),
-        (damaged_warm_up, tf.errors.DATA_LOSS, "is in TFRecord format."),
-        (
-            lambda f: warm_up_with(f, b"*\x00"),  # a session_run_log
-            tf.errors.UNIMPLEMENTED, "Unsupported log_type",
-        ),
-        (lambda f: warm_up_with(f, b"\xff\xff"), tf.errors.INVALID_ARGUMENT,
-         "Failed to parse warmup record from"),
-        (lambda f: warm_up_with(f, *[b""] * 1001), tf.errors.INVALID_ARGUMENT,
-         "exceeds the maximum"),
-    ],
-    ids=["empty", "garbage", "no variables", "failing", "damaged", "other",
-     "unreadable", "long"],
-)  # fmt: skip
+@pytest.mark.parametrize(("damage", "code", "message"), [
+    (empty, tf.errors.NOT_FOUND, "2/saved_model.pb: not a SavedModel"),
+    (lambda f: (f / "saved_model.pb").write_bytes(b"\xff\xff"),
+     tf.errors.DATA_LOSS, "2/saved_model.pb: not a SavedModel"),
+    (lambda f: shutil.rmtree(f / "variables"), tf.errors.NOT_FOUND,
+     "2: TensorFlow cannot load it"),
+    (lambda f: warm_up_with(f, log_of(text=["a"]), log_of(x=[1])),
+     tf.errors.INVALID_ARGUMENT, "alias: text(feed name"),
+    (damaged_warm_up, tf.errors.DATA_LOSS, "is in TFRecord format."),
+    (
+        lambda f: warm_up_with(f, b"*\x00"),  # a session_run_log
+        tf.errors.UNIMPLEMENTED, "Unsupported log_type",
+    ),
+    (lambda f: warm_up_with(f, b"\xff\xff"), tf.errors.INVALID_ARGUMENT,
+     "Failed to parse warmup record from"),
+    (lambda f: warm_up_with(f, *[b""] * 1001), tf.errors.INVALID_ARGUMENT,
+     "exceeds the maximum"),
+], ids=["empty", "garbage", "no variables", "failing", "damaged", "other",
+     "unreadable", "long"])  # fmt: skip
 def test_a_broken_version_and_its_repair(versions, damage, code, message):
     good = shutil.copytree(versions[2], versions[2].with_name("good"))
     damage(versions[2])

@@ -28,11 +28,10 @@ from tests.serving.wire import predict_request
 Status = HealthCheckResponse.ServingStatus.Name
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [("poll_seconds", float("nan")), ("poll_seconds", float("inf")),
-     ("poll_seconds", -1), ("grace_seconds", 1e30)],
-)  # fmt: skip
+@pytest.mark.parametrize(("option", "value"), [
+    ("poll_seconds", float("nan")), ("poll_seconds", float("inf")),
+    ("poll_seconds", -1), ("grace_seconds", 1e30),
+])  # fmt: skip
 def test_seconds_out_of_range(tiny_models, option, value):
     message = f"{option} is {value}; expected 0 to 86,400"
     with pytest.raises(InputError, match=re.escape(message)):

@@ -99,57 +99,51 @@ def test_status_and_metadata(send):
     }
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "body", "status", "message"),
-    [
-        ("POST", "/v1/models/foo:predict", BOLT, 404,
-         "Servable not found for request: Latest(foo)"),
-        ("GET", "/v1/models/foo", "", 404,
-         "Could not find any versions of model foo"),
-        ("GET", "/v1/foo", "", 400, "Malformed request: GET /v1/foo"),
-        ("GET", "/v1/models", "", 400, "Missing model name in request."),
-        ("POST", "/v1/models/retriever", BOLT, 400, "Malformed request: POST"),
-        ("GET", PREDICT, "", 400, f"Malformed request: GET {PREDICT}"),
-        ("PUT", PREDICT, BOLT, 400, "Malformed request: PUT"),
-        ("DELETE", "/v1/models/retriever", "", 400, "Malformed request: DELE"),
-        ("POST", "/v1/models/foo/versions/a:predict", BOLT, 400, "Malformed"),
-        ("POST", f"/v1/models/foo/versions/{2**64 - 1}:predict", BOLT, 400,
-         f"Failed to convert version: {2**64 - 1} to numeric."),
-        ("GET", f"/v1/models/foo/versions/{'9' * 5000}", "", 400,
-         "Failed to convert version: 999"),
-        ("GET", f"/v1/models/foo/versions/{'0' * 5000}7", "", 404,
-         "Could not find version 7 of model foo"),
-        ("POST", "/v1/models/foo:classify", "{}", 501, "classify"),
-        ("POST", PREDICT, "bolt", 400, "JSON Parse error: Invalid value."),
-        ("POST", PREDICT, '{"inputs": {"text": ["a"], "k": [1.5]}}', 400,
-         "JSON Value: 1.5 Type: Number is not of expected type: int32"),
-        ("POST", PREDICT, '{"inputs": {"text": ["a"], "k": 1}}', 400,
-         "input k must have shape (None,), got ()"),
-        ("POST", "/v1/models/numbers:predict", '{"instances": [101]}', 400,
-         "assertion failed"),
-        ("POST", PREDICT, BOLT[:-1] + ', "signature_name": "x"}', 400,
-         'Serving signature name: "x" not found in signature def'),
-        ("POST", PREDICT,
-         BOLT[:-1] + ', "signature_name": "__saved_model_init_op"}', 400,
-         "Failed to get input map for signature: __saved_model_init_op"),
-        ("GET", "/other", "", 404, "Not Found"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("method", "path", "body", "status", "message"), [
+    ("POST", "/v1/models/foo:predict", BOLT, 404,
+     "Servable not found for request: Latest(foo)"),
+    ("GET", "/v1/models/foo", "", 404,
+     "Could not find any versions of model foo"),
+    ("GET", "/v1/foo", "", 400, "Malformed request: GET /v1/foo"),
+    ("GET", "/v1/models", "", 400, "Missing model name in request."),
+    ("POST", "/v1/models/retriever", BOLT, 400, "Malformed request: POST"),
+    ("GET", PREDICT, "", 400, f"Malformed request: GET {PREDICT}"),
+    ("PUT", PREDICT, BOLT, 400, "Malformed request: PUT"),
+    ("DELETE", "/v1/models/retriever", "", 400, "Malformed request: DELE"),
+    ("POST", "/v1/models/foo/versions/a:predict", BOLT, 400, "Malformed"),
+    ("POST", f"/v1/models/foo/versions/{2**64 - 1}:predict", BOLT, 400,
+     f"Failed to convert version: {2**64 - 1} to numeric."),
+    ("GET", f"/v1/models/foo/versions/{'9' * 5000}", "", 400,
+     "Failed to convert version: 999"),
+    ("GET", f"/v1/models/foo/versions/{'0' * 5000}7", "", 404,
+     "Could not find version 7 of model foo"),
+    ("POST", "/v1/models/foo:classify", "{}", 501, "classify"),
+    ("POST", PREDICT, "bolt", 400, "JSON Parse error: Invalid value."),
+    ("POST", PREDICT, '{"inputs": {"text": ["a"], "k": [1.5]}}', 400,
+     "JSON Value: 1.5 Type: Number is not of expected type: int32"),
+    ("POST", PREDICT, '{"inputs": {"text": ["a"], "k": 1}}', 400,
+     "input k must have shape (None,), got ()"),
+    ("POST", "/v1/models/numbers:predict", '{"instances": [101]}', 400,
+     "assertion failed"),
+    ("POST", PREDICT, BOLT[:-1] + ', "signature_name": "x"}', 400,
+     'Serving signature name: "x" not found in signature def'),
+    ("POST", PREDICT,
+     BOLT[:-1] + ', "signature_name": "__saved_model_init_op"}', 400,
+     "Failed to get input map for signature: __saved_model_init_op"),
+    ("GET", "/other", "", 404, "Not Found"),
+])  # fmt: skip
 def test_errors(send, method, path, body, status, message):
     code, reply = send(method, path, body)
     assert (code, list(reply)) == (status, ["error"])
     assert message in reply["error"]
 
 
-@pytest.mark.parametrize(
-    ("model", "form"),
-    [
-        ("query_encoder", '{{"instances": [{}]}}'),
-        ("query_encoder", '{{"inputs": [{}]}}'),
-        ("query_encoder", '{{"inputs": {{"text": [{}]}}}}'),
-        ("retriever", '{{"inputs": {{"text": ["a"], "k": [{}]}}}}'),
-    ],
-)
+@pytest.mark.parametrize(("model", "form"), [
+    ("query_encoder", '{{"instances": [{}]}}'),
+    ("query_encoder", '{{"inputs": [{}]}}'),
+    ("query_encoder", '{{"inputs": {{"text": [{}]}}}}'),
+    ("retriever", '{{"inputs": {{"text": ["a"], "k": [{}]}}}}'),
+])  # fmt: skip
 def test_too_many_rows_are_refused_before_they_are_converted(
     server, model, form
 ):

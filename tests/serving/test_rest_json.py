@@ -29,69 +29,65 @@ def arrays(body: str, dtypes: dict[str, str]) -> dict[str, Any]:
     return {name: array.tolist() for name, array in converted.items()}
 
 
-@pytest.mark.parametrize(
-    ("body", "dtypes", "message"),
-    [
-        ("", TEXT, "JSON Parse error: The document is empty"),
-        ("instances = [1]", TEXT, "JSON Parse error: Invalid value."),
-        ('{"inputs": ["a"]} 1', TEXT, "JSON Parse error"),
-        ('{"inputs": [1e999]}', {"x": "float"}, "Number too big"),
-        ("[" * 100_000, TEXT, "JSON Parse error"),
-        ("[1, 2]", TEXT, "Is not object"),
-        ("{}", TEXT, "Missing 'inputs' or 'instances' key"),
-        ('{"inputs": 1, "instances": 1}', TEXT, "expecting only one of"),
-        ('{"instances": {}}', TEXT, "Excepting 'instances' to be an list"),
-        ('{"instances": []}', TEXT, "No values in 'instances' array"),
-        ('{"instances": [1]}', TEXT,
-         "Failed to process element: 0 of 'instances' list. Error: "
-         "INVALID_ARGUMENT: JSON Value: 1 Type: Number is not of expected "
-         "type: string"),
-        ('{"inputs": ["a"]}', PAIR, "inputs is a plain value/list"),
-        ('{"inputs": {"k": [1]}}', PAIR, "Missing named input: text"),
-        ('{"instances": ["a"]}', PAIR, "instances is a plain list"),
-        ('{"instances": [{"b64": ""}]}', PAIR, "instances is a plain list"),
-        ('{"instances": [{"b64": "YQ"}]}', PAIR, "instances is a plain list"),
-        ('{"instances": [{"text": "a"}]}', PAIR, "keys must be equal to: k,te"),
-        ('{"instances": [{"z": "a"}]}', TEXT, "does not have named input: z"),
-        ('{"instances": ["a", {"text": "b"}]}', TEXT,
-         "Expecting value/list but got object at item 1"),
-        ('{"instances": [{"text": "b"}, "a"]}', TEXT,
-         "Expecting object but got list at item 1"),
-        ('{"inputs": [["a"], ["b", "c"]]}', TEXT,
-         "Expecting tensor size: 1 but got: 2"),
-        ('{"inputs": ["a", ["b"]]}', TEXT, "Expecting shape [] but got: [1]"),
-        ('{"inputs": [["a"], "b"]}', TEXT, "Expecting shape [1] but got: []"),
-        ('{"inputs": [[["a"], ["b"]], [["a"], ["b", "c"]]]}', TEXT,
-         "Expecting shape [2,1] but got: unequal sizes"),
-        ('{"instances": [{"text": "a", "k": 1}, {"text": "a", "k": "b"}]}',
-         PAIR, "Failed to process element: 1 key: k of 'instances' list."),
-        ('{"instances": [["a", "b"], ["c", 1]]}', TEXT,
-         "Failed to process element: 1 of 'instances' list."),
-        ('{"instances": [["a"], ["b", "c"]]}', TEXT,
-         "Expecting tensor size: 1 but got: 2"),
-        ('{"instances": [[["a"]], ["b"]]}', TEXT,
-         "Expecting shape [1,1] but got: [1]"),
-        ('{"inputs": ' + "[" * 40 + "]" * 40 + "}", TEXT, "nested over 32"),
-        ('{"inputs": [null]}', TEXT, "JSON Value: null Type: Null is not"),
-        ('{"inputs": [true]}', {"x": "int32"}, "Type: True is not of"),
-        ('{"inputs": [1.0]}', {"x": "int32"}, "is not of expected type: int32"),
-        ('{"inputs": [256]}', {"x": "uint8"}, "is not of expected type: uint8"),
-        ('{"inputs": ["1"]}', {"x": "float"}, "Type: String is not of"),
-        ('{"inputs": [{"b64": "YQ"}]}', {"x": "float"}, "Type: Object is not"),
-        ('{"inputs": [16777216]}', {"x": "float"}, "without loss of precision"),
-        ('{"inputs": [1e39]}', {"x": "float"}, "without loss of precision"),
-        ('{"inputs": [3.4028236e38]}', {"x": "float"},
-         "without loss of precision"),
-        ('{"inputs": [{"b64": "*"}]}', TEXT, "Unable to base64 decode"),
-        ('{"inputs": [{"b64": 1}]}', TEXT, "not formatted correctly for base"),
-        ('{"inputs": ["\\ud800"]}', TEXT, "surrogate pair"),
-        ('{"inputs": [1]}', {"x": "complex64"}, "to type: complex64"),
-        *((body, TEXT, "The surrogate pair in string is invalid") for body in (
-            '["\\ud800"]', '{"\\uDFff": 1}', '{"a": ["\\ude00\\ud83d"]}',
-            '{"a": [["\\ud83d\\ude00", "\\ud83d "]]}',
-        )),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("body", "dtypes", "message"), [
+    ("", TEXT, "JSON Parse error: The document is empty"),
+    ("instances = [1]", TEXT, "JSON Parse error: Invalid value."),
+    ('{"inputs": ["a"]} 1', TEXT, "JSON Parse error"),
+    ('{"inputs": [1e999]}', {"x": "float"}, "Number too big"),
+    ("[" * 100_000, TEXT, "JSON Parse error"),
+    ("[1, 2]", TEXT, "Is not object"),
+    ("{}", TEXT, "Missing 'inputs' or 'instances' key"),
+    ('{"inputs": 1, "instances": 1}', TEXT, "expecting only one of"),
+    ('{"instances": {}}', TEXT, "Excepting 'instances' to be an list"),
+    ('{"instances": []}', TEXT, "No values in 'instances' array"),
+    ('{"instances": [1]}', TEXT,
+     "Failed to process element: 0 of 'instances' list. Error: "
+     "INVALID_ARGUMENT: JSON Value: 1 Type: Number is not of expected "
+     "type: string"),
+    ('{"inputs": ["a"]}', PAIR, "inputs is a plain value/list"),
+    ('{"inputs": {"k": [1]}}', PAIR, "Missing named input: text"),
+    ('{"instances": ["a"]}', PAIR, "instances is a plain list"),
+    ('{"instances": [{"b64": ""}]}', PAIR, "instances is a plain list"),
+    ('{"instances": [{"b64": "YQ"}]}', PAIR, "instances is a plain list"),
+    ('{"instances": [{"text": "a"}]}', PAIR, "keys must be equal to: k,te"),
+    ('{"instances": [{"z": "a"}]}', TEXT, "does not have named input: z"),
+    ('{"instances": ["a", {"text": "b"}]}', TEXT,
+     "Expecting value/list but got object at item 1"),
+    ('{"instances": [{"text": "b"}, "a"]}', TEXT,
+     "Expecting object but got list at item 1"),
+    ('{"inputs": [["a"], ["b", "c"]]}', TEXT,
+     "Expecting tensor size: 1 but got: 2"),
+    ('{"inputs": ["a", ["b"]]}', TEXT, "Expecting shape [] but got: [1]"),
+    ('{"inputs": [["a"], "b"]}', TEXT, "Expecting shape [1] but got: []"),
+    ('{"inputs": [[["a"], ["b"]], [["a"], ["b", "c"]]]}', TEXT,
+     "Expecting shape [2,1] but got: unequal sizes"),
+    ('{"instances": [{"text": "a", "k": 1}, {"text": "a", "k": "b"}]}',
+     PAIR, "Failed to process element: 1 key: k of 'instances' list."),
+    ('{"instances": [["a", "b"], ["c", 1]]}', TEXT,
+     "Failed to process element: 1 of 'instances' list."),
+    ('{"instances": [["a"], ["b", "c"]]}', TEXT,
+     "Expecting tensor size: 1 but got: 2"),
+    ('{"instances": [[["a"]], ["b"]]}', TEXT,
+     "Expecting shape [1,1] but got: [1]"),
+    ('{"inputs": ' + "[" * 40 + "]" * 40 + "}", TEXT, "nested over 32"),
+    ('{"inputs": [null]}', TEXT, "JSON Value: null Type: Null is not"),
+    ('{"inputs": [true]}', {"x": "int32"}, "Type: True is not of"),
+    ('{"inputs": [1.0]}', {"x": "int32"}, "is not of expected type: int32"),
+    ('{"inputs": [256]}', {"x": "uint8"}, "is not of expected type: uint8"),
+    ('{"inputs": ["1"]}', {"x": "float"}, "Type: String is not of"),
+    ('{"inputs": [{"b64": "YQ"}]}', {"x": "float"}, "Type: Object is not"),
+    ('{"inputs": [16777216]}', {"x": "float"}, "without loss of precision"),
+    ('{"inputs": [1e39]}', {"x": "float"}, "without loss of precision"),
+    ('{"inputs": [3.4028236e38]}', {"x": "float"}, "without loss of precision"),
+    ('{"inputs": [{"b64": "*"}]}', TEXT, "Unable to base64 decode"),
+    ('{"inputs": [{"b64": 1}]}', TEXT, "not formatted correctly for base"),
+    ('{"inputs": ["\\ud800"]}', TEXT, "surrogate pair"),
+    ('{"inputs": [1]}', {"x": "complex64"}, "to type: complex64"),
+    *((body, TEXT, "The surrogate pair in string is invalid") for body in (
+        '["\\ud800"]', '{"\\uDFff": 1}', '{"a": ["\\ude00\\ud83d"]}',
+        '{"a": [["\\ud83d\\ude00", "\\ud83d "]]}',
+    )),
+])  # fmt: skip
 def test_wrong_bodies(body, dtypes, message):
     """They are refused by a message of limited length."""
     with pytest.raises(JsonError) as raised:
@@ -100,16 +96,13 @@ def test_wrong_bodies(body, dtypes, message):
     assert len(str(raised.value)) < 2000
 
 
-@pytest.mark.parametrize(
-    ("request_", "expected"),
-    [
-        ({"instances": ["a"] * 7}, 7),
-        ({"inputs": ["a"] * 7}, 7),
-        ({"inputs": {"text": ["a"] * 3, "k": [1] * 7, "n": 1}}, 7),
-        ({"inputs": {"b64": ""}}, 0),
-        ({"inputs": "a"}, 0),
-    ],
-)
+@pytest.mark.parametrize(("request_", "expected"), [
+    ({"instances": ["a"] * 7}, 7),
+    ({"inputs": ["a"] * 7}, 7),
+    ({"inputs": {"text": ["a"] * 3, "k": [1] * 7, "n": 1}}, 7),
+    ({"inputs": {"b64": ""}}, 0),
+    ({"inputs": "a"}, 0),
+])  # fmt: skip
 def test_rows_are_counted_before_they_are_converted(request_, expected):
     assert row_count(request_) == expected
 
@@ -126,38 +119,33 @@ def test_signature_names():
         signature_name({"signature_name": 1})
 
 
-@pytest.mark.parametrize(
-    ("body", "dtypes", "expected"),
-    [
-        ('{"instances": ["a", "b"]}', TEXT, {"text": [b"a", b"b"]}),
-        ('{"instances": [{"text": "a"}]}', TEXT, {"text": [b"a"]}),
-        ('{"inputs": ["a"]}', TEXT, {"text": [b"a"]}),
-        ('{"inputs": "a"}', TEXT, {"text": b"a"}),
-        ('{"inputs": {"text": ["a"]}}', TEXT, {"text": [b"a"]}),
-        ('{"inputs": []}', TEXT, {"text": []}),
-        ('{"instances": [{"text": "a", "k": 1}, {"k": 2, "text": "b"}]}', PAIR,
-         {"text": [b"a", b"b"], "k": [1, 2]}),
-        # TF Serving ignores other names in `inputs`, and other keys.
-        ('{"x": 1, "inputs": {"text": ["a"], "k": [1], "z": 3}}', PAIR,
-         {"text": [b"a"], "k": [1]}),
-        ('{"instances": [[[1.5, 2], [3, 4]]]}', {"x": "float"}, {"x": [[[1.5,
-         2.0], [3.0, 4.0]]]}),
-        # base64 stands for bytes everywhere, with or without padding.
-        ('{"inputs": [{"b64": "/w=="}]}', TEXT, {"text": [b"\xff"]}),
-        ('{"inputs": {"b64": "/w"}}', TEXT, {"text": b"\xff"}),
-        ('{"instances": [{"b64": "YQ"}, "é"]}', TEXT,
-         {"text": [b"a", "é".encode()]}),
-        ('{"inputs": [true, false]}', {"x": "bool"}, {"x": [True, False]}),
-        ('{"inputs": [18446744073709551615]}', {"x": "uint64"},
-         {"x": [2**64 - 1]}),
-        ('{"inputs": [-9007199254740991]}', {"x": "double"},
-         {"x": [-9007199254740991.0]}),
-        ('\ufeff{"inputs": ["\\ud83d\\ude00"]}', TEXT,
-         {"text": ["😀".encode()]}),
-        # An escaped backslash is no half of a surrogate pair.
-        ('{"inputs": ["\\\\ud800"]}', TEXT, {"text": [b"\\ud800"]}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("body", "dtypes", "expected"), [
+    ('{"instances": ["a", "b"]}', TEXT, {"text": [b"a", b"b"]}),
+    ('{"instances": [{"text": "a"}]}', TEXT, {"text": [b"a"]}),
+    ('{"inputs": ["a"]}', TEXT, {"text": [b"a"]}),
+    ('{"inputs": "a"}', TEXT, {"text": b"a"}),
+    ('{"inputs": {"text": ["a"]}}', TEXT, {"text": [b"a"]}),
+    ('{"inputs": []}', TEXT, {"text": []}),
+    ('{"instances": [{"text": "a", "k": 1}, {"k": 2, "text": "b"}]}', PAIR,
+     {"text": [b"a", b"b"], "k": [1, 2]}),
+    # TF Serving ignores other names in `inputs`, and other keys.
+    ('{"x": 1, "inputs": {"text": ["a"], "k": [1], "z": 3}}', PAIR,
+     {"text": [b"a"], "k": [1]}),
+    ('{"instances": [[[1.5, 2], [3, 4]]]}', {"x": "float"}, {"x": [[[1.5,
+     2.0], [3.0, 4.0]]]}),
+    # base64 stands for bytes everywhere, with or without padding.
+    ('{"inputs": [{"b64": "/w=="}]}', TEXT, {"text": [b"\xff"]}),
+    ('{"inputs": {"b64": "/w"}}', TEXT, {"text": b"\xff"}),
+    ('{"instances": [{"b64": "YQ"}, "é"]}', TEXT,
+     {"text": [b"a", "é".encode()]}),
+    ('{"inputs": [true, false]}', {"x": "bool"}, {"x": [True, False]}),
+    ('{"inputs": [18446744073709551615]}', {"x": "uint64"}, {"x": [2**64 - 1]}),
+    ('{"inputs": [-9007199254740991]}', {"x": "double"},
+     {"x": [-9007199254740991.0]}),
+    ('\ufeff{"inputs": ["\\ud83d\\ude00"]}', TEXT, {"text": ["😀".encode()]}),
+    # An escaped backslash is no half of a surrogate pair.
+    ('{"inputs": ["\\\\ud800"]}', TEXT, {"text": [b"\\ud800"]}),
+])  # fmt: skip
 def test_inputs(body, dtypes, expected):
     assert arrays(body, dtypes) == expected
 
@@ -215,16 +203,13 @@ def test_outputs_by_row_and_by_name():
     )
 
 
-@pytest.mark.parametrize(
-    ("outputs", "message"),
-    [
-        ({}, "Cannot convert empty tensor map"),
-        ({"y": np.float32(1)}, "Tensor name: y has no shape information"),
-        ({"x": np.zeros(1), "y": np.zeros(2)},
-         "Tensor name: y has inconsistent batch size: 2 expecting: 1"),
-        ({"x": np.zeros(1, complex)}, "tensor type: complex128"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("outputs", "message"), [
+    ({}, "Cannot convert empty tensor map"),
+    ({"y": np.float32(1)}, "Tensor name: y has no shape information"),
+    ({"x": np.zeros(1), "y": np.zeros(2)},
+     "Tensor name: y has inconsistent batch size: 2 expecting: 1"),
+    ({"x": np.zeros(1, complex)}, "tensor type: complex128"),
+])  # fmt: skip
 def test_outputs_that_are_no_rows(outputs, message):
     with pytest.raises(JsonError, match=message):
         json_from_outputs(

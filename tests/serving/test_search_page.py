@@ -186,21 +186,18 @@ def test_models_and_results(send):
     assert empty[0] == 200 and empty[1]["words"] == []
 
 
-@pytest.mark.parametrize(
-    ("body", "code", "message"),
-    [
-        ("[]", 400, "Is not object"),
-        ('{"model": "retriever"}', 400, "'text' must be a string"),
-        (asked("a" * 1001), 400, "'text' has more than 1,000 letters"),
-        (asked("\ud800"), 400, "The surrogate pair in string is invalid"),
-        (asked("a", **{"\udfff": 1}), 400, "surrogate pair in string"),
-        (asked("a", k=51), 400, "'k' must be a whole number, 1 to 50"),
-        (asked("a", version="1"), 400, "'version' must be a whole number"),
-        (asked("a", version=9), 404, "Servable not found"),
-        (asked("a", model="numbers"), 400, "numbers is no retriever"),
-        (asked("a", model="foo"), 404, "Servable not found"),
-    ],
-)
+@pytest.mark.parametrize(("body", "code", "message"), [
+    ("[]", 400, "Is not object"),
+    ('{"model": "retriever"}', 400, "'text' must be a string"),
+    (asked("a" * 1001), 400, "'text' has more than 1,000 letters"),
+    (asked("\ud800"), 400, "The surrogate pair in string is invalid"),
+    (asked("a", **{"\udfff": 1}), 400, "surrogate pair in string"),
+    (asked("a", k=51), 400, "'k' must be a whole number, 1 to 50"),
+    (asked("a", version="1"), 400, "'version' must be a whole number"),
+    (asked("a", version=9), 404, "Servable not found"),
+    (asked("a", model="numbers"), 400, "numbers is no retriever"),
+    (asked("a", model="foo"), 404, "Servable not found"),
+])  # fmt: skip
 def test_wrong_searches(send, body, code, message):
     status, reply = send("POST", SEARCH, body, **JSON)
     assert status == code

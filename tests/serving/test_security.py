@@ -219,22 +219,19 @@ def path(tmp_path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("authorization", "allowed"),
-    [
-        *((right, True) for right in (
-            f"Bearer {FIRST}", f"bearer  {SECOND}", f"Bearer {SECOND}".encode(),
-            basic(f"anyone:{FIRST}"), basic(f":{SECOND}"),
-        )),
-        *((wrong, False) for wrong in (
-            None, "", b"", "Bearer", "Bearer ", FIRST, f"Bearer {FIRST}x",
-            f"Bearer {FIRST[:-1]}", f"Bearer {FIRST} {SECOND}",
-            f"Bearer {FIRST.upper()}", "Bearer # two clients",
-            f"Token {FIRST}", basic(FIRST), "Basic ====",
-            f"Basic {FIRST}\ud800", b"Bearer \xff\xfe",
-        )),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("authorization", "allowed"), [
+    *((right, True) for right in (
+        f"Bearer {FIRST}", f"bearer  {SECOND}", f"Bearer {SECOND}".encode(),
+        basic(f"anyone:{FIRST}"), basic(f":{SECOND}"),
+    )),
+    *((wrong, False) for wrong in (
+        None, "", b"", "Bearer", "Bearer ", FIRST, f"Bearer {FIRST}x",
+        f"Bearer {FIRST[:-1]}", f"Bearer {FIRST} {SECOND}",
+        f"Bearer {FIRST.upper()}", "Bearer # two clients",
+        f"Token {FIRST}", basic(FIRST), "Basic ====",
+        f"Basic {FIRST}\ud800", b"Bearer \xff\xfe",
+    )),
+])  # fmt: skip
 def test_which_requests_are_allowed(path, authorization, allowed):
     assert TokenFile(path).allows(authorization) is allowed
 

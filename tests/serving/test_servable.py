@@ -91,13 +91,10 @@ def test_an_error_of_the_graph_is_that_of_a_session(tmp_path):
     assert message.split() == str(expected.value).split()
 
 
-@pytest.mark.parametrize(
-    "dtype",
-    [
-        "bool", "float16", "bfloat16", "float32", "float64", "int8", "int16",
-        "int32", "int64", "uint8", "uint16", "uint32", "uint64", "complex64",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("dtype", [
+    "bool", "float16", "bfloat16", "float32", "float64", "int8", "int16",
+    "int32", "int64", "uint8", "uint16", "uint32", "uint64", "complex64",
+])  # fmt: skip
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0), (2, 2)])
 def test_numbers(dtype, shape):
     values = np.arange(np.prod(shape)).reshape(shape) + 1

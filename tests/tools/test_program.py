@@ -38,21 +38,15 @@ def test_arguments_and_results(tmp_path):
     assert json.loads(out.read_text()) == {"arguments": [], "k": 5}
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--k=many"], "error: --k=many: expected an integer"),
-        (["--n=0"], "error: --n=0: expected a positive integer"),
-        (["--kk=3"], "error: Unknown command line flag 'kk'"),
-        (["--k", "2", "b.tsv"], "unexpected argument 'b.tsv'; quote globs"),
-        (
-            ["--model=m", "--json=none/o.json"],
-            "none/o.json: there is no folder",
-        ),
-        ([], "error: --model is missing: Folder of a model.\n"),
-        (["--model="], "error: --model is missing: Folder of a model.\n"),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), [
+    (["--k=many"], "error: --k=many: expected an integer"),
+    (["--n=0"], "error: --n=0: expected a positive integer"),
+    (["--kk=3"], "error: Unknown command line flag 'kk'"),
+    (["--k", "2", "b.tsv"], "unexpected argument 'b.tsv'; quote globs"),
+    (["--model=m", "--json=none/o.json"], "none/o.json: there is no folder"),
+    ([], "error: --model is missing: Folder of a model.\n"),
+    (["--model="], "error: --model is missing: Folder of a model.\n"),
+])  # fmt: skip
 def test_what_is_refused_before_the_work(words, message, refused):
     _, run = new_program(required=["model"])
     assert refused(run(["program", *words]), message) == ""

@@ -58,20 +58,15 @@ HITS = [{"id": "b", "score": 7}, {"id": "aaa", "score": 5},
 AVAILABLE = {"1": {"state": "AVAILABLE", "code": "OK", "message": ""}}
 
 
-@pytest.mark.parametrize(
-    ("words", "printed", "answer"),
-    [
-        ("--model=scorer bolt aaa b ccc",
-         "7.0000\tb\n5.0000\taaa\n5.0000\tccc\n",
-         {"queries": [{"query": "bolt", "hits": HITS}]}),
-        ("--vectors bolt", VECTOR_LINES, {"queries": [VECTOR]}),
-        ("--model_version=2 --vectors bolt", VECTOR_LINES,
-         {"queries": [VECTOR]}),
-        ("--status", "retriever version 1  AVAILABLE\n",
-         {"model": "retriever", "versions": AVAILABLE}),
-    ],
-    ids=["scores", "vectors", "a version", "status"],
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "printed", "answer"), [
+    ("--model=scorer bolt aaa b ccc",
+     "7.0000\tb\n5.0000\taaa\n5.0000\tccc\n",
+     {"queries": [{"query": "bolt", "hits": HITS}]}),
+    ("--vectors bolt", VECTOR_LINES, {"queries": [VECTOR]}),
+    ("--model_version=2 --vectors bolt", VECTOR_LINES, {"queries": [VECTOR]}),
+    ("--status", "retriever version 1  AVAILABLE\n",
+     {"model": "retriever", "versions": AVAILABLE}),
+], ids=["scores", "vectors", "a version", "status"])  # fmt: skip
 def test_answers_are_printed_and_written(
     words, printed, answer, server, tmp_path, capsys
 ):

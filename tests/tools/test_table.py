@@ -178,13 +178,10 @@ def kill_child() -> None:
     multiprocessing.active_children()[0].kill()
 
 
-@pytest.mark.parametrize(
-    ("event", "code", "message"),
-    [
-        (interrupt, 130, "interrupted\n"),
-        (kill_child, 1, "(dssm: its process ended with code -9)\n"),
-    ],
-)
+@pytest.mark.parametrize(("event", "code", "message"), [
+    (interrupt, 130, "interrupted\n"),
+    (kill_child, 1, "(dssm: its process ended with code -9)\n"),
+])  # fmt: skip
 def test_a_sudden_end_leaves_no_half_result(
     collection_folder, tmp_path, capfd, event, code, message
 ):

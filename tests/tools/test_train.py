@@ -150,15 +150,12 @@ def test_another_network(trained_run, tmp_path, preset, refused):
     refused(code, f"{message}LSTMEncoder({{'cells': 32}}); leave the flag out")
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("config.json", "{", "config.json: "),
-        ("config.json", "{}", "config.json: 'data' is missing"),
-        ("metrics.json", "{", "metrics.json: "),
-        ("history.csv", "epoch,updates\nx,y\n", "history.csv: "),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "message"), [
+    ("config.json", "{", "config.json: "),
+    ("config.json", "{}", "config.json: 'data' is missing"),
+    ("metrics.json", "{", "metrics.json: "),
+    ("history.csv", "epoch,updates\nx,y\n", "history.csv: "),
+])  # fmt: skip
 def test_a_damaged_run(trained_run, tmp_path, name, content, message, refused):
     shutil.copy(trained_run / "config.json", tmp_path)
     (tmp_path / name).write_text(content)

@@ -30,14 +30,11 @@ def join(monkeypatch: pytest.MonkeyPatch, rank: int) -> None:
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
 
 
-@pytest.mark.parametrize(
-    ("flag", "message"),
-    [
-        ("--preset=ranker", "several workers train two towers only: leave the"),
-        ("--workers=3", "--workers=3: found 2 workers in TF_CONFIG: leave the"),
-        ("--ray_address=auto", "--ray_address and TF_CONFIG are both set"),
-    ],
-)
+@pytest.mark.parametrize(("flag", "message"), [
+    ("--preset=ranker", "several workers train two towers only: leave the"),
+    ("--workers=3", "--workers=3: found 2 workers in TF_CONFIG: leave the"),
+    ("--ray_address=auto", "--ray_address and TF_CONFIG are both set"),
+])  # fmt: skip
 def test_what_a_worker_of_a_launcher_refuses(
     flag, message, tmp_path, refused, monkeypatch
 ):

@@ -26,13 +26,10 @@ def write_parquet(path: Path, group: int = 9, **columns: Any) -> None:
     parquet.write_table(arrow.table(table), path, row_group_size=group)
 
 
-@pytest.mark.parametrize(
-    ("content", "ids"),
-    [
-        ("\ufeffhex bolt\r\n\r\nwood glue \nhex bolt\n", None),
-        ("a\thex bolt\nb\twood glue", ["a", "b"]),
-    ],
-)
+@pytest.mark.parametrize(("content", "ids"), [
+    ("\ufeffhex bolt\r\n\r\nwood glue \nhex bolt\n", None),
+    ("a\thex bolt\nb\twood glue", ["a", "b"]),
+])  # fmt: skip
 def test_titles_are_their_own_ids_once(tmp_path, content, ids):
     titles = ["hex bolt", "wood glue"]
     plain, packed = tmp_path / "titles.txt", tmp_path / "titles.tsv.gz"
@@ -52,21 +49,18 @@ def test_tags_of_titles(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"a\tb\tc\td\n", "titles:1: found 'a.*expected a title"),
-        (b"x\ty\n\tz\n", "titles:2"),
-        (b"a\tb\tx\na\tb\ty\n", "titles:2: id 'a' has other tags above"),
-        (b"a\tb\tx,,y\n", "titles:1: found 'a.tb.tx,,y', expected a title"),
-        (b"a\tb\t \n", "one more tab and tags that are separated by commas"),
-        (b"a\tb\t" + b",".join(b"%d" % i for i in range(33)), "found 33 tag"),
-        (b"a\tb\na\tc\n", "titles:2: id 'a' has another title"),
-        (b"\n \n", "found an empty file"),
-        ("\u3000\n".encode(), "no titles"),
-        (b"a\thex bolt\nb\tcaf\xe9\n", "titles:2: found invalid UTF-8"),
-    ],
-)
+@pytest.mark.parametrize(("content", "message"), [
+    (b"a\tb\tc\td\n", "titles:1: found 'a.*expected a title"),
+    (b"x\ty\n\tz\n", "titles:2"),
+    (b"a\tb\tx\na\tb\ty\n", "titles:2: id 'a' has other tags above"),
+    (b"a\tb\tx,,y\n", "titles:1: found 'a.tb.tx,,y', expected a title"),
+    (b"a\tb\t \n", "one more tab and tags that are separated by commas"),
+    (b"a\tb\t" + b",".join(b"%d" % i for i in range(33)), "found 33 tag"),
+    (b"a\tb\na\tc\n", "titles:2: id 'a' has another title"),
+    (b"\n \n", "found an empty file"),
+    ("\u3000\n".encode(), "no titles"),
+    (b"a\thex bolt\nb\tcaf\xe9\n", "titles:2: found invalid UTF-8"),
+])  # fmt: skip
 def test_wrong_lines(content, message, tmp_path):
     path = tmp_path / "titles"
     path.write_bytes(content)
@@ -98,15 +92,12 @@ def test_documents_in_json(tmp_path):
     assert split_sentences(first) == ["Use bolts.", "They hold! e.g. here."]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{}\n", "d.jsonl:1: found no _id, expected a JSON object"),
-        (LINES + LINES, "d.jsonl:3: found a repeated _id"),
-        ("\n", "d.jsonl: found an empty file"),
-        ('{"_id": "a", "text": " "}', "d.jsonl:1: found an empty document"),
-    ],
-)
+@pytest.mark.parametrize(("content", "message"), [
+    ("{}\n", "d.jsonl:1: found no _id, expected a JSON object"),
+    (LINES + LINES, "d.jsonl:3: found a repeated _id"),
+    ("\n", "d.jsonl: found an empty file"),
+    ('{"_id": "a", "text": " "}', "d.jsonl:1: found an empty document"),
+])  # fmt: skip
 def test_wrong_documents_in_json(content, message, tmp_path):
     path = tmp_path / "d.jsonl"
     path.write_text(content)
@@ -145,13 +136,10 @@ def test_several_files_and_parquet(tmp_path):
         read_documents(tmp_path / "b.parquet")
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("t.tsv", "a\thex bolt\tx, y\n\nb\twood glue\r\n\u3000\nlamp\n"),
-        ("d.jsonl", LINES),
-    ],
-)
+@pytest.mark.parametrize(("name", "content"), [
+    ("t.tsv", "a\thex bolt\tx, y\n\nb\twood glue\r\n\u3000\nlamp\n"),
+    ("d.jsonl", LINES),
+])  # fmt: skip
 def test_read_whole_or_in_parts(name, content, tmp_path):
     path = tmp_path / name
     path.write_text(content)

@@ -126,14 +126,11 @@ def test_a_second_start_encodes_what_is_missing(files, tmp_path):
     assert all(r.was_complete for r in encode_shard(encode, first))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"encoder_sha256": "other"}, "another encoder, an encoder, expected"),
-        ({"lines": 8}, "another --rows_per_file, 7, expected 8"),
-        ({"kind": "parquet"}, "another --format, npy, expected parquet"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"encoder_sha256": "other"}, "another encoder, an encoder, expected"),
+    ({"lines": 8}, "another --rows_per_file, 7, expected 8"),
+    ({"kind": "parquet"}, "another --format, npy, expected parquet"),
+])  # fmt: skip
 def test_parts_of_something_else_are_not_used(tmp_path, change, message):
     path = tmp_path / "titles.txt"
     path.write_text("one\ntwo\n")
@@ -282,17 +279,14 @@ def test_no_room_for_vectors(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (np.zeros([2, 3]), r"found float64 \[2, 3\]"),
-        (np.zeros([3], np.float32), r"found float32 \[3\]"),
-        (np.zeros([0, 3], np.float32), r"found float32 \[0, 3\]"),
-        (b"", "expected float32"),
-        (b"\x93NUMPY", "expected float32"),
-        (pickle.dumps([1]), "no array of numbers"),
-    ],
-)
+@pytest.mark.parametrize(("content", "message"), [
+    (np.zeros([2, 3]), r"found float64 \[2, 3\]"),
+    (np.zeros([3], np.float32), r"found float32 \[3\]"),
+    (np.zeros([0, 3], np.float32), r"found float32 \[0, 3\]"),
+    (b"", "expected float32"),
+    (b"\x93NUMPY", "expected float32"),
+    (pickle.dumps([1]), "no array of numbers"),
+])  # fmt: skip
 def test_files_that_hold_no_vectors(tmp_path, content, message):
     path = tmp_path / "v.npy"
     if isinstance(content, bytes):

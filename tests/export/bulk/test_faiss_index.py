@@ -22,15 +22,12 @@ def vectors() -> np.ndarray:
     return made.astype(np.float32)
 
 
-@pytest.mark.parametrize(
-    ("factory", "search", "least", "most"),
-    [
-        ("Flat", "", 1, 1),
-        ("IVF32,Flat", "nprobe=1", 0.1, 0.7),
-        ("IVF32,Flat", "nprobe=16", 0.7, 0.999),
-        ("HNSW16_SQ8", "efSearch=200", 0.9, 1),
-    ],
-)
+@pytest.mark.parametrize(("factory", "search", "least", "most"), [
+    ("Flat", "", 1, 1),
+    ("IVF32,Flat", "nprobe=1", 0.1, 0.7),
+    ("IVF32,Flat", "nprobe=16", 0.7, 0.999),
+    ("HNSW16_SQ8", "efSearch=200", 0.9, 1),
+])  # fmt: skip
 def test_recall(vectors, factory, search, least, most):
     index = build_index(vectors, factory, search)
     recall = index_recall(index, vectors, vectors[:50], 10)

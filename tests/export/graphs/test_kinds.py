@@ -83,15 +83,12 @@ def test_long_texts_and_words_are_cut_in_the_graph(exported):
     np.testing.assert_array_equal(empty, late)
 
 
-@pytest.mark.parametrize(
-    ("make", "weight"),
-    [
-        (lambda: dssm.TwoTower(dssm.RNNEncoder(3), dssm.RNNEncoder(3)),
-         "document_encoder.embedding.table"),
-        (lambda: pair_scorer("RecurrentCosine"), "words.embedding.table"),
-        (small_keyvec, "word_scores.bias"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("make", "weight"), [
+    (lambda: dssm.TwoTower(dssm.RNNEncoder(3), dssm.RNNEncoder(3)),
+     "document_encoder.embedding.table"),
+    (lambda: pair_scorer("RecurrentCosine"), "words.embedding.table"),
+    (small_keyvec, "word_scores.bias"),
+])  # fmt: skip
 def test_weights_that_are_not_finite_publish_nothing(make, weight, tmp_path):
     model = make()
     variable = operator.attrgetter(weight)(model)

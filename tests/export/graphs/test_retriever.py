@@ -191,17 +191,14 @@ def test_matches_against_sets(data):
     ]
 
 
-@pytest.mark.parametrize(
-    ("tags", "message"),
-    [
-        ([["a"]], "found tags of 1 documents, expected those of 50: give an"),
-        ([["a,b"]] * 50, "found the tag b'a,b', expected a tag that is not"),
-        ([[" "]] * 50, "found the tag b' '"),
-        ([[*map(str, range(33))]] * 50,
-         "document 0: found 33 tags of one title, exp"),
-        (["ab"] * 50, "expected a list of tags, got 'ab'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("tags", "message"), [
+    ([["a"]], "found tags of 1 documents, expected those of 50: give an"),
+    ([["a,b"]] * 50, "found the tag b'a,b', expected a tag that is not"),
+    ([[" "]] * 50, "found the tag b' '"),
+    ([[*map(str, range(33))]] * 50,
+     "document 0: found 33 tags of one title, exp"),
+    (["ab"] * 50, "expected a list of tags, got 'ab'"),
+])  # fmt: skip
 def test_wrong_tags(tmp_path, tags, message):
     encoders = dssm.RNNEncoder(2), dssm.RNNEncoder(2)
     with pytest.raises(InputError, match=message):
@@ -221,20 +218,17 @@ def source(tmp_path) -> Path:
     return tmp_path / "assets.extra"
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("title_hashes.npy", np.zeros([3, 8], np.uint8),
-         r"damaged \(found uint8 \[3, 8\]\); export it with"),
-        ("title_hashes.npy", np.zeros([3, 16], np.int64),
-         r"damaged \(found int64 \[3, 16\]\)"),
-        ("title_hashes.npy", None, "damaged .*No such file"),
-        ("title_hashes.npy", "", "damaged .*No data left"),
-        ("retriever.json", '{"encoder_sha256": "sha", "vectors": "int8"}',
-         r"damaged \('max_k'\)"),
-        ("retriever.json", None, "found no assets.extra/retriever.js"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "content", "message"), [
+    ("title_hashes.npy", np.zeros([3, 8], np.uint8),
+     r"damaged \(found uint8 \[3, 8\]\); export it with"),
+    ("title_hashes.npy", np.zeros([3, 16], np.int64),
+     r"damaged \(found int64 \[3, 16\]\)"),
+    ("title_hashes.npy", None, "damaged .*No such file"),
+    ("title_hashes.npy", "", "damaged .*No data left"),
+    ("retriever.json", '{"encoder_sha256": "sha", "vectors": "int8"}',
+     r"damaged \('max_k'\)"),
+    ("retriever.json", None, "found no assets.extra/retriever.js"),
+])  # fmt: skip
 def test_damaged_sources_are_one_line(source, name, content, message):
     (source / name).unlink()
     if isinstance(content, np.ndarray):
@@ -288,11 +282,10 @@ def test_a_part_of_weight_0_is_left_out(exported, tmp_path):
         np.testing.assert_allclose(*scores, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "part",
-    [BM25System(), lambda texts: np.ones((len(texts), 2))],
-    ids=["bm25", "an outside encoder"],
-)
+@pytest.mark.parametrize("part", [
+    BM25System(),
+    lambda texts: np.ones((len(texts), 2)),
+], ids=["bm25", "an outside encoder"])  # fmt: skip
 def test_what_is_not_in_a_graph_is_one_line(part, exported, tmp_path):
     mixture = dssm.Mixture({**exported("mixture").model.parts, "x": part})
     with pytest.raises(InputError, match="part 'x' of .* is no TwoTower") as e:

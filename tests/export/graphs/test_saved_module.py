@@ -41,14 +41,10 @@ def test_all_signatures_are_checked():
     assert len(found) == 7 and ("keyvec", "keys") in found
 
 
-@pytest.mark.parametrize(
-    "new",
-    [
-        lambda: dssm.CombinedEncoder(4, bag=3, sketch=7),
-        lambda: dssm.BidirectionalLSTMEncoder(3, dtype="float64"),
-    ],
-    ids=["combined", "bidirectional"],
-)
+@pytest.mark.parametrize("new", [
+    lambda: dssm.CombinedEncoder(4, bag=3, sketch=7),
+    lambda: dssm.BidirectionalLSTMEncoder(3, dtype="float64"),
+], ids=["combined", "bidirectional"])  # fmt: skip
 def test_only_changed_rows_are_exported(new, tmp_path, monkeypatch):
     """All words, a part of them and none of them have been learnt."""
     encoder = new()

@@ -72,20 +72,16 @@ def test_batching_config(models):
     ]
 
 
-@pytest.mark.parametrize(
-    ("batching", "sizes"),
-    [
-        (None, [1, 8, 64]),
-        ("max_batch_size { value: 128 }\n", [1, 8, 64]),
-        ("max_batch_size { value: 64 } num_batch_threads { value: 2 }\n",
-         [1, 8, 64]),
-        ("# max_batch_size { value: 1 }\nmax_batch_size: { value: 32 }\n",
-         [1, 8]),
-        ("max_batch_size {\n  value: 4\n}\nallowed_batch_sizes: 4\n", [1]),
-        ("max_batch_size { value: 0 }", [1]),
-        ("num_batch_threads { value: 4 }\n", [1, 8, 64]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("batching", "sizes"), [
+    (None, [1, 8, 64]),
+    ("max_batch_size { value: 128 }\n", [1, 8, 64]),
+    ("max_batch_size { value: 64 } num_batch_threads { value: 2 }\n",
+     [1, 8, 64]),
+    ("# max_batch_size { value: 1 }\nmax_batch_size: { value: 32 }\n", [1, 8]),
+    ("max_batch_size {\n  value: 4\n}\nallowed_batch_sizes: 4\n", [1]),
+    ("max_batch_size { value: 0 }", [1]),
+    ("num_batch_threads { value: 4 }\n", [1, 8, 64]),
+])  # fmt: skip
 def test_warm_up_fits_the_batches_of_the_server(tmp_path, batching, sizes):
     """TF Serving refuses a version with a request above max_batch_size."""
     if batching:
@@ -148,14 +144,11 @@ def test_the_version_that_is_served(tmp_path):
     assert served_version(tmp_path / "b") is None
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        "",
-        "model_config_list: <config: <name: 'other' base_path: '/o'>>",
-        "model_config_list { config { name: 'other' base_path: '/o' } } # }",
-    ],
-)
+@pytest.mark.parametrize("written", [
+    "",
+    "model_config_list: <config: <name: 'other' base_path: '/o'>>",
+    "model_config_list { config { name: 'other' base_path: '/o' } } # }",
+])  # fmt: skip
 def test_another_way_to_write_the_list(tmp_path, written):
     path = tmp_path / "models.config"
     path.write_text(written)

@@ -211,11 +211,10 @@ def test_a_number_taken_by_another_process_gives_way_to_the_next(tmp_path):
     assert versions(tmp_path) == {"document": [1, 2, 3], "query": [3]}
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["", ".", "..", "../other", "a/b", "/etc", "a\\b", "a\0", ".hidden",
-     "-rf", "two words", "$(id)", "a\n", "ü"],
-)  # fmt: skip
+@pytest.mark.parametrize("name", [
+    "", ".", "..", "../other", "a/b", "/etc", "a\\b", "a\0", ".hidden", "-rf",
+    "two words", "$(id)", "a\n", "ü",
+])  # fmt: skip
 def test_a_name_cannot_lead_out_of_its_folder(tmp_path, name):
     with pytest.raises(InputError, match="a model's name has letters"):
         model_folder(tmp_path, name)
@@ -265,26 +264,23 @@ def link(path: Path) -> None:
     path.symlink_to("/dev/null")
 
 
-@pytest.mark.parametrize(
-    ("name", "fault", "message"),
-    [
-        ("saved_model.pb", lambda path: path.write_bytes(b"grapi"),
-         "saved_model.pb: found another content than MANIFEST.sha256"),
-        ("variables/ü 1", Path.unlink,
-         "ü 1: it is missing, and MANIFEST.sha256 lists it; restore"),
-        ("variables/more", Path.touch,
-         "variables/more: MANIFEST.sha256 does not list it"),
-        ("variables/ü 1", link,
-         "ü 1: found a link or a device, expected a plain file"),
-        ("variables", move_away, "variables: found a link or a device"),
-        (MANIFEST, Path.unlink,
-         "MANIFEST.sha256: no such plain file; export the version"),
-        (MANIFEST, lambda path: path.write_text("../outside\n"),
-         "MANIFEST.sha256:1: found '../outside', expected a SHA-256"),
-        (MANIFEST, lambda path: path.write_text(2 * path.read_text()),
-         "MANIFEST.sha256:3: found .* expected .* once"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "fault", "message"), [
+    ("saved_model.pb", lambda path: path.write_bytes(b"grapi"),
+     "saved_model.pb: found another content than MANIFEST.sha256"),
+    ("variables/ü 1", Path.unlink,
+     "ü 1: it is missing, and MANIFEST.sha256 lists it; restore"),
+    ("variables/more", Path.touch,
+     "variables/more: MANIFEST.sha256 does not list it"),
+    ("variables/ü 1", link,
+     "ü 1: found a link or a device, expected a plain file"),
+    ("variables", move_away, "variables: found a link or a device"),
+    (MANIFEST, Path.unlink,
+     "MANIFEST.sha256: no such plain file; export the version"),
+    (MANIFEST, lambda path: path.write_text("../outside\n"),
+     "MANIFEST.sha256:1: found '../outside', expected a SHA-256"),
+    (MANIFEST, lambda path: path.write_text(2 * path.read_text()),
+     "MANIFEST.sha256:3: found .* expected .* once"),
+])  # fmt: skip
 def test_faults_are_found(version, name, fault, message):
     fault(version / name)
     with pytest.raises(InputError, match=message):

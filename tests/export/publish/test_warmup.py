@@ -48,18 +48,14 @@ def test_one_record_for_each_signature_and_size(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    ("serve", "message"),
-    [
-        (lambda text: {"y": tf.fill(tf.shape(text), np.float32("nan"))},
-         "serving_default gives y with numbers that are not finite"),
-        (lambda text: {"y": tf.zeros([7])},
-         r"gives y of shape \(7,\) for 1 rows"),
-        (lambda text: {"y": tf.zeros([])}, r"gives y of shape \(\) for 1 rows"),
-        (lambda text: {"y": tf.strings.to_number(text)},
-         "serving_default fails: .*StringToNumberOp could not .* reject"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("serve", "message"), [
+    (lambda text: {"y": tf.fill(tf.shape(text), np.float32("nan"))},
+     "serving_default gives y with numbers that are not finite"),
+    (lambda text: {"y": tf.zeros([7])}, r"gives y of shape \(7,\) for 1 rows"),
+    (lambda text: {"y": tf.zeros([])}, r"gives y of shape \(\) for 1 rows"),
+    (lambda text: {"y": tf.strings.to_number(text)},
+     "serving_default fails: .*StringToNumberOp could not .* reject"),
+])  # fmt: skip
 def test_a_record_that_would_fail_is_an_error(tmp_path, serve, message):
     with pytest.raises(InputError, match=message):
         write_warmup(save_function(tmp_path, serve, text="string"), "m")
