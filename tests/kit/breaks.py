@@ -108,13 +108,28 @@ def survived(
     return None if code == FAILED else f"exit code {code}: {printed[-500:]}"
 
 
-def main(*words: str) -> int:
-    """Runs the breaks; returns the number of those that no test has found."""
+def chosen_breaks(*words: str) -> list[Break]:
+    """Returns the breaks whose lines have all words.
+
+    Raises:
+        SystemExit: There is none; pytest would run every test.
+    """
     chosen = [
         each
         for each in read_breaks(BREAKS)
         if all(word in "\t".join(each) for word in words)
     ]
+    if not chosen:
+        sys.exit(
+            f"error: no line of {BREAKS} has {' and '.join(map(repr, words))}:"
+            " give a part of the path, the change or the test of a break"
+        )
+    return chosen
+
+
+def main(*words: str) -> int:
+    """Runs the breaks; returns the number of those that no test has found."""
+    chosen = chosen_breaks(*words)
     with tempfile.TemporaryDirectory() as base:
         root = copy_of_project(Path(base, "copy"))
         with (

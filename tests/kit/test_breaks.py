@@ -5,7 +5,14 @@ import re
 import pytest
 
 from tests.fresh_process import ROOT
-from tests.kit.breaks import BREAKS, Break, read_breaks, survived
+from tests.kit.breaks import (
+    BREAKS,
+    Break,
+    chosen_breaks,
+    main,
+    read_breaks,
+    survived,
+)
 
 
 def test_a_break_is_found_only_by_a_test_that_fails(fresh_process, tmp_path):
@@ -46,3 +53,19 @@ def test_every_break_can_be_applied_and_names_a_test():
         path, name = re.split(r"::", row.test)
         text = (ROOT / path).read_text()
         assert f"def {name.split('[')[0]}(" in text, row.test
+
+
+def test_words_of_no_break_are_one_line_before_any_test_runs(monkeypatch):
+    def run(*_: object) -> None:
+        raise AssertionError("a test was run")
+
+    monkeypatch.setattr("tests.kit.breaks.copy_of_project", run)
+    for words in (["absent"], ["README.md", "absent"]):
+        with pytest.raises(SystemExit) as error:
+            main(*words)
+        message = str(error.value)
+        assert message.startswith("error: no line of ") and "\n" not in message
+        assert f"has {' and '.join(map(repr, words))}: give" in message
+    rows = read_breaks(BREAKS)
+    assert chosen_breaks() == rows
+    assert 0 < len(chosen_breaks("README.md")) < len(rows)
