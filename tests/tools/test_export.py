@@ -13,31 +13,16 @@ from keras_lstm_dssm.export import read_ids
 from keras_lstm_dssm.export.bulk import encode as bulk_encode
 from keras_lstm_dssm.export.bulk.encode import PartResult
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
+from keras_lstm_dssm.export.graphs.retriever import RetrieverSource
 from keras_lstm_dssm.export.publish.versions import find_models
 from keras_lstm_dssm.serving import PredictionServer, SavedRetriever
 from keras_lstm_dssm.tools import encode, export, index, query, search
 from tests.models.small_keyvec import DOCUMENTS as SENTENCES
 from tests.models.small_keyvec import small_keyvec
+from tests.ranker.small_ranker import small_scorer
 from tests.tools.conftest import TITLES, results_of, saved_run, succeed
 
 pytestmark = pytest.mark.usefixtures("remembered_graphs")
-
-
-def test_int8_retriever_finds_the_same_up_to_its_largest_k(
-    trained_run, tmp_path, models, titles
-):
-    succeed(
-        export, run=trained_run, documents=titles, output=tmp_path,
-        vectors="int8", max_k=2,
-    )  # fmt: skip
-    hits, rounded = (
-        SavedRetriever(folder / "retriever").search(["wood glue"], k=3)[0]
-        for folder in (models, tmp_path)
-    )
-    assert len(hits) == 3
-    assert [hit.id for hit in rounded] == [hit.id for hit in hits[:2]]
-    scores = [[hit.score for hit in of[:2]] for of in (hits, rounded)]
-    assert 0 < np.abs(np.subtract(*scores)).max() < 0.01
 
 
 def test_one_file_is_searched_without_a_folder_of_models(
@@ -61,23 +46,27 @@ def test_one_file_is_searched_without_a_folder_of_models(
     assert {len(of_query["hits"]) for of_query in found} == {2}
 
 
-def test_the_card_follows_a_refresh(models, trained_run, tmp_path):
-    refreshed = shutil.copytree(models, tmp_path / "models")
-    before = (refreshed / "CARD.md").read_text()
-    gone = tmp_path / "gone.txt"
+def test_the_card_follows_a_refresh(trained_run, titles, tmp_path):
+    """Of a retriever with vectors of int8, of two titles for a query."""
+    folder, gone = tmp_path / "models", tmp_path / "gone.txt"
+    given = {"vectors": "int8", "max_k": 2, "output": folder}
+    succeed(export, run=trained_run, documents=titles, **given)
+    source = RetrieverSource.read(folder / "retriever" / "1")
+    assert (source.kind, source.max_k) == ("int8", 2)
+    before = (folder / "CARD.md").read_text()
     gone.write_text("t3\n")
-    succeed(export, update=refreshed / "retriever", delete=gone)
-    card = (refreshed / "CARD.md").read_text()
+    succeed(export, update=folder / "retriever", delete=gone)
+    card = (folder / "CARD.md").read_text()
     for text, version, documents in ((before, 1, 3), (card, 2, 2)):
         (row,) = [r for r in text.splitlines() if r.startswith("| `retriever`")]
         cells = [cell.strip() for cell in row.strip("|").split("|")]
         assert (cells[1], cells[3]) == (str(version), str(documents))
         assert cells[4] == trained_run.name
     assert card.count("| `query_encoder` | 1 |") == 1
-    (refreshed / "card.json").unlink()  # as after an export from Python
+    (folder / "card.json").unlink()  # as after an export from Python
     gone.write_text("t2\n")
-    succeed(export, update=refreshed / "retriever", delete=gone)
-    assert (refreshed / "CARD.md").read_text() == card
+    succeed(export, update=folder / "retriever", delete=gone)
+    assert (folder / "CARD.md").read_text() == card
 
 
 def test_each_line_has_the_vector_that_the_encoder_gives(
@@ -94,24 +83,19 @@ def test_each_line_has_the_vector_that_the_encoder_gives(
         np.testing.assert_allclose(found, expected(texts), atol=1e-6)
 
 
-def test_titles_become_an_index(models, tmp_path, capsys):
+def test_titles_become_an_index(models, titles, tmp_path, capsys):
     faiss = pytest.importorskip("faiss")
-    lines, ids = tmp_path / "lines.txt", tmp_path / "titles.ids"
-    vectors, queries = tmp_path / "titles.npy", tmp_path / "queries.npy"
-    lines.write_text(TITLES)
+    vectors, ids = tmp_path / "titles.npy", tmp_path / "titles.ids"
+    built, queries = tmp_path / "titles.faiss", tmp_path / "queries.npy"
     saved = models / "document_encoder"
-    succeed(encode, saved_model=saved, input=lines, output=vectors, ids=ids)
-    lines.write_text("wood glue\nhex bolt\n")
-    saved = models / "query_encoder"
-    succeed(encode, saved_model=saved, input=lines, output=queries)
-    built = tmp_path / "titles.faiss"
+    succeed(encode, saved_model=saved, input=titles, output=vectors, ids=ids)
+    np.save(queries, np.load(vectors)[[1, 0]])
     figures = results_of(
         index, tmp_path / "index.json", vectors=vectors, queries=queries,
         output=built, factory="HNSW4", search="efSearch=8",
     )  # fmt: skip
     assert "query_ms" in capsys.readouterr().out
-    assert figures["documents"] == 3
-    assert figures["index_megabytes"] > 0
+    assert figures["documents"] == 3 and figures["index_megabytes"] > 0
     assert "recall@10" not in figures  # of three
     found = faiss.read_index(str(built))
     _, rows = found.search(np.load(queries), 1)
@@ -126,14 +110,13 @@ def test_parts_become_an_index_and_a_retriever(
     faiss = pytest.importorskip("faiss")
     pytest.importorskip("pyarrow")
     words = TITLES.split("\t")[1].split()
-    titles = {f"t{n}": f"{words[n % 5]} no {n}" for n in range(30)}
-    tags = ("\tsteel,in stock", "", "")
+    titles = [f"{words[n % 5]} no {n}" for n in range(30)]
     lines = [
-        f"{key}\t{title}{tags[row % 3]}\n"
-        for row, (key, title) in enumerate(titles.items())
+        f"t{n}\t{title}" + "\tsteel,in stock" * (n % 3 == 0)
+        for n, title in enumerate(titles)
     ]
     for name, some in (("a", lines[:20]), ("b", lines[20:])):
-        (tmp_path / f"titles-{name}.tsv").write_text("".join(some))
+        (tmp_path / f"titles-{name}.tsv").write_text("\n".join(some))
     parts = tmp_path / "PARTS"
     given = {
         "saved_model": models / "document_encoder", "output": parts,
@@ -145,9 +128,8 @@ def test_parts_become_an_index_and_a_retriever(
     assert "part-00001-00000: 8 titles, " in capsys.readouterr().out
     again = results_of(encode, tmp_path / "again.json", **given)
     assert (again["parts"], again["complete_already"]) == (5, 5)
-    towers = dssm.load_run(trained_run)
     vectors = EncodedParts(parts).read().vectors
-    expected = towers.document_encoder.encode([*titles.values()])
+    expected = dssm.load_run(trained_run).document_encoder.encode(titles)
     np.testing.assert_allclose(vectors, expected, atol=1e-6)
 
     built, queries = tmp_path / "titles.faiss", tmp_path / "queries.npy"
@@ -157,9 +139,12 @@ def test_parts_become_an_index_and_a_retriever(
         factory="Flat", queries=queries,
     )  # fmt: skip
     assert figures["recall@10"] == 1
-    assert (tmp_path / "titles.faiss.ids").read_text().split() == [*titles]
-    tags = (tmp_path / "titles.faiss.tags").read_text().split("\n")
-    assert tags[:4] == ["steel,in stock", "", "", "steel,in stock"]
+    ids, tags = (
+        (tmp_path / f"titles.faiss.{name}").read_text().split("\n")[:-1]
+        for name in ("ids", "tags")
+    )
+    assert ids == [f"t{n}" for n in range(30)]
+    assert tags == ["steel,in stock", "", ""] * 10
     found = faiss.read_index(str(built)).search(vectors[3:5], 1)[1]
     assert found[:, 0].tolist() == [3, 4]
 
@@ -205,26 +190,20 @@ def test_parts_of_workers_are_parquet_unless_a_format_is_chosen(
         output=tmp_path / "PARTS", rows_per_file=8, workers=2,
         ray_address="auto", **choice,
     )  # fmt: skip
-    load, job, workers, address = given
-    assert load.args == (str(saved),)
-    assert (workers, address) == (2, "auto")
-    assert (job.folder, job.lines) == (tmp_path / "PARTS", 8)
-    assert [Path(file) for file in job.files] == [titles]
-    assert job.kind == choice.get("format", "parquet")
+    load, job, *others = given
+    assert (load.args, *others) == ((str(saved),), 2, "auto")
+    kind = choice.get("format", "parquet")
+    assert job[:4] == (tmp_path / "PARTS", [str(titles)], 8, kind)
     printed = capsys.readouterr().out
     assert "part-a: 20 titles, 40 titles/s\n" in printed
     assert "part-b: 10 titles, complete already\n" in printed
-    assert (totals["parts"], totals["complete_already"]) == (2, 1)
-    assert totals["rows"] == 30
+    assert [*totals.values()][:3] == [2, 1, 30]
 
 
 def test_a_scorer_is_exported_beside_and_asked(models, tmp_path, capsys):
     """Exports a pair scorer beside two towers, and orders titles by it."""
     both = shutil.copytree(models, tmp_path / "models")
-    recipe = dssm.ScorerRecipe(
-        "RecurrentCosine", {"units": 2}, word_dimension=4
-    )
-    model = recipe.build(0, ["bolt", "glue", "hose"])
+    model = small_scorer()
     succeed(export, run=saved_run(tmp_path / "run", model), output=both)
     assert capsys.readouterr().out == f"wrote {both / 'scorer' / '2'}\n"
     wanted = ["steel hex bolt", "wood glue", "garden hose"]

@@ -22,285 +22,259 @@ from tests.tools.conftest import saved_run
 # flag is given twice, the last one counts. Names in braces are fixtures.
 REFUSED = {
     "split --data={clicks} --output={new}": """
-        --data= -> --data is missing
-        --output= -> --output is missing
-        --data=none.tsv -> none.tsv: no such file
-        --data=, -> no click file was given
-        --data={tmp_path} -> found a folder, expected click
-        --output={tmp_path} -> is already there
-        --output={clicks}/new -> found a file, expect
-        --test_percent=95 -> 95 %
-        --dev_percent=-1 -> -1
-    """,
+    --data= -> --data is missing
+    --output= -> --output is missing
+    --data=none.tsv -> none.tsv: no such file
+    --data=, -> no click file was given
+    --data={tmp_path} -> found a folder, expected click
+    --output={tmp_path} -> is already there
+    --output={clicks}/new -> found a file, expect
+    --test_percent=95 -> 95 %
+    --dev_percent=-1 -> -1
+""",
     "train --data={collection_folder} --output={new} --preset=dssm": """
-        --histograms -> no activations by word
-        --hard_negatives=1 --judged_negatives=1
-            -> hard_negatives and judged_negatives are both set: expected one
-        --logq --negatives=random
-            -> logq corrects in-batch negatives, but negatives is 'random'
-        --teacher_weight=2 -> --teacher_weight is used with --teacher only
-        --judged_negatives=1 -> found no title with a score below 1
-        --features=x -> features is used by a ranker only: leave it
-    """,
+    --histograms -> no activations by word
+    --hard_negatives=1 --judged_negatives=1 -> are both set: expected one
+    --logq --negatives=random -> negatives, but negatives is 'random'
+    --teacher_weight=2 -> --teacher_weight is used with --teacher only
+    --judged_negatives=1 -> found no title with a score below 1
+    --features=x -> features is used by a ranker only: leave it
+""",
     "train --data={clicks} --output={new}": """
-        --data=nowhere.tsv -> nowhere.tsv
-        --data= -> --data is missing: expected
-        --data={faulty} -> faulty.tsv:2
-        --data={faulty} --on_bad_line=skip --max_bad_lines=0
-            -> faulty.tsv:2: found no tab
-        --resume -> no run here
-        --preset=lstm_97 -> lstm_96
-        --preset=keyvec --gamma=3 -> --gamma is not a flag
-        --init={trained_run} --preset=dssm
-            -> query_encoder='LSTMEncoder', expected 'DSSMEncoder'
-        --epochs=0 -> epochs is 0 with the encoder LSTMEncoder: expected 0 for
-        --select=mrr@7 -> --select=mrr@7
-        --seed=4294967296 -> --seed=4294967296
-        --gamma=nan -> --gamma=nan: expected a finite
-        --gamma=1e39 -> expected a finite number, 1e+30
-        --save_minutes=inf -> --save_minutes=inf: exp
-        --workers=2 --start_minutes=nan -> --start_minutes=nan: expect
-        --max_bad_lines=-1 -> --max_bad_lines=-1
-        --on_bad_line=go -> --on_bad_line=go
-        {faulty} -> faulty.tsv'; quote globs
-    """,
+    --data=nowhere.tsv -> nowhere.tsv
+    --data= -> --data is missing: expected
+    --data={faulty} -> faulty.tsv:2
+    --data={faulty} --on_bad_line=skip --max_bad_lines=0
+        -> faulty.tsv:2: found no tab
+    --resume -> no run here
+    --preset=lstm_97 -> lstm_96
+    --preset=keyvec --gamma=3 -> --gamma is not a flag
+    --init={trained_run} --preset=dssm -> ='LSTMEncoder', expected 'DSSMEncoder'
+    --epochs=0 -> epochs is 0 with the encoder LSTMEncoder: expected 0 for
+    --select=mrr@7 -> --select=mrr@7
+    --seed=4294967296 -> --seed=4294967296
+    --gamma=nan -> --gamma=nan: expected a finite
+    --gamma=1e39 -> expected a finite number, 1e+30
+    --save_minutes=inf -> --save_minutes=inf: exp
+    --workers=2 --start_minutes=nan -> --start_minutes=nan: expect
+    --max_bad_lines=-1 -> --max_bad_lines=-1
+    --on_bad_line=go -> --on_bad_line=go
+    {faulty} -> faulty.tsv'; quote globs
+""",
     "train --data={clicks} --output={new} --preset=mv_lstm_tensor": """
-        --preset=mv_lstm -> --preset=mv_lstm
-        --gamma=3 -> --gamma is not a flag of --preset=mv_lstm_tensor
-        --learning_rate=nan -> --learning_rate=nan
-        --margin=inf -> --margin=inf
-        --n=3 -> --n is not a flag of --preset=mv_lstm_tensor
-    """,
+    --preset=mv_lstm -> --preset=mv_lstm
+    --gamma=3 -> --gamma is not a flag of --preset=mv_lstm_tensor
+    --learning_rate=nan -> --learning_rate=nan
+    --margin=inf -> --margin=inf
+    --n=3 -> --n is not a flag of --preset=mv_lstm_tensor
+""",
     "train --data={graded} --output={new} --preset=ranker": """
-        --epochs=3 -> --epochs is not a flag of --preset=ranker
-        --every=2 -> every is of models that are trained in
-        --features={tmp_path}/none -> none: no model here
-        --features={ranker_run} -> found a ranker, expected trai
-        --output={ranker_run} -> there is a run here already
-    """,
+    --epochs=3 -> --epochs is not a flag of --preset=ranker
+    --every=2 -> every is of models that are trained in
+    --features={tmp_path}/none -> none: no model here
+    --features={ranker_run} -> found a ranker, expected trai
+    --output={ranker_run} -> there is a run here already
+""",
     "train --output={trained_run} --resume": """
-        --features=x -> --features is for a new ranker
-    """,
+    --features=x -> --features is for a new ranker
+""",
     "train --output={ranker_run}": """
-        --resume -> found a ranker, which is trained in one go
-    """,
+    --resume -> found a ranker, which is trained in one go
+""",
     "train --output={new} --workers=2": """
-        --histograms -> --histograms is not supported by several workers
-        --replay=a,0.5 -> --replay is not supported by several workers
-        --teacher=TEACH -> --teacher is not supported by several workers
-        --seed=1 -> --data is missing: expected `api`, a BEIR folder or click
-        --data=api --preset=mv_lstm_cosine
-            -> several workers train two towers only
-    """,
+    --histograms -> --histograms is not supported by several workers
+    --replay=a,0.5 -> --replay is not supported by several workers
+    --teacher=TEACH -> --teacher is not supported by several workers
+    --seed=1 -> --data is missing: expected `api`, a BEIR folder or click
+    --data=api --preset=mv_lstm_cosine -> several workers train two towers only
+""",
     "train --output={new} --workers=1 --data=api": """
-        --ray_address=auto -> --ray_address is set, but one process trains
-        --worker_cpus=1 -> --worker_cpus is set, but one process trains
-        --start_minutes=5 -> --start_minutes is set, but one process trains
-    """,
+    --ray_address=auto -> --ray_address is set, but one process trains
+    --worker_cpus=1 -> --worker_cpus is set, but one process trains
+    --start_minutes=5 -> --start_minutes is set, but one process trains
+""",
     "evaluate --run={trained_run} --data={collection_folder}": """
-        --split=tset -> tset.tsv: no such split, expected one of dev, test
-        --mode=rank -> --mode=rank: value should be one of <rerank|retr
-        --bm25_words=stems
-            -> should be one of <model|space|alphanumeric|stemmed>
-        --min_relevant=3 -> split 'test' has no query to rerank
-        --batch_size=0 -> --batch_size=0
-        --run_file=/nowhere/out.trec -> out.trec: there is no folder
-        --json={tmp_path}/no/out.json -> out.json: there is no folder
-        --run={broken} --run_file={tmp_path}/no/out.trec
-            -> out.trec: there is no folder
-        --run={broken} --depth=1 -> metrics.json: Expecting
-        --run={tmp_path}/none -> none' is not the folder of a run, nor an enc
-        --run={tmp_path} -> no model here
-        --data={tmp_path}/none -> none: found
-        --run=no_such_module:encode
-            -> 'no_such_module:encode' is not the folder of a run, nor an enc
-        --mix=bm25 --mix_weights=1,-1
-            -> --mix_weights: the weight of 'bm25' in the mixture is -1.0
-        --mix=bm25 --mix_weights=0,0
-            -> --mix_weights: all weights of the mixture are 0
-        --mix=bm25 --mix_weights=1
-            -> found 1 weights of a mixture, expected 2, for model, bm25
-        --mix=bm25 --mix_weights=1,a
-            -> --mix_weights=1,a: expected numbers separated by commas
-        --mix_weights=1 -> --mix_weights is for --mix
-        --mix=bm25,bm25 -> --mix: found 'bm25', which
-        --mix=model -> --mix: found 'model', which
-        --mix=no:thing
-            -> --mix: 'no:thing' is not bm25, nor the folder of a run, nor
-        --mix=bm25 --split=dev
-            -> --split=dev is what the weights of --mix would be chosen on
-        --mix=bm25 --dev=none -> none
-        --mix={scorer_run} --mode=retrieve
-            -> is a pair scorer, which only scores lists: use --mode=rerank
-    """,
+    --split=tset -> tset.tsv: no such split, expected one of dev, test
+    --mode=rank -> --mode=rank: value should be one of <rerank|retr
+    --bm25_words=stems -> should be one of <model|space|alphanumeric|stemmed>
+    --min_relevant=3 -> split 'test' has no query to rerank
+    --batch_size=0 -> --batch_size=0
+    --run_file=/nowhere/out.trec -> out.trec: there is no folder
+    --json={tmp_path}/no/out.json -> out.json: there is no folder
+    --run={broken} --run_file={tmp_path}/no/out.trec -> out.trec: there is no fo
+    --run={broken} --depth=1 -> metrics.json: Expecting
+    --run={tmp_path}/none -> none' is not the folder of a run, nor an enc
+    --run={tmp_path} -> no model here
+    --data={tmp_path}/none -> none: found
+    --run=no_such_module:encode -> 'no_such_module:encode' is not the folder of
+    --mix=bm25 --mix_weights=1,-1 -> the weight of 'bm25' in the mixture is -1.0
+    --mix=bm25 --mix_weights=0,0 -> all weights of the mixture are 0
+    --mix=bm25 --mix_weights=1 -> found 1 weights of a mixture, expected 2, for
+    --mix=bm25 --mix_weights=1,a -> --mix_weights=1,a: expected numbers separate
+    --mix_weights=1 -> --mix_weights is for --mix
+    --mix=bm25,bm25 -> --mix: found 'bm25', which
+    --mix=model -> --mix: found 'model', which
+    --mix=no:thing -> --mix: 'no:thing' is not bm25, nor the folder of a run, no
+    --mix=bm25 --split=dev -> --split=dev is what the weights of --mix would be
+    --mix=bm25 --dev=none -> none
+    --mix={scorer_run} --mode=retrieve -> only scores lists: use --mode=rerank
+""",
     "search": """
-        glue -> --models is missing: the folder that lstm-dssm-exp
-        --models=m --mix=bm25 glue -> --mix is for --run, not for
-        --models=m --run={trained_run} --documents={titles} glue
-            -> --models and --run are given
-        --run={trained_run} glue -> --documents is missing: With --run
-        --run={trained_run} --documents={titles} --mix=bm25 glue
-            -> --mix_weights is missing: give the
-        --run={scorer_run} --documents={titles} glue
-            -> part 'model' of the mixture only scores lists
-        --models={tmp_path} glue -> no SavedModel
-        --models={models} -> no query
-        --models={models} --k=3000000000 glue -> k is 3000000000
-        --models={models}/retriever --model=../retriever glue
-            -> found the name '../retriever'
-        --models={no_model} x -> not a file that this version can read
-    """,
+    glue -> --models is missing: the folder that lstm-dssm-exp
+    --models=m --mix=bm25 glue -> --mix is for --run, not for
+    --models=m --run={trained_run} --documents={titles} glue
+        -> --models and --run are given
+    --run={trained_run} glue -> --documents is missing: With --run
+    --run={trained_run} --documents={titles} --mix=bm25 glue
+        -> --mix_weights is missing: give the
+    --run={scorer_run} --documents={titles} glue -> the mixture only scores lists
+    --models={tmp_path} glue -> no SavedModel
+    --models={models} -> no query
+    --models={models} --k=3000000000 glue -> k is 3000000000
+    --models={models}/retriever --model=../retriever glue
+        -> found the name '../retriever'
+    --models={no_model} x -> not a file that this version can read
+""",
     "export --run={trained_run} --output={new}": """
-        --run={tmp_path}/none -> no model here
-        --run= -> --run
-        --documents={tmp_path}/no.txt -> no.txt
-        --vectors=int4 -> should be one of
-        --max_k=0 -> --max_k=0: expected an integer
-        --output={clicks}/m
-            -> clicks.tsv: found a file, expected a folder to write in
-        --mix={trained_run} -> --mix_weights is missing: give
-        --mix=bm25 --mix_weights=1,1
-            -> --mix: 'bm25' is not the folder of a run: only encoders of runs
-        --mix={outside_encoder} --mix_weights=1,1
-            -> is not the folder of a run: only encoders of runs can be exported
-        --mix={scorer_run} --mix_weights=1,1
-            -> found a pair scorer, which has no encoders of queries and titles
-        --run={scorer_run} --documents={titles}
-            -> documents are for the retriever of a KeyVec or of two to
-    """,
+    --run={tmp_path}/none -> no model here
+    --run= -> --run
+    --documents={tmp_path}/no.txt -> no.txt
+    --vectors=int4 -> should be one of
+    --max_k=0 -> --max_k=0: expected an integer
+    --output={clicks}/m -> clicks.tsv: found a file, expected a folder to write
+    --mix={trained_run} -> --mix_weights is missing: give
+    --mix=bm25 --mix_weights=1,1 -> --mix: 'bm25' is not the folder of a run: on
+    --mix={outside_encoder} --mix_weights=1,1 -> only encoders of runs can
+    --mix={scorer_run} --mix_weights=1,1 -> has no encoders of queries and ti
+    --run={scorer_run} --documents={titles} -> documents are for the retriever o
+""",
     "export --portable={new}": """
-        --weights=float32 -> --run is missing
-        --run={trained_run} --output=x -> not used with --portable
-        --run={trained_run} --mix={trained_run} -> not used with --portable
-    """,
+    --weights=float32 -> --run is missing
+    --run={trained_run} --output=x -> not used with --portable
+    --run={trained_run} --mix={trained_run} -> not used with --portable
+""",
     "index": """
-        --vectors={trained_run}/config.json --output={new}
-            -> config.json: no array of numbers
-        --vectors={half} --output={new}
-            -> part-00000-00001 is missing; expected all parts
-    """,
+    --vectors={trained_run}/config.json --output={new}
+        -> config.json: no array of numbers
+    --vectors={half} --output={new} -> part-00000-00001 is missing; expected all
+""",
     "encode --input={titles} --output={new}"
     " --saved_model={models}/query_encoder": """
-        --saved_model={models}/retriever -> expected ['text']
-        --input={tmp_path}/no.txt -> no.txt
-        --output={tmp_path}/no/v.npy -> v.npy: there is no folder
-        --input={latin_1} -> latin_1.txt:2: found invalid UTF-8
-        --shard=2/2 -> shard is '2/2': expected a number, a slash
-        --shard=0/1 --ids={tmp_path}/ids -> --ids is a flag for
-        --shard=0/1 --ray_address=auto
-            -> --ray_address is used with --workers only
-        --shard=0/1 --workers=2
-            -> --shard and --workers are both set: expected one of them
-        --shard=0/1 --output={tmp_path}/new.npy
-            -> new.npy: expected a folder for parts: leave out the suffix
-        --shard=0/1 --input=no-* -> no such file, expected titles
-    """,
+    --saved_model={models}/retriever -> expected ['text']
+    --input={tmp_path}/no.txt -> no.txt
+    --output={tmp_path}/no/v.npy -> v.npy: there is no folder
+    --input={latin_1} -> latin_1.txt:2: found invalid UTF-8
+    --shard=2/2 -> shard is '2/2': expected a number, a slash
+    --shard=0/1 --ids={tmp_path}/ids -> --ids is a flag for
+    --shard=0/1 --ray_address=auto -> --ray_address is used with --workers only
+    --shard=0/1 --workers=2 -> are both set: expected one of them
+    --shard=0/1 --output={tmp_path}/new.npy -> new.npy: expected a folder for pa
+    --shard=0/1 --input=no-* -> no such file, expected titles
+""",
     "encode --saved_model={models}/document_encoder --input={titles}": """
-        --output={half} --rows_per_file=9
-            -> found a part with another --rows_per_file, 2, expected 9
-    """,
+    --output={half} --rows_per_file=9 -> another --rows_per_file, 2, expected 9
+""",
     "keys --run=none": """
-        {page} -> none: no model here (no model.keras)
-        --run={trained_run} {page} -> found a TwoTower, expected the
-        --sentences=3 -> found 0 pages, expected one: give the path
-        a b -> found 2 pages, expected one
-        --sentences=0 a -> --sentences=0: expected a po
-        --run= {page} -> --run is missing: Folder of the run of a KeyVec
-    """,
+    {page} -> none: no model here (no model.keras)
+    --run={trained_run} {page} -> found a TwoTower, expected the
+    --sentences=3 -> found 0 pages, expected one: give the path
+    a b -> found 2 pages, expected one
+    --sentences=0 a -> --sentences=0: expected a po
+    --run= {page} -> --run is missing: Folder of the run of a KeyVec
+""",
     "serve --models=.": """
-        --models=absent -> error: absent: no such folder;
-        --models=. -> error: .: no model in this folder;
-        --models= -> --models
-        --port=65536 -> 65535
-        --host= -> --host is missing
-        --max_rows=0 -> --max_rows=0
-        --poll_seconds=nan -> poll_seconds is nan; expected
-        --http_port=65536 -> 65535
-        --grace_seconds=inf -> grace_seconds is inf; expec
-        --max_k=0 -> --max_k=0
-        --host=0.0.0.0 -> host 0.0.0.0: other machines can
-        --tls_cert=x -> both --tls_cert and --tls_key
-        --client_ca=x -> both --tls_cert and --tls_key
-        --tls_cert=x --tls_key=y -> x: No such file
-        --token_file=x -> x: No such file
-        --host=:: --insecure -> .: no model in this fol
-        --models={tiny_models} --port={used_port}
-            -> error: cannot listen on 127.0.0.1:
-    """,
+    --models=absent -> error: absent: no such folder;
+    --models=. -> error: .: no model in this folder;
+    --models= -> --models
+    --port=65536 -> 65535
+    --host= -> --host is missing
+    --max_rows=0 -> --max_rows=0
+    --poll_seconds=nan -> poll_seconds is nan; expected
+    --http_port=65536 -> 65535
+    --grace_seconds=inf -> grace_seconds is inf; expec
+    --max_k=0 -> --max_k=0
+    --host=0.0.0.0 -> host 0.0.0.0: other machines can
+    --tls_cert=x -> both --tls_cert and --tls_key
+    --client_ca=x -> both --tls_cert and --tls_key
+    --tls_cert=x --tls_key=y -> x: No such file
+    --token_file=x -> x: No such file
+    --host=:: --insecure -> .: no model in this fol
+    --models={tiny_models} --port={used_port} -> error: cannot listen on 127.0.0
+""",
     "query --server=127.0.0.1:{used_port}": """
-        --k=10 -> no query; give one or more
-        --k=0 bolt -> --k=0
-        --server= bolt -> --server is missing: The server's gRPC
-        --model=absent bolt -> model absent: NOT_FOUND: Servable not
-        --k=3000000000 bolt -> k is 3000000000; expected 1 or more
-        --model_version=99999999999999999999 bolt -> a number of 63 bits
-        --timeout=nan bolt -> timeout is nan; expected seconds
-        --model=scorer bolt -> no document; give the query, here 'bolt'
-        --model=absent --status -> Could not find any versions of
-        --model_version=1 --vectors bolt -> Specific(query_encoder, 1)
-        --model_version=canary bolt -> servable version label: canary
-        --model=numbers bolt -> model numbers: INVALID_ARGUMENT
-        --server=localhost:1 bolt -> no answer from localhost:1: start
-        --tls_cert=x bolt -> give both
-        "--tags=a, ,b" bolt -> expected a tag that is not blank
-    """,
+    --k=10 -> no query; give one or more
+    --k=0 bolt -> --k=0
+    --server= bolt -> --server is missing: The server's gRPC
+    --model=absent bolt -> model absent: NOT_FOUND: Servable not
+    --k=3000000000 bolt -> k is 3000000000; expected 1 or more
+    --model_version=99999999999999999999 bolt -> a number of 63 bits
+    --timeout=nan bolt -> timeout is nan; expected seconds
+    --model=scorer bolt -> no document; give the query, here 'bolt'
+    --model=absent --status -> Could not find any versions of
+    --model_version=1 --vectors bolt -> Specific(query_encoder, 1)
+    --model_version=canary bolt -> servable version label: canary
+    --model=numbers bolt -> model numbers: INVALID_ARGUMENT
+    --server=localhost:1 bolt -> no answer from localhost:1: start
+    --tls_cert=x bolt -> give both
+    "--tags=a, ,b" bolt -> expected a tag that is not blank
+""",
     "analyze --run={trained_run} --output={new}": """
-        --output={tmp_path}/no/report.html -> there is no folder
-        --run={tmp_path} -> no model here
-        --data={tmp_path}/none.tsv -> none.tsv: no such file
-        --queries={tmp_path}/none.txt -> none.txt: cannot be read
-        --queries={blank} -> blank.txt: found an empty file
-        --data={unjudged} --claims -> no query with a relevant
-        --share=2 -> --share=2
-        --map=circle -> --map=circle
-        --csv=new -> --csv is about the key sentences of a KeyVec
-        --salience=bm25 -> --salience is about the key sentences of a KeyVec
-        --run={ranker_run} -> found a ranker
-    """,
+    --output={tmp_path}/no/report.html -> there is no folder
+    --run={tmp_path} -> no model here
+    --data={tmp_path}/none.tsv -> none.tsv: no such file
+    --queries={tmp_path}/none.txt -> none.txt: cannot be read
+    --queries={blank} -> blank.txt: found an empty file
+    --data={unjudged} --claims -> no query with a relevant
+    --share=2 -> --share=2
+    --map=circle -> --map=circle
+    --csv=new -> --csv is about the key sentences of a KeyVec
+    --salience=bm25 -> --salience is about the key sentences of a KeyVec
+    --run={ranker_run} -> found a ranker
+""",
     "analyze --run={scorer_run} --output={new}": """
-        --claims -> --claims is about the vectors of two towers
-        --projector -> --projector is about the vectors of two towers
-        --data={one_click} -> no query with a right and a wrong answer
-        --run={arc} -> ARCI has no interaction matrix of words
-    """,
+    --claims -> --claims is about the vectors of two towers
+    --projector -> --projector is about the vectors of two towers
+    --data={one_click} -> no query with a right and a wrong answer
+    --run={arc} -> ARCI has no interaction matrix of words
+""",
     "analyze --run={keyvec_run} --output={new}": """
-        --claims -> --claims is about the vectors of two towers
-        --query=glue -> --query is about a query and a title
-        --salience=none -> salience is 'none': found no such folder
-        --data={tmp_path}/none -> none: found nothing there
-        --data={two_documents} -> found 2 documents, a map needs 3 or more
-        --run={no_targets} -> found no targets of documents
-    """,
+    --claims -> --claims is about the vectors of two towers
+    --query=glue -> --query is about a query and a title
+    --salience=none -> salience is 'none': found no such folder
+    --data={tmp_path}/none -> none: found nothing there
+    --data={two_documents} -> found 2 documents, a map needs 3 or more
+    --run={no_targets} -> found no targets of documents
+""",
     "table --data={collection_folder} --output={new}": """
-        --systems=random -> --paper is missing
-    """,
+    --systems=random -> --paper is missing
+""",
     "table --data={collection_folder} --output={new} --paper=mv_lstm": """
-        --gammas=5 -> --gammas is no flag of --paper=mv
-        --pairs=5 -> --pairs is no flag of --paper=mv
-        --clicks=5 -> --clicks is no flag of --paper
-        --paper=table_iv --select=map -> --select is no flag of --pape
-        --systems=dssm -> found 'dssm', expected all
-        --learning_rates=x -> expected numbers from 1e-
-        --data=a/x,b/x -> found two data sets of one n
-    """,
+    --gammas=5 -> --gammas is no flag of --paper=mv
+    --pairs=5 -> --pairs is no flag of --paper=mv
+    --clicks=5 -> --clicks is no flag of --paper
+    --paper=table_iv --select=map -> --select is no flag of --pape
+    --systems=dssm -> found 'dssm', expected all
+    --learning_rates=x -> expected numbers from 1e-
+    --data=a/x,b/x -> found two data sets of one n
+""",
     "table_iv --data={collection_folder} --output={new} --seeds=1": """
-        --systems=lstm -> found 'lstm', expected all, or some of random
-        --misspelled=20 -> --misspelled=20: expected numbers from 0 to 1
-        --gammas= -> --gammas: found nothing, expected a number
-        --pairs=120 -> --pairs=120: found a log of 120 clicks, expected
-        --pairs=many -> --pairs=many: expected numbers
-        --clicks=60 --pairs=100 -> --pairs=100: found a log of 6
-    """,
+    --systems=lstm -> found 'lstm', expected all, or some of random
+    --misspelled=20 -> --misspelled=20: expected numbers from 0 to 1
+    --gammas= -> --gammas: found nothing, expected a number
+    --pairs=120 -> --pairs=120: found a log of 120 clicks, expected
+    --pairs=many -> --pairs=many: expected numbers
+    --clicks=60 --pairs=100 -> --pairs=100: found a log of 6
+""",
     "benchmark": """
-        --suite=train,sing -> all, or some of train, encode, serve, load
-        --suite= -> all, or some of train, encode, serve, load
-        --pairs=10k -> --pairs=10k: expected numbers
-        --clients=8, -> such as 8,64
-        --data=nowhere.tsv -> nowhere.tsv
-        --data={collection_folder} --rounds=1 -> --batch_size
-        --suite=documents --data={collection_folder} -> documents.jsonl
-        --data=api_documents -> found documents of many sentences
-    """,
+    --suite=train,sing -> all, or some of train, encode, serve, load
+    --suite= -> all, or some of train, encode, serve, load
+    --pairs=10k -> --pairs=10k: expected numbers
+    --clients=8, -> such as 8,64
+    --data=nowhere.tsv -> nowhere.tsv
+    --data={collection_folder} --rounds=1 -> --batch_size
+    --suite=documents --data={collection_folder} -> documents.jsonl
+    --data=api_documents -> found documents of many sentences
+""",
 }  # fmt: skip
 ROWS = [
     (f"{command} {words}", message)
