@@ -37,17 +37,12 @@ def test_wrong_addresses(target):
         HttpClient(target)
 
 
-STATUS = {
-    "model_version_status": [
-        {
-            "version": "3",
-            "state": "AVAILABLE",
-            "status": {"error_code": "OK", "error_message": ""},
-        }
-    ]
-}
+STATUS = {"model_version_status": [{
+    "version": "3", "state": "AVAILABLE",
+    "status": {"error_code": "OK", "error_message": ""},
+}]}  # fmt: skip
 
-Answer = Callable[[BaseHTTPRequestHandler], Any]
+Answer = Callable[[Any], Any]
 
 
 class Server(ThreadingHTTPServer):
@@ -85,9 +80,7 @@ class Handler(BaseHTTPRequestHandler):
 def reply(value: Any, status: int = 200) -> Answer:
     def answer(handler: BaseHTTPRequestHandler) -> None:
         body = json.dumps(value).encode() if value is not None else b"<html>"
-        handler.send_response(status)
-        handler.send_header("content-length", str(len(body)))
-        handler.end_headers()
+        begin(handler, status, len(body))
         handler.wfile.write(body)
 
     return answer
@@ -98,19 +91,21 @@ def hang_up(handler: BaseHTTPRequestHandler) -> None:
     handler.connection.shutdown(socket.SHUT_RDWR)
 
 
-def half(handler: BaseHTTPRequestHandler) -> None:
-    handler.send_response(200)
-    handler.send_header("content-length", "100")
+def begin(handler: BaseHTTPRequestHandler, status: int, size: int) -> None:
+    handler.send_response(status)
+    handler.send_header("content-length", str(size))
     handler.end_headers()
+
+
+def half(handler: BaseHTTPRequestHandler) -> None:
+    begin(handler, 200, 100)
     handler.wfile.write(b'{"outputs"')
     handler.close_connection = True
 
 
 def endless(handler: BaseHTTPRequestHandler) -> None:
     """Sends a byte now and then, so that no single wait is long."""
-    handler.send_response(200)
-    handler.send_header("content-length", "1000")
-    handler.end_headers()
+    begin(handler, 200, 1000)
     for _ in range(100):
         try:
             handler.wfile.write(b" ")
@@ -196,9 +191,7 @@ def test_the_deadline_holds_for_all_attempts(fake):
 def test_a_reply_that_never_ends(fake):
     fake.answers = [endless]
     with connected(fake, timeout=0.2) as client:
-        with pytest.raises(
-            ServingError, match="no reply within 0.2 s"
-        ) as error:
+        with pytest.raises(ServingError, match="within 0.2 s") as error:
             client.status("x")
     assert error.value.code is HTTPStatus.GATEWAY_TIMEOUT
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -211,12 +204,7 @@ def test_a_reply_that_never_ends(fake):
 class Slow(threading.Thread):
     """Accepts one connection, and does something on it each 0.03 seconds."""
 
-    def __init__(
-        self,
-        act: Callable[[socket.socket], Any],
-        start: bytes = b"",
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
+    def __init__(self, act: Answer, start: bytes = b"", tls: Any = None):
         super().__init__()
         self._listener = socket.socket()
         # Small, so that the kernel does not take all at once.
@@ -294,13 +282,11 @@ def test_the_deadline_holds_for_all_addresses_of_a_name(monkeypatch):
         socket.create_server(("127.0.0.1", 0), backlog=0) as full,
         socket.create_connection(full.getsockname()),
     ):
-        (address,) = socket.getaddrinfo(
-            *full.getsockname(), type=socket.SOCK_STREAM
-        )
-        monkeypatch.setattr(
-            socket, "getaddrinfo", lambda *_, **__: [address] * 4
-        )
-        with HttpClient(f"x:{full.getsockname()[1]}", timeout=0.3) as client:
+        name = full.getsockname()
+        found = socket.getaddrinfo(*name, type=socket.SOCK_STREAM) * 4
+        assert len(found) == 4
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        with HttpClient(f"x:{name[1]}", timeout=0.3) as client:
             with out_of_time():
                 client.status("x")
 
@@ -330,37 +316,8 @@ METADATA = {
 }  # fmt: skip
 
 
-def vectors(*rows: tuple[float, float]) -> Answer:
-    return reply({"outputs": [list(row) for row in rows]})
-
-
-def newer(version: int) -> Answer:
-    spec = {"name": "m", "version": str(version)}
-    return reply({**METADATA, "model_spec": spec})
-
-
-def test_many_texts_get_vectors_of_one_version(fake):
-    """The version that was unloaded between two requests is left."""
-    fake.answers = [
-        newer(7),  # the newest
-        vectors(*[(7, 0)] * 512),
-        reply({"error": "Servable not found"}, 404),
-        newer(8),
-        vectors(*[(8, 0)] * 512),
-        vectors((8, 1)),
-    ]
-    with connected(fake) as client:
-        found = client.encode(["x"] * 513, model="m")
-    assert found[:, 0].tolist() == [8] * 513
-    paths = [path.removeprefix("/v1/models/m") for _, path, _ in fake.requests]
-    assert paths == [
-        "/metadata", "/versions/7:predict", "/versions/7:predict", "/metadata",
-        "/versions/8:predict", "/versions/8:predict",
-    ]  # fmt: skip
-
-
 def test_what_is_sent(fake):
-    fake.answers = [reply(METADATA), vectors((1, 2), (3, 4))]
+    fake.answers = [reply(METADATA), reply({"outputs": [[1, 2], [3, 4]]})]
     with connected(fake) as client:
         found = client.encode(["é", b"\xff"], model="m", version="canary")
     assert found.tolist() == [[1, 2], [3, 4]]

@@ -113,10 +113,3 @@ def test_a_read_only_folder_shows_before_the_work(small_disk):
         f"InputError: {small_disk}: cannot be written to (no permission, or"
         " mounted read-only): name another folder"
     )
-
-
-def test_a_file_in_the_way(tmp_path, capsys):
-    log = write_log(tmp_path / "clicks.tsv")
-    assert program.run(["train", f"--data={log}", f"--output={log}/run"]) == 1
-    error = one_line(capsys.readouterr().err)
-    assert f"{log}: found a file, expected a folder to write in" in error

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 from google.protobuf import text_format
-from tensorflow_serving.apis.model_pb2 import ModelSpec
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 import keras_lstm_dssm as dssm
@@ -26,14 +25,12 @@ from keras_lstm_dssm.serving import (
     PredictionServer,
     Security,
     ServerTLS,
-    ServingError,
     TokenFile,
 )
 from keras_lstm_dssm.tools import query
 from tests.conftest import TOPICS
 from tests.models.small_keyvec import small_keyvec
 from tests.ranker.small_ranker import small_scorer
-from tests.serving.tiny_models import TITLES
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCKS, LOCAL = (
@@ -175,49 +172,6 @@ def run_request(block: str, client: Client) -> None:
         name, {"text": texts, "k": np.int32(inputs["k"])}, version=label
     )
     assert len(answer.outputs["ids"]) == 1
-
-
-@pytest.fixture
-def models(tiny_models: Path, tmp_path) -> Path:
-    """Two versions of a retriever; the page's files are written beside."""
-    for version in ("1", "2"):
-        shutil.copytree(
-            tiny_models / "retriever" / "1", tmp_path / "retriever" / version
-        )
-    return tmp_path
-
-
-def test_canary_promotion_and_roll_back(models):
-    exported, canary = CONFIGS
-    promoted = canary.replace('"stable" value: 1', '"stable" value: 2')
-    rolled_back = re.sub(" +#.*", "", exported)
-    config = models / "models.config"
-    config.write_text(canary)
-    with (
-        PredictionServer(models, port=0, poll_seconds=0) as server,
-        Client(server.address, timeout=20) as client,
-    ):
-
-        def serves(label: str) -> int:
-            (hits,) = client.search([TITLES[0]], k=1, version=label)
-            assert hits[0].id == TITLES[0]
-            spec = ModelSpec(name="retriever", version_label=label)
-            return server.models.find(spec).version
-
-        assert (serves("stable"), serves("canary")) == (1, 2)
-        config.write_text(promoted)
-        server.models.refresh()
-        assert (serves("stable"), serves("canary")) == (2, 2)
-        config.write_text(canary)
-        server.models.refresh()
-        assert (serves("stable"), serves("canary")) == (1, 2)
-        config.write_text(rolled_back)
-        server.models.refresh()
-        with pytest.raises(ServingError, match="label: stable"):
-            serves("stable")
-        assert client.search([TITLES[0]], k=1, version=1)
-        with pytest.raises(ServingError, match="retriever, 2"):
-            client.search([TITLES[0]], k=1, version=2)
 
 
 def local_blocks(language: str) -> list[str]:

@@ -40,6 +40,7 @@ from keras_lstm_dssm.serving import (
     http_server,
     limits,
     prediction_server,
+    tls_context,
 )
 from keras_lstm_dssm.serving.grpc_services import Services
 from keras_lstm_dssm.serving.rest_api import Reply, RestApi
@@ -53,15 +54,13 @@ SECONDS = 0.6
 
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch) -> None:
-    for module, name in (
-        (grpc_services, "MESSAGE_SECONDS"),
-        (grpc_services, "HEALTH_SECONDS"),
-        (prediction_server, "MESSAGE_SECONDS"),
-        (http_server, "REQUEST_SECONDS"),
-        (http_server, "REPLY_SECONDS"),
-        (http_server, "HANDSHAKE_SECONDS"),
+    for module, names in (
+        (grpc_services, ("MESSAGE", "HEALTH")),
+        (prediction_server, ("MESSAGE",)),
+        (http_server, ("REQUEST", "REPLY", "HANDSHAKE")),
     ):
-        monkeypatch.setattr(module, name, SECONDS)
+        for name in names:
+            monkeypatch.setattr(module, f"{name}_SECONDS", SECONDS)
     monkeypatch.setattr(prediction_server, "TICK_SECONDS", 0.05)
 
 
@@ -118,13 +117,9 @@ def stops(server: PredictionServer) -> None:
 
 
 def calls(
-    stack: ExitStack,
-    server: PredictionServer,
-    count: int,
-    method: str,
-    *message: Any,
-    **options: Any,
-) -> RawChannel:
+    stack: ExitStack, server: PredictionServer, count: int, method: str,
+    *message: Any, **options: Any,
+) -> RawChannel:  # fmt: skip
     """Opens a connection, and begins calls on it."""
     channel = RawChannel(server.port, **options)
     stack.enter_context(closing(channel))
@@ -384,9 +379,7 @@ def test_silent_handshakes(models, certificates, stack):
             for connection in connections:
                 received(connection)
         # The context is that of the server's certificate.
-        context = ssl.create_default_context(
-            cafile=str(certificates / "ca.crt")
-        )
+        context = tls_context(certificates / "ca.crt")
 
         def offered(version: ssl.TLSVersion) -> str | None:
             context.minimum_version = context.maximum_version = version

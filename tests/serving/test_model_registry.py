@@ -27,11 +27,17 @@ def models(tiny_models: Path, tmp_path) -> Path:
 
 def write_config(models: Path, query_encoder: str, *others: str) -> None:
     listed = [f'name: "query_encoder" {query_encoder}', *others]
-    (models / "models.config").write_text(
-        "model_config_list {"
-        + "".join(f"config {{ {model} }}" for model in listed)
-        + "}"
-    )
+    entries = "".join(f"config {{ {model} }}" for model in listed)
+    write(models, f"model_config_list {{ {entries} }}")
+
+
+def write(models: Path, text: str = "model_config_list {}") -> None:
+    (models / "models.config").write_text(text)
+
+
+def configured(models: Path, query_encoder: str) -> ModelRegistry:
+    write_config(models, query_encoder)
+    return ModelRegistry(models)
 
 
 def labelled(label: str, name: str = "query_encoder") -> ModelSpec:
@@ -46,8 +52,7 @@ def labelled(label: str, name: str = "query_encoder") -> ModelSpec:
     ("specific { versions: 1 versions: 7 }", [1]),
 ])  # fmt: skip
 def test_version_policies(models, policy, want):
-    write_config(models, f"model_version_policy {{ {policy} }}")
-    registry = ModelRegistry(models)
+    registry = configured(models, f"model_version_policy {{ {policy} }}")
     assert registry.names() == ["query_encoder"]
     assert registry.versions("query_encoder") == want
     assert list(registry.states("query_encoder")) == want[::-1]
@@ -61,16 +66,14 @@ def label(name: str, version: int) -> str:
 
 
 def test_labels_move_while_it_serves(models):
-    write_config(models, ALL + label("stable", 1) + label("canary", 2))
-    registry = ModelRegistry(models)
+    both = label("stable", 1) + label("canary", 2)
+    registry = configured(models, ALL + both)
     assert registry.find(labelled("stable")).version == 1
     assert registry.find(labelled("canary")).version == 2
     write_config(models, ALL + label("stable", 2))
     registry.refresh()
     assert registry.find(labelled("stable")).version == 2
-    with pytest.raises(
-        StatusError, match="servable version label: canary"
-    ) as caught:
+    with pytest.raises(StatusError, match="version label: canary") as caught:
         registry.find(labelled("canary"))
     assert caught.value.code is grpc.StatusCode.INVALID_ARGUMENT
     with pytest.raises(StatusError, match="label: stable"):
@@ -82,11 +85,9 @@ def test_a_label_on_a_version_that_does_not_answer(models):
         "assign label to version 1 of model query_encoder, which is not "
         "currently available"
     )
-    write_config(models, label("stable", 1))
     with pytest.raises(InputError, match=message):
-        ModelRegistry(models)
-    write_config(models, label("stable", 2))
-    registry = ModelRegistry(models)
+        configured(models, label("stable", 1))
+    registry = configured(models, label("stable", 2))
     write_config(models, label("stable", 1))
     with pytest.raises(InputError, match=message):
         registry.refresh()
@@ -101,8 +102,7 @@ def test_a_label_waits_for_its_version(models, monkeypatch):
         return policy + label("stable", stable)
 
     one, both = "versions: 1", "versions: 1 versions: 2"
-    write_config(models, config(one, 1))
-    registry = ModelRegistry(models)
+    registry = configured(models, config(one, 1))
 
     def serves() -> tuple[int, list[int]]:
         stable = registry.find(labelled("stable")).version
@@ -134,8 +134,7 @@ def test_a_label_waits_for_its_version(models, monkeypatch):
 def test_a_label_whose_version_was_replaced(models):
     """Without a policy only the newest version is served."""
     shutil.move(models / "query_encoder" / "2", models / "2")
-    write_config(models, label("stable", 1))
-    registry = ModelRegistry(models)
+    registry = configured(models, label("stable", 1))
     shutil.move(models / "2", models / "query_encoder" / "2")
     registry.refresh()
     assert registry.versions("query_encoder") == [2]
@@ -146,14 +145,12 @@ def test_a_label_whose_version_was_replaced(models):
 
 
 def test_an_empty_list_unloads_all(models):
-    write_config(models, ALL)
-    registry = ModelRegistry(models)
-    (models / "models.config").write_text("model_config_list { }")
+    registry = configured(models, ALL)
+    write(models)
     registry.refresh()
     assert registry.versions("query_encoder") == []
-    assert {s.state for s in registry.states("query_encoder").values()} == {
-        ModelVersionStatus.END
-    }
+    states = registry.states("query_encoder").values()
+    assert {each.state for each in states} == {ModelVersionStatus.END}
     with pytest.raises(StatusError, match=r"Latest\(query_encoder\)") as caught:
         registry.find(ModelSpec(name="query_encoder"))
     assert caught.value.code is grpc.StatusCode.NOT_FOUND
@@ -164,9 +161,8 @@ def test_an_empty_list_unloads_all(models):
 
 def test_an_empty_file_changes_nothing(models):
     """It may be in the midst of being written."""
-    write_config(models, ALL)
-    registry = ModelRegistry(models)
-    (models / "models.config").write_text("")
+    registry = configured(models, ALL)
+    write(models, "")
     with pytest.raises(InputError, match="config: has no model_config_list"):
         registry.refresh()
     assert registry.names() == ["query_encoder"]
@@ -201,7 +197,7 @@ def test_only_models_that_are_wanted_are_unavailable(models, caplog):
     with pytest.raises(InputError, match="absent"):
         registry.refresh()
     assert registry.unavailable() == ["absent"]
-    (models / "models.config").write_text("model_config_list {}")
+    write(models)
     registry.refresh()
     assert registry.unavailable() == []
     write_config(models, "", 'name: "retriever"')
@@ -276,10 +272,7 @@ def test_a_folder_that_can_be_no_model(models, configured):
     (None, "models.config: lists no model; list"),
 ])  # fmt: skip
 def test_a_wrong_config_at_the_start(models, config, message):
-    if config:
-        write_config(models, "", config)
-    else:
-        (models / "models.config").write_text("model_config_list { }")
+    write_config(models, "", config) if config else write(models)
     with pytest.raises(InputError, match=message):
         ModelRegistry(models)
 
@@ -418,12 +411,9 @@ def test_the_states_on_the_way(versions, monkeypatch):
 
 
 def test_warm_up_replays_every_request(versions):
-    warm_up_with(
-        versions[1],
-        log_of(text=["a"]),
-        log_of(text=["a", "b"]),
-        b"",  # of no kind: TF Serving passes over it, too
-    )
+    # The last is of no kind: TF Serving passes over it, too.
+    logs = log_of(text=["a"]), log_of(text=["a", "b"]), b""
+    warm_up_with(versions[1], *logs)
     servable = Servable("encoder", 1, versions[1])
     assert servable.warm_up(versions[1]) == 3
     assert Servable("encoder", 2, versions[2]).warm_up(versions[2]) == 0
@@ -449,10 +439,8 @@ def damaged_warm_up(folder: Path) -> None:
     (lambda f: warm_up_with(f, log_of(text=["a"]), log_of(x=[1])),
      tf.errors.INVALID_ARGUMENT, "alias: text(feed name"),
     (damaged_warm_up, tf.errors.DATA_LOSS, "is in TFRecord format."),
-    (
-        lambda f: warm_up_with(f, b"*\x00"),  # a session_run_log
-        tf.errors.UNIMPLEMENTED, "Unsupported log_type",
-    ),
+    (lambda f: warm_up_with(f, b"*\x00"),  # a session_run_log
+     tf.errors.UNIMPLEMENTED, "Unsupported log_type"),
     (lambda f: warm_up_with(f, b"\xff\xff"), tf.errors.INVALID_ARGUMENT,
      "Failed to parse warmup record from"),
     (lambda f: warm_up_with(f, *[b""] * 1001), tf.errors.INVALID_ARGUMENT,

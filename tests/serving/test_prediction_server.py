@@ -81,11 +81,11 @@ def test_health_of_models_that_come_and_go(tiny_models, tmp_path):
     for name in ("numbers", "retriever"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "1").symlink_to(tiny_models / name / "1")
-    config = tmp_path / "models.config"
 
-    def listed(*names: str) -> str:
+    def list_models(*names: str) -> None:
         entries = "".join(f'config {{ name: "{name}" }}' for name in names)
-        return f"model_config_list {{ {entries} }}"
+        text = f"model_config_list {{ {entries} }}"
+        (tmp_path / "models.config").write_text(text)
 
     with (
         PredictionServer(tmp_path, port=0, poll_seconds=0) as server,
@@ -102,12 +102,12 @@ def test_health_of_models_that_come_and_go(tiny_models, tmp_path):
         assert health(channel, "retriever") == health(channel, "") == "SERVING"
         watched.cancel()
         (tmp_path / "query_encoder").symlink_to(tiny_models / "query_encoder")
-        config.write_text(listed("retriever", "query_encoder", "absent"))
+        list_models("retriever", "query_encoder", "absent")
         with pytest.raises(InputError, match="lists absent, which is not in"):
             server.poll()
         assert health(channel, "query_encoder") == "SERVING"
         assert health(channel, "") == "NOT_SERVING"  # absent should be served
-        config.write_text(listed("retriever"))
+        list_models("retriever")
         server.poll()
         assert health(channel, "query_encoder") == "NOT_SERVING"
         assert health(channel, "") == "SERVING"

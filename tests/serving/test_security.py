@@ -42,35 +42,33 @@ def models(tiny_models: Path, tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def by_token(
-    models: Path, certificates: Path, tmp_path_factory
-) -> Iterator[PredictionServer]:
-    path = tmp_path_factory.mktemp("tokens") / "tokens"
-    path.write_text(TOKEN)
-    tls = ServerTLS(certificates / "server.crt", certificates / "server.key")
-    security = Security(tls, TokenFile(path))
-    with PredictionServer(
-        models, port=0, http_port=0, security=security
-    ) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def by_certificate(
-    models: Path, certificates: Path
-) -> Iterator[PredictionServer]:
-    names = ("server.crt", "server.key", "ca.crt")
-    security = Security(ServerTLS(*(certificates / name for name in names)))
-    with PredictionServer(
-        models, port=0, http_port=0, security=security
-    ) as server:
-        yield server
-
-
-@pytest.fixture
+@pytest.fixture(scope="session")
 def ca(certificates: Path) -> Path:
     return certificates / "ca.crt"
+
+
+@pytest.fixture(scope="session")
+def pair(certificates: Path) -> tuple[Path, Path]:
+    """The server's certificate, and its key."""
+    return certificates / "server.crt", certificates / "server.key"
+
+
+def served(models: Path, *secured: Any) -> Iterator[PredictionServer]:
+    options = {"port": 0, "http_port": 0, "security": Security(*secured)}
+    with PredictionServer(models, **options) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def by_token(models: Path, pair, tmp_path_factory) -> Iterator[Any]:
+    path = tmp_path_factory.mktemp("tokens") / "tokens"
+    path.write_text(TOKEN)
+    yield from served(models, ServerTLS(*pair), TokenFile(path))
+
+
+@pytest.fixture(scope="module")
+def by_certificate(models: Path, pair, ca) -> Iterator[Any]:
+    yield from served(models, ServerTLS(*pair, ca))
 
 
 @contextmanager
@@ -184,9 +182,9 @@ def test_a_token_is_not_sent_in_clear_text():
         make("localhost:1", token=TOKEN).close()
 
 
-def test_wrong_files(certificates, tmp_path):
+def test_wrong_files(certificates, pair, tmp_path):
     (tmp_path / "x.pem").write_text("x")
-    server, key = certificates / "server.crt", certificates / "server.key"
+    server, key = pair
     for arguments, message in (
         ((server, certificates / "client.key"), "KEY_VALUES_MISMATCH"),
         ((tmp_path / "x.pem", key), "x.pem, .*server.key: .*both in PEM"),
@@ -321,10 +319,9 @@ def test_the_token_of_a_client(path):
         read_token(path.with_name("absent"))
 
 
-def test_who_may_listen_to_others(certificates, path):
+def test_who_may_listen_to_others(pair, ca, path):
     for host in ("127.0.0.1", "127.1.2.3", "::1", "[::1]", "localhost"):
         Security().check(host)
-    pair = certificates / "server.crt", certificates / "server.key"
     tls, tokens = ServerTLS(*pair), TokenFile(path)
     wrong = {
         r"TLS \(--tls_cert and --tls_key\) and --token_file or": Security(),
@@ -339,4 +336,4 @@ def test_who_may_listen_to_others(certificates, path):
                 security.check(host)
             security._replace(insecure=True).check(host)
         Security(tls, tokens).check(host)
-        Security(ServerTLS(*pair, certificates / "ca.crt")).check(host)
+        Security(ServerTLS(*pair, ca)).check(host)

@@ -157,17 +157,12 @@ def test_keyvec(keyvec_run, tmp_path, capsys):
     folder = DocumentFolder(keyvec_run.parent / "data")
     documents = {one.id: one for one in folder.of("test")}
     assert [one["id"] for one in found["map"]] == list(documents)
-    model = dssm.load_run(run)
     assert len(found["documents"]) == 2
     for one in found["documents"]:
         document = documents[one["id"]]
-        (p,) = model.probabilities([document.sentences])
-        assert [s["probability"] for s in one["sentences"]] == pytest.approx(p)
         # The summary is the second sentence.
         salient = [s["salient"] for s in one["sentences"]]
         assert salient == [row == 1 for row in range(len(salient))]
-        predicted = [w["word"] for w in one["predicted"]]
-        assert predicted == [w for w, _ in model.key_words(document.sentences)]
         words = {w["word"] for w in one["key_words"]}
         assert words == set(document.summary[0].split())
         assert words < set(WORDS[document.label])
@@ -188,15 +183,10 @@ def test_keyvec(keyvec_run, tmp_path, capsys):
     config["recipe"]["key_words_of"] = "document"
     (run / "config.json").write_text(json.dumps(config))
     _, found = report(tmp_path, run=run, map="pca", examples=4)
-    expected = {
-        id: set(" ".join(one.sentences).split())
-        for id, one in documents.items()
-    }
-    assert {
-        one["id"]: {word["word"] for word in one["key_words"]}
-        for one in found["documents"]
-    } == expected
-    assert {len(words) for words in expected.values()} != {3}  # of a summary
+    for one in found["documents"]:
+        words = set(" ".join(documents[one["id"]].sentences).split())
+        assert {word["word"] for word in one["key_words"]} == words
+        assert len(words) > 3  # as many has a summary
 
 
 def test_keyvec_with_another_teacher_and_other_data(keyvec_run, tmp_path):

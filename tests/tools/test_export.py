@@ -1,7 +1,6 @@
 """lstm-dssm-export, -search, -encode and -index as a user runs them."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,10 @@ from keras_lstm_dssm.export.bulk import encode as bulk_encode
 from keras_lstm_dssm.export.bulk.encode import PartResult
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.export.graphs.retriever import RetrieverSource
-from keras_lstm_dssm.export.publish.versions import find_models
 from keras_lstm_dssm.serving import PredictionServer, SavedRetriever
 from keras_lstm_dssm.tools import encode, export, index, query, search
 from tests.models.small_keyvec import DOCUMENTS as SENTENCES
 from tests.models.small_keyvec import small_keyvec
-from tests.ranker.small_ranker import small_scorer
 from tests.tools.conftest import TITLES, results_of, saved_run, succeed
 
 pytestmark = pytest.mark.usefixtures("remembered_graphs")
@@ -198,29 +195,6 @@ def test_parts_of_workers_are_parquet_unless_a_format_is_chosen(
     assert "part-a: 20 titles, 40 titles/s\n" in printed
     assert "part-b: 10 titles, complete already\n" in printed
     assert [*totals.values()][:3] == [2, 1, 30]
-
-
-def test_a_scorer_is_exported_beside_and_asked(models, tmp_path, capsys):
-    """Exports a pair scorer beside two towers, and orders titles by it."""
-    both = shutil.copytree(models, tmp_path / "models")
-    model = small_scorer()
-    succeed(export, run=saved_run(tmp_path / "run", model), output=both)
-    assert capsys.readouterr().out == f"wrote {both / 'scorer' / '2'}\n"
-    wanted = ["steel hex bolt", "wood glue", "garden hose"]
-    scores = model.score("glue", wanted)
-    with PredictionServer(both, port=0) as server:
-        succeed(query, "glue", *wanted, server=server.address, model="scorer")
-    assert capsys.readouterr().out.splitlines() == [
-        f"{scores[row]:.4f}\t{wanted[row]}" for row in np.argsort(-scores)
-    ]
-    assert np.diff(np.sort(scores)).min() > 1e-3
-
-
-def test_a_ranker_is_two_models(ranker_run, titles, tmp_path):
-    succeed(export, run=ranker_run, output=tmp_path, documents=titles)
-    assert list(find_models(tmp_path)) == ["ranker", "two_stage"]
-    config = (tmp_path / "models.config").read_text()
-    assert config.count("versions: 1") == 2
 
 
 # The first has an empty sentence, which is left out; the last one that the

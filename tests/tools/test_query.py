@@ -1,36 +1,27 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.export import export_retriever, read_documents
+from keras_lstm_dssm.export import export_retriever
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.serving.security import Security, ServerTLS, TokenFile
 from keras_lstm_dssm.tools import query, search
-
-
-@pytest.fixture(scope="module")
-def server(tiny_models) -> Iterator[str]:
-    with PredictionServer(tiny_models, port=0) as running:
-        yield f"127.0.0.1:{running.port}"
+from tests.tools.conftest import succeed
 
 
 def test_hits_are_printed_in_columns(server, capsys):
-    assert query.run(["query", f"--server={server}", "bolt", "a shelf"]) == 0
+    succeed(query, "bolt", "a shelf", server=server.address)
     lines = capsys.readouterr().out.splitlines()
     assert [lines[0], lines[4]] == ["bolt", "a shelf"]
     hits = [line.split(maxsplit=2) for line in lines[1:4] + lines[5:]]
     assert [rank for rank, _, _ in hits] == ["1", "2", "3"] * 2
     assert hits[0] == ["1", "1.0000", "bolt"]
-    assert {title for _, _, title in hits[3:]} == {
-        "bolt",
-        "shelf bracket",
-        "steel angle",
-    }
+    titles = sorted(title for _, _, title in hits[3:])
+    assert titles == ["bolt", "shelf bracket", "steel angle"]
     assert len({line.index(line.split()[2]) for line in lines[1:4]}) == 1
 
 
@@ -42,7 +33,7 @@ assert not {"tensorflow", "keras"} & set(sys.modules)
 
 
 def test_a_fresh_process_asks_without_tensorflow(server):
-    flags = [f"--server={server}", "--k=1", "--timeout=60", "bolt"]
+    flags = [f"--server={server.address}", "--k=1", "--timeout=60", "bolt"]
     done = subprocess.run(
         [sys.executable, "-c", FRESH, *flags], capture_output=True, text=True
     )
@@ -71,16 +62,15 @@ def test_answers_are_printed_and_written(
     words, printed, answer, server, tmp_path, capsys
 ):
     file = tmp_path / "answer.json"
-    flags = [f"--server={server}", f"--json={file}"]
-    assert query.run(["query", *flags, *words.split()]) == 0
+    succeed(query, *words.split(), server=server.address, json=file)
     assert capsys.readouterr() == (printed, "")
     assert json.loads(file.read_text()) == answer
 
 
 def test_the_former_flag_of_a_version(server, capsys):
     for former in (["--version=2"], ["--version", "2"]):
-        flags = [f"--server={server}", *former, "--vectors"]
-        assert query.run(["query", *flags, "bolt"]) == 0
+        words = *former, "--vectors", "bolt"
+        succeed(query, *words, server=server.address)
         printed, notice = capsys.readouterr()
         assert printed == VECTOR_LINES and notice.count("\n") == 1
         assert notice.startswith("--version=VALUE is now --model_version=")
@@ -92,31 +82,25 @@ def test_tags_tls_and_a_token(certificates, tmp_path, refused, capsys):
     `lstm-dssm-query` asks a server over TLS, which refuses a wrong token;
     `lstm-dssm-search` reads the same models without a server.
     """
-    (tmp_path / "titles.tsv").write_text(
-        "a\thex bolt\tsteel, zinc\nb\twood glue\tin stock\nc\tsteel lamp\n"
-    )
-    encoder = dssm.LSTMEncoder(4)
-    documents = read_documents(tmp_path / "titles.tsv")
+    encoder, tags = dssm.LSTMEncoder(4), [["steel", "zinc"], ["in stock"], []]
+    titles = ["hex bolt", "wood glue", "steel lamp"]
     export_retriever(
-        *(encoder, encoder, documents.ids, documents.titles),
-        tmp_path / "models" / "retriever",
-        tags=documents.tags,
-    )
+        encoder, encoder, [*"abc"], titles, tmp_path / "models/retriever",
+        tags=tags,
+    )  # fmt: skip
     tokens, wrong = tmp_path / "tokens", tmp_path / "wrong"
     tokens.write_text("t" * 16)
     wrong.write_text("u" * 16)
     tls = ServerTLS(certificates / "server.crt", certificates / "server.key")
 
     def ids(program: ModuleType, *flags: str) -> list[str]:
-        assert program.run(["program", *flags, "bolt"]) == 0
+        succeed(program, *flags, "bolt")
         _, *lines = capsys.readouterr().out.splitlines()
         return sorted(line.split()[2] for line in lines)
 
+    security = Security(tls, TokenFile(tokens))
     with PredictionServer(
-        tmp_path / "models",
-        port=0,
-        security=Security(tls, TokenFile(tokens)),
-        verify=True,
+        tmp_path / "models", port=0, security=security, verify=True
     ) as server:
         flags = [f"--server={server.address}"]
         flags.append(f"--tls_ca={certificates}/ca.crt")

@@ -47,6 +47,7 @@ REFUSED = {
     --data={faulty} --on_bad_line=skip --max_bad_lines=0
         -> faulty.tsv:2: found no tab
     --resume -> no run here
+    --output={clicks}/run -> clicks.tsv: found a file, expected a folder to wri
     --preset=lstm_97 -> lstm_96
     --preset=keyvec --gamma=3 -> --gamma is not a flag
     --init={trained_run} --preset=dssm -> ='LSTMEncoder', expected 'DSSMEncoder'
@@ -127,7 +128,7 @@ REFUSED = {
     --run={trained_run} glue -> --documents is missing: With --run
     --run={trained_run} --documents={titles} --mix=bm25 glue
         -> --mix_weights is missing: give the
-    --run={scorer_run} --documents={titles} glue -> the mixture only scores lists
+    --run={scorer_run} --documents={titles} glue -> mixture only scores lists
     --models={tmp_path} glue -> no SavedModel
     --models={models} -> no query
     --models={models} --k=3000000000 glue -> k is 3000000000
@@ -137,7 +138,8 @@ REFUSED = {
 """,
     "export --run={trained_run} --output={new}": """
     --run={tmp_path}/none -> no model here
-    --run= -> --run
+    --run= -> --run is missing
+    --add=x -> --add is used with
     --documents={tmp_path}/no.txt -> no.txt
     --vectors=int4 -> should be one of
     --max_k=0 -> --max_k=0: expected an integer
@@ -147,6 +149,12 @@ REFUSED = {
     --mix={outside_encoder} --mix_weights=1,1 -> only encoders of runs can
     --mix={scorer_run} --mix_weights=1,1 -> has no encoders of queries and ti
     --run={scorer_run} --documents={titles} -> documents are for the retriever o
+""",
+    "export --update={models}/retriever": """
+    --add= -> --update needs --add, --delete or both
+    --add=x --run=y -> --run is not used
+    --add={titles} --update={tmp_path}/no -> no version here
+    --delete={all_ids} -> no title would be left: add some
 """,
     "export --portable={new}": """
     --weights=float32 -> --run is missing
@@ -310,6 +318,7 @@ def written(name: str, text: str):
     return pytest.fixture(write)
 
 
+all_ids = written("ids", "t1\nt2\nt3\n")
 page = written("page.txt", "The hex bolt of steel. Wood glue!\n")
 blank = written("blank.txt", "\n \n")
 faulty = written("faulty.tsv", "hex bolt\tsteel hex bolt\nno tab here\n")

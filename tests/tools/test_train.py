@@ -150,16 +150,9 @@ def test_another_network(trained_run, tmp_path, preset, refused):
     refused(code, f"{message}LSTMEncoder({{'cells': 32}}); leave the flag out")
 
 
-@pytest.mark.parametrize(("name", "content", "message"), [
-    ("config.json", "{", "config.json: "),
-    ("config.json", "{}", "config.json: 'data' is missing"),
-    ("metrics.json", "{", "metrics.json: "),
-    ("history.csv", "epoch,updates\nx,y\n", "history.csv: "),
-])  # fmt: skip
-def test_a_damaged_run(trained_run, tmp_path, name, content, message, refused):
-    shutil.copy(trained_run / "config.json", tmp_path)
-    (tmp_path / name).write_text(content)
-    refused(resume(tmp_path), message)
+def test_a_damaged_run(tmp_path, refused):
+    (tmp_path / "config.json").write_text("{}")
+    refused(resume(tmp_path), "config.json: 'data' is missing")
 
 
 def test_a_start_that_failed_can_be_repeated(kinds_data, monkeypatch, eager):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.data import write_collection
 from keras_lstm_dssm.tools import train
 from tests.conftest import TOPICS
 from tests.tools.conftest import succeed
@@ -90,52 +91,7 @@ def test_a_ranker_has_the_options_of_its_flags(ranker_run):
     assert config["ranker"]["options"]["patience"] == 2
 
 
-def write_texts(path: Path, texts: dict[str, str]) -> None:
-    rows = ({"_id": name, "text": text} for name, text in texts.items())
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-@pytest.fixture
-def lists(tmp_path) -> Path:
-    """Writes a collection without clicks, whose grades each test adds."""
-    folder = tmp_path / "lists"
-    (folder / "qrels").mkdir(parents=True)
-    write_texts(folder / "corpus.jsonl", DOCUMENTS)
-    queries = {f"q-{name}": query for name, (query, _) in TOPICS.items()}
-    write_texts(folder / "queries.jsonl", queries)
-    return folder
-
-
-def judge(lists: Path, *rows: str) -> None:
-    text = "".join(row.replace(" ", "\t") + "\n" for row in rows)
-    (lists / "qrels/train.tsv").write_text(text)
-
-
-@pytest.mark.parametrize(
-    ("rows", "more", "message"),
-    [
-        (["q-lamp bolt 0", "q-lamp glue 0"], {},
-         "found no query with a positive and a negative among 1"),
-        (["q-lamp bolt 1", "q-bolt glue 0"], {},
-         "found no query with a positive and a negative among 2"),
-        (["q-lamp bolt 1", "q-lamp rope 0"], {}, "train.tsv:2: found document"),
-        (["q-lamp bolt 1", "q-rope bolt 0"], {}, "train.tsv:2: found query"),
-        (["q-lamp bolt 1", "q-lamp glue 0"], {"x": " "},
-         "corpus.jsonl:7: found an empty title"),
-    ],
-    ids=["no positive", "none with both", "no document", "no query", "empty"],
-)  # fmt: skip
-def test_lists_that_are_wrong(rows, more, message, lists, tmp_path, refused):
-    judge(lists, *rows)
-    write_texts(lists / "corpus.jsonl", {**DOCUMENTS, **more})
-    flags = [f"--data={lists}", f"--output={tmp_path}/run"]
-    refused(train.run(["train", "--preset=mv_lstm_tensor", *flags]), message)
-    assert not (tmp_path / "run").exists()
-
-
-def test_texts_of_any_length_and_lists_without_negatives(
-    lists, tmp_path, capsys
-):
+def test_texts_of_any_length_and_lists_without_negatives(tmp_path, capsys):
     """Reads a collection without judged negatives as clicks, and warns.
 
     Its titles have one word, no known word, or 10,000 words, of which 50 are
@@ -144,8 +100,11 @@ def test_texts_of_any_length_and_lists_without_negatives(
     words = [f"w{number % 97}" for number in range(10_000)]
     words[50] = "bolt"  # the first one that is not read
     texts = {"long": " ".join(words), "one": "zinc"}
-    write_texts(lists / "corpus.jsonl", {**DOCUMENTS, **texts})
-    judge(lists, "q-lamp long 1", "q-lamp one 1", "q-bolt bolt 1")
+    queries = {name: query for name, (query, _) in TOPICS.items()}
+    qrels = {"train": {"lamp": {"long": 1, "one": 1}, "bolt": {"bolt": 1}}}
+    lists = tmp_path / "lists"
+    write_collection(lists, {**DOCUMENTS, **texts}, queries, qrels, [])
+    (lists / "clicks.train.tsv.gz").unlink()
     preset = {"preset": "mv_lstm_tensor", "learning_rate": 1, "batch_size": 1}
     run(lists, tmp_path / "run", **preset)
     printed, warning = capsys.readouterr()
@@ -163,16 +122,10 @@ def test_texts_of_any_length_and_lists_without_negatives(
     assert np.isfinite(model.score(" ".join(words), ["zinc"])).all()
 
 
-def test_wrong_recipes_and_towers_of_a_scorer(clicks):
+def test_wrong_recipes_of_a_scorer():
     for changes, message in (
-        ({"learning_rate": float("nan")}, "learning_rate is nan: expected"),
         ({"matcher": "MVLTSM"}, "matcher is 'MVLTSM': expected one of"),
         ({"matcher_config": {"gamma": 3}}, "expected arguments of MVLSTM"),
     ):
         with pytest.raises(dssm.InputError, match=message):
             QUICK_SCORER.replace(**changes)
-    with pytest.raises(dssm.InputError, match="'mv_lstm'.*mv_lstm_tensor"):
-        dssm.train(clicks, "mv_lstm", verbose=0)
-    best = dssm.TwoTower.from_preset("best")
-    with pytest.raises(dssm.InputError, match="has not been adapted"):
-        dssm.train(clicks, QUICK_SCORER, verbose=0, negatives_from=best)

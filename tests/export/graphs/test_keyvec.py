@@ -1,7 +1,5 @@
 """Exported KeyVecs: key sentences and words in this process and by servers."""
 
-import asyncio
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,6 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import Documents, export_models
 from keras_lstm_dssm.layers import unit
 from keras_lstm_dssm.serving import (
-    AsyncClient,
     Client,
     HttpClient,
     KeyParts,
@@ -18,6 +15,7 @@ from keras_lstm_dssm.serving import (
     SavedKeyVec,
 )
 from keras_lstm_dssm.text import strings
+from tests.client.conftest import run
 from tests.export.graphs.kinds import LONG_IDS, LONG_TEXTS, Exported
 
 
@@ -59,11 +57,6 @@ def test_served_by_the_local_service(keyvec):
     model, folder, _ = keyvec
     expected = unit(model.encode(LONG_TEXTS)).numpy()
     parts = [key_parts(model, text, 2) for text in LONG_TEXTS]
-
-    async def keys(address: str) -> list[KeyParts]:
-        async with AsyncClient(address, timeout=60) as client:
-            return await client.keys(LONG_TEXTS, n=2)
-
     with (
         PredictionServer(folder, port=0, http_port=0) as server,
         Client(server.address, timeout=60) as client,
@@ -71,7 +64,7 @@ def test_served_by_the_local_service(keyvec):
     ):
         vectors = client.encode(LONG_TEXTS, model="keyvec")
         np.testing.assert_allclose(vectors, expected, atol=1e-6)
-        assert asyncio.run(keys(server.address)) == parts
+        assert run(client, lambda c: c.keys(LONG_TEXTS, n=2)) == parts
         for each in (client, http_client):
             assert each.keys(LONG_TEXTS, n=2) == parts
             assert each.keys([]) == []

@@ -23,7 +23,7 @@ from tests.export.agreement import check_export
 from tests.fresh_process import ForkedProcess
 from tests.models.small_keyvec import small_keyvec
 from tests.serving.wire import predict_request
-from tests.tools.conftest import Refused, refused, succeed  # noqa: F401
+from tests.tools.conftest import succeed
 
 OLD = {f"t{n}": f"number {n} steel bolt" for n in range(12)}
 ADDED = {"t3": "number 3 brass bolt", "t20": "wood glue", "t4": OLD["t4"]}
@@ -98,9 +98,8 @@ def test_equal_to_a_full_export(kind, model, old, tmp_path, encoded):
         export_models(model, models, documents(OLD), kind, max_k=9)
     result = update_retriever(models / "retriever", documents(ADDED), GONE)
     number = 3 if kind == "int8" else 2
-    assert result == (
-        models / "retriever" / str(number), True, 11, 2, 2, ["t99"],
-    )  # fmt: skip
+    folder = models / "retriever" / str(number)
+    assert result == (folder, True, 11, 2, 2, ["t99"])
     assert encoded == ["number 3 brass bolt", "wood glue"]
     # The new version is live, with the encoders of before.
     assert served_version(models / "retriever") == result.folder
@@ -120,11 +119,8 @@ def test_equal_to_a_full_export(kind, model, old, tmp_path, encoded):
     for name in ("retriever.json", "title_hashes.npy"):
         files = [path / "assets.extra" / name for path in (result.folder, full)]
         assert files[0].read_bytes() == files[1].read_bytes()
-    request = predict_request(
-        "retriever",
-        text=[b"wood glue", b"brass bolt"],
-        k=np.array([20, 3], np.int32),
-    )
+    inputs = {"text": ["wood glue", "brass bolt"], "k": np.int32([20, 3])}
+    request = predict_request("retriever", **inputs)
     cpp, other = check_export((result.folder, request), (full, request))
     assert cpp["ids"].shape == (2, 9)
     np.testing.assert_array_equal(cpp["ids"], other["ids"])
@@ -162,12 +158,7 @@ def test_a_keyvec(tmp_path):
     assert hits[0].score == pytest.approx(1, abs=1e-6)
 
 
-def test_the_program(
-    models,
-    tmp_path,
-    capsys,
-    refused,  # noqa: F811
-):
+def test_the_program(models, tmp_path, capsys):
     add, delete = tmp_path / "add.tsv", tmp_path / "ids"
     add.write_text("".join(f"{key}\t{title}\n" for key, title in ADDED.items()))
     delete.write_text("\n".join(GONE) + "\n")
@@ -179,20 +170,9 @@ def test_the_program(
     succeed(export, **flags)
     assert "nothing has changed, no new version" in capsys.readouterr().out
     assert len([*(models / "retriever").iterdir()]) == 2
-    update = f"--update={models}/retriever"
-    delete.write_text("".join(f"{key}\n" for key in NEW))
-    for words, message in (
-        ([update], "--update needs --add, --delete or both"),
-        ([update, f"--run={tmp_path}", f"--add={add}"], "--run is not used"),
-        ([f"--update={tmp_path}/no", f"--add={add}"], "no version here"),
-        ([update, f"--delete={delete}"], "no title would be left: add some"),
-        ([f"--add={add}", "--run=a", "--output=b"], "--add is used with"),
-        (["--output=b"], "--run is missing"),
-    ):
-        refused(export.run(["export", *words]), message)
     shutil.rmtree(models / "document_encoder" / "1")
-    code = export.run(["export", update, f"--delete={delete}"])
-    refused(code, "found no encoder with the fingerprint")
+    with pytest.raises(InputError, match="no encoder with the fingerprint"):
+        update_retriever(models / "retriever", delete=["t20"])
 
 
 OTHER_UPDATE = """
