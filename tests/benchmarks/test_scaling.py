@@ -23,19 +23,12 @@ from keras_lstm_dssm.models import PRESETS
 
 def test_amdahls_law_is_fitted():
     times = {n: 20 + 80 / n for n in (1, 2, 4)}
-    assert predict(times) == pytest.approx(
-        {
-            "serial_share": 0.2,
-            "speedup_8": round(100 / 30, 2),
-            "speedup_16": 4.0,
-        }
-    )
+    names = ["serial_share", "speedup_8", "speedup_16"]
+    found = predict(times)
+    assert [*found] == names
+    assert [*found.values()] == pytest.approx([0.2, round(100 / 30, 2), 4.0])
     # Two cores that are more than twice as fast leave no serial part.
-    assert predict({1: 100, 2: 49}) == {
-        "serial_share": 0,
-        "speedup_8": 8,
-        "speedup_16": 16,
-    }
+    assert predict({1: 100, 2: 49}) == dict(zip(names, (0, 8, 16), strict=True))
     assert predict({1: 100, 2: 101})["speedup_16"] == 1
     assert predict({1: 100}) == {}
 
@@ -56,14 +49,8 @@ def test_each_number_of_cores_is_a_process(monkeypatch, tmp_path):
     monkeypatch.setattr(os, "sched_setaffinity", None, False)
     found: Any = measure_cores(log, 32, 4, rounds=1)
     # The first round is a warm-up.
-    assert (
-        calls
-        == [
-            ("cores", log.paths[0], "32", "4", cores)
-            for cores in ("1", "2", "4", "6")
-        ]
-        * 2
-    )
+    words = "cores", log.paths[0], "32", "4"
+    assert calls == [(*words, cores) for cores in "1246"] * 2
     assert found["cores"]["4"] == {"train": 32.5, "encode": 15}
     assert found["train"]["serial_share"] == pytest.approx(0.1)
     assert found["encode"]["speedup_8"] == 8
@@ -75,12 +62,9 @@ def test_each_number_of_cores_is_a_process(monkeypatch, tmp_path):
 @pytest.mark.skipif(
     not hasattr(os, "sched_setaffinity"), reason="Linux limits processes"
 )
-def test_a_process_with_one_core(tmp_path):
-    path = tmp_path / "clicks.tsv"
-    write_log(path, 64)
-    found = scaling.results_of_process(
-        scaling.__name__, "cores", str(path), "16", "1", "1"
-    )
+def test_a_process_with_one_core(log_path):
+    words = "cores", str(log_path), "16", "1", "1"
+    found = scaling.results_of_process(scaling.__name__, *words)
     assert list(found) == ["train", "encode"] and min(found.values()) > 0
 
 

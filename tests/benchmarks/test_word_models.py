@@ -140,13 +140,8 @@ def test_figures_of_pair_scorers(monkeypatch):
     assert 0 < figures["score"]["ours"]["p50_ms"]
     with pytest.raises(InputError, match="3 triples, fewer .* batch of 8"):
         word_models.measure_matching(triples, 8, 1, 1)
-    ratios = word_models.torch_ratios(
-        {
-            "ours": [0.1, 0.2],
-            "torch_packed": [0.4, 0.5],
-            "torch_padded": [0.3, 1],
-        }
-    )
+    seconds = {"torch_packed": [0.4, 0.5], "torch_padded": [0.3, 1]}
+    ratios = word_models.torch_ratios({"ours": [0.1, 0.2], **seconds})
     assert ratios["ratio_torch"] == pytest.approx(3)
     assert ratios["cpu_ratio_torch"] == pytest.approx(2.5)
 
@@ -224,17 +219,12 @@ def test_padded_documents_of_one_length_have_the_same_vectors(float64):
 def folder(tmp_path_factory) -> DocumentFolder:
     """Writes documents of 2 to 5 different sentences."""
     path = tmp_path_factory.mktemp("word_models") / "data"
-    return write_documents(
-        path,
-        [
-            Document(
-                f"d{n}", "", [f"hat s{n} x{row}" for row in range(2 + n % 4)],
-                ["A red hat."],
-            )
-            for n in range(6)
-        ],
-        {}, {},
-    )  # fmt: skip
+    sentences = [[f"hat s{n} x{m}" for m in range(2 + n % 4)] for n in range(6)]
+    documents = [
+        Document(f"d{number}", "", of_one, ["A red hat."])
+        for number, of_one in enumerate(sentences)
+    ]
+    return write_documents(path, documents, {}, {})
 
 
 def test_figures_of_documents(folder, monkeypatch):

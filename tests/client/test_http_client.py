@@ -309,9 +309,9 @@ METADATA = {
                 "dim": [{"size": "-1"}, {"size": "2"}]}}},
             "method_name": "tensorflow/serving/predict",
         },
-        "__saved_model_init_op": {"inputs": {}, "outputs": {"x": {
-            "dtype": "DT_INVALID", "tensor_shape": {"unknown_rank": True}}},
-            "method_name": ""},
+        "__saved_model_init_op": {"inputs": {}, "method_name": "", "outputs": {
+            "x": {"dtype": "DT_INVALID",
+                  "tensor_shape": {"unknown_rank": True}}}},
     }}},
 }  # fmt: skip
 

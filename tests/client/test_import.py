@@ -54,12 +54,9 @@ def path(tmp_path_factory) -> str:
 
 def run(code: str, path: str, **options: object) -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-c", code, path],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        **options,
-    )
+        [sys.executable, "-c", code, path], cwd=ROOT, capture_output=True,
+        text=True, **options,
+    )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
 
@@ -117,9 +114,8 @@ def test_names_are_imported_when_they_are_asked_for(monkeypatch):
     ):
         with monkeypatch.context() as patch:
             for module in (name, "local_model", "local_encoder"):
-                patch.delitem(
-                    sys.modules, f"lstm_dssm_client.{module}", raising=False
-                )
+                found = f"lstm_dssm_client.{module}"
+                patch.delitem(sys.modules, found, raising=False)
             patch.setitem(sys.modules, package, None)
             wanted = "Client" if extra == "grpc" else "LocalModel"
             with pytest.raises(ImportError) as error:

@@ -47,14 +47,9 @@ def kind(field: FieldDescriptor) -> tuple[Any, ...]:
     """Returns all that determines the bytes of a field of a message."""
     same = {FieldDescriptor.TYPE_ENUM: FieldDescriptor.TYPE_INT32}
     message = field.message_type and field.message_type.name
-    return (
-        field.name,
-        field.number,
-        same.get(field.type, field.type),
-        field.is_repeated,
-        field.is_packed,
-        message,
-    )
+    type_ = same.get(field.type, field.type)
+    form = field.is_repeated, field.is_packed
+    return field.name, field.number, type_, *form, message
 
 
 @pytest.mark.parametrize("name", MESSAGES)
@@ -67,13 +62,10 @@ def test_fields(name):
 
 VALUES = {
     "text": np.array([b"angle", b"\xff\0", b""], object),
-    "k": np.int32([[1, -2], [3, 4]]),
-    "half": np.float16([0.5, -1]),
-    "pair": np.complex64([1 + 2j]),
-    "scalar": np.float64(0.1),
-    "big": np.uint64([2**64 - 1]),
-    "flag": np.array([True, False]),
-}
+    "k": np.int32([[1, -2], [3, 4]]), "half": np.float16([0.5, -1]),
+    "pair": np.complex64([1 + 2j]), "scalar": np.float64(0.1),
+    "big": np.uint64([2**64 - 1]), "flag": np.array([True, False]),
+}  # fmt: skip
 
 
 # TensorFlow reads float16 in a way that NumPy 2.5 warns of.

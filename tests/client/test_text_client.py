@@ -183,12 +183,8 @@ def test_tags():
 
 def test_requests_hold_512_texts_or_half_a_megabyte():
     half = 1 << 19
-    sizes = [
-        [len(text) for text in chunk]
-        for chunk in chunked(
-            ["a"] * 513 + ["b" * (half - 1), "", "c", "d" * (half + 9), "e"]
-        )
-    ]
+    long = ["b" * (half - 1), "", "c", "d" * (half + 9), "e"]
+    sizes = [[*map(len, chunk)] for chunk in chunked(["a"] * 513 + long)]
     assert sizes == [[1] * 512, [1, half - 1, 0], [1], [half + 9], [1]]
     assert list(chunked([])) == []
 

@@ -46,24 +46,17 @@ def run_in_cpp(
         CppError: The library refused to load or to run a version.
     """
     ops = Path(tensorflow_text.__file__).parent / "python" / "ops"
+    libraries = sorted(map(str, ops.glob("*.so")))
     job = {
         "tensorflow": tf.sysconfig.get_lib(),
-        "op_libraries": [str(path) for path in sorted(ops.glob("*.so"))]
-        if text_ops
-        else [],
+        "op_libraries": libraries if text_ops else [],
         "models": [
-            {
-                "saved_model": str(version),
-                "runs": [_run(version, request) for request in each],
-            }
-            for version, each in requests.items()
+            {"saved_model": str(path), "runs": [_run(path, r) for r in each]}
+            for path, each in requests.items()
         ],
     }
-    done = subprocess.run(
-        [sys.executable, SCRIPT],
-        input=json.dumps(job).encode(),
-        capture_output=True,
-    )
+    command, data = [sys.executable, SCRIPT], json.dumps(job).encode()
+    done = subprocess.run(command, input=data, capture_output=True)
     if done.returncode:
         raise CppError(done.stderr.decode().strip().splitlines()[-1])
     return [
@@ -83,9 +76,7 @@ def _run(saved_model: Path, request: PredictRequest) -> dict[str, Any]:
             info.name: _plain(tf.make_ndarray(request.inputs[alias]))
             for alias, info in signature.inputs.items()
         },
-        "outputs": {
-            alias: info.name for alias, info in signature.outputs.items()
-        },
+        "outputs": {key: info.name for key, info in signature.outputs.items()},
     }
 
 
@@ -106,15 +97,10 @@ def _array(dtype: str, shape: list[int], values: list) -> np.ndarray:
 # Those of TF.Text that TF Serving 2.12 and all later ones link and that
 # hashing and tokenising text may need. It links more of them; the trimmers
 # (TFText>RoundRobin*) and TFText>Utf8Binarize came with 2.20.
-TEXT_OPS = frozenset(
-    {
-        "CaseFoldUTF8",
-        "NormalizeUTF8",
-        "RegexSplitWithOffsets",
-        "TFText>NgramsStringJoin",
-        "TFText>WhitespaceTokenizeWithOffsetsV2",
-    }
-)
+TEXT_OPS = frozenset([
+    "CaseFoldUTF8", "NormalizeUTF8", "RegexSplitWithOffsets",
+    "TFText>NgramsStringJoin", "TFText>WhitespaceTokenizeWithOffsetsV2",
+])  # fmt: skip
 
 
 def stock_ops() -> frozenset[str]:
@@ -137,9 +123,7 @@ def serving_ops(saved_model: Path) -> frozenset[str]:
         graph = meta_graph.graph_def
         functions = graph.library.function
         ops.update(node.op for node in graph.node)
-        ops.update(
-            node.op for function in functions for node in function.node_def
-        )
+        ops.update(node.op for each in functions for node in each.node_def)
         # A function may be called by its name as if it were an op.
         ops -= {function.signature.name for function in functions}
     return frozenset(ops)

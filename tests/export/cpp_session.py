@@ -35,15 +35,12 @@ class Library:
 
     def __init__(self, folder: str) -> None:
         # The .so files of TF.Text find their symbols among the global ones.
-        ctypes.CDLL(
-            f"{folder}/libtensorflow_framework.so.2", ctypes.RTLD_GLOBAL
-        )
-        self.api = ctypes.CDLL(
-            f"{folder}/libtensorflow_cc.so.2", ctypes.RTLD_GLOBAL
-        )
+        for name in ("framework", "cc"):
+            path = f"{folder}/libtensorflow_{name}.so.2"
+            self.api = ctypes.CDLL(path, ctypes.RTLD_GLOBAL)
         self.api.TF_Dim.restype = c_int64
-        for name in ("TF_TensorByteSize", "TF_StringGetSize"):
-            getattr(self.api, name).restype = c_size_t
+        self.api.TF_TensorByteSize.restype = c_size_t
+        self.api.TF_StringGetSize.restype = c_size_t
         self.status = self.pointer("TF_NewStatus")
 
     def pointer(self, name: str, *arguments: Any) -> c_void_p:
@@ -125,24 +122,19 @@ def endpoints(library: Library, graph: c_void_p, names: Sequence[str]) -> Any:
 
 
 def run(
-    library: Library,
-    session: c_void_p,
-    graph: c_void_p,
-    inputs: dict[str, list],
-    outputs: dict[str, str],
-) -> dict[str, Any]:
+    library: Library, session: c_void_p, graph: c_void_p,
+    inputs: dict[str, list], outputs: dict[str, str],
+) -> dict[str, Any]:  # fmt: skip
     """Feeds tensors by name and fetches others; by alias, see `to_json`."""
     feeds = [to_tensor(library, values) for values in inputs.values()]
     fetches = (c_void_p * len(outputs))()
     library.checked(
-        "TF_SessionRun",
-        *(session, None),
+        "TF_SessionRun", session, None,
         endpoints(library, graph, list(inputs)),
-        *((c_void_p * len(feeds))(*feeds), len(feeds)),
+        (c_void_p * len(feeds))(*feeds), len(feeds),
         endpoints(library, graph, list(outputs.values())),
-        *(fetches, len(outputs)),
-        *(None, 0, None),
-    )
+        fetches, len(outputs), None, 0, None,
+    )  # fmt: skip
     return {
         alias: to_json(library, c_void_p(tensor))
         for alias, tensor in zip(outputs, fetches, strict=True)
@@ -156,14 +148,9 @@ def run_model(
     graph = library.pointer("TF_NewGraph")
     session = library.checked(
         "TF_LoadSessionFromSavedModel",
-        library.pointer("TF_NewSessionOptions"),
-        None,
-        saved_model.encode(),
-        (c_char_p * 1)(b"serve"),
-        1,
-        graph,
-        None,
-    )
+        library.pointer("TF_NewSessionOptions"), None,
+        saved_model.encode(), (c_char_p * 1)(b"serve"), 1, graph, None,
+    )  # fmt: skip
     return [run(library, session, graph, **tensors) for tensors in runs]
 
 

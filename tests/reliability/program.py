@@ -7,12 +7,8 @@ import sys
 
 from tests.conftest import TOPICS
 
-SETTINGS = (
-    "--preset=lstm_32",
-    "--epochs=4",
-    "--batch_size=8",
-    "--negatives=random",
-)
+SETTINGS = ("--preset=lstm_32", "--epochs=4", "--batch_size=8",
+            "--negatives=random")  # fmt: skip
 """60 updates of `write_log`'s clicks; the momentum changes at 2 and at 59."""
 
 
@@ -24,11 +20,10 @@ def write_log(path: pathlib.Path) -> pathlib.Path:
 
 def train(*flags: str) -> subprocess.Popen[str]:
     """Starts the program."""
+    # JAX sets a lower level where it is installed.
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     return subprocess.Popen(
         [sys.executable, "-m", "lstm_dssm_programs", "train", *flags],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # JAX sets a lower level where it is installed.
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environment,
+    )  # fmt: skip

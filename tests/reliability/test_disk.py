@@ -26,11 +26,8 @@ def small_disk(tmp_path) -> pathlib.Path:
     folder = tmp_path / "disk"
     folder.mkdir()
     try:
-        subprocess.run(
-            mounted("size=1m", [str(folder), "true"]),
-            check=True,
-            capture_output=True,
-        )
+        command = mounted("size=1m", [str(folder), "true"])
+        subprocess.run(command, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("no mount namespaces on this machine")
     return folder
@@ -98,15 +95,9 @@ def test_a_read_only_folder_shows_before_the_work(small_disk):
         "from keras_lstm_dssm.files import check_folder;"
         "check_folder(pathlib.Path(sys.argv[1]))"
     )
-    process = subprocess.run(
-        mounted(
-            "ro",
-            [str(small_disk), sys.executable, "-c", BARE_PACKAGE + code,
-             str(small_disk / "new" / "run")],
-        ),
-        capture_output=True,
-        text=True,
-    )  # fmt: skip
+    words = ["-c", BARE_PACKAGE + code, str(small_disk / "new" / "run")]
+    command = mounted("ro", [str(small_disk), sys.executable, *words])
+    process = subprocess.run(command, capture_output=True, text=True)
     assert process.returncode == 1
     last = process.stderr.splitlines()[-1]
     assert last.endswith(

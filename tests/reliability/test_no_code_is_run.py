@@ -20,12 +20,8 @@ ROOT = pathlib.Path(dssm.__file__).parent
 LINKS = ("export", "tools", "benchmarks")
 UNPICKLES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib",
              "marshal", "shelve"}  # fmt: skip
-UNSAFE = {
-    "allow_pickle": True,
-    "safe_mode": False,
-    "weights_only": False,
-    "shell": True,
-}
+UNSAFE = {"allow_pickle": True, "safe_mode": False, "weights_only": False,
+          "shell": True}  # fmt: skip
 """Arguments that may not have this value; nor one that is not constant."""
 RUNS = {"eval", "exec", "enable_unsafe_deserialization", "read_pickle"}
 
@@ -106,12 +102,10 @@ def test_only_plain_files_of_the_folder_are_read(tmp_path):
     secret.write_text('{"gamma": 10}')
     run = RunFolder(folder)
     reads = {
-        run.config: run.read_config,
-        run.metrics: run.read_metrics,
-        run.history: run.read_history,
-        run.model: run.load_model,
+        run.config: run.read_config, run.metrics: run.read_metrics,
+        run.history: run.read_history, run.model: run.load_model,
         run.checkpoint: run.load_checkpoint,
-    }
+    }  # fmt: skip
     run.checkpoint.parent.mkdir()
     for path, read in reads.items():
         path.symlink_to(secret)
@@ -150,11 +144,9 @@ def test_another_program_named_in_a_model_is_refused(tmp_path):
         parts = {name: archive.read(name) for name in archive.namelist()}
     config = json.loads(parts["config.json"])
     config["config"]["query_encoder"] = {
-        "module": "os",
-        "class_name": "system",
+        "module": "os", "class_name": "system", "registered_name": None,
         "config": {"command": f"touch {ran}"},
-        "registered_name": None,
-    }
+    }  # fmt: skip
     parts["config.json"] = json.dumps(config).encode()
     with zipfile.ZipFile(run.model, "w") as archive:
         for name, data in parts.items():

@@ -15,12 +15,8 @@ from tensorflow_serving.apis.get_model_metadata_pb2 import (
 from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusRequest
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
-INPUTS = {
-    "retriever": ["text", "k"],
-    "query_encoder": ["text"],
-    "scorer": ["query", "document"],
-    "numbers": ["x"],
-}
+INPUTS = {"retriever": ["text", "k"], "query_encoder": ["text"],
+          "scorer": ["query", "document"], "numbers": ["x"]}  # fmt: skip
 MODELS = [*INPUTS] * 4 + ["", "absent", "../x", "é\0", "a" * 3000]
 NAMES = ["text", "k", "query", "document", "x", "tags", "", "n", "é" * 99]
 SIZES = [0, 1, 2, 3, 512, 513, -1, -(2**63), 2**31, 2**40, 2**62]
@@ -157,12 +153,10 @@ def _body(rng: random.Random) -> bytes:
         value = {key: value, "signature_name": rng.choice(["", "double", 3])}
     elif rng.random() < 0.8:
         value = {
-            "text": _json(rng),
-            "model": rng.choice([*INPUTS, "", "é\0", None]),
-            "k": rng.choice([*NUMBERS, "1", None]),
+            "text": _json(rng), "model": rng.choice([*INPUTS, "", "é\0", None]),
+            "k": rng.choice([*NUMBERS, "1", None]), "click": _json(rng),
             "version": rng.choice([None, 1, *SIZES]),
-            "click": _json(rng),
-        }
+        }  # fmt: skip
     body = json.dumps(value).encode()
     chance = rng.random()
     if chance < 0.2:
@@ -194,11 +188,9 @@ def http_requests(seed: int) -> Iterator[tuple[bytes, bool]]:
         if method in ("GET", "HEAD") and rng.random() < 0.8:
             body = b""
         lines = [
-            f"{method} {path} HTTP/1.1",
-            "host: localhost",
-            "content-type: application/json",
-            f"content-length: {len(body)}",
-        ]
+            f"{method} {path} HTTP/1.1", "host: localhost",
+            "content-type: application/json", f"content-length: {len(body)}",
+        ]  # fmt: skip
         if rng.random() < 0.1:
             lines.append(rng.choice(["authorization: Bearer \x80",
                                      "content-type: text/plain",
@@ -242,11 +234,7 @@ class HttpSender:
         self._socket: socket.socket | None = None
 
     def send(self, count: int) -> "Counter[str]":
-        codes: Counter[str] = Counter()
-        for _ in range(count):
-            request, framed = next(self._requests)
-            codes[self._code(request, framed)] += 1
-        return codes
+        return Counter(self._code(*next(self._requests)) for _ in range(count))
 
     def _code(self, request: bytes, framed: bool) -> str:
         if self._socket is None:

@@ -34,12 +34,8 @@ from tests.ranker.small_ranker import small_scorer
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCKS, LOCAL = (
-    re.findall(
-        r"^```(\w*)\n(.*?)^```",
-        (DOCS / f"{name}.md").read_text(),
-        re.DOTALL | re.MULTILINE,
-    )
-    for name in ("serving", "local_server")
+    re.findall(r"(?ms)^```(\w*)\n(.*?)^```", (DOCS / name).read_text())
+    for name in ("serving.md", "local_server.md")
 )
 CONFIGS = [block for language, block in BLOCKS if language == "proto"]
 

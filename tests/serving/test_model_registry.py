@@ -282,13 +282,9 @@ State = ModelVersionStatus.State.Name
 
 @pytest.fixture
 def versions(tiny_models: Path, tmp_path) -> dict[int, Path]:
-    return {
-        version: shutil.copytree(
-            tiny_models / "query_encoder" / str(version),
-            tmp_path / "encoder" / str(version),
-        )
-        for version in (1, 2)
-    }
+    folder = tmp_path / "encoder"
+    shutil.copytree(tiny_models / "query_encoder", folder)
+    return {version: folder / str(version) for version in (1, 2)}
 
 
 def test_only_versions_as_they_were_exported_are_verified(versions):

@@ -58,9 +58,8 @@ def test_words_by_encoder_and_by_letters(models):
     found = page.search({"model": "retriever", "text": "blot", "k": 1})
     assert found["similarity"] == "encoder"
     (hit,) = found["hits"]
-    assert hit["id"] == "bolt"
+    assert hit["id"] == "bolt" and "click" not in hit
     assert "".join(p["text"] for p in hit["title"]) == "Zinc hex bolt"
-    assert "click" not in hit
     # The tiny encoders compare [words + 1, bytes]: equal for words of a length.
     (line,) = found["words"]
     assert (line["word"], line["exact"]) == ("blot", False)
@@ -76,13 +75,9 @@ def test_words_by_encoder_and_by_letters(models):
         {"text": " ", "strength": 0},
         {"text": "bolts", "strength": 0.444},
     ]
-    assert found["words"][1] == {
-        "word": "blts",
-        "exact": False,
-        "nearest": [
-            {"word": "bolts", "similarity": 0.444, "shared": ["lts", "ts#"]}
-        ],
-    }
+    near = {"word": "bolts", "similarity": 0.444, "shared": ["lts", "ts#"]}
+    words = {"word": "blts", "exact": False, "nearest": [near]}
+    assert found["words"][1] == words
 
 
 def test_words():
@@ -97,31 +92,18 @@ def test_a_misspelled_word_shares_trigrams():
     similarity = letter_similarity(["aray", "of"], ["array", "of", "mean"])
     # #ar, ray and ay# of 4 + 5 trigrams.
     np.testing.assert_allclose(similarity, [[6 / 9, 0, 0], [0, 1, 0]])
+    nearest = [{"word": "array", "similarity": 0.667,
+                "shared": ["#ar", "ray", "ay#"]}]  # fmt: skip
     assert nearest_words(
         ["aray", "x"], ["array", "of"], similarity[:, :2] * [[1], [0]], 0.4
-    ) == [
-        {
-            "word": "aray",
-            "exact": False,
-            "nearest": [
-                {
-                    "word": "array",
-                    "similarity": 0.667,
-                    "shared": ["#ar", "ray", "ay#"],
-                }
-            ],
-        }
-    ]
+    ) == [{"word": "aray", "exact": False, "nearest": nearest}]
     strength = word_similarities(["array", "of", "mean"], similarity, 0.4)
     assert strength == {"array": 6 / 9, "of": 1}
     assert word_similarities([], np.zeros((2, 0)), 0.4) == {}
-    assert highlighted("Mean of an ARRAY.", strength) == [
-        {"text": "Mean ", "strength": 0},
-        {"text": "of", "strength": 1},
-        {"text": " an ", "strength": 0},
-        {"text": "ARRAY", "strength": 0.667},
-        {"text": ".", "strength": 0},
-    ]
+    parts = [[*p.values()] for p in highlighted("Mean of an ARRAY.", strength)]
+    assert parts == [
+        ["Mean ", 0], ["of", 1], [" an ", 0], ["ARRAY", 0.667], [".", 0],
+    ]  # fmt: skip
 
 
 @settings(deadline=None)
@@ -167,10 +149,9 @@ def asked(text: str, k: int = 3, **more: object) -> str:
 
 
 def test_models_and_results(send):
-    assert send("GET", "/page/models") == (
-        200,
-        {"models": [{"name": "retriever", "versions": [1]}], "clicks": True},
-    )
+    models = [{"name": "retriever", "versions": [1]}]
+    expected = {"models": models, "clicks": True}
+    assert send("GET", "/page/models") == (200, expected)
     code, reply = send("POST", SEARCH, asked("bolt"), **JSON)
     assert code == 200
     assert [reply["model"], reply["version"]] == ["retriever", 1]
@@ -208,10 +189,9 @@ def test_clicks_are_those_of_results(click_log, send):
     before = click_log.read_text()
     hits = send("POST", SEARCH, asked("a\tbolt"), **JSON)[1]["hits"]
     click = json.dumps({"click": hits[1]["click"]})
-    assert send("POST", "/page/click", click, **JSON) == (
-        200, {"written": True},
-    )  # fmt: skip
-    assert send("POST", "/page/click", click, **JSON)[1] == {"written": False}
+    for new in (True, False):
+        reply = send("POST", "/page/click", click, **JSON)
+        assert reply == (200, {"written": new})
     title = "".join(part["text"] for part in hits[1]["title"])
     assert click_log.read_text() == f"{before}a bolt\t{title}\n"
     for forged in ("", "AAAA", hits[0]["click"][:-4]):
@@ -220,9 +200,8 @@ def test_clicks_are_those_of_results(click_log, send):
         assert code == 400
         assert "not a result of this server" in reply["error"]
     # A form of another site cannot send JSON.
-    assert send("POST", "/page/click", click, content_type="text/plain")[0] == (
-        415
-    )
+    code, _ = send("POST", "/page/click", click, content_type="text/plain")
+    assert code == 415
     assert click_log.read_text().count("\n") == before.count("\n") + 1
 
 
@@ -262,12 +241,9 @@ def page(tmp_path_factory) -> Iterator[Page]:
 @pytest.mark.skipif(not BROWSER, reason="no Chromium on this machine")
 def test_the_page_in_a_browser(hostile, page, tmp_path):
     clicks = tmp_path / "clicks.tsv"
+    served = ServedPage(click_log=clicks)
     with PredictionServer(
-        hostile,
-        port=0,
-        http_port=0,
-        versions=2,
-        page=ServedPage(click_log=clicks),
+        hostile, port=0, http_port=0, versions=2, page=served
     ) as server:
         url = server.http_address or ""
         page.screen(1200, 800)
@@ -342,9 +318,8 @@ def test_the_page_in_a_browser(hostile, page, tmp_path):
         # A phone: nothing is wider than the screen.
         for scheme in ("light", "dark"):
             page.screen(390, 800, scheme)
-            assert page.evaluate("document.documentElement.scrollWidth") == (
-                390
-            )
+            width = page.evaluate("document.documentElement.scrollWidth")
+            assert width == 390
             page.screenshot(tmp_path / f"{scheme}.png")
         assert page.problems() == []
         assert page.hosts() == {url.split("/")[2]}

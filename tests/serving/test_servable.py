@@ -58,18 +58,13 @@ def test_scalars(tmp_path):
 
 def test_inputs_and_outputs_go_by_name(tmp_path):
     seven = tf.Variable(7.0)
-    servable = saved(
-        tmp_path,
-        lambda z, a, m: {"y": z - a, "b": a * m + seven, "t": m},
-        owned=seven,
-        **dict.fromkeys("zam", "float32"),
-    )
+    serve = lambda z, a, m: {"y": z - a, "b": a * m + seven, "t": m}  # noqa: E731
+    inputs = dict.fromkeys("zam", "float32")
+    servable = saved(tmp_path, serve, owned=seven, **inputs)
     m, z, a = np.float32([[100], [5], [1]])
     reply = servable.predict(predict_request("any", "y", "b", m=m, z=z, a=a))
-    assert {name: y.float_val[0] for name, y in reply.outputs.items()} == {
-        "y": 4.0,
-        "b": 107.0,
-    }
+    found = {name: y.float_val[0] for name, y in reply.outputs.items()}
+    assert found == {"y": 4.0, "b": 107.0}
 
 
 def test_an_error_of_the_graph_is_that_of_a_session(tmp_path):

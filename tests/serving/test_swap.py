@@ -3,6 +3,8 @@
 import shutil
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -45,32 +47,22 @@ def test_swaps_under_a_stream_of_requests(tiny_models, models):
             seen[caller].append(prediction.version)
 
     with (
+        ThreadPoolExecutor(4) as pool,
         PredictionServer(models, port=0, poll_seconds=0.02) as server,
         Client(server.address, timeout=10) as client,
     ):
-        threads = [
-            threading.Thread(target=call, args=(client, caller))
-            for caller in seen
-        ]
-        for thread in threads:
-            thread.start()
+        callers = pool.map(partial(call, client), seen)
         for version in (2, 3, 4):
-            publish(
-                models / "query_encoder",
-                lambda path, source=(odd if version % 2 else even): (
-                    shutil.copytree(source, path)
-                ),
-            )
+            source = odd if version % 2 else even
+            publish(models / "query_encoder", partial(shutil.copytree, source))
             wait_until(lambda v=version: all(v in got for got in seen.values()))
         stop.set()
-        for thread in threads:
-            thread.join()
-        wait_until(
-            lambda: (
-                [s.state for s in client.status("query_encoder").values()]
-                == ["AVAILABLE", "END", "END", "END"]
-            )
-        )
+        assert [*callers] == [None] * 4
+
+        def states() -> list[str]:
+            return [s.state for s in client.status("query_encoder").values()]
+
+        wait_until(lambda: states() == ["AVAILABLE", "END", "END", "END"])
     assert faults == []
     for versions in seen.values():
         assert set(versions) == {1, 2, 3, 4}

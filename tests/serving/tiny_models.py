@@ -84,12 +84,9 @@ def numbers(x: tf.Tensor) -> dict[str, tf.Tensor]:
 
 def save_encoder(base: Path, offset: float) -> Path:
     variable = tf.Variable(offset)
-    return publish(
-        base,
-        lambda path: save_function(
-            path, lambda text: encode(text, variable), variable, text="string"
-        ),
-    )
+    serve = partial(encode, offset=variable)
+    save = partial(save_function, function=serve, owned=variable, text="string")
+    return publish(base, save)
 
 
 def save_models(models_dir: Path) -> Path:

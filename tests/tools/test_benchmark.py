@@ -75,13 +75,10 @@ def check_positive(value: dict[str, Any]) -> None:
 @pytest.mark.usefixtures("few_forms")
 def test_figures_of_suites(collection_folder, tmp_path):
     results = figures(
-        tmp_path,
-        "train,encode,serve,batch,retriever,profile",
-        f"--data={collection_folder}",
-        "--titles=4",
-        "--queries=6",
+        tmp_path, "train,encode,serve,batch,retriever,profile",
+        f"--data={collection_folder}", "--titles=4", "--queries=6",
         "--titles_in_index=120",
-    )
+    )  # fmt: skip
     machine, train, encode, serve, batch, search, profile = results.values()
     assert machine["cpu"] and machine["cores"] >= 1
     for suite, unit in (

@@ -29,14 +29,10 @@ def run(trained_run, tmp_path) -> Path:
 @pytest.fixture
 def hats(tmp_path) -> Path:
     """A collection in which white space divides other words than letters."""
-    folder = tmp_path / "hats"
-    write_collection(
-        folder,
-        {"a": "red hat", "b": "blue-hat", "c": "red shoe", "d": "sock"},
-        {"q1": "red", "q2": "hat"},
-        {"test": {"q1": {"a": 1, "c": 2, "d": 0}, "q2": {"b": 2, "d": 0}}},
-        [],
-    )
+    folder, queries = tmp_path / "hats", {"q1": "red", "q2": "hat"}
+    titles = {"a": "red hat", "b": "blue-hat", "c": "red shoe", "d": "sock"}
+    qrels = {"q1": {"a": 1, "c": 2, "d": 0}, "q2": {"b": 2, "d": 0}}
+    write_collection(folder, titles, queries, {"test": qrels}, [])
     return folder
 
 

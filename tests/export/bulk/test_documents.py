@@ -117,15 +117,10 @@ def test_broken_gzip(tmp_path):
 def test_several_files_and_parquet(tmp_path):
     """Documents of several files are read as those of one."""
     (tmp_path / "a.tsv").write_text("a\thex bolt\tsteel, in stock\n")
-    write_parquet(
-        tmp_path / "b.parquet",
-        id=["a", "b"],
-        title=["hex bolt", "wood glue"],
-        tags=[["steel", "in stock"], None],
-    )
-    expected = Documents(
-        ["a", "b"], ["hex bolt", "wood glue"], tags=[("steel", "in stock"), ()]
-    )
+    titles, tags = ["hex bolt", "wood glue"], [("steel", "in stock"), ()]
+    columns = {"id": [*"ab"], "title": titles, "tags": [tags[0], None]}
+    write_parquet(tmp_path / "b.parquet", **columns)
+    expected = Documents(["a", "b"], titles, tags=tags)
     assert read_documents(tmp_path / "b.parquet") == expected
     assert read_documents(f"{tmp_path}/*.*") == expected
     (tmp_path / "a.tsv").write_text("b\tlamp\n")

@@ -54,13 +54,11 @@ class Exported(NamedTuple):
 
 def request(signature: str = "", **inputs: object) -> PredictRequest:
     """A request with texts, and with numbers as int32."""
-    made = predict_request(
-        "any",
-        **{
-            name: np.int32(values) if name in ("k", "n") else as_bytes(values)
-            for name, values in inputs.items()
-        },
-    )
+    arrays = {
+        name: np.int32(values) if name in ("k", "n") else as_bytes(values)
+        for name, values in inputs.items()
+    }
+    made = predict_request("any", **arrays)
     made.model_spec.signature_name = signature
     return made
 
@@ -110,10 +108,7 @@ DOCUMENTS = [
 def pair_scorer(matcher: str, words: str = "vocabulary") -> dssm.PairScorer:
     """A small pair scorer whose scores differ."""
     recipe = dssm.ScorerRecipe(
-        *(matcher, SMALL_MATCHERS[matcher]),
-        words=words,
-        word_dimension=4,
-        max_words=8,
+        matcher, SMALL_MATCHERS[matcher], words, word_dimension=4, max_words=8
     )
     model = recipe.build(0, WORDS if words == "vocabulary" else ())
     if matcher == "RAE":  # its pretraining takes seconds, see test_rae.py
@@ -158,9 +153,8 @@ def key_outputs(model: dssm.KeyVec) -> dict[str, np.ndarray]:
     sentences, words = np.full([2, len(N), 250], b"", object)
     probabilities = np.zeros([len(N), 250], np.float32)
     for row, (text, n) in enumerate(zip(LONG_TEXTS, N, strict=True)):
-        for column, (sentence, p) in enumerate(
-            model.key_sentences(text, 250)[:n]
-        ):
+        key_sentences = model.key_sentences(text, 250)[:n]
+        for column, (sentence, p) in enumerate(key_sentences):
             sentences[row, column] = as_bytes([sentence])[0]
             probabilities[row, column] = p
         for column, (word, _) in enumerate(model.key_words(text, 250)[:n]):
@@ -238,10 +232,7 @@ def retriever(folder: Path, vectors: str = "float32") -> Exported:
         codes, scales = int8_codes(np.float32(rows))
         rows = codes * scales[:, np.newaxis]
     version = export_retriever(
-        *(query, document, IDS, TITLES, folder),
-        vectors=vectors,
-        max_k=MAX_K,
-        tags=TAGS,
+        query, document, IDS, TITLES, folder, vectors, MAX_K, tags=TAGS
     )
     index = Index.from_vectors(np.float32(rows), IDS, query)
     tags = ["even", "", "x,third", "上海"]
@@ -260,12 +251,10 @@ def retriever_int8(folder: Path) -> Exported:
 
 def mixture(folder: Path) -> Exported:
     """Two towers, one of them in float64, with the weights 0.7 and 0.3."""
+    words = (dssm.DSSMEncoder([4], dtype="float64") for _ in range(2))
     parts = {
         "lstm": dssm.TwoTower(dssm.LSTMEncoder(6), dssm.LSTMEncoder(6)),
-        "words": dssm.TwoTower(
-            dssm.DSSMEncoder([4], dtype="float64"),
-            dssm.DSSMEncoder([4], dtype="float64"),
-        ),
+        "words": dssm.TwoTower(*words),
     }
     model = dssm.Mixture(parts, (0.7, 0.3))
     written = export_models(model, folder, Documents(IDS, TITLES))

@@ -242,15 +242,11 @@ def test_damaged_sources_are_one_line(source, name, content, message):
 
 def test_a_mixture_ranks_by_the_weighted_sum(exported):
     model, folder, _ = exported("mixture")
-    query, document = (
-        {
-            name: getattr(part, f"{side}_encoder").encode(texts)
-            for name, part in model.parts.items()
-        }
-        for side, texts in (("query", SEARCHED), ("document", TITLES))
-    )
-    sums = 0.7 * query["lstm"] @ document["lstm"].T
-    sums += 0.3 * query["words"] @ document["words"].T
+    sums = 0
+    for name, weight in (("lstm", 0.7), ("words", 0.3)):
+        query = model.parts[name].query_encoder.encode(SEARCHED)
+        document = model.parts[name].document_encoder.encode(TITLES)
+        sums += weight * query @ document.T
     hits = SavedRetriever(folder / "retriever").search(SEARCHED, k=len(IDS))
     in_python = dssm.Index(model, TITLES, IDS).search(SEARCHED, len(IDS))
     for row, *found in zip(sums, hits, in_python, strict=True):

@@ -57,12 +57,11 @@ def models(old: Path, tmp_path) -> Path:
 
 def variables(version: Path) -> dict[str, np.ndarray]:
     reader = tf.train.load_checkpoint(str(version / "variables/variables"))
+    suffix = "/.ATTRIBUTES/VARIABLE_VALUE"
     return {
-        name.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE"): reader.get_tensor(
-            name
-        )
+        name.removesuffix(suffix): reader.get_tensor(name)
         for name in reader.get_variable_to_shape_map()
-        if name.endswith("VARIABLE_VALUE")
+        if name.endswith(suffix)
     }
 
 

@@ -5,6 +5,7 @@ import shutil
 import stat
 import subprocess
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -96,11 +97,8 @@ def test_files_reach_the_disk_before_the_number_does(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", fsync)
     publish(tmp_path, write)
-    assert sorted(synced[:-1]) == [
-        ("MANIFEST.sha256", []),
-        ("saved_model.pb", []),
-        ("version", []),
-    ]
+    before = ["MANIFEST.sha256", "saved_model.pb", "version"]
+    assert sorted(synced[:-1]) == [(name, []) for name in before]
     assert synced[-1] == (tmp_path.name, [1])
 
 
@@ -120,14 +118,9 @@ def test_writers_at_once_get_numbers_of_their_own(tmp_path):
         write(path)
         barrier.wait(10)
 
-    threads = [
-        threading.Thread(target=publish, args=(tmp_path, together))
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(4):
+            pool.submit(publish, tmp_path, together)
     assert list(version_folders(tmp_path)) == [1, 2, 3, 4]
 
 
@@ -245,11 +238,9 @@ def version(tmp_path) -> Path:
 
 def test_sha256sum_agrees(version):
     done = subprocess.run(
-        ["sha256sum", "--strict", "--check", MANIFEST],
-        cwd=version,
-        capture_output=True,
-        text=True,
-    )
+        ["sha256sum", "--strict", "--check", MANIFEST], cwd=version,
+        capture_output=True, text=True,
+    )  # fmt: skip
     assert done.stdout == "saved_model.pb: OK\nvariables/ü 1: OK\n"
     verify_manifest(version)
 

@@ -28,24 +28,19 @@ def test_one_record_for_each_signature_and_size(tmp_path):
     assert path.relative_to(tmp_path) == Path(
         "assets.extra/tf_serving_warmup_requests"
     )
-    found = [
-        (
-            request.model_spec.name,
-            request.model_spec.signature_name,
-            {
-                alias: tf.make_ndarray(proto).tolist()
-                for alias, proto in request.inputs.items()
-            },
-        )
-        for request in warmup_requests(tmp_path)
-    ]
     one, three = [b"warm"], [b"warm", b"warm up", b"warm up 2"]
-    assert found == [
-        ("both", "search", {"text": one, "k": [10]}),
-        ("both", "search", {"text": three, "k": [10] * 3}),
-        ("both", "serving_default", {"text": one}),
-        ("both", "serving_default", {"text": three}),
-    ]
+    for request, (name, expected) in zip(
+        warmup_requests(tmp_path),
+        [("search", {"text": one, "k": [10]}),
+         ("search", {"text": three, "k": [10] * 3}),
+         ("serving_default", {"text": one}),
+         ("serving_default", {"text": three})],
+        strict=True,
+    ):  # fmt: skip
+        spec, inputs = request.model_spec, request.inputs.items()
+        assert (spec.name, spec.signature_name) == ("both", name)
+        found = {alias: tf.make_ndarray(proto) for alias, proto in inputs}
+        assert {alias: a.tolist() for alias, a in found.items()} == expected
 
 
 @pytest.mark.parametrize(("serve", "message"), [
