@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from functools import partial
 
 import grpc
 import numpy as np
@@ -25,7 +25,7 @@ from tensorflow_serving.apis.model_service_pb2_grpc import (
 
 from keras_lstm_dssm.serving import PredictionServer
 from lstm_dssm_client import AsyncClient, Client, InputError, ServingError
-from tests.client.conftest import unit
+from tests.client.conftest import run, unit
 from tests.serving.tiny_models import save_function
 
 Code = grpc.StatusCode
@@ -33,11 +33,8 @@ Code = grpc.StatusCode
 
 def test_a_reply_above_grpcs_own_limit(client):
     # 9 bytes a hit, 512 texts, 1,000 columns: 4.5 MiB.
-    inputs = {
-        "text": np.array([b"bolt"] * 512, object),
-        "k": np.full(512, 1000, np.int32),
-    }
-    prediction = client.predict("retriever", inputs)
+    texts, k = np.array([b"bolt"] * 512, object), np.full(512, 1000, np.int32)
+    prediction = client.predict("retriever", {"text": texts, "k": k})
     assert prediction.outputs["scores"].shape == (512, 1000)
 
 
@@ -137,24 +134,16 @@ def failing() -> Iterator[tuple[Failing, str]]:
 def test_a_server_that_is_not_available_is_tried_again(failing):
     service, target = failing
     service.code, service.failures = Code.UNAVAILABLE, 2
-
-    def status() -> Any:
-        with Client(target) as client:
-            return client.status("x")
-
-    async def status_async() -> Any:
-        async with AsyncClient(target) as client:
-            return await client.status("x")
-
-    for ask in (status, lambda: asyncio.run(status_async())):
-        service.calls, start = 0, time.monotonic()
-        assert list(ask()) == [3]
-        assert service.calls == 3
-        # 0.1 and 0.2 seconds, less a fifth.
-        assert time.monotonic() - start > 0.24
-    service.code, service.calls = Code.NOT_FOUND, 0
-    with pytest.raises(ServingError, match="NOT_FOUND: on purpose"):
-        asyncio.run(status_async())
+    with Client(target) as client:
+        for ask in (lambda work: work(client), partial(run, client)):
+            service.calls, start = 0, time.monotonic()
+            assert list(ask(lambda c: c.status("x"))) == [3]
+            assert service.calls == 3
+            # 0.1 and 0.2 seconds, less a fifth.
+            assert time.monotonic() - start > 0.24
+        service.code, service.calls = Code.NOT_FOUND, 0
+        with pytest.raises(ServingError, match="NOT_FOUND: on purpose"):
+            run(client, lambda c: c.status("x"))
     assert service.calls == 1
 
 

@@ -93,9 +93,8 @@ def test_all_vectors_are_of_one_version(versions):
 
 
 def test_versions_that_answer_in_turn():
-    with pytest.raises(
-        InputError, match="versions 1, 2 answered in turn, in each of 3 att"
-    ):
+    message = "versions 1, 2 answered in turn, in each of 3 attempts"
+    with pytest.raises(InputError, match=message):
         answered(lambda c: c.encode(TEXTS, "m"), 1, 2, 2, 1, 1, 2)
 
 
@@ -138,12 +137,9 @@ def test_a_signature_is_read_once_for_each_version():
     assert server.sent(predict, metadata(2), Reply(2)) == both
     assert server.sent(lambda c: c.predict("m", text, (), 2), Reply(2)) == alone
     # By another number and in another model it is another signature.
-    assert both == server.sent(
-        lambda c: c.predict("m", text, (), 3), metadata(3), Reply(3)
-    )
-    assert both == server.sent(
-        lambda c: c.predict("n", text), metadata(3), Reply(3)
-    )
+    third = metadata(3), Reply(3)
+    assert server.sent(lambda c: c.predict("m", text, (), 3), *third) == both
+    assert server.sent(lambda c: c.predict("n", text), *third) == both
 
 
 def test_what_does_not_fit_is_compared_with_the_signature_of_now():

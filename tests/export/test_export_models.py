@@ -48,6 +48,10 @@ def models(first_export: Path, tmp_path) -> Path:
     return shutil.copytree(first_export, tmp_path / "models")
 
 
+def encoders(*numbers: int) -> dict[str, list[int]]:
+    return dict.fromkeys(["document_encoder", "query_encoder"], [*numbers])
+
+
 def versions(models_dir: Path) -> dict[str, list[int]]:
     return {p.parent.name: [*version_folders(p.parent)]
             for p in sorted(models_dir.glob("*/1"))}  # fmt: skip
@@ -64,9 +68,7 @@ def live(models_dir: Path) -> dict[str, list[int]]:
 
 def test_one_number_above_every_version(model, models):
     """A retriever that is not exported again keeps its version."""
-    assert versions(models) == live(models) == {
-        "document_encoder": [1], "query_encoder": [1], "retriever": [1],
-    }  # fmt: skip
+    assert versions(models) == live(models) == encoders(1) | {"retriever": [1]}
     for name in versions(models):
         assert warmup_rows(models / name / "1") == [1, 8, 64]
     publish(models / "query_encoder", Path.mkdir, version=4)
@@ -74,19 +76,13 @@ def test_one_number_above_every_version(model, models):
     (models / "batching.config").write_text(batching)
     folders = export_models(model, models)
     assert (models / "batching.config").read_text() == batching
-    assert folders == [
-        models / "query_encoder" / "5", models / "document_encoder" / "5",
-    ]  # fmt: skip
+    names = ("query_encoder", "document_encoder")
+    assert folders == [models / name / "5" for name in names]
     for folder in folders:
         assert warmup_rows(folder) == [1, 8]
-    assert versions(models) == {
-        "document_encoder": [1, 5],
-        "query_encoder": [1, 4, 5],
-        "retriever": [1],
-    }
-    assert live(models) == {
-        "document_encoder": [5], "query_encoder": [5], "retriever": [1],
-    }  # fmt: skip
+    all_versions = {"query_encoder": [1, 4, 5], "retriever": [1]}
+    assert versions(models) == encoders(1, 5) | all_versions
+    assert live(models) == encoders(5) | {"retriever": [1]}
 
 
 def warmup_rows(version: Path) -> list[int]:
@@ -127,7 +123,7 @@ def test_an_export_that_is_killed_leaves_the_old_models_live(
         # The next export is above what was left, and live as a whole.
         export_models(model, models)
         server.models.refresh()
-        after = before | {"query_encoder": [3], "document_encoder": [3]}
+        after = before | encoders(3)
         assert live(models) == after
         assert {n: server.models.versions(n) for n in after} == after
 
@@ -146,9 +142,7 @@ def test_an_export_that_cannot_write_the_configuration_changes_nothing_live(
     monkeypatch.setattr(os, "replace", full_disk)
     with pytest.raises(OSError, match="No space left"):
         export_models(model, models)
-    assert versions(models) == before | {
-        "document_encoder": [1, 2], "query_encoder": [1, 2],
-    }  # fmt: skip
+    assert versions(models) == before | encoders(1, 2)
     assert live(models) == before
 
 
@@ -191,7 +185,7 @@ def test_a_damaged_version_of_an_exported_model_is_no_hindrance(
     (tmp_path / "query_encoder" / "1").mkdir(parents=True)
     (tmp_path / ".trash" / "1").mkdir(parents=True)
     export_models(model, tmp_path)
-    assert live(tmp_path) == {"document_encoder": [2], "query_encoder": [2]}
+    assert live(tmp_path) == encoders(2)
 
 
 @pytest.mark.parametrize(("documents", "options", "message"), [
@@ -226,20 +220,16 @@ def test_a_scorer_beside_encoders_and_retriever(models):
         scores = client.score("steel bolt", [*TITLES, ""])
         assert list(client.status("scorer")) == [2]
         assert client.search(["bolt"], k=1)
-    np.testing.assert_allclose(
-        scores, scorer.score("steel bolt", [*TITLES, ""]), atol=1e-6
-    )
+    expected = scorer.score("steel bolt", [*TITLES, ""])
+    np.testing.assert_allclose(scores, expected, atol=1e-6)
     assert np.ptp(scores) > 1e-3
     assert warmup_rows(folder) == [1, 8, 64]
     assert {path: path.read_bytes() for path in kept} == kept
-    assert live(models) == versions(models) | {"scorer": [2]} == {
-        "document_encoder": [1], "query_encoder": [1], "retriever": [1],
-        "scorer": [2],
-    }  # fmt: skip
+    assert versions(models) == encoders(1) | {"retriever": [1]}
+    assert live(models) == versions(models) | {"scorer": [2]}
     # The operator's lines of the other models are as they were.
-    assert set(config.splitlines()) <= set(
-        (models / "models.config").read_text().splitlines()
-    )
+    new_config = (models / "models.config").read_text()
+    assert {*config.splitlines()} <= {*new_config.splitlines()}
     readme = (models / "README.md").read_text()
     assert 'scores = client.score("bolt", ["hex bolt", ' in readme
     assert 'hits = client.search(["bolt"], k=5, model="retriever")' in readme
@@ -253,14 +243,10 @@ def test_encoders_beside_a_scorer(model, tmp_path):
     (first,) = export_models(scorer, tmp_path)
     assert first == tmp_path / "scorer" / "1"
     export_models(model, tmp_path)
-    assert live(tmp_path) == {
-        "document_encoder": [2], "query_encoder": [2], "scorer": [1],
-    }  # fmt: skip
+    assert live(tmp_path) == encoders(2) | {"scorer": [1]}
     text = (tmp_path / "batching.config").read_text()
     export_models(scorer, tmp_path)
-    assert live(tmp_path) == {
-        "document_encoder": [2], "query_encoder": [2], "scorer": [3],
-    }  # fmt: skip
+    assert live(tmp_path) == encoders(2) | {"scorer": [3]}
     assert (tmp_path / "batching.config").read_text() == text
 
 
@@ -274,9 +260,8 @@ def test_the_folder_is_checked_again_before_publishing(
         shutil.copytree(first_export / "query_encoder", tmp_path / "keyvec")
         return encoded_rows(*arguments)
 
-    monkeypatch.setattr(
-        export_module, "_encoded_rows", encode_while_another_publishes
-    )
+    name = "_encoded_rows"
+    monkeypatch.setattr(export_module, name, encode_while_another_publishes)
     with pytest.raises(InputError, match="found keyvec, of another training"):
         export_models(model, tmp_path, DOCUMENTS)
     assert versions(tmp_path) == {"keyvec": [1]}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from keras_lstm_dssm.data import write_collection
 from keras_lstm_dssm.files import lock_folder, read_csv
 from keras_lstm_dssm.models import Recipe
 from keras_lstm_dssm.papers import PAPERS
@@ -19,6 +20,7 @@ from keras_lstm_dssm.papers.table import make_table
 from keras_lstm_dssm.papers.table_iv import TABLE_IV_ROWS
 from keras_lstm_dssm.settings.papers import TableSettings
 from keras_lstm_dssm.tools import table, table_iv
+from tests.conftest import TOPICS
 from tests.papers.conftest import with_recipe
 
 
@@ -26,10 +28,8 @@ from tests.papers.conftest import with_recipe
 def small_dssm(monkeypatch) -> None:
     recipe = Recipe("DSSMEncoder", {"units": [8, 4]})
     row = with_recipe(TABLE_IV_ROWS["dssm"], recipe)
-    rows = {**TABLE_IV_ROWS, "dssm": row}
-    monkeypatch.setitem(
-        PAPERS, "table_iv", PAPERS["table_iv"]._replace(rows=rows)
-    )
+    paper = PAPERS["table_iv"]._replace(rows={**TABLE_IV_ROWS, "dssm": row})
+    monkeypatch.setitem(PAPERS, "table_iv", paper)
 
 
 def run(data: object, output: Path, *flags: str) -> int:
@@ -65,22 +65,18 @@ def two_folders(collection_folder, tmp_path) -> list[Path]:
     In the first each query of dev and test has six judged titles, in the
     second three.
     """
-    folders = [tmp_path / name for name in ("six", "three")]
-    for folder in folders:
-        shutil.copytree(collection_folder, folder)
-    for split in ("dev", "test"):
-        path = folders[1] / f"qrels/{split}.tsv"
-        lines = path.read_text().splitlines(keepends=True)
-        seen: dict[str, int] = {}
-        kept = [lines[0]]
-        for line in lines[1:]:
-            query, _, grade = line.split("\t")
-            wrong = int(int(grade) == 0)
-            seen[query] = seen.get(query, 0) + wrong
-            if not wrong or seen[query] < 3:
-                kept.append(line)
-        path.write_text("".join(kept))
-    return folders
+    six, three = tmp_path / "six", tmp_path / "three"
+    shutil.copytree(collection_folder, six)
+    titles = {name: title for name, (_, title) in TOPICS.items()}
+    queries = {name: query for name, (query, _) in TOPICS.items()}
+    judged = {
+        name: {other: int(other == name) for other in (name, *others[:2])}
+        for name in TOPICS
+        for others in [[other for other in TOPICS if other != name]]
+    }
+    qrels = {"dev": judged, "test": judged}
+    write_collection(three, titles, queries, qrels, [*TOPICS.values()])
+    return [six, three]
 
 
 def test_several_data_sets(two_folders, tmp_path, in_process, capfd):
@@ -95,12 +91,10 @@ def test_several_data_sets(two_folders, tmp_path, in_process, capfd):
         alone = json.loads((output / name / "table.json").read_text())
         assert alone == summary
         assert summary["settings"]["epochs"] == 7  # the paper's default
-    lines = (output / "table.md").read_text().splitlines()
-    assert "| System | six P@1 | six MRR | three P@1 | three MRR |" in lines
-    mrr = [100 * sum(1 / r for r in range(1, n + 1)) / n for n in (6, 3)]
-    assert (
-        f"| Random order | 16.67 | {mrr[0]:.2f} | 33.33 | {mrr[1]:.2f} |"
-    ) in lines
+    text = (output / "table.md").read_text()
+    assert "| System | six P@1 | six MRR | three P@1 | three MRR |\n" in text
+    six, three = (100 * sum(1 / r for r in range(1, n + 1)) / n for n in (6, 3))
+    assert f"| Random order | 16.67 | {six:.2f} | 33.33 | {three:.2f} |" in text
     assert (output / "table.html").exists()
     assert "six P@1" in capfd.readouterr().out
 
