@@ -153,22 +153,18 @@ def damaged_variables(models_dir: Path) -> None:
     (version / "variables" / "variables.index").write_bytes(b"damaged")
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda d: (d / "other" / "1").mkdir(parents=True),
-         "other/1/saved_model.pb: not a SavedModel"),
-        (lambda d: tf.saved_model.save(tf.Module(), str(d / "other" / "1")),
-         "other/1: found no signature that Predict can call"),
-        (lambda d: (d / "my notes" / "1").mkdir(parents=True),
-         "found the name 'my notes'"),
-        (damaged_variables, "found variables that cannot be read"),
-        (lambda d: (d / "models.config").write_text(
-            "model_config_list {\n  x: 1\n}"),
-         r'models.config:2:3 : .*"x"'),
-    ],
-    ids=["empty", "no signature", "space", "damaged variables", "config"],
-)  # fmt: skip
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda d: (d / "other" / "1").mkdir(parents=True),
+     "other/1/saved_model.pb: not a SavedModel"),
+    (lambda d: tf.saved_model.save(tf.Module(), str(d / "other" / "1")),
+     "other/1: found no signature that Predict can call"),
+    (lambda d: (d / "my notes" / "1").mkdir(parents=True),
+     "found the name 'my notes'"),
+    (damaged_variables, "found variables that cannot be read"),
+    (lambda d: (d / "models.config").write_text(
+        "model_config_list {\n  x: 1\n}"),
+     r'models.config:2:3 : .*"x"'),
+], ids=["empty", "no signature", "space", "variables", "config"])  # fmt: skip
 def test_what_a_server_could_not_read_is_found_before_publishing(
     model, tmp_path, make, message
 ):

@@ -62,89 +62,79 @@ def metadata(name: str | None, *fields: str) -> GetModelMetadataRequest:
     return made
 
 
-@pytest.mark.parametrize(
-    ("faulty", "code", "message"),
-    [
-        (PredictRequest(), INVALID, "Missing ModelSpec"),
-        (spec(name=""), INVALID, "ModelSpec has no name specified."),
-        (spec(name="x"), NOT_FOUND,
-         "Servable not found for request: Latest(x)"),
-        (spec(version={"value": 7}), NOT_FOUND,
-         "Servable not found for request: Specific(query_encoder, 7)"),
-        (spec(version_label="x"), INVALID,
-         "Unrecognized servable version label: x"),
-        (spec(signature_name="x"), Code.FAILED_PRECONDITION,
-         'Serving signature key "x" not found.'),
-        (encode(), INVALID,
-         "input size does not match signature: 0!=1 len({}) != "
-         "len({text}). Sent extra: {}. Missing but required: {text}."),
-        (encode(text=["a"], y=["b"]), INVALID,
-         "input size does not match signature: 2!=1 len({text,y}) != "
-         "len({text}). Sent extra: {y}. Missing but required: {}."),
-        (encode(y=["b"]), INVALID,
-         "Signature input alias: text(feed name: serving_default_text:0) "
-         "not found in request and no default value provided. Inputs "
-         "expected to be in the request {y}, or default input alias set: "),
-        (predict_request("numbers", x=["b"]), INVALID,
-         "Expects arg[0] to be float but string is provided"),
-        (encode(text=[1]), INVALID,
-         "Expects arg[0] to be string but int32 is provided"),
-        (encode("z", text=[1]), INVALID,
-         "output tensor alias not found in signature: z Outputs expected "
-         "to be in the set {embedding}."),
-        (encode(text="no batch"), INVALID,
-         "input text must have shape (None,), got ()"),
-        # A scalar, of which some kernels for strings die.
-        (unranked(), INVALID, "input text must have shape (None,), got ()"),
-        (numbers(tensor_content=b"odd", float_val=[]), INVALID,
-         "tensor parsing error: x"),
-        (numbers(dtype=999), INVALID, "tensor parsing error: x"),
-        (numbers(dtype=0), INVALID, "tensor parsing error: x"),
-        (numbers(dtype=DataType.DT_RESOURCE, float_val=[],
-         resource_handle_val=[ResourceHandleProto()]), INVALID,
-         "Expects arg[0] to be float but resource is provided"),
-        # 16 bytes that would become a tensor of 4 GiB.
-        (numbers(tensor_shape=shape(1, 1 << 30)), INVALID,
-         "input x is a tensor of 1,073,741,824 elements, more than fit into "
-         "the 16 MiB of a request"),
-        # Within the bound the shape is what is wrong.
-        (numbers(tensor_shape=shape(1, 1 << 20)), INVALID,
-         "input x must have shape (None,), got (1, 1048576)"),
-        (numbers(tensor_shape=shape(1 << 30)), INVALID,
-         "Task size 1073741824 is larger than maximum input batch size 512"),
-        (encode(text=["a"] * 513), INVALID,
-         "Task size 513 is larger than maximum input batch size 512"),
-        (initialise(), Code.OUT_OF_RANGE,
-         "Node 'NoOp' (type: 'NoOp', num of outputs: 0) does not have "
-         "output 0"),
-        (initialise(text=["a"]), INVALID,
-         "input size does not match signature: 1!=0 len({text}) != "
-         "len({}). Sent extra: {text}. Missing but required: {}."),
-        (encode("embedding", "embedding", text=["a"]), INVALID,
-         "duplicate output tensor alias: embedding"),
-        (
-            # Of 1,024 bytes, less the two of a character that is cut.
-            encode("\u4e0a" * 9000, text=["a"]),
-            INVALID,
-            "output tensor alias not found in signature: "
-            + "\u4e0a" * ((1024 - 44) // 3)
-            + "...TRUNCATED",
-        ),
-        (metadata(None, "signature_def"), INVALID, "Missing ModelSpec"),
-        (metadata("numbers"), INVALID,
-         "GetModelMetadataRequest must specify at least one metadata_field"),
-        (metadata("numbers", "x"), INVALID,
-         "Metadata field x is not supported"),
-        (metadata("x", "signature_def"), NOT_FOUND,
-         "Servable not found for request: Latest(x)"),
-        (GetModelStatusRequest(), INVALID, "Missing ModelSpec"),
-        (status_request("x", None), NOT_FOUND,
-         "Could not find any versions of model x"),
-        (status_request("numbers", 7), NOT_FOUND,
-         "Could not find version 7 of model numbers"),
-    ],
-    ids=lambda value: str(value)[:40] if isinstance(value, str) else None,
-)  # fmt: skip
+@pytest.mark.parametrize(("faulty", "code", "message"), [
+    (PredictRequest(), INVALID, "Missing ModelSpec"),
+    (spec(name=""), INVALID, "ModelSpec has no name specified."),
+    (spec(name="x"), NOT_FOUND, "Servable not found for request: Latest(x)"),
+    (spec(version={"value": 7}), NOT_FOUND,
+     "Servable not found for request: Specific(query_encoder, 7)"),
+    (spec(version_label="x"), INVALID,
+     "Unrecognized servable version label: x"),
+    (spec(signature_name="x"), Code.FAILED_PRECONDITION,
+     'Serving signature key "x" not found.'),
+    (encode(), INVALID,
+     "input size does not match signature: 0!=1 len({}) != "
+     "len({text}). Sent extra: {}. Missing but required: {text}."),
+    (encode(text=["a"], y=["b"]), INVALID,
+     "input size does not match signature: 2!=1 len({text,y}) != "
+     "len({text}). Sent extra: {y}. Missing but required: {}."),
+    (encode(y=["b"]), INVALID,
+     "Signature input alias: text(feed name: serving_default_text:0) "
+     "not found in request and no default value provided. Inputs "
+     "expected to be in the request {y}, or default input alias set: "),
+    (predict_request("numbers", x=["b"]), INVALID,
+     "Expects arg[0] to be float but string is provided"),
+    (encode(text=[1]), INVALID,
+     "Expects arg[0] to be string but int32 is provided"),
+    (encode("z", text=[1]), INVALID,
+     "output tensor alias not found in signature: z Outputs expected "
+     "to be in the set {embedding}."),
+    (encode(text="no batch"), INVALID,
+     "input text must have shape (None,), got ()"),
+    # A scalar, of which some kernels for strings die.
+    (unranked(), INVALID, "input text must have shape (None,), got ()"),
+    (numbers(tensor_content=b"odd", float_val=[]), INVALID,
+     "tensor parsing error: x"),
+    (numbers(dtype=999), INVALID, "tensor parsing error: x"),
+    (numbers(dtype=0), INVALID, "tensor parsing error: x"),
+    (numbers(dtype=DataType.DT_RESOURCE, float_val=[],
+     resource_handle_val=[ResourceHandleProto()]), INVALID,
+     "Expects arg[0] to be float but resource is provided"),
+    # 16 bytes that would become a tensor of 4 GiB.
+    (numbers(tensor_shape=shape(1, 1 << 30)), INVALID,
+     "input x is a tensor of 1,073,741,824 elements, more than fit into "
+     "the 16 MiB of a request"),
+    # Within the bound the shape is what is wrong.
+    (numbers(tensor_shape=shape(1, 1 << 20)), INVALID,
+     "input x must have shape (None,), got (1, 1048576)"),
+    (numbers(tensor_shape=shape(1 << 30)), INVALID,
+     "Task size 1073741824 is larger than maximum input batch size 512"),
+    (encode(text=["a"] * 513), INVALID,
+     "Task size 513 is larger than maximum input batch size 512"),
+    (initialise(), Code.OUT_OF_RANGE,
+     "Node 'NoOp' (type: 'NoOp', num of outputs: 0) does not have "
+     "output 0"),
+    (initialise(text=["a"]), INVALID,
+     "input size does not match signature: 1!=0 len({text}) != "
+     "len({}). Sent extra: {text}. Missing but required: {}."),
+    (encode("embedding", "embedding", text=["a"]), INVALID,
+     "duplicate output tensor alias: embedding"),
+    # Of 1,024 bytes, less the two of a character that is cut.
+    (encode("\u4e0a" * 9000, text=["a"]), INVALID,
+     "output tensor alias not found in signature: "
+     + "\u4e0a" * ((1024 - 44) // 3) + "...TRUNCATED"),
+    (metadata(None, "signature_def"), INVALID, "Missing ModelSpec"),
+    (metadata("numbers"), INVALID,
+     "GetModelMetadataRequest must specify at least one metadata_field"),
+    (metadata("numbers", "x"), INVALID, "Metadata field x is not supported"),
+    (metadata("x", "signature_def"), NOT_FOUND,
+     "Servable not found for request: Latest(x)"),
+    (GetModelStatusRequest(), INVALID, "Missing ModelSpec"),
+    (status_request("x", None), NOT_FOUND,
+     "Could not find any versions of model x"),
+    (status_request("numbers", 7), NOT_FOUND,
+     "Could not find version 7 of model numbers"),
+], ids=lambda v: v[:40] if isinstance(v, str) else None)  # fmt: skip
 def test_errors(predictions, model_service, faulty, code, message):
     call = {
         PredictRequest: predictions.Predict,

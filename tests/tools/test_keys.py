@@ -71,19 +71,15 @@ def test_most_probable_first(model, run, tmp_path, capsys):
     assert capsys.readouterr().out.splitlines() == printed
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "page: cannot be read (No such file or directory), expected"),
-        ("folder", "page: cannot be read (Is a directory), expected a text"),
-        (b"", "page: found no text, expected that of a page"),
-        (b" \n\t\n", "page: found no text"),
-        (b"one\ntw\xff", "page:2: found invalid UTF-8 (invalid start byte)"),
-        (b"\nPK\0\x01", "page:2: found a NUL, as in binary files"),
-        (b"x" * ((1 << 26) + 1), "page: found more than 64 MB"),
-    ],
-    ids=["missing", "folder", "empty", "blank", "binary", "NUL", "long"],
-)
+@pytest.mark.parametrize(("content", "message"), [
+    (None, "page: cannot be read (No such file or directory), expected"),
+    ("folder", "page: cannot be read (Is a directory), expected a text"),
+    (b"", "page: found no text, expected that of a page"),
+    (b" \n\t\n", "page: found no text"),
+    (b"one\ntw\xff", "page:2: found invalid UTF-8 (invalid start byte)"),
+    (b"\nPK\0\x01", "page:2: found a NUL, as in binary files"),
+    (b"x" * ((1 << 26) + 1), "page: found more than 64 MB"),
+], ids=["none", "dir", "empty", "blank", "binary", "NUL", "long"])  # fmt: skip
 def test_what_is_no_page_is_told_before_the_model_is_loaded(
     content, message, tmp_path, refused
 ):
