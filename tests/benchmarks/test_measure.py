@@ -10,17 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.benchmarks import measure
-from keras_lstm_dssm.benchmarks.clocks import (
-    WARM_STEPS,
-    interleaved_medians,
-    percentiles,
-)
-from keras_lstm_dssm.benchmarks.measure import (
-    fit_seconds,
-    results_of_process,
-    running_server,
-)
+from keras_lstm_dssm.benchmarks import clocks, measure
 from keras_lstm_dssm.errors import InputError
 
 
@@ -36,7 +26,7 @@ def test_interleaved_medians_take_turns_and_leave_out_the_first_round():
 
         return measure
 
-    medians = interleaved_medians(
+    medians = clocks.interleaved_medians(
         {"a": counting("a", [99, 3, 1, 2]), "b": counting("b", [0, 5, 5, 8])},
         rounds=3,
     )
@@ -45,10 +35,12 @@ def test_interleaved_medians_take_turns_and_leave_out_the_first_round():
 
 
 def test_percentiles_are_in_milliseconds():
-    p50, p99 = percentiles(lambda text: time.sleep(len(text) / 1000), "a" * 9)
+    p50, p99 = clocks.percentiles(
+        lambda text: time.sleep(len(text) / 1000), "a" * 9
+    )
     assert 1 <= p50 <= p99
     naps = itertools.chain([0.02], itertools.repeat(0))
-    p50, p99 = percentiles(lambda _: time.sleep(next(naps)), ["x"] * 5)
+    p50, p99 = clocks.percentiles(lambda _: time.sleep(next(naps)), ["x"] * 5)
     assert p50 < 20 and p99 > p50
 
 
@@ -62,8 +54,10 @@ def test_the_clock_starts_after_the_warm_steps():
 
     model = Slow()
     model.compile()
-    naps = np.array([0.1] * WARM_STEPS + [0.001] * 5, np.float32)
-    taken = fit_seconds(model, tf.data.Dataset.from_tensor_slices(naps), 5)
+    naps = np.array([0.1] * clocks.WARM_STEPS + [0.001] * 5, np.float32)
+    taken = measure.fit_seconds(
+        model, tf.data.Dataset.from_tensor_slices(naps), 5
+    )
     assert 0.001 <= taken < 0.1
 
 
@@ -71,7 +65,7 @@ def test_a_server_that_ends_at_once():
     command = [sys.executable, "-c", "raise SystemExit('a\\nno room')"]
     with (
         pytest.raises(InputError, match="ended before it served: no room$"),
-        running_server(command),
+        measure.running_server(command),
     ):
         pass
 
@@ -79,9 +73,9 @@ def test_a_server_that_ends_at_once():
 def test_a_measurement_that_fails_in_its_process(tmp_path):
     path = tmp_path / "figures.json"
     path.write_text('{"pairs": 3}')
-    assert results_of_process("json.tool", str(path)) == {"pairs": 3}
+    assert measure.results_of_process("json.tool", str(path)) == {"pairs": 3}
     with pytest.raises(InputError, match="none.json: .*No such file"):
-        results_of_process("json.tool", str(tmp_path / "none.json"))
+        measure.results_of_process("json.tool", str(tmp_path / "none.json"))
 
 
 PEER = """

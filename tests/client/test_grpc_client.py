@@ -13,11 +13,7 @@ import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow_serving.apis.get_model_status_pb2 import (
-    GetModelStatusRequest,
-    GetModelStatusResponse,
-    ModelVersionStatus,
-)
+from tensorflow_serving.apis import get_model_status_pb2 as status_pb2
 from tensorflow_serving.apis.model_service_pb2_grpc import (
     ModelServiceServicer,
     add_ModelServiceServicer_to_server,
@@ -101,14 +97,16 @@ class Failing(ModelServiceServicer):
         self.code, self.failures, self.calls = Code.OK, 0, 0
 
     def GetModelStatus(
-        self, request: GetModelStatusRequest, context: grpc.ServicerContext
-    ) -> GetModelStatusResponse:
+        self,
+        request: status_pb2.GetModelStatusRequest,
+        context: grpc.ServicerContext,
+    ) -> status_pb2.GetModelStatusResponse:
         self.calls += 1
         if self.calls <= self.failures:
             context.abort(self.code, "on purpose")
-        reply = GetModelStatusResponse()
+        reply = status_pb2.GetModelStatusResponse()
         reply.model_version_status.add(
-            version=3, state=ModelVersionStatus.AVAILABLE
+            version=3, state=status_pb2.ModelVersionStatus.AVAILABLE
         )
         return reply
 

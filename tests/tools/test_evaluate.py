@@ -7,15 +7,9 @@ from pathlib import Path
 import pytest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm import evaluation
 from keras_lstm_dssm.data import Collection, write_collection
 from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
-from keras_lstm_dssm.evaluation import (
-    MEASURES,
-    DenseSystem,
-    Task,
-    read_run,
-    system_of,
-)
 from keras_lstm_dssm.tools import evaluate
 from tests.tools.conftest import results_of, succeed
 
@@ -51,11 +45,13 @@ def test_figures_of_both_modes_are_kept(
         assert list(found) == ["mode", "bm25_words", "model", "bm25", "random"]
         assert (found["mode"], found["bm25_words"]) == (mode, "space")
         collection = Collection(collection_folder)
-        task = Task.from_collection(collection, "test", mode, depth=3)
-        ranked = read_run(file)
+        task = evaluation.Task.from_collection(
+            collection, "test", mode, depth=3
+        )
+        ranked = evaluation.read_run(file)
         assert found["random"] == task.random()
         assert found["model"] == task.evaluate(ranked)
-        assert list(found["model"]) == list(MEASURES)
+        assert list(found["model"]) == list(evaluation.MEASURES)
         assert {len(of_query) for of_query in ranked.values()} == {documents}
         printed = capsys.readouterr().out
         assert f"test, {mode}: 6 queries, 6 documents in the cor" in printed
@@ -102,13 +98,13 @@ def test_the_training_split_leaves_the_figures_of_training(
 def test_a_ranker_is_measured_as_it_is_served(graded, ranker_run, tmp_path):
     """The towers find the candidates, none beyond the first 100."""
     run = shutil.copytree(ranker_run, tmp_path / "run")
-    system = system_of(dssm.load_run(run))
+    system = evaluation.system_of(dssm.load_run(run))
     for mode in ("rerank", "retrieve"):
         found = results_of(
             evaluate, tmp_path / "out.json", run=run, data=graded, mode=mode
         )["test"]
         assert found["bm25_words"] == "alphanumeric"
-        task = Task.from_collection(Collection(graded), "test", mode)
+        task = evaluation.Task.from_collection(Collection(graded), "test", mode)
         expected = task.evaluate(task.run(system))
         assert found["model"] == pytest.approx(expected, abs=1e-9)
         stored = json.loads((run / "metrics.json").read_text())
@@ -130,11 +126,11 @@ def test_an_encoder_that_this_package_did_not_train(
         evaluate, Path("out.json"), data=collection_folder, run=name,
         mode="retrieve", min_relevant=2,
     )["test"]  # fmt: skip
-    task = Task.from_collection(
+    task = evaluation.Task.from_collection(
         Collection(collection_folder), "test", "retrieve"
     )._replace(min_relevant=2)
     encode = open_outside_encoder(name)
-    expected = task.evaluate(task.run(DenseSystem(encode, encode)))
+    expected = task.evaluate(task.run(evaluation.DenseSystem(encode, encode)))
     assert found["model"] == pytest.approx(expected)
     assert found["texts_per_second"] > 0
     assert {path.name for path in tmp_path.iterdir()} <= {

@@ -5,11 +5,7 @@ import pytest
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Index
-from keras_lstm_dssm.export.bulk.faiss_index import (
-    build_index,
-    index_recall,
-    write_index,
-)
+from keras_lstm_dssm.export.bulk import faiss_index
 from tests.limits import largest_file
 
 faiss = pytest.importorskip("faiss")
@@ -29,8 +25,8 @@ def vectors() -> np.ndarray:
     ("HNSW16_SQ8", "efSearch=200", 0.9, 1),
 ])  # fmt: skip
 def test_recall(vectors, factory, search, least, most):
-    index = build_index(vectors, factory, search)
-    recall = index_recall(index, vectors, vectors[:50], 10)
+    index = faiss_index.build_index(vectors, factory, search)
+    recall = faiss_index.index_recall(index, vectors, vectors[:50], 10)
     assert least <= recall <= most
     if factory == "Flat":
         scores, rows = index.search(vectors[:5], 3)
@@ -45,17 +41,17 @@ def test_recall(vectors, factory, search, least, most):
 )
 def test_parameters_that_faiss_refuses(vectors, factory, search):
     with pytest.raises(InputError, match=f"accept '{factory}' '{search}': "):
-        build_index(vectors, factory, search)
+        faiss_index.build_index(vectors, factory, search)
 
 
 def test_no_room(vectors, tmp_path):
     path = tmp_path / "titles.faiss"
-    index = build_index(vectors, "Flat")
+    index = faiss_index.build_index(vectors, "Flat")
     with (
         largest_file(10_000),
         pytest.raises(InputError, match="titles.faiss: faiss cannot write it"),
     ):
-        write_index(path, index)
+        faiss_index.write_index(path, index)
     assert not list(tmp_path.iterdir())
-    write_index(path, index)
+    faiss_index.write_index(path, index)
     assert faiss.read_index(str(path)).ntotal == len(vectors)

@@ -9,12 +9,7 @@ import tensorflow as tf
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import Documents, export_model, export_models
-from keras_lstm_dssm.export.graphs.ranking import (
-    PADDING_SCORE,
-    RankerModule,
-    ScorerModule,
-    TwoStageModule,
-)
+from keras_lstm_dssm.export.graphs import ranking
 from keras_lstm_dssm.export.graphs.retriever import Int8Vectors
 from keras_lstm_dssm.export.graphs.saved_module import save_module
 from keras_lstm_dssm.export.publish.models_config import served_version
@@ -57,7 +52,7 @@ def test_every_matcher_as_a_stock_server_loads_it(matcher, tmp_path):
     """A row alone, all rows and no rows; its ops, and no gradients."""
     model = pair_scorer(matcher)
     # Without warm-up requests, which the other tests send.
-    save_module(ScorerModule(model), tmp_path)
+    save_module(ranking.ScorerModule(model), tmp_path)
     check_ops(tmp_path)
     expected = model.score_pairs(QUERIES, DOCUMENTS)
     assert np.ptp(expected) > 1e-3
@@ -113,7 +108,7 @@ def test_the_exported_scores_are_those_of_lightgbm(ranker, tmp_path):
     towers, scorer, _ = trees.splits()[len(NAMES) :]
     assert towers and scorer
     # Without warm-up requests, which the other tests send.
-    save_module(RankerModule(Ranker(ranker.features, trees)), tmp_path)
+    save_module(ranking.RankerModule(Ranker(ranker.features, trees)), tmp_path)
     serve = loaded(tmp_path).signatures["serving_default"]
     scores = serve(query=tf.constant(queries), document=tf.constant(titles))
     expected = lightgbm.Booster(model_str=text).predict(rows)
@@ -123,9 +118,11 @@ def test_the_exported_scores_are_those_of_lightgbm(ranker, tmp_path):
 
 def test_int8_and_max_k(ranker, tmp_path, monkeypatch):
     """Of what is given to be written, as it would be called."""
-    given: dict[str, TwoStageModule] = {}
+    given: dict[str, ranking.TwoStageModule] = {}
 
-    def publish(output: object, modules: dict[str, TwoStageModule]) -> list:
+    def publish(
+        output: object, modules: dict[str, ranking.TwoStageModule]
+    ) -> list:
         given.update(modules)
         return []
 
@@ -163,7 +160,7 @@ def test_a_filter_orders_the_titles_with_a_tag(ranker):
     tags = [title.split()[:1] for title in RANKED]
     of_colour = [title for title in RANKED if title.startswith(colour)]
     assert 3 < len(of_colour) < 50
-    module = TwoStageModule(ranker, RANKED_IDS, RANKED, tags)
+    module = ranking.TwoStageModule(ranker, RANKED_IDS, RANKED, tags)
     found = module.filtered(
         *(tf.constant(["wood glue"] * 2), tf.constant([50, 50])),
         tf.constant([f"{colour},absent", "absent"]),
@@ -176,7 +173,7 @@ def test_a_filter_orders_the_titles_with_a_tag(ranker):
     expected = np.sort(ranker.score("wood glue", of_colour))[::-1]
     np.testing.assert_allclose(scores[0, :count], expected, atol=1e-4)
     assert {*ids[0, count:], *ids[1], *titles[1]} == {b""}
-    assert (scores[0, count:] == np.float32(PADDING_SCORE)).all()
+    assert (scores[0, count:] == np.float32(ranking.PADDING_SCORE)).all()
 
 
 def test_what_is_refused(tmp_path):
@@ -187,7 +184,7 @@ def test_what_is_refused(tmp_path):
     trees = BoostedTrees(text.replace("_idx=24", "_idx=22"))
     ranker = Ranker(PairFeatures(overlap, outside), trees)
     with pytest.raises(InputError, match="the cosine of minilm, which is not"):
-        RankerModule(ranker)
+        ranking.RankerModule(ranker)
     trees = BoostedTrees(text.replace("_idx=24", "_idx=21"))
     ranker = Ranker(PairFeatures(overlap, {}), trees)
     with pytest.raises(InputError, match="reads no towers, which find"):

@@ -14,16 +14,6 @@ from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.export import Documents, export_models, export_retriever
 from keras_lstm_dssm.export.graphs import retriever
 from keras_lstm_dssm.export.graphs.encoder import mixture_towers
-from keras_lstm_dssm.export.graphs.retriever import (
-    VECTORS,
-    DocumentTags,
-    Float32Vectors,
-    Int8Vectors,
-    RetrieverSource,
-    int8_codes,
-    nearest,
-    stored_vectors,
-)
 from keras_lstm_dssm.serving import SavedEncoder, SavedRetriever
 from keras_lstm_dssm.text.strings import as_bytes
 from tests.export.agreement import loaded
@@ -40,7 +30,7 @@ WHOLE = st.integers(-2, 2)
 
 
 def test_codes_of_known_numbers():
-    codes, scales = int8_codes(np.float32([[0.6, -0.8], [0, 1]]))
+    codes, scales = retriever.int8_codes(np.float32([[0.6, -0.8], [0, 1]]))
     assert codes.dtype == np.int8 and scales.dtype == np.float32
     # 127 * 0.6 / 0.8 = 95.25
     assert codes.tolist() == [[95, -127], [0, 127]]
@@ -49,11 +39,9 @@ def test_codes_of_known_numbers():
 
 def test_a_number_takes_four_bytes_or_one():
     vectors = np.full((10, 96), 96**-0.5, np.float32)
-    sizes = [
-        sum(v.numpy().nbytes for v in stored_vectors(vectors, kind).variables)
-        for kind in VECTORS
-    ]
-    assert sizes == [10 * 96 * 4, 10 * (96 + 4)]
+    for kind, size in (("float32", 10 * 96 * 4), ("int8", 10 * (96 + 4))):
+        stored = retriever.stored_vectors(vectors, kind).variables
+        assert sum(each.numpy().nbytes for each in stored) == size
 
 
 def test_int8_scores_are_cosines_of_rounded_vectors():
@@ -61,13 +49,13 @@ def test_int8_scores_are_cosines_of_rounded_vectors():
     vectors = rng.normal(size=(3000, 96)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     queries = tf.constant(vectors[:5])
-    codes, scales = int8_codes(vectors)
+    codes, scales = retriever.int8_codes(vectors)
     rounded = codes * scales[:, np.newaxis].astype(np.float64)
     np.testing.assert_allclose(np.linalg.norm(rounded, axis=1), 1, atol=1e-6)
-    got = Int8Vectors(codes, scales).cosines(queries, 7, 3000)
+    got = retriever.Int8Vectors(codes, scales).cosines(queries, 7, 3000)
     np.testing.assert_allclose(got, vectors[:5] @ rounded[7:].T, atol=1e-6)
     # Each number is off by half of a step at most, here a few thousandths.
-    exact = Float32Vectors(vectors).cosines(queries, 7, 3000)
+    exact = retriever.Float32Vectors(vectors).cosines(queries, 7, 3000)
     assert 1e-4 < np.abs(got - exact).max() < 5e-3
 
 
@@ -87,8 +75,10 @@ def test_blocks_against_a_stable_sort(data):
     ).reshape(batch, 2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(retriever, "BLOCK", data.draw(st.integers(1, 8), "block"))
-        scores, numbers = nearest(
-            tf.constant(queries), Float32Vectors(vectors), tf.constant(width)
+        scores, numbers = retriever.nearest(
+            tf.constant(queries),
+            retriever.Float32Vectors(vectors),
+            tf.constant(width),
         )
     products = queries @ vectors.T
     expected = np.argsort(-products, axis=1, kind="stable")[:, :width]
@@ -105,7 +95,7 @@ def both(request, exported) -> Exported:
 
 
 def search(
-    retriever: Exported, queries: list[str], k: list[int], tags: object = None
+    exported: Exported, queries: list[str], k: list[int], tags: object = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Runs a signature: ids and scores."""
     inputs = {
@@ -115,7 +105,7 @@ def search(
     if tags is not None:
         inputs["tags"] = tf.constant(tags, tf.string, [len(queries)])
     name = "serving_default" if tags is None else "filtered"
-    outputs = loaded(retriever.folder).signatures[name](**inputs)
+    outputs = loaded(exported.folder).signatures[name](**inputs)
     return outputs["ids"].numpy(), outputs["scores"].numpy()
 
 
@@ -180,7 +170,7 @@ def test_matches_against_sets(data):
     some = st.lists(st.sampled_from("abcd"), max_size=3, unique=True)
     tags = data.draw(st.lists(some, min_size=1, max_size=9).filter(any))
     asked = data.draw(st.lists(st.lists(st.sampled_from("abcx"), max_size=3)))
-    mask = DocumentTags(tags).mask(
+    mask = retriever.DocumentTags(tags).mask(
         tf.constant([",".join(of_one) for of_one in asked], tf.string)
     )
     start = data.draw(st.integers(0, len(tags)))
@@ -210,8 +200,8 @@ def test_wrong_tags(tmp_path, tags, message):
 def source(tmp_path) -> Path:
     """What a retriever was made of, as it is written beside it."""
     hashes = np.arange(48, dtype=np.uint8).reshape(3, 16)
-    RetrieverSource("sha", hashes, "int8", 20).write(tmp_path)
-    details = RetrieverSource.read(tmp_path)
+    retriever.RetrieverSource("sha", hashes, "int8", 20).write(tmp_path)
+    details = retriever.RetrieverSource.read(tmp_path)
     assert details.encoder_sha256 == "sha"
     assert (details.kind, details.max_k) == ("int8", 20)
     np.testing.assert_array_equal(details.hashes, hashes)
@@ -236,7 +226,7 @@ def test_damaged_sources_are_one_line(source, name, content, message):
     elif content is not None:
         (source / name).write_text(content)
     with pytest.raises(InputError, match=message) as caught:
-        RetrieverSource.read(source.parent)
+        retriever.RetrieverSource.read(source.parent)
     assert "\n" not in str(caught.value)
 
 

@@ -8,21 +8,15 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.publish.warmup import write_warmup
-from tests.serving.tiny_models import (
-    encode,
-    save_function,
-    save_functions,
-    search,
-    signature,
-)
+from tests.serving import tiny_models as tiny
 from tests.serving.wire import warmup_requests
 
 
 def test_one_record_for_each_signature_and_size(tmp_path):
-    save_functions(
+    tiny.save_functions(
         tmp_path,
-        serving_default=signature(encode, text="string"),
-        search=signature(search, text="string", k="int32"),
+        serving_default=tiny.signature(tiny.encode, text="string"),
+        search=tiny.signature(tiny.search, text="string", k="int32"),
     )
     path = write_warmup(tmp_path, "both", sizes=(1, 3))
     assert path.relative_to(tmp_path) == Path(
@@ -53,14 +47,14 @@ def test_one_record_for_each_signature_and_size(tmp_path):
 ])  # fmt: skip
 def test_a_record_that_would_fail_is_an_error(tmp_path, serve, message):
     with pytest.raises(InputError, match=message):
-        write_warmup(save_function(tmp_path, serve, text="string"), "m")
+        write_warmup(tiny.save_function(tmp_path, serve, text="string"), "m")
 
 
 def test_unknown_inputs_and_too_many_records(tmp_path):
-    save_function(tmp_path / "x", lambda x: {"y": 2 * x}, x="float32")
+    tiny.save_function(tmp_path / "x", lambda x: {"y": 2 * x}, x="float32")
     with pytest.raises(InputError, match="has an input 'x'; warm-up req"):
         write_warmup(tmp_path / "x", "numbers")
     lengths = lambda text: {"y": tf.strings.length(text)}  # noqa: E731
-    save_function(tmp_path / "y", lengths, text="string")
+    tiny.save_function(tmp_path / "y", lengths, text="string")
     with pytest.raises(InputError, match="1001 warm-up requests; .* 1,000"):
         write_warmup(tmp_path / "y", "y", sizes=[1] * 1001)
