@@ -128,9 +128,9 @@ def test_too_many_rows_are_refused_before_they_are_converted(
     count = (16 << 20) // 4
     body = form.format('"", ' * (count - 1) + '""').encode()
     api = RestApi(server.models)
-    start = time.perf_counter()
+    start = time.thread_time()  # does not count the work of others
     reply = api.answer("POST", f"/v1/models/{model}:predict", body)
-    assert time.perf_counter() - start < 1
+    assert time.thread_time() - start < 1
     assert reply.status == 400
     assert f"Task size {count} is larger than maximum" in reply.body.decode()
 

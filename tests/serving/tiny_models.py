@@ -84,7 +84,7 @@ def numbers(x: tf.Tensor) -> dict[str, tf.Tensor]:
 
 def save_encoder(base: Path, offset: float) -> Path:
     variable = tf.Variable(offset)
-    serve = partial(encode, offset=variable)
+    serve = lambda text: encode(text, variable)  # noqa: E731
     save = partial(save_function, function=serve, owned=variable, text="string")
     return publish(base, save)
 
