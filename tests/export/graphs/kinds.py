@@ -232,7 +232,7 @@ def retriever(folder: Path, vectors: str = "float32") -> Exported:
         codes, scales = int8_codes(np.float32(rows))
         rows = codes * scales[:, np.newaxis]
     version = export_retriever(
-        query, document, IDS, TITLES, folder, vectors, MAX_K, tags=TAGS
+        query, document, IDS, TITLES, folder, None, vectors, MAX_K, TAGS
     )
     index = Index.from_vectors(np.float32(rows), IDS, query)
     tags = ["even", "", "x,third", "上海"]
