@@ -57,14 +57,11 @@ def test_readme(run_blocks):
     assert Path("models/retriever/1/saved_model.pb").exists()
 
 
-@pytest.mark.parametrize(
-    ("page", "first", "count", "expected", "file"),
-    [
-        ("train", 1, 1, "['titanium drill bits']", "."),
-        ("rerank", 0, 3, "'t1'", "mixed_models/retriever/1/saved_model.pb"),
-        ("few_clicks", 0, 3, "", "."),
-    ],
-)
+@pytest.mark.parametrize(("page", "first", "count", "expected", "file"), [
+    ("train", 1, 1, "['titanium drill bits']", "."),
+    ("rerank", 0, 3, "'t1'", "mixed_models/retriever/1/saved_model.pb"),
+    ("few_clicks", 0, 3, "", "."),
+])  # fmt: skip
 def test_pages_that_need_nothing(
     page, first, count, expected, file, run_blocks
 ):

@@ -150,13 +150,10 @@ def test_a_combined_vector_is_shown_as_its_parts(tmp_path):
     np.testing.assert_allclose(read / np.linalg.norm(read), lstm[0], rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("package", "use"),
-    [
-        ("pandas", lambda path: frame([])),
-        ("jinja2", lambda path: write_html_report(path, "Report", [])),
-    ],
-)
+@pytest.mark.parametrize(("package", "use"), [
+    ("pandas", lambda path: frame([])),
+    ("jinja2", lambda path: write_html_report(path, "Report", [])),
+])  # fmt: skip
 def test_a_missing_package_is_one_line(package, use, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(InputError, match=f"{package} is not installed: pip"):

@@ -128,15 +128,11 @@ def test_a_validation_file_that_vanishes_meanwhile(failing, log, tmp_path):
     check_good_state(RunFolder(tmp_path / "run"), 6)  # the first epoch's end
 
 
-@pytest.mark.parametrize(
-    ("now", "expected"),
-    [
-        ("a\tb\n", "clicks.tsv: found 1 lines, expected the 60 that were "
-         "there when training began: restore the file"),
-        ("a\n", "clicks.tsv:1: found no tab"),
-    ],
-    ids=["cut", "overwritten"],
-)  # fmt: skip
+@pytest.mark.parametrize(("now", "expected"), [
+    ("a\tb\n", "clicks.tsv: found 1 lines, expected the 60 that were "
+     "there when training began: restore the file"),
+    ("a\n", "clicks.tsv:1: found no tab"),
+], ids=["cut", "overwritten"])  # fmt: skip
 def test_a_log_that_changes_meanwhile(now, expected, log, model):
     clicks = ClickLog(log)
     batches = training_batches(clicks, 10, epochs=2, seed=0)

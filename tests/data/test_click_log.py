@@ -298,13 +298,9 @@ def test_words_of_another_script_are_named(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "caf\u00e9 \uff22\uff2f\uff2c\uff34 12 & 5\u20ac \u2014 \u00bd",
-        "hotel " * 200 + "\u4e0a\u6d77",  # fewer than 1 %
-    ],
-    ids=["accents, full width and signs", "rare"],
-)
+@pytest.mark.parametrize("text", [
+    "caf\u00e9 \uff22\uff2f\uff2c\uff34 12 & 5\u20ac \u2014 \u00bd",
+    "hotel " * 200 + "\u4e0a\u6d77",  # fewer than 1 %
+], ids=["accents, full width and signs", "rare"])  # fmt: skip
 def test_no_warning(text, tmp_path):
     assert alphabet_warning(log(tmp_path / "a.tsv", f"a b\t{text}")) is None

@@ -93,14 +93,11 @@ def test_training_log_from_clicks(folder):
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("corpus.jsonl", "corpus.jsonl: no such file"),
-        ("queries.jsonl.gz", "queries.jsonl: no such file"),
-        ("qrels/train.tsv", "qrels: found no split"),
-    ],
-)
+@pytest.mark.parametrize(("name", "message"), [
+    ("corpus.jsonl", "corpus.jsonl: no such file"),
+    ("queries.jsonl.gz", "queries.jsonl: no such file"),
+    ("qrels/train.tsv", "qrels: found no split"),
+])  # fmt: skip
 def test_a_missing_file(folder, name, message):
     with pytest.raises(InputError, match="test.tsv: no such split.*train"):
         Collection(folder).qrels("test")
@@ -257,18 +254,15 @@ def test_what_is_opened_by_its_name(folder, tmp_path, monkeypatch):
     assert sources.absolute_spec("api_documents") == "api_documents"
 
 
-@pytest.mark.parametrize(
-    ("open_it", "name", "message"),
-    [
-        (open_collection, "nowhere", "nowhere: found nothing there, expected"
-         " 'api', 'api_s"),
-        (open_collection, __file__, "found a file, expected 'api', 'api_s"),
-        (open_documents, "nowhere", "nothing there, expected 'api_documents'"),
-        (open_documents, __file__, "found a file, expected 'api_documents' or"),
-        (open_log, "nowhere", "nowhere: no such file"),
-        (open_log, " ,", "no click file was given"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("open_it", "name", "message"), [
+    (open_collection, "nowhere", "nowhere: found nothing there, expected"
+     " 'api', 'api_s"),
+    (open_collection, __file__, "found a file, expected 'api', 'api_s"),
+    (open_documents, "nowhere", "nothing there, expected 'api_documents'"),
+    (open_documents, __file__, "found a file, expected 'api_documents' or"),
+    (open_log, "nowhere", "nowhere: no such file"),
+    (open_log, " ,", "no click file was given"),
+])  # fmt: skip
 def test_nothing_of_that_name(open_it, name, message):
     with pytest.raises(InputError, match=message):
         open_it(name)
@@ -295,14 +289,11 @@ def test_writes_pairs_as_a_log(tmp_path):
     assert list(log) == [("na\u00efve lamp", "a lamp")]
 
 
-@pytest.mark.parametrize(
-    ("name", "documents", "queries", "clicks"),
-    [
-        ("homedepot", 53489, (8168, 1219, 1204), 34643),
-        ("bestbuy", 437, (3195, 431, 934), None),
-        ("wikiqa", 11406, (873, 126, 237), None),
-    ],
-)
+@pytest.mark.parametrize(("name", "documents", "queries", "clicks"), [
+    ("homedepot", 53489, (8168, 1219, 1204), 34643),
+    ("bestbuy", 437, (3195, 431, 934), None),
+    ("wikiqa", 11406, (873, 126, 237), None),
+])  # fmt: skip
 def test_real_titles(shared_data, tmp_path, name, documents, queries, clicks):
     collection = Collection(shared_data / name)
     assert len(collection.documents) == documents

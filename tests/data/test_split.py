@@ -144,20 +144,17 @@ def test_nothing_is_lost_and_nothing_left(log, tmp_path):
     assert {p.name for p in tmp_path.iterdir()} == {"0.tsv", "1.tsv", "new"}
 
 
-@pytest.mark.parametrize(
-    ("clicks", "grades"),
-    [
-        ([], []),
-        ([0, 0], [0, 0]),
-        ([1], [4]),
-        ([1, 1, 1], [4, 4, 4]),
-        ([2, 1], [4, 3]),
-        ([30, 20, 10, 10], [4, 3, 3, 3]),
-        ([573, 300, 100, 1, 0], [4, 3, 2, 1, 0]),
-        # 69 %, 31 % and 12 % of the most clicked document.
-        ([10_000, 6876, 6875, 3105, 3104, 1219, 1218], [4, 4, 3, 3, 2, 2, 1]),
-    ],
-)
+@pytest.mark.parametrize(("clicks", "grades"), [
+    ([], []),
+    ([0, 0], [0, 0]),
+    ([1], [4]),
+    ([1, 1, 1], [4, 4, 4]),
+    ([2, 1], [4, 3]),
+    ([30, 20, 10, 10], [4, 3, 3, 3]),
+    ([573, 300, 100, 1, 0], [4, 3, 2, 1, 0]),
+    # 69 %, 31 % and 12 % of the most clicked document.
+    ([10_000, 6876, 6875, 3105, 3104, 1219, 1218], [4, 4, 3, 3, 2, 2, 1]),
+])  # fmt: skip
 def test_grades_by_share_of_the_most_clicked(clicks, grades):
     by_id = {f"d{index}": count for index, count in enumerate(clicks)}
     assert list(click_grades(by_id).values()) == grades

@@ -151,22 +151,19 @@ def test_random_clusters_show_the_floor_of_each_measure():
     assert found["f1"] == pytest.approx(2 / (40 + 79), abs=0.01)
 
 
-@pytest.mark.parametrize(
-    ("use", "message"),
-    [
-        (lambda: cluster_measures(["a", "b"], [0]),
-         "found 1 clusters for 2 classes"),
-        (lambda: cluster_measures([], []), "found 0 clusters for 0 classes"),
-        (lambda: k_means(np.ones((6, 2)), 0), "clusters is 0: expect"),
-        (lambda: k_means(np.ones((6, 2)), 7), "clusters is 7: expect"),
-        (lambda: k_means(np.array([[1.0], [np.nan]]), 2),
-         "document 1 of 2, counted from 0"),
-        (lambda: ClusterTask.from_classes(TEXTS, {"d0": "one", "d2": "one"}),
-         "found 1 classes in 12 documents"),
-        (lambda: ClusterTask.from_classes(TEXTS, TEXTS, seeds=0),
-         "seeds is 0: expected 1 or more"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("use", "message"), [
+    (lambda: cluster_measures(["a", "b"], [0]),
+     "found 1 clusters for 2 classes"),
+    (lambda: cluster_measures([], []), "found 0 clusters for 0 classes"),
+    (lambda: k_means(np.ones((6, 2)), 0), "clusters is 0: expect"),
+    (lambda: k_means(np.ones((6, 2)), 7), "clusters is 7: expect"),
+    (lambda: k_means(np.array([[1.0], [np.nan]]), 2),
+     "document 1 of 2, counted from 0"),
+    (lambda: ClusterTask.from_classes(TEXTS, {"d0": "one", "d2": "one"}),
+     "found 1 classes in 12 documents"),
+    (lambda: ClusterTask.from_classes(TEXTS, TEXTS, seeds=0),
+     "seeds is 0: expected 1 or more"),
+])  # fmt: skip
 def test_wrong_input(use, message):
     with pytest.raises(InputError, match=message):
         use()

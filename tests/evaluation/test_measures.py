@@ -132,37 +132,31 @@ def test_queries_that_count():
     assert chance["c"]["mrr@10"] == pytest.approx(harmonic[1] / 4)
 
 
-@pytest.mark.parametrize(
-    ("use", "message"),
-    [
-        (lambda: evaluate({}, QRELS, min_relevant=0), "min_relevant is 0: exp"),
-        (lambda: evaluate({}, QRELS, min_relevant=4), "no query has a relevan"),
-        # Counts of clicks are not grades.
-        (lambda: evaluate({}, {"q": {"a": 30, "b": 1}}),
-         "query q, document a: found grad"),
-        (lambda: random_order({"q": {"a": 30, "b": 1}}, {"q": 2}),
-         "query q, document a: found grad"),
-        (lambda: expected_queries({"q": {"d0": np.nan}}, QRELS),
-         "query q: a score is not finite"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("use", "message"), [
+    (lambda: evaluate({}, QRELS, min_relevant=0), "min_relevant is 0: exp"),
+    (lambda: evaluate({}, QRELS, min_relevant=4), "no query has a relevan"),
+    # Counts of clicks are not grades.
+    (lambda: evaluate({}, {"q": {"a": 30, "b": 1}}),
+     "query q, document a: found grad"),
+    (lambda: random_order({"q": {"a": 30, "b": 1}}, {"q": 2}),
+     "query q, document a: found grad"),
+    (lambda: expected_queries({"q": {"d0": np.nan}}, QRELS),
+     "query q: a score is not finite"),
+])  # fmt: skip
 def test_wrong_input(use, message):
     with pytest.raises(ValueError, match=message) as caught:
         use()
     assert isinstance(caught.value, InputError) or "finite" in message
 
 
-@pytest.mark.parametrize(
-    ("scores", "precision", "reciprocal"),
-    [
-        ([0, 1, 2, 1, 0], 1, 1),
-        ([3, 1, 2, 1, 0], 0, 1 / 2),
-        ([7, 7, 7, 7, 7], 1 / 5, (1 + 1 / 2 + 1 / 3 + 1 / 4 + 1 / 5) / 5),
-        ([2, 0, 2, 0, 0], 1 / 2, (1 + 1 / 2) / 2),
-        ([3, 2, 2, 2, 0], 0, (1 / 2 + 1 / 3 + 1 / 4) / 3),
-        ([1, 1, 0, 1, 0], 0, (1 / 4 + 1 / 5) / 2),
-    ],
-)
+@pytest.mark.parametrize(("scores", "precision", "reciprocal"), [
+    ([0, 1, 2, 1, 0], 1, 1),
+    ([3, 1, 2, 1, 0], 0, 1 / 2),
+    ([7, 7, 7, 7, 7], 1 / 5, (1 + 1 / 2 + 1 / 3 + 1 / 4 + 1 / 5) / 5),
+    ([2, 0, 2, 0, 0], 1 / 2, (1 + 1 / 2) / 2),
+    ([3, 2, 2, 2, 0], 0, (1 / 2 + 1 / 3 + 1 / 4) / 3),
+    ([1, 1, 0, 1, 0], 0, (1 / 4 + 1 / 5) / 2),
+])  # fmt: skip
 def test_tied_lists_by_hand(scores, precision, reciprocal):
     """The third of five titles answers the query."""
     judged = numbered([0, 0, 1, 0, 0])
@@ -184,16 +178,13 @@ def orders(scores: dict[str, float]) -> list[list[str]]:
     return [list(chain(*each)) for each in product(*map(list, parts))]
 
 
-@pytest.mark.parametrize(
-    ("scores", "grades"),
-    [
-        ([1, 1, 1, 1, 1], [0, 0, 1, 0, 0]),
-        ([3, 3, 2, 2, 2, 1], [0, 2, 1, 0, 3, 0]),
-        ([3, 2, 2, 1, 1, 1], [0, 0, 1, 1, 0, 4]),
-        ([5, 4, 4, 3], [1, 0, 2, 0]),
-        ([2, 2, 1, 1], [0, 0, 0, 1]),
-    ],
-)
+@pytest.mark.parametrize(("scores", "grades"), [
+    ([1, 1, 1, 1, 1], [0, 0, 1, 0, 0]),
+    ([3, 3, 2, 2, 2, 1], [0, 2, 1, 0, 3, 0]),
+    ([3, 2, 2, 1, 1, 1], [0, 0, 1, 1, 0, 4]),
+    ([5, 4, 4, 3], [1, 0, 2, 0]),
+    ([2, 2, 1, 1], [0, 0, 0, 1]),
+])  # fmt: skip
 @pytest.mark.parametrize("min_relevant", [1, 2])
 def test_tied_lists_are_the_mean_over_all_orders(scores, grades, min_relevant):
     if max(grades) < min_relevant:
@@ -210,19 +201,16 @@ def test_tied_lists_are_the_mean_over_all_orders(scores, grades, min_relevant):
     assert found == pytest.approx(enumerated, abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("grades", "size", "min_relevant", "depth"),
-    [
-        ([1], 1, 1, None),
-        ([3, 0], 2, 1, None),
-        ([2, 2], 2, 1, None),
-        ([4, 2, 1, 0, 0], 5, 1, None),
-        ([4, 3, 1, 0, 0], 6, 3, None),
-        ([2, 1], 6, 1, None),
-        ([5, 1, 1], 6, 1, 2),
-        ([1, 1, 1, 1, 1], 6, 1, 4),
-    ],
-)
+@pytest.mark.parametrize(("grades", "size", "min_relevant", "depth"), [
+    ([1], 1, 1, None),
+    ([3, 0], 2, 1, None),
+    ([2, 2], 2, 1, None),
+    ([4, 2, 1, 0, 0], 5, 1, None),
+    ([4, 3, 1, 0, 0], 6, 3, None),
+    ([2, 1], 6, 1, None),
+    ([5, 1, 1], 6, 1, 2),
+    ([1, 1, 1, 1, 1], 6, 1, 4),
+])  # fmt: skip
 def test_random_order_is_the_mean_over_all_orders(
     grades, size, min_relevant, depth
 ):

@@ -165,15 +165,12 @@ def test_a_run_is_read_as_it_was_written(tmp_path):
     assert data == (tmp_path / "b.trec.gz").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("run", "tag", "message"),
-    [
-        ({"q": {"d 1": 1.0}}, "tag", "cannot write document id 'd 1'"),
-        ({"": {"d": 1.0}}, "tag", "cannot write query id ''"),
-        ({"q\t": {"d": 1.0}}, "tag", r"cannot write query id 'q\\t'"),
-        ({"q": {"d": 1.0}}, "my model", "cannot write tag 'my model'"),
-    ],
-)
+@pytest.mark.parametrize(("run", "tag", "message"), [
+    ({"q": {"d 1": 1.0}}, "tag", "cannot write document id 'd 1'"),
+    ({"": {"d": 1.0}}, "tag", "cannot write query id ''"),
+    ({"q\t": {"d": 1.0}}, "tag", r"cannot write query id 'q\\t'"),
+    ({"q": {"d": 1.0}}, "my model", "cannot write tag 'my model'"),
+])  # fmt: skip
 def test_white_space_is_refused(tmp_path, run, tag, message):
     with pytest.raises(InputError, match=message):
         write_run(tmp_path / "out", run, tag)

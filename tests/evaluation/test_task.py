@@ -128,20 +128,15 @@ def test_table():
         assert [m.end() for m in re.finditer(r"\S+", line)][1:] == ends
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"split": "text"}, "no such split, expected one of dev"),
-        ({"mode": "rank"}, "unknown mode 'rank': choose one of rerank, retr"),
-        ({"depth": 0, "mode": "retrieve"}, "depth is 0: expected 1 or more"),
-        ({"min_relevant": 0}, "min_relevant is 0: expected 1 or more"),
-        (
-            {"min_relevant": 4},
-            "split 'dev' has no query to rerank: it needs a document of grade 4"
-            " or more and a second judged one",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    ({"split": "text"}, "no such split, expected one of dev"),
+    ({"mode": "rank"}, "unknown mode 'rank': choose one of rerank, retr"),
+    ({"depth": 0, "mode": "retrieve"}, "depth is 0: expected 1 or more"),
+    ({"min_relevant": 0}, "min_relevant is 0: expected 1 or more"),
+    ({"min_relevant": 4},
+     "split 'dev' has no query to rerank: it needs a document of grade 4"
+     " or more and a second judged one"),
+])  # fmt: skip
 def test_wrong_input(collection, options, message):
     with pytest.raises(InputError, match=message):
         Task.from_collection(

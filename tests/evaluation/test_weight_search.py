@@ -148,16 +148,13 @@ class NoCorpus(System):
         return {q: dict.fromkeys(ids, 0.0) for q, ids in candidates.items()}
 
 
-@pytest.mark.parametrize(
-    ("parts", "options", "message"),
-    [
-        (between(0, 1), {"measure": "mrr@7"}, "measure 'mrr@7': expected one"),
-        (between(0, 1), {"steps": 0}, "steps is 0: expected 1 or more"),
-        ({}, {}, "found no part of a mixture"),
-        ({"pairs": NoCorpus()}, {}, "part 'pairs' of the mixture only scores"),
-        ({"x": 7}, {}, "part 'x' of the mixture: found 7, expected a trained"),
-    ],
-)
+@pytest.mark.parametrize(("parts", "options", "message"), [
+    (between(0, 1), {"measure": "mrr@7"}, "measure 'mrr@7': expected one"),
+    (between(0, 1), {"steps": 0}, "steps is 0: expected 1 or more"),
+    ({}, {}, "found no part of a mixture"),
+    ({"pairs": NoCorpus()}, {}, "part 'pairs' of the mixture only scores"),
+    ({"x": 7}, {}, "part 'x' of the mixture: found 7, expected a trained"),
+])  # fmt: skip
 def test_wrong_input_is_one_line(parts, options, message):
     with pytest.raises(InputError, match=message) as error:
         choose_weights(parts, TASKS[1], **options)

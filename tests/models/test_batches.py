@@ -292,16 +292,13 @@ def test_wrong_data_is_explained():
             call()
 
 
-@pytest.mark.parametrize(
-    ("extras", "message"),
-    [
-        ({"negatives": tf.constant(["rope"] * 3)}, "a dict of negatives"),
-        ({"negatives": tf.zeros([3, 1])}, "expected a dict of negatives"),
-        ({"log_q": tf.zeros([3], tf.float64)}, "expected a dict of neg"),
-        ({"weights": tf.zeros([3])}, "expected a dict of negatives"),
-        ({"teacher": tf.zeros([3, 2, 5])}, "with teacher_texts, int32"),
-    ],
-)
+@pytest.mark.parametrize(("extras", "message"), [
+    ({"negatives": tf.constant(["rope"] * 3)}, "a dict of negatives"),
+    ({"negatives": tf.zeros([3, 1])}, "expected a dict of negatives"),
+    ({"log_q": tf.zeros([3], tf.float64)}, "expected a dict of neg"),
+    ({"weights": tf.zeros([3])}, "expected a dict of negatives"),
+    ({"teacher": tf.zeros([3, 2, 5])}, "with teacher_texts, int32"),
+])  # fmt: skip
 def test_extras_of_another_form(extras, message):
     with pytest.raises(InputError, match=message):
         pair_batches(one_batch(QUERIES, TITLES, extras))

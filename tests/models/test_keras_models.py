@@ -124,15 +124,12 @@ def test_measuring_is_repeatable_and_moves_nothing(kind):
     check_equal(one, other)
 
 
-@pytest.mark.parametrize(
-    ("kind", "options", "numbers"),
-    [
-        ("towers", {}, [np.nan]),
-        ("scorer", {}, [np.nan, np.inf]),
-        ("keyvec", {}, [np.nan, np.inf]),
-        ("keyvec", {"optimizer": dssm.NesterovMomentum}, [np.nan]),
-    ],
-)
+@pytest.mark.parametrize(("kind", "options", "numbers"), [
+    ("towers", {}, [np.nan]),
+    ("scorer", {}, [np.nan, np.inf]),
+    ("keyvec", {}, [np.nan, np.inf]),
+    ("keyvec", {"optimizer": dssm.NesterovMomentum}, [np.nan]),
+])  # fmt: skip
 def test_a_loss_that_is_not_finite_leaves_the_weights(
     kind, options, numbers, warm
 ):
@@ -183,17 +180,14 @@ def check_refused(refusals: Refusals) -> None:
         assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("kind", "metrics", "rankings", "export", "lists"),
-    [
-        ("towers", "two metrics, loss and accuracy, and", "with dssm.Rank",
-         "export_models", "repeat the pairs"),
-        ("scorer", "two metrics", r"evaluate_systems\(Task", "export_models",
-         "x=.queries, positives, neg"),
-        ("keyvec", "four metrics", "with evaluation.evaluate_systems",
-         r"use encode\(documents\)", "x=.documents, salient, key_words"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("kind", "metrics", "rankings", "export", "lists"), [
+    ("towers", "two metrics, loss and accuracy, and", "with dssm.Rank",
+     "export_models", "repeat the pairs"),
+    ("scorer", "two metrics", r"evaluate_systems\(Task", "export_models",
+     "x=.queries, positives, neg"),
+    ("keyvec", "four metrics", "with evaluation.evaluate_systems",
+     r"use encode\(documents\)", "x=.documents, salient, key_words"),
+])  # fmt: skip
 def test_what_no_model_takes(kind, metrics, rankings, export, lists):
     make, examples, *_ = SAMPLES[kind]
     m, ones = make(), np.ones(len(examples[0]))

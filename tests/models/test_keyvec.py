@@ -214,10 +214,9 @@ def test_fit_learns(warm):
     assert int(model.optimizer.iterations) == 8
 
 
-@pytest.mark.parametrize(
-    ("option", "unchanged"),
-    [("word_weight", ["word_scores", "dense"]), ("read_weight", [])],
-)
+@pytest.mark.parametrize(("option", "unchanged"), [
+    ("word_weight", ["word_scores", "dense"]), ("read_weight", []),
+])  # fmt: skip
 def test_a_part_of_weight_0_is_left_out(option, unchanged):
     model = compiled(loss=KeyVecLoss(**{option: 0.0}))
     before = model.get_weights()

@@ -115,16 +115,14 @@ def applied(
     return [-variable.numpy() for variable in variables]
 
 
-@pytest.mark.parametrize(
-    ("threshold", "gradients", "groups", "expected"),
-    [
-        (2.0, [[3.0], [0.0, 4.0], [0.6], [0.8]], [[0, 1], [2, 3]],
-         [1.2, 0, 1.6, 0.6, 0.8]),
-        (1.0, [[3.0], [4.0]], [], [0.6, 0.8]),
-        (None, [[3.0], [4.0]], [], [3, 4]),
-    ],
-    ids=["each group on its own", "all variables are one", "not at all"],
-)  # fmt: skip
+@pytest.mark.parametrize(("threshold", "gradients", "groups", "expected"), [
+    (2.0, [[3.0], [0.0, 4.0], [0.6], [0.8]], [[0, 1], [2, 3]],
+     [1.2, 0, 1.6, 0.6, 0.8]),
+    (1.0, [[3.0], [4.0]], [], [0.6, 0.8]),
+    (None, [[3.0], [4.0]], [], [3, 4]),
+], ids=[
+    "each group on its own", "all variables are one", "not at all",
+])  # fmt: skip
 def test_gradients_are_renormalised(threshold, gradients, groups, expected):
     optimizer = NesterovMomentum(1.0, threshold=threshold)
     found = applied(optimizer, [tf.constant(g) for g in gradients], groups)

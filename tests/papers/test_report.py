@@ -45,7 +45,6 @@ class Expected(NamedTuple):
     drawn: set[str]
 
 
-# fmt: off
 EXPECTED = {
     "table_iv": Expected(
         dict.fromkeys(("lstm_96", "clsm_win3", "best"), "dssm"),
@@ -71,8 +70,7 @@ EXPECTED = {
          "recall@10": ("retrieve", "recall@10")},
         ["word2vec", "keyvec"], {"keyvec"},
     ),
-}
-# fmt: on
+}  # fmt: skip
 
 
 class Report(NamedTuple):
@@ -209,11 +207,9 @@ def test_dev_by_epoch_is_the_mean_over_seeds(report):
         }
 
 
-@pytest.mark.parametrize(
-    ("report", "mode", "measure"),
-    [("table_iv", "retrieve", "mrr@10"), ("mv_lstm", "lists", "p@1")],
-    indirect=["report"],
-)
+@pytest.mark.parametrize(("report", "mode", "measure"), [
+    ("table_iv", "retrieve", "mrr@10"), ("mv_lstm", "lists", "p@1"),
+], indirect=["report"])  # fmt: skip
 def test_loss_by_misspelling(report, mode, measure):
     robust = read_json(report.folder / "robustness.json")
     whole, left = (

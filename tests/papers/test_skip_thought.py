@@ -269,21 +269,18 @@ def test_a_table_reads_its_paragraphs_from_a_file(
     assert trained.dev == data.measure_on_dev(expected)
 
 
-@pytest.mark.parametrize(
-    ("use", "message"),
-    [
-        (lambda: SkipThoughtSystem("tri"),
-         "'tri': choose one of uni, bi, combined"),
-        (lambda: SkipThoughtSystem(units=7), "7 units, expected an even numbe"),
-        (lambda: SkipThoughtSystem().fit(["One. Two."]),
-         "paragraph 1: found 'One. Two.'"),
-        (lambda: SkipThoughtSystem().fit([["a", "b"], ["a", 3]]),
-         "paragraph 2: found .*list of sentences"),
-        (lambda: SkipThoughtSystem().fit([["a"], ["b"]]),
-         "found 2 paragraphs of one sentence or none"),
-        (lambda: SkipThoughtSystem().fit([]), "found 0 paragraphs"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("use", "message"), [
+    (lambda: SkipThoughtSystem("tri"),
+     "'tri': choose one of uni, bi, combined"),
+    (lambda: SkipThoughtSystem(units=7), "7 units, expected an even numbe"),
+    (lambda: SkipThoughtSystem().fit(["One. Two."]),
+     "paragraph 1: found 'One. Two.'"),
+    (lambda: SkipThoughtSystem().fit([["a", "b"], ["a", 3]]),
+     "paragraph 2: found .*list of sentences"),
+    (lambda: SkipThoughtSystem().fit([["a"], ["b"]]),
+     "found 2 paragraphs of one sentence or none"),
+    (lambda: SkipThoughtSystem().fit([]), "found 0 paragraphs"),
+])  # fmt: skip
 def test_wrong_arguments_and_paragraphs(use, message):
     with pytest.raises(InputError, match=message):
         use()
@@ -366,14 +363,11 @@ def test_read_paragraphs(name, tmp_path):
     assert found == [["One.", "Two – and."], ["Alone."]]
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"\n \n", "found an empty file"),
-        (b"One.\n\nTwo.\n", "no two lines of text in a row"),
-        (b"One.\n\xff.\n", "expected UTF-8"),
-    ],
-)
+@pytest.mark.parametrize(("data", "message"), [
+    (b"\n \n", "found an empty file"),
+    (b"One.\n\nTwo.\n", "no two lines of text in a row"),
+    (b"One.\n\xff.\n", "expected UTF-8"),
+])  # fmt: skip
 def test_wrong_files(data, message, tmp_path):
     path = tmp_path / "text.txt"
     path.write_bytes(data)

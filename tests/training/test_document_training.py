@@ -141,14 +141,11 @@ def test_a_key_word_stands_for_the_words_of_its_stem(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("data", "select", "size"),
-    [
-        ("documents", "map", lambda task: len(task.queries)),
-        ("documents", "ari", lambda task: task.sizes["classes"]),
-        ("others", "ami", lambda task: task.sizes["classes"]),
-    ],
-)
+@pytest.mark.parametrize(("data", "select", "size"), [
+    ("documents", "map", lambda task: len(task.queries)),
+    ("documents", "ari", lambda task: task.sizes["classes"]),
+    ("others", "ami", lambda task: task.sizes["classes"]),
+])  # fmt: skip
 def test_the_dev_task_is_that_of_the_measure(kinds_data, data, select, size):
     write_documents("others", documents(), {}, {})
 

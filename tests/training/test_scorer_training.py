@@ -48,18 +48,15 @@ def test_judged_lists_are_learnt_and_the_best_epoch_is_kept(tmp_path):
     check_equal(dssm.load_run(tmp_path), model)
 
 
-@pytest.mark.parametrize(
-    ("matcher", "sizes", "learning_rate"),
-    [
-        ("ARCI", {}, 0.03),
-        ("ARCII", {"filters": [16], "hidden": [16]}, 0.1),
-        ("CNTN", {}, 0.1),
-        ("DeepMatch", {}, 0.3),
-        ("MVLSTM", {}, 0.3),
-        ("MultiGranCNN", {}, 0.1),
-        ("RAE", {}, 0.3),
-    ],
-)
+@pytest.mark.parametrize(("matcher", "sizes", "learning_rate"), [
+    ("ARCI", {}, 0.03),
+    ("ARCII", {"filters": [16], "hidden": [16]}, 0.1),
+    ("CNTN", {}, 0.1),
+    ("DeepMatch", {}, 0.3),
+    ("MVLSTM", {}, 0.3),
+    ("MultiGranCNN", {}, 0.1),
+    ("RAE", {}, 0.3),
+])  # fmt: skip
 def test_each_matcher_learns(matcher, sizes, learning_rate, tmp_path, eager):
     """Training changes every trainable weight, and the loss falls.
 
@@ -150,17 +147,14 @@ def test_a_dead_network_stops_with_one_line(tmp_path):
         dssm.resume(run.path, verbose=0)
 
 
-@pytest.mark.parametrize(
-    ("epoch", "steps", "accuracy", "loss", "dead"),
-    [
-        (1, 5, 0.0, 0.3000001, True),
-        (0, 5, 0.0, 0.3, False),  # all weights of the last layer start at 0
-        (1, 4, 0.0, 0.3, False),  # the rest of an interrupted epoch
-        (1, 5, 0.1, 0.30001, True),  # saturated units, but for rounding
-        (1, 5, 0.5, 0.29999, False),  # small scores, but different ones
-        (1, 5, 0.0, 0.301, False),
-    ],
-)
+@pytest.mark.parametrize(("epoch", "steps", "accuracy", "loss", "dead"), [
+    (1, 5, 0.0, 0.3000001, True),
+    (0, 5, 0.0, 0.3, False),  # all weights of the last layer start at 0
+    (1, 4, 0.0, 0.3, False),  # the rest of an interrupted epoch
+    (1, 5, 0.1, 0.30001, True),  # saturated units, but for rounding
+    (1, 5, 0.5, 0.29999, False),  # small scores, but different ones
+    (1, 5, 0.0, 0.301, False),
+])  # fmt: skip
 def test_what_a_dead_network_is(epoch, steps, accuracy, loss, dead):
     watch = DeadNetworkWatch(margin=0.3, steps=5)
     watch.set_params({"steps": steps})

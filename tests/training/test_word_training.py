@@ -183,17 +183,13 @@ def test_clicks_train_the_other_parts(teacher):
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"data": "clicks.tsv"}, "data is not used by word_sum, which is fitt"),
-        ({"dev": "api"}, "dev is not used by word_sum, which is fitted to"),
-        ({"teacher": None}, "teacher is missing: expected the folder of lstm-"),
-        ({"teacher": "NONE"}, "NONE: found no teacher's vectors"),
-        ({"preset": "best", "data": None}, "--data is missing: expected `api`"),
-    ],
-    ids=str,
-)  # fmt: skip
+@pytest.mark.parametrize(("options", "message"), [
+    ({"data": "clicks.tsv"}, "data is not used by word_sum, which is fitt"),
+    ({"dev": "api"}, "dev is not used by word_sum, which is fitted to"),
+    ({"teacher": None}, "teacher is missing: expected the folder of lstm-"),
+    ({"teacher": "NONE"}, "NONE: found no teacher's vectors"),
+    ({"preset": "best", "data": None}, "--data is missing: expected `api`"),
+], ids=str)  # fmt: skip
 def test_wrong_input_is_one_line(options, message, teacher, refused):
     given = {"preset": "word_sum", "teacher": teacher, "output": "RUN"}
     flags = [f"--{k}={v}" for k, v in {**given, **options}.items() if v]
