@@ -148,11 +148,9 @@ class FreshProcesses:
         """
         request = self._folder / f"{next(self._numbers)}.json"
         given = {
-            "code": code,
-            "arguments": [*map(str, arguments)],
-            "folder": str(folder),
-            "environment": dict(environment or {}),
-        }
+            "code": code, "arguments": [*map(str, arguments)],
+            "folder": str(folder), "environment": dict(environment or {}),
+        }  # fmt: skip
         request.write_text(json.dumps(given), encoding="utf-8")
         pipes = os.pipe(), os.pipe()
         connection = connect(self._socket_path)

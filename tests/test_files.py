@@ -56,10 +56,8 @@ def test_bytes_reach_the_disk_before_the_name_does(tmp_path, monkeypatch):
     with replacing(tmp_path / "a.txt") as partial:
         partial.write_text("new")
     assert done == [
-        f"sync {partial.name}",
-        "rename to a.txt",
-        f"sync {tmp_path.name}",
-    ]
+        f"sync {partial.name}", "rename to a.txt", f"sync {tmp_path.name}",
+    ]  # fmt: skip
 
 
 def test_a_failure_leaves_the_old_file_alone(tmp_path, monkeypatch):

@@ -17,12 +17,10 @@ DOCS = ROOT / "docs"
 TEXTS = {
     path.relative_to(ROOT).with_suffix("").as_posix(): path.read_text()
     for path in (
-        ROOT / "README.md",
-        ROOT / "CONTRIBUTING.md",
-        ROOT / "tests/reliability/README.md",
-        *sorted(DOCS.rglob("*.md")),
+        ROOT / "README.md", ROOT / "CONTRIBUTING.md",
+        ROOT / "tests/reliability/README.md", *sorted(DOCS.rglob("*.md")),
     )
-}
+}  # fmt: skip
 PROGRAMS = lstm_dssm_programs.program_names()
 BLOCK = re.compile(r"^ *(?:\$ )?(lstm-dssm-\w+ (?:.*\\\n)*.*)$", re.MULTILINE)
 INLINE = re.compile(r"`lstm-dssm-(\w+) ([^`]*--[^`]*)`")

@@ -39,15 +39,12 @@ KERAS_NAMES = set().union(
     *(
         dir(owner)
         for owner in (
-            keras.Model(),
-            keras.layers.Layer(),
-            keras.optimizers.SGD(),
-            keras.losses.Loss(),
-            keras.metrics.Mean(),
+            keras.Model(), keras.layers.Layer(), keras.optimizers.SGD(),
+            keras.losses.Loss(), keras.metrics.Mean(),
             keras.callbacks.Callback(),
         )
     )
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("owner", "name"), NAMES, ids=[n for _, n in NAMES])

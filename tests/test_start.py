@@ -28,11 +28,9 @@ def python(
 ) -> subprocess.CompletedProcess[str]:
     kept = {k: v for k, v in os.environ.items() if k not in NOT_INHERITED}
     return subprocess.run(
-        [sys.executable, *map(str, words)],
-        env={**kept, **environment},
-        capture_output=True,
-        text=True,
-    )
+        [sys.executable, *map(str, words)], env={**kept, **environment},
+        capture_output=True, text=True,
+    )  # fmt: skip
 
 
 def start(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:

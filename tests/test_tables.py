@@ -57,11 +57,9 @@ def test_the_start_is_uniform_and_independent_of_its_neighbours():
     assert 99 - 4 * 14.1 < chi_squared < 99 + 4 * 14.1
     other = HashedUniform(1.0, 6).rows(np.arange(2000), 384)
     pairs = [
-        (table[1:], table[:-1]),
-        (table[:, 1:], table[:, :-1]),
-        (table, other),
+        (table[1:], table[:-1]), (table[:, 1:], table[:, :-1]), (table, other),
         (table**2, other**2),
-    ]
+    ]  # fmt: skip
     for one, another in pairs:
         correlation = np.corrcoef(one.ravel(), another.ravel())[0, 1]
         assert abs(correlation) < 4 / np.sqrt(one.size)

@@ -199,11 +199,8 @@ def test_it_opens_without_errors_and_fits_a_phone(tmp_path, scheme):
         text_columns=[2],
     )
     blocks = [
-        wide,
-        words,
-        HtmlPicture(LONG, path, LONG),
-        HtmlList([LONG]),
-    ]
+        wide, words, HtmlPicture(LONG, path, LONG), HtmlList([LONG]),
+    ]  # fmt: skip
     report = tmp_path / "report.html"
     sections = [HtmlSection(LONG, blocks, LONG)]
     write_html_report(report, f"{SCRIPT} {LONG}", sections, LONG)

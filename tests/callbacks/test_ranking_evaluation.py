@@ -118,12 +118,9 @@ def test_figures_in_tensorboard_and_for_other_callbacks(
     figures(0.2, 0.6, 0.4, 0.3)
     stop = keras.callbacks.EarlyStopping("dev_mrr@10", mode="max", patience=1)
     history = fit(
-        model,
-        9,
-        dssm.RankingEvaluation(TASK),
-        stop,
+        model, 9, dssm.RankingEvaluation(TASK), stop,
         keras.callbacks.TensorBoard(tmp_path, write_graph=False),
-    )
+    )  # fmt: skip
     assert history["dev_mrr@10"] == [0.2, 0.6, 0.4]
     found = {}
     for path in tmp_path.rglob("events.out.tfevents.*"):

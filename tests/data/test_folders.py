@@ -166,12 +166,9 @@ def test_the_documents(documents):
     assert folder.splits == ()
     assert folder.describe().splitlines() == [
         "3 documents, 204 sentences, 2 classes (1 with one document)",
-        "train: 2 documents",
-        "dev: 0 documents",
-        "test: 1 documents",
-        "1 documents without a summary",
-        "1 documents cut to 200 sentences",
-    ]
+        "train: 2 documents", "dev: 0 documents", "test: 1 documents",
+        "1 documents without a summary", "1 documents cut to 200 sentences",
+    ]  # fmt: skip
     with pytest.raises(InputError, match="found split 'all', expected one of"):
         folder.of("all")
 

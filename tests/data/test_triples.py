@@ -114,15 +114,11 @@ def test_triples_of_real_lists(shared_data, name, lists, held_out, shared):
 
 
 CLICKS = [
-    ("hex bolt", "steel hex bolt"),
-    ("hex bolt", "steel hex bolt"),
-    ("Hex  Bolt", "hex bolt zinc"),
-    ("wood glue", "wood glue 8 oz"),
-    ("glue", "wood glue 8 oz"),
-    ("bolt cutter", "bolt cutter"),
-    ("bolt cutter", "Bolt-Cutter"),
-    ("lamp", "desk light"),
-]
+    ("hex bolt", "steel hex bolt"), ("hex bolt", "steel hex bolt"),
+    ("Hex  Bolt", "hex bolt zinc"), ("wood glue", "wood glue 8 oz"),
+    ("glue", "wood glue 8 oz"), ("bolt cutter", "bolt cutter"),
+    ("bolt cutter", "Bolt-Cutter"), ("lamp", "desk light"),
+]  # fmt: skip
 
 
 @pytest.fixture

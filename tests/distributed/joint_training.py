@@ -87,11 +87,9 @@ def train(recipe: Recipe, collectives: Collectives | None) -> dict[str, Any]:
         part = slice(first, first + ROWS[collectives.cluster.rank])
     before = counters(collectives)
     history = model.fit(
-        batches(recipe, part),
-        epochs=1,
-        verbose=0,
+        batches(recipe, part), epochs=1, verbose=0,
         callbacks=[dssm.NesterovSchedule(STEPS, 0.5, 0.9, 0.2)],
-    ).history
+    ).history  # fmt: skip
     results = {f"weight_{n}": w for n, w in enumerate(model.get_weights())}
     results["change"] = max(
         abs(new - old).max()

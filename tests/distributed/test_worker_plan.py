@@ -61,11 +61,9 @@ def trainings(
     paths: list[str], max_bad_lines: int = 0, **options: Any
 ) -> list[TowerTraining]:
     config = TrainingConfig(
-        ",".join(paths),
-        RECIPE.replace(**options),
-        seed=3,
+        ",".join(paths), RECIPE.replace(**options), seed=3,
         max_bad_lines=max_bad_lines,
-    )
+    )  # fmt: skip
     return run_workers(2, lambda workers: shared(workers, config))
 
 

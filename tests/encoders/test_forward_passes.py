@@ -8,13 +8,10 @@ import keras_lstm_dssm as dssm
 from tests.encoders.small import ENCODERS, by_numpy, small_encoder
 
 TEXTS = [
-    "Hotels in Shanghai",
-    "a",
-    "shanghai hotels accommodation hotel in shanghai discount",
-    "",
-    "Straße 上海 3x4",
-    "Hotels in Shanghai",
-]
+    "Hotels in Shanghai", "a",
+    "shanghai hotels accommodation hotel in shanghai discount", "",
+    "Straße 上海 3x4", "Hotels in Shanghai",
+]  # fmt: skip
 
 pytestmark = pytest.mark.usefixtures("float64")
 

@@ -22,11 +22,9 @@ from keras_lstm_dssm.evaluation.bm25 import (
 from keras_lstm_dssm.text.word_hashing import split_words
 
 DOCUMENTS = {
-    "a": "Red angle-bracket",
-    "b": "angle bracket for the angle grinder",
-    "c": "garden hose",
-    "d": "",
-}
+    "a": "Red angle-bracket", "b": "angle bracket for the angle grinder",
+    "c": "garden hose", "d": "",
+}  # fmt: skip
 QUERIES = {"q1": "ANGLE bracket", "q2": "unheard", "q3": ""}
 
 

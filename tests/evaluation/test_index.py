@@ -172,11 +172,9 @@ def test_recall_and_excluded_titles(at_once, vectors, monkeypatch):
     exclude = [
         {int(nearest), *random.choice(MANY, count).tolist()}
         for nearest, count in zip(
-            cosines.argmax(axis=1),
-            random.integers(5, size=ASKED),
-            strict=True,
+            cosines.argmax(axis=1), random.integers(5, size=ASKED), strict=True,
         )
-    ]
+    ]  # fmt: skip
     for row, rows in enumerate(exclude):
         cosines[row, list(rows)] = -np.inf
     expected = np.argsort(-cosines, axis=1)[:, :TOP]

@@ -109,12 +109,9 @@ def test_ndcg_equals_its_formula():
 
 def test_queries_that_count():
     qrels = {
-        "found": {"a": 1},
-        "missed": {"a": 1},
-        "nothing": {"a": 1},
-        "irrelevant": {"a": 0, "b": -1},
-        "unjudged": {},
-    }
+        "found": {"a": 1}, "missed": {"a": 1}, "nothing": {"a": 1},
+        "irrelevant": {"a": 0, "b": -1}, "unjudged": {},
+    }  # fmt: skip
     run = {"found": {"a": 1.0}, "nothing": {}, "irrelevant": {"a": 1.0}}
     values = evaluate_queries(run, qrels)
     assert list(values) == ["found", "missed", "nothing"]

@@ -45,11 +45,9 @@ pytest.importorskip("sklearn")
 DOCUMENTS = {"a": "red hat", "b": "blue hat", "c": "red shoe", "d": "sock"}
 QUERIES = {"q1": "red hat", "q2": "shoe", "q3": "sock", "q4": "tie"}
 QRELS = {
-    "q1": {"b": 1, "a": 3},
-    "q2": {"c": 2, "d": 0, "a": 1},
-    "q3": {"d": 1},
+    "q1": {"b": 1, "a": 3}, "q2": {"c": 2, "d": 0, "a": 1}, "q3": {"d": 1},
     "q4": {"a": 0, "b": 0},
-}
+}  # fmt: skip
 SYSTEMS = {
     "bm25": BM25System(),
     "length": DenseSystem(

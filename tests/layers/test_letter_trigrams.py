@@ -60,11 +60,9 @@ def test_equals_the_table_times_the_dense_counts(float64):
     dense = np.array([reference.counts(word) for word in words])
     assert dense.max() == 2
     np.testing.assert_allclose(
-        layer(distinct_words(tf.constant(words))),
-        dense @ layer.table.numpy(),
-        rtol=1e-13,
-        atol=1e-15,
-    )
+        layer(distinct_words(tf.constant(words))), dense @ layer.table.numpy(),
+        rtol=1e-13, atol=1e-15,
+    )  # fmt: skip
 
 
 def test_gradient_is_that_of_the_dense_product_and_touches_few_rows():

@@ -85,11 +85,8 @@ def test_words_are_vocabulary_ids():
     sequences = layer(layer.distinct(TEXTS))
     assert sequences.words.dtype == tf.int32
     assert sequences.words.numpy().tolist() == [
-        [1, 0, 0, 0, 0, 1],
-        [2, 1, 2, 0, 0, 0],
-        [0] * 6,
-        [0] * 6,
-    ]
+        [1, 0, 0, 0, 0, 1], [2, 1, 2, 0, 0, 0], [0] * 6, [0] * 6,
+    ]  # fmt: skip
     assert sequences.lengths.numpy().tolist() == [6, 3, 1, 1]
 
 

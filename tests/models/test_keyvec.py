@@ -79,11 +79,9 @@ def test_losses_equal_numpy(float64, normalize):
     best = [int(np.argmax(by_numpy(model, d).p)) for d in DOCUMENTS]
     accurate = [salient[i] for salient, i in zip(SALIENT, best, strict=True)]
     expected = {
-        "loss": np.mean(costs @ [0.5, 2.0]),
-        "read_loss": costs[:, 0].mean(),
-        "key_word_loss": costs[:, 1].mean(),
-        "accuracy": np.mean(accurate),
-    }
+        "loss": np.mean(costs @ [0.5, 2.0]), "read_loss": costs[:, 0].mean(),
+        "key_word_loss": costs[:, 1].mean(), "accuracy": np.mean(accurate),
+    }  # fmt: skip
     assert 0 < expected["accuracy"] < 1
     x = EXAMPLES
     if normalize:

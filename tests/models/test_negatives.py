@@ -210,11 +210,9 @@ def test_cosines_of_rows_with_distinct_titles():
     vectors = np.stack([*basis[[[0, 0], [1, 1], [1, 1]]], last])
     numbers = np.array([[7, 0], [8, 1], [1, 1], [9, -1]], np.int32)
     cosines = teacher_cosines(
-        tf.constant(vectors),
-        tf.constant(numbers),
-        tf.constant([[0], [1], [1], [2]]),
-        tf.constant(3),
-    )
+        tf.constant(vectors), tf.constant(numbers),
+        tf.constant([[0], [1], [1], [2]]), tf.constant(3),
+    )  # fmt: skip
     np.testing.assert_allclose(
         cosines,
         [[1, 0, -INFINITY], [0, 1, -INFINITY], [0, -INFINITY, -INFINITY],

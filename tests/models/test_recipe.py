@@ -210,12 +210,9 @@ def test_defaults_are_the_papers():
 
 def test_towers_of_a_preset_share_nothing_and_take_arguments():
     model = TwoTower.from_preset(
-        "lstm_32",
-        seed=3,
-        negatives="in_batch",
-        n=2,
+        "lstm_32", seed=3, negatives="in_batch", n=2,
         encoder_config={"cells": 2, "oov_buckets": 7},
-    )
+    )  # fmt: skip
     query, document = model.query_encoder, model.document_encoder
     assert (model.negatives, model.n, model.seed) == ("in_batch", 2, 3)
     assert query.embedding.table.shape == (TRIGRAMS + 7, 6)
@@ -267,12 +264,10 @@ def test_the_sizes_of_a_keyvec_of_the_paper():
     """The counts of parameters for a vocabulary of 30 words."""
     model = KEYVEC_PRESETS["keyvec"].build(0, [f"w{i}" for i in range(30)])
     counts = {
-        "words": 31 * 100,
-        "sentence_encoder": 50 * (3 + 4 + 5) * 100 + 150,
+        "words": 31 * 100, "sentence_encoder": 50 * (3 + 4 + 5) * 100 + 150,
         "reader": 2 * 4 * (150 + 100 + 1) * 100 + 201,
-        "document_encoder": 200 * 100 + 100,
-        "word_scores": 100 * 30 + 30,
-    }
+        "document_encoder": 200 * 100 + 100, "word_scores": 100 * 30 + 30,
+    }  # fmt: skip
     for name, count in counts.items():
         assert getattr(model, name).count_params() == count
     assert model.count_params() == sum(counts.values())

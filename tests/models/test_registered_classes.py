@@ -53,10 +53,8 @@ SAMPLES: dict[str, dict[str, Any]] = {  # no argument has its default
     "CLSMEncoder": {"window": 1, "filters": 3, "units": 2, **HASHING},
     "TwoTower": {
         "query_encoder": dssm.RNNEncoder(2),
-        "document_encoder": dssm.DSSMEncoder([2]),
-        "negatives": "in_batch",
-        "n": 2,
-        "seed": 3,
+        "document_encoder": dssm.DSSMEncoder([2]), "negatives": "in_batch",
+        "n": 2, "seed": 3,
     },
     "DotInteraction": {"name": "mine"},
     "CosineInteraction": {"name": "mine"},

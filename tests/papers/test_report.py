@@ -56,10 +56,8 @@ EXPECTED = {
     ),
     "mv_lstm": Expected(
         {"arc_i": "bm25", "mv_lstm_cosine_k1": "lstm_rnn_50"},
-        ROBUSTNESS + "clicks.train.tsv",
-        ["chart", "dev", "robustness"],
-        ["bm25", "lstm_rnn_50"],
-        {"lists": ("lists", "p@1")},
+        ROBUSTNESS + "clicks.train.tsv", ["chart", "dev", "robustness"],
+        ["bm25", "lstm_rnn_50"], {"lists": ("lists", "p@1")},
         ["random", "bm25", "lstm_rnn_50", "arc_i", "mv_lstm_cosine_k1"],
         {"lstm_rnn_50"},
     ),

@@ -325,12 +325,9 @@ def test_api_paragraphs(tmp_path, monkeypatch):
         **dict.fromkeys(("dev", "test"), {"q1": {"d1": 1}}),
     }
     collection = write_collection(
-        tmp_path / "api",
-        {"d1": "list sort", "d2": "bisect"},
-        queries,
-        qrels,
+        tmp_path / "api", {"d1": "list sort", "d2": "bisect"}, queries, qrels,
         [],
-    )
+    )  # fmt: skip
 
     def source_files(_: object) -> list[tuple[str, str]]:
         seen.append("read")

@@ -146,12 +146,10 @@ def test_codes_by_hand():
     g, o, d = 7, 15, 4
     assert rows(["good"]) == [
         [
-            g * 37 + o,
-            (g * 37 + o) * 37 + o,
-            (o * 37 + o) * 37 + d,
+            g * 37 + o, (g * 37 + o) * 37 + o, (o * 37 + o) * 37 + d,
             (o * 37 + d) * 37,
         ]
-    ]
+    ]  # fmt: skip
 
 
 def test_exact_codes_do_not_collide():

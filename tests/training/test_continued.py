@@ -117,12 +117,9 @@ def test_old_clicks_are_drawn_once_in_an_epoch(monkeypatch):
 
 def test_log_q_counts_what_the_epoch_draws(tmp_path):
     config = TrainingConfig(
-        ClickLog("new.tsv"),
-        PARENT.replace(title_pairs=0, hard_negatives=0),
-        seed=1,
-        init="PARENT",
-        replay=("clicks.tsv", 0.5),
-    )
+        ClickLog("new.tsv"), PARENT.replace(title_pairs=0, hard_negatives=0),
+        seed=1, init="PARENT", replay=("clicks.tsv", 0.5),
+    )  # fmt: skip
     plan = TowerTraining(config, RunFolder(tmp_path))
     plan.prepare(dssm.load_run("PARENT"))
     assert plan.steps_per_epoch == 2

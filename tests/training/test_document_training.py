@@ -62,13 +62,11 @@ def test_train_and_the_recipe_by_hand_give_one_model(kinds_data):
     )
     kept = EpochWeights()
     fitted = model.fit(
-        DocumentExamples(train, targets).batches(5, epochs=3, seed=3),
-        epochs=3,
+        DocumentExamples(train, targets).batches(5, epochs=3, seed=3), epochs=3,
         steps_per_epoch=STEPS,
         validation_data=DocumentExamples(documents.of("dev"), dev).in_order(5),
-        callbacks=[kept],
-        verbose=0,
-    ).history
+        callbacks=[kept], verbose=0,
+    ).history  # fmt: skip
     best = int(np.argmin(fitted["val_loss"])) + 1
     check_equal(trained, kept.of[best])
     for row in run.read_history():

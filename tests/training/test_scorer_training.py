@@ -24,12 +24,9 @@ from tests.training.small_trainings import EpochWeights
 pytestmark = pytest.mark.usefixtures("kinds_data")
 
 SMALL = dssm.ScorerRecipe(
-    "MVLSTM",
-    {"interaction": "cosine", "units": 2, "k": 2, "hidden": 3},
-    word_dimension=4,
-    learning_rate=0.3,
-    batch_size=7,
-)
+    "MVLSTM", {"interaction": "cosine", "units": 2, "k": 2, "hidden": 3},
+    word_dimension=4, learning_rate=0.3, batch_size=7,
+)  # fmt: skip
 TRIPLES = 6 * 5
 
 
@@ -63,13 +60,9 @@ def test_each_matcher_learns(matcher, sizes, learning_rate, tmp_path, eager):
     The loss of ARC-I stays at the margin for longer than the eight steps.
     """
     recipe = dssm.ScorerRecipe(
-        matcher,
-        SMALL_MATCHERS[matcher] | sizes,
-        word_dimension=8,
-        learning_rate=learning_rate,
-        batch_size=TRIPLES,
-        epochs=8,
-    )
+        matcher, SMALL_MATCHERS[matcher] | sizes, word_dimension=8,
+        learning_rate=learning_rate, batch_size=TRIPLES, epochs=8,
+    )  # fmt: skip
     model = dssm.train(
         "judged", recipe, output=tmp_path / "run", verbose=0,
         callbacks=[weights := EpochWeights()],
