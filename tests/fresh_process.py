@@ -87,11 +87,9 @@ class ForkedProcess:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
+        self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if kind:  # a test has failed: do not wait for what it would have sent
             self.kill()
         self.wait()
@@ -114,12 +112,9 @@ class FreshProcesses:
         self._numbers = itertools.count()
 
     def __call__(
-        self,
-        code: str,
-        *arguments: object,
-        folder: Path = ROOT,
+        self, code: str, *arguments: object, folder: Path = ROOT,
         exit_code: int = 0,
-    ) -> list[str]:
+    ) -> list[str]:  # fmt: skip
         """Runs Python code in a folder; returns the lines that it prints.
 
         The arguments become `sys.argv[1:]`. Another exit code than the one
@@ -135,12 +130,9 @@ class FreshProcesses:
         return self.start(PROGRAM, *arguments, **options)
 
     def start(
-        self,
-        code: str,
-        *arguments: object,
-        folder: Path = ROOT,
+        self, code: str, *arguments: object, folder: Path = ROOT,
         environment: Mapping[str, str] | None = None,
-    ) -> ForkedProcess:
+    ) -> ForkedProcess:  # fmt: skip
         """Starts Python code, and does not wait for its end.
 
         TensorFlow has been imported already: it does not see what it reads on

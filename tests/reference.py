@@ -84,12 +84,9 @@ class Gate(NamedTuple):
 
 
 def gates(
-    cell: Any,
-    kernel: Any,
-    recurrent_kernel: Any,
-    bias: Any,
+    cell: Any, kernel: Any, recurrent_kernel: Any, bias: Any,
     peepholes: Mapping[str, Any],
-) -> dict[str, Gate]:
+) -> dict[str, Gate]:  # fmt: skip
     """Split a cell's weights, or their gradients, into the gates of (2)."""
     result = {}
     for number, name in enumerate(cell.gates):
@@ -175,11 +172,9 @@ def cosine(query: np.ndarray, document: np.ndarray) -> float:
 
 def nesterov(
     gradient: Callable[[int, list[np.ndarray]], list[np.ndarray]],
-    parameters: Sequence[np.ndarray],
-    momenta: Sequence[float],
-    step: float,
+    parameters: Sequence[np.ndarray], momenta: Sequence[float], step: float,
     threshold: float = np.inf,
-) -> list[list[np.ndarray]]:
+) -> list[list[np.ndarray]]:  # fmt: skip
     """Compute Lambda_0, Lambda_1, .. of (6).
 
     The gradient by each parameter is renormalised on its own to `threshold`.

@@ -220,11 +220,9 @@ def check_start(matcher: Matcher) -> None:
 
 
 def check_saved_scorer(
-    scorer: PairScorer,
-    trained: Sequence[keras.Variable],
-    pairs: tuple[list[str], list[str]],
-    path: pathlib.Path,
-) -> None:
+    scorer: PairScorer, trained: Sequence[keras.Variable],
+    pairs: tuple[list[str], list[str]], path: pathlib.Path,
+) -> None:  # fmt: skip
     """Compare a scorer with the one that was saved, after its pre-training."""
     random = np.random.default_rng(0)
     for weight in trained:

@@ -53,12 +53,10 @@ def small_keyvec(**options: Any) -> KeyVec:
 
 
 def compiled(
-    rate: float = 0.02,
-    optimizer: Any = keras.optimizers.Adam,
-    loss: KeyVecLoss | None = None,
-    sizes: dict[str, Any] | None = None,
+    rate: float = 0.02, optimizer: Any = keras.optimizers.Adam,
+    loss: KeyVecLoss | None = None, sizes: dict[str, Any] | None = None,
     **options: Any,
-) -> KeyVec:
+) -> KeyVec:  # fmt: skip
     """Make a compiled model; the options are those of `compile`."""
     model = small_keyvec(**sizes or {})
     model.compile(optimizer(rate), loss or KeyVecLoss(), **options)
