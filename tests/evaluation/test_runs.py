@@ -125,8 +125,9 @@ def test_ir_measures_reads_the_same(tmp_path):
             for document, grade in judged.items()
         )
     )
+    ndcg = ir_measures.nDCG(gains={1: 1, 2: 3, 3: 7, 4: 15})
     measures = {
-        ir_measures.nDCG(gains={1: 1, 2: 3, 3: 7, 4: 15}) @ 10: "ndcg@10",
+        ndcg @ 3: "ndcg@3", ndcg @ 5: "ndcg@5", ndcg @ 10: "ndcg@10",
         ir_measures.RR(rel=2) @ 10: "mrr@10", ir_measures.RR(rel=2): "mrr",
         ir_measures.AP(rel=2): "map", ir_measures.P(rel=2) @ 10: "p@10",
         ir_measures.R(rel=2) @ 10: "recall@10",

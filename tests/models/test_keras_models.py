@@ -21,8 +21,8 @@ from tests.models.small_keyvec import EXAMPLES
 from tests.models.small_matchers import (
     POSITIVES,
     TRIPLES,
-    HashedWords,
     MeanDot,
+    hashed_words,
     small_scorer,
 )
 from tests.models.small_towers import QUERIES, TITLES, two_tower
@@ -264,7 +264,7 @@ def test_what_scorers_do_not_take():
         ("1 or more, not 0", lambda: m.score("a", ["b"], 0)),
         ("1 queries and 0 documents", lambda: m.score_pairs(["a"], [])),
         ("width 4, but words has 3",
-         lambda: dssm.PairScorer(HashedWords(3), MeanDot(4))),
+         lambda: dssm.PairScorer(hashed_words(3), MeanDot(4))),
     ])  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def test_every_value_survives_the_round_trip():
     assert Recipe.from_dict(values) == recipe
 
 
-@pytest.mark.parametrize(("changes", "message"), [
+WRONG: dict[type, list[tuple[dict[str, Any], str]]] = {Recipe: [
     ({"encoder": "GRUEncoder"}, "encoder is 'GRUEncoder': expected one of"),
     ({"encoder": "TextEncoder"}, "expected one of BidirectionalLSTM"),
     ({"encoder": "FixedColumns"}, "encoder is 'FixedColumns': expected"),
@@ -113,12 +113,7 @@ def test_every_value_survives_the_round_trip():
     ({"encoder": "WordSumEncoder"}, "epochs is 5 with the encoder WordSum"),
     ({"logq": 1}, "logq is 1: expected True or False"),
     ({"layers": 3}, "a recipe has no 'layers': expected one of batch_size"),
-], ids=str)  # fmt: skip
-def test_a_wrong_value_is_one_line(changes, message):
-    check_wrong(Recipe(), changes, message)
-
-
-@pytest.mark.parametrize(("changes", "message"), [
+], KeyVecRecipe: [
     ({"words": "letters"}, "words is 'letters': expected one of"),
     ({"units": 0}, "units is 0: expected a whole number of 1 or more"),
     ({"learning_rate": 0}, "learning_rate is 0: expected a finite"),
@@ -133,15 +128,18 @@ def test_a_wrong_value_is_one_line(changes, message):
     ({"windows": []}, r"windows is \[\]: expected whole numbers"),
     ({"windows": (0, 3)}, r"windows is \(0, 3\): expected whole numbers"),
     ({"depth": 2}, "a recipe has no 'depth'"),
-], ids=str)  # fmt: skip
-def test_a_wrong_value_of_a_keyvec_is_one_line(changes, message):
-    check_wrong(KeyVecRecipe(), changes, message)
+]}  # fmt: skip
 
 
-def check_wrong(recipe: Any, changes: dict[str, Any], message: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "changes", "message"),
+    [(kind, *row) for kind, rows in WRONG.items() for row in rows],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_a_wrong_value_is_one_line(kind, changes, message):
     for make in (
-        lambda: type(recipe).from_dict(changes),
-        lambda: recipe.replace(**changes),
+        lambda: kind.from_dict(changes),
+        lambda: kind().replace(**changes),
     ):
         with pytest.raises(InputError, match=message) as caught:
             make()

@@ -120,13 +120,6 @@ def test_one_traced_step_serves_with_and_without_negatives(monkeypatch):
     assert len(traced) == 1
 
 
-def test_works_in_double_precision():
-    model = two_tower(dtype="float64", run_eagerly=True)
-    model.fit(PAIRS, verbose=0)
-    assert model.query_encoder.encode(FIVE).dtype == np.float64
-    assert model((FIVE, CLICKED)).dtype == tf.float64
-
-
 @pytest.mark.parametrize("again", ["same optimizer", "after pending rows"])
 def test_compiling_again_loses_nothing(again):
     """Pending updates of table rows stay pending or are applied."""

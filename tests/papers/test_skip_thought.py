@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy.special import log_softmax
 
 from keras_lstm_dssm import InputError
 from keras_lstm_dssm.data import write_collection
@@ -27,6 +28,7 @@ from keras_lstm_dssm.papers.skip_thought import (
     word_ids,
 )
 from keras_lstm_dssm.papers.table_data import open_data
+from tests.reference import sigmoid
 
 WORDS, EMBEDDING, UNITS = 7, 3, 4
 SENTENCE, PREVIOUS, NEXT = [4, 5, 3, END], [3, END], [6, 1, 4, 4, END]
@@ -49,15 +51,7 @@ def model(bidirectional: bool = False) -> SkipThought:
     return result
 
 
-def sigmoid(x: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-x))
-
-
-def gru(
-    layer: keras.layers.GRU,
-    inputs: np.ndarray,
-    condition: np.ndarray | None = None,
-) -> np.ndarray:
+def gru(layer: Any, inputs: Any, condition: Any = None) -> np.ndarray:
     """Returns all states by (1)-(4) of the paper, or (5)-(8) with C h_i.
 
     Keras's gates stand in the order z, r, h, and its z is the paper's 1 - z.
@@ -84,10 +78,7 @@ def cross_entropies(
     table = skip.word_vectors.get_weights()[0]
     states = gru(skip.decoders[name], table[[END, *ids[:-1]]], vector)
     logits = states @ skip.output_words.numpy().T + skip.output_bias.numpy()
-    odds = np.exp(logits)
-    return -np.log(
-        (odds / odds.sum(axis=1, keepdims=True))[range(len(ids)), ids]
-    )
+    return -log_softmax(logits, axis=1)[range(len(ids)), ids]
 
 
 def encode(skip: SkipThought, ids: list[int]) -> np.ndarray:

@@ -15,6 +15,7 @@ from keras_lstm_dssm.training.salience import (
     salience_threshold,
     salient_sentences,
 )
+from tests import reference
 
 NO_SUMMARY = np.full(9, np.nan)
 
@@ -179,12 +180,7 @@ def test_bm25_is_that_of_the_baseline():
 
 def test_trigrams_against_counts():
     def counts(text: str) -> np.ndarray:
-        letters = "#abcdefghijklmnopqrstuvwxyz0123456789"
-        vector = np.zeros(37**3)
-        for word in text.lower().split():
-            codes = [letters.index(c) for c in f"#{word}#"]
-            for a, b, c in zip(codes, codes[1:], codes[2:], strict=False):
-                vector[(a * 37 + b) * 37 + c] += 1
+        vector = sum(map(reference.counts, text.split()))
         return vector / np.linalg.norm(vector)
 
     document = Document(
