@@ -1,9 +1,6 @@
 """Transcriptions of Palangi et al. 2016 in plain Python and NumPy.
 
-Tests compare the package with these functions. They take one text at a time
-and have column vectors, as in the paper; l(t) is the dense vector of trigram
-counts.
-"""
+One text at a time, of column vectors; l(t) are dense trigram counts."""
 
 import re
 import unicodedata
@@ -21,12 +18,7 @@ WHITE_SPACE = re.compile(
 def split(text: str, kind: str = "space") -> list[str]:
     """Split a text into words, after NFKC and case folding.
 
-    Args:
-        text: Any text.
-        kind: `"space"` to split at white space, `"alphanumeric"` to split at
-            everything but letters, digits and marks, `"stems"` to cut the
-            endings of these words.
-    """
+    `"alphanumeric"` keeps letters, digits and marks; `"stems"` cuts these."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     folded = unicodedata.normalize("NFKC", folded)
     if kind in ("alphanumeric", "stems"):
@@ -177,8 +169,7 @@ def nesterov(
 ) -> list[list[np.ndarray]]:  # fmt: skip
     """Compute Lambda_0, Lambda_1, .. of (6).
 
-    The gradient by each parameter is renormalised on its own to `threshold`.
-    """
+    Each parameter's gradient is renormalised on its own to `threshold`."""
     current = [np.array(p) for p in parameters]
     delta = [np.zeros_like(p) for p in current]
     path = [current]

@@ -27,9 +27,7 @@ def deltas(row: int) -> np.ndarray:
 def softmax_and_logistic_losses() -> tuple[np.ndarray, np.ndarray]:
     """Computes the loss of each row by both forms of equation (5).
 
-    They are the softmax over the cosines, and the logistic function of their
-    differences.
-    """
+    A softmax over cosines, and a logistic function of their differences."""
     softmax, logistic = [], []
     for row, (cosines, labels) in enumerate(zip(COSINES, LABELS, strict=True)):
         scores = np.exp(GAMMA * cosines)
@@ -62,9 +60,7 @@ def test_cosine_softmax_equals_both_forms():
 def test_its_derivative_is_alpha():
     """alpha_j of (8) is dl/d Delta_j; masked cosines have none.
 
-    alpha is negative, so that grad L = sum alpha dDelta: the minus sign in
-    front of the sum in (7) is one too many.
-    """
+    alpha is negative: the minus sign in (7) is one too many."""
     loss = CosineSoftmax(GAMMA, reduction="sum")
     _, gradient = value_and_gradient(loss, LABELS, COSINES)
     for row, labels in enumerate(LABELS):

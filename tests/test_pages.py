@@ -66,9 +66,7 @@ def program(name: str) -> Any:
 def commands(page: str) -> list[list[str]]:
     """Returns the words of each command of our programs on a page.
 
-    Variables have the values that the page's blocks set. What is said of a
-    command in parentheses is left out, and so are those that end with "...".
-    """
+    Variables have the page's values; those that end with "..." are left out."""
     text = TEXTS[page]
     values = dict(re.findall(r"^(\w+)=(\S+)$", text, re.M)) | {"rate": "0.01"}
     return [

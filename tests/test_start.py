@@ -1,8 +1,4 @@
-"""Programs and `import keras_lstm_dssm`: what they start with, and change.
-
-TensorFlow's notes are not shown, and nothing else is hidden; the import turns
-on TensorFlow's fast products, oneDNN.
-"""
+"""Programs and `import keras_lstm_dssm`: what they start with, and change."""
 
 import os
 import platform

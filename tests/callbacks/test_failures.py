@@ -35,9 +35,7 @@ Failing = Callable[..., str]
 def failing(log, tmp_path, monkeypatch, capsys) -> Failing:
     """Calls a function with the model after a training step; the error line.
 
-    There are 12 training steps in 2 epochs, with a checkpoint after each, and
-    the function is called when it is saved.
-    """
+    There are 12 training steps in 2 epochs, with a checkpoint after each."""
     monkeypatch.setitem(dssm.PRESETS, "lstm_32", QUICK)
     given = [f"--data={log}", "--preset=lstm_32", "--epochs=2",
              "--batch_size=10", "--save_minutes=0",

@@ -1,8 +1,6 @@
 """The three corpora of docstrings: titles, documents and lists of sentences.
 
-Titles are those of the standard library and NumPy; documents and lists are made
-of docstrings of our own making.
-"""
+Titles are of the standard library and NumPy; the others of our own making."""
 
 import importlib.metadata
 import itertools

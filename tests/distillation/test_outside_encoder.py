@@ -131,10 +131,7 @@ def test_texts_that_are_no_list_of_strings_are_refused(texts):
 
 
 def test_the_process_imports_no_tensorflow_and_is_kept(monkeypatch):
-    """The order of texts is kept; the module is imported once, and elsewhere.
-
-    When the encoder is released, its process ends as Python does.
-    """
+    """Texts keep their order; a released encoder's process ends as Python."""
     monkeypatch.setattr(outside_encoder, "BATCH", 2)
     encode = open_outside_encoder("module_of_encoders:hashed")
     texts = ["a", "b", "c", "d", "e"]

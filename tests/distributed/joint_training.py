@@ -1,10 +1,6 @@
 """Trains on batches of two workers: as one of two processes, or as one.
 
-A program for `test_joint_step.py`, which says what must hold. Each worker has
-a part of each batch, of unequal sizes; without TF_CONFIG, one process has
-whole batches. Its arguments
-are a `.npz` for weights and figures, and names of recipes.
-"""
+Arguments: a `.npz` for weights and figures of `test_joint_step.py`; recipes."""
 
 import random
 import sys

@@ -196,10 +196,7 @@ def test_recall_and_excluded_titles(at_once, vectors, monkeypatch):
 
 
 def test_a_popular_cluster_is_read_in_blocks(monkeypatch):
-    """A cluster that many queries read is compared with some at a time.
-
-    So memory is bounded, however many titles and queries there are.
-    """
+    """So memory is bounded, however many titles and queries there are."""
     monkeypatch.setattr(index, "_SCORES_AT_ONCE", 1_000)
     sizes = []
     largest = index._largest

@@ -147,10 +147,7 @@ def constant(texts: list[str]) -> np.ndarray:
 
 
 def test_a_constant_scorer_is_random_and_not_document_order():
-    """In this data the answers come first, so that document order is perfect.
-
-    Equal scores must not count as that order.
-    """
+    """In this data the answers come first: document order is perfect."""
     titles = {d: d for d in ("good", *"abcd")}
     qrels = {f"q{i}": {"good": 1, **dict.fromkeys("abcd", 0)} for i in range(3)}
     queries = dict.fromkeys(qrels, "no such word")

@@ -36,11 +36,9 @@ def with_cosines(scores: dict[str, list[float]]) -> DenseSystem:
 
 
 def between(low: float, high: float) -> dict[str, DenseSystem]:
-    """Makes two parts that rank d0 first for weights of `a` from low to high.
+    """Makes two parts that rank d0 first for weights w of `a` from low to high.
 
-    The score of d0 is .2 with any weight w of `a`, that of d1 is
-    .2 + .3 (low - w), and that of d2 is .2 + .3 (w - high).
-    """
+    Scores are .2, .2 + .3 (low - w) and .2 + .3 (w - high)."""
     a = [0.2, 0.2 + 0.3 * (low - 1), 0.2 + 0.3 * (1 - high), 0]
     b = [0.2, 0.2 + 0.3 * low, 0.2 - 0.3 * high, 0]
     return {

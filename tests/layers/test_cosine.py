@@ -42,10 +42,7 @@ def test_a_zero_vector_is_the_first_basis_vector_without_gradient():
     ("dtype", "error"), [("float64", 1e-12), ("float32", 1e-5)]
 )
 def test_the_gradient_of_a_matrix_is_that_of_the_formula(dtype, error):
-    """Equals the gradient that TensorFlow derives from the plain formula.
-
-    Some vectors are zero.
-    """
+    """As TensorFlow derives it; some vectors are zero."""
     query, document = (
         tf.Variable(QUERY, dtype=dtype),
         tf.Variable(DOCUMENT, dtype=dtype),

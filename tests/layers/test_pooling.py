@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_lstm_dssm.layers.convolution import MaskedConvolution
 from keras_lstm_dssm.layers.pooling import (
     DynamicPooling,
     KMaxPooling,
@@ -34,6 +35,16 @@ def with_junk(junk: float) -> np.ndarray:
     for padded, cells in zip(wild, matrices(), strict=True):
         padded[: len(cells), : cells.shape[1]] = cells
     return wild
+
+
+@pytest.mark.parametrize("padding", ["wide", "narrow"])
+def test_a_convolution_is_zero_past_the_end_of_a_text(padding):
+    layer = MaskedConvolution(2, 2, padding)
+    layer.build((None, None, 3))
+    layer.convolution.bias.assign([1.0, 2.0])
+    values, lengths = layer(TEXTS, [6, 5, 2, 1, 6, 3])
+    past = np.arange(values.shape[1]) >= lengths.numpy()[:, np.newaxis]
+    assert past.any() and not values.numpy()[past].any()
 
 
 def test_dynamic_pooling_written_out():

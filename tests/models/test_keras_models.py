@@ -30,21 +30,13 @@ from tests.precision import precision
 
 
 class Sample(NamedTuple):
-    """A small model of a kind.
+    """A small model of a kind."""
 
-    Attributes:
-        make: Returns it compiled; takes options of `compile`.
-        lists: The first arguments of `fit`.
-        batches: Makes a dataset of such lists.
-        random: Options of a model whose loss depends on chance.
-        loss: A loss with a value that is not its default.
-    """
-
-    make: Callable[..., Any]
-    lists: tuple[Any, ...]
-    batches: Callable[..., tf.data.Dataset]
-    random: dict[str, Any]
-    loss: dict[str, Any]
+    make: Callable[..., Any]  # compiled; with options of `compile`
+    lists: tuple[Any, ...]  # the first arguments of `fit`
+    batches: Callable[..., tf.data.Dataset]  # of such lists
+    random: dict[str, Any]  # options of a model whose loss depends on chance
+    loss: dict[str, Any]  # with a value that is not its default
 
 
 SAMPLES = {

@@ -44,11 +44,7 @@ KEYVEC = KeyVecRecipe(word_dimension=4, filters=2, units=3, dimension=5)
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_parameter_counts(preset):
-    """Spec 1: 50 k x 288 are 14.4 M. Tied, as one tower has the count.
-
-    Without values: TensorFlow's allocator never gives memory back, and the
-    largest would take 1 GB.
-    """
+    """Of one tower, and without values, of which the largest take 1 GB."""
     columns, others = COUNTS[preset]
     with keras.StatelessScope(initialize_variables=False):
         model = TwoTower.from_preset(preset, towers="tied")

@@ -1,7 +1,6 @@
 """Baselines that count words: scores by hand and by other libraries, wrong use.
 
-PLSA and Skip-Thought have files of their own; here is what all have in common.
-"""
+PLSA and Skip-Thought have files of their own."""
 
 import gzip
 import json
@@ -329,10 +328,7 @@ def test_the_likelihood_of_a_query(mu):
 
 
 def test_textbook_example_of_the_likelihood():
-    """Manning, Raghavan, Schuetze 2008, example 12.3.
-
-    It mixes title and corpus half and half, which mu = |d| = 8 does too.
-    """
+    """Manning, Raghavan, Schuetze 2008, example 12.3: mu = |d| = 8."""
     documents = {
         "d1": "Xyzzy reports a profit but revenue is down",
         "d2": "Quorus narrows quarter loss but revenue decreases further",

@@ -24,25 +24,15 @@ ROBUSTNESS = "robustness.json robustness.md robustness.png "
 
 
 class Expected(NamedTuple):
-    """What the report of a paper has beside its text.
+    """What the report of a paper has beside its text."""
 
-    Attributes:
-        copies: Rows that are not trained -> the system whose results they get.
-        files: Files beside those that each report has.
-        pictures: Pictures of the page, in order.
-        references: Systems that others are compared with.
-        compared: Key of `significance` -> mode and measure.
-        published: Systems in `published` of `table.json`.
-        drawn: Systems with values on dev by epoch.
-    """
-
-    copies: dict[str, str]
-    files: str
-    pictures: list[str]
-    references: list[str]
-    compared: dict[str, tuple[str, str]]
-    published: list[str]
-    drawn: set[str]
+    copies: dict[str, str]  # a row that is not trained -> whose results it gets
+    files: str  # beside those that each report has
+    pictures: list[str]  # of the page, in order
+    references: list[str]  # systems that others are compared with
+    compared: dict[str, tuple[str, str]]  # `significance` -> mode, measure
+    published: list[str]  # systems in `published` of `table.json`
+    drawn: set[str]  # systems with values on dev by epoch
 
 
 EXPECTED = {

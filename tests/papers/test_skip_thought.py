@@ -54,8 +54,7 @@ def model(bidirectional: bool = False) -> SkipThought:
 def gru(layer: Any, inputs: Any, condition: Any = None) -> np.ndarray:
     """Returns all states by (1)-(4) of the paper, or (5)-(8) with C h_i.
 
-    Keras's gates stand in the order z, r, h, and its z is the paper's 1 - z.
-    """
+    Keras's gates stand in the order z, r, h; its z is the paper's 1 - z."""
     kernel, recurrent, bias = map(np.asarray, layer.cell.get_weights())
     w_z, w_r, w = np.split(kernel[: inputs.shape[1]], 3, axis=1)
     c_z, c_r, c = np.split(kernel[inputs.shape[1] :], 3, axis=1)

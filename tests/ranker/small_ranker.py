@@ -11,10 +11,7 @@ COLOURS = ("red", "blue", "green", "black")
 
 
 def write_graded(folder: Path) -> Path:
-    """Writes queries for a thing of a colour; its titles have grades 0 to 3.
-
-    3: thing and colour; 2: the thing; 1: the colour; 0: neither.
-    """
+    """Writes queries for a thing of a colour; its titles have grades 0 to 3."""
     documents = {
         f"{colour}-{name}": f"{colour} {title}"
         for name, (_, title) in TOPICS.items()

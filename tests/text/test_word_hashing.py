@@ -192,10 +192,7 @@ def test_only_trigrams_with_another_letter_go_to_the_buckets(word):
 
 
 def test_words_of_other_scripts_stay_distinct():
-    """300 words of each script: no two share all their trigrams.
-
-    In the paper's alphabet all of one length are one word: `###` `###` ...
-    """
+    """In the paper's alphabet all of one length are one word, `###` `###`."""
     scripts = [(0x4E00, 2000), (0x0430, 32), (0x0627, 20)]  # Han, Cyr., Arab.
     random = np.random.default_rng(0)
     words = sorted(

@@ -233,10 +233,7 @@ def test_words_of_the_document_need_no_summary(tmp_path, capsys):
 
 
 def test_documents_without_any_summary(tmp_path, capsys):
-    """They can be trained on if key words are taken from all the text.
-
-    One warning says that their first sentences are the salient ones.
-    """
+    """They are trained on if key words are taken from all the text."""
     few = documents({"train": 4, "dev": 2})
     none = [one._replace(summary=[]) for one in few]
     work = training_on(tmp_path, none, key_words_of="document")

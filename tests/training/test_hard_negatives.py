@@ -90,11 +90,9 @@ def test_texts_of_the_same_words_are_one_text(model, best_model):
 
 @pytest.mark.parametrize("clusters", [0, 2])
 def test_known_pairs_are_no_negatives(clusters, best_model, tmp_path):
-    """Old clicks that an epoch does not replay are clicks all the same.
+    """Nor are old clicks that an epoch does not replay.
 
-    Texts are compared by the words that the encoders read; queries and titles
-    of old clicks only are neither mined nor found.
-    """
+    Queries and titles of old clicks only are neither mined nor found."""
     old = [
         Pair("Garden-Hose", "small  desk LAMP"), Pair("lamp", "nylon rope"),
         Pair("lamp", "old lamp"), Pair("old query", "hose, 50 ft"),

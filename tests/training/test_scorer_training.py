@@ -55,10 +55,7 @@ def test_judged_lists_are_learnt_and_the_best_epoch_is_kept(tmp_path):
     ("RAE", {}, 0.3),
 ])  # fmt: skip
 def test_each_matcher_learns(matcher, sizes, learning_rate, tmp_path, eager):
-    """Training changes every trainable weight, and the loss falls.
-
-    The loss of ARC-I stays at the margin for longer than the eight steps.
-    """
+    """Every trainable weight moves, and the loss falls; ARC-I's falls later."""
     recipe = dssm.ScorerRecipe(
         matcher, SMALL_MATCHERS[matcher] | sizes, word_dimension=8,
         learning_rate=learning_rate, batch_size=TRIPLES, epochs=8,
@@ -83,11 +80,7 @@ def test_each_matcher_learns(matcher, sizes, learning_rate, tmp_path, eager):
 def test_the_topics_of_deep_match_are_chosen_by_the_data(
     tmp_path, monkeypatch, eager
 ):
-    """`DeepMatch` has topics by the number of training pairs.
-
-    A model that is trained on from another one (`init`) has the numbers of
-    that one, and a recipe that gives numbers is followed.
-    """
+    """By the number of pairs, unless `init` or the recipe has numbers."""
     levels = {6: (2, 3)}  # of six training pairs
     monkeypatch.setattr(scorer_training, "topic_levels", levels.__getitem__)
     recipe = SCORER.replace(
