@@ -7,6 +7,7 @@ from scipy.special import softmax
 
 from keras_lstm_dssm import CosineSoftmax, Distillation, InputError
 from keras_lstm_dssm.losses import KeyVecLoss, PairwiseHinge
+from tests.kit.equal import check_equal
 from tests.matchers.ragged_texts import check_central_differences
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -81,8 +82,7 @@ def test_its_labels_may_be_indices():
     loss = CosineSoftmax(GAMMA, reduction=None)
     of_indices = value_and_gradient(loss, clicked, COSINES)
     of_labels = value_and_gradient(loss, np.eye(4)[clicked], COSINES)
-    for one, other in zip(of_indices, of_labels, strict=True):
-        np.testing.assert_array_equal(one, other)
+    check_equal(of_indices, of_labels)
     scores = np.exp(GAMMA * COSINES)
     expected = np.log(scores.sum(1) / scores[np.arange(5), clicked])
     np.testing.assert_allclose(of_indices[0], expected, rtol=1e-12)

@@ -164,6 +164,12 @@ def test_files_that_a_page_names_exist(page):
         assert (ROOT / "benchmarks" / f"{name}.py").is_file(), name
 
 
+def test_no_picture_lies_unused():
+    text = "".join(TEXTS.values())
+    for picture in (DOCS / "images").iterdir():
+        assert f"images/{picture.name}" in text
+
+
 def test_paths_of_the_guide_for_contributors_exist():
     """From the root, or in the package, `export/` or `tests/`."""
     text = TEXTS["CONTRIBUTING"]

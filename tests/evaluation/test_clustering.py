@@ -49,25 +49,6 @@ def test_measures_equal_a_count_of_all_pairs(seed):
     assert found["ami"] == metrics.adjusted_mutual_info_score(classes, clusters)
 
 
-def entropy(labels: list[tuple[int, ...]]) -> float:
-    shares = np.unique(labels, axis=0, return_counts=True)[1] / len(labels)
-    return float(-np.sum(shares * np.log(shares)))
-
-
-def test_v_is_the_mean_of_homogeneity_and_completeness():
-    rng = np.random.default_rng(0)
-    classes, clusters = rng.integers(4, size=(2, 30)).tolist()
-    h_classes, h_clusters = (
-        entropy([(c,) for c in classes]),
-        entropy([(c,) for c in clusters]),
-    )
-    together = entropy(list(zip(classes, clusters, strict=True)))
-    homogeneity = 1 - (together - h_clusters) / h_classes
-    completeness = 1 - (together - h_classes) / h_clusters
-    v = 2 * homogeneity * completeness / (homogeneity + completeness)
-    assert cluster_measures(classes, clusters)["v"] == pytest.approx(v)
-
-
 def test_special_clusters():
     classes = list("aabb")
     assert cluster_measures(classes, [5, 5, 1, 1]) == pytest.approx(

@@ -81,7 +81,7 @@ def test_follows_the_paper_while_the_momentum_changes(float64, threshold):
 
 
 def test_keras_sgd_does_not(float64):
-    """SGD(nesterov=True) holds the look-ahead point, mixes mu_{k-1} and mu_k."""
+    """SGD(nesterov=True) has the look-ahead point and mixes mu_{k-1}, mu_k."""
     sgd = keras.optimizers.SGD(RATE, 0.9, nesterov=True)
     found = descend(sgd, lambda mu: setattr(sgd, "momentum", mu), traced=False)[
         -1

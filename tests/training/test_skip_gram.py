@@ -122,9 +122,10 @@ def test_wrong_arguments_are_one_clear_line(arguments, message):
 def test_a_missing_gensim_is_one_clear_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "gensim", None)
     monkeypatch.delitem(sys.modules, "gensim.models.word2vec")
-    with pytest.raises(
-        InputError, match=r'pip install "keras-lstm-dssm\[baselines\]"'
-    ):
+    message = (
+        'gensim is not installed: pip install "keras-lstm-dssm.baselines]"$'
+    )
+    with pytest.raises(InputError, match=f"^{message}"):
         skip_gram_vectors(TITLES, VOCABULARY)
 
 
