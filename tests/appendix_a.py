@@ -1,10 +1,6 @@
 """NumPy transcription of Appendix A of Palangi et al. 2016, (9) to (44).
 
-The paper's gradients are sums of a term of the query and a term of the
-document. Here the encoders have different weights, so each function computes
-the term of one of them. docs/mathematics.md lists the errors in the printed
-formulas.
-"""
+Terms of one encoder each; docs/mathematics.md lists the printed errors."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -41,17 +37,10 @@ def lstm_gradients(
     gate: Mapping[str, Gate], words: Sequence[Any], v: np.ndarray,
     steps: int, peephole_path: bool,
 ) -> dict[str, Gate]:  # fmt: skip
-    """Compute a term of the gradients of R, (16) to (42).
+    """Compute a term of the gradients of R, (16) to (42), with v of (15).
 
-    Args:
-        gate: Weights of each gate.
-        words: l(1) .. l(T).
-        v: (15).
-        steps: Number of steps that the recursions over c, such as (22), go
-            back. Earlier c count as constants, and so does each y(t-1).
-        peephole_path: Whether to add W_p1' delta^rec1, which the paper
-            leaves out, to the error signal at c(t).
-    """
+    Recursions over c go back so many steps; y(t-1) are constants. With
+    `peephole_path`, W_p1' delta^rec1, which the paper lacks, is added."""
     states = lstm(gate, words)
     start = np.zeros((1, len(v)))
     i, f, g, c, o, y = (np.vstack([start, states[name]]) for name in "ifgcoy")

@@ -1,8 +1,6 @@
 """Fixtures that all tests share.
 
-TensorFlow is imported by those that use it: the process that distributes the
-tests to others has no use for it.
-"""
+Those that use TensorFlow import it: who distributes the tests does not."""
 
 import fcntl
 import gc
@@ -47,10 +45,7 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leaves all that was imported out of the searches for garbage.
-
-    A search through the objects of TensorFlow takes 0.2 seconds.
-    """
+    """Leaves all that was imported out of the searches, of 0.2 seconds each."""
     gc.collect()
     gc.freeze()
     gc.enable()
@@ -155,10 +150,7 @@ def trained_run(collection_folder, made_once) -> Path:
 
 @pytest.fixture(scope="module")
 def remembered_graphs(made_once) -> Iterator[None]:
-    """Lets the exports of a module copy SavedModels that this run has written.
-
-    For tests of what is around the graph; see `tests/kit/golden.py`.
-    """
+    """Lets exports copy SavedModels of this run; see `tests/kit/golden.py`."""
     from tests.kit import golden
 
     with golden.remembered_graphs(made_once("graphs", Path.mkdir)):

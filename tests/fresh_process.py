@@ -22,10 +22,7 @@ PROGRAM = (
 
 
 class ForkedProcess:
-    """A process that was forked, as `subprocess.Popen` shows one.
-
-    Its exit code comes from the server, on the connection.
-    """
+    """A forked process, as a `subprocess.Popen`; the server has its code."""
 
     def __init__(
         self, connection: socket.socket, streams: tuple[TextIO, TextIO]
@@ -87,11 +84,9 @@ class ForkedProcess:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
+        self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if kind:  # a test has failed: do not wait for what it would have sent
             self.kill()
         self.wait()
@@ -101,12 +96,9 @@ class ForkedProcess:
 
 
 class FreshProcesses:
-    """Starts a new process for every call.
+    """Starts a new process for every call, a fork of `fork_server.py`.
 
-    A process that imports TensorFlow takes four seconds; here this is done
-    once, by the `fork_server.py` that listens at `socket_path`, and the
-    processes are its forks. Requests are files in `folder`.
-    """
+    That has imported TensorFlow, in four seconds. Requests are files."""
 
     def __init__(self, socket_path: Path, folder: Path) -> None:
         self._socket_path = socket_path
@@ -114,17 +106,12 @@ class FreshProcesses:
         self._numbers = itertools.count()
 
     def __call__(
-        self,
-        code: str,
-        *arguments: object,
-        folder: Path = ROOT,
+        self, code: str, *arguments: object, folder: Path = ROOT,
         exit_code: int = 0,
-    ) -> list[str]:
+    ) -> list[str]:  # fmt: skip
         """Runs Python code in a folder; returns the lines that it prints.
 
-        The arguments become `sys.argv[1:]`. Another exit code than the one
-        that is expected is an error, with what was printed as errors.
-        """
+        The arguments become `sys.argv[1:]`; the exit code must be right."""
         with self.start(code, *arguments, folder=folder) as process:
             printed, errors = process.communicate()
         assert process.returncode == exit_code, errors
@@ -135,24 +122,17 @@ class FreshProcesses:
         return self.start(PROGRAM, *arguments, **options)
 
     def start(
-        self,
-        code: str,
-        *arguments: object,
-        folder: Path = ROOT,
+        self, code: str, *arguments: object, folder: Path = ROOT,
         environment: Mapping[str, str] | None = None,
-    ) -> ForkedProcess:
+    ) -> ForkedProcess:  # fmt: skip
         """Starts Python code, and does not wait for its end.
 
-        TensorFlow has been imported already: it does not see what it reads on
-        import in what is added to the environment.
-        """
+        TensorFlow, imported before, does not see what the environment adds."""
         request = self._folder / f"{next(self._numbers)}.json"
         given = {
-            "code": code,
-            "arguments": [*map(str, arguments)],
-            "folder": str(folder),
-            "environment": dict(environment or {}),
-        }
+            "code": code, "arguments": [*map(str, arguments)],
+            "folder": str(folder), "environment": dict(environment or {}),
+        }  # fmt: skip
         request.write_text(json.dumps(given), encoding="utf-8")
         pipes = os.pipe(), os.pipe()
         connection = connect(self._socket_path)
@@ -175,12 +155,9 @@ def connect(path: Path) -> socket.socket:
 
 @contextmanager
 def fork_server(folder: Path) -> Iterator[None]:
-    """Starts the process that forks, and at the end waits for its own.
+    """Starts the process that forks; it ends when nobody is connected.
 
-    It ends when nobody is connected any more. Its strings have other hashes
-    than ours, and sets of strings another order. The folder for its socket and
-    for what it prints is made.
-    """
+    Its strings have other hashes than ours, and sets another order."""
     folder.mkdir()
     environment = {
         "PYTHONHASHSEED": "12",

@@ -14,10 +14,7 @@ _released_at = 0.0
 
 
 def release_graphs_if_large() -> None:
-    """Calls `release_graphs` if the process has grown since the last call.
-
-    A release searches all objects, which takes as long as several tests.
-    """
+    """Calls `release_graphs`, which is slow, if the process has grown."""
     global _released_at
     if resident_mb() > _released_at + GROWTH:
         release_graphs()
@@ -25,14 +22,10 @@ def release_graphs_if_large() -> None:
 
 
 def release_graphs() -> None:
-    """Frees the graphs of models that no test refers to any more.
-
-    TensorFlow registers each use of `tf.custom_gradient` in a graph under a
-    name of its own, for good, and with it the whole graph: about 20 MB for
-    each training function that was traced. The gradients of a training
-    function are computed while it is traced and the entries are not needed
-    after that.
-    """
+    """Frees the graphs of models that no test refers to any more."""
+    # TensorFlow registers each use of `tf.custom_gradient` in a graph for good,
+    # and with it the graph: 20 MB for each traced training function, whose
+    # gradients are computed while it is traced.
     registry = ops.gradient_registry._registry
     for name in list(registry):
         if name.startswith("CustomGradient-"):

@@ -1,9 +1,6 @@
 """Transcriptions of Palangi et al. 2016 in plain Python and NumPy.
 
-Tests compare the package with these functions. They take one text at a time
-and have column vectors, as in the paper; l(t) is the dense vector of trigram
-counts.
-"""
+One text at a time, of column vectors; l(t) are dense trigram counts."""
 
 import re
 import unicodedata
@@ -21,12 +18,7 @@ WHITE_SPACE = re.compile(
 def split(text: str, kind: str = "space") -> list[str]:
     """Split a text into words, after NFKC and case folding.
 
-    Args:
-        text: Any text.
-        kind: `"space"` to split at white space, `"alphanumeric"` to split at
-            everything but letters, digits and marks, `"stems"` to cut the
-            endings of these words.
-    """
+    `"alphanumeric"` keeps letters, digits and marks; `"stems"` cuts these."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     folded = unicodedata.normalize("NFKC", folded)
     if kind in ("alphanumeric", "stems"):
@@ -84,12 +76,9 @@ class Gate(NamedTuple):
 
 
 def gates(
-    cell: Any,
-    kernel: Any,
-    recurrent_kernel: Any,
-    bias: Any,
+    cell: Any, kernel: Any, recurrent_kernel: Any, bias: Any,
     peepholes: Mapping[str, Any],
-) -> dict[str, Gate]:
+) -> dict[str, Gate]:  # fmt: skip
     """Split a cell's weights, or their gradients, into the gates of (2)."""
     result = {}
     for number, name in enumerate(cell.gates):
@@ -175,15 +164,12 @@ def cosine(query: np.ndarray, document: np.ndarray) -> float:
 
 def nesterov(
     gradient: Callable[[int, list[np.ndarray]], list[np.ndarray]],
-    parameters: Sequence[np.ndarray],
-    momenta: Sequence[float],
-    step: float,
+    parameters: Sequence[np.ndarray], momenta: Sequence[float], step: float,
     threshold: float = np.inf,
-) -> list[list[np.ndarray]]:
+) -> list[list[np.ndarray]]:  # fmt: skip
     """Compute Lambda_0, Lambda_1, .. of (6).
 
-    The gradient by each parameter is renormalised on its own to `threshold`.
-    """
+    Each parameter's gradient is renormalised on its own to `threshold`."""
     current = [np.array(p) for p in parameters]
     delta = [np.zeros_like(p) for p in current]
     path = [current]

@@ -1,11 +1,6 @@
 """The examples of docstrings run, and give what they print.
 
-An example that needs what it does not make itself (`model`, `clicks.tsv`, a
-server) illustrates a call, and ends where that is missing. All others must
-print what they say; docs/example_data.py writes the folders that some read.
-Examples that read built-in data or start processes take long: they run with
-`pytest -m slow`.
-"""
+One that needs what it does not make (`model`, a server) ends where it lacks."""
 
 import doctest
 import importlib

@@ -19,11 +19,9 @@ def test_documents_of_train_are_held_out(tmp_path, capsys):
         )
     ]
     write_documents(
-        tmp_path / "papers",
-        documents,
-        {"q1": "of dev", "q2": "of test"},
+        tmp_path / "papers", documents, {"q1": "of dev", "q2": "of test"},
         {"dev": {"q1": {"d5": 1}}, "test": {"q2": {"d6": 1}}},
-    )
+    )  # fmt: skip
     pairs = [
         ("in order", "Sort"), ("both", "Sort"), ("tree", "Heap"),
         ("both", "Heap"), ("two of them", "Twice"), ("other", "Test"),

@@ -11,16 +11,13 @@ from keras_lstm_dssm.text_files import text_lines
 
 @pytest.mark.parametrize("chunk", [3, 5, 1000])
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
-@pytest.mark.parametrize(
-    ("content", "without", "with_end"),
-    [
-        (b"a\r\n\nb\n", ["a", "", "b"], ["a", "", "b"]),
-        (b"\xef\xbb\xbfa\n\r\n \n", ["a"], ["a", "", " "]),
-        (b"\n\n\xc3\xbc", ["", "", "\u00fc"], ["", "", "\u00fc"]),
-        (b"a\n ", ["a"], ["a", " "]),
-        (b"a\rb\n", ["a\rb"], ["a\rb"]),
-    ],
-)
+@pytest.mark.parametrize(("content", "without", "with_end"), [
+    (b"a\r\n\nb\n", ["a", "", "b"], ["a", "", "b"]),
+    (b"\xef\xbb\xbfa\n\r\n \n", ["a"], ["a", "", " "]),
+    (b"\n\n\xc3\xbc", ["", "", "\u00fc"], ["", "", "\u00fc"]),
+    (b"a\n ", ["a"], ["a", " "]),
+    (b"a\rb\n", ["a\rb"], ["a\rb"]),
+])  # fmt: skip
 def test_blank_lines_at_the_end(
     content, without, with_end, name, chunk, tmp_path, monkeypatch
 ):
@@ -44,7 +41,5 @@ def test_the_line_that_is_no_utf8(tmp_path, monkeypatch):
     monkeypatch.setattr(text_files, "_CHUNK", 4)
     path = tmp_path / "a.txt"
     path.write_bytes(b"one\ntwo\ncaf\xe9\n")
-    with pytest.raises(
-        InputError, match=r"a.txt:3: found invalid UTF-8 \(unexpected end"
-    ):
+    with pytest.raises(InputError, match=r"txt:3: found invalid UTF-8 \(une"):
         list(text_lines(path))

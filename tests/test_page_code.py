@@ -15,6 +15,12 @@ from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.tools import evaluate
 from tests.conftest import TOPICS
 from tests.test_pages import TEXTS, commands
+from tests.tools.conftest import saved_run
+from tests.training.small_documents import (
+    QUICK_KEYVEC,
+    WORDS,
+    write_small_documents,
+)
 
 
 def blocks(page: str) -> list[str]:
@@ -57,14 +63,11 @@ def test_readme(run_blocks):
     assert Path("models/retriever/1/saved_model.pb").exists()
 
 
-@pytest.mark.parametrize(
-    ("page", "first", "count", "expected", "file"),
-    [
-        ("train", 1, 1, "['titanium drill bits']", "."),
-        ("rerank", 0, 3, "'t1'", "mixed_models/retriever/1/saved_model.pb"),
-        ("few_clicks", 0, 3, "", "."),
-    ],
-)
+@pytest.mark.parametrize(("page", "first", "count", "expected", "file"), [
+    ("train", 1, 1, "['titanium drill bits']", "."),
+    ("rerank", 0, 3, "'t1'", "mixed_models/retriever/1/saved_model.pb"),
+    ("few_clicks", 0, 3, "", "."),
+])  # fmt: skip
 def test_pages_that_need_nothing(
     page, first, count, expected, file, run_blocks
 ):
@@ -128,3 +131,33 @@ def test_the_cosine_of_several_teachers_is_the_sum_of_theirs(run_blocks):
     np.testing.assert_allclose(
         vectors @ vectors.T, sum(w * v @ v.T for w, v in each), atol=1e-6
     )
+
+
+def test_analysis_of_towers(folders, run_blocks):
+    *_, records, frames = blocks("docs/analysis")
+    pytest.importorskip("pandas")
+    printed = run_blocks([records, frames])[1]
+    assert printed.startswith("('hotels', 'in', 'shanghai') (3, 32)\n")
+    assert "Keyword(word='in', counts=(" in printed
+    table = printed[printed.index("position") :]
+    assert table.split()[:4] == ["position", "0", "1", "2"]
+    assert len(table.splitlines()) == 3 + 32
+
+
+def test_analysis_of_a_pair_scorer(run_blocks):
+    recipe = dssm.ScorerRecipe("MVLSTM", words="trigrams", word_dimension=4)
+    saved_run(Path("RUN"), recipe.with_matcher(units=2, slices=3).build())
+    cells, matrix = run_blocks(blocks("docs/analysis")[:1])[1].splitlines()
+    assert cells.count("(") == 3 * 5 and "'stick'" in cells
+    assert matrix == "(3, 2, 3) 0.0"
+
+
+def test_analysis_of_a_keyvec(run_blocks):
+    folder = write_small_documents(Path("FOLDER"))
+    saved_run(Path("RUN"), QUICK_KEYVEC.build(vocabulary=WORDS["wear"]))
+    lines = run_blocks(blocks("docs/analysis")[1:2])[1].splitlines()
+    *sentences, predicted, nearest = lines
+    first = next(iter(folder.of("test")))
+    assert [line[6:] for line in sentences] == first.sentences
+    assert sorted(eval(predicted)) == sorted(WORDS["wear"])
+    assert len(eval(nearest)) == 3

@@ -17,12 +17,10 @@ DOCS = ROOT / "docs"
 TEXTS = {
     path.relative_to(ROOT).with_suffix("").as_posix(): path.read_text()
     for path in (
-        ROOT / "README.md",
-        ROOT / "CONTRIBUTING.md",
-        ROOT / "tests/reliability/README.md",
-        *sorted(DOCS.rglob("*.md")),
+        ROOT / "README.md", ROOT / "CONTRIBUTING.md",
+        ROOT / "tests/reliability/README.md", *sorted(DOCS.rglob("*.md")),
     )
-}
+}  # fmt: skip
 PROGRAMS = lstm_dssm_programs.program_names()
 BLOCK = re.compile(r"^ *(?:\$ )?(lstm-dssm-\w+ (?:.*\\\n)*.*)$", re.MULTILINE)
 INLINE = re.compile(r"`lstm-dssm-(\w+) ([^`]*--[^`]*)`")
@@ -68,9 +66,7 @@ def program(name: str) -> Any:
 def commands(page: str) -> list[list[str]]:
     """Returns the words of each command of our programs on a page.
 
-    Variables have the values that the page's blocks set. What is said of a
-    command in parentheses is left out, and so are those that end with "...".
-    """
+    Variables have the page's values; those that end with "..." are left out."""
     text = TEXTS[page]
     values = dict(re.findall(r"^(\w+)=(\S+)$", text, re.M)) | {"rate": "0.01"}
     return [
@@ -166,6 +162,12 @@ def test_files_that_a_page_names_exist(page):
         assert (DOCS / image).is_file(), image
     for name in re.findall(r"keras_lstm_dssm\.benchmarks\.(\w+)", TEXTS[page]):
         assert (ROOT / "benchmarks" / f"{name}.py").is_file(), name
+
+
+def test_no_picture_lies_unused():
+    text = "".join(TEXTS.values())
+    for picture in (DOCS / "images").iterdir():
+        assert f"images/{picture.name}" in text
 
 
 def test_paths_of_the_guide_for_contributors_exist():

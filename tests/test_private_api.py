@@ -39,15 +39,12 @@ KERAS_NAMES = set().union(
     *(
         dir(owner)
         for owner in (
-            keras.Model(),
-            keras.layers.Layer(),
-            keras.optimizers.SGD(),
-            keras.losses.Loss(),
-            keras.metrics.Mean(),
+            keras.Model(), keras.layers.Layer(), keras.optimizers.SGD(),
+            keras.losses.Loss(), keras.metrics.Mean(),
             keras.callbacks.Callback(),
         )
     )
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("owner", "name"), NAMES, ids=[n for _, n in NAMES])
@@ -108,10 +105,7 @@ def test_no_other_module_takes_private_names():
 def private_names(paths: Iterable[pathlib.Path]) -> set[str]:
     """Return names with a leading underscore that modules take from others.
 
-    These are attributes that are read and that no module defines, and
-    attributes and methods that a module with Keras classes defines and Keras
-    defines as well.
-    """
+    They are read and not defined there, or defined by Keras's classes, too."""
     read: set[str] = set()
     defined: set[str] = set()
     overridden: set[str] = set()

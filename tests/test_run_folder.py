@@ -38,16 +38,13 @@ def test_a_damaged_file_is_named(tmp_path, content):
             read()
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "loss\n0.5\n",
-        "epoch,updates,loss\none,2,0.5\n",
-        "epoch,updates,loss\n1,2\n",
-        "epoch,updates,loss\n1,2,0.5,0.6\n",
-        "\udcff",
-    ],
-)
+@pytest.mark.parametrize("content", [
+    "loss\n0.5\n",
+    "epoch,updates,loss\none,2,0.5\n",
+    "epoch,updates,loss\n1,2\n",
+    "epoch,updates,loss\n1,2,0.5,0.6\n",
+    "\udcff",
+])  # fmt: skip
 def test_a_damaged_history_is_named(tmp_path, content):
     run = RunFolder(tmp_path)
     assert run.read_history() == []

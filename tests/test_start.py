@@ -1,8 +1,4 @@
-"""Programs and `import keras_lstm_dssm`: what they start with, and change.
-
-TensorFlow's notes are not shown, and nothing else is hidden; the import turns
-on TensorFlow's fast products, oneDNN.
-"""
+"""Programs and `import keras_lstm_dssm`: what they start with, and change."""
 
 import os
 import platform
@@ -28,11 +24,9 @@ def python(
 ) -> subprocess.CompletedProcess[str]:
     kept = {k: v for k, v in os.environ.items() if k not in NOT_INHERITED}
     return subprocess.run(
-        [sys.executable, *map(str, words)],
-        env={**kept, **environment},
-        capture_output=True,
-        text=True,
-    )
+        [sys.executable, *map(str, words)], env={**kept, **environment},
+        capture_output=True, text=True,
+    )  # fmt: skip
 
 
 def start(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -57,11 +57,9 @@ def test_the_start_is_uniform_and_independent_of_its_neighbours():
     assert 99 - 4 * 14.1 < chi_squared < 99 + 4 * 14.1
     other = HashedUniform(1.0, 6).rows(np.arange(2000), 384)
     pairs = [
-        (table[1:], table[:-1]),
-        (table[:, 1:], table[:, :-1]),
-        (table, other),
+        (table[1:], table[:-1]), (table[:, 1:], table[:, :-1]), (table, other),
         (table**2, other**2),
-    ]
+    ]  # fmt: skip
     for one, another in pairs:
         correlation = np.corrcoef(one.ravel(), another.ravel())[0, 1]
         assert abs(correlation) < 4 / np.sqrt(one.size)
@@ -141,15 +139,12 @@ def test_counts_of_one_number_are_stored_by_it(start):
     np.testing.assert_array_equal(read_table(store, "2", (10,)), counts)
 
 
-@pytest.mark.parametrize(
-    ("rows", "values", "message"),
-    [
-        ([0, 10], np.ones((2, 3)), "up to number 10"),
-        ([-1, 2], np.ones((2, 3)), "up to number 2"),
-        ([0], np.ones((2, 3)), "expected those of a table"),
-        ([0], np.ones((1, 4)), r"found rows of \(4,\)"),
-    ],
-)
+@pytest.mark.parametrize(("rows", "values", "message"), [
+    ([0, 10], np.ones((2, 3)), "up to number 10"),
+    ([-1, 2], np.ones((2, 3)), "up to number 2"),
+    ([0], np.ones((2, 3)), "expected those of a table"),
+    ([0], np.ones((1, 4)), r"found rows of \(4,\)"),
+])  # fmt: skip
 def test_rows_of_another_table(rows, values, message):
     store = {"0_rows": np.array(rows), "0_values": values}
     with pytest.raises(ValueError, match=message):

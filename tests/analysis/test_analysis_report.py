@@ -37,11 +37,9 @@ def written(
     clicks.write_text("".join(f"{q}\t{t}\n" for q, t in TOPICS.values()))
     pictures = tmp_path / "pictures"
     report = report_on_towers(
-        model,
-        RunFolder(tmp_path),
-        settings.replace(data=str(clicks)),
+        model, RunFolder(tmp_path), settings.replace(data=str(clicks)),
         pictures,
-    )
+    )  # fmt: skip
     path = tmp_path / "report.html"
     report.write(path)
     return HtmlPage(path.read_text()), path.read_text()
@@ -130,12 +128,10 @@ def test_a_combined_vector_is_shown_as_its_parts(tmp_path):
     ]
     rows = [[text for _, text in cells[5 * n :][:5]] for n in range(5)]
     assert [row[:2] for row in rows] == [
-        ["LSTM output", "0 to 2"],
-        ["trigram sum", "3 to 4"],
-        ["word sketch", "5 to 8"],
-        ["length norm", "9"],
+        ["LSTM output", "0 to 2"], ["trigram sum", "3 to 4"],
+        ["word sketch", "5 to 8"], ["length norm", "9"],
         ["whole vector", "0 to 9"],
-    ]
+    ]  # fmt: skip
     assert [row[2] for row in rows[:2]] == ["12.5%", "25.0%"]
     assert rows[-1][2:4] == ["100.0%", "100.0%"]
     added = [float(row[4]) for row in rows]
@@ -150,13 +146,10 @@ def test_a_combined_vector_is_shown_as_its_parts(tmp_path):
     np.testing.assert_allclose(read / np.linalg.norm(read), lstm[0], rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("package", "use"),
-    [
-        ("pandas", lambda path: frame([])),
-        ("jinja2", lambda path: write_html_report(path, "Report", [])),
-    ],
-)
+@pytest.mark.parametrize(("package", "use"), [
+    ("pandas", lambda path: frame([])),
+    ("jinja2", lambda path: write_html_report(path, "Report", [])),
+])  # fmt: skip
 def test_a_missing_package_is_one_line(package, use, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(InputError, match=f"{package} is not installed: pip"):

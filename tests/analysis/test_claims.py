@@ -152,11 +152,9 @@ def test_assignments_are_those_of_the_topics(name):
     found = sorted(
         zip(
             assignments.active[assignments.text, assignments.slot],
-            assignments.word,
-            assignments.text,
-            strict=True,
+            assignments.word, assignments.text, strict=True,
         )
-    )
+    )  # fmt: skip
     assert found == sorted(
         (cell, *word)
         for cell, taken in topics(encoder, texts, 2, 0.2).items()

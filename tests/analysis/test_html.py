@@ -1,11 +1,7 @@
 """The HTML of reports: its structure, texts that stay texts, and a browser."""
 
 import base64
-import json
 import re
-import shutil
-import subprocess
-from html import escape, unescape
 from pathlib import Path
 
 import pytest
@@ -22,6 +18,7 @@ from keras_lstm_dssm.analysis.html import (
     write_html_report,
 )
 from tests.analysis.html_page import HtmlPage, check_self_contained
+from tests.browser import BROWSER, browser_page
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -141,27 +138,21 @@ def test_a_failure_leaves_the_old_page(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser",
-                                    "google-chrome"))), None
-)  # fmt: skip
 WIDTHS = (390, 1280)
+"""Of screens. A picture of 12 inches shrinks to half of its width at most."""
 COLOURS = {"light": (17, 17, 17), "dark": (238, 238, 238)}
 """Colour scheme that the reader prefers -> the colour of the text."""
-# The picture is 12 inches wide: wider than either screen.
-FRAME = """<iframe width={width} srcdoc="{page}" onload="
-  const page = this.contentDocument;
-  this.replaceWith('@' + JSON.stringify({{
-    width: page.documentElement.scrollWidth,
-    pictures: [...page.images].map(image => image.naturalWidth),
-    shown: [...page.images].map(image => image.width),
-    bars: [...page.querySelectorAll('.bar')].map(bar => bar.offsetWidth),
-    scripts: page.scripts.length,
-    colours: [page.body, page.querySelector('.shaded')].map(element => {{
-      const style = this.contentWindow.getComputedStyle(element);
-      return [style.color, style.backgroundColor];
-    }}),
-  }}) + '@')"></iframe>"""
+READ = """({
+  width: document.documentElement.scrollWidth,
+  pictures: [...document.images].map(image => image.naturalWidth),
+  shown: [...document.images].map(image => image.width),
+  bars: [...document.querySelectorAll('.bar')].map(bar => bar.offsetWidth),
+  scripts: document.scripts.length,
+  colours: [document.body, document.querySelector('.shaded')].map(element => {
+    const style = getComputedStyle(element);
+    return [style.color, style.backgroundColor];
+  }),
+})"""
 LONG = "w" * 99
 SCRIPT = "<script>document.body.style.color = 'red'</script>"
 
@@ -199,37 +190,23 @@ def test_it_opens_without_errors_and_fits_a_phone(tmp_path, scheme):
         text_columns=[2],
     )
     blocks = [
-        wide,
-        words,
-        HtmlPicture(LONG, path, LONG),
-        HtmlList([LONG]),
-    ]
+        wide, words, HtmlPicture(LONG, path, LONG), HtmlList([LONG]),
+    ]  # fmt: skip
     report = tmp_path / "report.html"
     sections = [HtmlSection(LONG, blocks, LONG)]
     write_html_report(report, f"{SCRIPT} {LONG}", sections, LONG)
-    page = escape(report.read_text())
-    frames = [FRAME.format(width=width, page=page) for width in WIDTHS]
-    both = tmp_path / "both.html"
-    both.write_text(f'<meta charset="utf-8"><body>{"".join(frames)}')
-    done = subprocess.run(
-        [str(BROWSER), "--headless=new", "--no-sandbox", "--disable-gpu",
-         "--enable-logging=stderr", f"--user-data-dir={tmp_path / 'user'}",
-         f"--blink-settings=preferredColorScheme={int(scheme == 'light')}",
-         "--virtual-time-budget=10000", "--dump-dom", both.as_uri()],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert not re.findall(r".*CONSOLE.*", done.stderr)
-    phone, screen = [
-        json.loads(unescape(one))
-        for one in re.findall(r"@(\{.*?\})@", done.stdout)
-    ]
-    for width, shown in zip(WIDTHS, (phone, screen), strict=True):
-        assert shown["width"] <= width
-        assert shown["pictures"] == [1800]
-        assert shown["scripts"] == 0
+    shown = {}
+    with browser_page(tmp_path / "user") as page:
+        for width in WIDTHS:
+            page.screen(width, 800, scheme)
+            page.open(report.as_uri())
+            shown[width] = page.evaluate(READ)
+        assert page.problems() == [] and page.hosts() == set()
+    for width, found in shown.items():
+        assert found["width"] <= width
+        assert (found["pictures"], found["scripts"]) == ([1800], 0)
         (ink, page_colour), (text, shade) = (
-            [numbers(one) for one in pair] for pair in shown["colours"]
+            [numbers(one) for one in pair] for pair in found["colours"]
         )
         assert ink == text == list(COLOURS[scheme])
         *colour, opacity = shade
@@ -240,10 +217,9 @@ def test_it_opens_without_errors_and_fits_a_phone(tmp_path, scheme):
             for c, p in zip(colour, page_colour, strict=True)
         ]
         for background in (page_colour, mixed):
-            both_luminances = sorted(map(luminance, (ink, background)))
-            assert (both_luminances[1] + 0.05) / (both_luminances[0] + 0.05) > 7
-        half, full = shown["bars"]
+            darker, lighter = sorted(map(luminance, (ink, background)))
+            assert (lighter + 0.05) / (darker + 0.05) > 7
+        half, full = found["bars"]
         assert half == pytest.approx(full / 2, abs=1)
-    # It shrinks, on a phone to half of its size at most.
-    assert phone["shown"] == [1152 // 2]
-    assert 1000 < screen["shown"][0] <= 1152
+    assert shown[390]["shown"] == [1152 // 2]
+    assert 1000 < shown[1280]["shown"][0] <= 1152

@@ -129,18 +129,15 @@ def test_documents_without_classes(tmp_path, drawn):
     assert found.names == []
 
 
-@pytest.mark.parametrize(
-    ("use", "message"),
-    [
-        (lambda: title_map(TITLES, VECTORS, "circle"), "unknown map 'circle'"),
-        (lambda: title_map(TITLES[:2], VECTORS[:2]),
-         "found 2 titles, a map needs 3 or more"),
-        (lambda: document_map(DOCUMENTS[:2], ["a", "b"]),
-         "found 2 documents, a map needs 3"),
-        (lambda: document_map(DOCUMENTS, ["a"] * 40, "circle"),
-         "unknown map 'circle'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("use", "message"), [
+    (lambda: title_map(TITLES, VECTORS, "circle"), "unknown map 'circle'"),
+    (lambda: title_map(TITLES[:2], VECTORS[:2]),
+     "found 2 titles, a map needs 3 or more"),
+    (lambda: document_map(DOCUMENTS[:2], ["a", "b"]),
+     "found 2 documents, a map needs 3"),
+    (lambda: document_map(DOCUMENTS, ["a"] * 40, "circle"),
+     "unknown map 'circle'"),
+])  # fmt: skip
 def test_wrong_input(use, message):
     with pytest.raises(InputError, match=message):
         use()

@@ -35,9 +35,7 @@ Failing = Callable[..., str]
 def failing(log, tmp_path, monkeypatch, capsys) -> Failing:
     """Calls a function with the model after a training step; the error line.
 
-    There are 12 training steps in 2 epochs, with a checkpoint after each, and
-    the function is called when it is saved.
-    """
+    There are 12 training steps in 2 epochs, with a checkpoint after each."""
     monkeypatch.setitem(dssm.PRESETS, "lstm_32", QUICK)
     given = [f"--data={log}", "--preset=lstm_32", "--epochs=2",
              "--batch_size=10", "--save_minutes=0",
@@ -128,15 +126,11 @@ def test_a_validation_file_that_vanishes_meanwhile(failing, log, tmp_path):
     check_good_state(RunFolder(tmp_path / "run"), 6)  # the first epoch's end
 
 
-@pytest.mark.parametrize(
-    ("now", "expected"),
-    [
-        ("a\tb\n", "clicks.tsv: found 1 lines, expected the 60 that were "
-         "there when training began: restore the file"),
-        ("a\n", "clicks.tsv:1: found no tab"),
-    ],
-    ids=["cut", "overwritten"],
-)  # fmt: skip
+@pytest.mark.parametrize(("now", "expected"), [
+    ("a\tb\n", "clicks.tsv: found 1 lines, expected the 60 that were "
+     "there when training began: restore the file"),
+    ("a\n", "clicks.tsv:1: found no tab"),
+], ids=["cut", "overwritten"])  # fmt: skip
 def test_a_log_that_changes_meanwhile(now, expected, log, model):
     clicks = ClickLog(log)
     batches = training_batches(clicks, 10, epochs=2, seed=0)

@@ -84,17 +84,13 @@ def test_the_whole_corpus_of_a_collection_is_searched(
     assert 1 / 6 <= ranking.evaluate() <= 1
 
 
-@pytest.mark.parametrize(
-    ("values", "options", "epochs", "evaluated", "kept"),
-    [
-        # The first of equals is the best.
-        ([0.2, 0.6, 0.6, 0.4], {}, 4, [1, 2, 3, 4], 2),
-        ([0.6, 0.2], {"keep_best": False}, 2, [1, 2], 2),
-        ([0.2, 0.6, 0.5, 0.6], {"every": 2, "patience": 2}, 20, [2, 4, 6, 8],
-         4),
-        ([0.2, 0.6], {"every": 3}, 5, [3, 5], 5),  # the last one, too
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("values", "options", "epochs", "evaluated", "kept"), [
+    # The first of equals is the best.
+    ([0.2, 0.6, 0.6, 0.4], {}, 4, [1, 2, 3, 4], 2),
+    ([0.6, 0.2], {"keep_best": False}, 2, [1, 2], 2),
+    ([0.2, 0.6, 0.5, 0.6], {"every": 2, "patience": 2}, 20, [2, 4, 6, 8], 4),
+    ([0.2, 0.6], {"every": 3}, 5, [3, 5], 5),  # the last one, too
+])  # fmt: skip
 def test_which_epochs_are_evaluated_and_kept(
     model, figures, values, options, epochs, evaluated, kept
 ):
@@ -122,12 +118,9 @@ def test_figures_in_tensorboard_and_for_other_callbacks(
     figures(0.2, 0.6, 0.4, 0.3)
     stop = keras.callbacks.EarlyStopping("dev_mrr@10", mode="max", patience=1)
     history = fit(
-        model,
-        9,
-        dssm.RankingEvaluation(TASK),
-        stop,
+        model, 9, dssm.RankingEvaluation(TASK), stop,
         keras.callbacks.TensorBoard(tmp_path, write_graph=False),
-    )
+    )  # fmt: skip
     assert history["dev_mrr@10"] == [0.2, 0.6, 0.4]
     found = {}
     for path in tmp_path.rglob("events.out.tfevents.*"):

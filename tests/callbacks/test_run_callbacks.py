@@ -50,12 +50,9 @@ def test_a_quick_checkpoint_is_saved_after_each_epoch():
 
 
 def test_a_slow_one_before_mining_and_at_the_end(slow, monkeypatch):
-    """A checkpoint is saved before mining, even if saving takes long.
+    """Mining replaces negatives that a run resumed from an older one needs.
 
-    Mining replaces the file of mined negatives, which a run that is resumed
-    from an older checkpoint would need: one that is killed in epoch 4, whose
-    last checkpoint is of epoch 2.
-    """
+    Such as one that is killed in epoch 4, whose checkpoint is of epoch 2."""
     whole, steps = train("whole", MINED)
     assert steps == [2, 4, 4, 8, 8]
     assert RunFolder("whole").load_checkpoint().optimizer.iterations == 10

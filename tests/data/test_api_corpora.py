@@ -1,8 +1,6 @@
 """The three corpora of docstrings: titles, documents and lists of sentences.
 
-Titles are those of the standard library and NumPy; documents and lists are made
-of docstrings of our own making.
-"""
+Titles are of the standard library and NumPy; the others of our own making."""
 
 import importlib.metadata
 import itertools
@@ -308,11 +306,10 @@ def test_classes_and_queries(documents):
     assert all(one.title.count(" ") for one in by_id.values())
 
 
-@pytest.mark.parametrize(
-    ("module", "label"),
-    [("a.b.c", "a.b"), ("a.b", "a.b"), ("a.src.b._c", "a.b"), ("a._d.e", "a"),
-     ("a.b.f.g", "a.b"), ("_single", "single")],
-)  # fmt: skip
+@pytest.mark.parametrize(("module", "label"), [
+    ("a.b.c", "a.b"), ("a.b", "a.b"), ("a.src.b._c", "a.b"), ("a._d.e", "a"),
+    ("a.b.f.g", "a.b"), ("_single", "single"),
+])  # fmt: skip
 def test_package_class(module, label):
     packages = {"a", "a.b", "a.src", "a.src.b", "a._d", "a.b.f"}
     assert package_class(module, packages) == label
@@ -435,16 +432,13 @@ def test_which_files_are_read():
     assert not {p for p in places if "/tests/" in p or p.startswith("test/")}
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("numpy.asarray_chkfinite", "numpy asarray chkfinite"),
-        ("http.server.HTTPServer", "http server"),
-        ("datetime.datetime.now", "datetime now"),
-        ("keras.layers.Conv2DTranspose", "keras layers conv2d transpose"),
-        ("xml.dom.minidom.parseString", "xml dom minidom parse string"),
-        ("str.split", "str split"),
-    ],
-)
+@pytest.mark.parametrize(("name", "words"), [
+    ("numpy.asarray_chkfinite", "numpy asarray chkfinite"),
+    ("http.server.HTTPServer", "http server"),
+    ("datetime.datetime.now", "datetime now"),
+    ("keras.layers.Conv2DTranspose", "keras layers conv2d transpose"),
+    ("xml.dom.minidom.parseString", "xml dom minidom parse string"),
+    ("str.split", "str split"),
+])  # fmt: skip
 def test_title(name, words):
     assert title(name) == words

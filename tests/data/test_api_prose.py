@@ -10,7 +10,6 @@ from keras_lstm_dssm.data.api_prose import (
     sentence_runs,
 )
 
-# fmt: off
 PROSE = [
     ("""\
      Args:
@@ -53,7 +52,7 @@ PROSE = [
      ["Before the code here.", "After the code here.",
       "An indented line here."]),
     ("", []),
-]
+]  # fmt: skip
 FIRST = [
     ("Read a\n  file. Then close it.", "Read a file"),
     ("Say ``x``, `y` and :func:`~a.b.c`.", "Say x, y and c"),
@@ -69,7 +68,7 @@ FIRST = [
     ("a = b + c * d / (e - f)", None),
     ("\u00dcber die Br\u00fccke gehen", None),
     ("", None),
-]
+]  # fmt: skip
 APART = [["Sort all items"], ["It is stable"]]
 RUNS = [
     ("", []),
@@ -83,8 +82,7 @@ RUNS = [
     ("Sort all items.\n- first the small ones\n:param x: the items\n"
      "It is stable.", APART),
     ("Sort all items. See base class. It is stable.", APART),
-]
-# fmt: on
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "sentences"), PROSE)

@@ -111,16 +111,13 @@ def test_no_line_end_at_all_does_not_fill_the_memory(tmp_path, monkeypatch):
 
 
 BAD = {
-    b"no tab here": "no tab",
-    b"": "no tab",
-    b"three\tcolumns\tare too many": "2 tabs",
-    b"\ttitle": "an empty query",
-    b"query\t \r": "an empty title",
-    b"caf\xe9\tLatin-1": "invalid UTF-8",
+    b"no tab here": "no tab", b"": "no tab",
+    b"three\tcolumns\tare too many": "2 tabs", b"\ttitle": "an empty query",
+    b"query\t \r": "an empty title", b"caf\xe9\tLatin-1": "invalid UTF-8",
     b"q\0\ttitle": "a NUL byte",
     b"q\tan old\rline end": "a carriage return within the line",
     b"q\t" + b"x" * (2 << 20): "a line of more than 1 MB",
-}
+}  # fmt: skip
 GOOD = [(f"query {i}", f"title {i} \u00fc") for i in range(40)]
 
 
@@ -298,13 +295,9 @@ def test_words_of_another_script_are_named(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "caf\u00e9 \uff22\uff2f\uff2c\uff34 12 & 5\u20ac \u2014 \u00bd",
-        "hotel " * 200 + "\u4e0a\u6d77",  # fewer than 1 %
-    ],
-    ids=["accents, full width and signs", "rare"],
-)
+@pytest.mark.parametrize("text", [
+    "caf\u00e9 \uff22\uff2f\uff2c\uff34 12 & 5\u20ac \u2014 \u00bd",
+    "hotel " * 200 + "\u4e0a\u6d77",  # fewer than 1 %
+], ids=["accents, full width and signs", "rare"])  # fmt: skip
 def test_no_warning(text, tmp_path):
     assert alphabet_warning(log(tmp_path / "a.tsv", f"a b\t{text}")) is None

@@ -67,13 +67,10 @@ def test_the_draw_is_of_seed_and_step():
     assert (steps[0] != steps[1]).any() and (steps[0] != other_seed).any()
 
 
-@pytest.mark.parametrize(
-    ("titles", "k", "message"),
-    [
-        (NEGATIVES, 0, "must be 1 or more, not 0"),
-        ({"bolt": []}, 1, "no query has a negative"),
-    ],
-)
+@pytest.mark.parametrize(("titles", "k", "message"), [
+    (NEGATIVES, 0, "must be 1 or more, not 0"),
+    ({"bolt": []}, 1, "no query has a negative"),
+])  # fmt: skip
 def test_nothing_to_give(titles, k, message):
     with pytest.raises(InputError, match=message):
         GivenNegatives(titles, k)

@@ -98,11 +98,10 @@ def test_triples_of_clicks(tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "lists", "held_out", "shared"),
-    [("squad", 13196, 0, 0), ("reuters_sc", 6404, 0, 0), ("tldr", None, 1, 1),
-     ("trecqa", None, 0, 0), ("wikiqa", None, 1, 13)],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "lists", "held_out", "shared"), [
+    ("squad", 13196, 0, 0), ("reuters_sc", 6404, 0, 0), ("tldr", None, 1, 1),
+    ("trecqa", None, 0, 0), ("wikiqa", None, 1, 13),
+])  # fmt: skip
 def test_triples_of_real_lists(shared_data, name, lists, held_out, shared):
     """Training leaves out queries of dev and test, and counts their answers."""
     triples = Triples.from_collection(Collection(shared_data / name))
@@ -115,15 +114,11 @@ def test_triples_of_real_lists(shared_data, name, lists, held_out, shared):
 
 
 CLICKS = [
-    ("hex bolt", "steel hex bolt"),
-    ("hex bolt", "steel hex bolt"),
-    ("Hex  Bolt", "hex bolt zinc"),
-    ("wood glue", "wood glue 8 oz"),
-    ("glue", "wood glue 8 oz"),
-    ("bolt cutter", "bolt cutter"),
-    ("bolt cutter", "Bolt-Cutter"),
-    ("lamp", "desk light"),
-]
+    ("hex bolt", "steel hex bolt"), ("hex bolt", "steel hex bolt"),
+    ("Hex  Bolt", "hex bolt zinc"), ("wood glue", "wood glue 8 oz"),
+    ("glue", "wood glue 8 oz"), ("bolt cutter", "bolt cutter"),
+    ("bolt cutter", "Bolt-Cutter"), ("lamp", "desk light"),
+]  # fmt: skip
 
 
 @pytest.fixture

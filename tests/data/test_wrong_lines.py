@@ -35,7 +35,6 @@ READ: dict[str, list[Any]] = {
     "documents": [lambda path: DocumentFolder(path.parent).count()],
     "run": [read_run],
 }
-# fmt: off
 CLICKS = [
     (b"no tab", "no tab"),
     (b"", "no tab"),
@@ -50,7 +49,7 @@ CLICKS = [
     (b"a\0\tb", "a NUL byte"),
     (b"a\tb\rc", "a carriage return within the line"),
     (b"a\t" + b"b" * (10 << 20), "a line of more than 1 MB"),
-]
+]  # fmt: skip
 DOCUMENTS: list[tuple[str | bytes, str]] = [
     ("{", "no JSON"),
     ("", "no JSON"),
@@ -73,7 +72,7 @@ DOCUMENTS: list[tuple[str | bytes, str]] = [
     ('{"_id": "d9", "text": "A", "split": "eval"}', "a split other than train"),
     ('{"_id": "2", "text": "A"}', "a repeated _id"),
     (b'{"_id": "d9", "text": "\xff"}', "invalid UTF-8"),
-]
+]  # fmt: skip
 OTHERS = {
     "corpus.jsonl": [
         ('{"_id": "d3"', "'{"),
@@ -107,14 +106,13 @@ OTHERS = {
         ("q Q0 d 1 nan x", "'q Q0 d 1 nan x'"),
         ("q Q0 d 2 1 x", "document d twice for query q, expected it once"),
     ],
-}
+}  # fmt: skip
 TABLE = [
     *(("clicks.tsv", *row) for row in CLICKS),
     *(("clicks.tsv.gz", *row) for row in CLICKS),
     *(("documents.jsonl.gz", *row) for row in DOCUMENTS),
     *((name, *row) for name, rows in OTHERS.items() for row in rows),
-]
-# fmt: on
+]  # fmt: skip
 
 
 def encoded(line: str | bytes) -> bytes:
@@ -167,16 +165,13 @@ def test_bad_documents_are_left_out_and_counted(tmp_path):
         list(DocumentFolder(tmp_path, max_bad_lines=20))
 
 
-@pytest.mark.parametrize(
-    ("damage", "line"),
-    [
-        (lambda b: b[:-9], 1000),
-        (lambda b: b[: len(b) // 2], "[2-9].."),
-        (lambda b: b"not gzip", 1),
-        (lambda b: b[:30] + b[40:], 1),
-        (lambda b: b[:4], 1),
-    ],
-)
+@pytest.mark.parametrize(("damage", "line"), [
+    (lambda b: b[:-9], 1000),
+    (lambda b: b[: len(b) // 2], "[2-9].."),
+    (lambda b: b"not gzip", 1),
+    (lambda b: b[:30] + b[40:], 1),
+    (lambda b: b[:4], 1),
+])  # fmt: skip
 def test_damaged_gzip_names_the_line_where_it_ends(tmp_path, damage, line):
     for good in GOOD:
         write(tmp_path, good)

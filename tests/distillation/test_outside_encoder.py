@@ -94,18 +94,15 @@ def test_a_method_of_an_object_is_a_function_too():
     np.testing.assert_array_equal(encode(["a", "b"]), np.eye(2))
 
 
-@pytest.mark.parametrize(
-    "spec, message",
-    [
-        ("no_such_module:encode", "No module named 'no_such_module'"),
-        (":encode", "Empty module name"),
-        ("module_of_encoders:", "found no function ''"),
-        ("module_of_encoders:nothing", "found no function 'nothing'"),
-        ("module_of_encoders:number", "found no function 'number'"),
-        ("module_of_encoders:model.decode", "found no function"),
-        ("", "found the encoder ''"),
-    ],
-)
+@pytest.mark.parametrize("spec, message", [
+    ("no_such_module:encode", "No module named 'no_such_module'"),
+    (":encode", "Empty module name"),
+    ("module_of_encoders:", "found no function ''"),
+    ("module_of_encoders:nothing", "found no function 'nothing'"),
+    ("module_of_encoders:number", "found no function 'number'"),
+    ("module_of_encoders:model.decode", "found no function"),
+    ("", "found the encoder ''"),
+])  # fmt: skip
 def test_what_cannot_be_opened_is_one_line(spec, message):
     with pytest.raises(InputError, match=re.escape(message)) as caught:
         open_outside_encoder(spec)
@@ -113,16 +110,13 @@ def test_what_cannot_be_opened_is_one_line(spec, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "name, message",
-    [
-        ("one_row", "found vectors of shape [1, 4] for 2 texts"),
-        ("flat", "found vectors of shape [2] for 2 texts"),
-        ("no_columns", "found vectors of shape [2, 0] for 2 texts"),
-        ("infinite", "text 1 of 2, counted from 0: found a vector with a"),
-        ("words", "found a result of type list that is not an array"),
-    ],
-)
+@pytest.mark.parametrize("name, message", [
+    ("one_row", "found vectors of shape [1, 4] for 2 texts"),
+    ("flat", "found vectors of shape [2] for 2 texts"),
+    ("no_columns", "found vectors of shape [2, 0] for 2 texts"),
+    ("infinite", "text 1 of 2, counted from 0: found a vector with a"),
+    ("words", "found a result of type list that is not an array"),
+])  # fmt: skip
 def test_a_wrong_array_is_one_line(name, message):
     encode = open_outside_encoder(f"module_of_encoders:{name}")
     with pytest.raises(InputError, match=re.escape(message)) as caught:
@@ -137,10 +131,7 @@ def test_texts_that_are_no_list_of_strings_are_refused(texts):
 
 
 def test_the_process_imports_no_tensorflow_and_is_kept(monkeypatch):
-    """The order of texts is kept; the module is imported once, and elsewhere.
-
-    When the encoder is released, its process ends as Python does.
-    """
+    """Texts keep their order; a released encoder's process ends as Python."""
     monkeypatch.setattr(outside_encoder, "BATCH", 2)
     encode = open_outside_encoder("module_of_encoders:hashed")
     texts = ["a", "b", "c", "d", "e"]

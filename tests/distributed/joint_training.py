@@ -1,10 +1,6 @@
 """Trains on batches of two workers: as one of two processes, or as one.
 
-A program for `test_joint_step.py`, which says what must hold. Each worker has
-a part of each batch, of unequal sizes; without TF_CONFIG, one process has
-whole batches. Its arguments
-are a `.npz` for weights and figures, and names of recipes.
-"""
+Arguments: a `.npz` for weights and figures of `test_joint_step.py`; recipes."""
 
 import random
 import sys
@@ -87,11 +83,9 @@ def train(recipe: Recipe, collectives: Collectives | None) -> dict[str, Any]:
         part = slice(first, first + ROWS[collectives.cluster.rank])
     before = counters(collectives)
     history = model.fit(
-        batches(recipe, part),
-        epochs=1,
-        verbose=0,
+        batches(recipe, part), epochs=1, verbose=0,
         callbacks=[dssm.NesterovSchedule(STEPS, 0.5, 0.9, 0.2)],
-    ).history
+    ).history  # fmt: skip
     results = {f"weight_{n}": w for n, w in enumerate(model.get_weights())}
     results["change"] = max(
         abs(new - old).max()

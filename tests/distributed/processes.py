@@ -29,11 +29,9 @@ def cluster_environment(addresses: Sequence[str], rank: int) -> dict[str, str]:
 
 
 def start_worker(
-    addresses: Sequence[str],
-    rank: int,
-    *command: str,
+    addresses: Sequence[str], rank: int, *command: str,
     folder: pathlib.Path | None = None,
-) -> subprocess.Popen[str]:
+) -> subprocess.Popen[str]:  # fmt: skip
     """Starts one worker: `python COMMAND` with TF_CONFIG, in a folder."""
     return subprocess.Popen(
         [sys.executable, *command],

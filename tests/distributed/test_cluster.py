@@ -36,18 +36,15 @@ def test_shares_add_up():
     assert [cluster.share(8, rank) for rank in range(3)] == [3, 3, 2]
 
 
-@pytest.mark.parametrize(
-    "environment",
-    [
-        {},
-        {"TF_CONFIG": "{"},
-        {"TF_CONFIG": "[]"},
-        config(task={"type": "worker", "index": 3}),
-        config(task={"type": "ps", "index": 0}),
-        config(cluster={"worker": ["a"]}),
-        config(cluster={"worker": ["a:1", "b:1"], "ps": ["c:1"]}),
-    ],
-)
+@pytest.mark.parametrize("environment", [
+    {},
+    {"TF_CONFIG": "{"},
+    {"TF_CONFIG": "[]"},
+    config(task={"type": "worker", "index": 3}),
+    config(task={"type": "ps", "index": 0}),
+    config(cluster={"worker": ["a"]}),
+    config(cluster={"worker": ["a:1", "b:1"], "ps": ["c:1"]}),
+])  # fmt: skip
 def test_wrong_ones_give_one_line(environment):
     with pytest.raises(InputError, match="expected the addresses") as error:
         Cluster.from_environment(environment)

@@ -19,12 +19,10 @@ THINGS = ("bolt", "lamp", "door", "hose", "nail", "wood")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> pathlib.Path:
-    """Writes judged titles, clicks for `--validation`, and a run for `--init`.
-
-    Each query has one relevant title and one that is not, so that it does
-    not depend on the order of the queries which negatives are drawn. The
-    lines of the clicks are of one length: each worker gets half of them.
-    """
+    """Writes judged titles, clicks for `--validation`, a run for `--init`."""
+    # Each query has one relevant title and one that is not: it does not depend
+    # on the order of queries which negatives are drawn. The lines of the clicks
+    # are of one length: each worker gets half of them.
     folder = tmp_path_factory.mktemp("runs")
     names = [f"{color} {thing}" for color in COLORS for thing in THINGS]
     judged = folder / "JUDGED"

@@ -26,13 +26,11 @@ def train(
     addresses = free_addresses(2)
     processes = [
         fresh_process.start(
-            PROGRAM,
-            path,
-            *names,
+            PROGRAM, path, *names,
             environment=cluster_environment(addresses, rank),
         )
         for rank, path in enumerate(paths[:2])
-    ]
+    ]  # fmt: skip
     joint_training.main(str(paths[2]), *names)
     for process in processes:
         with process:

@@ -61,14 +61,11 @@ def test_a_slow_start_is_tried_again():
     assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
 
 
-@pytest.mark.parametrize(
-    ("address", "message"),
-    [
-        (None, "Ray cannot be started here .The node timed out.: try again"),
-        ("auto", "--ray_address=auto: found no Ray cluster .The node timed"),
-        ("127.0.0.1:1", "--ray_address=127.0.0.1:1: nothing answers there"),
-    ],
-)
+@pytest.mark.parametrize(("address", "message"), [
+    (None, "Ray cannot be started here .The node timed out.: try again"),
+    ("auto", "--ray_address=auto: found no Ray cluster .The node timed"),
+    ("127.0.0.1:1", "--ray_address=127.0.0.1:1: nothing answers there"),
+])  # fmt: skip
 def test_one_line_without_ray(address, message):
     ray: Any = FakeRay(failures=99)
     with pytest.raises(InputError, match=message) as error:

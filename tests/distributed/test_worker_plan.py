@@ -61,11 +61,9 @@ def trainings(
     paths: list[str], max_bad_lines: int = 0, **options: Any
 ) -> list[TowerTraining]:
     config = TrainingConfig(
-        ",".join(paths),
-        RECIPE.replace(**options),
-        seed=3,
+        ",".join(paths), RECIPE.replace(**options), seed=3,
         max_bad_lines=max_bad_lines,
-    )
+    )  # fmt: skip
     return run_workers(2, lambda workers: shared(workers, config))
 
 
@@ -267,14 +265,11 @@ def test_a_run_of_an_earlier_version_is_resumed(config, tmp_path):
         assert found.recipe == PRESETS["dssm"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"workers": 3}, "started with workers 3, not 2: start with the same"),
-        ({"seed": 4}, "started with seed 4, not 3: start with the same"),
-        ({"seed": ""}, "'seed' is missing, expected the settings of a run"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"workers": 3}, "started with workers 3, not 2: start with the same"),
+    ({"seed": 4}, "started with seed 4, not 3: start with the same"),
+    ({"seed": ""}, "'seed' is missing, expected the settings of a run"),
+])  # fmt: skip
 def test_what_is_wrong_is_raised_by_all(changes, message, tmp_path):
     for error in opened(tmp_path, CONFIG, **changes):
         assert isinstance(error, JointError) and message in str(error)

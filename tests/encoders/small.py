@@ -39,14 +39,11 @@ ENCODERS: dict[str, tuple[type[TextEncoder], dict[str, Any]]] = {
     "combined": (
         CombinedEncoder,
         {
-            "cells": 3,
-            "bag": 2,
-            "sketch": 4,
-            "shares": [1, 2, 5],
+            "cells": 3, "bag": 2, "sketch": 4, "shares": [1, 2, 5],
             "length_norm": 0.25,
         },
     ),
-}
+}  # fmt: skip
 FITTED: dict[str, tuple[type[TextEncoder], dict[str, Any]]] = {
     "word_sum": (WordSumEncoder, {}),
     "combined_words": (
@@ -69,11 +66,9 @@ def small_encoder(name: str, **arguments: Any) -> TextEncoder:
         words = hashing.distinct(KNOWN)
         ids = np.unique(words.trigrams)[::2].astype(np.int64)
         fitted = FittedWords(
-            word_keys(words).numpy(),
-            RANDOM.normal(size=(len(KNOWN), 5)),
-            ids,
+            word_keys(words).numpy(), RANDOM.normal(size=(len(KNOWN), 5)), ids,
             RANDOM.normal(size=(len(ids), 5)),
-        )
+        )  # fmt: skip
         sizes = sizes | fitted.config
     encoder = kind(**sizes, **arguments)
     for variable in encoder.variables:
@@ -133,12 +128,9 @@ def by_numpy(encoder: TextEncoder, text: str) -> np.ndarray:
     blocks = np.split(W, encoder.window)
     dense = encoder.dense
     return reference.clsm(
-        np.hstack(blocks),
-        encoder.bias.numpy(),
-        dense.kernel.numpy().T,
-        dense.bias.numpy(),
-        words,
-    )
+        np.hstack(blocks), encoder.bias.numpy(), dense.kernel.numpy().T,
+        dense.bias.numpy(), words,
+    )  # fmt: skip
 
 
 def word_row(sketch: WordSketch, word: str) -> np.ndarray:

@@ -52,11 +52,9 @@ def test_an_rnn_has_y_alone(float64):
     read = activations(encoder, TEXT)
     cell = encoder.rnn.cell
     y = reference.rnn(
-        encoder.embedding.table.numpy().T,
-        cell.recurrent_kernel.numpy().T,
-        cell.bias.numpy(),
-        [reference.counts(word) for word in WORDS],
-    )
+        encoder.embedding.table.numpy().T, cell.recurrent_kernel.numpy().T,
+        cell.bias.numpy(), [reference.counts(word) for word in WORDS],
+    )  # fmt: skip
     np.testing.assert_allclose(read.y, y, rtol=1e-12)
     assert (read.i, read.f, read.c, read.o) == (None,) * 4
 

@@ -73,10 +73,8 @@ def test_length_norm_out_of_range():
 TEXTS = ["steel hex bolt", "Hex bolt", "wood glue 8 oz", "", "hex  BOLT", "#"]
 BATCHES = [
     ["hex bolt", "wood glue 8 oz", "hex bolt"],
-    ["wood glue 8 oz", "a new one", "steel hex bolt", ""],
-    TEXTS[::-1],
-    [],
-]
+    ["wood glue 8 oz", "a new one", "steel hex bolt", ""], TEXTS[::-1], [],
+]  # fmt: skip
 
 
 def encoder_of(dtype: str = "float32") -> CombinedEncoder:

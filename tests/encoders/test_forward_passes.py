@@ -8,13 +8,10 @@ import keras_lstm_dssm as dssm
 from tests.encoders.small import ENCODERS, by_numpy, small_encoder
 
 TEXTS = [
-    "Hotels in Shanghai",
-    "a",
-    "shanghai hotels accommodation hotel in shanghai discount",
-    "",
-    "Straße 上海 3x4",
-    "Hotels in Shanghai",
-]
+    "Hotels in Shanghai", "a",
+    "shanghai hotels accommodation hotel in shanghai discount", "",
+    "Straße 上海 3x4", "Hotels in Shanghai",
+]  # fmt: skip
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -38,15 +35,12 @@ def test_strings_and_hashed_words_give_the_same():
     np.testing.assert_array_equal(encoder(TEXTS), encoder(hashed))
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: dssm.LSTMEncoder(0), "needs 1 unit or more, not 0"),
-        (lambda: dssm.RNNEncoder(4, truncate=-1), "0 or more, not -1"),
-        (lambda: dssm.DSSMEncoder([]), r"units must be widths of .*, not \[\]"),
-        (lambda: dssm.CLSMEncoder(window=2), "window must be odd .*, not 2"),
-    ],
-)
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: dssm.LSTMEncoder(0), "needs 1 unit or more, not 0"),
+    (lambda: dssm.RNNEncoder(4, truncate=-1), "0 or more, not -1"),
+    (lambda: dssm.DSSMEncoder([]), r"units must be widths of .*, not \[\]"),
+    (lambda: dssm.CLSMEncoder(window=2), "window must be odd .*, not 2"),
+])  # fmt: skip
 def test_encoders_that_cannot_be(make, message):
     with pytest.raises(dssm.InputError, match=message):
         make()

@@ -139,13 +139,10 @@ def test_shape_and_dtype_of_the_symbolic_output(encoder):
     assert encoder.compute_output_shape((None,)) == (None, 3)
 
 
-@pytest.mark.parametrize(
-    ("symbolic", "message"),
-    [
-        (keras.Input((3,)), r"got float32 \(None, 3\); write keras.Input\("),
-        (keras.Input((1,), dtype="string"), r"got string \(None, 1\); write"),
-    ],
-)
+@pytest.mark.parametrize(("symbolic", "message"), [
+    (keras.Input((3,)), r"got float32 \(None, 3\); write keras.Input\("),
+    (keras.Input((1,), dtype="string"), r"got string \(None, 1\); write"),
+])  # fmt: skip
 def test_symbolic_inputs_that_are_no_texts(encoder, symbolic, message):
     with pytest.raises(InputError, match=f"strings .batch,., {message}"):
         encoder(symbolic)

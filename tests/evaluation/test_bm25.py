@@ -22,11 +22,9 @@ from keras_lstm_dssm.evaluation.bm25 import (
 from keras_lstm_dssm.text.word_hashing import split_words
 
 DOCUMENTS = {
-    "a": "Red angle-bracket",
-    "b": "angle bracket for the angle grinder",
-    "c": "garden hose",
-    "d": "",
-}
+    "a": "Red angle-bracket", "b": "angle bracket for the angle grinder",
+    "c": "garden hose", "d": "",
+}  # fmt: skip
 QUERIES = {"q1": "ANGLE bracket", "q2": "unheard", "q3": ""}
 
 
@@ -132,17 +130,14 @@ def test_cache_compares_the_titles():
     assert "hoses" not in first.vocabulary
 
 
-@pytest.mark.parametrize(
-    ("titles", "message"),
-    [
-        ([], "found no word in 0 titles, expected a sequence of titles"),
-        (["", " \n"], "found no word in 2 titles"),
-        ("red hat", "found 'red hat', expected a sequence of titles"),
-        (iter(["red"]), "expected a sequence of titles with at least one"),
-        (None, "found None, expected a sequence"),
-        (["red", b"hat"], "title 2: found b'hat', expected a str"),
-    ],
-)
+@pytest.mark.parametrize(("titles", "message"), [
+    ([], "found no word in 0 titles, expected a sequence of titles"),
+    (["", " \n"], "found no word in 2 titles"),
+    ("red hat", "found 'red hat', expected a sequence of titles"),
+    (iter(["red"]), "expected a sequence of titles with at least one"),
+    (None, "found None, expected a sequence"),
+    (["red", b"hat"], "title 2: found b'hat', expected a str"),
+])  # fmt: skip
 def test_wrong_titles(titles, message):
     with pytest.raises(InputError, match=message) as error:
         training_titles(titles, space_separated)

@@ -120,31 +120,22 @@ def test_zero_vectors_have_cosine_zero():
     assert search([]) == search(np.zeros((0, 8))) == []
 
 
-@pytest.mark.parametrize(
-    "build, message",
-    [
-        (lambda: Index(encode, []), "found no document"),
-        (lambda: Index(encode, TITLES, ["a"]), "found 1 ids for 60 documents"),
-        (lambda: Index(encode, TITLES[:2], "aa"), "ids are not distinct"),
-        (lambda: Index(3, TITLES), "encoder is 3: expected an object with"),
-        (lambda: Index(lambda texts: np.ones(3), TITLES), r"shape \(3,\)"),
-        (
-            lambda: Index.from_vectors(np.array([[1.0], [np.nan]]), ["a", "b"]),
-            "document 1 of 2, counted from 0: found a vector with a number",
-        ),
-        (lambda: search(["query 1"], 0), "k is 0: expected 1 or more"),
-        (lambda: search("query 1"), "queries is the string 'query 1': expec"),
-        (lambda: search(np.ones((2, 3))), "query vectors of width 3, expect"),
-        (
-            lambda: search(np.full((2, 8), np.inf)),
-            "query 0 of 2, counted from 0: found",
-        ),
-        (
-            lambda: Index.from_vectors(VECTORS).search(["query 1"], 3),
-            "has no query encoder",
-        ),
-    ],
-)
+@pytest.mark.parametrize("build, message", [
+    (lambda: Index(encode, []), "found no document"),
+    (lambda: Index(encode, TITLES, ["a"]), "found 1 ids for 60 documents"),
+    (lambda: Index(encode, TITLES[:2], "aa"), "ids are not distinct"),
+    (lambda: Index(3, TITLES), "encoder is 3: expected an object with"),
+    (lambda: Index(lambda texts: np.ones(3), TITLES), r"shape \(3,\)"),
+    (lambda: Index.from_vectors(np.array([[1.0], [np.nan]]), ["a", "b"]),
+     "document 1 of 2, counted from 0: found a vector with a number"),
+    (lambda: search(["query 1"], 0), "k is 0: expected 1 or more"),
+    (lambda: search("query 1"), "queries is the string 'query 1': expec"),
+    (lambda: search(np.ones((2, 3))), "query vectors of width 3, expect"),
+    (lambda: search(np.full((2, 8), np.inf)),
+     "query 0 of 2, counted from 0: found"),
+    (lambda: Index.from_vectors(VECTORS).search(["query 1"], 3),
+     "has no query encoder"),
+])  # fmt: skip
 def test_wrong_input(build, message):
     with pytest.raises(InputError, match=message):
         build()
@@ -181,11 +172,9 @@ def test_recall_and_excluded_titles(at_once, vectors, monkeypatch):
     exclude = [
         {int(nearest), *random.choice(MANY, count).tolist()}
         for nearest, count in zip(
-            cosines.argmax(axis=1),
-            random.integers(5, size=ASKED),
-            strict=True,
+            cosines.argmax(axis=1), random.integers(5, size=ASKED), strict=True,
         )
-    ]
+    ]  # fmt: skip
     for row, rows in enumerate(exclude):
         cosines[row, list(rows)] = -np.inf
     expected = np.argsort(-cosines, axis=1)[:, :TOP]
@@ -207,10 +196,7 @@ def test_recall_and_excluded_titles(at_once, vectors, monkeypatch):
 
 
 def test_a_popular_cluster_is_read_in_blocks(monkeypatch):
-    """A cluster that many queries read is compared with some at a time.
-
-    So memory is bounded, however many titles and queries there are.
-    """
+    """So memory is bounded, however many titles and queries there are."""
     monkeypatch.setattr(index, "_SCORES_AT_ONCE", 1_000)
     sizes = []
     largest = index._largest

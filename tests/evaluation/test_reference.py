@@ -29,29 +29,23 @@ def tied(ranked: dict[str, float]) -> list[list[str]]:
     return [ids[a:b] for a, b in pairwise(edges)]
 
 
-@pytest.mark.parametrize(
-    ("name", "split", "ndcg"),
-    [
-        ("homedepot", "test", (62.44, 70.57, 85.11)),
-        ("homedepot", "dev", (62.29, 70.56, 85.13)),
-        ("bestbuy", "test", (71.11, 84.52, 87.87)),
-        ("wikiqa", "test", (18.35, 33.74, 49.61)),
-    ],
-)
+@pytest.mark.parametrize(("name", "split", "ndcg"), [
+    ("homedepot", "test", (62.44, 70.57, 85.11)),
+    ("homedepot", "dev", (62.29, 70.56, 85.13)),
+    ("bestbuy", "test", (71.11, 84.52, 87.87)),
+    ("wikiqa", "test", (18.35, 33.74, 49.61)),
+])  # fmt: skip
 def test_random_order(shared_data, name, split, ndcg):
     task = Task.from_collection(Collection(shared_data / name), split)
     found = [100 * task.random()[f"ndcg@{k}"] for k in CUTOFFS]
     assert found == pytest.approx(ndcg, abs=0.0051)
 
 
-@pytest.mark.parametrize(
-    ("name", "ndcg", "hash_moves"),
-    [
-        ("homedepot", (67.79, 74.22, 87.11), 0.15),
-        ("bestbuy", (85.70, 92.74, 94.05), 0.8),
-        ("wikiqa", (39.70, 56.12, 67.11), 0.15),
-    ],
-)
+@pytest.mark.parametrize(("name", "ndcg", "hash_moves"), [
+    ("homedepot", (67.79, 74.22, 87.11), 0.15),
+    ("bestbuy", (85.70, 92.74, 94.05), 0.8),
+    ("wikiqa", (39.70, 56.12, 67.11), 0.15),
+])  # fmt: skip
 def test_bm25_rerank(shared_data, name, ndcg, hash_moves):
     collection = Collection(shared_data / name)
     task = Task.from_collection(collection, "test", "rerank")
@@ -68,13 +62,10 @@ def test_bm25_rerank(shared_data, name, ndcg, hash_moves):
         assert found == pytest.approx(ndcg, abs=digits)
 
 
-@pytest.mark.parametrize(
-    ("name", "min_relevant", "metrics"),
-    [
-        ("homedepot", 3, (33.27, 35.88, 63.83)),
-        ("bestbuy", 1, (44.79, 49.52, 53.84)),
-    ],
-)
+@pytest.mark.parametrize(("name", "min_relevant", "metrics"), [
+    ("homedepot", 3, (33.27, 35.88, 63.83)),
+    ("bestbuy", 1, (44.79, 49.52, 53.84)),
+])  # fmt: skip
 def test_bm25_retrieve(shared_data, name, min_relevant, metrics):
     """MRR@10, recall@10 and recall@100."""
     task = Task.from_collection(
@@ -117,11 +108,10 @@ def ascii_words(text: str) -> list[str]:
     return re.findall("[a-z0-9]+", text.lower())
 
 
-@pytest.mark.parametrize(
-    ("name", "precision", "reciprocal"),
-    [("squad", 0.807, 0.888), ("tldr", 0.672, 0.799),
-     ("reuters_sc", 0.335, 0.567)],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "precision", "reciprocal"), [
+    ("squad", 0.807, 0.888), ("tldr", 0.672, 0.799),
+    ("reuters_sc", 0.335, 0.567),
+])  # fmt: skip
 def test_bm25_of_lists_of_five(shared_data, name, precision, reciprocal):
     task = Task.from_collection(Collection(shared_data / name), "test", "lists")
     # The published metrics were computed with these words.
@@ -133,13 +123,10 @@ def test_bm25_of_lists_of_five(shared_data, name, precision, reciprocal):
     assert found["random"]["mrr"] == pytest.approx(137 / 300)
 
 
-@pytest.mark.parametrize(
-    ("split", "queries", "documents", "bm25", "random"),
-    [
-        ("dev", 1010, 77, (0.707, 0.919), None),
-        ("test", 1942, 155, (0.653, 0.881), (0.019, 0.065)),
-    ],
-)
+@pytest.mark.parametrize(("split", "queries", "documents", "bm25", "random"), [
+    ("dev", 1010, 77, (0.707, 0.919), None),
+    ("test", 1942, 155, (0.653, 0.881), (0.019, 0.065)),
+])  # fmt: skip
 def test_bm25_of_papers(shared_data, split, queries, documents, bm25, random):
     task = Task.from_documents(DocumentFolder(shared_data / "papers"), split)
     assert (len(task.queries), len(task.documents)) == (queries, documents)

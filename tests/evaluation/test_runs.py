@@ -67,10 +67,8 @@ def test_ties_have_one_fixed_order_for_each_query():
     ids = [f"d{i}" for i in range(6)]
     orders = [[*TieBreaker(ids).rank(q, [0.0] * 6)] for q in ("q1", "q2", "é")]
     assert [" ".join(order) for order in orders] == [
-        "d5 d4 d3 d0 d1 d2",
-        "d3 d0 d1 d4 d5 d2",
-        "d0 d4 d3 d5 d2 d1",
-    ]
+        "d5 d4 d3 d0 d1 d2", "d3 d0 d1 d4 d5 d2", "d0 d4 d3 d5 d2 d1",
+    ]  # fmt: skip
 
 
 def test_ties_are_fair():
@@ -127,14 +125,13 @@ def test_ir_measures_reads_the_same(tmp_path):
             for document, grade in judged.items()
         )
     )
+    ndcg = ir_measures.nDCG(gains={1: 1, 2: 3, 3: 7, 4: 15})
     measures = {
-        ir_measures.nDCG(gains={1: 1, 2: 3, 3: 7, 4: 15}) @ 10: "ndcg@10",
-        ir_measures.RR(rel=2) @ 10: "mrr@10",
-        ir_measures.RR(rel=2): "mrr",
-        ir_measures.AP(rel=2): "map",
-        ir_measures.P(rel=2) @ 10: "p@10",
+        ndcg @ 3: "ndcg@3", ndcg @ 5: "ndcg@5", ndcg @ 10: "ndcg@10",
+        ir_measures.RR(rel=2) @ 10: "mrr@10", ir_measures.RR(rel=2): "mrr",
+        ir_measures.AP(rel=2): "map", ir_measures.P(rel=2) @ 10: "p@10",
         ir_measures.R(rel=2) @ 10: "recall@10",
-    }
+    }  # fmt: skip
     found = ir_measures.calc_aggregate(
         list(measures),
         list(ir_measures.read_trec_qrels(str(tmp_path / "qrels.trec"))),
@@ -165,15 +162,12 @@ def test_a_run_is_read_as_it_was_written(tmp_path):
     assert data == (tmp_path / "b.trec.gz").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("run", "tag", "message"),
-    [
-        ({"q": {"d 1": 1.0}}, "tag", "cannot write document id 'd 1'"),
-        ({"": {"d": 1.0}}, "tag", "cannot write query id ''"),
-        ({"q\t": {"d": 1.0}}, "tag", r"cannot write query id 'q\\t'"),
-        ({"q": {"d": 1.0}}, "my model", "cannot write tag 'my model'"),
-    ],
-)
+@pytest.mark.parametrize(("run", "tag", "message"), [
+    ({"q": {"d 1": 1.0}}, "tag", "cannot write document id 'd 1'"),
+    ({"": {"d": 1.0}}, "tag", "cannot write query id ''"),
+    ({"q\t": {"d": 1.0}}, "tag", r"cannot write query id 'q\\t'"),
+    ({"q": {"d": 1.0}}, "my model", "cannot write tag 'my model'"),
+])  # fmt: skip
 def test_white_space_is_refused(tmp_path, run, tag, message):
     with pytest.raises(InputError, match=message):
         write_run(tmp_path / "out", run, tag)

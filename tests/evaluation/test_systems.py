@@ -295,16 +295,13 @@ def test_a_part_of_weight_0_is_not_computed():
         )
 
 
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        ({"a": 1.0, "b": -0.5}, "the weight of 'b' in the mixture is -0.5"),
-        ([1.0, float("nan")], "the weight of 'b' in the mixture is nan"),
-        ([0, 0], "all weights of the mixture are 0: expected one or more"),
-        ([1], "found 1 weights of a mixture, expected 2, for a, b"),
-        ({"a": 1, "c": 1}, "found weights of a, c, expected those of .* a, b"),
-    ],
-)
+@pytest.mark.parametrize(("weights", "message"), [
+    ({"a": 1.0, "b": -0.5}, "the weight of 'b' in the mixture is -0.5"),
+    ([1.0, float("nan")], "the weight of 'b' in the mixture is nan"),
+    ([0, 0], "all weights of the mixture are 0: expected one or more"),
+    ([1], "found 1 weights of a mixture, expected 2, for a, b"),
+    ({"a": 1, "c": 1}, "found weights of a, c, expected those of .* a, b"),
+])  # fmt: skip
 def test_wrong_weights(weights, message):
     with pytest.raises(InputError, match=message) as error:
         Mixture({"a": encoder(0), "b": encoder(1)}, weights)

@@ -45,11 +45,9 @@ pytest.importorskip("sklearn")
 DOCUMENTS = {"a": "red hat", "b": "blue hat", "c": "red shoe", "d": "sock"}
 QUERIES = {"q1": "red hat", "q2": "shoe", "q3": "sock", "q4": "tie"}
 QRELS = {
-    "q1": {"b": 1, "a": 3},
-    "q2": {"c": 2, "d": 0, "a": 1},
-    "q3": {"d": 1},
+    "q1": {"b": 1, "a": 3}, "q2": {"c": 2, "d": 0, "a": 1}, "q3": {"d": 1},
     "q4": {"a": 0, "b": 0},
-}
+}  # fmt: skip
 SYSTEMS = {
     "bm25": BM25System(),
     "length": DenseSystem(
@@ -128,20 +126,15 @@ def test_table():
         assert [m.end() for m in re.finditer(r"\S+", line)][1:] == ends
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"split": "text"}, "no such split, expected one of dev"),
-        ({"mode": "rank"}, "unknown mode 'rank': choose one of rerank, retr"),
-        ({"depth": 0, "mode": "retrieve"}, "depth is 0: expected 1 or more"),
-        ({"min_relevant": 0}, "min_relevant is 0: expected 1 or more"),
-        (
-            {"min_relevant": 4},
-            "split 'dev' has no query to rerank: it needs a document of grade 4"
-            " or more and a second judged one",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    ({"split": "text"}, "no such split, expected one of dev"),
+    ({"mode": "rank"}, "unknown mode 'rank': choose one of rerank, retr"),
+    ({"depth": 0, "mode": "retrieve"}, "depth is 0: expected 1 or more"),
+    ({"min_relevant": 0}, "min_relevant is 0: expected 1 or more"),
+    ({"min_relevant": 4},
+     "split 'dev' has no query to rerank: it needs a document of grade 4"
+     " or more and a second judged one"),
+])  # fmt: skip
 def test_wrong_input(collection, options, message):
     with pytest.raises(InputError, match=message):
         Task.from_collection(
@@ -154,10 +147,7 @@ def constant(texts: list[str]) -> np.ndarray:
 
 
 def test_a_constant_scorer_is_random_and_not_document_order():
-    """In this data the answers come first, so that document order is perfect.
-
-    Equal scores must not count as that order.
-    """
+    """In this data the answers come first: document order is perfect."""
     titles = {d: d for d in ("good", *"abcd")}
     qrels = {f"q{i}": {"good": 1, **dict.fromkeys("abcd", 0)} for i in range(3)}
     queries = dict.fromkeys(qrels, "no such word")

@@ -36,11 +36,9 @@ def with_cosines(scores: dict[str, list[float]]) -> DenseSystem:
 
 
 def between(low: float, high: float) -> dict[str, DenseSystem]:
-    """Makes two parts that rank d0 first for weights of `a` from low to high.
+    """Makes two parts that rank d0 first for weights w of `a` from low to high.
 
-    The score of d0 is .2 with any weight w of `a`, that of d1 is
-    .2 + .3 (low - w), and that of d2 is .2 + .3 (w - high).
-    """
+    Scores are .2, .2 + .3 (low - w) and .2 + .3 (w - high)."""
     a = [0.2, 0.2 + 0.3 * (low - 1), 0.2 + 0.3 * (1 - high), 0]
     b = [0.2, 0.2 + 0.3 * low, 0.2 - 0.3 * high, 0]
     return {
@@ -148,16 +146,13 @@ class NoCorpus(System):
         return {q: dict.fromkeys(ids, 0.0) for q, ids in candidates.items()}
 
 
-@pytest.mark.parametrize(
-    ("parts", "options", "message"),
-    [
-        (between(0, 1), {"measure": "mrr@7"}, "measure 'mrr@7': expected one"),
-        (between(0, 1), {"steps": 0}, "steps is 0: expected 1 or more"),
-        ({}, {}, "found no part of a mixture"),
-        ({"pairs": NoCorpus()}, {}, "part 'pairs' of the mixture only scores"),
-        ({"x": 7}, {}, "part 'x' of the mixture: found 7, expected a trained"),
-    ],
-)
+@pytest.mark.parametrize(("parts", "options", "message"), [
+    (between(0, 1), {"measure": "mrr@7"}, "measure 'mrr@7': expected one"),
+    (between(0, 1), {"steps": 0}, "steps is 0: expected 1 or more"),
+    ({}, {}, "found no part of a mixture"),
+    ({"pairs": NoCorpus()}, {}, "part 'pairs' of the mixture only scores"),
+    ({"x": 7}, {}, "part 'x' of the mixture: found 7, expected a trained"),
+])  # fmt: skip
 def test_wrong_input_is_one_line(parts, options, message):
     with pytest.raises(InputError, match=message) as error:
         choose_weights(parts, TASKS[1], **options)

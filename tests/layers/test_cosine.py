@@ -38,29 +38,11 @@ def test_a_zero_vector_is_the_first_basis_vector_without_gradient():
     np.testing.assert_allclose(toward, [2 * 0.64, -2 * 0.48, 0])
 
 
-def test_the_gradient_is_v_of_the_paper():
-    """(15): v_Q = b c y_D - a b^3 c y_Q, with a, b, c of (12)."""
-    query, document = tf.constant(QUERY[0]), tf.constant(DOCUMENT[0])
-    with tf.GradientTape() as tape:
-        tape.watch(query)
-        cosine = cosine_pairs(query, document)
-    a = QUERY[0] @ DOCUMENT[0]
-    b, c = 1 / np.linalg.norm(QUERY[0]), 1 / np.linalg.norm(DOCUMENT[0])
-    np.testing.assert_allclose(
-        tape.gradient(cosine, query),
-        b * c * DOCUMENT[0] - a * b**3 * c * QUERY[0],
-        rtol=1e-12,
-    )
-
-
 @pytest.mark.parametrize(
     ("dtype", "error"), [("float64", 1e-12), ("float32", 1e-5)]
 )
 def test_the_gradient_of_a_matrix_is_that_of_the_formula(dtype, error):
-    """Equals the gradient that TensorFlow derives from the plain formula.
-
-    Some vectors are zero.
-    """
+    """As TensorFlow derives it; some vectors are zero."""
     query, document = (
         tf.Variable(QUERY, dtype=dtype),
         tf.Variable(DOCUMENT, dtype=dtype),

@@ -53,20 +53,6 @@ def test_max_words():
     ]  # fmt: skip
 
 
-def test_equals_the_table_times_the_dense_counts(float64):
-    """W l(t) of each distinct word; `aaaa` has the trigram `aaa` twice."""
-    words = ["good", "aaaa", "g", "go", "good2"]
-    layer = TrigramEmbedding(TRIGRAMS, 5)
-    dense = np.array([reference.counts(word) for word in words])
-    assert dense.max() == 2
-    np.testing.assert_allclose(
-        layer(distinct_words(tf.constant(words))),
-        dense @ layer.table.numpy(),
-        rtol=1e-13,
-        atol=1e-15,
-    )
-
-
 def test_gradient_is_that_of_the_dense_product_and_touches_few_rows():
     words = ["go", "good"]
     layer = TrigramEmbedding(TRIGRAMS, 3)

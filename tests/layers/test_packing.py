@@ -62,15 +62,13 @@ def test_without_sequences_there_is_one_empty_time_step():
 def test_joined_sequences_follow_each_other():
     parts = [
         FlatSequences(
-            tf.constant(RANDOM.normal(size=(rows, 2))),
-            tf.constant(index),
+            tf.constant(RANDOM.normal(size=(rows, 2))), tf.constant(index),
             tf.constant(lengths),
         )
         for rows, index, lengths in [
-            (3, [2, 0, 2], [1, 2]),
-            (2, [1, 1, 0, 1], [3, 1]),
+            (3, [2, 0, 2], [1, 2]), (2, [1, 1, 0, 1], [3, 1]),
         ]
-    ]
+    ]  # fmt: skip
     both = parts[0].joined(parts[1])
     np.testing.assert_array_equal(both.lengths, [1, 2, 3, 1])
     np.testing.assert_array_equal(both.starts, [0, 1, 3, 6])

@@ -1,7 +1,6 @@
-"""The recurrences (1) and (2), all roads through them, and truncated BPTT, (7).
+"""The recurrences (1) and (2), and truncated BPTT, (7).
 
-Rows that are padded, packed, indices of a table, or a single one.
-"""
+Of rows that are padded, packed, indices of a table, or a single one."""
 
 import functools
 from collections.abc import Callable

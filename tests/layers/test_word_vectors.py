@@ -85,11 +85,8 @@ def test_words_are_vocabulary_ids():
     sequences = layer(layer.distinct(TEXTS))
     assert sequences.words.dtype == tf.int32
     assert sequences.words.numpy().tolist() == [
-        [1, 0, 0, 0, 0, 1],
-        [2, 1, 2, 0, 0, 0],
-        [0] * 6,
-        [0] * 6,
-    ]
+        [1, 0, 0, 0, 0, 1], [2, 1, 2, 0, 0, 0], [0] * 6, [0] * 6,
+    ]  # fmt: skip
     assert sequences.lengths.numpy().tolist() == [6, 3, 1, 1]
 
 
@@ -163,18 +160,13 @@ def test_set_vectors():
     np.testing.assert_array_equal(got, [vectors[1:3]])
 
 
-@pytest.mark.parametrize(
-    ("vectors", "message"),
-    [
-        (np.zeros((5, 3)), r"found vectors of shape \(5, 3\), expected \(4, 3"),
-        (np.zeros((4, 2)), r"found vectors of shape \(4, 2\), expected \(4, 3"),
-        (np.zeros(12), r"found vectors of shape \(12,\), expected \(4, 3\)"),
-        (
-            [[1, 1, 1], [1, np.nan, 1], [1, 1, 1], [1, 1, 1]],
-            "the vector of word 'hex', row 1, has a value that is not finite",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("vectors", "message"), [
+    (np.zeros((5, 3)), r"found vectors of shape \(5, 3\), expected \(4, 3"),
+    (np.zeros((4, 2)), r"found vectors of shape \(4, 2\), expected \(4, 3"),
+    (np.zeros(12), r"found vectors of shape \(12,\), expected \(4, 3\)"),
+    ([[1, 1, 1], [1, np.nan, 1], [1, 1, 1], [1, 1, 1]],
+     "the vector of word 'hex', row 1, has a value that is not finite"),
+])  # fmt: skip
 def test_wrong_vectors_change_nothing(vectors, message):
     layer = vocabulary_vectors()
     (before,) = layer.get_weights()

@@ -24,7 +24,6 @@ MAX_WORDS = "max_words must be at least 1 or None, not 0"
 SPLIT = "split must be one of space, alphanumeric, stems, not 'x'"
 
 
-# fmt: off
 @pytest.mark.parametrize(("kind", "arguments", "message"), [
     (BilinearInteraction, {"dimension": 0}, "dimension must be .* 1, not 0"),
     (BilinearInteraction, {"rank": 0}, "rank must be at least 1, not 0"),
@@ -57,8 +56,7 @@ SPLIT = "split must be one of space, alphanumeric, stems, not 'x'"
     (LetterTrigrams, {"max_words": 0}, MAX_WORDS),
     (PeepholeLSTMCell, {"units": 3, "peephole": "half"},
      "peephole must be one of .* 'half'"),
-])
-# fmt: on
+])  # fmt: skip
 def test_wrong_arguments_are_refused(kind, arguments, message):
     with pytest.raises(InputError, match=message):
         kind(**arguments)

@@ -30,11 +30,9 @@ def arc_i(matcher: ARCI, query: np.ndarray, document: np.ndarray) -> float:
 def first_layer(
     matcher: ARCII, query: np.ndarray, document: np.ndarray
 ) -> tuple[np.ndarray, list[int]]:
-    """One convolution over the concatenation of both windows, cell by cell.
+    """One convolution over both windows, cell by cell; numbers of real ones.
 
-    `[windows of the query, windows of the document, filters]`, the cells of
-    a padding window 0; and the numbers of real windows.
-    """
+    `[windows of the query, of the document, filters]`, of padding 0."""
     texts = [plain.fixed(t, matcher.max_words) for t in (query, document)]
     counts = [min(len(t), matcher.max_words) for t in (query, document)]
     width = matcher.width

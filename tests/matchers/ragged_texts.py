@@ -50,10 +50,9 @@ def texts_of(
 
 
 def randomise(layer: keras.layers.Layer, seed: int = 3) -> None:
-    """Give all weights random values, biases and the last layer included.
+    """Give all weights random values; vectors, such as biases, positive ones.
 
-    Vectors, such as biases, are positive, so that few relus are 0 everywhere.
-    """
+    So few relus are 0 everywhere."""
     random = np.random.default_rng(seed)
     for variable in layer.variables:
         values = random.normal(size=variable.shape) * 0.7
@@ -80,8 +79,7 @@ def check_scores(
 ) -> None:
     """Compare with plain NumPy, pair by pair, and alone with in a batch.
 
-    `by_numpy` takes the word vectors; where texts are given, their words.
-    """
+    `by_numpy` takes the word vectors; where texts are given, their words."""
     query, document = texts or pairs(matcher.word_dimension)
     scores = matcher(query, document).numpy()
     part = "words" if texts else "vectors"
@@ -156,9 +154,7 @@ def check_central_differences(
 ) -> list[np.ndarray]:
     """Compare up to 20 entries of each gradient, and return the gradients.
 
-    `traced` is the loss by a graph, where one is traced already: it is called,
-    not traced again.
-    """
+    `traced` is the loss by a graph, where one is traced already."""
     with tf.GradientTape() as tape:
         value = loss()
     gradients = [
@@ -189,11 +185,7 @@ def check_central_differences(
 def check_training(
     score: Callable[[bool], tf.Tensor], sources: Sequence[tf.Tensor]
 ) -> tf.Tensor:
-    """Compare scores and gradients in training with those of TensorFlow.
-
-    Returns:
-        The scores.
-    """
+    """Compare gradients in training with TensorFlow's; return the scores."""
     toward = tf.constant(np.random.default_rng(0).normal(size=99))
     results = []
     for training in True, False:
@@ -220,11 +212,9 @@ def check_start(matcher: Matcher) -> None:
 
 
 def check_saved_scorer(
-    scorer: PairScorer,
-    trained: Sequence[keras.Variable],
-    pairs: tuple[list[str], list[str]],
-    path: pathlib.Path,
-) -> None:
+    scorer: PairScorer, trained: Sequence[keras.Variable],
+    pairs: tuple[list[str], list[str]], path: pathlib.Path,
+) -> None:  # fmt: skip
     """Compare a scorer with the one that was saved, after its pre-training."""
     random = np.random.default_rng(0)
     for weight in trained:

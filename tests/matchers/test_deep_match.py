@@ -238,16 +238,6 @@ def test_topics_are_the_subjects_and_keep_the_sides_apart():
     assert patches.query.shape == patches.document.shape == (2, 3)
 
 
-def test_the_seed_decides():
-    pytest.importorskip("gensim.models")
-    first, second, other = (
-        find_patches(*drawn_pairs(40), topics=4, largest=8, passes=1, seed=seed)
-        for seed in (1, 1, 2)
-    )
-    np.testing.assert_array_equal(first, second)
-    assert np.any(np.array(first) != other)
-
-
 def test_probable_words_reach_the_mass():
     random = np.random.default_rng(0)
     shares, ids = random.random((5, 9)), random.permutation(9) + 1

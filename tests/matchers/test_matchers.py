@@ -42,7 +42,6 @@ from tests.matchers.ragged_texts import (
 
 pytestmark = pytest.mark.usefixtures("float64")
 
-# fmt: off
 SMALL: dict[type[Matcher], tuple[Callable[..., float], dict[str, Any]]] = {
     ARCI: (plain.arc_i, {"hidden": [6]}),
     ARCII: (plain.arc_ii, {"hidden": [6]}),
@@ -54,7 +53,7 @@ SMALL: dict[type[Matcher], tuple[Callable[..., float], dict[str, Any]]] = {
     MVLSTM: (plain.mv_lstm, {
         "units": 3, "slices": 2, "rank": 7, "k": 6, "hidden": 5,
     }),
-}
+}  # fmt: skip
 """Class -> score of a pair by NumPy, and arguments that its forms share."""
 # The longest query has 7 words, so that 6 cuts it and 12 pads all texts.
 # One word and width 2 give two positions, fewer than CNTN's k_top: filled
@@ -108,8 +107,7 @@ FORMS: dict[str, tuple[type[Matcher], dict[str, Any]]] = {
     "mv_lstm grid": (MVLSTM, {
         "interaction": "tensor", "pooling": "dynamic", "grid": [2, 3],
     }),
-}
-# fmt: on
+}  # fmt: skip
 RECURRENT = [form for form in FORMS if "lstm" in form]
 
 
@@ -173,7 +171,6 @@ def test_arc_ii_sum_of_convolutions_is_one_of_the_concatenation():
         assert expected[:rows, :columns].any()
 
 
-# fmt: off
 SAVED: dict[type[Matcher], dict[str, Any]] = {  # no argument has its default
     ARCI: {
         "filters": [2, 3], "width": 2, "hidden": [4, 2], "max_words": 9,
@@ -202,8 +199,7 @@ SAVED: dict[type[Matcher], dict[str, Any]] = {  # no argument has its default
         "pooling": "dynamic", "grid": [2, 1], "unit_length": True,
         "name": "mine",
     },
-}
-# fmt: on
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", SAVED, ids=lambda kind: kind.__name__)
@@ -219,11 +215,10 @@ def test_a_saved_matcher_has_its_arguments_and_its_scores(kind, tmp_path):
     np.testing.assert_array_equal(loaded(*pairs(3)), matcher(*pairs(3)))
 
 
-@pytest.mark.parametrize(
-    ("form", "values"),
-    [("lstm_rnn", {"scale": 1.0, "forget_bias": 0.0}),
-     ("mv_lstm tensor", {"rank": None})],
-)  # fmt: skip
+@pytest.mark.parametrize(("form", "values"), [
+    ("lstm_rnn", {"scale": 1.0, "forget_bias": 0.0}),
+    ("mv_lstm tensor", {"rank": None}),
+])  # fmt: skip
 def test_arguments_that_0_2_0_did_not_save_have_the_values_of_then(
     form, values
 ):
@@ -289,7 +284,6 @@ def test_gates_start_small_and_the_forget_gate_open():
     assert len(set(starts)) == 8
 
 
-# fmt: off
 @pytest.mark.parametrize(("kind", "arguments", "message"), [
     (ARCI, {"pooling": "mean"}, "pooling must be .* not 'mean'"),
     (ARCI, {"max_words": 5}, "5 positions are too few for 2 conv"),
@@ -315,8 +309,7 @@ def test_gates_start_small_and_the_forget_gate_open():
     (RAE, {"epochs": 0}, "epochs must be at least 1, not 0"),
     (RAE, {"tree": "parsed"}, "tree must be one of greedy"),
     (RAE, {"max_words": 0}, "max_words must be at least 1"),
-])
-# fmt: on
+])  # fmt: skip
 def test_wrong_arguments(kind, arguments, message):
     with pytest.raises(InputError, match=message):
         kind(**arguments)

@@ -1,7 +1,4 @@
-"""MVLSTM: its strongest cells, its weights, and pairs of distinct texts.
-
-Its scores and gradients are in `test_matchers.py`.
-"""
+"""MVLSTM: its strongest cells, its weights, and pairs of distinct texts."""
 
 import itertools
 from typing import Any

@@ -81,11 +81,8 @@ def pool_inputs(matcher: RAE, query: Any, document: Any) -> np.ndarray:
     entries = np.clip((pool(*nodes, SIZE) - 1.5) / (3 * 0.25), -1, 1)
     x, y = (set(words.tolist()) & set(NUMBERS) for words in (query, document))
     return np.array([
-        *(0.1 + 0.4 * (entries.ravel() + 1)),
-        x == y,
-        bool(x) and x == y,
-        x <= y or y <= x,
-        (abs(len(query) - len(document)) - 2.0) / 1.75,
+        *(0.1 + 0.4 * (entries.ravel() + 1)), x == y, bool(x) and x == y,
+        x <= y or y <= x, (abs(len(query) - len(document)) - 2.0) / 1.75,
     ])  # fmt: skip
 
 

@@ -136,11 +136,9 @@ def test_documents(tmp_path):
     folder = tmp_path / "manuals"
     write_documents(folder, [manual], {}, {})
     assert document_statistics(str(folder)) == {
-        "documents": 1,
-        "scripts": {"LATIN": 1.0},
-        "sentences": [2, 2],
+        "documents": 1, "scripts": {"LATIN": 1.0}, "sentences": [2, 2],
         "sentence_words": [2, 2],
-    }
+    }  # fmt: skip
     without_train = tmp_path / "test"
     write_documents(without_train, [manual._replace(split="test")], {}, {})
     assert document_statistics(str(without_train)) == {}

@@ -45,20 +45,18 @@ ODD = {
 def small_keyvec(**options: Any) -> KeyVec:
     """Make a model of random weights in Keras's default dtype."""
     words = VocabularyVectors(VOCABULARY, 4, max_words=60)
-    sizes = {"filters": 3, "windows": [2, 3], "units": 3, "dimension": 5}
+    sizes = {"filters": 2, "windows": [1, 2, 3, 5], "units": 3, "dimension": 5}
     model = KeyVec(words, **{**sizes, **options})
     randomise(model)
-    model.sentence_encoder.bias.assign(tf.linspace(-0.4, 0.6, 6))
+    model.sentence_encoder.bias.assign(tf.linspace(-0.4, 0.6, 8))
     return model
 
 
 def compiled(
-    rate: float = 0.02,
-    optimizer: Any = keras.optimizers.Adam,
-    loss: KeyVecLoss | None = None,
-    sizes: dict[str, Any] | None = None,
+    rate: float = 0.02, optimizer: Any = keras.optimizers.Adam,
+    loss: KeyVecLoss | None = None, sizes: dict[str, Any] | None = None,
     **options: Any,
-) -> KeyVec:
+) -> KeyVec:  # fmt: skip
     """Make a compiled model; the options are those of `compile`."""
     model = small_keyvec(**sizes or {})
     model.compile(optimizer(rate), loss or KeyVecLoss(), **options)

@@ -6,44 +6,19 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.layers import TrigramEmbedding, WordSequences, WordVectors
+from keras_lstm_dssm.layers import TrigramVectors, WordSequences
 from keras_lstm_dssm.losses import PairwiseHinge
 from keras_lstm_dssm.matchers import Matcher
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.optimizers.adagrad import Adagrad
-from keras_lstm_dssm.private_api import accept_any_inputs
-from keras_lstm_dssm.text import WordBatch
-from keras_lstm_dssm.text.word_batch import distinct_words
-from keras_lstm_dssm.text.word_hashing import TRIGRAMS
 from tests import reference
 
 register = keras.saving.register_keras_serializable("tests")
 
 
-@register
-class HashedWords(WordVectors):
+def hashed_words(dimension: int = 4) -> TrigramVectors:
     """A word's vector is the sum of the rows of its trigrams."""
-
-    def __init__(self, dimension: int = 4, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.dimension = dimension
-        self.embedding = TrigramEmbedding(TRIGRAMS, dimension)
-        accept_any_inputs(self)
-        self.built = True
-
-    def distinct(self, texts: tf.Tensor) -> WordBatch:
-        return distinct_words(texts)
-
-    def call(self, words: WordBatch, training: bool = False) -> WordSequences:
-        vectors = tf.gather(
-            self.embedding(words, training=training), words.words
-        )
-        mask = tf.sequence_mask(words.lengths, tf.shape(words.words)[1])
-        vectors *= tf.cast(mask, vectors.dtype)[:, :, tf.newaxis]
-        return WordSequences(vectors, words.lengths, words.words)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "dimension": self.dimension}
+    return TrigramVectors(dimension, split="space")
 
 
 @register
@@ -72,7 +47,7 @@ class MeanDot(Matcher):
 def small_scorer(seed: int = 0) -> PairScorer:
     """A scorer whose weights are always the same."""
     keras.utils.set_random_seed(seed)
-    return PairScorer(HashedWords(), MeanDot())
+    return PairScorer(hashed_words(), MeanDot())
 
 
 QUERIES = ["hex bolt", "wood glue", "drill", "hex bolt"]

@@ -12,16 +12,10 @@ TITLES = ["steel hex bolt", "wood glue 8 oz", "drill kit", "desk lamp"] * 4
 
 
 def two_tower(
-    lazy: bool = True,
-    shared: bool = False,
-    negatives: str = "in_batch",
-    units: int = 3,
-    rate: float = 0.1,
-    loss: Any = None,
-    n: int = 4,
-    dtype: str = "float32",
-    **options: Any,
-) -> dssm.TwoTower:
+    lazy: bool = True, shared: bool = False, negatives: str = "in_batch",
+    units: int = 3, rate: float = 0.1, loss: Any = None, n: int = 4,
+    dtype: str = "float32", **options: Any,
+) -> dssm.TwoTower:  # fmt: skip
     """The same weights each time; DSSM is the quickest to trace."""
     keras.utils.set_random_seed(5)
     query = dssm.DSSMEncoder([units], dtype=dtype)

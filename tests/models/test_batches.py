@@ -25,7 +25,7 @@ from keras_lstm_dssm.models.pair_batch import (
 from keras_lstm_dssm.models.pair_scorer import TripleHasher, triple_batches
 from keras_lstm_dssm.models.text_model import is_hashed
 from tests.models.small_keyvec import DOCUMENTS, EXAMPLES, SALIENT
-from tests.models.small_matchers import HashedWords, small_scorer
+from tests.models.small_matchers import hashed_words, small_scorer
 from tests.models.small_towers import one_batch, two_tower
 
 TEXTS = [str(number) for number in range(20)]
@@ -138,7 +138,7 @@ def test_log_q_of_distinct_documents():
 
 
 def test_triples_are_hashed_by_side():
-    hasher = TripleHasher(HashedWords())
+    hasher = TripleHasher(hashed_words())
     texts = (["a b", "c", "A  B"], ["d", "e f", "d"], ["e f", "d", "g"])
     hashed = hasher.dataset(triple_batches(texts))
     assert hasher.dataset(hashed) is hashed
@@ -207,7 +207,7 @@ def test_parts_with_different_numbers_of_rows():
     """Else rows are trained with the texts of others, in silence."""
     bolts = [tf.fill([rows], "bolt") for rows in (12, 4, 20)]
     tied, apart = (two_tower(shared=shared).hasher for shared in (True, False))
-    triples = TripleHasher(HashedWords())
+    triples = TripleHasher(hashed_words())
     words = apart.of_query.distinct
     hashed = words(tf.constant(QUERIES)), words(tf.constant(TITLES[:1]))
     extras = {"negatives": tf.fill([5, 2], "nut"), "log_q": tf.zeros([3])}
@@ -292,16 +292,13 @@ def test_wrong_data_is_explained():
             call()
 
 
-@pytest.mark.parametrize(
-    ("extras", "message"),
-    [
-        ({"negatives": tf.constant(["rope"] * 3)}, "a dict of negatives"),
-        ({"negatives": tf.zeros([3, 1])}, "expected a dict of negatives"),
-        ({"log_q": tf.zeros([3], tf.float64)}, "expected a dict of neg"),
-        ({"weights": tf.zeros([3])}, "expected a dict of negatives"),
-        ({"teacher": tf.zeros([3, 2, 5])}, "with teacher_texts, int32"),
-    ],
-)
+@pytest.mark.parametrize(("extras", "message"), [
+    ({"negatives": tf.constant(["rope"] * 3)}, "a dict of negatives"),
+    ({"negatives": tf.zeros([3, 1])}, "expected a dict of negatives"),
+    ({"log_q": tf.zeros([3], tf.float64)}, "expected a dict of neg"),
+    ({"weights": tf.zeros([3])}, "expected a dict of negatives"),
+    ({"teacher": tf.zeros([3, 2, 5])}, "with teacher_texts, int32"),
+])  # fmt: skip
 def test_extras_of_another_form(extras, message):
     with pytest.raises(InputError, match=message):
         pair_batches(one_batch(QUERIES, TITLES, extras))

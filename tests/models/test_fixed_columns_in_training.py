@@ -15,11 +15,9 @@ OTHER_TITLES = [*TITLES, *["steel lamp", "drill bolt 8", "hex glue"] * 3]
 
 
 def towers(
-    dtype: str = "float32",
-    negatives: str = "in_batch",
-    tied: bool = False,
+    dtype: str = "float32", negatives: str = "in_batch", tied: bool = False,
     **options: Any,
-) -> dssm.TwoTower:
+) -> dssm.TwoTower:  # fmt: skip
     """Builds two small towers, with the same weights at each call."""
     keras.utils.set_random_seed(5)
     query = dssm.CombinedEncoder(3, 4, 15, dtype=dtype)

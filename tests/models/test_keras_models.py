@@ -21,8 +21,8 @@ from tests.models.small_keyvec import EXAMPLES
 from tests.models.small_matchers import (
     POSITIVES,
     TRIPLES,
-    HashedWords,
     MeanDot,
+    hashed_words,
     small_scorer,
 )
 from tests.models.small_towers import QUERIES, TITLES, two_tower
@@ -30,21 +30,13 @@ from tests.precision import precision
 
 
 class Sample(NamedTuple):
-    """A small model of a kind.
+    """A small model of a kind."""
 
-    Attributes:
-        make: Returns it compiled; takes options of `compile`.
-        lists: The first arguments of `fit`.
-        batches: Makes a dataset of such lists.
-        random: Options of a model whose loss depends on chance.
-        loss: A loss with a value that is not its default.
-    """
-
-    make: Callable[..., Any]
-    lists: tuple[Any, ...]
-    batches: Callable[..., tf.data.Dataset]
-    random: dict[str, Any]
-    loss: dict[str, Any]
+    make: Callable[..., Any]  # compiled; with options of `compile`
+    lists: tuple[Any, ...]  # the first arguments of `fit`
+    batches: Callable[..., tf.data.Dataset]  # of such lists
+    random: dict[str, Any]  # options of a model whose loss depends on chance
+    loss: dict[str, Any]  # with a value that is not its default
 
 
 SAMPLES = {
@@ -124,15 +116,12 @@ def test_measuring_is_repeatable_and_moves_nothing(kind):
     check_equal(one, other)
 
 
-@pytest.mark.parametrize(
-    ("kind", "options", "numbers"),
-    [
-        ("towers", {}, [np.nan]),
-        ("scorer", {}, [np.nan, np.inf]),
-        ("keyvec", {}, [np.nan, np.inf]),
-        ("keyvec", {"optimizer": dssm.NesterovMomentum}, [np.nan]),
-    ],
-)
+@pytest.mark.parametrize(("kind", "options", "numbers"), [
+    ("towers", {}, [np.nan]),
+    ("scorer", {}, [np.nan, np.inf]),
+    ("keyvec", {}, [np.nan, np.inf]),
+    ("keyvec", {"optimizer": dssm.NesterovMomentum}, [np.nan]),
+])  # fmt: skip
 def test_a_loss_that_is_not_finite_leaves_the_weights(
     kind, options, numbers, warm
 ):
@@ -183,17 +172,14 @@ def check_refused(refusals: Refusals) -> None:
         assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("kind", "metrics", "rankings", "export", "lists"),
-    [
-        ("towers", "two metrics, loss and accuracy, and", "with dssm.Rank",
-         "export_models", "repeat the pairs"),
-        ("scorer", "two metrics", r"evaluate_systems\(Task", "export_models",
-         "x=.queries, positives, neg"),
-        ("keyvec", "four metrics", "with evaluation.evaluate_systems",
-         r"use encode\(documents\)", "x=.documents, salient, key_words"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("kind", "metrics", "rankings", "export", "lists"), [
+    ("towers", "two metrics, loss and accuracy, and", "with dssm.Rank",
+     "export_models", "repeat the pairs"),
+    ("scorer", "two metrics", r"evaluate_systems\(Task", "export_models",
+     "x=.queries, positives, neg"),
+    ("keyvec", "four metrics", "with evaluation.evaluate_systems",
+     r"use encode\(documents\)", "x=.documents, salient, key_words"),
+])  # fmt: skip
 def test_what_no_model_takes(kind, metrics, rankings, export, lists):
     make, examples, *_ = SAMPLES[kind]
     m, ones = make(), np.ones(len(examples[0]))
@@ -270,7 +256,7 @@ def test_what_scorers_do_not_take():
         ("1 or more, not 0", lambda: m.score("a", ["b"], 0)),
         ("1 queries and 0 documents", lambda: m.score_pairs(["a"], [])),
         ("width 4, but words has 3",
-         lambda: dssm.PairScorer(HashedWords(3), MeanDot(4))),
+         lambda: dssm.PairScorer(hashed_words(3), MeanDot(4))),
     ])  # fmt: skip
 
 

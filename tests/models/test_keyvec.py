@@ -79,11 +79,9 @@ def test_losses_equal_numpy(float64, normalize):
     best = [int(np.argmax(by_numpy(model, d).p)) for d in DOCUMENTS]
     accurate = [salient[i] for salient, i in zip(SALIENT, best, strict=True)]
     expected = {
-        "loss": np.mean(costs @ [0.5, 2.0]),
-        "read_loss": costs[:, 0].mean(),
-        "key_word_loss": costs[:, 1].mean(),
-        "accuracy": np.mean(accurate),
-    }
+        "loss": np.mean(costs @ [0.5, 2.0]), "read_loss": costs[:, 0].mean(),
+        "key_word_loss": costs[:, 1].mean(), "accuracy": np.mean(accurate),
+    }  # fmt: skip
     assert 0 < expected["accuracy"] < 1
     x = EXAMPLES
     if normalize:
@@ -101,20 +99,10 @@ def test_gradients_of_all_weights_equal_differences(
     model = compiled(loss=loss, sizes={"weighted": weighted})
     batch = model.hasher(*ragged_examples())
     variables = [variable.value for variable in model.trainable_variables]
-    assert len(variables) == (16 if weighted else 14)
+    assert len(variables) == (18 if weighted else 16)
     check_central_differences(
         lambda: model.batch_loss(batch, training=True), variables
     )
-
-
-def test_the_reader_learns_from_key_words(float64):
-    """The gradient of L_enc reaches the weights of p."""
-    model = compiled(loss=KeyVecLoss(read_weight=0))
-    batch = model.hasher(*ragged_examples())
-    with tf.GradientTape() as tape:
-        loss = model.batch_loss(batch, training=True)
-    gradient = tape.gradient(loss, model.reader.score.kernel.value)
-    assert np.abs(gradient).min() > 1e-6
 
 
 def test_a_vector_does_not_depend_on_its_batch(float64, monkeypatch):
@@ -214,10 +202,9 @@ def test_fit_learns(warm):
     assert int(model.optimizer.iterations) == 8
 
 
-@pytest.mark.parametrize(
-    ("option", "unchanged"),
-    [("word_weight", ["word_scores", "dense"]), ("read_weight", [])],
-)
+@pytest.mark.parametrize(("option", "unchanged"), [
+    ("word_weight", ["word_scores", "dense"]), ("read_weight", []),
+])  # fmt: skip
 def test_a_part_of_weight_0_is_left_out(option, unchanged):
     model = compiled(loss=KeyVecLoss(**{option: 0.0}))
     before = model.get_weights()

@@ -11,7 +11,7 @@ from keras_lstm_dssm.layers import TrigramVectors
 from keras_lstm_dssm.registration import PACKAGE
 from tests.encoders.small import EACH, small_encoder
 from tests.kit.equal import check_equal
-from tests.models.small_matchers import HashedWords, MeanDot
+from tests.models.small_matchers import MeanDot, hashed_words
 
 HASHING = {
     "oov_buckets": 3, "max_words": 9, "split": "alphanumeric", "name": "mine",
@@ -53,10 +53,8 @@ SAMPLES: dict[str, dict[str, Any]] = {  # no argument has its default
     "CLSMEncoder": {"window": 1, "filters": 3, "units": 2, **HASHING},
     "TwoTower": {
         "query_encoder": dssm.RNNEncoder(2),
-        "document_encoder": dssm.DSSMEncoder([2]),
-        "negatives": "in_batch",
-        "n": 2,
-        "seed": 3,
+        "document_encoder": dssm.DSSMEncoder([2]), "negatives": "in_batch",
+        "n": 2, "seed": 3,
     },
     "DotInteraction": {"name": "mine"},
     "CosineInteraction": {"name": "mine"},
@@ -118,7 +116,7 @@ SAMPLES: dict[str, dict[str, Any]] = {  # no argument has its default
     "RecursiveAutoencoder": {
         "dimension": 3, "tree": "balanced", "max_words": 6,
     },
-    "PairScorer": {"words": HashedWords(), "matcher": MeanDot(), "seed": 3},
+    "PairScorer": {"words": hashed_words(), "matcher": MeanDot(), "seed": 3},
     "SentenceEncoder": {"word_dimension": 2, "filters": 3, "windows": [1, 4]},
     "SentenceReader": {"sentence_dimension": 2, "units": 3, "scores": False},
     "DocumentEncoder": {"state_dimension": 2, "dimension": 3},

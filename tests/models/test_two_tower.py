@@ -120,13 +120,6 @@ def test_one_traced_step_serves_with_and_without_negatives(monkeypatch):
     assert len(traced) == 1
 
 
-def test_works_in_double_precision():
-    model = two_tower(dtype="float64", run_eagerly=True)
-    model.fit(PAIRS, verbose=0)
-    assert model.query_encoder.encode(FIVE).dtype == np.float64
-    assert model((FIVE, CLICKED)).dtype == tf.float64
-
-
 @pytest.mark.parametrize("again", ["same optimizer", "after pending rows"])
 def test_compiling_again_loses_nothing(again):
     """Pending updates of table rows stay pending or are applied."""
@@ -235,11 +228,7 @@ def test_validation_split_takes_the_last_pairs():
 
 
 def test_a_sorted_validation_list_has_the_loss_of_a_shuffled_one(warm):
-    """`fit` shuffles validation pairs that are given as lists.
-
-    In the order of the titles most batches would have one title only: no
-    negatives, and a loss of 0.
-    """
+    """In the order of titles most batches have one title, and a loss of 0."""
     pairs = [(f"part {n % 6}", f"part no {n % 6}") for n in range(96)]
     data = tuple(zip(*sorted(pairs), strict=True))
     model = warm(two_tower)

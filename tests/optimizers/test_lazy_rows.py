@@ -104,20 +104,3 @@ def test_a_step_in_one_graph_or_two_or_that_failed(float64):
         np.testing.assert_allclose(
             table.numpy()[rows], wanted[k + 1][0][rows], rtol=1e-12, atol=1e-12
         )
-
-
-def test_sync_is_needed_and_enough(float64):
-    """A row read once goes on moving while other rows are read."""
-    table, optimizer = lazy_table(
-        np.ones((2, 1)), 0.1, momentum=0.5, threshold=None
-    )
-    for rows in ([0], [1], [1]):
-        optimizer.look_ahead([table], [(table, tf.constant(rows))])
-        ones = tf.IndexedSlices(tf.ones((1, 1), "float64"), tf.constant(rows))
-        optimizer.apply([ones], [table])
-    assert table.numpy()[0, 0] == 1 - 0.1
-    optimizer.sync()
-    # -0.1, then half of it, then a quarter of it.
-    np.testing.assert_allclose(table.numpy()[0, 0], 1 - 0.1 * 1.75, rtol=1e-15)
-    optimizer.sync()
-    np.testing.assert_allclose(table.numpy()[0, 0], 1 - 0.1 * 1.75, rtol=1e-15)

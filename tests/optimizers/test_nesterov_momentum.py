@@ -65,10 +65,7 @@ def descend(
 
 @pytest.mark.parametrize("threshold", [None, 0.5])
 def test_follows_the_paper_while_the_momentum_changes(float64, threshold):
-    """300 steps of one traced function: mu 0.9, 0.995, 0.9.
-
-    After every step the model holds Lambda_k, not the look-ahead point.
-    """
+    """After each of 300 steps it holds Lambda_k, not the look-ahead point."""
     assert sorted(set(MOMENTA)) == [0.9, 0.995]
     optimizer = NesterovMomentum(RATE, threshold=threshold)
     found = descend(optimizer, optimizer.momentum.assign, traced=True)
@@ -84,11 +81,7 @@ def test_follows_the_paper_while_the_momentum_changes(float64, threshold):
 
 
 def test_keras_sgd_does_not(float64):
-    """Why this optimizer exists.
-
-    Even with a momentum that is not baked into a trace, SGD(nesterov=True)
-    holds the look-ahead point and mixes mu_{k-1} with mu_k.
-    """
+    """SGD(nesterov=True) has the look-ahead point and mixes mu_{k-1}, mu_k."""
     sgd = keras.optimizers.SGD(RATE, 0.9, nesterov=True)
     found = descend(sgd, lambda mu: setattr(sgd, "momentum", mu), traced=False)[
         -1
@@ -115,16 +108,14 @@ def applied(
     return [-variable.numpy() for variable in variables]
 
 
-@pytest.mark.parametrize(
-    ("threshold", "gradients", "groups", "expected"),
-    [
-        (2.0, [[3.0], [0.0, 4.0], [0.6], [0.8]], [[0, 1], [2, 3]],
-         [1.2, 0, 1.6, 0.6, 0.8]),
-        (1.0, [[3.0], [4.0]], [], [0.6, 0.8]),
-        (None, [[3.0], [4.0]], [], [3, 4]),
-    ],
-    ids=["each group on its own", "all variables are one", "not at all"],
-)  # fmt: skip
+@pytest.mark.parametrize(("threshold", "gradients", "groups", "expected"), [
+    (2.0, [[3.0], [0.0, 4.0], [0.6], [0.8]], [[0, 1], [2, 3]],
+     [1.2, 0, 1.6, 0.6, 0.8]),
+    (1.0, [[3.0], [4.0]], [], [0.6, 0.8]),
+    (None, [[3.0], [4.0]], [], [3, 4]),
+], ids=[
+    "each group on its own", "all variables are one", "not at all",
+])  # fmt: skip
 def test_gradients_are_renormalised(threshold, gradients, groups, expected):
     optimizer = NesterovMomentum(1.0, threshold=threshold)
     found = applied(optimizer, [tf.constant(g) for g in gradients], groups)

@@ -50,20 +50,16 @@ FIFTHS = {"ends": 0.5, "middle": 0.75, "fraction": 0.2}
 OF_TEN = [0.5] * 2 + [0.75] * 6 + [0.5] * 2
 
 
-@pytest.mark.parametrize(
-    ("schedule", "fits", "momenta"),
-    [
-        # 50 training steps: 2 % is 1, so 0.9, then 48 times 0.995, then 0.9.
-        ({}, [(25, {"epochs": 2})], [0.9] + [0.995] * 48 + [0.9]),
-        # A second fit goes on.
-        ({"total_steps": 10, **FIFTHS}, [(3, {}), (7, {})], OF_TEN),
-        # A fit that begins at a later epoch: its own steps are the whole.
-        (FIFTHS, [(5, {"initial_epoch": 2, "epochs": 4})], OF_TEN),
-        # Without `total_steps`, training a loaded model on starts anew.
-        (FIFTHS, [(5, {})] * 2, ([0.5] + [0.75] * 3 + [0.5]) * 2),
-    ],
-    ids=["two epochs", "a second fit", "later epochs", "two fits"],
-)  # fmt: skip
+@pytest.mark.parametrize(("schedule", "fits", "momenta"), [
+    # 50 training steps: 2 % is 1, so 0.9, then 48 times 0.995, then 0.9.
+    ({}, [(25, {"epochs": 2})], [0.9] + [0.995] * 48 + [0.9]),
+    # A second fit goes on.
+    ({"total_steps": 10, **FIFTHS}, [(3, {}), (7, {})], OF_TEN),
+    # A fit that begins at a later epoch: its own steps are the whole.
+    (FIFTHS, [(5, {"initial_epoch": 2, "epochs": 4})], OF_TEN),
+    # Without `total_steps`, training a loaded model on starts anew.
+    (FIFTHS, [(5, {})] * 2, ([0.5] + [0.75] * 3 + [0.5]) * 2),
+], ids=["two epochs", "a second fit", "later epochs", "two fits"])  # fmt: skip
 def test_every_step_has_its_momentum(model, schedule, fits, momenta):
     seen = Recorder()
     for count, options in fits:
@@ -89,14 +85,11 @@ def test_needs_to_know_how_many_steps_there_will_be(model):
     assert len(seen.momenta) == 2
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "options", "message"),
-    [
-        # A trace reads the momentum of SGD.
-        (keras.optimizers.SGD, {}, "needs an optimizer .* has SGD"),
-        (NesterovMomentum, {"steps_per_execution": 2}, "execution=1, not 2"),
-    ],
-)
+@pytest.mark.parametrize(("optimizer", "options", "message"), [
+    # A trace reads the momentum of SGD.
+    (keras.optimizers.SGD, {}, "needs an optimizer .* has SGD"),
+    (NesterovMomentum, {"steps_per_execution": 2}, "execution=1, not 2"),
+])  # fmt: skip
 def test_what_it_needs(optimizer, options, message):
     model = new_model()
     model.compile(optimizer(0.1, 0.9), CosineSoftmax(), **options)

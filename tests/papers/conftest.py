@@ -46,12 +46,10 @@ ROWS: dict[str, dict[str, Row]] = {
         "mv_lstm", "random document_order bm25", lstm_rnn_50=(SCORER, {})
     ),
     "keyvec": small_rows(
-        "keyvec",
-        "random bm25 lsa word2vec",
-        keyvec_untrained=(KEYVEC, {}),
+        "keyvec", "random bm25 lsa word2vec", keyvec_untrained=(KEYVEC, {}),
         keyvec=(KEYVEC, {"salience": "lead"}),
     ),
-}
+}  # fmt: skip
 CHOICES = {"word2vec": {"min_count": 1}}
 """The hyperparameters of a system that are not searched on dev."""
 

@@ -1,7 +1,6 @@
 """Baselines that count words: scores by hand and by other libraries, wrong use.
 
-PLSA and Skip-Thought have files of their own; here is what all have in common.
-"""
+PLSA and Skip-Thought have files of their own."""
 
 import gzip
 import json
@@ -119,43 +118,40 @@ def test_what_matches_nothing_is_not_found_and_yet_reranked(system):
     assert run == {"q": {"a": 0.0}}
 
 
-@pytest.mark.parametrize(
-    ("use", "message"),
-    [
-        *(
-            (lambda kind=kind: kind().fit([""]), "found no word in 1 titles")
-            for kind in (TfidfSystem, LSASystem, PLSASystem, Word2VecSystem,
-                         Doc2VecSystem)
-        ),
-        *(
-            (lambda kind=kind: kind().encode(["hat"]),
-             rf"{kind.__name__} is not trained.*call fit\(")
-            for kind in (TfidfSystem, LSASystem, Word2VecSystem, Doc2VecSystem,
-                         SkipThoughtSystem)
-        ),
-        (lambda: PLSASystem().retrieve({"q": "x"}, {"a": "x"}, 1),
-         "PLSASystem is not trained"),
-        *(
-            (lambda options=options: PLSASystem(**options), "expected")
-            for options in ({"topics": 0}, {"topic_prior": -0.1},
-                            {"background": 1.5})
-        ),
-        *(
-            (lambda mu=mu: UnigramLMSystem(mu), "expected a number above 0")
-            for mu in (0.0, -1.0, math.nan)
-        ),
-        (lambda: TfidfSystem(min_count=3).fit(TEXTS),
-         "no word is in min_count=3 of 4 text"),
-        (lambda: Doc2VecSystem(min_count=2).fit(["red hat"]),
-         "no word occurs min_count=2 times"),
-        (lambda: Word2VecSystem().fit(["red hat"]),
-         "no word occurs min_count=5 times in"),
-        (lambda: Word2VecSystem().fit("red hat"),
-         "found 'red hat', expected a sequen"),
-        (lambda: Word2VecSystem().fit(["red hat", 3]),
-         "title 2: found 3, expected a str"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("use", "message"), [
+    *(
+        (lambda kind=kind: kind().fit([""]), "found no word in 1 titles")
+        for kind in (TfidfSystem, LSASystem, PLSASystem, Word2VecSystem,
+                     Doc2VecSystem)
+    ),
+    *(
+        (lambda kind=kind: kind().encode(["hat"]),
+         rf"{kind.__name__} is not trained.*call fit\(")
+        for kind in (TfidfSystem, LSASystem, Word2VecSystem, Doc2VecSystem,
+                     SkipThoughtSystem)
+    ),
+    (lambda: PLSASystem().retrieve({"q": "x"}, {"a": "x"}, 1),
+     "PLSASystem is not trained"),
+    *(
+        (lambda options=options: PLSASystem(**options), "expected")
+        for options in ({"topics": 0}, {"topic_prior": -0.1},
+                        {"background": 1.5})
+    ),
+    *(
+        (lambda mu=mu: UnigramLMSystem(mu), "expected a number above 0")
+        for mu in (0.0, -1.0, math.nan)
+    ),
+    (lambda: TfidfSystem(min_count=3).fit(TEXTS),
+     "no word is in min_count=3 of 4 text"),
+    (lambda: Doc2VecSystem(min_count=2).fit(["red hat"]),
+     "no word occurs min_count=2 times"),
+    (lambda: Word2VecSystem().fit(["red hat"]),
+     "no word occurs min_count=5 times in"),
+    (lambda: Word2VecSystem().fit("red hat"),
+     "found 'red hat', expected a sequen"),
+    (lambda: Word2VecSystem().fit(["red hat", 3]),
+     "title 2: found 3, expected a str"),
+])  # fmt: skip
 def test_wrong_use(use, message):
     with pytest.raises(InputError, match=message):
         use()
@@ -243,15 +239,12 @@ def test_random_vectors_depend_on_the_text_alone():
     assert abs(other @ unit[0] / np.linalg.norm(other)) < 4 / 20
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("plsa", {"tokenizer": "stemmed", "topics": 2}),
-        ("doc2vec", {"tokenizer": "stemmed", "vector_size": 5, "sample": 0.0}),
-        ("tfidf", {"tokenizer": "stemmed"}),
-        ("random_vectors", {}),
-    ],
-)
+@pytest.mark.parametrize(("name", "options"), [
+    ("plsa", {"tokenizer": "stemmed", "topics": 2}),
+    ("doc2vec", {"tokenizer": "stemmed", "vector_size": 5, "sample": 0.0}),
+    ("tfidf", {"tokenizer": "stemmed"}),
+    ("random_vectors", {}),
+])  # fmt: skip
 def test_a_baseline_is_what_its_name_and_options_say(
     name, options, settings, tmp_path
 ):
@@ -335,10 +328,7 @@ def test_the_likelihood_of_a_query(mu):
 
 
 def test_textbook_example_of_the_likelihood():
-    """Manning, Raghavan, Schuetze 2008, example 12.3.
-
-    It mixes title and corpus half and half, which mu = |d| = 8 does too.
-    """
+    """Manning, Raghavan, Schuetze 2008, example 12.3: mu = |d| = 8."""
     documents = {
         "d1": "Xyzzy reports a profit but revenue is down",
         "d2": "Quorus narrows quarter loss but revenue decreases further",

@@ -159,11 +159,7 @@ def test_a_missing_part_or_teacher_is_told_before_any_training(
 def test_weights_are_chosen_on_more_than_ten_titles_of_each_part(
     monkeypatch, settings, tmp_path
 ):
-    """Finds weights for a relevant title that each part ranks eleventh.
-
-    The sum of its two scores is the largest, so that with equal weights the
-    mixture ranks it first.
-    """
+    """Each part ranks a relevant title eleventh, both together first."""
     cosines = np.full([2, 21], 0.1)
     cosines[0, :10] = cosines[1, 10:20] = 0.6
     cosines[:, 20] = 0.5

@@ -24,28 +24,17 @@ ROBUSTNESS = "robustness.json robustness.md robustness.png "
 
 
 class Expected(NamedTuple):
-    """What the report of a paper has beside its text.
+    """What the report of a paper has beside its text."""
 
-    Attributes:
-        copies: Rows that are not trained -> the system whose results they get.
-        files: Files beside those that each report has.
-        pictures: Pictures of the page, in order.
-        references: Systems that others are compared with.
-        compared: Key of `significance` -> mode and measure.
-        published: Systems in `published` of `table.json`.
-        drawn: Systems with values on dev by epoch.
-    """
-
-    copies: dict[str, str]
-    files: str
-    pictures: list[str]
-    references: list[str]
-    compared: dict[str, tuple[str, str]]
-    published: list[str]
-    drawn: set[str]
+    copies: dict[str, str]  # a row that is not trained -> whose results it gets
+    files: str  # beside those that each report has
+    pictures: list[str]  # of the page, in order
+    references: list[str]  # systems that others are compared with
+    compared: dict[str, tuple[str, str]]  # `significance` -> mode, measure
+    published: list[str]  # systems in `published` of `table.json`
+    drawn: set[str]  # systems with values on dev by epoch
 
 
-# fmt: off
 EXPECTED = {
     "table_iv": Expected(
         dict.fromkeys(("lstm_96", "clsm_win3", "best"), "dssm"),
@@ -57,10 +46,8 @@ EXPECTED = {
     ),
     "mv_lstm": Expected(
         {"arc_i": "bm25", "mv_lstm_cosine_k1": "lstm_rnn_50"},
-        ROBUSTNESS + "clicks.train.tsv",
-        ["chart", "dev", "robustness"],
-        ["bm25", "lstm_rnn_50"],
-        {"lists": ("lists", "p@1")},
+        ROBUSTNESS + "clicks.train.tsv", ["chart", "dev", "robustness"],
+        ["bm25", "lstm_rnn_50"], {"lists": ("lists", "p@1")},
         ["random", "bm25", "lstm_rnn_50", "arc_i", "mv_lstm_cosine_k1"],
         {"lstm_rnn_50"},
     ),
@@ -71,8 +58,7 @@ EXPECTED = {
          "recall@10": ("retrieve", "recall@10")},
         ["word2vec", "keyvec"], {"keyvec"},
     ),
-}
-# fmt: on
+}  # fmt: skip
 
 
 class Report(NamedTuple):
@@ -209,11 +195,9 @@ def test_dev_by_epoch_is_the_mean_over_seeds(report):
         }
 
 
-@pytest.mark.parametrize(
-    ("report", "mode", "measure"),
-    [("table_iv", "retrieve", "mrr@10"), ("mv_lstm", "lists", "p@1")],
-    indirect=["report"],
-)
+@pytest.mark.parametrize(("report", "mode", "measure"), [
+    ("table_iv", "retrieve", "mrr@10"), ("mv_lstm", "lists", "p@1"),
+], indirect=["report"])  # fmt: skip
 def test_loss_by_misspelling(report, mode, measure):
     robust = read_json(report.folder / "robustness.json")
     whole, left = (

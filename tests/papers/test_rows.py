@@ -28,19 +28,16 @@ def recipes(paper: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    ("paper", "group", "names"),
-    [
-        ("table_iv", "baseline", "skip_thought"),
-        ("table_iv", "feed-forward", "clsm_win5"),
-        ("table_iv", "recurrent", "rnn_288 bilstm_96"),
-        ("mv_lstm", "baseline", "document_order"),
-        ("mv_lstm", "feed-forward", "arc_ii_wan rae"),
-        ("mv_lstm", "recurrent", "mv_lstm_tensor lstm_rnn_50"),
-        ("keyvec", "baseline", "lsa"),
-        ("keyvec", "recurrent", "keyvec"),
-    ],
-)
+@pytest.mark.parametrize(("paper", "group", "names"), [
+    ("table_iv", "baseline", "skip_thought"),
+    ("table_iv", "feed-forward", "clsm_win5"),
+    ("table_iv", "recurrent", "rnn_288 bilstm_96"),
+    ("mv_lstm", "baseline", "document_order"),
+    ("mv_lstm", "feed-forward", "arc_ii_wan rae"),
+    ("mv_lstm", "recurrent", "mv_lstm_tensor lstm_rnn_50"),
+    ("keyvec", "baseline", "lsa"),
+    ("keyvec", "recurrent", "keyvec"),
+])  # fmt: skip
 def test_kinds(paper, group, names):
     for name in names.split():
         assert systems(paper)[name].group == group

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy.special import log_softmax
 
 from keras_lstm_dssm import InputError
 from keras_lstm_dssm.data import write_collection
@@ -27,6 +28,7 @@ from keras_lstm_dssm.papers.skip_thought import (
     word_ids,
 )
 from keras_lstm_dssm.papers.table_data import open_data
+from tests.reference import sigmoid
 
 WORDS, EMBEDDING, UNITS = 7, 3, 4
 SENTENCE, PREVIOUS, NEXT = [4, 5, 3, END], [3, END], [6, 1, 4, 4, END]
@@ -49,19 +51,10 @@ def model(bidirectional: bool = False) -> SkipThought:
     return result
 
 
-def sigmoid(x: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-x))
-
-
-def gru(
-    layer: keras.layers.GRU,
-    inputs: np.ndarray,
-    condition: np.ndarray | None = None,
-) -> np.ndarray:
+def gru(layer: Any, inputs: Any, condition: Any = None) -> np.ndarray:
     """Returns all states by (1)-(4) of the paper, or (5)-(8) with C h_i.
 
-    Keras's gates stand in the order z, r, h, and its z is the paper's 1 - z.
-    """
+    Keras's gates stand in the order z, r, h; its z is the paper's 1 - z."""
     kernel, recurrent, bias = map(np.asarray, layer.cell.get_weights())
     w_z, w_r, w = np.split(kernel[: inputs.shape[1]], 3, axis=1)
     c_z, c_r, c = np.split(kernel[inputs.shape[1] :], 3, axis=1)
@@ -84,10 +77,7 @@ def cross_entropies(
     table = skip.word_vectors.get_weights()[0]
     states = gru(skip.decoders[name], table[[END, *ids[:-1]]], vector)
     logits = states @ skip.output_words.numpy().T + skip.output_bias.numpy()
-    odds = np.exp(logits)
-    return -np.log(
-        (odds / odds.sum(axis=1, keepdims=True))[range(len(ids)), ids]
-    )
+    return -log_softmax(logits, axis=1)[range(len(ids)), ids]
 
 
 def encode(skip: SkipThought, ids: list[int]) -> np.ndarray:
@@ -269,21 +259,18 @@ def test_a_table_reads_its_paragraphs_from_a_file(
     assert trained.dev == data.measure_on_dev(expected)
 
 
-@pytest.mark.parametrize(
-    ("use", "message"),
-    [
-        (lambda: SkipThoughtSystem("tri"),
-         "'tri': choose one of uni, bi, combined"),
-        (lambda: SkipThoughtSystem(units=7), "7 units, expected an even numbe"),
-        (lambda: SkipThoughtSystem().fit(["One. Two."]),
-         "paragraph 1: found 'One. Two.'"),
-        (lambda: SkipThoughtSystem().fit([["a", "b"], ["a", 3]]),
-         "paragraph 2: found .*list of sentences"),
-        (lambda: SkipThoughtSystem().fit([["a"], ["b"]]),
-         "found 2 paragraphs of one sentence or none"),
-        (lambda: SkipThoughtSystem().fit([]), "found 0 paragraphs"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("use", "message"), [
+    (lambda: SkipThoughtSystem("tri"),
+     "'tri': choose one of uni, bi, combined"),
+    (lambda: SkipThoughtSystem(units=7), "7 units, expected an even numbe"),
+    (lambda: SkipThoughtSystem().fit(["One. Two."]),
+     "paragraph 1: found 'One. Two.'"),
+    (lambda: SkipThoughtSystem().fit([["a", "b"], ["a", 3]]),
+     "paragraph 2: found .*list of sentences"),
+    (lambda: SkipThoughtSystem().fit([["a"], ["b"]]),
+     "found 2 paragraphs of one sentence or none"),
+    (lambda: SkipThoughtSystem().fit([]), "found 0 paragraphs"),
+])  # fmt: skip
 def test_wrong_arguments_and_paragraphs(use, message):
     with pytest.raises(InputError, match=message):
         use()
@@ -328,12 +315,9 @@ def test_api_paragraphs(tmp_path, monkeypatch):
         **dict.fromkeys(("dev", "test"), {"q1": {"d1": 1}}),
     }
     collection = write_collection(
-        tmp_path / "api",
-        {"d1": "list sort", "d2": "bisect"},
-        queries,
-        qrels,
+        tmp_path / "api", {"d1": "list sort", "d2": "bisect"}, queries, qrels,
         [],
-    )
+    )  # fmt: skip
 
     def source_files(_: object) -> list[tuple[str, str]]:
         seen.append("read")
@@ -366,14 +350,11 @@ def test_read_paragraphs(name, tmp_path):
     assert found == [["One.", "Two – and."], ["Alone."]]
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"\n \n", "found an empty file"),
-        (b"One.\n\nTwo.\n", "no two lines of text in a row"),
-        (b"One.\n\xff.\n", "expected UTF-8"),
-    ],
-)
+@pytest.mark.parametrize(("data", "message"), [
+    (b"\n \n", "found an empty file"),
+    (b"One.\n\nTwo.\n", "no two lines of text in a row"),
+    (b"One.\n\xff.\n", "expected UTF-8"),
+])  # fmt: skip
 def test_wrong_files(data, message, tmp_path):
     path = tmp_path / "text.txt"
     path.write_bytes(data)

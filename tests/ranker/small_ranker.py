@@ -11,10 +11,7 @@ COLOURS = ("red", "blue", "green", "black")
 
 
 def write_graded(folder: Path) -> Path:
-    """Writes queries for a thing of a colour; its titles have grades 0 to 3.
-
-    3: thing and colour; 2: the thing; 1: the colour; 0: neither.
-    """
+    """Writes queries for a thing of a colour; its titles have grades 0 to 3."""
     documents = {
         f"{colour}-{name}": f"{colour} {title}"
         for name, (_, title) in TOPICS.items()
@@ -32,11 +29,9 @@ def write_graded(folder: Path) -> Path:
             next_colour = COLOURS[shade - 1]
             split = ("dev", "test", "train", "train")[(number + shade) % 4]
             qrels[split][query] = {
-                f"{colour}-{name}": 3,
-                f"{next_colour}-{name}": 2,
-                f"{colour}-{other}": 1,
-                f"{next_colour}-{other}": 0,
-            }
+                f"{colour}-{name}": 3, f"{next_colour}-{name}": 2,
+                f"{colour}-{other}": 1, f"{next_colour}-{other}": 0,
+            }  # fmt: skip
     write_collection(folder, documents, queries, qrels, [])
     return folder
 
@@ -44,15 +39,9 @@ def write_graded(folder: Path) -> Path:
 def small_trees() -> RankerRecipe:
     """Returns the options of trees that are trained on a few dozen rows."""
     return RankerRecipe(
-        rounds=40,
-        rounds_without_dev=20,
-        leaves=(4, 3),
-        learning_rate=0.2,
-        min_rows=3,
-        every=5,
-        patience=4,
-        shares=(0.5, 1.0),
-    )
+        rounds=40, rounds_without_dev=20, leaves=(4, 3), learning_rate=0.2,
+        min_rows=3, every=5, patience=4, shares=(0.5, 1.0),
+    )  # fmt: skip
 
 
 def small_scorer() -> dssm.PairScorer:

@@ -38,17 +38,14 @@ def booster(seed: int, **parameters: object):
     return lightgbm.train(settings, data, 25)
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {},
-        {"zero_as_missing": True},
-        {"use_missing": False},
-        {"max_bin": 7, "num_leaves": 40, "min_data_in_leaf": 1},
-        {"num_leaves": 2},
-        {"objective": "regression", "boosting": "dart"},
-    ],
-)
+@pytest.mark.parametrize("parameters", [
+    {},
+    {"zero_as_missing": True},
+    {"use_missing": False},
+    {"max_bin": 7, "num_leaves": 40, "min_data_in_leaf": 1},
+    {"num_leaves": 2},
+    {"objective": "regression", "boosting": "dart"},
+])  # fmt: skip
 @pytest.mark.parametrize("seed", range(3))
 def test_equal_to_lightgbm(seed, parameters):
     model = booster(seed, **parameters)
@@ -140,23 +137,20 @@ def edited() -> Callable[[str, str], str]:
     return edit
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        ("tree\n", "{", "KeyError|ValueError|children|max_feature"),
-        ("max_feature_idx=1", "", "max_feature_idx"),
-        ("end of trees", "", "the end is missing"),
-        ("leaf_value=1 2 3", "leaf_value=1 2", "leaf_value has 2 numbers"),
-        ("leaf_value=1 2 3", "leaf_value=1 2 nan", "not finite"),
-        ("right_child=1 -3", "right_child=0 -3", "no node below its parent"),
-        ("right_child=1 -3", "right_child=1 -4", "no node below its parent"),
-        ("split_feature=0 1", "split_feature=0 2", "an unknown feature"),
-        ("decision_type=2 2", "decision_type=2 1", "a categorical feature"),
-        ("is_linear=0", "is_linear=1", "linear models"),
-        ("per_iteration=1", "per_iteration=3", "several trees"),
-        ("version=v4", "average_output", "a random forest"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "reason"), [
+    ("tree\n", "{", "KeyError|ValueError|children|max_feature"),
+    ("max_feature_idx=1", "", "max_feature_idx"),
+    ("end of trees", "", "the end is missing"),
+    ("leaf_value=1 2 3", "leaf_value=1 2", "leaf_value has 2 numbers"),
+    ("leaf_value=1 2 3", "leaf_value=1 2 nan", "not finite"),
+    ("right_child=1 -3", "right_child=0 -3", "no node below its parent"),
+    ("right_child=1 -3", "right_child=1 -4", "no node below its parent"),
+    ("split_feature=0 1", "split_feature=0 2", "an unknown feature"),
+    ("decision_type=2 2", "decision_type=2 1", "a categorical feature"),
+    ("is_linear=0", "is_linear=1", "linear models"),
+    ("per_iteration=1", "per_iteration=3", "several trees"),
+    ("version=v4", "average_output", "a random forest"),
+])  # fmt: skip
 def test_what_is_refused(edited, old, new, reason):
     if old == "tree\n":
         model = "not trees"

@@ -142,10 +142,8 @@ def test_statistics_can_be_stored():
     config = overlap.get_config()
     assert config == {
         "words": ["3", "bolt", "glue", "hex", "lamp", "steel", "wood"],
-        "counts": [1, 1, 1, 1, 1, 2, 1],
-        "titles": 3,
-        "mean_length": 8 / 3,
-    }
+        "counts": [1, 1, 1, 1, 1, 2, 1], "titles": 3, "mean_length": 8 / 3,
+    }  # fmt: skip
     again = OverlapFeatures(**config)
     pair = ["steel bolt"], ["hex bolt"]
     assert features(again, *pair) == features(overlap, *pair)

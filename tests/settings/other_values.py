@@ -7,10 +7,7 @@ from keras_lstm_dssm.settings.fields import Settings, types_of
 
 
 def other_values(cls: type[Settings]) -> dict[str, Any]:
-    """Returns field -> another value than its default.
-
-    Fields of other types than bool, int, float and names are left out.
-    """
+    """Returns field -> another value than its default, of simple fields."""
     values: dict[str, Any] = {}
     for field in dataclasses.fields(cls):
         default, types = field.default, types_of(field)

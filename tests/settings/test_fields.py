@@ -56,21 +56,17 @@ def test_the_help_is_that_of_the_attributes():
     assert list(texts) == [field.name for field in dataclasses.fields(Size)]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"size": 0}, "size is 0: expected a whole number from 1 to 9"),
-        ({"size": 10}, "size is 10: expected a whole number"),
-        ({"kind": "three"}, "kind is 'three': expected one of one, two"),
-        ({"kind": None}, "kind is None: expected one of one, two"),
-        ({"share": 1.0}, "share is 1.0: expected 0 or more, and less than 1"),
-        ({"rate": float("nan")}, "rate is nan: expected a finite number above"),
-        ({"fast": 1}, "fast is 1: expected True or False"),
-        ({"hidden": -1}, "hidden is -1: expected a whole number of 0 or more"),
-        ({"width": 1}, "a recipe has no 'width': expected one of fast, "),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"size": 0}, "size is 0: expected a whole number from 1 to 9"),
+    ({"size": 10}, "size is 10: expected a whole number"),
+    ({"kind": "three"}, "kind is 'three': expected one of one, two"),
+    ({"kind": None}, "kind is None: expected one of one, two"),
+    ({"share": 1.0}, "share is 1.0: expected 0 or more, and less than 1"),
+    ({"rate": float("nan")}, "rate is nan: expected a finite number above"),
+    ({"fast": 1}, "fast is 1: expected True or False"),
+    ({"hidden": -1}, "hidden is -1: expected a whole number of 0 or more"),
+    ({"width": 1}, "a recipe has no 'width': expected one of fast, "),
+], ids=str)  # fmt: skip
 def test_bounds(changes, message):
     assert Size().replace(size=9, share=0) == Size(9, share=0)
     for make in (Size().replace, lambda **some: Size.from_dict(some)):

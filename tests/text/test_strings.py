@@ -16,20 +16,16 @@ from keras_lstm_dssm.text.strings import (
 TEXTS = ["hex bolt", "", "glue"]
 
 
-@pytest.mark.parametrize(
-    "texts",
-    [
-        TEXTS,
-        tuple(TEXTS),
-        (text for text in TEXTS),
-        np.array(TEXTS),
-        np.array(TEXTS, dtype=object),
-        [text.encode() for text in TEXTS],
-        dict.fromkeys(TEXTS),
-        tf.constant(TEXTS),
-    ],
-    ids=lambda texts: type(texts).__name__,
-)
+@pytest.mark.parametrize("texts", [
+    TEXTS,
+    tuple(TEXTS),
+    (text for text in TEXTS),
+    np.array(TEXTS),
+    np.array(TEXTS, dtype=object),
+    [text.encode() for text in TEXTS],
+    dict.fromkeys(TEXTS),
+    tf.constant(TEXTS),
+], ids=lambda texts: type(texts).__name__)  # fmt: skip
 def test_any_iterable(texts):
     found = as_strings(texts).numpy().tolist()
     assert found == [b"hex bolt", b"", b"glue"]
@@ -43,16 +39,13 @@ def test_lone_surrogates():
     assert as_strings([]).shape == [0]
 
 
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        (None, "got None"),
-        (7, "got 7"),
-        (tf.constant([1]), r"got int32 \(1,\)"),
-        (tf.constant("one"), r"got string \(\)"),
-        (tf.constant([["a"]]), r"got string \(1, 1\)"),
-    ],
-)
+@pytest.mark.parametrize(("texts", "message"), [
+    (None, "got None"),
+    (7, "got 7"),
+    (tf.constant([1]), r"got int32 \(1,\)"),
+    (tf.constant("one"), r"got string \(\)"),
+    (tf.constant([["a"]]), r"got string \(1, 1\)"),
+])  # fmt: skip
 def test_what_is_no_batch_of_texts(texts, message):
     with pytest.raises(InputError, match=message):
         as_strings(texts)

@@ -25,11 +25,9 @@ BATCHES = [
     [],
 ]
 RULES = [
-    (0, None, "space"),
-    (0, 3, "space"),
-    (100, 128, "alphanumeric"),
+    (0, None, "space"), (0, 3, "space"), (100, 128, "alphanumeric"),
     (100, 2, "stems"),
-]
+]  # fmt: skip
 
 
 def check(batch: WordBatch, texts: tf.Tensor, rules: tuple[Any, ...]) -> None:
@@ -135,11 +133,9 @@ print(next(iterator).text_index.shape[0])
 
 def test_the_process_ends_while_texts_are_hashed():
     process = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True,
         timeout=60,
-    )
+    )  # fmt: skip
     assert process.returncode == 1, process.stderr
     assert "ZeroDivisionError" in process.stderr
     assert process.stdout == "500\n"

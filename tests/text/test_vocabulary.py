@@ -99,25 +99,20 @@ def test_words_and_size():
     assert vocabulary.joined == "bolt 上海 x\0 3"
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], r"the vocabulary has no words, expected at least 1; vocabulary_o"),
-        (
-            ["foo", "Foo"],
-            r"vocabulary\[1\] is 'Foo', which split='alphanumeric' reads as "
-            r"'foo'; expected words in the form that vocabulary_of\(texts\)",
-        ),
-        (["a b"], r"vocabulary\[0\] is 'a b', which"),
-        (["c#"], r"vocabulary\[0\] is 'c#', which .* reads as 'c'"),
-        ([""], r"vocabulary\[0\] is '', which .* reads as '#'"),
-        (["#"], r"vocabulary\[0\] is '#', which stands for an empty text"),
-        ([b"foo"], r"vocabulary\[0\] is b'foo', which"),
-        (["a", "b", "a"], r"the vocabulary has 'a' 2 times, expected differ"),
-        ("foo", "expected a list of texts, got one text, 'foo'"),
-        ([3], r"text 0 is 3 \(int\), expected str or bytes"),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), [
+    ([], r"the vocabulary has no words, expected at least 1; vocabulary_o"),
+    (["foo", "Foo"],
+     r"vocabulary\[1\] is 'Foo', which split='alphanumeric' reads as "
+     r"'foo'; expected words in the form that vocabulary_of\(texts\)"),
+    (["a b"], r"vocabulary\[0\] is 'a b', which"),
+    (["c#"], r"vocabulary\[0\] is 'c#', which .* reads as 'c'"),
+    ([""], r"vocabulary\[0\] is '', which .* reads as '#'"),
+    (["#"], r"vocabulary\[0\] is '#', which stands for an empty text"),
+    ([b"foo"], r"vocabulary\[0\] is b'foo', which"),
+    (["a", "b", "a"], r"the vocabulary has 'a' 2 times, expected differ"),
+    ("foo", "expected a list of texts, got one text, 'foo'"),
+    ([3], r"text 0 is 3 \(int\), expected str or bytes"),
+])  # fmt: skip
 def test_wrong_words_are_one_clear_line(words, message):
     with pytest.raises(InputError, match=message) as caught:
         Vocabulary(words)
@@ -166,18 +161,15 @@ def test_a_vocabulary_of_any_texts_has_all_their_words(texts, rule):
         assert [i == 0 for i in ids] == [word == b"#" for word in words]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"max_words": 0}, "max_words must be at least 1, not 0"),
-        ({"min_count": 0}, "min_count must be at least 1, not 0"),
-        ({"min_count": 9}, "no word occurs min_count=9 times in the texts;"),
-        ({"split": "x"}, "split must be one of"),
-        ({"texts": ["", "#"]}, "no word occurs min_count=1 times"),
-        ({"texts": "hat"}, "expected a list of texts, got one text, 'hat'"),
-        ({"texts": ["hat", 3]}, r"text 1 is 3 \(int\)"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"max_words": 0}, "max_words must be at least 1, not 0"),
+    ({"min_count": 0}, "min_count must be at least 1, not 0"),
+    ({"min_count": 9}, "no word occurs min_count=9 times in the texts;"),
+    ({"split": "x"}, "split must be one of"),
+    ({"texts": ["", "#"]}, "no word occurs min_count=1 times"),
+    ({"texts": "hat"}, "expected a list of texts, got one text, 'hat'"),
+    ({"texts": ["hat", 3]}, r"text 1 is 3 \(int\)"),
+])  # fmt: skip
 def test_wrong_arguments_are_one_clear_line(arguments, message):
     with pytest.raises(InputError, match=message):
         vocabulary_of(**{"texts": TITLES, **arguments})

@@ -57,10 +57,9 @@ def test_holds_each_distinct_thing_once():
     assert {field.dtype for field in batch[:-2]} == {tf.int32}
 
 
-@pytest.mark.parametrize(
-    ("split", "text_index"),
-    [("space", [0, 1, 0, 1, 2, 3, 3]), ("alphanumeric", [0, 1, 0, 1, 0, 2, 2])],
-)
+@pytest.mark.parametrize(("split", "text_index"), [
+    ("space", [0, 1, 0, 1, 2, 3, 3]), ("alphanumeric", [0, 1, 0, 1, 0, 2, 2]),
+])  # fmt: skip
 def test_texts_of_the_same_words_are_one(split, text_index):
     """In-batch negatives compare `text_index`, so equal words are none."""
     batch = distinct_words(
@@ -116,13 +115,11 @@ def test_graphs_share_one_trace_of_each_setting():
     assert traces == ["BYTE", "UTF8_CHAR", "BYTE"]
 
 
-# fmt: off
 ONE_TEXT = [
     "hotels in shanghai", "a", "", " \u3000 ", "bolt bolt  hex\tbolt",
     b"\xff\xfe broken", "nul\x00inside", "2x4 wood-screw, 3/4in.",
     "\ufdfa" * 42, "上海 酒店 \U0001f600", "STRASSE straße",
-]
-# fmt: on
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("split", WORD_SPLITS)

@@ -17,10 +17,7 @@ SPLITS = {"train": 10, "dev": 4, "test": 4}
 
 
 def document(number: int, label: str, split: str) -> Document:
-    """Makes a document of four to six sentences, whose summary is the second.
-
-    Numbers of the same label and split have other words in other places.
-    """
+    """Makes a document of 4 to 6 sentences, whose summary is the second."""
     words = WORDS[label]
     sentences = [
         " ".join(words[(number + step * place) % 7] for step in (1, 2, 3))
@@ -31,11 +28,7 @@ def document(number: int, label: str, split: str) -> Document:
 
 
 def documents(splits: dict[str, int] = SPLITS) -> list[Document]:
-    """Makes documents of both classes in turn.
-
-    Args:
-        splits: Split -> number of documents.
-    """
+    """Makes documents of both classes in turn, as many of each split."""
     return [
         document(number, list(WORDS)[number % 2], split)
         for split, count in splits.items()

@@ -117,12 +117,9 @@ def test_old_clicks_are_drawn_once_in_an_epoch(monkeypatch):
 
 def test_log_q_counts_what_the_epoch_draws(tmp_path):
     config = TrainingConfig(
-        ClickLog("new.tsv"),
-        PARENT.replace(title_pairs=0, hard_negatives=0),
-        seed=1,
-        init="PARENT",
-        replay=("clicks.tsv", 0.5),
-    )
+        ClickLog("new.tsv"), PARENT.replace(title_pairs=0, hard_negatives=0),
+        seed=1, init="PARENT", replay=("clicks.tsv", 0.5),
+    )  # fmt: skip
     plan = TowerTraining(config, RunFolder(tmp_path))
     plan.prepare(dssm.load_run("PARENT"))
     assert plan.steps_per_epoch == 2
@@ -140,15 +137,11 @@ def test_log_q_counts_what_the_epoch_draws(tmp_path):
             assert share == pytest.approx(counts[title] / 24)
 
 
-@pytest.mark.parametrize(
-    ("data", "new", "recipe"),
-    [
-        ("clicks.tsv", "new.tsv", SCORER.replace(words="stems")),
-        ("documents", "documents", KEYVEC),
-        ("documents", "documents", KEYVEC.replace(words="stems")),
-    ],
-    ids=["a scorer", "a KeyVec", "a KeyVec of stems"],
-)
+@pytest.mark.parametrize(("data", "new", "recipe"), [
+    ("clicks.tsv", "new.tsv", SCORER.replace(words="stems")),
+    ("documents", "documents", KEYVEC),
+    ("documents", "documents", KEYVEC.replace(words="stems")),
+], ids=["a scorer", "a KeyVec", "a KeyVec of stems"])  # fmt: skip
 def test_a_model_keeps_its_words(data, new, recipe):
     recipe = recipe.replace(epochs=1)
     dssm.train(data, recipe, output="RUN", verbose=0)
@@ -167,15 +160,12 @@ def test_a_model_keeps_its_words(data, new, recipe):
         dssm.train(new, recipe.replace(words="trigrams"), init="RUN")
 
 
-@pytest.mark.parametrize(
-    ("recipe", "message"),
-    [
-        (PARENT.with_encoder(cells=3), "query_encoder.cells=2, expected 3"),
-        (PARENT.replace(towers="tied"), "expected None|found document_encoder"),
-        (QUICK, "query_encoder='CombinedEncoder', expected 'DSSMEncoder'"),
-        (SCORER, "found a TwoTower, expected a PairScorer"),
-    ],
-)
+@pytest.mark.parametrize(("recipe", "message"), [
+    (PARENT.with_encoder(cells=3), "query_encoder.cells=2, expected 3"),
+    (PARENT.replace(towers="tied"), "expected None|found document_encoder"),
+    (QUICK, "query_encoder='CombinedEncoder', expected 'DSSMEncoder'"),
+    (SCORER, "found a TwoTower, expected a PairScorer"),
+])  # fmt: skip
 def test_another_network(recipe, message):
     with pytest.raises(InputError, match=message) as error:
         dssm.train(NEW, recipe, init="PARENT", verbose=0)

@@ -62,13 +62,11 @@ def test_train_and_the_recipe_by_hand_give_one_model(kinds_data):
     )
     kept = EpochWeights()
     fitted = model.fit(
-        DocumentExamples(train, targets).batches(5, epochs=3, seed=3),
-        epochs=3,
+        DocumentExamples(train, targets).batches(5, epochs=3, seed=3), epochs=3,
         steps_per_epoch=STEPS,
         validation_data=DocumentExamples(documents.of("dev"), dev).in_order(5),
-        callbacks=[kept],
-        verbose=0,
-    ).history
+        callbacks=[kept], verbose=0,
+    ).history  # fmt: skip
     best = int(np.argmin(fitted["val_loss"])) + 1
     check_equal(trained, kept.of[best])
     for row in run.read_history():
@@ -141,14 +139,11 @@ def test_a_key_word_stands_for_the_words_of_its_stem(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("data", "select", "size"),
-    [
-        ("documents", "map", lambda task: len(task.queries)),
-        ("documents", "ari", lambda task: task.sizes["classes"]),
-        ("others", "ami", lambda task: task.sizes["classes"]),
-    ],
-)
+@pytest.mark.parametrize(("data", "select", "size"), [
+    ("documents", "map", lambda task: len(task.queries)),
+    ("documents", "ari", lambda task: task.sizes["classes"]),
+    ("others", "ami", lambda task: task.sizes["classes"]),
+])  # fmt: skip
 def test_the_dev_task_is_that_of_the_measure(kinds_data, data, select, size):
     write_documents("others", documents(), {}, {})
 
@@ -238,10 +233,7 @@ def test_words_of_the_document_need_no_summary(tmp_path, capsys):
 
 
 def test_documents_without_any_summary(tmp_path, capsys):
-    """They can be trained on if key words are taken from all the text.
-
-    One warning says that their first sentences are the salient ones.
-    """
+    """They are trained on if key words are taken from all the text."""
     few = documents({"train": 4, "dev": 2})
     none = [one._replace(summary=[]) for one in few]
     work = training_on(tmp_path, none, key_words_of="document")

@@ -27,11 +27,9 @@ from tests.training.small_trainings import BEST
 
 CLICKS = [
     Pair("garden hose", "rubber garden hose"),
-    Pair("garden hose", "hose, 50 ft"),
-    Pair("desk lamp", "small desk lamp"),
-    Pair("rope", "nylon rope"),
-    Pair("lamp", "small desk lamp"),
-]
+    Pair("garden hose", "hose, 50 ft"), Pair("desk lamp", "small desk lamp"),
+    Pair("rope", "nylon rope"), Pair("lamp", "small desk lamp"),
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -92,17 +90,13 @@ def test_texts_of_the_same_words_are_one_text(model, best_model):
 
 @pytest.mark.parametrize("clusters", [0, 2])
 def test_known_pairs_are_no_negatives(clusters, best_model, tmp_path):
-    """Old clicks that an epoch does not replay are clicks all the same.
+    """Nor are old clicks that an epoch does not replay.
 
-    Texts are compared by the words that the encoders read; queries and titles
-    of old clicks only are neither mined nor found.
-    """
+    Queries and titles of old clicks only are neither mined nor found."""
     old = [
-        Pair("Garden-Hose", "small  desk LAMP"),
-        Pair("lamp", "nylon rope"),
-        Pair("lamp", "old lamp"),
-        Pair("old query", "hose, 50 ft"),
-    ] * 2
+        Pair("Garden-Hose", "small  desk LAMP"), Pair("lamp", "nylon rope"),
+        Pair("lamp", "old lamp"), Pair("old query", "hose, 50 ft"),
+    ] * 2  # fmt: skip
     log = write_pairs(CLICKS, tmp_path / "new.tsv")
     recipe = BEST.replace(mine_clusters=clusters, mine_every=1)
     old_path = write_pairs(old, tmp_path / "old.tsv").paths[0]

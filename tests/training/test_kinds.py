@@ -55,21 +55,13 @@ def figures(monkeypatch) -> list[int]:
 
 
 class Whole(NamedTuple):
-    """A run that was not stopped; tests only read it.
-
-    Attributes:
-        kind: What was trained.
-        data: The folder of the data.
-        run: The run.
-        epochs: Epoch, counted from 1 -> the weights after it.
-        weights: Those of the model that was returned.
-    """
+    """A run that was not stopped; tests only read it."""
 
     kind: Kind
     data: Path
     run: RunFolder
-    epochs: dict[int, list[np.ndarray]]
-    weights: list[np.ndarray]
+    epochs: dict[int, list[np.ndarray]]  # epoch, from 1 -> weights after it
+    weights: list[np.ndarray]  # of the model that was returned
 
 
 @pytest.fixture(scope="module", params=KINDS.values(), ids=KINDS)

@@ -15,38 +15,35 @@ from keras_lstm_dssm.training.salience import (
     salience_threshold,
     salient_sentences,
 )
+from tests import reference
 
 NO_SUMMARY = np.full(9, np.nan)
 
 
-@pytest.mark.parametrize(
-    ("sentences", "largest"),
-    [(1, 1), (3, 1), (7, 1), (8, 2), (39, 9), (40, 10), (5000, 10)],
-)
+@pytest.mark.parametrize(("sentences", "largest"), [
+    (1, 1), (3, 1), (7, 1), (8, 2), (39, 9), (40, 10), (5000, 10),
+])  # fmt: skip
 def test_the_largest_number(sentences, largest):
     assert largest_salient(sentences) == largest
 
 
-@pytest.mark.parametrize(
-    ("similarity", "theta", "positions"),
-    [
-        # K is 2 for 8 sentences.
-        ([0.1, 0.9, 0.2, 0.8, 0.7, 0.1, 0.1, 0.1], 0.75, [1, 3]),
-        ([0.1, 0.9, 0.2, 0.8, 0.7, 0.1, 0.1, 0.1], 0.5, [1, 3]),
-        ([0.1, 0.9, 0.2, 0.8, 0.7, 0.1, 0.1, 0.1], 0.85, [1]),
-        # The threshold itself is not above the threshold.
-        ([0.1, 0.9, 0.2, 0.8, 0.7, 0.1, 0.1, 0.1], 0.8, [1]),
-        # None above: the most similar one, the first of equal ones.
-        ([0.1, 0.3, 0.2, 0.3], 0.5, [1]),
-        ([0.0, 0.0, 0.0, 0.0], 0.5, [0]),
-        # Of equal ones the earlier are chosen.
-        ([0.1, 0.6, 0.6, 0.9, 0.6, 0.6, 0.1, 0.1], 0.5, [1, 3]),
-        ([0.2], 0.5, [0]),
-        ([-0.5, -0.2], -np.inf, [1]),
-        # Without a summary: the first K.
-        (NO_SUMMARY, 0.5, [0, 1]),
-    ],
-)
+@pytest.mark.parametrize(("similarity", "theta", "positions"), [
+    # K is 2 for 8 sentences.
+    ([0.1, 0.9, 0.2, 0.8, 0.7, 0.1, 0.1, 0.1], 0.75, [1, 3]),
+    ([0.1, 0.9, 0.2, 0.8, 0.7, 0.1, 0.1, 0.1], 0.5, [1, 3]),
+    ([0.1, 0.9, 0.2, 0.8, 0.7, 0.1, 0.1, 0.1], 0.85, [1]),
+    # The threshold itself is not above the threshold.
+    ([0.1, 0.9, 0.2, 0.8, 0.7, 0.1, 0.1, 0.1], 0.8, [1]),
+    # None above: the most similar one, the first of equal ones.
+    ([0.1, 0.3, 0.2, 0.3], 0.5, [1]),
+    ([0.0, 0.0, 0.0, 0.0], 0.5, [0]),
+    # Of equal ones the earlier are chosen.
+    ([0.1, 0.6, 0.6, 0.9, 0.6, 0.6, 0.1, 0.1], 0.5, [1, 3]),
+    ([0.2], 0.5, [0]),
+    ([-0.5, -0.2], -np.inf, [1]),
+    # Without a summary: the first K.
+    (NO_SUMMARY, 0.5, [0, 1]),
+])  # fmt: skip
 def test_hand_made_sets(similarity, theta, positions):
     salient = salient_sentences(np.array(similarity), theta)
     assert salient.dtype == bool and salient.shape == (len(similarity),)
@@ -183,12 +180,7 @@ def test_bm25_is_that_of_the_baseline():
 
 def test_trigrams_against_counts():
     def counts(text: str) -> np.ndarray:
-        letters = "#abcdefghijklmnopqrstuvwxyz0123456789"
-        vector = np.zeros(37**3)
-        for word in text.lower().split():
-            codes = [letters.index(c) for c in f"#{word}#"]
-            for a, b, c in zip(codes, codes[1:], codes[2:], strict=False):
-                vector[(a * 37 + b) * 37 + c] += 1
+        vector = sum(map(reference.counts, text.split()))
         return vector / np.linalg.norm(vector)
 
     document = Document(

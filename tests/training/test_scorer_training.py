@@ -24,12 +24,9 @@ from tests.training.small_trainings import EpochWeights
 pytestmark = pytest.mark.usefixtures("kinds_data")
 
 SMALL = dssm.ScorerRecipe(
-    "MVLSTM",
-    {"interaction": "cosine", "units": 2, "k": 2, "hidden": 3},
-    word_dimension=4,
-    learning_rate=0.3,
-    batch_size=7,
-)
+    "MVLSTM", {"interaction": "cosine", "units": 2, "k": 2, "hidden": 3},
+    word_dimension=4, learning_rate=0.3, batch_size=7,
+)  # fmt: skip
 TRIPLES = 6 * 5
 
 
@@ -48,31 +45,21 @@ def test_judged_lists_are_learnt_and_the_best_epoch_is_kept(tmp_path):
     check_equal(dssm.load_run(tmp_path), model)
 
 
-@pytest.mark.parametrize(
-    ("matcher", "sizes", "learning_rate"),
-    [
-        ("ARCI", {}, 0.03),
-        ("ARCII", {"filters": [16], "hidden": [16]}, 0.1),
-        ("CNTN", {}, 0.1),
-        ("DeepMatch", {}, 0.3),
-        ("MVLSTM", {}, 0.3),
-        ("MultiGranCNN", {}, 0.1),
-        ("RAE", {}, 0.3),
-    ],
-)
+@pytest.mark.parametrize(("matcher", "sizes", "learning_rate"), [
+    ("ARCI", {}, 0.03),
+    ("ARCII", {"filters": [16], "hidden": [16]}, 0.1),
+    ("CNTN", {}, 0.1),
+    ("DeepMatch", {}, 0.3),
+    ("MVLSTM", {}, 0.3),
+    ("MultiGranCNN", {}, 0.1),
+    ("RAE", {}, 0.3),
+])  # fmt: skip
 def test_each_matcher_learns(matcher, sizes, learning_rate, tmp_path, eager):
-    """Training changes every trainable weight, and the loss falls.
-
-    The loss of ARC-I stays at the margin for longer than the eight steps.
-    """
+    """Every trainable weight moves, and the loss falls; ARC-I's falls later."""
     recipe = dssm.ScorerRecipe(
-        matcher,
-        SMALL_MATCHERS[matcher] | sizes,
-        word_dimension=8,
-        learning_rate=learning_rate,
-        batch_size=TRIPLES,
-        epochs=8,
-    )
+        matcher, SMALL_MATCHERS[matcher] | sizes, word_dimension=8,
+        learning_rate=learning_rate, batch_size=TRIPLES, epochs=8,
+    )  # fmt: skip
     model = dssm.train(
         "judged", recipe, output=tmp_path / "run", verbose=0,
         callbacks=[weights := EpochWeights()],
@@ -93,11 +80,7 @@ def test_each_matcher_learns(matcher, sizes, learning_rate, tmp_path, eager):
 def test_the_topics_of_deep_match_are_chosen_by_the_data(
     tmp_path, monkeypatch, eager
 ):
-    """`DeepMatch` has topics by the number of training pairs.
-
-    A model that is trained on from another one (`init`) has the numbers of
-    that one, and a recipe that gives numbers is followed.
-    """
+    """By the number of pairs, unless `init` or the recipe has numbers."""
     levels = {6: (2, 3)}  # of six training pairs
     monkeypatch.setattr(scorer_training, "topic_levels", levels.__getitem__)
     recipe = SCORER.replace(
@@ -150,17 +133,14 @@ def test_a_dead_network_stops_with_one_line(tmp_path):
         dssm.resume(run.path, verbose=0)
 
 
-@pytest.mark.parametrize(
-    ("epoch", "steps", "accuracy", "loss", "dead"),
-    [
-        (1, 5, 0.0, 0.3000001, True),
-        (0, 5, 0.0, 0.3, False),  # all weights of the last layer start at 0
-        (1, 4, 0.0, 0.3, False),  # the rest of an interrupted epoch
-        (1, 5, 0.1, 0.30001, True),  # saturated units, but for rounding
-        (1, 5, 0.5, 0.29999, False),  # small scores, but different ones
-        (1, 5, 0.0, 0.301, False),
-    ],
-)
+@pytest.mark.parametrize(("epoch", "steps", "accuracy", "loss", "dead"), [
+    (1, 5, 0.0, 0.3000001, True),
+    (0, 5, 0.0, 0.3, False),  # all weights of the last layer start at 0
+    (1, 4, 0.0, 0.3, False),  # the rest of an interrupted epoch
+    (1, 5, 0.1, 0.30001, True),  # saturated units, but for rounding
+    (1, 5, 0.5, 0.29999, False),  # small scores, but different ones
+    (1, 5, 0.0, 0.301, False),
+])  # fmt: skip
 def test_what_a_dead_network_is(epoch, steps, accuracy, loss, dead):
     watch = DeadNetworkWatch(margin=0.3, steps=5)
     watch.set_params({"steps": steps})

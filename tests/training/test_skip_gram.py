@@ -103,20 +103,15 @@ def test_a_fresh_process_computes_the_same(tmp_path, fresh_process):
     np.testing.assert_array_equal(layer.get_weights()[0][1:], vectors)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"dimension": 0}, "dimension must be at least 1, not 0"),
-        ({"window": 0}, "window must be at least 1, not 0"),
-        ({"epochs": 0}, "epochs must be at least 1, not 0"),
-        ({"seed": -1}, "seed must be at least 0, not -1"),
-        (
-            {"vocabulary": ["Hat"]},
-            "found no word of the vocabulary in 280 texts, expected the texts",
-        ),
-        ({"texts": "hat"}, "expected a list of texts, got one text, 'hat'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"dimension": 0}, "dimension must be at least 1, not 0"),
+    ({"window": 0}, "window must be at least 1, not 0"),
+    ({"epochs": 0}, "epochs must be at least 1, not 0"),
+    ({"seed": -1}, "seed must be at least 0, not -1"),
+    ({"vocabulary": ["Hat"]},
+     "found no word of the vocabulary in 280 texts, expected the texts"),
+    ({"texts": "hat"}, "expected a list of texts, got one text, 'hat'"),
+])  # fmt: skip
 def test_wrong_arguments_are_one_clear_line(arguments, message):
     with pytest.raises(InputError, match=message):
         skip_gram_vectors(
@@ -127,9 +122,10 @@ def test_wrong_arguments_are_one_clear_line(arguments, message):
 def test_a_missing_gensim_is_one_clear_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "gensim", None)
     monkeypatch.delitem(sys.modules, "gensim.models.word2vec")
-    with pytest.raises(
-        InputError, match=r'pip install "keras-lstm-dssm\[baselines\]"'
-    ):
+    message = (
+        'gensim is not installed: pip install "keras-lstm-dssm.baselines]"$'
+    )
+    with pytest.raises(InputError, match=f"^{message}"):
         skip_gram_vectors(TITLES, VOCABULARY)
 
 
@@ -141,17 +137,13 @@ START = QUICK_KEYVEC.replace(
 )
 
 
-@pytest.mark.parametrize(
-    "recipe",
-    [
-        START,
-        START.replace(word_dimension=4),
-        START.replace(skip_gram=False),
-        START.replace(words="stems"),
-        START.replace(words="trigrams"),
-    ],
-    ids=lambda one: f"{one.words} {one.word_dimension} {one.skip_gram}",
-)
+@pytest.mark.parametrize("recipe", [
+    START,
+    START.replace(word_dimension=4),
+    START.replace(skip_gram=False),
+    START.replace(words="stems"),
+    START.replace(words="trigrams"),
+], ids=lambda r: f"{r.words} {r.word_dimension} {r.skip_gram}")  # fmt: skip
 def test_key_words_start_from_skip_gram_vectors(recipe):
     model = new_keyvec(recipe, 5, SENTENCES, 10)
     words = model.key_vocabulary

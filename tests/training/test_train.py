@@ -59,11 +59,9 @@ def test_a_row_of_a_table_is_that_model(
         dev_evaluations=1,  # after the last epoch, which then is the best
     )
     trained = Neural(recipe, tuned=recipe is PAPER).train(
-        "a row",
-        {"learning_rate": recipe.learning_rate, "gamma": recipe.gamma},
-        3,
-        open_data(settings, tmp_path),
-    )
+        "a row", {"learning_rate": recipe.learning_rate, "gamma": recipe.gamma},
+        3, open_data(settings, tmp_path),
+    )  # fmt: skip
     for tower, encode in (
         (python.query_encoder, trained.system.encode_query),
         (python.document_encoder, trained.system.encode_document),
@@ -124,11 +122,9 @@ def test_a_log_in_another_script(buckets, capsys, eager):
 def test_a_task_is_for_a_training_without_a_folder(tmp_path, eager):
     names = {name: texts[1] for name, texts in TOPICS.items()}
     task = Task(
-        {name: query for name, (query, _) in TOPICS.items()},
-        names,
-        {name: {name: 1} for name in names},
-        depth=6,
-    )
+        {name: query for name, (query, _) in TOPICS.items()}, names,
+        {name: {name: 1} for name in names}, depth=6,
+    )  # fmt: skip
     with pytest.raises(InputError, match="dev is a Task, which a run folder c"):
         dssm.train(PAIRS, QUICK, dev=task, output=tmp_path / "run", verbose=0)
     assert not (tmp_path / "run").exists()

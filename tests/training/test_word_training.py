@@ -17,6 +17,7 @@ from keras_lstm_dssm.tools import export as export_program
 from keras_lstm_dssm.tools import teach as teach_program
 from keras_lstm_dssm.tools import train as train_program
 from lstm_dssm_client import LocalModel
+from tests.kit.equal import check_equal
 from tests.models.small_matchers import small_scorer
 from tests.tools.conftest import refused, succeed
 
@@ -67,10 +68,7 @@ def test_titles_are_found_without_a_click_also_misspelled(teacher):
     ):
         assert index.search([query], k=1)[0][0].id in topic
     again = dssm.train(None, "word_sum", teacher=teacher, verbose=0)
-    for one, other in zip(
-        model.get_weights(), again.get_weights(), strict=True
-    ):
-        np.testing.assert_array_equal(one, other)
+    check_equal(model, again)
 
 
 def test_a_fit_has_nothing_to_resume(teacher):
@@ -131,9 +129,7 @@ def test_known_titles_have_the_teachers_own_vectors_when_served(
         among = expected[1, :5] if flags else _by_words(model, queries[1])
         assert found == pytest.approx(among.max(), abs=1e-5)
     other = dssm.TwoTower.from_preset("dssm")
-    with pytest.raises(
-        InputError, match="not fitted to: expected the run of w"
-    ):
+    with pytest.raises(InputError, match="fitted to: expected the run of w"):
         export_models(other, "OTHER", Documents(titles, titles), **options)
     with pytest.raises(InputError, match="is another: found a scorer"):
         export_models(small_scorer(), "OTHER", **options)
@@ -149,9 +145,7 @@ def _by_words(model: dssm.TwoTower, query: str) -> np.ndarray:
 
 def test_clicks_train_the_other_parts(teacher):
     """The fitted part stays; the loss of `best_words` has no teacher."""
-    with pytest.raises(
-        InputError, match="teacher is missing: expected the fol"
-    ):
+    with pytest.raises(InputError, match="teacher is missing: expected the"):
         dssm.train(CLICKS, "best_words", verbose=0)
     teach_folder = teach(None, "topics:encode", "T2", titles=[
         *TITLES, *{query for query, _ in CLICKS}
@@ -165,12 +159,7 @@ def test_clicks_train_the_other_parts(teacher):
     )
     fitted = dssm.train(None, "word_sum", teacher=teach_folder, verbose=0)
     for tower in model.towers:
-        for one, other in zip(
-            tower.word_rows.get_weights(),
-            fitted.query_encoder.word_rows.get_weights(),
-            strict=True,
-        ):
-            np.testing.assert_array_equal(one, other)
+        check_equal(tower.word_rows, fitted.query_encoder.word_rows)
     texts = ["hex bolt", "lampp"]
     part = model.query_encoder.encode(texts)[:, -3:]
     np.testing.assert_allclose(
@@ -183,17 +172,13 @@ def test_clicks_train_the_other_parts(teacher):
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"data": "clicks.tsv"}, "data is not used by word_sum, which is fitt"),
-        ({"dev": "api"}, "dev is not used by word_sum, which is fitted to"),
-        ({"teacher": None}, "teacher is missing: expected the folder of lstm-"),
-        ({"teacher": "NONE"}, "NONE: found no teacher's vectors"),
-        ({"preset": "best", "data": None}, "--data is missing: expected `api`"),
-    ],
-    ids=str,
-)  # fmt: skip
+@pytest.mark.parametrize(("options", "message"), [
+    ({"data": "clicks.tsv"}, "data is not used by word_sum, which is fitt"),
+    ({"dev": "api"}, "dev is not used by word_sum, which is fitted to"),
+    ({"teacher": None}, "teacher is missing: expected the folder of lstm-"),
+    ({"teacher": "NONE"}, "NONE: found no teacher's vectors"),
+    ({"preset": "best", "data": None}, "--data is missing: expected `api`"),
+], ids=str)  # fmt: skip
 def test_wrong_input_is_one_line(options, message, teacher, refused):
     given = {"preset": "word_sum", "teacher": teacher, "output": "RUN"}
     flags = [f"--{k}={v}" for k, v in {**given, **options}.items() if v]

@@ -1,7 +1,6 @@
-"""Trains on two replicas; a program, for logical devices are set at start.
+"""Trains on two replicas: a program, since devices are set at its start.
 
-Prints JSON for `test_distribution.py`, which says what must hold.
-"""
+Prints JSON for `test_distribution.py`, which says what must hold."""
 
 import json
 import sys
