@@ -15,7 +15,10 @@ from tqdm import tqdm
 
 from keras_lstm_dssm.data.batches import titles_of_batch
 from keras_lstm_dssm.data.sources import DataSource, absolute_spec
-from keras_lstm_dssm.distillation.encoder_process import MINILM
+from keras_lstm_dssm.distillation.encoder_process import (
+    MINILM,
+    WORDLLAMA,
+)
 from keras_lstm_dssm.distillation.outside_encoder import (
     CHECKED_TEXTS,
     OutsideEncoder,
@@ -577,6 +580,7 @@ def absolute_encoder(spec: str) -> str:
     """Returns the name of an encoder, with an absolute path for a folder."""
     _check_name(spec)
     is_teacher = TeacherFolder(spec).settings.exists()
-    if is_teacher or (spec != MINILM and os.path.isdir(spec)):
+    named = spec in (MINILM, WORDLLAMA)
+    if is_teacher or (not named and os.path.isdir(spec)):
         return os.path.abspath(spec)
     return spec
