@@ -58,6 +58,11 @@ program.bool(
     "With --data: also encode each word of the texts, for --preset=word_sum.",
 )  # fmt: skip
 program.integer(
+    "spans", 0,
+    "Number of spans of 3 to 9 words that are drawn from each title and "
+    "encoded, too, for --preset=word_sum: they are as short as queries.", 0,
+)  # fmt: skip
+program.integer(
     "min_relevant", 1,
     "For a BEIR folder without clicks: grade from which a judged title of the "
     "training split counts as clicked.", 1,
@@ -89,6 +94,7 @@ def main(_: list[str]) -> dict[str, Any]:
         FLAGS.output,
         titles=titles,
         words=FLAGS.words or bool(FLAGS.documents),
+        spans=FLAGS.spans,
         min_relevant=FLAGS.min_relevant,
         max_bad_lines=allowed_bad_lines(FLAGS),
         progress=sys.stderr.isatty(),
@@ -96,9 +102,13 @@ def main(_: list[str]) -> dict[str, Any]:
     seconds = time.perf_counter() - start
     settings = TeacherFolder(FLAGS.output).read_settings()
     queries, titles = settings["queries"], settings["titles"]
-    words = f" {settings['words']:,} words," if "words" in settings else ""
+    parts = "".join(
+        f" {settings[name]:,} {name},"
+        for name in ("spans", "words")
+        if name in settings
+    )
     print(
-        f"wrote {FLAGS.output}: {queries:,} queries, {titles:,} titles,{words}"
+        f"wrote {FLAGS.output}: {queries:,} queries, {titles:,} titles,{parts}"
         f" vectors {teacher.vectors.shape}"
     )
     return {
