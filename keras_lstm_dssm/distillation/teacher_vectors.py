@@ -5,8 +5,9 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,10 @@ from tqdm import tqdm
 
 from keras_lstm_dssm.data.batches import titles_of_batch
 from keras_lstm_dssm.data.sources import DataSource, absolute_spec
-from keras_lstm_dssm.distillation.encoder_process import MINILM
+from keras_lstm_dssm.distillation.encoder_process import (
+    MINILM,
+    WORDLLAMA,
+)
 from keras_lstm_dssm.distillation.outside_encoder import (
     CHECKED_TEXTS,
     OutsideEncoder,
@@ -340,6 +344,7 @@ def teach(
     *,
     titles: Iterable[str] = (),
     words: bool = False,
+    spans: int = 0,
     min_relevant: int = 1,
     max_bad_lines: int = 0,
     progress: bool = False,
@@ -360,6 +365,9 @@ def teach(
         titles: Titles beyond those of `data`. Default: none.
         words: Whether to encode each word of the texts, too, which the preset
             `word_sum` needs. Default `False`.
+        spans: Number of spans of each title that are encoded, too, see
+            `spans_of`: texts as short as queries, from which `word_sum` learns
+            what its words are in queries. Default 0.
         min_relevant: Grade from which a judged title of a BEIR folder counts
             as clicked. Default 1.
         max_bad_lines: Number of bad lines of click files to leave out.
@@ -399,6 +407,10 @@ def teach(
             "queries": len(queries),
             "titles": len(known),
         }
+        if spans:
+            whole = len(texts)
+            texts = list(dict.fromkeys([*texts, *spans_of(known, spans)]))
+            settings["spans"] = len(texts) - whole
         if words:
             whole = len(texts)
             texts = list(dict.fromkeys([*texts, *vocabulary_of(texts)]))
@@ -411,6 +423,27 @@ def teach(
             write_json(files.settings, settings)
         _encode_blocks(files, texts, encoder, progress)
     return TeacherVectors.open(output)
+
+
+SPAN_WORDS = 3, 9
+"""Smallest and largest number of words of a span."""
+
+
+def spans_of(titles: Iterable[str], count: int) -> Iterator[str]:
+    """Draws spans of words from titles, always the same from the same titles.
+
+    Args:
+        titles: Titles; one that has no more words than a span has none.
+        count: Number of spans that are drawn from each title.
+    """
+    random = Random(0)
+    for title in titles:
+        words = title.split()
+        for _ in range(count):
+            length = random.randint(*SPAN_WORDS)
+            if length < len(words):
+                start = random.randrange(len(words) - length + 1)
+                yield " ".join(words[start : start + length])
 
 
 def _check_content(files: TeacherFolder) -> None:
@@ -577,6 +610,7 @@ def absolute_encoder(spec: str) -> str:
     """Returns the name of an encoder, with an absolute path for a folder."""
     _check_name(spec)
     is_teacher = TeacherFolder(spec).settings.exists()
-    if is_teacher or (spec != MINILM and os.path.isdir(spec)):
+    named = spec in (MINILM, WORDLLAMA)
+    if is_teacher or (not named and os.path.isdir(spec)):
         return os.path.abspath(spec)
     return spec

@@ -103,7 +103,8 @@ def fit_words(
     counts.sum_duplicates()
     single = np.where(lengths == 1, counts.indices[counts.indptr[:-1]], -1)
     counts = counts[:end]
-    titles = counts[queries:] if end > queries else counts
+    whole = counts[: end - settings.get("spans", 0)]
+    titles = whole[queries:] if whole.shape[0] > queries else counts
     frequency = np.bincount(titles.indices, minlength=len(known))
     weight = np.sqrt(
         np.log1p((titles.shape[0] - frequency + 0.5) / (frequency + 0.5))

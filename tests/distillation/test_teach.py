@@ -15,9 +15,11 @@ from keras_lstm_dssm.distillation import teacher_vectors as module_of_blocks
 from keras_lstm_dssm.distillation.encoder_process import MINILM
 from keras_lstm_dssm.distillation.teacher_vectors import (
     TaughtBatches,
+    TeacherFolder,
     TeacherVectors,
     absolute_encoder,
     open_outside_encoder,
+    spans_of,
     teach,
 )
 from keras_lstm_dssm.distillation.teacher_vectors import teach as function
@@ -83,6 +85,26 @@ def test_training_queries_and_all_titles_are_encoded_once(collection_folder):
     assert teacher.rows(["no such text", "desk lamp"]).tolist()[0] == -1
     with pytest.raises(InputError, match="found no vector of 'no such text'"):
         teacher[["desk lamp", "no such text"]]
+
+
+def test_spans_of_titles_are_encoded_between_titles_and_words():
+    titles = ["18 volt cordless drill kit", "a b c d e f g h i j k l", "lamp"]
+    spans = list(spans_of(titles, 9))
+    assert spans == list(spans_of(titles, 9))
+    for span in spans:
+        assert 3 <= len(span.split()) <= 9 and span not in titles
+        assert any(f" {span} " in f" {title} " for title in titles)
+    assert len({len(span.split()) for span in spans}) > 3
+
+    teach(None, SPEC, "TEACH", titles=titles, spans=9, words=True)
+    settings = TeacherFolder("TEACH").read_settings()
+    texts = TeacherFolder("TEACH").read_texts()
+    begin = len(titles)
+    end = begin + settings["spans"]
+    assert texts[:begin] == titles
+    assert texts[begin:end] == list(dict.fromkeys(spans))
+    assert {"volt", "drill"} <= {*texts[end:]}
+    assert len(texts) - end == settings["words"]
 
 
 def test_queries_of_dev_and_test_are_not_read(tmp_path):

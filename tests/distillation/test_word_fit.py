@@ -18,6 +18,7 @@ TITLES = [
     "steel hex bolt", "wood glue", "desk lamp", "Bolt, hex-bolt 3/8", "hose",
     "garden hose of steel", "上海 lamp",
 ]  # fmt: skip
+SPANS = ["hose of steel", "steel hex"]
 WORDS = ["hex", "bolts", "glue", "garden", "wood", "lamp"]
 WIDTH = 70  # more than one block of columns
 
@@ -36,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A teacher's folder of several blocks."""
     for module in (teacher_vectors, word_fit):
         monkeypatch.setattr(module, "BLOCK", 4)
-    texts = list(dict.fromkeys([*QUERIES, *TITLES, *WORDS]))
+    texts = list(dict.fromkeys([*QUERIES, *TITLES, *SPANS, *WORDS]))
     files = teacher_vectors.TeacherFolder(tmp_path)
     files.write_texts(texts)
     (tmp_path / "vectors").mkdir()
@@ -45,7 +46,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     settings = {
         "encoder": "mine:random", "queries": len(QUERIES),
         "titles": len(TITLES), "texts": len(texts),
-        "words": len(texts) - len(QUERIES + TITLES),
+        "spans": len(SPANS),
+        "words": len(texts) - len(QUERIES + TITLES + SPANS),
         "sha256": teacher_vectors.fingerprint(texts),
     }  # fmt: skip
     files.settings.write_text(json.dumps(settings))
@@ -68,17 +70,19 @@ def test_words_have_the_vectors_of_the_normal_equations(folder):
 
     split = {
         text: text.lower().replace(",", "").replace("/", " ").replace("-", " ")
-        for text in QUERIES + TITLES
+        for text in QUERIES + TITLES + SPANS
     }
     words = sorted({word for text in split.values() for word in text.split()})
     counts = np.array(
         [[text.split().count(w) for w in words] for text in split.values()]
     )
-    n, frequency = len(TITLES), (counts[len(QUERIES) :] > 0).sum(axis=0)
+    n, titles = len(TITLES), counts[len(QUERIES) : len(QUERIES + TITLES)]
+    frequency = (titles > 0).sum(axis=0)
     weight = np.sqrt(np.log1p((n - frequency + 0.5) / (frequency + 0.5)))
     matrix = counts * weight
     matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
-    importance = np.sqrt([3.0] * len(QUERIES) + [1.0] * n)[:, np.newaxis]
+    importance = np.sqrt([3.0] * len(QUERIES) + [1.0] * (n + len(SPANS)))
+    importance = importance[:, np.newaxis]
     alone = {*WORDS, "hose"}  # texts of one word, whatever they are
     start = np.array([vectors_of([w])[0] * (w in alone) for w in words])
     x = solved(
