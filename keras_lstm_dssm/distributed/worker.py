@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.callbacks.best_epoch import BestEpoch
@@ -50,6 +51,8 @@ from keras_lstm_dssm.training.train import run_training
 from keras_lstm_dssm.version import __version__
 
 T = TypeVar("T")
+
+_WEIGHT_UNITS = 1 << 20  # fractions of a click's weight that are summed
 
 
 def worker_versions(
@@ -155,9 +158,12 @@ class Workers(Processes):
             return {
                 "pairs": training.log.count(),
                 "bad": training.log.bad_lines(),
+                "weighted": training.log.weighted,
             }
 
         parts = on_all(self.collectives, read)
+        # All workers have batches of the same parts.
+        training.log.weighted = any(part["weighted"] for part in parts)
         bad: dict[str, int] = {}
         for part in parts:
             for problem, count in part["bad"].items():
@@ -186,7 +192,14 @@ class Workers(Processes):
             frequencies = ClickFrequencies.from_log(
                 training.log, training.split_of_titles
             )
-            frequencies.count(self.collectives.sum_counts(frequencies.counts))
+            counts = frequencies.counts
+            if training.log.weighted:
+                # Whole numbers, whose sum has no order.
+                counts = np.rint(counts * _WEIGHT_UNITS).astype(np.int64)
+            counts = self.collectives.sum_counts(counts)
+            if training.log.weighted:
+                counts = counts / _WEIGHT_UNITS
+            frequencies.count(counts)
             training.frequencies = frequencies
 
     def best_epoch(self, training: Training) -> BestEpoch | None:
