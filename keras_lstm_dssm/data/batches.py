@@ -305,7 +305,8 @@ class GivenNegatives:
 
         Args:
             batches: Dataset of `(query, document)`, strings `[batch]`, or of
-                `(query, document, {"sample_weight": ...})`.
+                `(query, document, {"sample_weight": ...})`, perhaps with other
+                negatives, which stay.
             first_step: The index of the first batch in the whole run.
 
         Returns:
@@ -314,13 +315,24 @@ class GivenNegatives:
         return batches.enumerate(first_step).map(
             lambda step, batch: (
                 *batch[:2],
-                {
-                    **(batch[2] if len(batch) > 2 else {}),
-                    "negatives": self._draw(step, *batch[:2]),
-                },
+                self._added(step, *batch),
             ),
             tf.data.AUTOTUNE,
         )
+
+    def _added(
+        self,
+        step: tf.Tensor,
+        query: tf.Tensor,
+        document: tf.Tensor,
+        extras: Mapping[str, tf.Tensor] | None = None,
+    ) -> dict[str, tf.Tensor]:
+        """Adds the negatives to those that a batch has already."""
+        extras = dict(extras or {})
+        drawn = self._draw(step, query, document)
+        if "negatives" in extras:
+            drawn = tf.concat([extras["negatives"], drawn], axis=1)
+        return {**extras, "negatives": drawn}
 
     def _draw(
         self, step: tf.Tensor, query: tf.Tensor, document: tf.Tensor

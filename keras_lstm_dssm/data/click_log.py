@@ -48,7 +48,7 @@ def click_line(pair: Pair) -> str:
     return f"{query}\t{document}\n"
 
 
-def weighted_line(query: str, title: str, weight: float) -> str:
+def weighted_line(query: str, title: str, weight: float = 1.0) -> str:
     """Formats a click as a line, with its weight if this is not 1."""
     line = click_line(Pair(query, title))
     return line if weight == 1 else f"{line[:-1]}\t{weight:.7g}\n"

@@ -40,6 +40,7 @@ from keras_lstm_dssm.fingerprints import files_hash
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
+from keras_lstm_dssm.training.pages import with_written_pages
 from keras_lstm_dssm.training.session import (
     Processes,
     Training,
@@ -335,6 +336,12 @@ def train_worker(
             stack.enter_context(stop_by_signal(stop.is_set, stop.set))
             check_equal(collectives, worker_versions(run, config))
             on_first(collectives, lambda: stack.enter_context(run.locked()))
+            if config is not None and isinstance(config.data, str):
+                start = config  # a run that goes on writes the same again
+                data = on_first(
+                    collectives, lambda: with_written_pages(start, run).data
+                )
+                config = config.replace(data=data)
             size, given = cluster.size, config
             stored = on_first(
                 collectives, lambda: read_stored(run, given, size)
