@@ -43,8 +43,8 @@ class Page(NamedTuple):
 
     Example:
     >>> page = Page("bolts", ["hex bolt", "nut"], [1.0, 0.0], [1, 2])
-    >>> page.clicked
-    ['hex bolt']
+    >>> any(page.weights)
+    True
     """
 
     query: str
@@ -52,41 +52,20 @@ class Page(NamedTuple):
     weights: list[float]  # of each title: 0 without a click
     positions: list[int]  # of each title, from 1; 0 if unknown
     time: float | None = None  # seconds since 1970
-    client: str = ""  # who searched; never written anywhere
+    client: str = ""  # who searched
     attributes: Mapping[str, Any] = {}  # `query_attributes` of UBI
 
-    @property
-    def clicked(self) -> list[str]:
-        """The titles that were clicked."""
-        pairs = zip(self.titles, self.weights, strict=True)
-        return [title for title, weight in pairs if weight]
 
-
-def parse_actions(text: str | Mapping[str, float] | None) -> dict[str, float]:
-    """Reads weights of actions, such as `"click:1,purchase:3"`.
-
-    Raises:
-        InputError: A name is missing, or a weight is not above 0.
-
-    Example:
-    >>> parse_actions("click:1,purchase:3")
-    {'click': 1.0, 'purchase': 3.0}
-    """
+def parse_actions(text: str | None) -> dict[str, float]:
+    """Reads weights of actions, such as `"click:1,purchase:3"`."""
     if not text:
         return dict(DEFAULT_ACTIONS)
-    if isinstance(text, Mapping):
-        pairs = [(name, str(weight)) for name, weight in text.items()]
-    else:
-        pairs = [part.rpartition(":")[::2] for part in text.split(",")]
+    pairs = [part.rpartition(":")[::2] for part in text.split(",")]
     try:
         actions = {name.strip(): float(weight) for name, weight in pairs}
     except ValueError:
-        actions = {}
-    if (
-        not actions
-        or "" in actions
-        or not all(0 < weight <= 1e6 for weight in actions.values())
-    ):
+        actions = {"": 0.0}
+    if "" in actions or not all(0 < w <= 1e6 for w in actions.values()):
         raise InputError(
             f"actions is {text!r:.80}: expected names and weights above 0,"
             " such as click:1,purchase:3"
@@ -133,8 +112,8 @@ class ClickPages:
             files, a row a page: `query` string, `titles` strings, `clicks`
             numbers or booleans, perhaps `positions` from 1 and `weights`.
         documents: Id -> title. Default `None`: an id is a title.
-        actions: Weights of the actions of UBI that are clicks, see
-            `parse_actions`.
+        actions: The actions of UBI that are clicks, and their weights, such
+            as `"click:1,purchase:3"`. Default `None`: `DEFAULT_ACTIONS`.
         max_bad_lines: The number of bad lines that may be left out.
 
     Raises:
@@ -144,7 +123,7 @@ class ClickPages:
 
     Example:
         >>> pages = ClickPages("ubi:logs")  # doctest: +SKIP
-        >>> sum(len(page.clicked) for page in pages)  # doctest: +SKIP
+        >>> sum(any(page.weights) for page in pages)  # doctest: +SKIP
         1200
     """
 
@@ -152,7 +131,7 @@ class ClickPages:
         self,
         spec: str,
         documents: Mapping[str, str] | None = None,
-        actions: str | Mapping[str, float] | None = None,
+        actions: str | None = None,
         max_bad_lines: int = 0,
     ) -> None:
         self.spec = spec
@@ -203,7 +182,8 @@ class ClickPages:
         those that were shown; `None` if no nine in ten clicks agree, or no
         click has both: ordinals are not used then.
         """
-        self._divide()
+        if self.spec.startswith(UBI):
+            self._divide()
         return self._base
 
     def _title(self, key: Any) -> str | None:

@@ -12,6 +12,7 @@ positions; the ratios are combined by least squares of their logarithms.
 
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -147,8 +148,10 @@ def _solve(tables: np.ndarray) -> np.ndarray:
 def _shown(pages: Iterable[Page]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns a hash of query and title, position and click of each title."""
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
-    rows, limit = 0, np.uint64(2**64 - 1)
-    for block in _blocks(pages):
+    rows, limit, stream = 0, np.uint64(2**64 - 1), iter(pages)
+    block = [Page("", [], [], [])]
+    while block:  # the last one is empty
+        block = list(islice(stream, _AT_ONCE))
         columns = _hashed(block)
         parts.append(columns)
         rows += len(columns[0])
@@ -163,16 +166,6 @@ def _shown(pages: Iterable[Page]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     )
     kept = queries <= limit
     return keys[kept], positions[kept], clicks[kept].astype(np.float64)
-
-
-def _blocks(pages: Iterable[Page]) -> Iterable[list[Page]]:
-    block: list[Page] = []
-    for page in pages:
-        block.append(page)
-        if len(block) == _AT_ONCE:
-            yield block
-            block = []
-    yield block
 
 
 def _hashed(

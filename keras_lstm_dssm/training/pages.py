@@ -109,16 +109,10 @@ def with_written_pages(
                 skipped.setdefault(query, []).extend(titles)
         parts[row] = str(path.absolute())
         if verbose:
-            for line in described(pages):
-                print(line)
+            if pages.base is not None:
+                print(f"{part}: ordinals begin with {pages.base}")
+            if pages.bad_lines:
+                print(f"{part}: left out: {describe_bad(pages.bad_lines)}")
     if wants_skipped:
         write_json_gz(run.path / SKIPPED_FILE, skipped)
     return config.replace(data=",".join(parts))
-
-
-def described(pages: ClickPages) -> Iterable[str]:
-    """Yields lines about what was found in pages, and what was left out."""
-    if pages.base is not None:
-        yield f"{pages.spec}: ordinals begin with {pages.base}"
-    if pages.bad_lines:
-        yield f"{pages.spec}: left out: {describe_bad(pages.bad_lines)}"
