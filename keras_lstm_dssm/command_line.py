@@ -60,7 +60,7 @@ class Program(Definers):
     `bool`, `enum` and `list` are absl's `DEFINE_string`, ..., for this set.
     `arguments` says whether the program takes arguments that are not flags,
     `tensorflow` whether its work needs TensorFlow; a function is called after
-    the flags were parsed.
+    the flags were parsed. With the flag `unless`, none is required.
     """
 
     def __init__(
@@ -69,11 +69,13 @@ class Program(Definers):
         required: Sequence[str] = (),
         arguments: bool = False,
         tensorflow: bool | Callable[[], bool] = True,
+        unless: str | None = None,
     ) -> None:
         self.doc = doc or ""  # none with `python -OO`
         self.flags = flags.FlagValues()
         super().__init__(self.flags)
         self.required = required
+        self.unless = unless
         self.arguments = arguments
         self._tensorflow = tensorflow
         self._names: list[str] = []
@@ -137,7 +139,8 @@ class Program(Definers):
             raise InputError(
                 f"unexpected argument {self._names[0]!r}; quote globs"
             )
-        for name in self.required:
+        other = self.unless is not None and values[self.unless].value
+        for name in () if other else self.required:
             if not values[name].value:
                 raise InputError(f"--{name} is missing: {values[name].help}")
         if values.json:

@@ -171,15 +171,25 @@ class Distillation(CosineSoftmax):
         self.temperature = temperature
         self.teacher_gamma = teacher_gamma
 
-    def teacher_loss(self, teacher: tf.Tensor, cosines: tf.Tensor) -> tf.Tensor:
+    def teacher_loss(
+        self,
+        teacher: tf.Tensor,
+        cosines: tf.Tensor,
+        weights: tf.Tensor | None = None,
+    ) -> tf.Tensor:
         """Returns the weighted mean of the rows' divergences, a scalar.
 
         Args:
             teacher: Cosines t, `(batch, titles)`; -inf for titles that are
                 left out of the row.
             cosines: Cosines R of the model, `(batch, titles)`.
+            weights: A weight of each row, `(batch,)`, of mean 1. Default
+                `None`: 1 each.
         """
-        return self.weight * tf.reduce_mean(self.divergence(teacher, cosines))
+        divergence = self.divergence(teacher, cosines)
+        if weights is not None:
+            divergence *= tf.cast(weights, divergence.dtype)
+        return self.weight * tf.reduce_mean(divergence)
 
     def divergence(self, teacher: tf.Tensor, cosines: tf.Tensor) -> tf.Tensor:
         """Returns KL(p || q) of each row, `(batch,)`; 0 without titles.

@@ -53,7 +53,14 @@ program.integer(
 program.string(
     "click_log", None,
     "File to which results that are followed on the page are appended, query "
-    "TAB title.",
+    "TAB title; or ubi:FOLDER, for searches and clicks in the form of User "
+    "Behavior Insights (docs/clicks.md).",
+)  # fmt: skip
+program.bool(
+    "interleave", False,
+    "Mix the results of a model's two newest versions on the page: what is "
+    "clicked says which is better (lstm-dssm-evaluate --interleaved). Needs "
+    "--versions=2 and --click_log=ubi:FOLDER.",
 )  # fmt: skip
 program.string(
     "titles", None,
@@ -115,7 +122,13 @@ def main(_: list[str]) -> None:
     gc.freeze()
     if FLAGS.http_port is None:
         program.check_unused(
-            ("click_log", "titles"), "is for the page: give --http_port, too"
+            ("click_log", "titles", "interleave"),
+            "is for the page: give --http_port, too",
+        )
+    if FLAGS.interleave and not (FLAGS.click_log or "").startswith("ubi:"):
+        raise InputError(
+            "--interleave is set, and no log that says which version a result"
+            " is of: give --click_log=ubi:FOLDER"
         )
     security = Security(
         _server_tls(),
@@ -142,7 +155,7 @@ def main(_: list[str]) -> None:
                     **{n: FLAGS[n].value for n in flag_names([ServerBounds])}
                 ),
                 security=security,
-                page=Page(FLAGS.titles, FLAGS.click_log),
+                page=Page(FLAGS.titles, FLAGS.click_log, FLAGS.interleave),
             ) as server,
             _logged(),
         ):

@@ -9,8 +9,15 @@ query's most clicked title, and at least 1: it is 4 from 69 % of most, 3 from
 not even with other letter case, spaces or punctuation. A query keeps its split
 when the log grows.
 
+Pages of results (`ubi:FOLDER`, a log of User Behavior Insights, or .parquet)
+are graded by round(2 * clicks / expected clicks), at most 4, where each
+position has its share of the clicks: 2 is a title that is clicked as often as
+others at its positions. `--test_after=2026-11-01` tests on the pages from that
+day on.
+
 Example:
   lstm-dssm-split --data=clicks.tsv.gz --output=FOLDER
+  lstm-dssm-split --data=ubi:LOGS --documents=titles.txt --output=FOLDER
   lstm-dssm-train --data=FOLDER --output=RUN
   lstm-dssm-evaluate --run=RUN --data=FOLDER --split=dev --mode=retrieve
 """
@@ -21,14 +28,20 @@ from typing import Any
 
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.files import check_folder
+from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.tools.settings_flags import (
     allowed_bad_lines,
     define_bad_line_flags,
+    define_settings,
+    flag_names,
 )
 
 program = Program(__doc__, required=["data", "output"])
 FLAGS = program.flags
-program.string("data", None, "Click files (.tsv, .tsv.gz, globs).")
+program.string(
+    "data", None,
+    "Click files (.tsv, .tsv.gz, globs); or pages: ubi:FOLDER, or .parquet.",
+)  # fmt: skip
 program.string("output", None, "Folder to write, in BEIR's format.")
 program.integer(
     "dev_percent", 5, "Percentage of queries for model selection (dev).", 0, 99
@@ -37,22 +50,50 @@ program.integer(
     "test_percent", 10, "Percentage of queries for final evaluation (test).",
     0, 99,
 )  # fmt: skip
+program.string(
+    "test_after", None,
+    "With pages: a date, YYYY-MM-DD, or a time of ISO 8601; the pages from "
+    "then on are test, and those before dev and training.",
+)  # fmt: skip
+define_settings(
+    FLAGS,
+    {"pages": TrainingConfig},
+    leave_out=set(flag_names([TrainingConfig])) - {"documents", "actions"},
+    defaults=True,
+)
 define_bad_line_flags(FLAGS)
 
 
 def main(_: list[str]) -> dict[str, Any]:
     """Splits; prints and returns the size of each part."""
     from keras_lstm_dssm.data.click_log import describe_bad
+    from keras_lstm_dssm.data.click_pages import (
+        ClickPages,
+        is_pages,
+        read_titles,
+    )
     from keras_lstm_dssm.data.sources import open_files
-    from keras_lstm_dssm.data.split import split_log
+    from keras_lstm_dssm.data.split import split_log, split_pages
 
     check_folder(Path(FLAGS.output).parent)
-    log = open_files(FLAGS.data, allowed_bad_lines(FLAGS))
-    collection = split_log(
-        log, FLAGS.output, FLAGS.dev_percent, FLAGS.test_percent
-    )
+    percents = FLAGS.dev_percent, FLAGS.test_percent
+    if is_pages(FLAGS.data):
+        documents = read_titles(FLAGS.documents) if FLAGS.documents else None
+        pages = ClickPages(
+            FLAGS.data, documents, FLAGS.actions, allowed_bad_lines(FLAGS)
+        )
+        collection = split_pages(pages, FLAGS.output, *percents, _test_after())
+        bad = pages.bad_lines
+    else:
+        program.check_unused(
+            ("documents", "actions", "test_after"),
+            "is for pages of results: leave it out",
+        )
+        log = open_files(FLAGS.data, allowed_bad_lines(FLAGS))
+        collection = split_log(log, FLAGS.output, *percents)
+        bad = log.bad_lines()
     print(collection.describe())
-    if bad := log.bad_lines():
+    if bad:
         print(f"--data: left out bad lines: {describe_bad(bad)}")
     assert collection.clicks is not None  # it was just written
     return {
@@ -61,6 +102,20 @@ def main(_: list[str]) -> dict[str, Any]:
         "train_clicks": collection.clicks.count(),
         **{f"{s}_queries": len(collection.qrels(s)) for s in collection.splits},
     }
+
+
+def _test_after() -> float | None:
+    """Reads --test_after as seconds since 1970, of UTC without a zone."""
+    from keras_lstm_dssm.data.click_pages import seconds_of
+    from keras_lstm_dssm.errors import InputError
+
+    seconds = seconds_of(FLAGS.test_after)
+    if FLAGS.test_after and seconds is None:
+        raise InputError(
+            f"--test_after={FLAGS.test_after}: expected a date or a time of"
+            " ISO 8601, such as 2026-11-01"
+        )
+    return seconds
 
 
 run = program.main(main)

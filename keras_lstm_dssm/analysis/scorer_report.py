@@ -76,7 +76,7 @@ def example_answers(
     order = np.random.default_rng(0).permutation(len(lists))
     drawn = _with_negatives((lists[row] for row in order), titles)
     examples = []
-    for query, positives, negatives in islice(drawn, count):
+    for query, positives, negatives, _ in islice(drawn, count):
         wrong = negatives[int(np.argmax(scorer.score(query, negatives)))]
         answers = {"right answer": positives[0], "wrong answer": wrong}
         examples.append(ComparedQuery(query, answers))

@@ -11,7 +11,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.data.click_log import ClickLog, Pair, line_field
+from keras_lstm_dssm.data.click_log import (
+    ClickLog,
+    Pair,
+    line_field,
+    weight_of,
+)
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.text.caches import NormalizedTextCache
 from keras_lstm_dssm.text.strings import as_strings
@@ -59,7 +64,9 @@ def training_batches(
 
     Returns:
         A dataset of (query, document), string tensors of shape [batch], as
-        the bytes of the file without surrounding white space. Its
+        the bytes of the file without surrounding white space; of a log with
+        weights (`ClickLog.weighted`), of (query, document,
+        {"sample_weight": float32 [batch]}). Its
         cardinality, over all epochs, is known. The bad lines that the log
         allows are left out.
 
@@ -100,7 +107,7 @@ def training_batches(
             yield shuffled(epoch, skipped * batch_size)
 
     left = max(0, epochs * per_epoch - first_step)
-    return _pair_batches(shuffled_epochs, batch_size, left)
+    return _pair_batches(shuffled_epochs, batch_size, left, log.weighted)
 
 
 def evaluation_batches(
@@ -109,7 +116,8 @@ def evaluation_batches(
     """Batches pairs in their order; a `ClickLog` is streamed.
 
     Returns:
-        A dataset of (query, document), string tensors of shape [batch].
+        A dataset of (query, document), string tensors of shape [batch], and
+        of the weights of a log that has these, see `training_batches`.
 
     Raises:
         InputError: A file of the log is wrong (see `ClickLog`).
@@ -127,7 +135,8 @@ def evaluation_batches(
             buffers = _split(np.arange(len(blocks)), count, SHUFFLE_BUFFER)
             yield (_array(blocks.read(in_buffer)) for in_buffer in buffers)
 
-        return _pair_batches(in_order, batch_size, -(-count // batch_size))
+        steps = -(-count // batch_size)
+        return _pair_batches(in_order, batch_size, steps, pairs.weighted)
     listed = list(pairs)
     columns = tuple(
         tf.constant([pair[side] for pair in listed], tf.string)
@@ -164,23 +173,32 @@ def _pair_batches(
     epochs: Callable[[], Iterator[Iterator[np.ndarray]]],
     batch_size: int,
     count: int,
+    weighted: bool = False,
 ) -> tf.data.Dataset:
     """Divides arrays of lines into batches of (query, document).
 
     `epochs` yields, for each epoch, arrays of its lines; the last batch of an
-    epoch may be smaller; `count` is the number of all batches.
+    epoch may be smaller; `count` is the number of all batches. `weighted` lines
+    may have a third field, and batches a third part.
     """
+    columns = 3 if weighted else 2
     # Several batches at once: each call from TensorFlow to Python takes time.
     element_size = batch_size * max(1, _LINES_PER_ELEMENT // batch_size)
 
     def fields(lines: np.ndarray) -> np.ndarray:
-        # `ClickLog.files` has checked that each line has exactly one tab.
+        # `ClickLog.files` has checked that each line has one tab, or two.
         both = [
             line_field(field)
             for line in lines.tolist()
-            for field in line.split(b"\t")
+            for field in (*line.split(b"\t"), b"1")[:columns]
         ]
-        return _array(both).reshape(-1, 2)
+        return _array(both).reshape(-1, columns)
+
+    def batch(rows: tf.Tensor) -> tuple[Any, ...]:
+        pair = rows[:, 0], rows[:, 1]
+        if not weighted:
+            return pair
+        return *pair, {"sample_weight": tf.strings.to_number(rows[:, 2])}
 
     def elements() -> Iterator[np.ndarray]:
         for epoch in epochs():
@@ -195,10 +213,11 @@ def _pair_batches(
 
     return (
         tf.data.Dataset.from_generator(
-            elements, output_signature=tf.TensorSpec([None, 2], tf.string)
+            elements,
+            output_signature=tf.TensorSpec([None, columns], tf.string),
         )
         .flat_map(lambda pairs: cut(pairs, batch_size))
-        .map(lambda pairs: (pairs[:, 0], pairs[:, 1]))
+        .map(batch)
         .prefetch(tf.data.AUTOTUNE)
         .apply(tf.data.experimental.assert_cardinality(count))
     )
@@ -285,19 +304,35 @@ class GivenNegatives:
         """Adds `negatives`, strings `[batch, k]`, to each batch.
 
         Args:
-            batches: Dataset of `(query, document)`, strings `[batch]`.
+            batches: Dataset of `(query, document)`, strings `[batch]`, or of
+                `(query, document, {"sample_weight": ...})`, perhaps with other
+                negatives, which stay.
             first_step: The index of the first batch in the whole run.
 
         Returns:
-            A dataset of `(query, document, {"negatives": ...})`.
+            A dataset of `(query, document, {..., "negatives": ...})`.
         """
         return batches.enumerate(first_step).map(
             lambda step, batch: (
-                *batch,
-                {"negatives": self._draw(step, *batch)},
+                *batch[:2],
+                self._added(step, *batch),
             ),
             tf.data.AUTOTUNE,
         )
+
+    def _added(
+        self,
+        step: tf.Tensor,
+        query: tf.Tensor,
+        document: tf.Tensor,
+        extras: Mapping[str, tf.Tensor] | None = None,
+    ) -> dict[str, tf.Tensor]:
+        """Adds the negatives to those that a batch has already."""
+        extras = dict(extras or {})
+        drawn = self._draw(step, query, document)
+        if "negatives" in extras:
+            drawn = tf.concat([extras["negatives"], drawn], axis=1)
+        return {**extras, "negatives": drawn}
 
     def _draw(
         self, step: tf.Tensor, query: tf.Tensor, document: tf.Tensor
@@ -350,9 +385,12 @@ class ClickFrequencies:
         buckets: The number of counters, 8 bytes each. Default 2^20.
         split: The rule by which the encoder separates words; see
             `normalize_texts`.
+        weights: A weight of each click, which then counts as so many.
+            Default `None`: 1 each.
 
     Attributes:
-        counts: int64 `[buckets]`, the number of clicks in each bucket.
+        counts: int64 `[buckets]`, the number of clicks in each bucket; or
+            float64, the sum of their weights.
 
     Example:
     >>> frequencies = ClickFrequencies.from_log(log)
@@ -361,30 +399,41 @@ class ClickFrequencies:
     """
 
     def __init__(
-        self, titles: Iterable[str], buckets: int = 2**20, split: str = "space"
+        self,
+        titles: Iterable[str],
+        buckets: int = 2**20,
+        split: str = "space",
+        weights: Iterable[float] | None = None,
     ) -> None:
         self.buckets = buckets
         self.split = split
         self._normalized = NormalizedTextCache(split)
-        counts = np.zeros(buckets, np.int64)
+        counts = np.zeros(buckets, np.int64 if weights is None else np.float64)
         titles = iter(titles)
+        weights = iter(() if weights is None else weights)
         while block := list(itertools.islice(titles, _TITLES_AT_ONCE)):
             hashed = self._hash(as_strings(block)).numpy()
-            counts += np.bincount(hashed, minlength=buckets)
+            of_block = list(itertools.islice(weights, len(block))) or None
+            counts += np.bincount(hashed, of_block, minlength=buckets)
         self.count(counts)
 
     @classmethod
     def from_log(
         cls, log: ClickLog, split: str = "space"
     ) -> "ClickFrequencies":
-        """Counts the clicks of a log."""
-        return cls((pair.document for pair in log), split=split)
+        """Counts the clicks of a log, by their weights if it has these."""
+        titles = (pair.document for pair in log)
+        weights = None
+        if log.weighted:
+            weights = (weight_of(line) for _, line in log.lines())
+        return cls(titles, split=split, weights=weights)
 
     def count(self, counts: np.ndarray) -> None:
         """Sets the number of clicks in each bucket.
 
         Args:
-            counts: int `[buckets]`, such as the sums over several logs.
+            counts: int or float `[buckets]`, such as the sums over several
+                logs.
         """
         self.counts = counts
         # An unclicked title, such as a mined negative, counts as half a click.
@@ -405,7 +454,8 @@ class ClickFrequencies:
 
         Args:
             batches: Dataset of `(query, document)`, or of `(query, document,
-                {"negatives": strings [batch, k]})`, see `GivenNegatives`.
+                {"negatives": strings [batch, k], ...})`, see
+                `GivenNegatives`.
         """
 
         def with_log_q(

@@ -1,7 +1,8 @@
 """Click logs: text files of one click a line, query TAB clicked title.
 
-The lines are parsed and checked, read at random to shuffle them, and divided
-among the workers of a distributed training.
+A third column, the weight of the click, may follow. The lines are parsed and
+checked, read at random to shuffle them, and divided among the workers of a
+distributed training.
 """
 
 import glob
@@ -26,6 +27,7 @@ from keras_lstm_dssm.text_files import (
 )
 
 _LONGEST = 1 << 20
+_LARGEST_WEIGHT = 1e9  # sums of float32 stay finite
 
 
 class Pair(NamedTuple):
@@ -46,6 +48,18 @@ def click_line(pair: Pair) -> str:
     return f"{query}\t{document}\n"
 
 
+def weighted_line(query: str, title: str, weight: float = 1.0) -> str:
+    """Formats a click as a line, with its weight if this is not 1."""
+    line = click_line(Pair(query, title))
+    return line if weight == 1 else f"{line[:-1]}\t{weight:.7g}\n"
+
+
+def weight_of(line: bytes) -> float:
+    """Returns the weight of a line that `parse_line` accepts: 1 without one."""
+    _, _, weight = line.partition(b"\t")[2].partition(b"\t")
+    return float(weight) if weight else 1.0
+
+
 def parse_line(line: bytes) -> Pair | str:
     """Parses a line into a click, or returns what is wrong with the line.
 
@@ -57,6 +71,8 @@ def parse_line(line: bytes) -> Pair | str:
     if b"\0" in line:
         return "a NUL byte"
     fields = [line_field(field) for field in line.split(b"\t")]
+    if len(fields) == 3 and (problem := _wrong_weight(fields.pop())):
+        return problem
     if len(fields) != 2:
         return f"{len(fields) - 1} tabs" if len(fields) > 1 else "no tab"
     query, document = fields
@@ -70,6 +86,17 @@ def parse_line(line: bytes) -> Pair | str:
         return Pair(query.decode(), document.decode())
     except UnicodeDecodeError:
         return "invalid UTF-8"
+
+
+def _wrong_weight(field: bytes) -> str | None:
+    """Returns what is wrong with the third field of a line, or `None`."""
+    try:
+        weight = float(field.replace(b"_", b"?"))  # "1_0" is no number
+    except ValueError:
+        return "2 tabs"
+    if 0 < weight <= _LARGEST_WEIGHT:
+        return None
+    return "a weight that is not above 0 or too large"
 
 
 def line_field(field: bytes) -> bytes:
@@ -172,12 +199,14 @@ class LogFile(NamedTuple):
     """A file whose lines have been checked.
 
     `lines` are counted without the blank ones at the very end; `skipped` are
-    the numbers of the bad lines, from 1, ascending.
+    the numbers of the bad lines, from 1, ascending; `weighted` says whether a
+    click has a weight.
     """
 
     path: str
     lines: int
     skipped: tuple[int, ...]
+    weighted: bool = False
 
     @property
     def clicks(self) -> int:
@@ -340,9 +369,10 @@ class ClickLog:
     r"""Streams one or more click files, `.tsv` or `.tsv.gz`.
 
     A line is a query, one tab, and the title clicked for it, in UTF-8; a
-    pair that was clicked n times is on n lines. Byte order marks, CRLF line
+    pair that was clicked n times is on n lines, or on one with n as its
+    weight: a number above 0, after a second tab. Byte order marks, CRLF line
     ends and blank lines at the very end are accepted. A line is bad if it
-    has no tab or several, an empty side, invalid UTF-8, a NUL byte, a
+    has no tab or others, an empty side, invalid UTF-8, a NUL byte, a
     carriage return before its end, or more than 1 MB; a file without lines
     counts as one bad line.
 
@@ -383,6 +413,7 @@ class ClickLog:
         self.paths = tuple(files)
         self.max_bad_lines = max_bad_lines
         self._bad = BadLines(max_bad_lines)
+        self._weighted: bool | None = None
         self._checked: tuple[LogFile, ...] | None = None
         self._blocks: LineBlocks | None = None
 
@@ -414,6 +445,17 @@ class ClickLog:
             self._blocks = LineBlocks(self.files())
         return self._blocks
 
+    @property
+    def weighted(self) -> bool:
+        """Whether a click has a weight; a worker's part is what all say."""
+        if self._weighted is None:
+            self._weighted = any(file.weighted for file in self.files())
+        return self._weighted
+
+    @weighted.setter
+    def weighted(self, weighted: bool) -> None:
+        self._weighted = weighted
+
     def counts(self) -> tuple[int, ...]:
         """Returns the number of clicks in each file; see `files`."""
         return tuple(file.clicks for file in self.files())
@@ -428,6 +470,10 @@ class ClickLog:
         return dict(self._bad.counts)
 
     def __iter__(self) -> Iterator[Pair]:
+        return (pair for pair, _ in self.lines())
+
+    def lines(self) -> Iterator[tuple[Pair, bytes]]:
+        """Yields each click with its line, see `weight_of`."""
         bad = BadLines(self.max_bad_lines)
         for path in self.paths:
             number = 0
@@ -436,7 +482,7 @@ class ClickLog:
                     number += 1
                     click = parse_line(line)
                     if isinstance(click, Pair):
-                        yield click
+                        yield click, line
                     else:
                         bad.add(path, number, click)
 
@@ -493,13 +539,24 @@ def _chunks(path: str, bad: BadLines) -> Iterator[bytes]:
 
 
 def _check(path: str, bad: BadLines) -> LogFile:
-    lines, skipped = 0, []
+    lines, weighted = 0, False
+    skipped: list[int] = []
     for chunk in _chunks(path, bad):
+        first = len(skipped)
         for index, problem in find_bad(chunk):
             skipped.append(lines + index + 1)
             bad.add(path, skipped[-1], problem)
+        found_bad = len(skipped) > first
+        if not weighted and (
+            found_bad or chunk.count(b"\t") > chunk.count(b"\n")
+        ):
+            wrong = {number - lines - 1 for number in skipped[first:]}
+            weighted = any(
+                line.count(b"\t") == 2 and index not in wrong
+                for index, line in enumerate(chunk.split(b"\n")[:-1])
+            )
         lines += chunk.count(b"\n")
-    return LogFile(path, lines, tuple(skipped))
+    return LogFile(path, lines, tuple(skipped), weighted)
 
 
 _CHUNK = 1 << 22

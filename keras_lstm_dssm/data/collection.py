@@ -14,7 +14,7 @@ from typing import Any
 from keras_lstm_dssm.data.click_log import (
     ClickLog,
     Pair,
-    click_line,
+    weighted_line,
     write_pairs,
 )
 from keras_lstm_dssm.errors import InputError
@@ -323,7 +323,7 @@ def write_collection(
     documents: Mapping[str, str],
     queries: Mapping[str, str],
     qrels_by_split: Mapping[str, _Qrels],
-    clicks: Iterable[Pair],
+    clicks: Iterable[Pair | tuple[str, str, float]],
 ) -> Collection:
     """Writes a BEIR folder under a temporary name, and renames it.
 
@@ -335,7 +335,8 @@ def write_collection(
         documents: Document id -> title.
         queries: Query id -> text.
         qrels_by_split: Split -> query id -> document id -> score.
-        clicks: The training pairs, each as often as it was clicked.
+        clicks: The training pairs, each as often as it was clicked, or with
+            a weight after query and title.
 
     Raises:
         OSError: The folder cannot be written; the partial one is removed.
@@ -360,7 +361,8 @@ def write_collection(
             ),
         )
         write_queries(partial, queries, qrels_by_split)
-        write_lines(partial / f"{CLICKS}.gz", map(click_line, clicks))
+        lines = (weighted_line(*click) for click in clicks)
+        write_lines(partial / f"{CLICKS}.gz", lines)
     return Collection(folder)
 
 

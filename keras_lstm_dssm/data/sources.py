@@ -7,6 +7,7 @@ from keras_lstm_dssm.data.api_documents import build_api_documents
 from keras_lstm_dssm.data.api_search import build_api_search
 from keras_lstm_dssm.data.api_sentences import build_api_sentences
 from keras_lstm_dssm.data.click_log import ClickLog
+from keras_lstm_dssm.data.click_pages import UBI, is_pages
 from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.documents import (
     DOCUMENTS_FILE,
@@ -125,7 +126,7 @@ class DataSource:
 
     def __init__(self, spec: str) -> None:
         self.spec = spec
-        self.parts = _parts(spec)
+        self.parts = parts_of(spec)
         self._opened: dict[str, Collection] = {}
 
     def collection(self, part: str) -> Collection:
@@ -149,6 +150,11 @@ class DataSource:
         paths: list[str] = []
         for number, part in enumerate(self.parts, 1):
             refuse_documents(part)
+            if is_pages(part):
+                raise InputError(
+                    f"{part}: found pages of results, expected clicks here:"
+                    " lstm-dssm-train and lstm-dssm-split read pages"
+                )
             if not is_collection(part):
                 paths += ClickLog(part).paths
                 continue
@@ -201,18 +207,23 @@ class DataSource:
 def absolute_spec(spec: str) -> str:
     """Makes the paths of a data specification absolute."""
     names = (*_BUILT_IN, API_DOCUMENTS)
-    return ",".join(
-        part if part in names else os.path.abspath(part)
-        for part in _parts(spec)
-    )
+
+    def absolute(part: str) -> str:
+        if part in names:
+            return part
+        prefix = UBI if part.startswith(UBI) else ""
+        return prefix + os.path.abspath(part.removeprefix(prefix))
+
+    return ",".join(map(absolute, parts_of(spec)))
 
 
 def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
     """Opens click files: paths or globs, separated by commas."""
-    return ClickLog(_parts(spec), max_bad_lines)
+    return ClickLog(parts_of(spec), max_bad_lines)
 
 
-def _parts(spec: str) -> list[str]:
+def parts_of(spec: str) -> list[str]:
+    """Returns the parts of a specification, which commas separate."""
     if os.path.isdir(spec):  # a folder whose name has a comma
         return [spec]
     return [part.strip() for part in spec.split(",") if part.strip()]

@@ -5,15 +5,16 @@ import itertools
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from keras_lstm_dssm.data.click_log import ClickLog, Pair
+from keras_lstm_dssm.data.click_log import ClickLog, weight_of
+from keras_lstm_dssm.data.click_pages import ClickPages, Page
 from keras_lstm_dssm.data.collection import Collection, write_collection
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.measures import click_grades
+from keras_lstm_dssm.evaluation.measures import MAX_GRADE, click_grades
 from keras_lstm_dssm.text.word_hashing import normalize
 from keras_lstm_dssm.text_files import one_line
 
@@ -144,16 +145,7 @@ def split_log(
     title is left out.
     """
     percents = {"dev": dev_percent, "test": test_percent}
-    if min(percents.values()) < 0 or not 0 < sum(percents.values()) < 100:
-        raise InputError(
-            f"found {dev_percent} % for dev and {test_percent} % for test,"
-            " expected 0 or more each, and a sum of 1 to 99"
-        )
-    if os.path.lexists(folder):
-        raise InputError(
-            f"{os.fspath(folder)}: is already there, expected a new folder:"
-            " name another, or remove it"
-        )
+    _check(folder, percents)
     document_ids: dict[str, str] = {}
     queries: dict[str, _JudgedQuery] = {}  # by their normalised words
     has_training = False
@@ -165,45 +157,195 @@ def split_log(
             has_training = True
         else:
             judged = _JudgedQuery(
-                f"q{len(queries) + 1}", click.query, click.split, Counter()
+                f"q{len(queries) + 1}", click.query, click.split, {}
             )
             judged = queries.setdefault(click.words, judged)
-            judged.clicks[document_id] += 1
-    qrels = {
-        split: {
-            judged.id: click_grades(judged.clicks)
-            for judged in queries.values()
-            if judged.split == split
-        }
-        for split in percents
-        if percents[split]
-    }
-    for split, has_queries in {"train": has_training, **qrels}.items():
-        if not has_queries:
-            raise InputError(
-                f"{log.paths[0]}: found no query for the split {split},"
-                " expected one or more: give more clicks or other percentages"
-            )
-    return write_collection(
+            clicks = judged.clicks
+            clicks[document_id] = clicks.get(document_id, 0) + click.weight
+    return _write(
+        log.paths[0],
         folder,
-        {document_id: title for title, document_id in document_ids.items()},
-        {judged.id: judged.text for judged in queries.values()},
-        qrels,
+        document_ids,
+        queries.values(),
+        {split: click_grades for split in percents if percents[split]},
+        has_training,
         (
-            Pair(click.query, click.title)
+            (click.query, click.title, click.weight)
             for click in _split_clicks(log, percents)
             if click.split == "train"
         ),
     )
 
 
+def _check(folder: str | os.PathLike[str], percents: Mapping[str, int]) -> None:
+    """Checks the percentages, and that the folder is new."""
+    if min(percents.values()) < 0 or not 0 < sum(percents.values()) < 100:
+        raise InputError(
+            f"found {percents['dev']} % for dev and {percents['test']} % for"
+            " test, expected 0 or more each, and a sum of 1 to 99"
+        )
+    if os.path.lexists(folder):
+        raise InputError(
+            f"{os.fspath(folder)}: is already there, expected a new folder:"
+            " name another, or remove it"
+        )
+
+
 class _JudgedQuery(NamedTuple):
-    """Holds a held-out query, as first written, and its clicks by title."""
+    """Holds a held-out query, as first written, and its clicks by title.
+
+    Of pages, it is clicks over expected clicks.
+    """
 
     id: str
     text: str
     split: str
-    clicks: Counter[str]
+    clicks: dict[str, float]
+
+
+def _write(
+    name: str,
+    folder: str | os.PathLike[str],
+    document_ids: Mapping[str, str],
+    queries: Iterable[_JudgedQuery],
+    grades: Mapping[str, Callable[[Mapping[str, float]], dict[str, int]]],
+    has_training: bool,
+    clicks: Iterable[tuple[str, str, float]],
+) -> Collection:
+    """Writes the folder; `grades` are made by a function for each split."""
+    queries = list(queries)
+    qrels = {
+        split: {
+            judged.id: grade(judged.clicks)
+            for judged in queries
+            if judged.split == split
+        }
+        for split, grade in grades.items()
+    }
+    for split, has_queries in {"train": has_training, **qrels}.items():
+        if not has_queries:
+            raise InputError(
+                f"{name}: found no query for the split {split},"
+                " expected one or more: give more clicks or other percentages"
+            )
+    return write_collection(
+        folder,
+        {document_id: title for title, document_id in document_ids.items()},
+        {judged.id: judged.text for judged in queries},
+        qrels,
+        clicks,
+    )
+
+
+def split_pages(
+    pages: ClickPages,
+    folder: str | os.PathLike[str],
+    dev_percent: int = 5,
+    test_percent: int = 10,
+    test_after: float | None = None,
+) -> Collection:
+    """Splits pages of results by query or by time, into a new BEIR folder.
+
+    By query, it is as by `split_log`. With `test_after`, seconds since 1970,
+    the pages from then on are test, whatever their queries; those before are
+    split by query into dev and train, and `test_percent` is not used.
+
+    A title's grade is round(2 * clicks / expected clicks), at most 4: expected
+    clicks are the sum, over the pages that showed it, of the share of clicks at
+    its position in the whole log (COEC). So 2 is a title that is clicked as
+    often as others at its positions. Of a client with an id, a query and a
+    title count once, clicked if they were on any page.
+
+    Source: Zhang and Jones 2007, "Comparing Click Logs and Editorial Labels for
+    Training Query Rewriting", for clicks over expected clicks.
+    """
+    percents = {
+        "dev": dev_percent,
+        "test": test_percent if test_after is None else 1,
+    }
+    _check(folder, percents)
+    shown, clicked = Counter[int](), Counter[int]()
+    for page in pages:
+        shown.update(page.positions)
+        clicked.update(itertools.compress(page.positions, page.weights))
+    document_ids: dict[str, str] = {}
+    queries: dict[tuple[str, str], _JudgedQuery] = {}
+    sums: dict[tuple[str, str], list[float]] = {}
+    counted: dict[tuple[str, str, str], bool] = {}
+    has_training = False
+    for page, split, words in _split_of_pages(pages, percents, test_after):
+        has_training |= split == "train" and any(page.weights)
+        for title, weight, position in zip(
+            page.titles, page.weights, page.positions, strict=True
+        ):
+            document_id = document_ids.setdefault(
+                title, f"d{len(document_ids) + 1}"
+            )
+            if split == "train":
+                continue
+            judged = queries.setdefault(
+                (split, words),
+                _JudgedQuery(f"q{len(queries) + 1}", page.query, split, {}),
+            )
+            both = sums.setdefault((judged.id, document_id), [0.0, 0.0])
+            key = (page.client, judged.id, document_id)
+            before = counted.get(key) if page.client else None
+            if before is None:
+                both[1] += clicked[position] / shown[position]
+            both[0] += bool(weight) and not before
+            if page.client:
+                counted[key] = bool(weight or before)
+    by_id = {judged.id: judged for judged in queries.values()}
+    for (query_id, document_id), (clicks, expected) in sums.items():
+        coec = clicks / expected if expected else 0.0
+        by_id[query_id].clicks[document_id] = coec
+    return _write(
+        pages.spec,
+        folder,
+        document_ids,
+        [judged for judged in queries.values() if any(judged.clicks.values())],
+        {split: _coec_grades for split in percents if percents[split]},
+        has_training,
+        (
+            (page.query, title, weight)
+            for page, split, _ in _split_of_pages(pages, percents, test_after)
+            if split == "train"
+            for title, weight in zip(page.titles, page.weights, strict=True)
+            if weight
+        ),
+    )
+
+
+def _coec_grades(coec: Mapping[str, float]) -> dict[str, int]:
+    """Grades titles by clicks over expected clicks: 2 as expected."""
+    return {
+        key: min(MAX_GRADE, math.floor(2 * value + 0.5))
+        for key, value in coec.items()
+    }
+
+
+def _split_of_pages(
+    pages: Iterable[Page],
+    percents: Mapping[str, int],
+    test_after: float | None,
+) -> Iterator[tuple[Page, str, str]]:
+    """Yields each page, its split and the normalised words of its query."""
+    stream = iter(pages)
+    test_percent = 0 if test_after is not None else percents["test"]
+    while block := list(itertools.islice(stream, _CLICKS_AT_ONCE)):
+        queries = [page.query for page in block]
+        splits = splits_of(queries, percents["dev"], test_percent)
+        for page, split, words in zip(
+            block, splits, normalize(queries), strict=True
+        ):
+            if test_after is not None:
+                if page.time is None:
+                    raise InputError(
+                        f"query {page.query!r:.60}: found no timestamp, which"
+                        " --test_after needs: split by query, without it"
+                    )
+                split = "test" if page.time >= test_after else split
+            yield page, split, words
 
 
 class _SplitClick(NamedTuple):
@@ -213,18 +355,22 @@ class _SplitClick(NamedTuple):
     title: str
     split: str
     words: str
+    weight: float
 
 
 def _split_clicks(
     log: ClickLog, percents: dict[str, int]
 ) -> Iterator[_SplitClick]:
-    pairs = iter(log)
-    while block := list(itertools.islice(pairs, _CLICKS_AT_ONCE)):
-        cleaned = [list(map(one_line, pair)) for pair in block]
-        cleaned = [pair for pair in cleaned if all(pair)]
-        queries = [query for query, _ in cleaned]
+    lines = log.lines()
+    while block := list(itertools.islice(lines, _CLICKS_AT_ONCE)):
+        cleaned = [
+            (one_line(pair.query), one_line(pair.document), weight_of(line))
+            for pair, line in block
+        ]
+        cleaned = [click for click in cleaned if all(click)]
+        queries = [click[0] for click in cleaned]
         splits = splits_of(queries, percents["dev"], percents["test"])
-        for (query, title), split, words in zip(
+        for (query, title, weight), split, words in zip(
             cleaned, splits, normalize(queries), strict=True
         ):
-            yield _SplitClick(query, title, split, words)
+            yield _SplitClick(query, title, split, words, weight)

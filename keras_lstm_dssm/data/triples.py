@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.data.batches import cut, permutation
-from keras_lstm_dssm.data.click_log import ClickLog
+from keras_lstm_dssm.data.click_log import ClickLog, weight_of
 from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import bm25_neighbours
@@ -33,6 +33,7 @@ class JudgedList(NamedTuple):
     # Titles that answer it; one that is in the list twice counts twice.
     positives: list[str]
     negatives: list[str]  # Titles that do not
+    weights: list[float] | None = None  # of the positives; `None`: 1 each
 
 
 def judged_lists(
@@ -89,20 +90,28 @@ def clicked_lists(
     normalised words are one query, and a title that differs from a clicked one
     in letter case or punctuation only is not a negative (see
     `normalize_texts`). A title that was clicked n times is n times among the
-    positives.
+    positives, with the `weights` of a log that has these.
     """
     if top < 1:
         raise InputError(f"top is {top}: expected 1 or more")
-    pairs = [(one_line(pair.query), one_line(pair.document)) for pair in log]
+    pairs, of_pairs = [], []
+    for pair, line in log.lines():
+        pairs.append((one_line(pair.query), one_line(pair.document)))
+        if log.weighted:
+            of_pairs.append(weight_of(line))
     titles = list(dict.fromkeys(title for _, title in pairs))
     words_of_titles = normalize(titles, "alphanumeric")
     words = dict(zip(titles, words_of_titles, strict=True))
     texts: dict[str, str] = {}
     clicked: dict[str, list[str]] = {}
+    weights: dict[str, list[float]] = {}
     queries = normalize((query for query, _ in pairs), "alphanumeric")
-    for of_query, (query, title) in zip(queries, pairs, strict=True):
+    for row, of_query in enumerate(queries):
+        query, title = pairs[row]
         texts.setdefault(of_query, query)
         clicked.setdefault(of_query, []).append(title)
+        if of_pairs:
+            weights.setdefault(of_query, []).append(of_pairs[row])
     # Queries with about as many clicks are searched together: the search
     # must go as deep as the clicked titles may.
     order = sorted(clicked, key=lambda query: len(set(clicked[query])))
@@ -124,7 +133,9 @@ def clicked_lists(
                     mined.append(title)
             negatives[query] = mined
     for query, text in texts.items():
-        yield JudgedList(text, clicked[query], negatives[query])
+        yield JudgedList(
+            text, clicked[query], negatives[query], weights.get(query)
+        )
 
 
 def _nearest(
@@ -198,6 +209,7 @@ class Triples:
         self.both_kinds = self.held_out_queries = 0
         numbers: dict[str, int] = {}
         query_rows, positives, negatives = [], [], []
+        weights: list[float] = []
         judged = [JudgedList(*one) for one in lists]
         words = normalize([one.query for one in judged], "alphanumeric")
         for given, one, of_query in zip(
@@ -218,6 +230,7 @@ class Triples:
                 query_rows += rows[0]
                 positives.append(rows[1])
                 negatives.append(rows[2])
+                weights += one.weights or [1.0] * len(one.positives)
         self.texts = list(numbers)
         self.lists = len(query_rows)
         if not query_rows:
@@ -229,6 +242,9 @@ class Triples:
         self._query = np.array(query_rows, np.int32)
         self._positive, self._positives = _flat(positives)
         self._negative, self._negatives = _flat(negatives)
+        self._weight: np.ndarray | None = None  # of each positive
+        if any(one.weights for one in judged):
+            self._weight = np.array(weights, np.float32)
         counts = np.diff(self._positives) * np.diff(self._negatives)
         self._starts = np.concatenate([[0], np.cumsum(counts)])
         used = {self.texts[row] for row in self._positive} if answers else set()
@@ -332,16 +348,25 @@ class Triples:
         Returns:
             int32 `[n, 3]`: query, positive, negative.
         """
-        lists = np.searchsorted(self._starts, numbers, side="right") - 1
-        width = np.diff(self._negatives)[lists]
-        positive, negative = np.divmod(numbers - self._starts[lists], width)
+        lists, positive, negative = self._places(numbers)
         return np.stack(
             [
                 self._query[lists],
-                self._positive[self._positives[lists] + positive],
-                self._negative[self._negatives[lists] + negative],
+                self._positive[positive],
+                self._negative[negative],
             ],
             axis=1,
+        )
+
+    def _places(self, numbers: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Returns where the lists, positives and negatives of triples are."""
+        lists = np.searchsorted(self._starts, numbers, side="right") - 1
+        width = np.diff(self._negatives)[lists]
+        positive, negative = np.divmod(numbers - self._starts[lists], width)
+        return (
+            lists,
+            self._positives[lists] + positive,
+            self._negatives[lists] + negative,
         )
 
     def batches(
@@ -367,7 +392,8 @@ class Triples:
 
         Returns:
             A dataset of (query, positive, negative), string tensors of shape
-            [batch]. Its cardinality, over all epochs, is known.
+            [batch]; with weights also float32 [batch], that of the positive.
+            Its cardinality, over all epochs, is known.
 
         Raises:
             InputError: `batch_size` is less than 1.
@@ -388,18 +414,31 @@ class Triples:
                 first = skipped * batch_size if epoch == first_epoch else 0
                 order = permutation(len(self), seed, epoch)
                 for start in range(first, len(order), size):
-                    yield self.rows(order[start : start + size])
+                    rows = self.rows(order[start : start + size])
+                    if weights is None:
+                        yield rows
+                        continue
+                    place = self._places(order[start : start + size])[1]
+                    yield np.column_stack([rows, place.astype(np.int32)])
 
         texts = as_strings(self.texts)
+        weights = None if self._weight is None else tf.constant(self._weight)
+
+        def batch(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            parts = tuple(tf.unstack(tf.gather(texts, rows[:, :3]), axis=1))
+            if weights is None:
+                return parts
+            return *parts, tf.gather(weights, rows[:, 3])
+
         return (
             tf.data.Dataset.from_generator(
-                elements, output_signature=tf.TensorSpec([None, 3], tf.int32)
+                elements,
+                output_signature=tf.TensorSpec(
+                    [None, 3 if weights is None else 4], tf.int32
+                ),
             )
             .flat_map(lambda rows: cut(rows, batch_size))
-            .map(
-                lambda rows: tuple(tf.unstack(tf.gather(texts, rows), axis=1)),
-                tf.data.AUTOTUNE,
-            )
+            .map(batch, tf.data.AUTOTUNE)
             .prefetch(tf.data.AUTOTUNE)
             .apply(
                 tf.data.experimental.assert_cardinality(

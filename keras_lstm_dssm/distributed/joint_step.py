@@ -50,7 +50,8 @@ class JointBatch(NamedTuple):
     # batches.
     clicked: tf.Tensor
     first_row: tf.Tensor  # number of rows before those of this worker
-    share: tf.Tensor  # float scalar, this worker's rows as a share of all
+    # Float scalar: this worker's rows, or their weights, as a share of all.
+    share: tf.Tensor
 
 
 class JointStep(OneProcess):
@@ -100,9 +101,12 @@ class JointStep(OneProcess):
         titles = tf.concat(columns, axis=1)
         width = titles.shape[1]
         most = self.most_rows * tf.shape(batch.candidates)[1]
-        counts = tf.stack(
-            [tf.shape(titles)[0], tf.size(clicked), self.stop_wanted.value()]
-        )
+        weights = batch.weights
+        if weights is None:
+            weights = tf.ones(tf.shape(clicked))
+        total = tf.bitcast(tf.reduce_sum(weights), tf.int32)
+        stop = self.stop_wanted.value()
+        counts = tf.stack([tf.shape(titles)[0], tf.size(clicked), stop, total])
         parts = [
             counts,
             *packed,
@@ -133,6 +137,7 @@ class JointStep(OneProcess):
         titles: tf.Tensor,
     ) -> HashedPairs:
         rank, size = self.cluster.rank, self.cluster.size
+        weights = tf.cast(tf.bitcast(counts[:, 3], tf.float32), tf.float64)
         numbers = tf.concat([titles[r, : counts[r, 0]] for r in range(size)], 0)
         keys = tf.bitcast(numbers[:, :2], tf.int64)
         # In order of first appearance: those of worker 0 come first.
@@ -169,7 +174,7 @@ class JointStep(OneProcess):
                     axis=0,
                 ),
                 first_row=tf.reduce_sum(counts[:rank, 1]),
-                share=counts[rank, 1] / tf.reduce_sum(counts[:, 1]),
+                share=weights[rank] / tf.reduce_sum(weights),
             ),
         )
 
@@ -221,7 +226,7 @@ class JointStep(OneProcess):
         return batch.joint.clicked, batch.joint.first_row
 
     def weigh(self, loss: tf.Tensor, batch: HashedPairs) -> tf.Tensor:
-        """Multiplies a mean loss by the share of this worker's rows."""
+        """Multiplies a mean loss by the share of this worker's weights."""
         if batch.joint is None:
             return loss
         return loss * tf.cast(batch.joint.share, loss.dtype)

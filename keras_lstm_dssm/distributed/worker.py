@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.callbacks.best_epoch import BestEpoch
@@ -39,6 +40,7 @@ from keras_lstm_dssm.fingerprints import files_hash
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
+from keras_lstm_dssm.training.pages import with_written_pages
 from keras_lstm_dssm.training.session import (
     Processes,
     Training,
@@ -50,6 +52,8 @@ from keras_lstm_dssm.training.train import run_training
 from keras_lstm_dssm.version import __version__
 
 T = TypeVar("T")
+
+_WEIGHT_UNITS = 1 << 20  # fractions of a click's weight that are summed
 
 
 def worker_versions(
@@ -155,9 +159,12 @@ class Workers(Processes):
             return {
                 "pairs": training.log.count(),
                 "bad": training.log.bad_lines(),
+                "weighted": training.log.weighted,
             }
 
         parts = on_all(self.collectives, read)
+        # All workers have batches of the same parts.
+        training.log.weighted = any(part["weighted"] for part in parts)
         bad: dict[str, int] = {}
         for part in parts:
             for problem, count in part["bad"].items():
@@ -186,7 +193,14 @@ class Workers(Processes):
             frequencies = ClickFrequencies.from_log(
                 training.log, training.split_of_titles
             )
-            frequencies.count(self.collectives.sum_counts(frequencies.counts))
+            counts = frequencies.counts
+            if training.log.weighted:
+                # Whole numbers, whose sum has no order.
+                counts = np.rint(counts * _WEIGHT_UNITS).astype(np.int64)
+            counts = self.collectives.sum_counts(counts)
+            if training.log.weighted:
+                counts = counts / _WEIGHT_UNITS
+            frequencies.count(counts)
             training.frequencies = frequencies
 
     def best_epoch(self, training: Training) -> BestEpoch | None:
@@ -322,6 +336,12 @@ def train_worker(
             stack.enter_context(stop_by_signal(stop.is_set, stop.set))
             check_equal(collectives, worker_versions(run, config))
             on_first(collectives, lambda: stack.enter_context(run.locked()))
+            if config is not None and isinstance(config.data, str):
+                start = config  # a run that goes on writes the same again
+                data = on_first(
+                    collectives, lambda: with_written_pages(start, run).data
+                )
+                config = config.replace(data=data)
             size, given = cluster.size, config
             stored = on_first(
                 collectives, lambda: read_stored(run, given, size)

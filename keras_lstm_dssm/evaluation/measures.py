@@ -311,7 +311,7 @@ def random_order(
 MAX_GRADE = 4
 
 
-def click_grades(clicks: Mapping[str, int]) -> dict[str, int]:
+def click_grades(clicks: Mapping[str, float]) -> dict[str, int]:
     """Grades the documents of one query by their clicks.
 
     NDCG has the gain 2^grade - 1, so a number of clicks must not be used as
@@ -327,7 +327,8 @@ def click_grades(clicks: Mapping[str, int]) -> dict[str, int]:
     by query, so the grades need not be comparable between queries.
 
     Args:
-        clicks: Document id -> number of clicks for the query.
+        clicks: Document id -> number of clicks for the query, or the sum of
+            their weights.
 
     Returns:
         Document id -> grade, in the same order.

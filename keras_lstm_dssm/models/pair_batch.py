@@ -15,6 +15,7 @@ from keras_lstm_dssm.models.text_model import (
     hashed_in_parallel,
     is_hashed,
     is_string_batch,
+    sample_weights,
 )
 from keras_lstm_dssm.text.strings import as_strings
 from keras_lstm_dssm.text.word_batch import WordBatch, text_fingerprints
@@ -108,6 +109,8 @@ class HashedPairs(NamedTuple):
     teacher: tf.Tensor | None = None
     # int64 `[titles]`, by which several workers know equal titles; or `None`.
     fingerprints: tf.Tensor | None = None
+    # float32 `[batch]`, the weights of the rows; or `None`: 1 each.
+    weights: tf.Tensor | None = None
     # What the batches of several workers have together, see `JointStep`; or
     # `None`.
     joint: Any = None
@@ -216,6 +219,7 @@ class PairHasher(Hasher):
             log_q,
             teacher,
             fingerprints,
+            extras.get("sample_weight"),
         )
 
     def dataset(
@@ -261,18 +265,28 @@ def pair_batches(
     batch_size: int | None = None,
     shuffle_seed: int | None = None,
     reshuffle: bool = False,
+    sample_weight: Any = None,
 ) -> tf.data.Dataset:
     """Makes a dataset of string batches; a given dataset is returned as it is.
 
-    Lists of queries and documents are shuffled by `shuffle_seed`, with
+    Lists of queries, documents and weights are shuffled by `shuffle_seed`, with
     `reshuffle` anew in each pass; `None` keeps the order.
     """
     if isinstance(x, tf.data.Dataset):
+        if sample_weight is not None:
+            raise InputError(
+                "sample_weight is for lists: put it into the third part of a"
+                ' dataset\'s batches, {"sample_weight": float32 [batch]}'
+            )
         if not is_hashed(x.element_spec, HashedPairs):
             _check_spec(x.element_spec)
         return x
     query, document = _two_lists(x, y)
-    pairs = tf.data.Dataset.from_tensor_slices((query, document))
+    columns: tuple[Any, ...] = query, document
+    if sample_weight is not None:
+        weights = sample_weights(sample_weight, len(query))
+        columns = *columns, {"sample_weight": weights}
+    pairs = tf.data.Dataset.from_tensor_slices(columns)
     if shuffle_seed is not None:
         pairs = pairs.shuffle(
             max(len(query), 1), shuffle_seed, reshuffle_each_iteration=reshuffle
@@ -336,8 +350,9 @@ def _check_spec(spec: Any) -> None:
     if len(spec) == 3:
         if isinstance(spec[0], WordBatch):
             raise InputError(
-                "negatives, log_q and teacher need batches of strings, not of "
-                "WordBatch: they are hashed together with the documents"
+                "negatives, weights, log_q and teacher need batches of "
+                "strings, not of WordBatch: they are hashed together with the "
+                "documents"
             )
         _check_extras(spec[2])
 
@@ -345,6 +360,7 @@ def _check_spec(spec: Any) -> None:
 def _check_extras(spec: Any) -> None:
     known = {
         "negatives": (tf.string, (2,)),
+        "sample_weight": (tf.float32, (1,)),
         "log_q": (tf.float32, (1, 2)),
         "teacher": (tf.float32, (3,)),
         "teacher_texts": (tf.int32, (2,)),
@@ -360,7 +376,8 @@ def _check_extras(spec: Any) -> None:
         or ("teacher" in spec) != ("teacher_texts" in spec)
     ):
         raise InputError(
-            "expected a dict of negatives, strings [batch, k]; log_q, float32 "
-            "[batch] or [batch, 1 + k]; teacher, float32 [batch, 2 + k, d], "
+            "expected a dict of negatives, strings [batch, k]; sample_weight, "
+            "float32 [batch]; log_q, float32 [batch] or [batch, 1 + k]; "
+            "teacher, float32 [batch, 2 + k, d], "
             f"with teacher_texts, int32 [batch, 2 + k]; got {spec}"
         )

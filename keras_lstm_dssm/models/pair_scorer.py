@@ -23,6 +23,8 @@ from keras_lstm_dssm.models.text_model import (
     is_empty,
     is_hashed,
     is_string_batch,
+    relative_weights,
+    sample_weights,
 )
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text.strings import as_bytes, as_strings, score_in_batches
@@ -39,6 +41,7 @@ class HashedTriples(NamedTuple):
 
     query: WordBatch
     document: WordBatch
+    weights: tf.Tensor | None = None  # float32 `[batch]`; or `None`: 1 each
 
 
 class TripleHasher(Hasher):
@@ -50,13 +53,18 @@ class TripleHasher(Hasher):
         self.words = words
 
     def __call__(
-        self, query: tf.Tensor, positive: tf.Tensor, negative: tf.Tensor
+        self,
+        query: tf.Tensor,
+        positive: tf.Tensor,
+        negative: tf.Tensor,
+        weights: tf.Tensor | None = None,
     ) -> HashedTriples:
         """Hashes the texts of a batch of triples, strings `[batch]` each."""
         check_rows(queries=query, positives=positive, negatives=negative)
         return HashedTriples(
             self.words.distinct(query),
             self.words.distinct(tf.concat([positive, negative], axis=0)),
+            weights,
         )
 
 
@@ -64,20 +72,29 @@ def triple_batches(
     x: Any,
     batch_size: int | None = None,
     shuffle_seed: int | None = None,
+    sample_weight: Any = None,
 ) -> tf.data.Dataset:
     """Makes a dataset of string batches; a given dataset is returned as it is.
 
-    Three lists of texts are shuffled by `shuffle_seed`, anew in each pass;
-    `None` keeps the order.
+    Three lists of texts, and weights, are shuffled by `shuffle_seed`, anew in
+    each pass; `None` keeps the order.
     """
     if isinstance(x, tf.data.Dataset):
+        if sample_weight is not None:
+            raise InputError(
+                "sample_weight is for lists: make it the fourth part of a"
+                " dataset's batches, float32 [batch]"
+            )
         if not is_hashed(x.element_spec, HashedTriples):
             _check_spec(x.element_spec)
         return x
     columns = _three_lists(x)
+    rows = len(columns[0])
+    if sample_weight is not None:
+        columns = *columns, sample_weights(sample_weight, rows)
     triples = tf.data.Dataset.from_tensor_slices(columns)
     if shuffle_seed is not None:
-        triples = triples.shuffle(max(len(columns[0]), 1), shuffle_seed)
+        triples = triples.shuffle(max(rows, 1), shuffle_seed)
     return triples.batch(batch_size or 128)
 
 
@@ -96,12 +113,14 @@ def _three_lists(x: Any) -> tuple[tf.Tensor, ...]:
 def _check_spec(spec: Any) -> None:
     if (
         not isinstance(spec, tuple)
-        or len(spec) != 3
-        or not all(map(is_string_batch, spec))
+        or len(spec) not in (3, 4)
+        or not all(map(is_string_batch, spec[:3]))
+        or (len(spec) == 4 and spec[3].dtype != tf.float32)
     ):
         raise InputError(
             "expected a dataset of (query, positive, negative) batches, string"
-            f" tensors [batch], got {spec}; make them with .batch(128)"
+            " tensors [batch], and perhaps weights, float32 [batch], got"
+            f" {spec}; make them with .batch(128)"
         )
 
 
@@ -117,8 +136,9 @@ class PairScorer(TextModel):
     `fit` takes triples: a query, a document that answers it (the positive)
     and one that does not (the negative). They are a `tf.data.Dataset` of
     batches `(query, positive, negative)`, strings `[batch]`, such as
-    `Triples.batches` makes, or a tuple of three lists of texts. A training
-    step represents each distinct text once.
+    `Triples.batches` makes, or a tuple of three lists of texts. A fourth part,
+    float32 `[batch]`, has weights: the loss is then sum(w loss) / sum(w). A
+    training step represents each distinct text once.
 
     The loss is `PairwiseHinge`, or another loss of labels `(batch, 2)`,
     always 1 and 0, and scores `(batch, 2)` of the positives and the
@@ -332,9 +352,25 @@ class PairScorer(TextModel):
         labels = tf.broadcast_to(
             tf.constant([1, 0], scores.dtype), tf.shape(scores)
         )
-        loss = self.compute_loss(y=labels, y_pred=scores, training=training)
-        self._record(loss, scores[:, 0] > scores[:, 1])
+        weights = batch.weights
+        if weights is not None:
+            weights = relative_weights(self, weights)
+        loss = self.compute_loss(
+            y=labels, y_pred=scores, sample_weight=weights, training=training
+        )
+        self._record(loss, scores[:, 0] > scores[:, 1], batch.weights)
         return loss
+
+    def _batches(
+        self,
+        x: Any,
+        y: Any = None,
+        batch_size: int | None = None,
+        shuffle_seed: int | None = None,
+        sample_weight: Any = None,
+    ) -> tf.data.Dataset:
+        self._refuse(y=y)
+        return triple_batches(x, batch_size, shuffle_seed, sample_weight)
 
     def _score_rows(
         self, query: WordBatch, document: WordBatch, training: bool = False

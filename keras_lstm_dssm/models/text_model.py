@@ -112,6 +112,41 @@ def check_rows(**parts: Any) -> Any:
     )
 
 
+def relative_weights(model: Any, weights: tf.Tensor) -> tf.Tensor:
+    """Divides the weights of a batch's rows by their mean.
+
+    Keras divides the sum of the losses by the number of rows; with these
+    weights that is sum(w loss) / sum(w). A loss that is a sum keeps them.
+    """
+    if getattr(model.loss, "reduction", None) == "sum":
+        return weights
+    mean = tf.reduce_mean(weights)
+    if replica_count(model) > 1:  # all replicas have one mean
+        replica = tf.distribute.get_replica_context()
+        mean = replica.all_reduce(tf.distribute.ReduceOp.MEAN, mean)
+    return tf.math.divide_no_nan(weights, mean)
+
+
+def sample_weights(weights: Any, rows: int) -> tf.Tensor:
+    """Returns weights of examples as float32 `(rows,)`.
+
+    Raises `InputError` if there are not as many, or one is negative or not
+    finite.
+    """
+    values = np.asarray(weights, np.float32)
+    if values.shape != (rows,):
+        raise InputError(
+            f"sample_weight has the shape {values.shape}: expected ({rows},),"
+            " a number for each example"
+        )
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise InputError(
+            "sample_weight has numbers that are negative or not finite:"
+            " expected 0 or more for each example"
+        )
+    return tf.constant(values)
+
+
 def is_empty(batches: tf.data.Dataset) -> bool:
     """Returns whether a dataset is known to have no batches."""
     return bool(batches.cardinality() == 0)
@@ -168,7 +203,7 @@ class OneProcess:
         return loss, gradients
 
     def weigh(self, loss: tf.Tensor, batch: Any) -> tf.Tensor:
-        """Multiplies a mean loss by the share of this process's rows."""
+        """Multiplies a mean loss by the share of this process's weights."""
         return loss
 
 
@@ -284,15 +319,17 @@ class TextModel(BuiltModel):
                 epoch.
             shuffle: Whether lists are shuffled, anew in each epoch.
             **kwargs: See `keras.Model.fit`: `initial_epoch`,
-                `steps_per_epoch`, `validation_steps`, `validation_freq`.
+                `steps_per_epoch`, `validation_steps`, `validation_freq`; and
+                `sample_weight`, for lists of pairs or triples: a number of 0
+                or more for each. The loss of a batch is sum(w loss) / sum(w).
 
         Returns:
             The history: the metrics of each epoch, see the class.
 
         Raises:
             InputError: x is neither a dataset of such batches nor lists of
-                equal length, labels, weights or `validation_split` are given,
-                or the model needs `adapt` or `pretrain` first.
+                equal length, labels, weights of classes or `validation_split`
+                are given, or the model needs `adapt` or `pretrain` first.
             tf.errors.InvalidArgumentError: The loss is NaN or infinite, or the
                 parts of a batch have different numbers of rows; the weights
                 are those before the step.
@@ -300,7 +337,6 @@ class TextModel(BuiltModel):
         self._check_ready()
         self._refuse(
             class_weight=kwargs.pop("class_weight", None),
-            sample_weight=kwargs.pop("sample_weight", None),
             validation_split=kwargs.pop("validation_split", 0) or None,
         )
         if not isinstance(batch_size, int | np.integer | None):
@@ -310,7 +346,8 @@ class TextModel(BuiltModel):
         # A `fit` that continues another one shuffles in another order.
         steps = int(self.optimizer.iterations.numpy()) if self.compiled else 0
         seed = self.seed + steps if shuffle else None
-        batches = self._batches(x, kwargs.pop("y", None), batch_size, seed)
+        y, weights = kwargs.pop("y", None), kwargs.pop("sample_weight", None)
+        batches = self._batches(x, y, batch_size, seed, weights)
         if validation_data is not None:
             validation_data = self._hashed(
                 self._batches(validation_data, batch_size=batch_size)
@@ -343,8 +380,11 @@ class TextModel(BuiltModel):
         verbose: Any = "auto",
         **kwargs: Any,
     ) -> Any:
-        """Measures the metrics of the class; x as for `fit`."""
-        batches = self._hashed(self._batches(x, batch_size=batch_size))
+        """Measures the metrics of the class; x and weights as for `fit`."""
+        weights = kwargs.pop("sample_weight", None)
+        batches = self._hashed(
+            self._batches(x, batch_size=batch_size, sample_weight=weights)
+        )
         return super().evaluate(batches, verbose=verbose, **kwargs)
 
     def train_step(self, data: tuple[Any, ...]) -> dict[str, Any]:
@@ -406,15 +446,15 @@ class TextModel(BuiltModel):
         Args:
             x: List or lists, as for `fit`.
             y: List, as for `fit` of `TwoTower`; else `None`.
-            sample_weight: Not supported; must be `None`.
+            sample_weight: See `fit`.
             class_weight: Not supported; must be `None`.
             return_dict: See `keras.Model.train_on_batch`.
 
         Raises:
             InputError: See `fit`.
         """
-        self._refuse(class_weight=class_weight, sample_weight=sample_weight)
-        batch = self._only_batch(x, y)
+        self._refuse(class_weight=class_weight)
+        batch = self._only_batch(x, y, sample_weight)
         self.reset_metrics()  # Keras 3.12 does not
         try:
             return super().train_on_batch(*batch, return_dict=return_dict)
@@ -429,8 +469,7 @@ class TextModel(BuiltModel):
         return_dict: bool = False,
     ) -> Any:
         """Measures the metrics of one batch; see `train_on_batch`."""
-        self._refuse(sample_weight=sample_weight)
-        batch = self._only_batch(x, y)
+        batch = self._only_batch(x, y, sample_weight)
         self._sync_optimizer()
         self.reset_metrics()
         return super().test_on_batch(*batch, return_dict=return_dict)
@@ -471,14 +510,17 @@ class TextModel(BuiltModel):
         y: Any = None,
         batch_size: int | None = None,
         shuffle_seed: int | None = None,
+        sample_weight: Any = None,
     ) -> tf.data.Dataset:
         """Makes a dataset of string batches of examples, see `fit`."""
-        self._refuse(y=y)
+        self._refuse(y=y, sample_weight=sample_weight)
         return self.batches_of(x, batch_size, shuffle_seed)
 
-    def _only_batch(self, x: Any, y: Any) -> tuple[Any, ...]:
+    def _only_batch(
+        self, x: Any, y: Any, sample_weight: Any = None
+    ) -> tuple[Any, ...]:
         """Returns all examples of lists as one batch."""
-        batches = self._batches(x, y, 2**31 - 1)
+        batches = self._batches(x, y, 2**31 - 1, sample_weight=sample_weight)
         check_not_empty(batches)
         return next(iter(batches))
 
@@ -539,12 +581,19 @@ class TextModel(BuiltModel):
         options.autotune.enabled = False
         return batches.with_options(options)
 
-    def _record(self, loss: tf.Tensor, accurate: tf.Tensor) -> None:
-        """Updates the metrics: mean loss of a batch, and bool `(batch,)`."""
+    def _record(
+        self,
+        loss: tf.Tensor,
+        accurate: tf.Tensor,
+        weights: tf.Tensor | None = None,
+    ) -> None:
+        """Updates the metrics: mean loss of a batch, and bool `(batch,)`.
+
+        They are means over the weights of the rows, `(batch,)`, or over rows.
+        """
         # Keras divides the loss by the number of replicas, for the sum of
         # their gradients.
         (mean_loss,) = (m for m in self.metrics if m.name == "loss")
-        mean_loss.update_state(
-            loss * replica_count(self), sample_weight=tf.size(accurate)
-        )
-        self._accuracy.update_state(accurate)
+        total = tf.size(accurate) if weights is None else tf.reduce_sum(weights)
+        mean_loss.update_state(loss * replica_count(self), sample_weight=total)
+        self._accuracy.update_state(accurate, sample_weight=weights)

@@ -26,6 +26,7 @@ from keras_lstm_dssm.models.text_model import (
     TextModel,
     check_rows,
     is_empty,
+    relative_weights,
 )
 from keras_lstm_dssm.private_api import replica_count
 from keras_lstm_dssm.registration import register
@@ -161,7 +162,8 @@ class TwoTower(SyncedWeights, TextModel):
     Palangi et al. 2016, Fig. 3. `fit` takes a `tf.data.Dataset` of batches
     `(query, document)`, string tensors `(batch,)`, or two lists of texts.
     A batch may have a third part, a dict: `negatives`, strings `(batch, k)`,
-    further negatives for each query (`GivenNegatives` adds them); `log_q`,
+    further negatives for each query (`GivenNegatives` adds them);
+    `sample_weight`, float `(batch,)`, how much each click counts; `log_q`,
     float `(batch, 1 + k)`, for the logQ correction (`ClickFrequencies` adds
     it); `teacher` and `teacher_texts`, the vectors of an outside encoder, for
     the loss `Distillation` (`TaughtBatches` adds them).
@@ -350,11 +352,15 @@ class TwoTower(SyncedWeights, TextModel):
             callbacks: See `keras.Model.fit`.
             validation_split: Share of the lists, at their end, whose loss is
                 measured after each epoch and that are not trained on.
-            validation_data: A dataset, or a pair of lists, shuffled once.
+            validation_data: A dataset, or a pair of lists, shuffled once;
+                a third list has weights.
             shuffle: Whether lists are shuffled anew in each epoch.
             **kwargs: See `keras.Model.fit`: `initial_epoch`,
                 `steps_per_epoch`, `validation_steps`,
-                `validation_batch_size`, `validation_freq`.
+                `validation_batch_size`, `validation_freq`; and
+                `sample_weight`, a number of 0 or more for each pair of the
+                lists: the loss of a batch is sum(w loss) / sum(w), as if
+                pairs were repeated.
 
         Returns:
             The history: loss and accuracy of each epoch. Accuracy is the
@@ -363,21 +369,25 @@ class TwoTower(SyncedWeights, TextModel):
 
         Raises:
             InputError: x and y are neither a dataset of pairs nor two lists
-                of equal length, weights are given, or an encoder was not
-                adapted.
+                of equal length, `validation_split` and weights are
+                given, or an encoder was not adapted.
             tf.errors.InvalidArgumentError: The loss is NaN or infinite, or the
                 parts of a batch have different numbers of rows.
         """
         if validation_split:
+            self._refuse(sample_weight=kwargs.pop("sample_weight", None))
             x, y, validation_data = split_pairs(x, y, validation_split)
         if validation_data is not None:
             if isinstance(validation_data, tf.data.Dataset):
                 validation_data = (validation_data, None)
             queries, documents, *weights = validation_data
-            self._refuse(sample_weight=weights[0] if weights else None)
             size = kwargs.pop("validation_batch_size", None) or batch_size
             validation_data = pair_batches(
-                queries, documents, size, shuffle_seed=self.seed
+                queries,
+                documents,
+                size,
+                shuffle_seed=self.seed,
+                sample_weight=weights[0] if weights else None,
             )
         if not isinstance(callbacks, keras.callbacks.CallbackList):
             callbacks = [
@@ -411,13 +421,14 @@ class TwoTower(SyncedWeights, TextModel):
         sample_weight: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Measures loss and accuracy; x and y as for `fit`.
+        """Measures loss and accuracy; x, y and weights as for `fit`.
 
         The negatives of a pair come from its batch, so lists are shuffled
         first, always in the same order.
         """
-        self._refuse(sample_weight=sample_weight)
-        pairs = pair_batches(x, y, batch_size, shuffle_seed=self.seed)
+        pairs = pair_batches(
+            x, y, batch_size, self.seed, sample_weight=sample_weight
+        )
         self.sync_weights()
         return super().evaluate(pairs, verbose=verbose, **kwargs)
 
@@ -443,10 +454,20 @@ class TwoTower(SyncedWeights, TextModel):
         titles = self.exchange.share_titles(titles, batch)
         cosines, labels = self._compare(queries, titles, batch, training)
         scores = self._correct_log_q(cosines, batch)
-        loss = self.compute_loss(y=self._labels(labels, scores), y_pred=scores)
+        weights = batch.weights
+        if weights is not None:
+            weights = relative_weights(self, weights)
+        loss = self.compute_loss(
+            y=self._labels(labels, scores),
+            y_pred=scores,
+            sample_weight=weights,
+        )
         if training and batch.teacher is not None:
-            loss += self._teacher_loss(batch.teacher, queries, titles, cosines)
-        self._record(loss, clicked_is_nearest(cosines, labels))
+            loss += self._teacher_loss(
+                batch.teacher, queries, titles, cosines, weights
+            )
+        accurate = clicked_is_nearest(cosines, labels)
+        self._record(loss, accurate, batch.weights)
         return self.exchange.weigh(loss, batch)
 
     def _encode(
@@ -519,6 +540,7 @@ class TwoTower(SyncedWeights, TextModel):
         queries: Blocks,
         titles: Blocks,
         cosines: tf.Tensor,
+        weights: tf.Tensor | None,
     ) -> tf.Tensor:
         """Returns what a teacher adds to the loss, see `Distillation`."""
         if not hasattr(self.loss, "teacher_loss"):
@@ -529,7 +551,8 @@ class TwoTower(SyncedWeights, TextModel):
         if self.negatives != "in_batch":
             cosines = cosine_matrix(tf.concat(queries, 1), tf.concat(titles, 1))
         # Keras divides the loss of the clicks in the same way.
-        return self.loss.teacher_loss(teacher, cosines) / replica_count(self)
+        teacher_loss = self.loss.teacher_loss(teacher, cosines, weights)
+        return teacher_loss / replica_count(self)
 
     def predict(
         self,
@@ -594,8 +617,9 @@ class TwoTower(SyncedWeights, TextModel):
         y: Any = None,
         batch_size: int | None = None,
         shuffle_seed: int | None = None,
+        sample_weight: Any = None,
     ) -> tf.data.Dataset:
-        return pair_batches(x, y, batch_size, shuffle_seed, reshuffle=True)
+        return pair_batches(x, y, batch_size, shuffle_seed, True, sample_weight)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor arguments as a dict, for `from_config`."""

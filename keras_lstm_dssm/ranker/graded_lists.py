@@ -1,8 +1,8 @@
 """Lists of titles with grades, for training rankers and measuring them."""
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -176,7 +176,12 @@ class GradedLists:
         """
         lists = []
         for one in clicked_lists(log, mined, index, seed):
-            grades = click_grades(Counter(one.positives))
+            clicks: dict[str, float] = {}
+            for title, weight in zip(
+                one.positives, one.weights or repeat(1), strict=False
+            ):
+                clicks[title] = clicks.get(title, 0) + weight
+            grades = click_grades(clicks)
             grades.update(dict.fromkeys(one.negatives, 0))
             lists.append(GradedList(one.query, [*grades], [*grades.values()]))
         name = ", ".join(log.paths[:3])

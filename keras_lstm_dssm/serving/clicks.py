@@ -11,9 +11,11 @@ import time
 import unicodedata
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from keras_lstm_dssm.data.click_log import Pair, click_line, parse_line
 from keras_lstm_dssm.errors import InputError
@@ -33,90 +35,20 @@ class TokenError(ValueError):
     """Raised for a token that this server did not issue, or that is too old."""
 
 
-class ClickWriter:
-    """Appends followed results to a click log; threads may share it.
+class AppendedFile:
+    """A file of one process to which lines are appended.
 
-    A result's token from `issue` holds query and title, signed, so that a
-    browser cannot make up others. Each line is on disk before `write` returns.
-    A file above `rotate_mb` is renamed; one process at a time can write to it.
+    A file above `rotate_mb` is renamed, and another begins.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        rotate_mb: float = ROTATE_MB,
-        lifetime: float = LIFETIME_SECONDS,
-    ) -> None:
+    def __init__(self, path: Path, rotate_mb: float = ROTATE_MB) -> None:
         check_writable(path)
-        self._path = Path(path)
+        self._path = path
         self._max_bytes = int(rotate_mb * (1 << 20))
-        self._lifetime = lifetime
-        self._secret = secrets.token_bytes(32)
-        self._lock = threading.Lock()
-        self._issued = 0
-        # The first block, and the time at which each one began.
-        self._first_block = 0
-        self._begins: deque[float] = deque()
-        # A bit for each result of a block of which one was followed.
-        self._marks: dict[int, bytearray] = {}
         self._file = self._open()
 
-    def issue(self, query: str, title: str) -> str:
-        """Returns the token of a result of a search."""
-        with self._lock:
-            number, now = self._issued, time.monotonic()
-            self._issued += 1
-            if number % _BLOCK == 0:
-                self._begins.append(now)
-                self._drop_old_marks(now)
-        payload = json.dumps([number, now, query, title]).encode()
-        return urlsafe_b64encode(self._signature(payload) + payload).decode()
-
-    def _drop_old_marks(self, now: float) -> None:
-        """Forgets blocks of which even the newest token is too old."""
-        while len(self._begins) > 1 and now - self._begins[1] > self._lifetime:
-            self._begins.popleft()
-            self._marks.pop(self._first_block, None)
-            self._first_block += 1
-
-    def write(self, token: str) -> bool:
-        """Appends a followed result; returns whether, when it is on disk.
-
-        A token is written once; if that fails, it can be written again. Control
-        characters of its query and title become spaces.
-        """
-        number, pair = self._verified(token)
-        line = click_line(Pair(*map(_cleaned, pair))).encode()
-        if not isinstance(parse_line(line.rstrip(b"\n")), Pair):
-            return False
-        block, (byte, bit) = number // _BLOCK, divmod(number % _BLOCK, 8)
-        with self._lock:
-            marks = self._marks.get(block)
-            if marks is not None and marks[byte] >> bit & 1:
-                return False
-            self._append(line)
-            if marks is None:
-                marks = self._marks[block] = bytearray(_BLOCK // 8)
-            marks[byte] |= 1 << bit
-        return True
-
-    def _verified(self, token: str) -> tuple[int, Pair]:
-        try:
-            raw = urlsafe_b64decode(token.encode("ascii"))
-        except ValueError as error:
-            raise TokenError("not a result of this server") from error
-        signature, payload = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
-        if not hmac.compare_digest(signature, self._signature(payload)):
-            raise TokenError("not a result of this server; search again")
-        number, issued, query, title = json.loads(payload)
-        if time.monotonic() - issued > self._lifetime:
-            raise TokenError("the search is too old; search again")
-        return number, Pair(query, title)
-
-    def _signature(self, payload: bytes) -> bytes:
-        return hmac.digest(self._secret, payload, "sha256")
-
-    def _append(self, line: bytes) -> None:
+    def append(self, line: bytes, sync: bool = True) -> None:
+        """Appends a line, on disk at once if `sync`; a part never stays."""
         end = os.fstat(self._file).st_size
         if end and end + len(line) > self._max_bytes:
             os.rename(self._path, self._old_name())
@@ -126,7 +58,8 @@ class ClickWriter:
         end = os.fstat(self._file).st_size
         try:
             _write_all(self._file, line)
-            os.fsync(self._file)
+            if sync:
+                os.fsync(self._file)
         except OSError:
             os.ftruncate(self._file, end)
             raise
@@ -175,9 +108,117 @@ class ClickWriter:
         except FileNotFoundError:
             return True
 
+    def sync(self) -> None:
+        """Waits until all lines are on disk."""
+        os.fsync(self._file)
+
     def close(self) -> None:
         """Closes the file."""
         os.close(self._file)
+
+
+class ClickWriter:
+    """Appends followed results to a click log; threads may share it.
+
+    A result's token from `issue` holds query and title, signed, so that a
+    browser cannot make up others. Each line is on disk before `write` returns.
+    One process at a time can write to the file, see `AppendedFile`.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        rotate_mb: float = ROTATE_MB,
+        lifetime: float = LIFETIME_SECONDS,
+    ) -> None:
+        self._log = AppendedFile(Path(path), rotate_mb)
+        self._lifetime = lifetime
+        self._secret = secrets.token_bytes(32)
+        self._lock = threading.Lock()
+        self._issued = 0
+        # The first block, and the time at which each one began.
+        self._first_block = 0
+        self._begins: deque[float] = deque()
+        # A bit for each result of a block of which one was followed.
+        self._marks: dict[int, bytearray] = {}
+
+    def show(
+        self,
+        query: str,
+        ids: Sequence[str],
+        titles: Sequence[str],
+        attributes: Mapping[str, Any] | None = None,
+    ) -> list[str]:
+        """Returns the tokens of the results of a search, in their order."""
+        return [self.issue(query, title) for title in titles]
+
+    def issue(self, query: str, title: str) -> str:
+        """Returns the token of a result of a search."""
+        with self._lock:
+            number, now = self._issued, time.monotonic()
+            self._issued += 1
+            if number % _BLOCK == 0:
+                self._begins.append(now)
+                self._drop_old_marks(now)
+        payload = json.dumps([number, now, query, title]).encode()
+        return urlsafe_b64encode(self._signature(payload) + payload).decode()
+
+    def _drop_old_marks(self, now: float) -> None:
+        """Forgets blocks of which even the newest token is too old."""
+        while len(self._begins) > 1 and now - self._begins[1] > self._lifetime:
+            self._begins.popleft()
+            self._marks.pop(self._first_block, None)
+            self._first_block += 1
+
+    def write(self, token: str) -> bool:
+        """Appends a followed result; returns whether, when it is on disk.
+
+        A token is written once; if that fails, it can be written again. Control
+        characters of its query and title become spaces.
+        """
+        number, pair = self._verified(token)
+        line = self._line(pair)
+        if line is None:
+            return False
+        block, (byte, bit) = number // _BLOCK, divmod(number % _BLOCK, 8)
+        with self._lock:
+            marks = self._marks.get(block)
+            if marks is not None and marks[byte] >> bit & 1:
+                return False
+            self._append(line)
+            if marks is None:
+                marks = self._marks[block] = bytearray(_BLOCK // 8)
+            marks[byte] |= 1 << bit
+        return True
+
+    def _line(self, pair: Pair) -> bytes | None:
+        """Returns the line of a followed result; `None` if it can have none."""
+        line = click_line(Pair(*map(_cleaned, pair))).encode()
+        is_click = isinstance(parse_line(line.rstrip(b"\n")), Pair)
+        return line if is_click else None
+
+    def _append(self, line: bytes) -> None:
+        self._log.append(line)
+
+    def _verified(self, token: str) -> tuple[int, Pair]:
+        try:
+            raw = urlsafe_b64decode(token.encode("ascii"))
+        except ValueError as error:
+            raise TokenError("not a result of this server") from error
+        signature, payload = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
+        if not hmac.compare_digest(signature, self._signature(payload)):
+            raise TokenError("not a result of this server; search again")
+        number, issued, query, title = json.loads(payload)
+        if time.monotonic() - issued > self._lifetime:
+            raise TokenError("the search is too old; search again")
+        return number, Pair(query, title)
+
+    def _signature(self, payload: bytes) -> bytes:
+        return hmac.digest(self._secret, payload, "sha256")
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._log.close()
 
     def __enter__(self) -> "ClickWriter":
         return self

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import grpc
 from grpc_health.v1.health_pb2 import HealthCheckResponse
 
+from keras_lstm_dssm.data.click_pages import UBI
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.export.bulk.documents import read_documents
 from keras_lstm_dssm.serving.clicks import ClickWriter
@@ -36,6 +37,7 @@ from keras_lstm_dssm.serving.limits import (
 from keras_lstm_dssm.serving.metrics import RequestMetrics
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
 from keras_lstm_dssm.serving.security import Security
+from keras_lstm_dssm.serving.ubi_log import UbiWriter
 
 if TYPE_CHECKING:
     from keras_lstm_dssm.serving.http_server import HttpServer
@@ -62,7 +64,11 @@ class Page(NamedTuple):
         titles: File of titles that the page shows for ids, `id TAB title` a
             line, as `lstm-dssm-export --documents` reads it; by default ids
             are titles.
-        click_log: File to which results followed on the page are appended.
+        click_log: File to which results followed on the page are appended; or
+            `"ubi:FOLDER"`, for a log of User Behavior Insights, which has the
+            searches, too.
+        interleave: Whether the results of a model's two newest versions are
+            mixed (team draft), to compare them by their clicks.
 
     Example:
         >>> Page(click_log="clicks.tsv").click_log
@@ -71,6 +77,7 @@ class Page(NamedTuple):
 
     titles: str | os.PathLike[str] | None = None
     click_log: str | os.PathLike[str] | None = None
+    interleave: bool = False
 
 
 class PredictionServer:
@@ -331,10 +338,21 @@ class PredictionServer:
             documents = read_documents(self._page.titles)
             titles = dict(zip(documents.ids, documents.titles, strict=True))
         if self._page.click_log is not None:
-            clicks = ClickWriter(self._page.click_log)
+            path = os.fspath(self._page.click_log)
+            clicks = (
+                UbiWriter(path.removeprefix(UBI))
+                if path.startswith(UBI)
+                else ClickWriter(path)
+            )
         try:
             slots = self._http_slots
-            page = SearchPage(self.models, self._bounds, titles, clicks)
+            page = SearchPage(
+                self.models,
+                self._bounds,
+                titles,
+                clicks,
+                self._page.interleave,
+            )
             guard = Guard(
                 RestApi(self.models, self._bounds, self.metrics),
                 slots,

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from importlib.resources import files
+from random import SystemRandom
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 
+from keras_lstm_dssm.evaluation.interleaving import ATTRIBUTE, team_draft
 from keras_lstm_dssm.serving.clicks import ClickWriter, TokenError
 from keras_lstm_dssm.serving.limits import Bounds
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
@@ -161,6 +163,7 @@ class SearchPage:
 
     `titles` are those of the ids that retrievers return; an id without a title
     is a title itself. Followed results are written to the click log `clicks`.
+    With `interleave`, the results of a model's two newest versions are mixed.
     """
 
     def __init__(
@@ -169,7 +172,9 @@ class SearchPage:
         bounds: Bounds | None = None,
         titles: Mapping[str, str] | None = None,
         clicks: ClickWriter | None = None,
+        interleave: bool = False,
     ) -> None:
+        self._interleave = interleave
         self._models = models
         self._bounds = Bounds() if bounds is None else bounds
         self._titles = titles or {}
@@ -217,6 +222,12 @@ class SearchPage:
         counts = [k] + [_OF_WORD] * (len(queries) - 1)
         outputs = self._run(call, queries, counts)
         rows = [self._hits(outputs, row) for row in range(len(queries))]
+        served: dict[str, Any] = {
+            "model": servable.name,
+            "version": servable.version,
+        }
+        if self._interleave:
+            rows[0] = self._interleaved(rows[0], text, k, served)
         words = words_of(title for row in rows for title in row.titles)
         vectors = None
         if not two_stages:
@@ -231,8 +242,10 @@ class SearchPage:
         for id_, score, title in zip(*rows[0], strict=True):
             parts = highlighted(title, similarities)
             hits.append({"id": id_, "title": parts, "score": score})
-            if self._clicks is not None:
-                hits[-1]["click"] = self._clicks.issue(text, title)
+        for hit, token in zip(
+            hits, self._shown(text, rows[0], served), strict=False
+        ):
+            hit["click"] = token
         return {
             "model": servable.name,
             "version": servable.version,
@@ -240,6 +253,49 @@ class SearchPage:
             "words": nearest_words(query_words, words, similarity, minimum),
             "hits": hits,
         }
+
+    def _interleaved(
+        self, hits: "_Hits", text: str, k: int, served: dict[str, Any]
+    ) -> "_Hits":
+        """Merges results with those of the other of the two newest versions.
+
+        What is logged of the search says which version each result is of.
+        """
+        versions = sorted(self._models.versions(served["model"]))[-2:]
+        if len(versions) < 2 or served["version"] not in versions:
+            return hits
+        own = versions.index(served["version"])
+        call = self._call(served["model"], versions[1 - own])
+        if call is None or call.input_dtypes != _INPUTS:
+            return hits
+        both = [hits, self._hits(self._run(call, [text], [k]), 0)]
+        if own:
+            both.reverse()
+        drafted = team_draft(both[0].ids, both[1].ids, k, SystemRandom())
+        served[ATTRIBUTE] = {
+            "versions": versions,
+            "teams": [team for team, _ in drafted],
+        }
+        return _Hits(
+            [both[team].ids[row] for team, row in drafted],
+            [both[team].scores[row] for team, row in drafted],
+            [both[team].titles[row] for team, row in drafted],
+        )
+
+    def _shown(
+        self, text: str, hits: "_Hits", served: Mapping[str, Any]
+    ) -> list[str]:
+        """Logs a search; returns tokens of its results, if clicks are written.
+
+        The search is answered even if its log cannot be written.
+        """
+        if self._clicks is None:
+            return []
+        try:
+            return self._clicks.show(text, hits.ids, hits.titles, served)
+        except OSError as error:
+            _LOG.error("searches cannot be written: %s", error)
+            return []
 
     def _run(
         self, call: SignatureCall, texts: Sequence[str], k: Sequence[int]

@@ -27,6 +27,9 @@ _USERS = {
 _OF_EPOCHS = ("init", "every", "save_minutes", "histograms", "validation")
 """Options of models that are trained in epochs, as a ranker is not."""
 
+_ADDED = ("init", "documents", "actions", "position_bias")
+"""Options that runs of earlier versions lack."""
+
 
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig(Settings):
@@ -41,14 +44,25 @@ class TrainingConfig(Settings):
         data: Clicks: `"api"`, `"api_sentences"`, a BEIR folder, or click
             files (.tsv, .tsv.gz, globs); or several of these, separated by
             commas. For a KeyVec, documents: `"api_documents"` or a folder of
-            them. A pair scorer learns from the judged lists of a BEIR folder,
-            or from clicks with mined negatives. In Python also a `ClickLog`,
-            any iterable of (query, clicked title), or a `DocumentFolder`.
+            them. Pages of results with their clicks: `"ubi:FOLDER"`, a log of
+            User Behavior Insights, or .parquet files. A pair scorer learns
+            from the judged lists of a BEIR folder, or from clicks with mined
+            negatives. In Python also a `ClickLog`, any iterable of (query,
+            clicked title), or a `DocumentFolder`.
             Without it, `word_sum` is fitted to the texts of `teacher` alone.
         recipe: Name of a preset; or a `Recipe`, of two towers, a
             `ScorerRecipe`, of a pair scorer, a `KeyVecRecipe`, or a
             `RankerRecipe`. By default that of the run `init`, or `"best"`
             without one.
+        documents: With pages: the file of lstm-dssm-export --documents, id
+            TAB title a line, by which ids that were shown become titles; by
+            default they are the titles.
+        actions: With pages of UBI: the actions that are clicks, and their
+            weights, such as click:1,add_to_cart:2,purchase:3; by default
+            click and click_through, with 1.
+        position_bias: With pages: whether a click is weighted by 1 over the
+            share of users who look at its position, 10 at most; where the
+            pages do not say how large it is, all weights stay as they are.
         validation: Click files for the loss after each epoch.
         dev: `"api"` or a BEIR folder, whose dev queries are searched in its
             whole corpus after epochs; the best epoch becomes the model. Pair
@@ -118,6 +132,9 @@ class TrainingConfig(Settings):
 
     data: Any = None
     recipe: Any = setting(None, flag=False)
+    documents: str | None = None
+    actions: str | None = None
+    position_bias: bool = False
     validation: str | None = None
     dev: Any = None
     select: Any = setting(None, names=(*MEASURES, *CLUSTER_MEASURES))
@@ -324,6 +341,8 @@ class TrainingConfig(Settings):
                 "hold to be resumed: give the folder of the collection, or no "
                 "output"
             )
+        if name == "actions":
+            return value
         if name in ("data", "validation", "dev"):
             return absolute_spec(os.fspath(value))
         if name == "select" or (
@@ -353,7 +372,7 @@ class TrainingConfig(Settings):
         added = {
             field.name
             for field in dataclasses.fields(cls)
-            if "kind" in field.metadata or field.name == "init"
+            if "kind" in field.metadata or field.name in _ADDED
         }
         stored = {
             name: values[name]

@@ -19,6 +19,7 @@ from keras_lstm_dssm.run_folder import RunFolder, check_resumable
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.initial_model import InitialModel
 from keras_lstm_dssm.training.keyvec_training import KeyVecTraining
+from keras_lstm_dssm.training.pages import with_written_pages
 from keras_lstm_dssm.training.scorer_training import ScorerTraining
 from keras_lstm_dssm.training.session import (
     ONE_PROCESS,
@@ -115,6 +116,8 @@ def train(
         train_kind = ROADS.get(config.recipe.kind, run_training)
         if config.fitted:
             train_kind = fit_word_sum
+        else:
+            config = with_written_pages(config, run, verbose)
         return train_kind(
             config, run, None, callbacks, verbose, output is not None
         )

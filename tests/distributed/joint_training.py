@@ -24,6 +24,9 @@ RECIPES = {
     "best": dssm.PRESETS["best"]
     .with_encoder(cells=6, bag=5, sketch=7)
     .replace(learning_rate=0.3, logq=True),
+    # Clicks with weights, whose sums differ more than the workers' rows do.
+    "weighted": Recipe("DSSMEncoder", {"units": [6, 4]}, learning_rate=0.5,
+                       negatives="in_batch"),
     "tied": Recipe(
         "DSSMEncoder", {"units": [6, 4]}, towers="tied",
         negatives="in_batch", learning_rate=0.5, threshold=0.05,
@@ -47,6 +50,9 @@ def rows_of(recipe: Recipe, step: int) -> tuple[Any, ...]:
         ]
 
     queries, titles = texts(3), texts(2)
+    if recipe is RECIPES["weighted"]:
+        weights = [1.0 + row for row in range(sum(ROWS))]
+        return queries, titles, {"sample_weight": weights}
     if not recipe.hard_negatives:
         return queries, titles
     log_q = [[-0.5 * len(t), -3.0] for t in titles]

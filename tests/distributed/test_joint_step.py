@@ -42,10 +42,12 @@ def train(
 @pytest.fixture(scope="module")
 def results(fresh_process, tmp_path_factory) -> Results:
     folder = tmp_path_factory.mktemp("joint")
-    return train(fresh_process, folder, "lstm", "best")
+    return train(fresh_process, folder, "lstm", "best", "weighted")
 
 
-def check_equal(results: Results, name: str) -> None:
+def check_equal(
+    results: Results, name: str, sums: tuple[int, int] = (12, 9)
+) -> None:
     first, second, alone = (
         {
             key.removeprefix(f"{name}/"): value
@@ -61,7 +63,7 @@ def check_equal(results: Results, name: str) -> None:
         np.testing.assert_allclose(first[key], alone[key], atol=1e-5, rtol=0)
     # Each worker's figures are those of its own 12 and 9 rows.
     for figure in ("loss", "accuracy"):
-        mean = (12 * first[figure] + 9 * second[figure]) / 21
+        mean = np.average([first[figure], second[figure]], weights=sums)
         assert mean == pytest.approx(alone[figure], rel=1e-4)
 
 
@@ -69,6 +71,11 @@ def check_equal(results: Results, name: str) -> None:
 def test_two_workers_train_as_one_process(name, results):
     """12 steps with changing momentum, unequal shares and common titles."""
     check_equal(results, name)
+
+
+def test_weights_are_shared_by_two_workers(results):
+    """They have 78 and 153 of the weights, and 12 and 9 of the rows."""
+    check_equal(results, "weighted", (78, 153))
 
 
 @pytest.mark.parametrize("name", ["lstm", "best"])

@@ -182,7 +182,8 @@ def check_refused(refusals: Refusals) -> None:
 ])  # fmt: skip
 def test_what_no_model_takes(kind, metrics, rankings, export, lists):
     make, examples, *_ = SAMPLES[kind]
-    m, ones = make(), np.ones(len(examples[0]))
+    rows = examples if kind == "towers" else examples[0]
+    m, ones = make(), np.ones(len(rows[0]))
     empty: Any = ([], []) if kind == "towers" else (([], [], []),)
     sgd = keras.optimizers.SGD()
     scaled = keras.optimizers.LossScaleOptimizer(sgd)
@@ -195,13 +196,20 @@ def test_what_no_model_takes(kind, metrics, rankings, export, lists):
         (f"^{type(m).__name__}.export is not supported.*{export}",
          lambda: m.export("folder")),
         *(
-            (f"^{name} {weights}",
-             lambda call=call, name=name: call(*examples, **{name: ones}))
-            for name in ("class_weight", "sample_weight")
+            (f"^class_weight {weights}",
+             lambda call=call: call(*examples, class_weight=ones))
             for call in (m.fit, m.train_on_batch)
         ),
-        (f"^sample_weight {weights}",
-         lambda: m.test_on_batch(*examples, sample_weight=ones)),
+        *(
+            (f"^sample_weight {weights}" if kind == "keyvec" else found,
+             lambda call=call, given=given: call(
+                 *examples, sample_weight=given))
+            for given, found in (
+                ([1.0], "^sample_weight has the shape"),
+                (-ones, "^sample_weight has numbers that are negative"),
+            )
+            for call in (m.fit, m.train_on_batch, m.test_on_batch)
+        ),
         *(
             ("^found no examples: ", lambda call=call: call(*empty))
             for call in (m.fit, m.evaluate, m.train_on_batch)
@@ -213,9 +221,10 @@ def test_what_towers_do_not_take():
     m, ones, data = two_tower(), np.ones(16), (QUERIES, TITLES)
     rows = tf.data.Dataset.from_tensor_slices(data)
     check_refused([
-        ("sample_weight is",
-         lambda: m.fit(*data, validation_data=(*data, ones))),
-        ("sample_weight is", lambda: m.evaluate(*data, sample_weight=ones)),
+        ("sample_weight is not supported",
+         lambda: m.fit(*data, validation_split=0.5, sample_weight=ones)),
+        ("sample_weight is for lists",
+         lambda: m.evaluate(rows.batch(2), sample_weight=ones)),
         ("got one list", lambda: m.fit(QUERIES)),
         ("got one tuple", lambda: m.predict_on_batch((*data, TITLES))),
         (r"\.batch\(256\)", lambda: m.fit(rows)),

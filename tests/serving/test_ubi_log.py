@@ -1,0 +1,119 @@
+"""The log of the page in the form of UBI: what is written, and read again."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from keras_lstm_dssm.data.click_pages import ClickPages
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.interleaving import verdicts
+from keras_lstm_dssm.serving.model_registry import ModelRegistry
+from keras_lstm_dssm.serving.search_page import SearchPage
+from keras_lstm_dssm.serving.ubi_log import UbiWriter
+from tests.data.pages import write_ubi
+from tests.serving.tiny_models import save_function
+
+SCHEMA = json.loads((Path(__file__).parent / "ubi.schema.json").read_text())
+
+
+def rows(folder: Path, name: str) -> list[dict[str, Any]]:
+    """The rows of a file, each of which the schema accepts."""
+    found = [
+        json.loads(line)
+        for line in (folder / f"{name}.ndjson").read_text().splitlines()
+    ]
+    kind = "query" if name == "queries" else "event"
+    validator = jsonschema.Draft202012Validator(
+        SCHEMA[kind], format_checker=jsonschema.FormatChecker()
+    )
+    for row in found:
+        validator.validate(row)
+    return found
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    titles = {"d1": "hex bolt", "d2": "wood glue"}
+    with UbiWriter(tmp_path / "log") as log:
+        tokens = log.show("bolts\n", ["d2", "d1"], ["wood glue", "hex bolt"])
+        log.show("lamp", ["d1"], ["hex bolt"], {"version": 3})
+        assert log.write(tokens[1]) and not log.write(tokens[1])
+        (long,) = log.show("lamp", ["x" * 257], ["a title"])
+        assert not log.write(long)  # the schema has no such ids
+        with pytest.raises(InputError, match="another process writes"):
+            UbiWriter(tmp_path / "log")
+    queries, (event,) = (
+        rows(tmp_path / "log", name) for name in ("queries", "events")
+    )
+    assert event["query_id"] == queries[0]["query_id"]
+    assert queries[1]["query_attributes"] == {"version": 3}
+    pages = ClickPages(f"ubi:{tmp_path / 'log'}", titles)
+    assert sorted(page[:4] for page in pages) == [
+        ("bolts", ["wood glue", "hex bolt"], [0.0, 1.0], [1, 2]),
+        ("lamp", ["hex bolt"], [0.0], [1]),
+    ]
+    assert pages.base == 1
+    # A log of OpenSearch's plugin has the fields, too, and more of them.
+    write_ubi(tmp_path / "other", 0)
+    assert {*rows(tmp_path / "log", "queries")[0]} > {
+        "query_id", "user_query", "query_response_hit_ids",
+    }  # fmt: skip
+
+
+def test_a_search_is_answered_when_its_log_is_full(
+    tmp_path, monkeypatch, caplog
+):
+    save(tmp_path / "models", 1, ["a", "b"])
+    with UbiWriter(tmp_path / "log") as log:
+        page = SearchPage(ModelRegistry(tmp_path / "models"), clicks=log)
+        request = {"model": "retriever", "text": "bolt", "k": 2}
+        assert all("click" in hit for hit in page.search(request)["hits"])
+
+        def full(*_: Any) -> int:
+            raise OSError("no space left")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", full)
+            hits = page.search(request)["hits"]
+        assert [hit["id"] for hit in hits] == ["a", "b"]
+        assert not any("click" in hit for hit in hits)
+        assert "no space left" in caplog.text
+    assert len(rows(tmp_path / "log", "queries")) == 1
+
+
+def save(models: Path, version: int, ids: list[str]) -> None:
+    """Saves a version of a retriever that always finds these ids."""
+    import tensorflow as tf
+
+    def search(text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
+        rows = tf.size(text) + 0 * tf.size(k)
+        return {
+            "ids": tf.repeat([ids], rows, 0),
+            "scores": tf.repeat([[1.0 - n for n in range(len(ids))]], rows, 0),
+        }
+
+    path = models / "retriever" / str(version)
+    save_function(path, search, text="string", k="int32")
+
+
+def test_two_versions_are_mixed_and_compared(tmp_path):
+    save(tmp_path / "models", 1, ["a", "b", "c"])
+    save(tmp_path / "models", 2, ["d", "e", "f"])
+    models = ModelRegistry(tmp_path / "models", versions=2)
+    with UbiWriter(tmp_path / "log") as log:
+        page = SearchPage(models, clicks=log, interleave=True)
+        for number in range(12):
+            request = {"model": "retriever", "text": f"bolt {number}", "k": 3}
+            if number % 2:  # whichever version was asked for
+                request["version"] = 1
+            hits = page.search(request)["hits"]
+            ids = [hit["id"] for hit in hits]
+            assert len(ids) == 3 and {*ids[:2]} == {"a", "d"}
+            (token,) = (hit["click"] for hit in hits if hit["id"] == "d")
+            assert log.write(token)
+    (verdict,) = verdicts(ClickPages(f"ubi:{tmp_path / 'log'}"))
+    assert verdict[:4] == ("retriever", (1, 2), (0, 12), 0)
+    assert "users prefer version 2" in verdict.describe()
