@@ -8,6 +8,7 @@ from typing import Any
 from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.sources import open_collection
 from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
+from keras_lstm_dssm.distillation.teacher_vectors import TeacherVectors
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.evaluation.measures import QueryMeasures, mean
@@ -119,12 +120,14 @@ def measure_hybrid(
     >>> about["hybrid"]["bm25"]
     0.1
     """
-    parts = HybridParts.of(model, teacher)
+    parts = HybridParts.of(model, teacher and TeacherVectors.open(teacher))
     task = Task.from_collection(
         collection, split, "retrieve", min_relevant, depth
     )
     titles = list(task.documents.values())
-    chosen = stored or HybridSettings()
+    dev_data = open_collection(dev) if dev else collection
+    has_dev = "dev" in dev_data.splits and bool(dev or split != "dev")
+    chosen = (not has_dev and stored) or HybridSettings()
     if bm25_words in (None, "model"):
         bm25_words = chosen.bm25_words or default_terms(titles)
     if bm25_words not in TERM_TOKENIZERS:
@@ -144,8 +147,7 @@ def measure_hybrid(
         ).items()
     }
     about: dict[str, Any] = {}
-    dev_data = open_collection(dev) if dev else collection
-    if "dev" in dev_data.splits and (dev or split != "dev"):
+    if has_dev:
         on_dev = Task.from_collection(
             dev_data, "dev", "retrieve", min_relevant, depth
         )

@@ -1,6 +1,5 @@
 """`HybridParts`: the encoders of a run, and a teacher's words, as parts."""
 
-import os
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -41,18 +40,19 @@ class HybridParts(NamedTuple):
 
     @classmethod
     def of(
-        cls, model: Any = None, teacher: str | os.PathLike[str] | None = None
+        cls, model: Any = None, teacher: TeacherVectors | None = None
     ) -> "HybridParts":
         """Returns the parts of a trained model, a teacher's words, or both.
 
         Args:
             model: Two towers; by default there are none.
-            teacher: The folder of `teach`. Words are fitted to it if the model
-                has no words part; titles get its own vectors.
+            teacher: A teacher that `TeacherVectors.open` has read. Words are
+                fitted to it if the model has no words part; titles get its own
+                vectors.
 
         Raises:
-            InputError: The model is of another kind, or the teacher's folder
-                is damaged or has vectors of another width.
+            InputError: The model is of another kind, or the teacher has vectors
+                of another width.
         """
         if model is not None and not isinstance(model, TwoTower):
             raise InputError(
@@ -65,16 +65,15 @@ class HybridParts(NamedTuple):
             document = _parts_of(model.document_encoder)
         if teacher is None:
             return cls(query, document)
-        vectors = TeacherVectors.open(teacher)
         if WORDS not in document:
-            query[WORDS] = document[WORDS] = _fitted(teacher, query)
-        words = document[WORDS]
-        if (width := vectors.vectors.shape[1]) != words.units:
+            query[WORDS] = document[WORDS] = _fitted(teacher.folder, query)
+        width = teacher.vectors.shape[1]
+        if width != (units := document[WORDS].units):
             raise InputError(
-                f"{teacher}: found vectors of {width} numbers, expected"
-                f" {words.units} as in the words part of the run"
+                f"{teacher.folder}: found vectors of {width} numbers, expected"
+                f" {units} as in the words part of the run"
             )
-        return cls(query, document, vectors)
+        return cls(query, document, teacher)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -120,7 +119,7 @@ def _parts_of(encoder: TextEncoder) -> dict[str, TextEncoder]:
 
 
 def _fitted(
-    teacher: str | os.PathLike[str], towers: Mapping[str, TextEncoder]
+    folder: str | None, towers: Mapping[str, TextEncoder]
 ) -> WordSumEncoder:
     """Fits words to a teacher; words are hashed as by the towers, if any."""
     hashing: dict[str, Any] = {"oov_buckets": OOV_BUCKETS}
@@ -128,7 +127,12 @@ def _fitted(
         config = towers[TOWERS].get_config()
         names = ("oov_buckets", "max_words", "split")
         hashing = {name: config[name] for name in names}
-    fitted = fit_words(teacher, WordSumEncoder(**hashing).trigrams)
+    if folder is None:
+        raise InputError(
+            "found a teacher's vectors that are in no folder: expected those of"
+            " TeacherVectors.open, whose texts words are fitted to"
+        )
+    fitted = fit_words(folder, WordSumEncoder(**hashing).trigrams)
     encoder = WordSumEncoder(**hashing, **fitted.config)
     fitted.write_to(encoder.word_rows)
     return encoder
