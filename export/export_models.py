@@ -135,13 +135,13 @@ def export_models(
     [PosixPath('models/query_encoder/1'), ...]
     """
     check_retriever_options(vectors, max_k)
-    kind = "mixture" if isinstance(model, Mixture) else kind_name(model)
     taught: dict[str, Any] = {} if teacher is None else {"teacher": teacher}
     if hybrid is not None:
-        kind, taught = "hybrid", {
-            "teacher": teacher, "settings": hybrid, "known_texts": known_texts,
-        }  # fmt: skip
-    elif taught and kind != "towers":
+        kind = "hybrid"
+        taught = {"teacher": teacher, "settings": hybrid, "texts": known_texts}
+    else:
+        kind = "mixture" if isinstance(model, Mixture) else kind_of(model).name
+    if teacher is not None and kind not in ("towers", "hybrid"):
         raise InputError(
             "a teacher has vectors of titles for two towers, and this model is"
             f" another: found a {kind}: leave it out"
@@ -268,7 +268,7 @@ def _hybrid_graphs(
     progress: bool,
     teacher: TeacherVectors | None,
     settings: HybridSettings,
-    known_texts: Iterable[str],
+    texts: Iterable[str],
 ) -> Graphs:
     if not isinstance(documents, Documents):
         raise InputError(
@@ -294,7 +294,7 @@ def _hybrid_graphs(
 
     def retriever() -> HybridModule:
         source = HybridSource.of(
-            settings, documents.titles, known_texts, pair and pair[0]
+            settings, documents.titles, texts, pair and pair[0]
         )
         rows = _encoded_rows(
             document, documents.ids, documents.titles, documents.tags, progress
@@ -352,8 +352,8 @@ GRAPHS: dict[str, Callable[..., Graphs]] = {
         mixture_towers(mixture), *rest
     ),
 }
-"""Name of a kind of model, "hybrid" or "mixture" -> function of model, documents,
-`vectors`, `max_k` and `progress` that returns what is exported of it."""
+"""Name of a kind of model, "hybrid" or "mixture" -> function of model,
+documents, `vectors`, `max_k` and `progress` that returns what is exported of it."""
 
 
 def _retriever_graph(

@@ -91,8 +91,8 @@ program.string(
 )  # fmt: skip
 program.enum(
     "select", None, MEASURES,
-    "With --mix or --hybrid: the measure on dev that decides which weights are best. By "
-    "default mrr@10 of --mode=retrieve and ndcg@10 of --mode=rerank.",
+    "With --mix or --hybrid: the measure on dev that decides which weights are "
+    "best. By default mrr@10 of --mode=retrieve and ndcg@10 of --mode=rerank.",
 )  # fmt: skip
 
 _OF_TITLES = (

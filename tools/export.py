@@ -121,6 +121,7 @@ define_mixture_flags(
 def main(_: list[str]) -> dict[str, Any]:
     """Exports the models and returns the folders of their new versions."""
     from keras_lstm_dssm.analysis.evaluate import required_weights
+    from keras_lstm_dssm.analysis.hybrid import describe_published
     from keras_lstm_dssm.export.export_models import export_models
     from keras_lstm_dssm.run_folder import RunFolder
     from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
@@ -162,6 +163,8 @@ def main(_: list[str]) -> dict[str, Any]:
         teacher=teacher,
         **(_hybrid(teacher) if FLAGS.hybrid else {}),
     )
+    if FLAGS.hybrid:
+        print(describe_published(folders[-1]))
     for folder in folders:
         print(f"wrote {folder}")
     return {"folders": [str(folder) for folder in folders]}

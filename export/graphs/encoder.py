@@ -109,7 +109,7 @@ class HybridEncoderModule(EncoderModule):
             )
 
     def encode_all(
-        self, texts: Sequence[str], progress: bool = False
+        self, texts: Sequence[Any], progress: bool = False
     ) -> np.ndarray:
         """See `EncodingModule`."""
         vectors = super().encode_all(texts, progress)

@@ -191,8 +191,11 @@ class _RetrieverRows:
             return reader.get_tensor(f"{name}/.ATTRIBUTES/VARIABLE_VALUE")
 
         ids = value("ids").tolist()
-        names = VECTORS[source.kind].names if source.encoder_sha256 else ()
-        arrays = [value(f"vectors/{name}") for name in names]
+        arrays = [
+            value(f"vectors/{name}")
+            for name in VECTORS[source.kind].names
+            if source.encoder_sha256
+        ]
         for array in (*arrays, source.hashes):
             if len(ids) != len(array):
                 raise InputError(

@@ -1,7 +1,7 @@
 """Measure a run's towers and words with BM25, and choose their weights."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from keras_lstm_dssm.evaluation.task import (
     means,
     measure_systems,
 )
+from keras_lstm_dssm.export.graphs.hybrid import HybridSource
 from keras_lstm_dssm.files import read_json, write_json
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 
@@ -51,8 +52,8 @@ def read_hybrid(run: str | os.PathLike[str]) -> HybridSettings | None:
         return HybridSettings.from_dict(read_json(path))
     except InputError as error:
         raise InputError(
-            f"{path}: {error}; choose the weights again, with lstm-dssm-evaluate"
-            " --mode=retrieve --hybrid"
+            f"{path}: {error}; choose the weights again, with"
+            " lstm-dssm-evaluate --mode=retrieve --hybrid"
         ) from error
 
 
@@ -120,7 +121,9 @@ def measure_hybrid(
     >>> about["hybrid"]["bm25"]
     0.1
     """
-    parts = HybridParts.of(model, teacher and TeacherVectors.open(teacher))
+    parts = HybridParts.of(
+        model, TeacherVectors.open(teacher) if teacher else None
+    )
     task = Task.from_collection(
         collection, split, "retrieve", min_relevant, depth
     )
@@ -156,9 +159,7 @@ def measure_hybrid(
         best = choose_weights(
             {**systems, BM25: bm25_part(chosen)}, on_dev, measure
         )
-        chosen = chosen.replace(
-            **{"towers": 0.0, "words": 0.0, **best.weights}
-        )
+        chosen = chosen.replace(**{"towers": 0.0, "words": 0.0, **best.weights})
         alone = ", ".join(
             f"{name} {100 * value:.2f}" for name, value in best.alone.items()
         )
@@ -205,15 +206,24 @@ def _with_best_bm25(
     return settings
 
 
-def describe_hybrid(settings: HybridSettings, names: tuple[str, ...]) -> str:
-    """Describes the settings of a hybrid, and names the parts that it lacks."""
-
-    def lines() -> Iterator[str]:
-        for name, weight in settings.weights.items():
-            missing = "" if name in names else " (the run has no such part)"
-            yield f"{name} {weight:.3g}{missing}"
-
+def describe_hybrid(settings: HybridSettings, names: Container[str]) -> str:
+    """Describes the settings of a hybrid that has the parts of these names."""
+    weights = ", ".join(
+        f"{name} {weight:.3g}{'' if name in names else ' (no such part)'}"
+        for name, weight in settings.weights.items()
+    )
     return (
-        f"hybrid: {', '.join(lines())}; bm25 of {settings.bm25_words}, k1"
-        f" {settings.k1:g}, b {settings.b:g}"
+        f"hybrid: {weights}; bm25 of {settings.bm25_words}, k1 {settings.k1:g},"
+        f" b {settings.b:g}"
+    )
+
+
+def describe_published(version: Path) -> str:
+    """Describes a hybrid retriever that was exported."""
+    source = HybridSource.read(version)
+    assert source is not None, version
+    return (
+        f"{describe_hybrid(source.settings, source.parts)};"
+        f" {len(source.postings.forms):,} forms of"
+        f" {len(source.postings.terms):,} terms"
     )

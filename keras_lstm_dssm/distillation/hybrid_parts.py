@@ -133,7 +133,6 @@ def _fitted(
             " TeacherVectors.open, whose texts words are fitted to"
         )
     fitted = fit_words(folder, WordSumEncoder(**hashing).trigrams)
-    encoder = WordSumEncoder(**hashing, **fitted.config)
+    encoder = WordSumEncoder(**(hashing | fitted.config))
     fitted.write_to(encoder.word_rows)
     return encoder
-

@@ -103,7 +103,7 @@ class HybridEncoder:
         return encode_in_batches(self.unit_vectors, texts, batch_size, progress)
 
     def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
-        """Encodes strings `(batch,)` into unit vectors, float32 `(batch, d)`."""
+        """Encodes strings `(batch,)` into vectors, float32 `(batch, d)`."""
         if not tf.executing_eagerly():
             return self._joined(lambda hashing: hashing.distinct(texts))
         if self._graph is None:
@@ -149,9 +149,7 @@ class HybridEncoder:
     ) -> tf.Tensor:
         batches: dict[tuple[Any, ...], WordBatch] = {}
         columns = []
-        for part, scale in zip(
-            self._parts.values(), self.scales, strict=True
-        ):
+        for part, scale in zip(self._parts.values(), self.scales, strict=True):
             hashing = part.encoder.trigrams
             # Parts that read the same words are hashed once.
             key = hashing.oov_buckets, hashing.max_words, hashing.split

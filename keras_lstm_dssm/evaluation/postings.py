@@ -6,7 +6,7 @@ are arrays from which a graph, and NumPy as well, adds up the scores of a query.
 
 import functools
 import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -141,7 +141,7 @@ class WordCounts(NamedTuple):
         matrix.sum_duplicates()
         used = np.unique(matrix.indices)
         order = sorted(used.tolist(), key=words.__getitem__)
-        place = np.zeros(len(words), np.int32)
+        place = np.zeros(len(words), matrix.indptr.dtype)
         place[order] = np.arange(len(order))
         matrix.indices = place[matrix.indices]
         matrix.has_sorted_indices = False
@@ -182,7 +182,7 @@ class WordCounts(NamedTuple):
         both = both[[place.get(row, row) for row in rows]]
         # A word of old and new titles has two columns.
         column = {word: number for number, word in enumerate(words)}
-        same = np.array([column[word] for word in words], np.int32)
+        same = np.array([column[w] for w in words], both.indptr.dtype)
         both.indices = same[both.indices]
         both.has_canonical_format = False
         return WordCounts._from_matrix(words, both)
@@ -257,7 +257,7 @@ class Postings(NamedTuple):
 
 def _forms_of_stems(
     words: Sequence[str],
-    stems: Container[str],
+    stems: Collection[str],
     further: Iterable[str],
     before: Postings | None,
 ) -> dict[str, str]:
