@@ -353,7 +353,7 @@ GRAPHS: dict[str, Callable[..., Graphs]] = {
     ),
 }
 """Name of a kind of model, "hybrid" or "mixture" -> function of model,
-documents, `vectors`, `max_k` and `progress` that returns what is exported of it."""
+documents, `vectors`, `max_k` and `progress` that returns what is exported."""
 
 
 def _retriever_graph(

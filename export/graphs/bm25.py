@@ -134,12 +134,12 @@ def shares_as_json(
     Args:
         words: Strings `[words]`; a word of a query may occur twice.
         rows: The query of each word, int32 `[words]`.
-        shares: Float32 `[words, k]`; those below half of a millionth are left
+        shares: Float32 `[words, k]`; those that round to 0 are left
             out.
         batch: Number of queries.
 
     Returns:
-        Strings `[batch, k]`, such as `{"bolt": 0.250000}`.
+        Strings `[batch, k]`, such as `{"bolt": 0.2500}`.
     """
     keys = tf.strings.join([tf.strings.as_string(rows), words], " ")
     distinct, index = tf.unique(keys)
@@ -155,10 +155,10 @@ def shares_as_json(
             '"',
             tf.broadcast_to(word[:, tf.newaxis], tf.shape(sums)),
             '": ',
-            tf.strings.as_string(sums, precision=6),
+            tf.strings.as_string(sums, precision=4),
             ", ",
         ]
     )
-    entries = tf.where(tf.abs(sums) > 5e-7, entries, "")
+    entries = tf.where(tf.abs(sums) > 5e-5, entries, "")
     joined = tf.strings.unsorted_segment_join(entries, row, batch)
     return "{" + tf.strings.regex_replace(joined, ", $", "") + "}"

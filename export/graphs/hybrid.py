@@ -214,8 +214,14 @@ class HybridModule(ServedModule):
         if encoder is not None:
             self.weights = encoder.weights
             self.resources = encoder.resources
-            # Plain functions: the module's own signatures are not saved.
-            self._encode = encoder.encode
+            # One graph for all signatures; a plain function, since the module
+            # would save this one by itself.
+            encode = tf.function(
+                encoder.encode,
+                [tf.TensorSpec([None], tf.string)],
+                autograph=False,
+            )
+            self._encode = lambda text: encode(text)
             self._word_rows = lambda words: encoder.word_rows(words)
             self.vectors = (
                 stored_vectors(rows.vectors, kind)

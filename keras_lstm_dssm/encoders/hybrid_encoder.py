@@ -108,10 +108,8 @@ class HybridEncoder:
             return self._joined(lambda hashing: hashing.distinct(texts))
         if self._graph is None:
             self._graph = tf.function(
-                self.unit_vectors,
-                [tf.TensorSpec([None], tf.string)],
-                autograph=False,
-            )
+                self.unit_vectors, autograph=False
+            ).get_concrete_function(tf.TensorSpec([None], tf.string, "texts"))
         return self._graph(texts)
 
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
