@@ -299,18 +299,18 @@ def hybrid_model() -> dssm.TwoTower:
 
 
 def hybrid_scores(
-    model: dssm.TwoTower | None, settings: HybridSettings
+    model: dssm.TwoTower | None,
+    settings: HybridSettings,
+    texts: list[str] = SEARCHED,
 ) -> np.ndarray:
     """What each part adds to the score of each title, by the systems."""
     systems = {**HybridParts.of(model).systems(), "bm25": bm25_part(settings)}
-    queries = dict(enumerate(SEARCHED))
-    rows = [dict(enumerate(TITLES))] * len(SEARCHED)
-    parts = np.zeros([len(SEARCHED), len(TITLES), 3], np.float32)
+    queries, titles = dict(enumerate(texts)), dict(enumerate(TITLES))
+    candidates = dict.fromkeys(queries, list(titles))
+    parts = np.zeros([len(texts), len(titles), 3], np.float32)
     for column, (name, weight) in enumerate(settings.weights.items()):
         if name in systems:
-            scored = systems[name].list_scores(
-                queries, dict(enumerate(map(list, rows))), rows[0]
-            )
+            scored = systems[name].list_scores(queries, candidates, titles)
             parts[..., column] = weight * np.array(
                 [list(scored[query].values()) for query in queries]
             )
