@@ -182,7 +182,8 @@ def evaluate_run(
         )
         tasks, measured = {mode: task}, {mode: by_query}
         if "hybrid_dev" in about:
-            report(f"wrote {write_hybrid(folder.path, about['hybrid'])}")
+            path = write_hybrid(folder.path, about["hybrid_settings"])
+            report(f"wrote {path}")
         latest = {"mode": mode, **about, **means(by_query)}
         results = {mode: latest}
     if encoder is not None:

@@ -110,15 +110,15 @@ def measure_hybrid(
         stored: The settings of an earlier choice, of the same run.
 
     Returns:
-        The task; system -> query id -> measure -> value; and facts: `hybrid`,
-        the settings, and, if they were chosen, `hybrid_dev`.
+        The task; system -> query id -> measure -> value; and facts:
+        `hybrid_settings` and, if they were chosen, `hybrid_dev`.
 
     Raises:
         InputError: The model is no `TwoTower`, or an argument is wrong.
 
     Example:
     >>> _, by_query, about = measure_hybrid(model, open_collection("api"))
-    >>> about["hybrid"]["bm25"]
+    >>> about["hybrid_settings"]["bm25"]
     0.1
     """
     parts = HybridParts.of(
@@ -188,7 +188,7 @@ def measure_hybrid(
         {HYBRID: run_file} if run_file else None,
     )
     report(format_table(means(by_query)))
-    return task, by_query, {"hybrid": chosen.to_dict(), **about}
+    return task, by_query, {"hybrid_settings": chosen.to_dict(), **about}
 
 
 def _with_best_bm25(
