@@ -35,9 +35,11 @@ class BM25Graph(tf.Module):
         super().__init__()
         self.count = count
         self._letters = kind == TRIGRAMS
+        # A table may not be empty; no word is "".
         self._table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
-                as_strings(postings.forms), tf.constant(postings.form_terms)
+                as_strings(["", *postings.forms]),
+                tf.constant([-1, *postings.form_terms], tf.int32),
             ),
             default_value=-1,
         )
