@@ -6,21 +6,25 @@ a version of a single model.
 """
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from keras_lstm_dssm.distillation import TeacherVectors
+from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
+from keras_lstm_dssm.evaluation.postings import default_terms
 from keras_lstm_dssm.export.bulk.documents import Documents, joined_sentences
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.export.graphs.encoder import (
     EncoderModule,
     GraphEncoder,
+    HybridEncoderModule,
     MixtureTowers,
     mixture_towers,
 )
+from keras_lstm_dssm.export.graphs.hybrid import HybridModule, HybridSource
 from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
 from keras_lstm_dssm.export.graphs.ranking import (
     RankerModule,
@@ -53,6 +57,7 @@ from keras_lstm_dssm.model_cards.record import write_models_card
 from keras_lstm_dssm.models import KeyVec, PairScorer, TwoTower
 from keras_lstm_dssm.models.kinds import kind_name, kind_of
 from keras_lstm_dssm.ranker import Ranker
+from keras_lstm_dssm.settings.hybrid import HybridSettings
 
 Graphs = dict[str, Callable[[], ServedModule]]
 """Name that a model is served under -> a function that makes its module, which
@@ -60,7 +65,7 @@ may encode all documents."""
 
 
 def export_models(
-    model: TwoTower | PairScorer | KeyVec | Mixture | Ranker,
+    model: TwoTower | PairScorer | KeyVec | Mixture | Ranker | None,
     output: str | os.PathLike[str],
     documents: Documents | EncodedParts | None = None,
     vectors: str = "float32",
@@ -68,6 +73,8 @@ def export_models(
     progress: bool = False,
     runs: Sequence[str | os.PathLike[str]] = (),
     teacher: TeacherVectors | None = None,
+    hybrid: HybridSettings | None = None,
+    known_texts: Iterable[str] = (),
 ) -> list[Path]:
     """Publishes all that a server needs of a trained model.
 
@@ -85,7 +92,7 @@ def export_models(
 
     Args:
         model: The trained model, or a mixture of `TwoTower`s, whose vectors
-            are concatenated.
+            are concatenated. With `hybrid` it can be `None`.
         output: Folder of the models, made if missing. `models.config`,
             `batching.config` and a README for the server's operator are
             written next to the models.
@@ -102,7 +109,14 @@ def export_models(
             mixture. With them the export is recorded in `card.json` and
             `CARD.md` of `output`; by default it is not.
         teacher: For a run of `word_sum`: the teacher, whose own vectors its
-            titles get in the retriever; other titles get sums of words.
+            titles get in the retriever; other titles get sums of words. With
+            `hybrid`, words are fitted to it if the model has no words part.
+        hybrid: Weights of towers, words and BM25, by which the retriever ranks
+            then; the encoders are those of the first two, and without a model
+            and a teacher there are none. The settings of parts that are missing
+            do not count.
+        known_texts: With `hybrid`, texts whose words queries may have, such as
+            the training queries: stems are looked up, not computed.
 
     Returns:
         The folders of the new versions.
@@ -121,9 +135,13 @@ def export_models(
     [PosixPath('models/query_encoder/1'), ...]
     """
     check_retriever_options(vectors, max_k)
-    kind = "mixture" if isinstance(model, Mixture) else kind_of(model).name
-    taught = {} if teacher is None else {"teacher": teacher}
-    if taught and kind != "towers":
+    taught: dict[str, Any] = {} if teacher is None else {"teacher": teacher}
+    if hybrid is not None:
+        kind = "hybrid"
+        taught = {"teacher": teacher, "settings": hybrid, "texts": known_texts}
+    else:
+        kind = "mixture" if isinstance(model, Mixture) else kind_of(model).name
+    if teacher is not None and kind not in ("towers", "hybrid"):
         raise InputError(
             "a teacher has vectors of titles for two towers, and this model is"
             f" another: found a {kind}: leave it out"
@@ -242,6 +260,51 @@ def _tower_graphs(
     }
 
 
+def _hybrid_graphs(
+    model: Any,
+    documents: Documents | EncodedParts | None,
+    vectors: str,
+    max_k: int,
+    progress: bool,
+    teacher: TeacherVectors | None,
+    settings: HybridSettings,
+    texts: Iterable[str],
+) -> Graphs:
+    if not isinstance(documents, Documents):
+        raise InputError(
+            "a hybrid retriever counts the words of titles: give them with"
+            " --documents, as a file"
+        )
+    parts = HybridParts.of(model, teacher)
+    settings = settings.of_parts(parts.names)
+    if settings.bm25_words is None:
+        words = default_terms(documents.titles)
+        settings = settings.replace(bm25_words=words)
+    check_documents(documents.ids, documents.titles, documents.tags)
+    pair = parts.encoders(settings.weights)
+    graphs: Graphs = {}
+    query = document = None
+    if pair is not None:
+        query = HybridEncoderModule(pair[0])
+        document = HybridEncoderModule(pair[1], teacher)
+        graphs = {
+            "query_encoder": lambda: query,
+            "document_encoder": lambda: document,
+        }
+
+    def retriever() -> HybridModule:
+        source = HybridSource.of(
+            settings, documents.titles, texts, pair and pair[0]
+        )
+        rows = _encoded_rows(
+            document, documents.ids, documents.titles, documents.tags, progress
+        )
+        sha256 = document.fingerprint if document else ""
+        return HybridModule(query, rows, source, vectors, max_k, sha256)
+
+    return {**graphs, "retriever": retriever}
+
+
 def _keyvec_graphs(
     model: KeyVec, documents: Documents | EncodedParts | None, *options: Any
 ) -> Graphs:
@@ -284,12 +347,13 @@ GRAPHS: dict[str, Callable[..., Graphs]] = {
     "scorer": _scorer_graphs,
     "keyvec": _keyvec_graphs,
     "ranker": _ranker_graphs,
+    "hybrid": _hybrid_graphs,
     "mixture": lambda mixture, *rest: _tower_graphs(
         mixture_towers(mixture), *rest
     ),
 }
-"""Name of a kind of model, or "mixture" -> function of model, documents,
-`vectors`, `max_k` and `progress` that returns what is exported of it."""
+"""Name of a kind of model, "hybrid" or "mixture" -> function of model,
+documents, `vectors`, `max_k` and `progress` that returns what is exported."""
 
 
 def _retriever_graph(
@@ -343,7 +407,7 @@ def _count(documents: Documents | EncodedParts | None) -> int | None:
 
 
 def _encoded_rows(
-    encoder: EncodingModule,
+    encoder: EncodingModule | None,
     ids: Sequence[str],
     texts: Sequence[Any],
     tags: Sequence[Sequence[str]],
@@ -351,7 +415,7 @@ def _encoded_rows(
 ) -> DocumentRows:
     return DocumentRows(
         ids,
-        encoder.encode_all(texts, progress),
+        encoder and encoder.encode_all(texts, progress),
         title_hashes(map(joined_sentences, texts)),
         tags,
     )

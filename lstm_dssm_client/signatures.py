@@ -21,6 +21,9 @@ KEYS = "keys"
 FILTERED = "filtered"
 """Name of the signature of a retriever whose titles have tags."""
 
+EXPLAINED = "explained"
+"""Name of the signature of a hybrid retriever that explains its scores."""
+
 PREDICT = "tensorflow/serving/predict"
 """Method name, in a SavedModel, of the signatures that Predict can call."""
 

@@ -74,12 +74,12 @@ program.string(
     "Also write the rankings of the model, or with --mix of the mixture, to "
     "this TREC run file.",
 )  # fmt: skip
-define_bm25_words(program)
+define_bm25_words(program, hybrid=True)
 program.integer("batch_size", 2048, "Number of texts encoded at once.", 1)
 program.string(
     "teacher", None,
-    "For a run of word_sum: its folder of lstm-dssm-teach, whose own vectors "
-    "the titles get, as in lstm-dssm-export --teacher.",
+    "For a run of word_sum, or with --hybrid: the folder of lstm-dssm-teach "
+    "whose own vectors the titles get, as in lstm-dssm-export --teacher.",
 )  # fmt: skip
 define_mixture_flags(
     program,
@@ -87,20 +87,26 @@ define_mixture_flags(
     "encoder that lstm-dssm-teach reads, or its folder",
     ". By default they are chosen on dev, by --select",
 )
+program.bool(
+    "hybrid", False,
+    "With --mode=retrieve: also measure the towers and the words part of the "
+    "run with BM25, and their weighted sum. Weights, k1 and b are chosen on "
+    "dev and kept in the run, for lstm-dssm-export --hybrid.",
+)  # fmt: skip
 program.string(
     "dev", None,
-    "With --mix: `api` or a BEIR folder whose split dev chooses the weights. "
-    "By default --data.",
+    "With --mix or --hybrid: `api` or a BEIR folder whose split dev chooses "
+    "the weights. By default --data.",
 )  # fmt: skip
 program.enum(
     "select", None, MEASURES,
-    "With --mix: the measure on dev that decides which weights are best. By "
-    "default mrr@10 of --mode=retrieve and ndcg@10 of --mode=rerank.",
+    "With --mix or --hybrid: the measure on dev that decides which weights are "
+    "best. By default mrr@10 of --mode=retrieve and ndcg@10 of --mode=rerank.",
 )  # fmt: skip
 
 _OF_TITLES = (
     "mode", "depth", "run_file", "bm25_words", "batch_size", "mix",
-    "mix_weights", "dev", "select", "teacher",
+    "mix_weights", "dev", "select", "teacher", "hybrid",
 )  # fmt: skip
 """Flags that are not supported for a KeyVec."""
 

@@ -22,6 +22,12 @@ the document_encoder of the same run. With --update=MODELS/retriever --add=FILE
 --delete=IDS, and no --run, only titles that have changed are encoded, and a
 whole new version is published (docs/serving.md).
 
+With --hybrid the retriever ranks by the towers, by the words part of the run
+(or words fitted to --teacher) and by BM25, with the weights that
+lstm-dssm-evaluate --hybrid has chosen on dev, else by default. It needs no run:
+  lstm-dssm-export --hybrid --documents=titles.txt --output=MODELS
+serves BM25 alone, with --teacher=TEACH BM25 and words (docs/rerank.md).
+
 With --mix=RUN2 --mix_weights=0.6,0.4 the encoders of several runs become one:
 the cosine of their vectors, and the score of the retriever, is the weighted
 sum of the runs' cosines. docs/rerank.md says how to choose the weights.
@@ -33,7 +39,7 @@ from typing import TYPE_CHECKING, Any
 
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.settings.choices import MAX_K, VECTORS
+from keras_lstm_dssm.settings.choices import BM25_TERMS, MAX_K, VECTORS
 from keras_lstm_dssm.text_files import text_lines
 from keras_lstm_dssm.tools.mixture_flags import define_mixture_flags
 
@@ -66,8 +72,20 @@ program.string(
 )  # fmt: skip
 program.string(
     "teacher", None,
-    "For a run of word_sum: its folder of lstm-dssm-teach, whose own vectors "
-    "the titles get that it knows; the others get sums of words.",
+    "For a run of word_sum, or with --hybrid: a folder of lstm-dssm-teach, "
+    "whose own vectors the titles get that it knows; the others get sums of "
+    "words.",
+)  # fmt: skip
+program.bool(
+    "hybrid", False,
+    "Rank by the run's towers and words and by BM25, without --run by what "
+    "there is of these.",
+)  # fmt: skip
+program.enum(
+    "bm25_words", None, list(BM25_TERMS),
+    "With --hybrid: what BM25 compares, English stems without stop words, "
+    "words, or letter trigrams. By default as in the run's hybrid.json, or as "
+    "the titles' script suggests.",
 )  # fmt: skip
 program.enum(
     "vectors", "float32", list(VECTORS),
@@ -103,6 +121,7 @@ define_mixture_flags(
 def main(_: list[str]) -> dict[str, Any]:
     """Exports the models and returns the folders of their new versions."""
     from keras_lstm_dssm.analysis.evaluate import required_weights
+    from keras_lstm_dssm.analysis.hybrid import describe_published
     from keras_lstm_dssm.export.export_models import export_models
     from keras_lstm_dssm.run_folder import RunFolder
     from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
@@ -110,7 +129,13 @@ def main(_: list[str]) -> dict[str, Any]:
     use_one_intra_op_thread()
     if FLAGS.update:
         return _updated()
-    for name in ("run", "output")[: 1 if FLAGS.portable else 2]:
+    if FLAGS.hybrid and FLAGS.mix:
+        raise InputError(
+            "--hybrid ranks by the parts of one run, --mix by several: leave"
+            " one out"
+        )
+    needed = ["run"] * (not FLAGS.hybrid) + ["output"] * (not FLAGS.portable)
+    for name in needed:
         if not FLAGS[name].value:
             raise InputError(f"--{name} is missing: {FLAGS[name].help}")
     program.check_unused(
@@ -122,21 +147,56 @@ def main(_: list[str]) -> dict[str, Any]:
     program.check_unused(["weights"], "is used with --portable only")
     weights = required_weights(FLAGS.mix, FLAGS.mix_weights)
     documents = _documents(FLAGS.documents) if FLAGS.documents else None
+    teacher = _teacher(documents)
     folders = export_models(
         _load_mixture(weights)
         if FLAGS.mix
-        else RunFolder(FLAGS.run).load_model(),
+        else RunFolder(FLAGS.run).load_model()
+        if FLAGS.run
+        else None,
         FLAGS.output,
         documents,
         FLAGS.vectors,
         FLAGS.max_k,
         progress=sys.stderr.isatty(),
-        runs=[FLAGS.run, *FLAGS.mix],
-        teacher=_teacher(documents),
+        runs=[FLAGS.run, *FLAGS.mix] if FLAGS.run else (),
+        teacher=teacher,
+        **(_hybrid(teacher) if FLAGS.hybrid else {}),
     )
+    if FLAGS.hybrid:
+        print(describe_published(folders[-1]))
     for folder in folders:
         print(f"wrote {folder}")
     return {"folders": [str(folder) for folder in folders]}
+
+
+def _hybrid(teacher: "TeacherVectors | None") -> dict[str, Any]:
+    """Returns the settings of --hybrid, and texts whose words are known."""
+    from keras_lstm_dssm.analysis.hybrid import read_hybrid
+    from keras_lstm_dssm.distillation.teacher_vectors import TeacherFolder
+    from keras_lstm_dssm.settings.hybrid import HybridSettings
+
+    settings = FLAGS.run and read_hybrid(FLAGS.run) or HybridSettings()
+    if FLAGS.bm25_words:
+        settings = settings.replace(bm25_words=FLAGS.bm25_words)
+    texts = _training_queries(FLAGS.run) if FLAGS.run else []
+    if teacher is not None and teacher.folder:
+        texts += TeacherFolder(teacher.folder).read_texts()
+    return {"hybrid": settings, "known_texts": texts}
+
+
+def _training_queries(run: str) -> list[str]:
+    """Returns the queries that a run was trained on, if they are at hand."""
+    from keras_lstm_dssm.data.sources import open_log
+    from keras_lstm_dssm.run_folder import RunFolder
+
+    data = RunFolder(run).read_config().get("data") or ""
+    if not all(os.path.exists(path) for path in data.split(",")):
+        return []
+    try:
+        return list(dict.fromkeys(query for query, _ in open_log(data)))
+    except InputError:
+        return []
 
 
 def _portable() -> dict[str, Any]:
@@ -146,7 +206,8 @@ def _portable() -> dict[str, Any]:
     from keras_lstm_dssm.run_folder import RunFolder
 
     program.check_unused(
-        ("output", "max_k", "mix"), "is not used with --portable: leave it out"
+        ("output", "max_k", "mix", "hybrid"),
+        "is not used with --portable: leave it out",
     )
     documents = _documents(FLAGS.documents) if FLAGS.documents else None
     if not isinstance(documents, Documents | None):
@@ -209,7 +270,7 @@ def _updated() -> dict[str, Any]:
     from keras_lstm_dssm.export.publish.retriever_update import update_retriever
 
     program.check_unused(
-        ("run", "output", "documents", "mix", "vectors", "max_k"),
+        ("run", "output", "documents", "mix", "vectors", "max_k", "hybrid"),
         "is not used with --update, which keeps the model and its settings: "
         "leave it out",
     )

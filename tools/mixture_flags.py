@@ -1,7 +1,7 @@
 """The flags --mix and --mix_weights: systems that a model is mixed with."""
 
 from keras_lstm_dssm.command_line import Definers
-from keras_lstm_dssm.settings.choices import TOKENIZERS
+from keras_lstm_dssm.settings.choices import BM25_TERMS, TOKENIZERS
 
 
 def define_mixture_flags(define: Definers, parts: str, weights: str) -> None:
@@ -18,11 +18,16 @@ def define_mixture_flags(define: Definers, parts: str, weights: str) -> None:
     )  # fmt: skip
 
 
-def define_bm25_words(define: Definers) -> None:
+def define_bm25_words(define: Definers, hybrid: bool = False) -> None:
     """Defines the flag that chooses how BM25 splits texts into words."""
+    more = (
+        " With --hybrid: English stems without stop words, words, or letter"
+        " trigrams; by default as the titles' script suggests."
+    )
     define.enum(
-        "bm25_words", "model", ["model", *TOKENIZERS],
+        "bm25_words", "model",
+        ["model", *TOKENIZERS, *(BM25_TERMS if hybrid else ())],
         "The words of BM25: as the model reads them; separated by white "
         "space; runs of letters and digits; or stems of such runs, without "
-        "stop words.",
+        f"stop words.{more if hybrid else ''}",
     )  # fmt: skip

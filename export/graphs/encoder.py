@@ -9,6 +9,7 @@ import tensorflow as tf
 from keras_lstm_dssm.distillation import TeacherVectors
 from keras_lstm_dssm.distillation.word_fit import check_fitted
 from keras_lstm_dssm.encoders import TextEncoder
+from keras_lstm_dssm.encoders.hybrid_encoder import WORDS, HybridEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.graphs.saved_module import EncodingModule
@@ -85,6 +86,39 @@ class EncoderModule(EncodingModule):
         if self._teacher is None:
             return encode(texts)
         return self._teacher.completed(texts, encode)
+
+
+class HybridEncoderModule(EncoderModule):
+    """The encoders of a hybrid's parts with vectors.
+
+    With a teacher, the words part of a title that it knows is its own vector.
+    `word_rows`, for the signature `explained`, is saved with the module.
+    """
+
+    def __init__(
+        self, encoder: HybridEncoder, teacher: TeacherVectors | None = None
+    ) -> None:
+        super().__init__(encoder)
+        self._known = teacher if WORDS in encoder.widths else None
+        self._words_scale = np.float32(encoder.scales[-1])
+        if WORDS in encoder.widths:
+            self.word_rows = tf.function(
+                encoder.word_rows,
+                [tf.TensorSpec([None], tf.string)],
+                autograph=False,
+            )
+
+    def encode_all(
+        self, texts: Sequence[Any], progress: bool = False
+    ) -> np.ndarray:
+        """See `EncodingModule`."""
+        vectors = super().encode_all(texts, progress)
+        if self._known is not None:
+            rows = self._known.rows(texts)
+            known = self._known.vectors[rows[rows >= 0]]
+            width = known.shape[1]
+            vectors[rows >= 0, -width:] = self._words_scale * known
+        return vectors
 
 
 class MixtureEncoder:

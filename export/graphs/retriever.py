@@ -6,6 +6,7 @@ documents with tags. `RetrieverSource` is what a later update reads.
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -126,6 +127,10 @@ class Float32Vectors(tf.Module):
         rows = self.rows[start:stop]
         return tf.matmul(queries, rows, transpose_b=True)
 
+    def vectors_of(self, rows: tf.Tensor) -> tf.Tensor:
+        """Looks up the unit vectors of rows, int32 `[batch, k]`."""
+        return tf.gather(self.rows, rows)
+
     def cosines_of_rows(self, queries: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
         """Computes the cosines of each query and its row of documents.
 
@@ -169,6 +174,11 @@ class Int8Vectors(tf.Module):
         rows = tf.cast(self.codes[start:stop], tf.float32)
         products = tf.matmul(queries, rows, transpose_b=True)
         return products * self.scales[start:stop]
+
+    def vectors_of(self, rows: tf.Tensor) -> tf.Tensor:
+        """See `Float32Vectors.vectors_of`."""
+        codes = tf.cast(tf.gather(self.codes, rows), tf.float32)
+        return codes * tf.gather(self.scales, rows)[..., tf.newaxis]
 
     def cosines_of_rows(self, queries: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
         """See `Float32Vectors.cosines_of_rows`."""
@@ -280,17 +290,39 @@ def nearest(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Finds the documents with the largest cosines, by exact search.
 
+    For the result see `best_rows`.
+    """
+    return best_rows(
+        partial(documents.cosines, queries),
+        queries,
+        documents.count,
+        width,
+        mask,
+    )
+
+
+def best_rows(
+    scores_of: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+    queries: tf.Tensor,
+    count: int,
+    width: tf.Tensor,
+    mask: TagMask | None = None,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Finds the documents with the largest scores of all `count`.
+
+    `scores_of` computes the scores of a block, from its first row to the row
+    after it, `[batch, block]`. `queries` has a row for each query.
+
     Block by block the best `width` so far are kept: all scores of a million
     documents and 512 queries would take 2 GB. Returns scores, descending, and
     rows, `[batch, width]`; documents outside the mask last, `PADDING_COSINE`.
     """
-    count = documents.count
 
     def add_block(
         start: tf.Tensor, scores: tf.Tensor, numbers: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         stop = tf.minimum(start + BLOCK, count)
-        cosines = documents.cosines(queries, start, stop)
+        cosines = scores_of(start, stop)
         if mask is not None:
             cosines = tf.where(mask(start, stop), cosines, PADDING_COSINE)
         block_scores, columns = tf.math.top_k(

@@ -29,7 +29,7 @@ from keras_lstm_dssm.layers.letter_trigrams import (
 )
 from keras_lstm_dssm.tables import graph_rows
 from lstm_dssm_client.messages import signatures
-from lstm_dssm_client.signatures import FILTERED, KEYS, Signature
+from lstm_dssm_client.signatures import EXPLAINED, FILTERED, KEYS, Signature
 
 FINGERPRINT_FILE = Path("assets.extra", "encoder.json")
 
@@ -69,7 +69,8 @@ class ServedModule(tf.Module):
     """Base class of the modules that are exported.
 
     The method `serve` becomes the signature `serving_default`; attributes
-    `filtered` and `keys`, if there are any, become signatures of these names.
+    `filtered`, `keys` and `explained`, if there are any, become signatures of
+    these names.
     """
 
     serve: Any
@@ -250,7 +251,8 @@ class EncodingModule(ServedModule):
 
 def save_module(module: ServedModule, folder: Path) -> None:
     """Writes the SavedModel of a module: its graph and its variables."""
-    further = [name for name in (FILTERED, KEYS) if hasattr(module, name)]
+    names = (FILTERED, KEYS, EXPLAINED)
+    further = [name for name in names if hasattr(module, name)]
     tf.saved_model.save(
         module,
         str(folder),

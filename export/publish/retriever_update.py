@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.bulk.documents import Documents
+from keras_lstm_dssm.export.graphs.hybrid import HybridModule, HybridSource
 from keras_lstm_dssm.export.graphs.retriever import (
     VECTORS,
     DocumentRows,
@@ -18,7 +19,7 @@ from keras_lstm_dssm.export.graphs.retriever import (
     check_documents,
     checked_tags,
 )
-from keras_lstm_dssm.export.graphs.saved_module import SIGNATURE
+from keras_lstm_dssm.export.graphs.saved_module import SIGNATURE, ServedModule
 from keras_lstm_dssm.export.publish.models_config import (
     saved_fingerprint,
     served_version,
@@ -101,7 +102,9 @@ def _updated(
     version = served_version(base)
     assert version, base  # versions are never removed
     source = RetrieverSource.read(version)
-    query, document = _encoder_versions(base.parent, source.encoder_sha256)
+    hybrid = HybridSource.read(version)
+    if source.encoder_sha256:  # without, BM25 alone
+        query, document = _encoder_versions(base.parent, source.encoder_sha256)
     check_server_files(base.parent, [base.name])
     rows = _RetrieverRows.read(version, source)
     unknown = rows.delete(delete)
@@ -111,19 +114,22 @@ def _updated(
         raise InputError(f"{base}: no title would be left: add some")
     if not (deleted or new or rows.tags_changed):
         return RetrieverUpdate(version, False, rows.count, 0, 0, unknown)
-    if new:
+    if new and source.encoder_sha256:
         encode = LoadedEncoder(document).encode
         texts = [*new.values()]
         rows.set_vectors(
             [*new], encode_in_batches(encode, texts, _ENCODE_BATCH, progress)
         )
-    module = RetrieverModule(
-        LoadedEncoder(query),
-        rows.document_rows(),
-        source.kind,
-        source.max_k,
-        source.encoder_sha256,
-    )
+    options = source.kind, source.max_k, source.encoder_sha256
+    encoder = LoadedEncoder(query) if source.encoder_sha256 else None
+    module: ServedModule
+    if hybrid is not None:
+        counts = hybrid.counts.updated(rows.order, new)
+        hybrid = hybrid.with_counts(counts)
+        module = HybridModule(encoder, rows.document_rows(), hybrid, *options)
+    else:
+        assert encoder is not None, version
+        module = RetrieverModule(encoder, rows.document_rows(), *options)
     (folder,) = publish_models(base.parent, {base.name: module})
     refresh_models_card(base.parent, base.name, int(folder.name), rows.count)
     return RetrieverUpdate(folder, True, rows.count, len(new), deleted, unknown)
@@ -141,6 +147,10 @@ class LoadedEncoder:
     def encode(self, text: tf.Tensor) -> tf.Tensor:
         """See `GraphModule`."""
         return self._serve(text=text)["embedding"]
+
+    def word_rows(self, words: tf.Tensor) -> tf.Tensor:
+        """See `HybridEncoder`; only of a hybrid with words."""
+        return self._model.word_rows(words)
 
 
 class _RetrieverRows:
@@ -182,13 +192,16 @@ class _RetrieverRows:
 
         ids = value("ids").tolist()
         arrays = [
-            value(f"vectors/{name}") for name in VECTORS[source.kind].names
+            value(f"vectors/{name}")
+            for name in VECTORS[source.kind].names
+            if source.encoder_sha256
         ]
-        if not len(ids) == len(arrays[0]) == len(source.hashes):
-            raise InputError(
-                f"{version}: found {len(ids)} ids, {len(arrays[0])} vectors "
-                f"and {len(source.hashes)} hashes: restore the folder"
-            )
+        for array in (*arrays, source.hashes):
+            if len(ids) != len(array):
+                raise InputError(
+                    f"{version}: found {len(ids)} ids, {len(array)} vectors or"
+                    " hashes: restore the folder"
+                )
         tags: list[list[str]] = []
         if reader.has_tensor("tags/numbers/.ATTRIBUTES/VARIABLE_VALUE"):
             names = [name.decode() for name in value("tags/names").tolist()]
@@ -252,12 +265,18 @@ class _RetrieverRows:
             array[rows] = values
             self._arrays[number] = array
 
+    @property
+    def order(self) -> list[int]:
+        """The numbers of the rows that are not deleted, in their order."""
+        return sorted(self._row.values())
+
     def document_rows(self) -> DocumentRows:
         """Returns the rows that are not deleted, in their order."""
-        rows = sorted(self._row.values())
+        rows = self.order
         return DocumentRows(
             [self._ids[row].decode(errors="surrogateescape") for row in rows],
-            VECTORS[self._kind](*(array[rows] for array in self._arrays)),
+            self._arrays
+            and VECTORS[self._kind](*(array[rows] for array in self._arrays)),
             self._hashes[rows],
             [self._tags[row] for row in rows] if self._tags else (),
         )

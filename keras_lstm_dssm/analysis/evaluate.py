@@ -7,6 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from keras_lstm_dssm.analysis.hybrid import (
+    measure_hybrid,
+    read_hybrid,
+    write_hybrid,
+)
 from keras_lstm_dssm.data.click_log import describe_bad
 from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.documents import DocumentFolder
@@ -104,7 +109,8 @@ def evaluate_run(
             on the split dev of `dev` (default: `data`) by the measure
             `select` (default: that of `MAIN_MEASURES`); `teacher`: for a run
             of `word_sum`, the folder of `teach` whose own vectors the titles
-            get, as in an export.
+            get, as in an export; `hybrid`: whether to measure the parts of
+            the run with BM25, too, see `measure_hybrid`.
 
     Returns:
         Split -> `mode`, facts such as `bm25_words`, and system -> measure ->
@@ -123,7 +129,15 @@ def evaluate_run(
     # What would fail at the end fails first.
     if of_titles.get("run_file"):
         check_writable(of_titles["run_file"])
-    given_weights(of_titles.get("mix", ()), of_titles.get("mix_weights", ()))
+    mix = of_titles.get("mix", ())
+    given_weights(mix, of_titles.get("mix_weights", ()))
+    mode = of_titles.get("mode", "rerank")
+    hybrid = of_titles.pop("hybrid", False)
+    if hybrid and (mix or mode != "retrieve"):
+        raise InputError(
+            "--hybrid mixes the parts of one run, and searches the whole"
+            " corpus: leave out --mix, and give --mode=retrieve"
+        )
     folder = RunFolder(run)
     folder.read_metrics()
     encoder = _outside_encoder(str(run))
@@ -153,8 +167,11 @@ def evaluate_run(
         }
         latest = results
     else:
-        mode = of_titles.get("mode", "rerank")
-        task, by_query, about = measure_titles(
+        measure: Any = measure_titles
+        if hybrid:
+            measure = partial(measure_hybrid, stored=read_hybrid(folder.path))
+            of_titles.pop("mode")
+        task, by_query, about = measure(
             model,
             open_collection(data),
             split,
@@ -164,6 +181,9 @@ def evaluate_run(
             **of_titles,
         )
         tasks, measured = {mode: task}, {mode: by_query}
+        if "hybrid_dev" in about:
+            path = write_hybrid(folder.path, about["hybrid_settings"])
+            report(f"wrote {path}")
         latest = {"mode": mode, **about, **means(by_query)}
         results = {mode: latest}
     if encoder is not None:

@@ -194,21 +194,39 @@ class CombinedEncoder(LSTMEncoder):
         self, words: WordBatch, training: bool = False
     ) -> tuple[tf.Tensor, ...]:
         """Compute the first two parts, which are trained, and the others."""
+        trained = self.trained_columns(words, training)
+        if words.untrained is not None:
+            return trained, words.untrained
+        return trained, self.scale_untrained(self.sum_untrained(words))
+
+    def trained_columns(
+        self, words: WordBatch, training: bool = False
+    ) -> tf.Tensor:
+        """Compute the first two parts.
+
+        Returns:
+            `(texts, cells + bag)`, of the length sqrt(a + b).
+        """
         bag = self.bag_embedding(words, training=training)
         parts = (
             super().compose(words, training),
             gather_sum(bag, *words.flat(), training=training),
         )
-        trained = tf.concat(
+        return tf.concat(
             [
                 unit(part) * factor
                 for part, factor in zip(parts, self._factors[:2], strict=True)
             ],
             axis=-1,
         )
-        if words.untrained is not None:
-            return trained, words.untrained
-        return trained, self.scale_untrained(self.sum_untrained(words))
+
+    def sum_words(self, words: WordBatch) -> tf.Tensor:
+        """Sum the fitted vectors of each text's words, `(texts, units)`.
+
+        Only for an encoder with four shares.
+        """
+        assert self.word_rows is not None, self.shares
+        return gather_sum(self.word_rows(words), *words.flat(), training=False)
 
     def sum_untrained(self, words: WordBatch) -> tf.Tensor:
         """Sum sketches, and fitted vectors, of each distinct text's words.

@@ -47,11 +47,12 @@ def stemmed(text: str) -> list[str]:
 
     Source: https://snowballstem.org/algorithms/english/stemmer.html
     """
-    return [_stem(w) for w in alphanumeric(text) if w not in STOP_WORDS]
+    return [english_stem(w) for w in alphanumeric(text) if w not in STOP_WORDS]
 
 
 @functools.lru_cache(2**18)  # the stemmer is slow, and words repeat
-def _stem(word: str) -> str:
+def english_stem(word: str) -> str:
+    """Returns the stem of a normalised word by Porter2 (Snowball's English)."""
     return _stemmer().stemWord(word)
 
 

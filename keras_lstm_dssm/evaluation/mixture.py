@@ -81,18 +81,20 @@ class ScaledCorpusSystem(CorpusSystem):
     For each query, the scaled score is (s - l) / (h - l), where h is the
     highest and l the lowest score of a title of the corpus for the query; 0 if
     they are equal. The lowest score of BM25 is 0, unless every title has a word
-    of the query, so its scores are divided by the query's largest.
+    of the query, so its scores are divided by the query's largest. With
+    `from_zero` l is 0 always, as in a hybrid retriever.
     """
 
-    def __init__(self, system: Any) -> None:
+    def __init__(self, system: Any, from_zero: bool = False) -> None:
         self.system = system
+        self.from_zero = from_zero
 
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
         """Yields scores from 0 to 1; see `CorpusSystem.scores`."""
         for scores, match in self.system.scores(queries, titles):
-            yield _from_0_to_1(scores), match
+            yield _from_0_to_1(scores, self.from_zero), match
 
 
 class ScaledListSystem(System):
@@ -145,19 +147,21 @@ def mixture_part(name: str, system: Any) -> Part:
                     " an encoder"
                 )
             system = DenseSystem(encode, encode)
-    if isinstance(system, DenseSystem):
+    if isinstance(system, Part):
         return system
     if hasattr(system, "scores"):
         return ScaledCorpusSystem(system)
     return ScaledListSystem(system)
 
 
-def _from_0_to_1(scores: np.ndarray | Sequence[float]) -> np.ndarray:
-    """Maps the lowest score to 0 and the highest to 1; equal ones to 0."""
+def _from_0_to_1(
+    scores: np.ndarray | Sequence[float], from_zero: bool = False
+) -> np.ndarray:
+    """Maps the lowest score, or 0, to 0 and the highest to 1."""
     scores = np.asarray(scores, np.float32)
     if not scores.size:
         return scores
-    lowest = scores.min()
+    lowest = np.float32(0) if from_zero else scores.min()
     spread = scores.max() - lowest
     return (scores - lowest) / spread if spread else np.zeros_like(scores)
 

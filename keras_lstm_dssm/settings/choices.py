@@ -47,6 +47,13 @@ DEFAULT_SALIENCE = "bm25"
 TOKENIZERS = ("space", "alphanumeric", "stemmed")
 """How systems like BM25 split texts into words."""
 
+BM25_TERMS = ("stems", "words", "trigrams")
+"""What the BM25 of a hybrid retriever compares: English stems without stop
+words, words, or letter trigrams of words (pairs, of Chinese)."""
+
+HYBRID_PARTS = ("towers", "words", "bm25")
+"""The parts of a hybrid retriever, in the order of its scores."""
+
 MAP_METHODS = ("tsne", "pca")
 """Methods that lay out the map of a report."""
 

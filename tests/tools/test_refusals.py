@@ -156,6 +156,19 @@ REFUSED = {
     --add={titles} --update={tmp_path}/no -> no version here
     --delete={all_ids} -> no title would be left: add some
 """,
+    "export --hybrid --documents={titles} --output={new}": """
+    --mix=x -> --hybrid ranks by the parts of one run, --mix by several
+    --output= -> --output is missing
+    --documents= -> a hybrid retriever counts the words of titles
+    --run={tmp_path}/none -> no model here
+    --portable={new} --run={trained_run} -> not used with --portable
+    --bm25_words=space -> should be one of
+""",
+    "evaluate --run={trained_run} --data={collection_folder} --hybrid": """
+    --mode=rerank -> leave out --mix, and give --mode=retrieve
+    --mode=retrieve --mix=bm25 -> leave out --mix, and give --mode=retrieve
+    --mode=retrieve --bm25_words=space -> expected one of stems, words
+""",
     "export --portable={new}": """
     --weights=float32 -> --run is missing
     --run={trained_run} --output=x -> not used with --portable

@@ -10,6 +10,8 @@ import numpy as np
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.analysis.hybrid import bm25_part
+from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
 from keras_lstm_dssm.evaluation import Index
 from keras_lstm_dssm.export import (
     Documents,
@@ -24,6 +26,7 @@ from keras_lstm_dssm.ranker import Ranker
 from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees
 from keras_lstm_dssm.ranker.overlap_features import NAMES, OverlapFeatures
 from keras_lstm_dssm.ranker.ranker import PairFeatures, source_of
+from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.text.strings import as_bytes
 from tests.conftest import TOPICS
 from tests.encoders.small import small_encoder
@@ -274,6 +277,56 @@ def mixture(folder: Path) -> Exported:
     return Exported(model, folder, cases)
 
 
+HYBRID = HybridSettings(0.5, 0.3, 0.2, b=0.6, bm25_words="stems")
+
+
+def hybrid_model() -> dssm.TwoTower:
+    """Towers of which each has an LSTM, a sum, a sketch and words."""
+    return dssm.TwoTower(
+        small_encoder("combined_words"), small_encoder("combined_words")
+    )
+
+
+def hybrid_scores(
+    model: dssm.TwoTower | None,
+    settings: HybridSettings,
+    texts: list[str] = SEARCHED,
+) -> np.ndarray:
+    """What each part adds to the score of each title, by the systems."""
+    systems = {**HybridParts.of(model).systems(), "bm25": bm25_part(settings)}
+    queries, titles = dict(enumerate(texts)), dict(enumerate(TITLES))
+    candidates = dict.fromkeys(queries, list(titles))
+    parts = np.zeros([len(texts), len(titles), 3], np.float32)
+    for column, (name, weight) in enumerate(settings.weights.items()):
+        if name in systems:
+            scored = systems[name].list_scores(queries, candidates, titles)
+            parts[..., column] = weight * np.array(
+                [list(scored[query].values()) for query in queries]
+            )
+    return parts
+
+
+def hybrid(folder: Path) -> Exported:
+    """A hybrid retriever of one run, in which queries are explained."""
+    model = hybrid_model()
+    documents = Documents(IDS, TITLES, tags=TAGS)
+    *_, version = export_models(
+        model, folder, documents, max_k=MAX_K, hybrid=HYBRID
+    )
+    scores = np.full([len(KS), MAX_K], -2, np.float32)
+    parts = hybrid_scores(model, HYBRID)
+    for row, (k, of_query) in enumerate(zip(KS, parts, strict=True)):
+        best = np.sort(of_query.sum(-1))[::-1][: max(0, min(k, MAX_K))]
+        scores[row, : len(best)] = best
+    tags = ["even", "", "x,third", "上海"]
+    cases = [
+        Case(version, request(text=SEARCHED, k=KS), {"scores": scores}),
+        Case(version, request("filtered", text=SEARCHED, k=KS, tags=tags), {}),
+        Case(version, request("explained", text=SEARCHED, k=[2, 1, 0, 1]), {}),
+    ]
+    return Exported(model, folder, cases)
+
+
 RANKED = [
     f"{colour} {title}" for colour in COLOURS for _, title in TOPICS.values()
 ] * 6  # more than the candidates
@@ -349,7 +402,8 @@ def ranker(folder: Path, trained_run: Path) -> Exported:
 KINDS: dict[str, Any] = {
     make.__name__: make
     for make in (
-        *(encoder, scorer, keyvec, retriever, retriever_int8, mixture, ranker),
+        *(encoder, scorer, keyvec, retriever, retriever_int8, mixture, hybrid),
+        ranker,
     )
 }
 """Name of a kind -> a function that exports its models into a folder."""

@@ -18,6 +18,7 @@ from keras_lstm_dssm.export import (
 from keras_lstm_dssm.export.publish import retriever_update
 from keras_lstm_dssm.export.publish.models_config import served_version
 from keras_lstm_dssm.serving import SavedRetriever
+from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.tools import export
 from tests.export.agreement import check_export
 from tests.fresh_process import ForkedProcess
@@ -129,6 +130,44 @@ def test_equal_to_a_full_export(kind, model, old, tmp_path, encoded):
     assert (again.rows, again.encoded, again.deleted) == (10, 0, 1)
     hits = SavedRetriever(again.folder).search(["wood glue"], 20)[0]
     assert "t20" not in {hit.id for hit in hits}
+
+
+@pytest.mark.parametrize("has_model", [True, False])
+def test_a_hybrid_equals_a_full_export(has_model, model, tmp_path, encoded):
+    """Stems of new titles too; BM25 alone has no encoder to encode with."""
+    towers = model if has_model else None
+    settings = HybridSettings(bm25_words="stems")
+    export_models(
+        towers, tmp_path / "models", documents(OLD), max_k=9, hybrid=settings
+    )
+    added = ADDED | {"t21": "Glued woods"}
+    result = update_retriever(
+        tmp_path / "models" / "retriever", documents(added), GONE
+    )
+    assert (result.rows, result.encoded, result.deleted) == (12, 3, 2)
+    assert len(encoded) == 3 * has_model
+    full = export_models(
+        towers,
+        tmp_path / "full",
+        documents(NEW | {"t21": "Glued woods"}),
+        max_k=9,
+        hybrid=settings,
+    )[-1]
+    assert_equal(result.folder, full)
+    for name in ("hybrid.json", "hybrid.npz", "title_hashes.npy"):
+        files = [path / "assets.extra" / name for path in (result.folder, full)]
+        assert files[0].read_bytes() == files[1].read_bytes()
+    queries = ["gluing wood", "bolts 3"]
+    found, expected = (
+        SavedRetriever(path).search(queries, 9)
+        for path in (result.folder, full)
+    )
+    for hits, right in zip(found, expected, strict=True):
+        assert [hit.id for hit in hits] == [hit.id for hit in right]
+        np.testing.assert_allclose(
+            [hit.score for hit in hits], [hit.score for hit in right], atol=1e-6
+        )
+    assert {hit.id for hit in found[0]} >= {"t20", "t21"}
 
 
 def test_tags_change_without_encoding(model, tmp_path, encoded):

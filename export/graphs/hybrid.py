@@ -1,0 +1,401 @@
+"""The graph of a hybrid retriever: cosines of towers and of words, and BM25.
+
+BM25 is exact: the postings of the titles are variables, and the scores of a
+query the sums of those of its terms. `HybridSource` is what an update reads.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.encoders.hybrid_encoder import (
+    TOWERS,
+    WORDS,
+    HybridEncoder,
+)
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.postings import Postings, WordCounts
+from keras_lstm_dssm.export.graphs.bm25 import (
+    BM25Graph,
+    flat_words,
+    shares_as_json,
+)
+from keras_lstm_dssm.export.graphs.retriever import (
+    MAX_K,
+    PADDING_COSINE,
+    DocumentRows,
+    DocumentTags,
+    RetrieverSource,
+    best_rows,
+    stored_vectors,
+)
+from keras_lstm_dssm.export.graphs.saved_module import ServedModule, signature
+from keras_lstm_dssm.files import read_json, write_json
+from keras_lstm_dssm.settings.choices import HYBRID_PARTS
+from keras_lstm_dssm.settings.hybrid import HybridSettings
+from keras_lstm_dssm.text.strings import as_strings
+from lstm_dssm_client import terms
+
+CELLS = 2**24
+"""Scores of BM25 computed at once, 64 MiB: those of all titles for a chunk of
+the queries, since the largest of them is needed."""
+
+_FILE = Path("assets.extra", "hybrid.json")
+_ARRAYS = Path("assets.extra", "hybrid.npz")
+
+
+class WordsPart(NamedTuple):
+    """How the words part separates words, and how many it reads of a text."""
+
+    split: str
+    max_words: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class HybridSource:
+    """What a hybrid retriever and its updates are made from.
+
+    Attributes:
+        settings: Its weights, which sum to 1, and the settings of BM25.
+        counts: The words of its titles.
+        further: Words that queries may have, beside those.
+        postings: The postings of the titles.
+        widths: Name of a part with vectors -> number of its columns.
+        words_part: The rule of the words part, or `None` without one.
+    """
+
+    settings: HybridSettings
+    counts: WordCounts
+    further: Sequence[str]
+    postings: Postings
+    widths: dict[str, int]
+    words_part: WordsPart | None
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of its parts."""
+        return (*self.widths, "bm25")
+
+    @classmethod
+    def of(
+        cls,
+        settings: HybridSettings,
+        titles: Sequence[str],
+        known_texts: Iterable[str] = (),
+        encoder: HybridEncoder | None = None,
+    ) -> "HybridSource":
+        """Counts the words of titles; the encoder is that of queries."""
+        counts = WordCounts.of(titles)
+        words = {w for text in known_texts for w in terms.split_words(text)}
+        further = sorted(words.difference(counts.words))
+        hashing = encoder and encoder.hashing
+        return cls(
+            settings,
+            counts,
+            further,
+            Postings.of(counts, settings, further),
+            encoder.widths if encoder else {},
+            WordsPart(hashing.split, hashing.max_words) if hashing else None,
+        )
+
+    def with_counts(self, counts: WordCounts) -> "HybridSource":
+        """Returns the source of other titles, made as this one."""
+        return dataclasses.replace(
+            self,
+            counts=counts,
+            postings=Postings.of(
+                counts, self.settings, self.further, self.postings
+            ),
+        )
+
+    def write(self, version: Path) -> None:
+        """Writes the files into a version's folder."""
+        (version / _FILE).parent.mkdir(exist_ok=True)
+        write_json(
+            version / _FILE,
+            {
+                "settings": self.settings.to_dict(),
+                "widths": self.widths,
+                "words_part": self.words_part,
+            },
+        )
+        lists = {
+            "words": self.counts.words,
+            "further": self.further,
+            "terms": self.postings.terms,
+            "forms": self.postings.forms,
+        }
+        arrays: dict[str, Any] = {
+            # A word has neither white space nor NULs.
+            name: np.frombuffer(" ".join(words).encode(), np.uint8)
+            for name, words in lists.items()
+        }
+        np.savez_compressed(
+            version / _ARRAYS,
+            bounds=self.counts.bounds,
+            numbers=self.counts.numbers,
+            counts=self.counts.counts,
+            form_terms=self.postings.form_terms,
+            **arrays,
+        )
+
+    @classmethod
+    def read(cls, version: Path) -> "HybridSource | None":
+        """Reads the files of a version; `None` if it is no hybrid."""
+        if not (version / _FILE).exists():
+            return None
+        facts = read_json(version / _FILE)
+        try:
+            with np.load(version / _ARRAYS, allow_pickle=False) as arrays:
+                words, further, names, forms = (
+                    arrays[name].tobytes().decode().split()
+                    for name in ("words", "further", "terms", "forms")
+                )
+                counts = WordCounts(
+                    words, *(arrays[n] for n in WordCounts._fields[1:])
+                )
+                none = np.zeros(0)
+                postings = Postings(
+                    names, forms, arrays["form_terms"], none, none, none
+                )
+            part = facts["words_part"]
+            return cls(
+                HybridSettings.from_dict(facts["settings"]),
+                counts,
+                further,
+                postings,
+                facts["widths"],
+                part and WordsPart(*part),
+            )
+        except (OSError, EOFError, ValueError, KeyError) as error:
+            raise InputError(
+                f"{version}: damaged ({error}); export it with --hybrid and"
+                " --documents"
+            ) from error
+
+
+class HybridModule(ServedModule):
+    """Ranks all documents by a weighted sum of cosines and BM25.
+
+    The score is `towers * cosine + words * cosine + bm25 * s / max s`, with
+    the weights of `HybridSettings` and s the score of BM25, whose maximum is
+    that of all documents, also where tags restrict the search. The vectors of
+    towers and words are one, see `HybridEncoder`. Without an encoder, BM25
+    alone ranks. For the other arguments see `RetrieverModule`.
+    """
+
+    def __init__(
+        self,
+        encoder: Any,
+        rows: DocumentRows,
+        source: HybridSource,
+        kind: str = "float32",
+        max_k: int = MAX_K,
+        encoder_sha256: str = "",
+    ) -> None:
+        super().__init__()
+        self.source = RetrieverSource(encoder_sha256, rows.hashes, kind, max_k)
+        self.hybrid = source
+        self._count = len(rows.ids)
+        self._widest = min(max_k, self._count)
+        self._chunk = max(1, CELLS // self._count)
+        self.ids = tf.Variable(as_strings(rows.ids), trainable=False)
+        weights = source.settings.weights
+        self._bm25_weight = weights["bm25"]
+        self._vector_weight = weights[TOWERS] + weights[WORDS]
+        if self._bm25_weight:
+            self.bm25 = BM25Graph(
+                source.postings, str(source.settings.bm25_words), self._count
+            )
+        if encoder is not None:
+            self.weights = encoder.weights
+            self.resources = encoder.resources
+            # One graph for all signatures; a plain function, since the module
+            # would save this one by itself.
+            encode = tf.function(
+                encoder.encode,
+                [tf.TensorSpec([None], tf.string)],
+                autograph=False,
+            )
+            self._encode = lambda text: encode(text)
+            self._word_rows = lambda words: encoder.word_rows(words)
+            self.vectors = (
+                stored_vectors(rows.vectors, kind)
+                if isinstance(rows.vectors, np.ndarray)
+                else rows.vectors
+            )
+        if any(rows.tags):
+            self.tags = DocumentTags(rows.tags)
+
+            @signature(text=tf.string, k=tf.int32, tags=tf.string)
+            def filtered(
+                text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
+            ) -> dict[str, tf.Tensor]:
+                return self._search(text, k, tags)
+
+            self.filtered = filtered
+
+    def write_extra(self, version: Path) -> None:
+        """Writes what the retriever was made from."""
+        self.source.write(version)
+        self.hybrid.write(version)
+
+    @signature(text=tf.string, k=tf.int32)
+    def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Signature `serving_default`; see `RetrieverModule.serve`."""
+        return self._search(text, k)
+
+    @signature(text=tf.string, k=tf.int32)
+    def explained(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Signature `explained`: finds documents, and what their scores are of.
+
+        Beside the outputs of `serving_default`, `parts` are float32 `[batch,
+        width, 3]`: what towers, words and BM25 add to the score, which is
+        their sum. `words` are strings `[batch, width]`, JSON such as `{"bm25":
+        {"bolt": 0.3}, "words": {"bolt": 0.2}}`: what each word of the query
+        adds to these two parts. Columns beyond the k of a row hold 0 and "".
+        """
+        return self._search(text, k, explained=True)
+
+    def _search(
+        self,
+        text: tf.Tensor,
+        k: tf.Tensor,
+        tags: tf.Tensor | None = None,
+        explained: bool = False,
+    ) -> dict[str, tf.Tensor]:
+        batch = tf.shape(text)[0]
+        largest = tf.reduce_max(tf.concat([k, [0]], axis=0))
+        width = tf.minimum(largest, self._widest)
+        vectors = tf.zeros([batch, 0])
+        if self._vector_weight:
+            vectors = self._encode(text)
+        empty = [tf.zeros([0, width]), tf.zeros([0, width], tf.int32)]
+        if explained:
+            empty += [tf.zeros([0, width, 3]), tf.fill([0, width], "")]
+
+        def add_chunk(
+            start: tf.Tensor, *before: tf.Tensor
+        ) -> tuple[tf.Tensor, ...]:
+            stop = tf.minimum(start + self._chunk, batch)
+            mask = None if tags is None else self.tags.mask(tags[start:stop])
+            found = self._best(
+                text[start:stop], vectors[start:stop], width, mask, explained
+            )
+            return stop, *(
+                tf.concat(pair, 0) for pair in zip(before, found, strict=True)
+            )
+
+        _, scores, numbers, *rest = tf.while_loop(
+            lambda start, *_: start < batch,
+            add_chunk,
+            [tf.constant(0), *empty],
+            shape_invariants=[
+                tf.TensorShape([]),
+                *(tf.TensorShape([None] * t.shape.rank) for t in empty),
+            ],
+            parallel_iterations=1,
+        )
+        is_result = tf.range(width) < k[:, tf.newaxis]
+        if not self._vector_weight:  # no part matches the others
+            is_result &= scores > 0
+        elif tags is not None:
+            is_result &= scores > PADDING_COSINE
+        outputs = {
+            "ids": tf.where(is_result, tf.gather(self.ids, numbers), ""),
+            "scores": tf.where(is_result, scores, PADDING_COSINE),
+        }
+        if explained:
+            parts, words = rest
+            outputs["parts"] = tf.where(is_result[..., tf.newaxis], parts, 0.0)
+            outputs["words"] = tf.where(is_result, words, "")
+        return outputs
+
+    def _best(
+        self,
+        texts: tf.Tensor,
+        vectors: tf.Tensor,
+        width: tf.Tensor,
+        mask: Any,
+        explained: bool,
+    ) -> list[tf.Tensor]:
+        """Ranks the documents for some queries, and explains the scores."""
+        batch = tf.shape(texts)[0]
+        bm25 = None
+        if self._bm25_weight:
+            matches = self.bm25.matches(texts)
+            sums = self.bm25.sums(matches, batch)
+            scale = tf.math.divide_no_nan(
+                np.float32(self._bm25_weight),
+                tf.reduce_max(sums, axis=1, keepdims=True),
+            )
+            bm25 = sums * scale
+
+        def scores_of(start: tf.Tensor, stop: tf.Tensor) -> tf.Tensor:
+            parts = []
+            if self._vector_weight:
+                cosines = self.vectors.cosines(vectors, start, stop)
+                parts.append(np.float32(self._vector_weight) * cosines)
+            if bm25 is not None:
+                parts.append(bm25[:, start:stop])
+            return tf.add_n(parts)
+
+        scores, numbers = best_rows(
+            scores_of, vectors, self._count, width, mask
+        )
+        if not explained:
+            return [scores, numbers]
+        parts = {name: tf.zeros_like(scores) for name in HYBRID_PARTS}
+        words = {name: tf.fill([batch, width], "{}") for name in HYBRID_PARTS}
+        if bm25 is not None:
+            parts["bm25"] = tf.gather(bm25, numbers, batch_dims=1)
+            shares = self.bm25.shares(matches, numbers)
+            shares *= tf.gather(scale, matches.rows)
+            words["bm25"] = shares_as_json(
+                matches.words, matches.rows, shares, batch
+            )
+        if self._vector_weight:
+            found = self.vectors.vectors_of(numbers)
+            found *= np.float32(self._vector_weight)
+            start = 0
+            for name, columns in self.hybrid.widths.items():
+                part = slice(start, start + columns)
+                of_part, queries = found[..., part], vectors[:, part]
+                parts[name] = tf.linalg.matvec(of_part, queries)
+                if name == WORDS:
+                    words[name] = self._words_as_json(texts, of_part, queries)
+                start += columns
+        explanation = tf.strings.join(
+            ['{"bm25": ', words["bm25"], ', "words": ', words[WORDS], "}"]
+        )
+        return [
+            scores,
+            numbers,
+            tf.stack([parts[name] for name in HYBRID_PARTS], axis=-1),
+            explanation,
+        ]
+
+    def _words_as_json(
+        self, texts: tf.Tensor, found: tf.Tensor, queries: tf.Tensor
+    ) -> tf.Tensor:
+        """Divides the words part of each hit among the words of the query.
+
+        `found` are the columns of the hits, `queries` those of the queries: the
+        sum of the words' vectors, of another length.
+        """
+        rule = self.hybrid.words_part
+        assert rule is not None, self.hybrid.widths
+        words, rows = flat_words(texts, rule.split, rule.max_words)
+        vectors = self._word_rows(words)
+        batch = tf.shape(texts)[0]
+        sums = tf.math.unsorted_segment_sum(vectors, rows, batch)
+        scale = tf.math.divide_no_nan(
+            tf.norm(queries, axis=1), tf.norm(sums, axis=1)
+        )
+        vectors *= tf.gather(scale, rows)[:, tf.newaxis]
+        shares = tf.linalg.matvec(tf.gather(found, rows), vectors)
+        return shares_as_json(words, rows, shares, batch)

@@ -1,0 +1,138 @@
+"""`HybridParts`: the encoders of a run, and a teacher's words, as parts."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from keras_lstm_dssm.distillation.teacher_vectors import TeacherVectors
+from keras_lstm_dssm.distillation.word_fit import fit_words
+from keras_lstm_dssm.encoders import TextEncoder
+from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
+from keras_lstm_dssm.encoders.hybrid_encoder import (
+    TOWERS,
+    WORDS,
+    HybridEncoder,
+)
+from keras_lstm_dssm.encoders.word_sum_encoder import WordSumEncoder
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.systems import DenseSystem
+from keras_lstm_dssm.models.kinds import kind_of
+from keras_lstm_dssm.models.two_tower import TwoTower
+from keras_lstm_dssm.settings.choices import HYBRID_PARTS
+
+OOV_BUCKETS = 8192
+"""`oov_buckets` of words that are fitted without a run: any script."""
+
+
+class HybridParts(NamedTuple):
+    """The encoders of a hybrid's parts that have vectors.
+
+    Attributes:
+        query: Name of a part -> the encoder of queries that has it.
+        document: The same for titles.
+        teacher: The teacher whose own vectors its titles get as words, or
+            `None`.
+    """
+
+    query: Mapping[str, TextEncoder]
+    document: Mapping[str, TextEncoder]
+    teacher: TeacherVectors | None = None
+
+    @classmethod
+    def of(
+        cls, model: Any = None, teacher: TeacherVectors | None = None
+    ) -> "HybridParts":
+        """Returns the parts of a trained model, a teacher's words, or both.
+
+        Args:
+            model: Two towers; by default there are none.
+            teacher: A teacher that `TeacherVectors.open` has read. Words are
+                fitted to it if the model has no words part; titles get its own
+                vectors.
+
+        Raises:
+            InputError: The model is of another kind, or the teacher has vectors
+                of another width.
+        """
+        if model is not None and not isinstance(model, TwoTower):
+            raise InputError(
+                f"found a {kind_of(model).noun}, and the parts of a hybrid are"
+                " those of two towers: leave --hybrid out"
+            )
+        query, document = {}, {}
+        if model is not None:
+            query = _parts_of(model.query_encoder)
+            document = _parts_of(model.document_encoder)
+        if teacher is None:
+            return cls(query, document)
+        if WORDS not in document:
+            query[WORDS] = document[WORDS] = _fitted(teacher.folder, query)
+        width = teacher.vectors.shape[1]
+        if width != (units := document[WORDS].units):
+            raise InputError(
+                f"{teacher.folder}: found vectors of {width} numbers, expected"
+                f" {units} as in the words part of the run"
+            )
+        return cls(query, document, teacher)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all parts, BM25 included."""
+        return tuple(
+            name for name in HYBRID_PARTS if name in {*self.query, "bm25"}
+        )
+
+    def encoders(
+        self, weights: Mapping[str, float]
+    ) -> tuple[HybridEncoder, HybridEncoder] | None:
+        """Returns the encoders of queries and titles with these weights.
+
+        `None` if no part with vectors has a weight.
+        """
+        if not any(weights.get(name) for name in self.query):
+            return None
+        return (
+            HybridEncoder(self.query, weights),
+            HybridEncoder(self.document, weights),
+        )
+
+    def systems(self, **options: Any) -> dict[str, DenseSystem]:
+        """Returns a system for each part; `options` are those of `encode`."""
+        systems = {}
+        for name in self.query:
+            pair = self.encoders({name: 1.0})
+            assert pair is not None
+            query, document = (partial(e.encode, **options) for e in pair)
+            if name == WORDS and self.teacher is not None:
+                document = partial(self.teacher.completed, encode=document)
+            systems[name] = DenseSystem(query, document)
+        return systems
+
+
+def _parts_of(encoder: TextEncoder) -> dict[str, TextEncoder]:
+    if encoder.fitted:
+        return {WORDS: encoder}
+    parts = {TOWERS: encoder}
+    if type(encoder) is CombinedEncoder and encoder.word_rows:
+        parts[WORDS] = encoder
+    return parts
+
+
+def _fitted(
+    folder: str | None, towers: Mapping[str, TextEncoder]
+) -> WordSumEncoder:
+    """Fits words to a teacher; words are hashed as by the towers, if any."""
+    hashing: dict[str, Any] = {"oov_buckets": OOV_BUCKETS}
+    if TOWERS in towers:
+        config = towers[TOWERS].get_config()
+        names = ("oov_buckets", "max_words", "split")
+        hashing = {name: config[name] for name in names}
+    if folder is None:
+        raise InputError(
+            "found a teacher's vectors that are in no folder: expected those of"
+            " TeacherVectors.open, whose texts words are fitted to"
+        )
+    fitted = fit_words(folder, WordSumEncoder(**hashing).trigrams)
+    encoder = WordSumEncoder(**(hashing | fitted.config))
+    fitted.write_to(encoder.word_rows)
+    return encoder

@@ -1,0 +1,159 @@
+"""`HybridEncoder`: the vectors of towers and of words in a hybrid retriever."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
+from keras_lstm_dssm.encoders.text_encoder import TextEncoder
+from keras_lstm_dssm.layers.cosine import unit
+from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
+from keras_lstm_dssm.text.strings import encode_in_batches
+from keras_lstm_dssm.text.word_batch import WordBatch, hash_single_text
+
+TOWERS, WORDS = "towers", "words"
+
+
+class _Part(NamedTuple):
+    """A part of the vectors: what composes it, and the layers that it reads."""
+
+    encoder: TextEncoder
+    compose: Callable[[WordBatch], tf.Tensor]
+    layers: list[Any]
+    width: int
+
+
+def _part(name: str, encoder: TextEncoder) -> _Part:
+    """Returns a part of an encoder; all of it unless it combines parts."""
+    # A subclass may compose its vectors in another way.
+    if type(encoder) is not CombinedEncoder:
+        return _Part(encoder, encoder.compose, [encoder], encoder.dimension)
+    if name == WORDS:
+        layers = [encoder.word_rows]
+        return _Part(encoder, encoder.sum_words, layers, encoder.units)
+    layers = [layer for network in encoder.networks for layer in network]
+    return _Part(
+        encoder,
+        encoder.trained_columns,
+        [*layers, encoder.bag_embedding],
+        encoder.cells + encoder.bag,
+    )
+
+
+class HybridEncoder:
+    """Encodes texts into the vectors of towers and of words, side by side.
+
+    With unit vectors v_t and v_w and weights that sum to 1, a text's vector is
+    `[sqrt(w_t) v_t, sqrt(w_w) v_w]`: inner products are weighted sums of
+    cosines. Of a `CombinedEncoder`, the towers are its trained columns, without
+    the sketch, which BM25 replaces, and the words its fourth part.
+
+    Args:
+        encoders: `"towers"` or `"words"` -> an encoder that has this part.
+        weights: The weights of these parts. One of weight 0 is left out.
+
+    Attributes:
+        widths: Name of a part -> number of its columns, in their order.
+        scales: The square roots of the weights, whose sum is 1.
+        encoders: What holds the layers that are read, and no others.
+
+    Example:
+    >>> encoder = HybridEncoder({"towers": dssm.LSTMEncoder(8)}, {"towers": 1})
+    >>> encoder.encode(["hex bolt"]).shape
+    (1, 8)
+    """
+
+    def __init__(
+        self,
+        encoders: Mapping[str, TextEncoder],
+        weights: Mapping[str, float],
+    ) -> None:
+        self._parts = {
+            name: _part(name, encoders[name])
+            for name in (TOWERS, WORDS)
+            if name in encoders and weights.get(name)
+        }
+        self.widths = {name: part.width for name, part in self._parts.items()}
+        total = sum(weights[name] for name in self._parts)
+        self.scales = [np.sqrt(weights[n] / total) for n in self._parts]
+        holder = keras.layers.Layer()
+        holder.parts = [  # Keras finds the layers in an attribute
+            layer for part in self._parts.values() for layer in part.layers
+        ]
+        self.encoders = [holder]
+        self.weights: list[Any] = holder.weights
+        self._graph: Any = None
+
+    def sync_weights(self) -> None:
+        """See `TextEncoder.sync_weights`, as for the methods below."""
+        for part in self._parts.values():
+            part.encoder.sync_weights()
+
+    def encode(
+        self,
+        texts: Sequence[str | bytes],
+        batch_size: int = 2048,
+        progress: bool = False,
+    ) -> np.ndarray:
+        """Encodes any number of texts into unit vectors, float32 `[n, d]`."""
+        self.sync_weights()
+        return encode_in_batches(self.unit_vectors, texts, batch_size, progress)
+
+    def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
+        """Encodes strings `(batch,)` into vectors, float32 `(batch, d)`."""
+        if not tf.executing_eagerly():
+            return self._joined(lambda hashing: hashing.distinct(texts))
+        if self._graph is None:
+            self._graph = tf.function(
+                self.unit_vectors, autograph=False
+            ).get_concrete_function(tf.TensorSpec([None], tf.string, "texts"))
+        return self._graph(texts)
+
+    def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
+        """Encodes one text for which `is_short` is true, faster."""
+        return self._joined(
+            lambda hashing: hash_single_text(
+                text, hashing.oov_buckets, hashing.split
+            )
+        )
+
+    def is_short(self, texts: tf.Tensor) -> tf.Tensor:
+        """Returns whether a batch is one text that `unit_vector` encodes."""
+        parts = self._parts.values()
+        return tf.reduce_all([part.encoder.is_short(texts) for part in parts])
+
+    @property
+    def hashing(self) -> LetterTrigrams | None:
+        """What separates the words of the words part; `None` without it."""
+        part = self._parts.get(WORDS)
+        return None if part is None else part.encoder.trigrams
+
+    def word_rows(self, words: tf.Tensor) -> tf.Tensor:
+        """Looks up the vectors of single words, float32 `(n, units)`.
+
+        The words part of a text is the sum of its words' vectors, scaled to the
+        length of `scales`.
+        """
+        part = self._parts[WORDS]
+        batch = part.encoder.trigrams.distinct(words)
+        rows = tf.gather(part.compose(batch), batch.text_index)
+        return tf.cast(rows, tf.float32)
+
+    def _joined(
+        self, hash_texts: Callable[[LetterTrigrams], WordBatch]
+    ) -> tf.Tensor:
+        batches: dict[tuple[Any, ...], WordBatch] = {}
+        columns = []
+        for part, scale in zip(self._parts.values(), self.scales, strict=True):
+            hashing = part.encoder.trigrams
+            # Parts that read the same words are hashed once.
+            key = hashing.oov_buckets, hashing.max_words, hashing.split
+            if key not in batches:
+                batches[key] = hash_texts(hashing)
+            words = batches[key]
+            vectors = tf.gather(unit(part.compose(words)), words.text_index)
+            columns.append(np.float32(scale) * tf.cast(vectors, tf.float32))
+        return tf.concat(columns, axis=1)

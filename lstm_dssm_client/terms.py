@@ -1,0 +1,63 @@
+"""The terms of BM25 in a hybrid retriever, without TensorFlow.
+
+A text is split into words as the encoders split it. A term is a word, its stem,
+or letters of it; `split_words` and `letter_grams` give what a table then maps
+to terms, in an exported graph and here alike.
+"""
+
+import re
+
+from lstm_dssm_client import words
+
+SPLIT = "alphanumeric"
+"""The rule by which BM25 separates words."""
+
+MAX_WORDS = 128
+"""Number of words that are read of a query; of a title all are."""
+
+EDGE = "#"
+"""What stands before the first letter of a word and after the last one."""
+
+PAIRED = (
+    "[\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\U00020000-\U000323af]"
+)
+"""Letters of scripts that write a word in one to three of them: Chinese,
+Japanese, Korean. A regular expression of Python and of RE2."""
+
+_IS_PAIRED = re.compile(PAIRED)
+
+
+def split_words(text: str | bytes, max_words: int | None = None) -> list[str]:
+    """Splits a text into its normalised words; an empty one has none.
+
+    Example:
+    >>> split_words("Hex-BOLT, 3/8")
+    ['hex', 'bolt', '3', '8']
+    """
+    if isinstance(text, str):
+        text = text.encode("utf-8", "replace")
+    return [
+        word.decode()
+        for word in words.split_words(text, SPLIT, max_words)
+        if word != words.EMPTY_TEXT.encode()
+    ]
+
+
+def letter_grams(word: str) -> list[str]:
+    """Lists a gram for each letter: the letter, and one before and one after.
+
+    The gram of a letter of `PAIRED` is it and the letter after it: pairs are
+    what Chinese is searched by, since words are not separated.
+
+    Example:
+    >>> letter_grams("good")
+    ['#go', 'goo', 'ood', 'od#']
+    >>> letter_grams("上海x")
+    ['上海', '海x', '海x#']
+    """
+    letters = EDGE + word + EDGE
+    return [
+        letters[i + bool(_IS_PAIRED.match(letters[i + 1])) : i + 3]
+        for i in range(len(word))
+    ]

@@ -1,0 +1,131 @@
+"""Postings of a hybrid's BM25: equal to bm25s, and updated without a trace."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.bm25 import BM25System, english_stem
+from keras_lstm_dssm.evaluation.postings import (
+    TERM_TOKENIZERS,
+    Postings,
+    WordCounts,
+    default_terms,
+    inflections,
+)
+from keras_lstm_dssm.settings.hybrid import HybridSettings
+from lstm_dssm_client.terms import letter_grams, split_words
+
+ENGLISH = [
+    "Steel hex bolts, 3/8 in.", "hex bolt and the hex nut", "", "wood glue",
+    "drilling machine for wood", "cordless drill", "battery of the drill",
+]  # fmt: skip
+GERMAN = [
+    "Große Schlüssel für Schrauben", "Schraubenschlüssel", "Häuser aus Holz",
+    "Schlüssel und Schrauben aus Stahl",
+]  # fmt: skip
+CHINESE = ["上海酒店", "北京的酒店和机票", "上海到北京", "iPhone 手机壳"]
+CORPORA = {
+    "stems": (ENGLISH, ["drills", "the hexed bolts bolts", "batteries", "x"]),
+    "words": (GERMAN, ["schluessel", "SCHLÜSSEL aus grosse", "Holz"]),
+    "trigrams": (CHINESE, ["酒店", "北京 iphone", "机", "到北京去"]),
+}
+"""Terms -> titles, and queries; three of them have no term of a title."""
+
+
+def added_up(postings: Postings, kind: str, query: str, n: int) -> np.ndarray:
+    """The scores of all titles, as LocalModel could compute them."""
+    number = dict(zip(postings.forms, postings.form_terms, strict=True))
+    scores = np.zeros(n, np.float32)
+    for word in split_words(query):
+        for form in letter_grams(word) if kind == "trigrams" else [word]:
+            if form in number:
+                term = number[form]
+                part = slice(*postings.bounds[term : term + 2])
+                scores[postings.documents[part]] += postings.scores[part]
+    return scores
+
+
+@pytest.mark.parametrize("kind", CORPORA)
+def test_scores_are_those_of_bm25s(kind):
+    titles, queries = CORPORA[kind]
+    chosen = HybridSettings(k1=1.6, b=0.4, bm25_words=kind)
+    postings = Postings.of(WordCounts.of(titles), chosen)
+    assert default_terms(titles) == ("stems" if kind == "words" else kind)
+    system = BM25System(1.6, 0.4, TERM_TOKENIZERS[kind])
+    for query, (expected, _) in zip(
+        queries, system.scores(queries, tuple(titles)), strict=True
+    ):
+        found = added_up(postings, kind, query, len(titles))
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+        assert found.any() == (query not in ("x", "schluessel", "机"))
+
+
+@pytest.mark.parametrize(
+    ("titles", "terms"),
+    [
+        (GERMAN, "stems"),
+        (["Купить болт"], "words"),
+        (["สว่านไร้สาย"], "trigrams"),
+        (["ドリル 电动工具"], "trigrams"),
+        (["123", ""], "stems"),
+    ],
+)
+def test_the_script_of_the_titles_chooses(titles, terms):
+    assert default_terms(titles) == terms
+
+
+def test_inflections_have_the_stem():
+    found = inflections("batteri")
+    assert {"battery", "batteries"} <= {*found}
+    assert {english_stem(form) for form in found} == {"batteri"}
+    assert "fitted" in inflections("fit") and inflections("3d") == []
+
+
+def test_words_of_queries_are_forms_of_known_stems_only():
+    counts = WordCounts.of(["general drill"])
+    settings = HybridSettings(bm25_words="stems")
+    postings = Postings.of(counts, settings, ["generalization", "lamps"])
+    terms = dict(zip(postings.forms, postings.form_terms, strict=True))
+    assert postings.terms == ["drill", "general"]
+    assert terms["generalization"] == 1 and "lamps" not in terms
+
+
+TEXTS = st.lists(
+    st.lists(st.sampled_from("hex bolts bolt 3 the".split())).map(" ".join),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(TEXTS, TEXTS, st.data())
+def test_an_update_equals_a_new_count(old, new, data):
+    kept = data.draw(st.sets(st.integers(0, len(old) - 1)))
+    rows = [*sorted(kept), *range(len(old), len(old) + len(new))]
+    numbered = dict(enumerate(new, len(old)))
+    titles = [(numbered | dict(enumerate(old)))[row] for row in rows]
+    chosen = HybridSettings(bm25_words="stems")
+    before = WordCounts.of(old)
+    found = before.updated(rows, numbered)
+    expected = WordCounts.of(titles)
+    for part, right in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(part, right)
+    again = Postings.of(found, chosen, before=Postings.of(before, chosen))
+    for part, right in zip(again, Postings.of(expected, chosen), strict=True):
+        np.testing.assert_array_equal(part, right)
+
+
+def test_weights_of_the_parts_that_there_are():
+    chosen = HybridSettings(0.5, 0.3, 0.2).of_parts(["words", "bm25"])
+    assert chosen.weights == pytest.approx(
+        {"towers": 0, "words": 0.6, "bm25": 0.4}
+    )
+    for wrong, message in (
+        (lambda: HybridSettings(0, 0, 0), "all weights of the hybrid are 0"),
+        (lambda: HybridSettings(1, 0, 0).of_parts(["bm25"]), "of bm25 in the"),
+        (lambda: HybridSettings(b=2), "b is 2: expected 0 to 1"),
+    ):
+        with pytest.raises(InputError, match=message):
+            wrong()

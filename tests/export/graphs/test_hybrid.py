@@ -1,0 +1,205 @@
+"""Hybrid retrievers: BM25 as bm25s has it, weighted sums, explanations."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.bm25 import BM25System
+from keras_lstm_dssm.evaluation.postings import TERM_TOKENIZERS
+from keras_lstm_dssm.export import Documents, export_models
+from keras_lstm_dssm.export.graphs import hybrid
+from keras_lstm_dssm.export.graphs.bm25 import letter_grams, shares_as_json
+from keras_lstm_dssm.export.graphs.hybrid import HybridModule, HybridSource
+from keras_lstm_dssm.export.graphs.retriever import DocumentRows
+from keras_lstm_dssm.settings.hybrid import HybridSettings
+from keras_lstm_dssm.text.strings import as_strings
+from lstm_dssm_client import terms
+from tests.evaluation.test_postings import CORPORA
+from tests.export.agreement import loaded
+from tests.export.graphs.kinds import (
+    HYBRID,
+    IDS,
+    MAX_K,
+    SEARCHED,
+    TAGS,
+    TITLES,
+    hybrid_scores,
+)
+
+
+def bm25_module(titles: list[str], kind: str) -> HybridModule:
+    """A retriever of BM25 alone, whose ids are the rows."""
+    settings = HybridSettings(0, 0, 1, k1=1.6, b=0.4, bm25_words=kind)
+    ids = [str(row) for row in range(len(titles))]
+    return HybridModule(
+        None,
+        DocumentRows(ids, None, np.zeros([len(titles), 16], np.uint8)),
+        HybridSource.of(settings, titles),
+    )
+
+
+def called(signature, **inputs: list) -> dict[str, np.ndarray]:
+    types = {"text": tf.string, "tags": tf.string, "k": tf.int32}
+    tensors = {n: tf.constant(v, types[n]) for n, v in inputs.items()}
+    return {name: t.numpy() for name, t in signature(**tensors).items()}
+
+
+@pytest.mark.parametrize("kind", CORPORA)
+@pytest.mark.parametrize("cells", [2**24, 1])
+def test_bm25_alone_ranks_as_bm25s(kind, cells, monkeypatch):
+    """English, German and Chinese; a title without a term is not found."""
+    monkeypatch.setattr(hybrid, "CELLS", cells)
+    titles, queries = CORPORA[kind]
+    module = bm25_module(titles, kind)
+    found = called(module.serve, text=queries, k=[len(titles)] * len(queries))
+    system = BM25System(1.6, 0.4, TERM_TOKENIZERS[kind])
+    for (scores, _), ids, ranked in zip(
+        system.scores(queries, tuple(titles)), *found.values(), strict=True
+    ):
+        count = np.count_nonzero(scores)
+        assert {*map(int, ids[:count])} == {*np.flatnonzero(scores)}
+        assert (ids[count:] == b"").all() and (ranked[count:] == -2).all()
+        expected = scores[ids[:count].astype(int)] / max(scores.max(), 1e-9)
+        np.testing.assert_allclose(ranked[:count], expected, atol=1e-5)
+        assert (np.diff(ranked) <= 0).all()
+
+
+def test_titles_without_words_are_served():
+    module = bm25_module(["", "-"], "words")
+    found = called(module.serve, text=["a"], k=[2])
+    assert found["ids"].tolist() == [[b"", b""]]
+
+
+def test_grams_of_the_graph_are_those_of_python():
+    words = ["good", "a", "上海酒店", "t恤衫", "แก้ว", "#"]
+    grams, word = letter_grams(as_strings(words))
+    expected = [
+        (gram, row)
+        for row, each in enumerate(words)
+        for gram in terms.letter_grams(each)
+    ]
+    assert [
+        (gram.decode(), row)
+        for gram, row in zip(grams.numpy(), word.numpy(), strict=True)
+    ] == expected
+
+
+@pytest.fixture(scope="module")
+def explained(exported):
+    """The best titles of `SEARCHED`, their parts and words."""
+    return called(
+        loaded(exported("hybrid").cases[0].version).signatures["explained"],
+        text=SEARCHED,
+        k=[MAX_K] * len(SEARCHED),
+    )
+
+
+def test_parts_sum_to_the_score_and_are_those_of_the_systems(
+    exported, explained
+):
+    expected = hybrid_scores(exported("hybrid").model, HYBRID)
+    parts = explained["parts"]
+    assert parts.shape == (len(SEARCHED), MAX_K, 3)
+    np.testing.assert_allclose(
+        parts.sum(axis=-1), explained["scores"], atol=1e-6
+    )
+    row = {title_id.encode(): number for number, title_id in enumerate(IDS)}
+    rows = [[row[title_id] for title_id in ids] for ids in explained["ids"]]
+    right = np.take_along_axis(expected, np.array(rows)[..., np.newaxis], 1)
+    np.testing.assert_allclose(parts, right, atol=1e-6)
+    # All titles have "number", and no word of them has a fitted vector.
+    assert (np.ptp(parts[0], axis=0) > 1e-2).tolist() == [True, False, False]
+    assert parts[0, 0, 2] == pytest.approx(HYBRID.bm25)
+
+
+def test_words_divide_the_parts(explained):
+    for query, parts, of_hits in zip(
+        SEARCHED, explained["parts"], explained["words"], strict=True
+    ):
+        for (_, words, bm25), text in zip(parts, of_hits, strict=True):
+            shares = json.loads(text)
+            if shares["words"]:  # else no word of the query has a vector
+                assert sum(shares["words"].values()) == pytest.approx(
+                    words, abs=2e-4
+                )
+            assert sum(shares["bm25"].values()) == pytest.approx(bm25, abs=2e-4)
+            assert {*shares["bm25"]} <= {*query.split()}
+    best = json.loads(explained["words"][0][0])
+    assert best["bm25"].keys() == {"number"}
+
+
+def test_tags_do_not_change_the_scale(exported):
+    """The largest score of BM25 is that of all titles."""
+    version = exported("hybrid").cases[0].version
+    inputs = {"text": ["title 7"], "k": [MAX_K]}
+    every, some = (
+        called(loaded(version).signatures[name], **inputs, **tags)
+        for name, tags in (
+            ("serving_default", {}), ("filtered", {"tags": ["third"]})
+        )
+    )  # fmt: skip
+    parts = hybrid_scores(exported("hybrid").model, HYBRID, ["title 7"]).sum(
+        -1
+    )[0]
+    tagged = [row for row, tags in enumerate(TAGS) if "third" in tags]
+    assert 7 not in tagged and every["scores"][0][0] > some["scores"][0][0]
+    count = np.count_nonzero(some["ids"])
+    assert count == len(tagged)
+    np.testing.assert_allclose(
+        some["scores"][0][:count], np.sort(parts[tagged])[::-1], atol=1e-6
+    )
+
+
+def test_words_with_quotes_are_json():
+    shares = tf.constant([[0.25, 0], [0.5, -0.125], [0.25, 1e-6]])
+    found = shares_as_json(
+        as_strings(['a"\\\x01', "b", "b"]), tf.constant([0, 1, 1]), shares, 3
+    )
+    assert [[json.loads(t) for t in row] for row in found.numpy()] == [
+        [{'a"\\': 0.25}, {}],
+        [{"b": 0.75}, {"b": -0.125}],
+        [{}, {}],
+    ]
+
+
+def test_int8_costs_little_and_a_weight_may_be_0(exported, tmp_path):
+    model = exported("hybrid").model
+    settings = HYBRID.replace(words=0.0, bm25=0.0)
+    version = export_models(
+        model, tmp_path, Documents(IDS, TITLES), "int8", hybrid=settings
+    )[-1]
+    found = called(
+        loaded(version).signatures["explained"], text=SEARCHED, k=[50] * 4
+    )
+    expected = hybrid_scores(model, settings.replace(towers=1.0)).sum(-1)
+    np.testing.assert_allclose(
+        found["scores"], np.sort(expected)[:, ::-1], atol=0.02
+    )
+    assert not found["parts"][..., 1:].any()
+    assert {*found["words"].ravel()} == {b'{"bm25": {}, "words": {}}'}
+    # Neither the sketch nor the words are stored.
+    assert not any(
+        w.dtype in (tf.uint8, tf.int64) for w in loaded(version).weights
+    )
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda files: files["hybrid.npz"].write_bytes(b""), "No data left"),
+        (lambda files: files["hybrid.npz"].unlink(), "No such file"),
+        (lambda files: files["hybrid.json"].write_text("{}"), "'words_part'"),
+    ],
+)
+def test_damaged_sources_are_one_line(damage, message, tmp_path):
+    assert HybridSource.read(tmp_path) is None
+    source = bm25_module(["bolt", "nut"], "words").hybrid
+    source.write(tmp_path)
+    assert HybridSource.read(tmp_path).counts.words == ["bolt", "nut"]
+    damage({p.name: p for p in (tmp_path / "assets.extra").iterdir()})
+    with pytest.raises(InputError, match=message) as caught:
+        HybridSource.read(tmp_path)
+    assert "\n" not in str(caught.value)
