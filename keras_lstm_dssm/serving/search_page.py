@@ -23,7 +23,12 @@ from keras_lstm_dssm.serving.clicks import ClickWriter, TokenError
 from keras_lstm_dssm.serving.limits import Bounds
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
 from keras_lstm_dssm.serving.rest_api import HTTP_CODES, code_and_message
-from keras_lstm_dssm.serving.rest_json import JsonError, parse_object
+from keras_lstm_dssm.serving.rest_json import (
+    JsonError,
+    parse_object,
+    string_of,
+    whole_number_of,
+)
 from keras_lstm_dssm.serving.servable import (
     SignatureCall,
     StatusError,
@@ -198,13 +203,15 @@ class SearchPage:
         `similarity` is `encoder` or `letters`: how `words` were compared. Hits
         have a `click`, a token, if clicks are written.
         """
-        text, model = _string(request, "text"), _string(request, "model")
+        text, model = string_of(request, "text"), string_of(request, "model")
         if len(text) > MAX_LETTERS:
             raise JsonError(f"'text' has more than {MAX_LETTERS:,} letters")
-        k = _whole_number(request, "k", 1, MAX_RESULTS)
+        k = whole_number_of(request, "k", 1, MAX_RESULTS)
         spec = ModelSpec(name=model)
         if request.get("version") is not None:
-            spec.version.value = _whole_number(request, "version", 0, 2**63 - 1)
+            spec.version.value = whole_number_of(
+                request, "version", 0, 2**63 - 1
+            )
         servable = self._models.find(spec)
         call = servable.signature("")
         if call is None or call.input_dtypes != _INPUTS:
@@ -299,7 +306,7 @@ class SearchPage:
         before. Raises `StatusError` if the token is wrong or too old or the
         server writes no clicks, and `OSError`, for example if the disk is full.
         """
-        token = _string(request, "click")
+        token = string_of(request, "click")
         if self._clicks is None:
             raise invalid_argument("this server writes no clicks")
         try:
@@ -322,24 +329,6 @@ def _array(texts: Sequence[str]) -> np.ndarray:
 
 def _texts(values: np.ndarray) -> list[str]:
     return [value.decode(errors="replace") for value in values]
-
-
-def _string(request: Mapping[str, Any], key: str) -> str:
-    value = request.get(key)
-    if not isinstance(value, str):
-        raise JsonError(f"{key!r} must be a string")
-    return value
-
-
-def _whole_number(
-    request: Mapping[str, Any], key: str, minimum: int, maximum: int
-) -> int:
-    value = request.get(key)
-    if type(value) is not int or not minimum <= value <= maximum:
-        raise JsonError(
-            f"{key!r} must be a whole number, {minimum} to {maximum}"
-        )
-    return value
 
 
 _LOG = logging.getLogger(__name__)
