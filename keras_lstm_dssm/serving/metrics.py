@@ -138,5 +138,5 @@ class RequestMetrics:
         self._unavailable.set(len(self._models.unavailable()))
         written = self._prometheus.generate_latest(self._registry)
         # prometheus-client ends the names of counters in _total.
-        name = _TF_SERVING_COUNT.encode()
-        return written.replace(name + b"_total", name)
+        wanted = _TF_SERVING_COUNT.encode()
+        return written.replace(wanted + b"_total", wanted)
