@@ -1,10 +1,11 @@
-"""The page for searching at `/`: results, similar words, clicks.
+"""The page for searching at `/`: results and reasons, similar words, clicks.
 
 `SearchPage` answers the requests of the page's script. `page_routes` adds them
 and the files in the folder `page` to the HTTP server.
 """
 
 import asyncio
+import json
 import logging
 import re
 from collections import Counter
@@ -19,6 +20,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.model_cards.record import export_facts
 from keras_lstm_dssm.serving.clicks import ClickWriter, TokenError
 from keras_lstm_dssm.serving.limits import Bounds
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
@@ -156,6 +159,14 @@ MAX_LETTERS = 1000
 _OF_WORD = 5
 """Number of results of a search for a single word of the query."""
 
+_EXAMPLES = 3
+_EXAMPLE_WORDS = 3
+_MAX_REASONS = 4
+
+EXPLAINED, PARTS = "explained", ("towers", "words", "bm25")
+"""Name of the signature that says why a document was found, and the parts of
+which its scores are sums."""
+
 _INPUTS = {"text": "string", "k": "int32"}
 _QUERY_ENCODERS = ("query_encoder", "keyvec")
 _DOCUMENT_ENCODERS = ("document_encoder", "keyvec")
@@ -183,8 +194,9 @@ class SearchPage:
     def models(self) -> dict[str, Any]:
         """Returns the retrievers, and whether clicks are written.
 
-        The keys are `models`, a list of `name` and `versions` (newest first),
-        and `clicks`.
+        The keys are `models` and `clicks`. Each model has `name`, `versions`
+        (newest first), `card`, what the card of the models says of the newest,
+        and `examples`, three queries.
         """
         listed = []
         for name in self._models.names():
@@ -194,14 +206,53 @@ class SearchPage:
                 if call is not None and call.input_dtypes == _INPUTS:
                     versions.append(version)
             if versions:
-                listed.append({"name": name, "versions": versions})
+                listed.append(
+                    {
+                        "name": name,
+                        "versions": versions,
+                        "card": self._card(name, versions[0]),
+                        "examples": self._examples(name, versions[0]),
+                    }
+                )
         return {"models": listed, "clicks": self._clicks is not None}
+
+    def _card(self, name: str, version: int) -> dict[str, Any]:
+        try:
+            return export_facts(self._models.models_dir, name, version)
+        except (InputError, OSError) as error:
+            _LOG.warning("the page does without the card: %s", error)
+            return {}
+
+    def _examples(self, name: str, version: int) -> list[str]:
+        """Makes queries of the first words of some titles.
+
+        One has two letters of a word exchanged, as misspelled words are found.
+        """
+        call = self._call(name, version)
+        if call is None:
+            return []
+        try:
+            titles = self._hits(self._run(call, [""], [MAX_RESULTS]), 0).titles
+        except StatusError:  # it is broken, which a search will say
+            return []
+        step = max(1, len(titles) // _EXAMPLES)
+        examples = [
+            " ".join(words_of([title], _EXAMPLE_WORDS))
+            for title in titles[::step][:_EXAMPLES]
+        ]
+        if examples:
+            word = max(examples[-1].split(), key=len, default="")
+            wrong = word[:1] + word[2:3] + word[1:2] + word[3:]
+            examples[-1] = examples[-1].replace(word, wrong, 1)
+        return [*dict.fromkeys(filter(None, examples))]
 
     def search(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Searches one model for `text`; returns the JSON that the page shows.
 
         `similarity` is `encoder` or `letters`: how `words` were compared. Hits
-        have a `click`, a token, if clicks are written.
+        have a `click`, a token, if clicks are written, and `why`, the parts of
+        the score and the words that add most to it, if the model has the
+        signature `explained`.
         """
         text, model = string_of(request, "text"), string_of(request, "model")
         if len(text) > MAX_LETTERS:
@@ -240,6 +291,13 @@ class SearchPage:
             hits.append({"id": id_, "title": parts, "score": score})
             if self._clicks is not None:
                 hits[-1]["click"] = self._clicks.issue(text, title)
+        explained = servable.signature(EXPLAINED)
+        if explained is not None and explained.input_dtypes == _INPUTS:
+            outputs = self._run(explained, [text], [k])
+            ids = _texts(outputs["ids"][0])
+            reasons = dict(zip(ids, _reasons(outputs), strict=True))
+            for hit in hits:
+                hit["why"] = reasons.get(hit["id"])
         return {
             "model": servable.name,
             "version": servable.version,
@@ -313,6 +371,23 @@ class SearchPage:
             return self._clicks.write(token)
         except TokenError as error:
             raise invalid_argument(str(error)) from error
+
+
+def _reasons(outputs: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
+    """Returns the reasons of each result of the first query."""
+    parts = np.nan_to_num(outputs["parts"][0]).astype(float).round(3).tolist()
+    reasons = []
+    for row, words in zip(parts, outputs["words"][0], strict=True):
+        shares: Counter[str] = Counter()
+        for of_part in json.loads(words or b"{}").values():
+            shares.update(of_part)
+        reasons.append(
+            {
+                "parts": dict(zip(PARTS, row, strict=True)),
+                "words": dict(shares.most_common(_MAX_REASONS)),
+            }
+        )
+    return reasons
 
 
 class _Hits(NamedTuple):
