@@ -313,13 +313,11 @@ async function searchNow(linked = false) {
   const start = performance.now();
   let text = query.value;
   try {
-    if (!left.select.options.length) {
-      await loadModels();
-      if (!started) {
-        started = linked = true;
-        if (!query.value) readAddress();
-      }
-    } else if (linked === true) {
+    if (!left.select.options.length) await loadModels();
+    if (!started) {
+      started = linked = true;
+      if (!query.value) readAddress();
+    } else if (linked) {
       readAddress();
     }
     text = query.value;
@@ -331,7 +329,7 @@ async function searchNow(linked = false) {
   if (text !== query.value) return;
   retryMs = FIRST_RETRY_MS;
   document.body.classList.remove("offline");
-  if (linked !== true) remember(text);
+  if (!linked) remember(text);
   choose(-1);
   greet(!left.reply);
   left.show(right.reply);
