@@ -35,6 +35,10 @@ _NOTES = (
 
 _PACKAGE = "keras_lstm_dssm"
 
+_MODULES = {"mcp": "mcp_server"}
+"""Program -> its module, if it has another name: as `mcp.py` it would be taken
+for the package `mcp` where a program is started as a file in its folder."""
+
 _PROBED = ("jax", "matplotlib", "pandas", "sklearn")
 """Packages that Keras and TensorFlow import where they are installed, for
 functions that no program calls. Their import takes as long as TensorFlow's."""
@@ -79,8 +83,9 @@ def program_names() -> list[str]:
     """Return the names of the modules in `tools` that are programs."""
     _unloaded_package()
     tools = importlib.import_module(f"{_PACKAGE}.tools")
+    names = {module: name for name, module in _MODULES.items()}
     return sorted(
-        path.stem
+        names.get(path.stem, path.stem)
         for folder in tools.__path__
         for path in Path(folder).glob("*.py")
         if "\nrun = " in path.read_text(encoding="utf-8")
@@ -90,7 +95,8 @@ def program_names() -> list[str]:
 def find(name: str) -> ModuleType:
     """Return the module of a program, which loads no TensorFlow."""
     _unloaded_package()
-    return importlib.import_module(f"{_PACKAGE}.tools.{name}")
+    module = _MODULES.get(name, name)
+    return importlib.import_module(f"{_PACKAGE}.tools.{module}")
 
 
 def _unloaded_package() -> ModuleType:

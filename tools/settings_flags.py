@@ -70,7 +70,7 @@ def define_field(
         most = bounds.get("most")
         define.integer(name, default, text, least_of(field), most)
     elif get_origin(types[0]) is tuple:
-        define.list(name, default, text)
+        define.list(name, default and [*default], text)
     elif float not in types:
         define.string(name, default, text)
     elif "below" in bounds:

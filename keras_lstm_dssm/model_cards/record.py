@@ -119,6 +119,24 @@ def read_facts(folder: str | os.PathLike[str]) -> dict[str, Any]:
     return _read(Path(folder, FACTS))
 
 
+def export_facts(
+    folder: str | os.PathLike[str], model: str, version: int
+) -> dict[str, Any]:
+    """Returns what the card of exported models says of a version.
+
+    The keys are `date`, `documents`, a number or None, and `runs`, the names of
+    the runs; there are none if the card does not have the version.
+    """
+    for entry in read_facts(folder).get("exports", []):
+        if entry["models"].get(model) == version:
+            return {
+                "date": entry["date"][:10],
+                "documents": entry["documents"],
+                "runs": [run["name"] for run in entry["runs"]],
+            }
+    return {}
+
+
 def _read(path: Path) -> dict[str, Any]:
     return read_json(path) if path.exists() else {}
 

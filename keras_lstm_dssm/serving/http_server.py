@@ -6,7 +6,6 @@ or one of the other routes answers. `HttpServer` starts and stops listening.
 """
 
 import asyncio
-import json
 import math
 import socket
 import time
@@ -31,6 +30,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving.limits import QUICK_BYTES, RequestSlots, overdue
 from keras_lstm_dssm.serving.metrics import CONTENT_TYPE, RequestMetrics
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
+from keras_lstm_dssm.serving.protocols import error_body
 from keras_lstm_dssm.serving.rest_api import HTTP_CODES, RestApi
 from keras_lstm_dssm.serving.security import NO_TOKEN, Security, ServerTLS
 from keras_lstm_dssm.serving.servable import StatusError
@@ -60,7 +60,7 @@ INCOMPLETE_BODIES = 16
 """Limit on the total size of incomplete bodies, in bodies of maximum size."""
 
 METRICS_PATH = "/monitoring/prometheus/metrics"
-REST_PREFIX = "/v1/"
+REST_PREFIXES = ("/v1/", "/v2/rerank")
 
 HEALTH_PATHS = ("/livez", "/readyz")
 """Health checks, without a token: the process runs; all models are served."""
@@ -120,7 +120,7 @@ class Connection(H11Protocol):
     def send_error(self, status: int, message: str) -> None:
         """Sends an error unless a reply has begun, and closes."""
         if self.cycle is None or not self.cycle.response_started:
-            body = _error_body(message)
+            body = error_body("", status, message)
             self.transport.write(
                 f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
                 "content-type: application/json\r\n"
@@ -157,11 +157,6 @@ class Connection(H11Protocol):
             self.transport.close()
         else:
             cycle.keep_alive = False
-
-
-def _error_body(message: str) -> bytes:
-    """Returns an error in TF Serving's form."""
-    return json.dumps({"error": message}).encode()
 
 
 class _RefusedError(Exception):
@@ -208,18 +203,20 @@ class Guard:
             self._check_head(scope)
             body = await self._body(scope, receive)
         except _RefusedError as error:
-            await _refuse(receive, send, error)
+            body = error_body(scope["path"], error.status, error.message)
+            await _refuse(receive, send, error, body)
             return
         if body is None:
             return
         try:
-            if scope["path"].startswith(REST_PREFIX):
+            if scope["path"].startswith(REST_PREFIXES):
                 await self._answer(scope, body, send)
             else:
                 await self._pass_on(scope, body, receive, send)
         except asyncio.CancelledError:  # at the end of the grace
             with suppress(RuntimeError):  # the reply has begun
-                await _send(send, 503, _error_body("the server stops"))
+                stops = error_body(scope["path"], 503, "the server stops")
+                await _send(send, 503, stops)
 
     async def _pass_on(
         self, scope: Scope, body: bytes, receive: Receive, send: Send
@@ -310,7 +307,7 @@ class Guard:
             )
         except StatusError as error:
             status = HTTP_CODES[error.code.name]
-            reply = _error_body(error.details)
+            reply = error_body(path, status, error.details)
             headers.append((b"retry-after", b"1"))
         await _send(send, status, reply, headers)
 
@@ -337,7 +334,9 @@ async def _send(
     await send({"type": "http.response.body", "body": body, "more_body": more})
 
 
-async def _refuse(receive: Receive, send: Send, error: _RefusedError) -> None:
+async def _refuse(
+    receive: Receive, send: Send, error: _RefusedError, body: bytes
+) -> None:
     """Sends an error before the body of a request is read.
 
     A connection that is closed while its client still sends is reset, and many
@@ -345,7 +344,6 @@ async def _refuse(receive: Receive, send: Send, error: _RefusedError) -> None:
     `DRAIN_SECONDS` at most.
     """
     headers = [(b"connection", b"close"), *error.headers]
-    body = _error_body(error.message)
     await _send(send, error.status, body, headers, more=True)
     with suppress(asyncio.TimeoutError):  # in 3.10 not the builtin
         await asyncio.wait_for(_drain(receive), DRAIN_SECONDS)

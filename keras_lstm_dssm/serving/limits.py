@@ -37,16 +37,16 @@ REPLY_MB = 64
 
 @dataclass(frozen=True)
 class Bounds(ServerBounds):
-    """Maximum sizes of a request, and maximum number of requests.
+    """Maximum sizes and number of requests, and the protocols allowed.
 
     `check` looks at the shapes of a message before memory is taken for its
     arrays, `check_arrays` at the values before the graph runs.
 
-    The attributes are `max_rows`, `max_text_kb`, `max_k`, `max_message_mb` and
-    `max_requests`, as the flags of lstm-dssm-serve.
+    The attributes are `max_rows`, `max_text_kb`, `max_k`, `max_message_mb`,
+    `max_requests` and `protocols`, as the flags of lstm-dssm-serve.
 
     Raises:
-        InputError: A number is out of range.
+        InputError: A number is out of range, or a protocol unknown.
 
     Example:
         >>> Bounds(max_rows=64).check(request)

@@ -14,6 +14,14 @@ _BUCKETS = (
     *(0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
 )
 
+# Those of TF Serving: microseconds, up to 20 minutes.
+_TF_SERVING_BUCKETS = [10 * 1.8**power for power in range(33)]
+
+_TF_SERVING_COUNT = ":tensorflow:serving:request_count"
+
+_COUNTED = ("Predict", "Embeddings", "Rerank")
+"""Methods that run a model; TF Serving counts no others."""
+
 
 class Request(NamedTuple):
     """What a request asks for: names as they were sent, and when it began.
@@ -31,6 +39,8 @@ class Request(NamedTuple):
 class RequestMetrics:
     """Holds the metrics of one server; threads may share it.
 
+    Requests and their times are there twice, also under TF Serving's names,
+    so that dashboards made for it work (`servables/tensorflow/util.cc`).
     Names that the server does not know are "", so that wrong requests do not
     add series without a limit.
     """
@@ -38,7 +48,7 @@ class RequestMetrics:
     def __init__(self, models: ModelRegistry) -> None:
         self._prometheus = import_optional("prometheus_client", "http")
         self._models = models
-        self._of_labels: dict[tuple[str, ...], tuple[Any, Any]] = {}
+        self._of_labels: dict[tuple[str, ...], tuple[Any, ...]] = {}
         self._registry = self._prometheus.CollectorRegistry()
         labels = ["protocol", "method", "model", "signature"]
         self._requests = self._prometheus.Counter(
@@ -53,6 +63,20 @@ class RequestMetrics:
             labels,
             registry=self._registry,
             buckets=_BUCKETS,
+        )
+        self._tf_serving_requests = self._prometheus.Counter(
+            _TF_SERVING_COUNT,
+            "The total number of requests.",
+            ["model_name", "status"],
+            registry=self._registry,
+        )
+        self._tf_serving_latency = self._prometheus.Histogram(
+            ":tensorflow:serving:request_latency",
+            "Distribution of wall time (in microseconds) for Tensorflow "
+            "Serving request.",
+            ["model_name", "API", "entrypoint"],
+            registry=self._registry,
+            buckets=_TF_SERVING_BUCKETS,
         )
         # Memory, processor time and open files of this process.
         self._prometheus.ProcessCollector(registry=self._registry)
@@ -80,10 +104,31 @@ class RequestMetrics:
             self._of_labels[labels] = (
                 self._requests.labels(*labels),
                 self._seconds.labels(*labels[:-1]),
+                *self._of_tf_serving(protocol, request.method, model, code),
             )
-        requests, histogram = self._of_labels[labels]
+        requests, histogram, *more = self._of_labels[labels]
         requests.inc()
         histogram.observe(seconds)
+        if more:
+            more[0].inc()
+        if len(more) > 1:
+            more[1].observe(1e6 * seconds)
+
+    def _of_tf_serving(
+        self, protocol: str, method: str, model: str, code: str
+    ) -> list[Any]:
+        """Returns TF Serving's counter, and its histogram of what succeeded."""
+        if method not in _COUNTED:
+            return []
+        metrics = [self._tf_serving_requests.labels(model, code)]
+        if code == "OK":
+            over_grpc = protocol == "grpc"
+            api = method if over_grpc else method.lower()
+            entrypoint = "GRPC" if over_grpc else "REST"
+            metrics.append(
+                self._tf_serving_latency.labels(model, api, entrypoint)
+            )
+        return metrics
 
     def text(self) -> bytes:
         """Returns all metrics in Prometheus' text format."""
@@ -91,4 +136,7 @@ class RequestMetrics:
             count = len(self._models.versions(name))
             self._versions.labels(name).set(count)
         self._unavailable.set(len(self._models.unavailable()))
-        return self._prometheus.generate_latest(self._registry)
+        written = self._prometheus.generate_latest(self._registry)
+        # prometheus-client ends the names of counters in _total.
+        wanted = _TF_SERVING_COUNT.encode()
+        return written.replace(wanted + b"_total", wanted)

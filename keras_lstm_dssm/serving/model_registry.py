@@ -249,18 +249,18 @@ class ModelRegistry:
         versions: int = 1,
         verify: bool = False,
     ) -> None:
-        self._models_dir = Path(models_dir)
+        self.models_dir = Path(models_dir)
         self._verify = verify
         self._latest = versions
         self._models: dict[str, ModelVersions] = {}
         self._expected: Set[str] = set()
         self._lock = threading.Lock()
         self._unloaded = False
-        model_folders(self._models_dir)  # raises if there is no model
-        self._configs = read_configs(self._models_dir / MODELS_CONFIG)
+        model_folders(self.models_dir)  # raises if there is no model
+        self._configs = read_configs(self.models_dir / MODELS_CONFIG)
         if self._configs is not None and not self._configs:
             raise InputError(
-                f"{self._models_dir / MODELS_CONFIG}: lists no model; list "
+                f"{self.models_dir / MODELS_CONFIG}: lists no model; list "
                 "one, or remove the file to serve all models"
             )
         problems = self._update_models()
@@ -268,7 +268,7 @@ class ModelRegistry:
             if not model.available.versions:
                 raise InputError(
                     "; ".join(model.errors())
-                    or f"{self._models_dir / name}: none of the versions that "
+                    or f"{self.models_dir / name}: none of the versions that "
                     "models.config asks for exists"
                 )
         # Labels refer to loaded versions, so they are set last.
@@ -294,7 +294,7 @@ class ModelRegistry:
             try:
                 problems += self._update_models()
             except OSError as error:
-                problems.append(f"{self._models_dir}: {error.strerror}")
+                problems.append(f"{self.models_dir}: {error.strerror}")
             self._warn_of(self._errors() - old_errors)
             if problems:
                 raise InputError("; ".join(problems))
@@ -306,7 +306,7 @@ class ModelRegistry:
         label.
         """
         try:
-            configs = read_configs(self._models_dir / MODELS_CONFIG)
+            configs = read_configs(self.models_dir / MODELS_CONFIG)
         except (InputError, OSError) as error:
             return [str(error)]
         problems = self._label(configs)
@@ -318,10 +318,10 @@ class ModelRegistry:
         """Loads and unloads versions, and returns the errors in the folder."""
         problems: list[str] = []
         folders: dict[str, dict[int, Path]] = {}
-        for path in sorted(self._models_dir.iterdir()):
+        for path in sorted(self.models_dir.iterdir()):
             if self._may_be_model(path):
                 try:
-                    base = model_folder(self._models_dir, path.name)
+                    base = model_folder(self.models_dir, path.name)
                     folders[path.name] = version_folders(base)
                 except InputError as error:
                     problems.append(str(error))
@@ -343,7 +343,7 @@ class ModelRegistry:
         missing = [name for name in self._configs if not folders.get(name)]
         if missing:
             problems.append(
-                f"{self._models_dir}: models.config lists "
+                f"{self.models_dir}: models.config lists "
                 f"{', '.join(sorted(missing))}, which is not in this folder "
                 "or has no version; export it, or remove it from the list"
             )

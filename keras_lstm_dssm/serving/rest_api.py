@@ -14,6 +14,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 import grpc
+import orjson
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
@@ -27,6 +28,7 @@ from keras_lstm_dssm.serving.model_registry import (
     model_metadata,
     model_status,
 )
+from keras_lstm_dssm.serving.protocols import ROUTES, Route, error_body
 from keras_lstm_dssm.serving.rest_json import (
     JsonError,
     inputs_from_json,
@@ -99,30 +101,47 @@ class RestApi:
         return (name, spec.name) if self._models.versions(spec.name) else None
 
     def answer(self, method: str, path: str, body: bytes = b"") -> Reply:
-        """Answers a request; after an error with `{"error": message}`.
+        """Answers a request; after an error in the form of the path's protocol.
 
         The path is that of the request, percent-encoded, without a query.
         """
         measured = Request("", "", "", time.perf_counter())
         code = "OK"
+        route = ROUTES.get(path)
         try:
-            method_name, spec = _method_and_model(method, path)
-            measured = measured._replace(method=method_name, model=spec.name)
-            if method_name == "Predict":
-                request = parse_object(body)
-                measured = measured._replace(signature=signature_name(request))
-                reply = self._predict(spec, measured.signature, request)
-            elif method_name == "GetModelMetadata":
-                reply = _metadata_json(self._models, spec)
+            if route and self._takes(route, method):
+                sent = parse_object(body) if method == "POST" else {}
+                measured = measured._replace(
+                    method=route.label, model=str(sent.get("model", ""))
+                )
+                value = route.answer(self._models, self._bounds, sent)
+                measured = measured._replace(model=value.get("model", ""))
+                reply = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
             else:
-                status = model_status(self._models, spec)
-                reply = json.dumps(_as_dict(status)).encode()
+                method_name, spec = _method_and_model(method, path)
+                measured = measured._replace(
+                    method=method_name, model=spec.name
+                )
+                if method_name == "Predict":
+                    request = parse_object(body)
+                    name = signature_name(request)
+                    measured = measured._replace(signature=name)
+                    reply = self._predict(spec, name, request)
+                elif method_name == "GetModelMetadata":
+                    reply = _metadata_json(self._models, spec)
+                else:
+                    status = model_status(self._models, spec)
+                    reply = json.dumps(_as_dict(status)).encode()
         except Exception as error:  # of any kind: the server answers on
             code, message = code_and_message(error, f"{method} {path}")
-            reply = json.dumps({"error": message}).encode()
+            reply = error_body(path, HTTP_CODES[code], message)
         if self._metrics is not None:
             self._metrics.record("http", measured, code)
         return Reply(HTTP_CODES[code], reply)
+
+    def _takes(self, route: Route, method: str) -> bool:
+        enabled = self._bounds.protocols
+        return route.protocol in enabled and route.method == method
 
     def _predict(
         self, spec: ModelSpec, signature: str, request: Mapping[str, object]

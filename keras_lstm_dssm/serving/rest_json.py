@@ -80,6 +80,26 @@ def signature_name(request: Mapping[str, Any]) -> str:
     return name
 
 
+def string_of(request: Mapping[str, Any], key: str) -> str:
+    """Returns a string of a request."""
+    value = request.get(key)
+    if not isinstance(value, str):
+        raise JsonError(f"{key!r} must be a string")
+    return value
+
+
+def whole_number_of(
+    request: Mapping[str, Any], key: str, minimum: int, maximum: int
+) -> int:
+    """Returns a whole number of a request, within bounds."""
+    value = request.get(key)
+    if type(value) is not int or not minimum <= value <= maximum:
+        raise JsonError(
+            f"{key!r} must be a whole number, {minimum} to {maximum}"
+        )
+    return value
+
+
 def is_row_format(request: Mapping[str, Any]) -> bool:
     """Returns whether a request has `instances` (rows), not `inputs` (columns).
 

@@ -1,10 +1,11 @@
-"""The page for searching at `/`: results, similar words, clicks.
+"""The page for searching at `/`: results and reasons, similar words, clicks.
 
 `SearchPage` answers the requests of the page's script. `page_routes` adds them
 and the files in the folder `page` to the HTTP server.
 """
 
 import asyncio
+import json
 import logging
 import re
 from collections import Counter
@@ -20,12 +21,19 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.interleaving import ATTRIBUTE, team_draft
+from keras_lstm_dssm.model_cards.record import export_facts
 from keras_lstm_dssm.serving.clicks import ClickWriter, TokenError
 from keras_lstm_dssm.serving.limits import Bounds
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
 from keras_lstm_dssm.serving.rest_api import HTTP_CODES, code_and_message
-from keras_lstm_dssm.serving.rest_json import JsonError, parse_object
+from keras_lstm_dssm.serving.rest_json import (
+    JsonError,
+    parse_object,
+    string_of,
+    whole_number_of,
+)
 from keras_lstm_dssm.serving.servable import (
     SignatureCall,
     StatusError,
@@ -153,6 +161,14 @@ MAX_LETTERS = 1000
 _OF_WORD = 5
 """Number of results of a search for a single word of the query."""
 
+_EXAMPLES = 3
+_EXAMPLE_WORDS = 3
+_MAX_REASONS = 4
+
+EXPLAINED, PARTS = "explained", ("towers", "words", "bm25")
+"""Name of the signature that says why a document was found, and the parts of
+which its scores are sums."""
+
 _INPUTS = {"text": "string", "k": "int32"}
 _QUERY_ENCODERS = ("query_encoder", "keyvec")
 _DOCUMENT_ENCODERS = ("document_encoder", "keyvec")
@@ -183,8 +199,9 @@ class SearchPage:
     def models(self) -> dict[str, Any]:
         """Returns the retrievers, and whether clicks are written.
 
-        The keys are `models`, a list of `name` and `versions` (newest first),
-        and `clicks`.
+        The keys are `models` and `clicks`. Each model has `name`, `versions`
+        (newest first), `card`, what the card of the models says of the newest,
+        and `examples`, three queries.
         """
         listed = []
         for name in self._models.names():
@@ -194,22 +211,63 @@ class SearchPage:
                 if call is not None and call.input_dtypes == _INPUTS:
                     versions.append(version)
             if versions:
-                listed.append({"name": name, "versions": versions})
+                listed.append(
+                    {
+                        "name": name,
+                        "versions": versions,
+                        "card": self._card(name, versions[0]),
+                        "examples": self._examples(name, versions[0]),
+                    }
+                )
         return {"models": listed, "clicks": self._clicks is not None}
+
+    def _card(self, name: str, version: int) -> dict[str, Any]:
+        try:
+            return export_facts(self._models.models_dir, name, version)
+        except (InputError, OSError) as error:
+            _LOG.warning("the page does without the card: %s", error)
+            return {}
+
+    def _examples(self, name: str, version: int) -> list[str]:
+        """Makes queries of the first words of some titles.
+
+        One has two letters of a word exchanged, as misspelled words are found.
+        """
+        call = self._call(name, version)
+        if call is None:
+            return []
+        try:
+            titles = self._hits(self._run(call, [""], [MAX_RESULTS]), 0).titles
+        except StatusError:  # it is broken, which a search will say
+            return []
+        step = max(1, len(titles) // _EXAMPLES)
+        examples = [
+            " ".join(words_of([title], _EXAMPLE_WORDS))
+            for title in titles[::step][:_EXAMPLES]
+        ]
+        if examples:
+            word = max(examples[-1].split(), key=len, default="")
+            wrong = word[:1] + word[2:3] + word[1:2] + word[3:]
+            examples[-1] = examples[-1].replace(word, wrong, 1)
+        return [*dict.fromkeys(filter(None, examples))]
 
     def search(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Searches one model for `text`; returns the JSON that the page shows.
 
         `similarity` is `encoder` or `letters`: how `words` were compared. Hits
-        have a `click`, a token, if clicks are written.
+        have a `click`, a token, if clicks are written, and `why`, the parts of
+        the score and the words that add most to it, if the model has the
+        signature `explained`.
         """
-        text, model = _string(request, "text"), _string(request, "model")
+        text, model = string_of(request, "text"), string_of(request, "model")
         if len(text) > MAX_LETTERS:
             raise JsonError(f"'text' has more than {MAX_LETTERS:,} letters")
-        k = _whole_number(request, "k", 1, MAX_RESULTS)
+        k = whole_number_of(request, "k", 1, MAX_RESULTS)
         spec = ModelSpec(name=model)
         if request.get("version") is not None:
-            spec.version.value = _whole_number(request, "version", 0, 2**63 - 1)
+            spec.version.value = whole_number_of(
+                request, "version", 0, 2**63 - 1
+            )
         servable = self._models.find(spec)
         call = servable.signature("")
         if call is None or call.input_dtypes != _INPUTS:
@@ -355,13 +413,30 @@ class SearchPage:
         before. Raises `StatusError` if the token is wrong or too old or the
         server writes no clicks, and `OSError`, for example if the disk is full.
         """
-        token = _string(request, "click")
+        token = string_of(request, "click")
         if self._clicks is None:
             raise invalid_argument("this server writes no clicks")
         try:
             return self._clicks.write(token)
         except TokenError as error:
             raise invalid_argument(str(error)) from error
+
+
+def _reasons(outputs: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
+    """Returns the reasons of each result of the first query."""
+    parts = np.nan_to_num(outputs["parts"][0]).astype(float).round(3).tolist()
+    reasons = []
+    for row, words in zip(parts, outputs["words"][0], strict=True):
+        shares: Counter[str] = Counter()
+        for of_part in json.loads(words or b"{}").values():
+            shares.update(of_part)
+        reasons.append(
+            {
+                "parts": dict(zip(PARTS, row, strict=True)),
+                "words": dict(shares.most_common(_MAX_REASONS)),
+            }
+        )
+    return reasons
 
 
 class _Hits(NamedTuple):
@@ -378,24 +453,6 @@ def _array(texts: Sequence[str]) -> np.ndarray:
 
 def _texts(values: np.ndarray) -> list[str]:
     return [value.decode(errors="replace") for value in values]
-
-
-def _string(request: Mapping[str, Any], key: str) -> str:
-    value = request.get(key)
-    if not isinstance(value, str):
-        raise JsonError(f"{key!r} must be a string")
-    return value
-
-
-def _whole_number(
-    request: Mapping[str, Any], key: str, minimum: int, maximum: int
-) -> int:
-    value = request.get(key)
-    if type(value) is not int or not minimum <= value <= maximum:
-        raise JsonError(
-            f"{key!r} must be a whole number, {minimum} to {maximum}"
-        )
-    return value
 
 
 _LOG = logging.getLogger(__name__)

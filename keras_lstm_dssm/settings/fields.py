@@ -24,10 +24,11 @@ def setting(default: Any, **facts: Any) -> Any:
         **facts: Bounds: `choices`, the names allowed; for a float `above`,
             `least`, or `below` (from 0); for an int `least` (by default
             0 if that is the default, else 1), `most`, and `expected`, what
-            the error says instead of these bounds. A type with `None` allows
-            `None`, too. `names`, the names that a flag allows, but not only
-            they are allowed in Python; `flag=False` for a field without a
-            flag. Other facts are read by the subclass, see `TrainingConfig`.
+            the error says instead of these bounds; for a tuple `each`, the
+            names that it may have. A type with `None` allows `None`, too.
+            `names`, the names that a flag allows, but not only they are
+            allowed in Python; `flag=False` for a field without a flag. Other
+            facts are read by the subclass, see `TrainingConfig`.
     """
     return dataclasses.field(default=default, metadata=facts)
 
@@ -114,6 +115,10 @@ def _check(field: dataclasses.Field[Any], value: Any) -> tuple[bool, str]:
     if "choices" in bounds:
         choices = bounds["choices"]
         return value in choices, f"one of {', '.join(choices)}"
+    if "each" in bounds:
+        names = bounds["each"]
+        is_allowed = not isinstance(value, str) and {*value} <= {*names}
+        return is_allowed, f"none, one or more of {', '.join(names)}"
     if bool in types:
         return type(value) is bool, "True or False"
     if int in types:

@@ -1,4 +1,4 @@
-"""`ServerBounds`, the numbers of `serving.Bounds`, for the server's flags."""
+"""`ServerBounds`, the fields of `serving.Bounds`, for the server's flags."""
 
 import dataclasses
 from typing import ClassVar
@@ -6,10 +6,13 @@ from typing import ClassVar
 from keras_lstm_dssm.settings.choices import BATCH_SIZES
 from keras_lstm_dssm.settings.fields import Settings, setting
 
+PROTOCOLS = ("openai", "rerank")
+"""Those that a server answers beside TF Serving's."""
+
 
 @dataclasses.dataclass(frozen=True)
 class ServerBounds(Settings):
-    """Maximum sizes of a request, and maximum number of requests.
+    """Maximum sizes and number of requests, and the protocols allowed.
 
     Attributes:
         max_rows: Maximum number of rows in a request, by default the
@@ -23,6 +26,9 @@ class ServerBounds(Settings):
         max_requests: Maximum number of requests of each protocol that are
             computed or wait; others are refused at once (RESOURCE_EXHAUSTED,
             429).
+        protocols: The protocols that HTTP has beside TF Serving's: openai
+            (/v1/embeddings and /v1/models) and rerank (/v1/rerank and
+            /v2/rerank).
     """
 
     noun: ClassVar[str] = "server"
@@ -32,3 +38,4 @@ class ServerBounds(Settings):
     max_k: int = setting(10_000, most=2**31 - 1)
     max_message_mb: int = setting(16, most=2047)
     max_requests: int = setting(128, most=2**31 - 1)
+    protocols: tuple[str, ...] = setting(PROTOCOLS, each=PROTOCOLS)

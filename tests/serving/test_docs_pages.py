@@ -183,6 +183,19 @@ def test_both_clients_over_grpc(server, capsys):
     assert "{1: VersionStatus(state='AVAILABLE', code='OK'" in out
 
 
+def test_clients_of_other_protocols(tiny_models, tmp_path, capsys):
+    for name in ("query_encoder", "document_encoder"):
+        (tmp_path / name).symlink_to(tiny_models / "query_encoder")
+    with PredictionServer(tmp_path, port=0, http_port=0) as server:
+        for code in local_blocks("python")[3:]:
+            url = server.http_address or ""
+            exec(code.replace("http://127.0.0.1:8501", url), {})
+    # The tiny encoders compare the numbers of words and of letters.
+    assert re.fullmatch(
+        r"2\n\[\(0, 1.0\), \(1, 0.9\d+\)\]\n", capsys.readouterr().out
+    )
+
+
 def test_from_certificates_to_answers(
     tiny_models, tmp_path, monkeypatch, capsys
 ):
@@ -204,7 +217,7 @@ def test_from_certificates_to_answers(
             code = code.replace("localhost:8500", f"localhost:{server.port}")
             return code.replace("localhost:8501", f"localhost:{url[-5:]}")
 
-        _, without, with_tls = local_blocks("python")
+        _, without, with_tls = local_blocks("python")[:3]
         exec(at_ports(with_tls), {})
         assert capsys.readouterr().out.count("Hit(id='bolt', ") == 2
         (command,) = (b for b in local_blocks("") if "lstm-dssm-query" in b)

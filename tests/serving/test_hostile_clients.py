@@ -239,6 +239,10 @@ POST = (
     b"Content-Length: %d\r\n\r\n"
 )
 WIDE_POST = POST % 4 + b"wide"
+EMBED, RERANK = (
+    POST.replace(b"v1/models/retriever:predict", path)
+    for path in (b"v1/embeddings", b"v2/rerank")
+)
 
 
 def connect(
@@ -275,6 +279,7 @@ def read_alive(connection: socket.socket) -> None:
     (GET + b"G", b"HTTP/1.1 200 OK"),
     (POST % 100 + b'{"inputs"', b"HTTP/1.1 408 Request Timeout"),
     (POST.replace(b"POST", b"PUT") % 9, b"HTTP/1.1 408 Request Timeout"),
+    (EMBED % 9 + b'{"input"', b"HTTP/1.1 408 Request Timeout"),
 ])  # fmt: skip
 def test_http_requests_that_never_end(server, stack, sent, status):
     """188 connections at once."""
@@ -311,9 +316,10 @@ def test_the_time_for_a_request_begins_with_its_first_byte(server, stack):
 
 @pytest.mark.usefixtures("wide_replies")
 def test_http_replies_that_nobody_reads(server, stack):
-    """Four clients, each with four requests for 6 MB at once."""
+    """Six clients, each with four requests for 6 MB at once."""
+    posts = [WIDE_POST] * 4 + [each % 4 + b"wide" for each in (EMBED, RERANK)]
     connections = [
-        connect(stack, http_port(server), 4 * WIDE_POST, 4096) for _ in range(4)
+        connect(stack, http_port(server), 4 * post, 4096) for post in posts
     ]
     answers(server)
     for connection in connections:

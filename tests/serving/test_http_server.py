@@ -40,6 +40,9 @@ def test_metrics_count_both_protocols(server, send):
     send("POST", "/v1/models/numbers:predict", "[]")
     for name in ("x", "y"):  # unknown names add no series
         send("POST", f"/v1/models/{name}:predict", body)
+    embed = '{"model": "query_encoder", "input": "a"}'
+    send("POST", "/v1/embeddings", embed)
+    send("GET", "/v1/models/numbers")  # runs no model
     with Client(server.address) as client:
         client.search(["bolt"])
     after = metrics(server)
@@ -59,6 +62,25 @@ def test_metrics_count_both_protocols(server, send):
         'model="numbers",protocol="http",signature="serving_default"}'
     )
     assert more(seconds) == 4
+    # Under TF Serving's names: all that ran or failed, and what succeeded.
+    tf_serving = ":tensorflow:serving:request_"
+    for model, status, number in (
+        ("numbers", "OK", 3), ("numbers", "INVALID_ARGUMENT", 1),
+        ("", "NOT_FOUND", 2), ("retriever", "OK", 1),
+        ("query_encoder", "OK", 1),
+    ):  # fmt: skip
+        labels = f'{{model_name="{model}",status="{status}"}}'
+        assert more(f"{tf_serving}count{labels}") == number
+    for api, entrypoint, model, number in (
+        ("predict", "REST", "numbers", 3), ("Predict", "GRPC", "retriever", 1),
+        ("embeddings", "REST", "query_encoder", 1),
+    ):  # fmt: skip
+        start = f'API="{api}",entrypoint="{entrypoint}"'
+        labels = f'{{{start},model_name="{model}"}}'
+        assert more(f"{tf_serving}latency_count{labels}") == number
+        assert more(f"{tf_serving}latency_sum{labels}") > 100 * number
+        above = f'{{{start},le="18.0",model_name="{model}"}}'
+        assert more(f"{tf_serving}latency_bucket{above}") == 0
 
 
 def test_health(server, send, monkeypatch):

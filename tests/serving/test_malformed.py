@@ -192,12 +192,31 @@ def _body(rng: random.Random) -> bytes:
     return body
 
 
+def _protocol_body(rng: random.Random) -> bytes:
+    """Returns a request of OpenAI's or Cohere's protocol, mostly wrong."""
+    texts = [["bolt"], ["a", ""], "bolt", [], [{"text": "a"}], ["x" * 70_000]]
+    values = {
+        "model": rng.choice([*MODELS, None]),
+        "input": rng.choice([*texts, _json(rng)]),
+        "encoding_format": rng.choice(["float", "base64", None, _json(rng)]),
+        "dimensions": rng.choice([None, 2, *NUMBERS]),
+        "query": rng.choice(["bolt", "", _json(rng)]),
+        "documents": rng.choice([*texts, _json(rng)]),
+        "top_n": rng.choice([None, 1, *NUMBERS]),
+        "return_documents": rng.choice([None, True, _json(rng)]),
+    }
+    kept = {key: each for key, each in values.items() if rng.random() < 0.9}
+    body = json.dumps(kept).encode()
+    return _mutated(rng, body) if rng.random() < 0.1 else body
+
+
 PATHS = ["/v1/models/{}:predict"] * 6 + [
     "/v1/models/{}", "/v1/models/{}/metadata", "/v1/models/{}/versions/9",
     "/v1/models/{}/versions/99999999999999999999:predict", "/{}",
     "/v1/models/{}/labels/x:predict", "/v1/models/{}:classify", "//{}?x=%zz",
     *["/page/search", "/page/click"] * 3, "/page/models", "/page/{}",
 ]  # fmt: skip
+PROTOCOL_PATHS = ["/v1/embeddings", "/v1/rerank", "/v2/rerank", "/v1/models"]
 IN_PATHS = [*INPUTS] * 4 + ["", "%00", "%ff", "..", "%2e%2e%2f", "a" * 3000,
                             ":", "x:predict"]  # fmt: skip
 
@@ -209,8 +228,9 @@ def http_requests(seed: int) -> Iterator[tuple[bytes, bool]]:
         method = rng.choice(
             ["POST"] * 6 + ["GET", "PUT", "HEAD", "OPTIONS", "DELETE", "X"]
         )
-        path = rng.choice(PATHS).format(rng.choice(IN_PATHS))
-        body = _body(rng)
+        path = rng.choice([*PATHS, *PROTOCOL_PATHS])
+        make = _protocol_body if path in PROTOCOL_PATHS else _body
+        path, body = path.format(rng.choice(IN_PATHS)), make(rng)
         if method in ("GET", "HEAD") and rng.random() < 0.8:
             body = b""
         lines = [

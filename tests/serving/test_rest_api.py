@@ -82,7 +82,7 @@ def test_status_and_metadata(send):
     ("GET", "/v1/models/foo", "", 404,
      "Could not find any versions of model foo"),
     ("GET", "/v1/foo", "", 400, "Malformed request: GET /v1/foo"),
-    ("GET", "/v1/models", "", 400, "Missing model name in request."),
+    ("GET", "/v1/MODELS", "", 400, "Missing model name in request."),
     ("POST", "/v1/models/retriever", BOLT, 400, "Malformed request: POST"),
     ("GET", PREDICT, "", 400, f"Malformed request: GET {PREDICT}"),
     ("PUT", PREDICT, BOLT, 400, "Malformed request: PUT"),

@@ -26,7 +26,12 @@ from keras_lstm_dssm.serving.search_page import (
     words_of,
 )
 from tests.browser import BROWSER, Page, browser_page
-from tests.serving.tiny_models import save_encoder, save_function
+from tests.serving.tiny_models import (
+    save_encoder,
+    save_function,
+    save_functions,
+    signature,
+)
 
 
 def two_stage(text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -51,10 +56,16 @@ def models(tiny_models: Path, tmp_path) -> ModelRegistry:
 
 def test_words_by_encoder_and_by_letters(models):
     page = SearchPage(models, titles={"bolt": "Zinc hex bolt"})
-    assert page.models()["models"] == [
-        {"name": "retriever", "versions": [1]},
-        {"name": "two_stage", "versions": [3]},
+    first, second = page.models()["models"]
+    assert (first["name"], first["versions"]) == ("retriever", [1])
+    # Of the first words of three titles; in the last two letters are wrong.
+    assert first["examples"] == [
+        "zinc hex bolt",
+        "steel angle",
+        "shelf barcket",
     ]
+    assert (second["name"], second["versions"]) == ("two_stage", [3])
+    assert second["examples"] == ["wood glue", "hex blots"]
     found = page.search({"model": "retriever", "text": "blot", "k": 1})
     assert found["similarity"] == "encoder"
     (hit,) = found["hits"]
@@ -78,6 +89,71 @@ def test_words_by_encoder_and_by_letters(models):
     near = {"word": "bolts", "similarity": 0.444, "shared": ["lts", "ts#"]}
     words = {"word": "blts", "exact": False, "nearest": [near]}
     assert found["words"][1] == words
+
+
+def explained(text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
+    """What a hybrid retriever says of two results; one column is empty."""
+    rows = tf.size(text) + 0 * tf.size(k)
+    ids, scores = [["bolt", "steel angle", ""]], [[0.9, 0.2, -2.0]]
+    words = ['{"bm25": {"bolt": 0.3}, "words": {"bolt": 0.2, "a": 0.1}}', "{}"]
+    parts = [[[0.4, 0.2, 0.3], [0.2, 0.0, 0.0], [0.0] * 3]]
+    return {
+        "ids": tf.repeat(ids, rows, 0),
+        "scores": tf.repeat(scores, rows, 0),
+        "parts": tf.repeat(parts, rows, 0),
+        "words": tf.repeat([[*words, ""]], rows, 0),
+    }
+
+
+def save_hybrid(folder: Path) -> None:
+    """Writes a retriever that gives reasons, of two documents."""
+    inputs = {"text": "string", "k": "int32"}
+
+    def search(text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
+        outputs = explained(text, k)
+        return {name: outputs[name] for name in ("ids", "scores")}
+
+    save_functions(
+        folder,
+        serving_default=signature(search, **inputs),
+        explained=signature(explained, **inputs),
+    )
+
+
+def test_reasons(tmp_path):
+    """The parts of a score, and the sums of what each word adds."""
+    save_hybrid(tmp_path / "hybrid" / "1")
+    page = SearchPage(ModelRegistry(tmp_path))
+    found = page.search({"model": "hybrid", "text": "a bolt", "k": 3})
+    assert [hit["why"] for hit in found["hits"]] == [
+        {
+            "parts": {"towers": 0.4, "words": 0.2, "bm25": 0.3},
+            "words": {"bolt": 0.5, "a": 0.1},
+        },
+        {"parts": {"towers": 0.2, "words": 0, "bm25": 0}, "words": {}},
+    ]
+
+
+def test_what_the_card_says(models, tmp_path, caplog):
+    page = SearchPage(models)
+    assert page.models()["models"][1]["card"] == {}
+    card = tmp_path / "card.json"
+    export = {
+        "date": "2026-11-22T10:00:00Z",
+        "documents": 16_562,
+        "runs": [{"name": "run", "config": {}, "facts": {}}],
+    }
+    old, new = ({**export, "models": {"two_stage": v}} for v in (2, 3))
+    new["documents"] = 7
+    card.write_text(json.dumps({"exports": [old, new]}))
+    first, second = page.models()["models"]
+    assert first["card"] == {}
+    assert second["card"] == {
+        "date": "2026-11-22", "documents": 7, "runs": ["run"],
+    }  # fmt: skip
+    card.write_text("{")
+    assert page.models()["models"][1]["card"] == {}
+    assert "the page does without the card" in caplog.text
 
 
 def test_words():
@@ -149,9 +225,10 @@ def asked(text: str, k: int = 3, **more: object) -> str:
 
 
 def test_models_and_results(send):
-    models = [{"name": "retriever", "versions": [1]}]
-    expected = {"models": models, "clicks": True}
-    assert send("GET", "/page/models") == (200, expected)
+    code, reply = send("GET", "/page/models")
+    assert (code, reply["clicks"]) == (200, True)
+    (listed,) = reply["models"]
+    assert (listed["name"], listed["versions"]) == ("retriever", [1])
     code, reply = send("POST", SEARCH, asked("bolt"), **JSON)
     assert code == 200
     assert [reply["model"], reply["version"]] == ["retriever", 1]
@@ -248,6 +325,16 @@ def test_the_page_in_a_browser(hostile, page, tmp_path):
         url = server.http_address or ""
         page.screen(1200, 800)
         page.open(url)
+        # What is searched, and examples, until there is a query.
+        greeting = "document.getElementById('greeting')"
+        page.wait_for(f"!{greeting}.hidden")
+        assert page.evaluate("document.getElementById('card').innerText") == (
+            "retriever, version 2"
+        )
+        examples = f"[...{greeting}.querySelectorAll('a')]"
+        assert page.evaluate(f"{examples}.map(link => link.innerText)") == [
+            "steel angle", "hex bolt", f"{'w' * 64} {'w' * 16}",
+        ]  # fmt: skip
         # The query has the focus: typing searches.
         page.wait_for("document.activeElement.id === 'query'")
         page.type("bolt")
@@ -279,6 +366,27 @@ def test_the_page_in_a_browser(hostile, page, tmp_path):
         page.evaluate(f"{RESULTS}[3].click()")
         page.wait_for(f"{STATUS}.includes('<script>')")
         assert clicks.read_text() == (f"bolt\thex bolt\nbolt\t{HOSTILE}\n")
+        # Escape clears; "back" searches again, and a link searches at once.
+        page.press("Escape")
+        page.wait_for(f"{RESULTS}.length === 0 && !{greeting}.hidden")
+        assert page.evaluate("location.search") == ""
+        page.evaluate("history.back()")
+        page.wait_for(f"{RESULTS}.length === 4")
+        assert page.evaluate("location.search") == "?q=bolt&model=retriever"
+        page.open(f"{url}/?q=bolt&model=retriever%3A1&with=retriever")
+        page.wait_for(f"{RESULTS}.length === 8")
+        assert page.evaluate(f"{SHOWN}[0]") == f"{HOSTILE}▲3"
+        page.open(url)
+        page.wait_for(f"!{greeting}.hidden")
+        page.evaluate(f"{examples}[0].click()")
+        page.wait_for(f"{RESULTS}.length === 4")
+        assert page.evaluate("location.search") == (
+            "?q=steel+angle&model=retriever"
+        )
+        page.evaluate("history.back()")
+        page.wait_for(f"{RESULTS}.length === 0 && !{greeting}.hidden")
+        page.evaluate("history.forward()")
+        page.wait_for(f"{RESULTS}.length === 4")
         page.press("Escape")
         page.wait_for(f"{RESULTS}.length === 0")
         page.evaluate("document.activeElement.blur()")
@@ -333,3 +441,16 @@ def test_the_page_in_a_browser(hostile, page, tmp_path):
     with PredictionServer(hostile, port=0, http_port=port, versions=2):
         page.wait_for(f"{SHOWN}[0]?.startsWith('www')")
         assert not page.evaluate("document.body.classList.contains('offline')")
+
+
+@pytest.mark.skipif(not BROWSER, reason="no Chromium on this machine")
+def test_reasons_in_a_browser(page, tmp_path):
+    save_hybrid(tmp_path / "hybrid" / "1")
+    with PredictionServer(tmp_path, port=0, http_port=0) as server:
+        page.open(f"{server.http_address}/?q=a+bolt")
+        page.wait_for(f"{RESULTS}.length === 2")
+        why = "[...document.querySelectorAll('.why')].map(x => x.innerText)"
+        assert page.evaluate(why) == [
+            "towers 0.40 + words 0.20 + BM25 0.30; by word bolt 0.50, a 0.10",
+            "towers 0.20",
+        ]

@@ -203,6 +203,14 @@ REFUSED = {
     --sentences=0 a -> --sentences=0: expected a po
     --run= {page} -> --run is missing: Folder of the run of a KeyVec
 """,
+    "mcp_server": """
+    --models= -> give --models, a file or a folder, or --server, an address
+    --models=x --server=y -> give --models, a file or a folder, or
+    --models={no_model} --token_file=t -> --token_file is for --server
+    --models={no_model} -> file.safetensors
+    --models={no_model} --titles=t -> --titles is not for a file, which
+    --server=localhost:1 --token_file=absent -> absent: No such file
+""",
     "serve --models=.": """
     --models=absent -> error: absent: no such folder;
     --models=. -> error: .: no model in this folder;
@@ -214,6 +222,7 @@ REFUSED = {
     --http_port=65536 -> 65535
     --grace_seconds=inf -> grace_seconds is inf; expec
     --max_k=0 -> --max_k=0
+    --protocols=openai,smtp -> expected none, one or more of openai, rerank
     --host=0.0.0.0 -> host 0.0.0.0: other machines can
     --tls_cert=x -> both --tls_cert and --tls_key
     --client_ca=x -> both --tls_cert and --tls_key

@@ -4,16 +4,26 @@ const RESULTS = 10;
 const DEBOUNCE_MS = 120;
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 5000;
+const SETTLED_MS = 1000;
+const PARTS = { towers: "towers", words: "words", bm25: "BM25" };
 
 const query = document.getElementById("query");
 const status = document.getElementById("status");
 const main = document.getElementById("columns");
+const about = document.getElementById("about");
+const card = document.getElementById("card");
+const greeting = document.getElementById("greeting");
+const examples = document.getElementById("examples");
 
 let writesClicks = false;
 let active = -1;
 let retryMs = FIRST_RETRY_MS;
 let retryTimer = 0;
 let searchTimer = 0;
+let settledTimer = 0;
+let settled = true;
+let started = false;
+let models = [];
 
 function element(name, className, text) {
   const made = document.createElement(name);
@@ -55,13 +65,28 @@ class Column {
     this.words = element("ul", "words");
     this.results = element("ol", "results");
     this.results.setAttribute("role", "listbox");
+    this.results.setAttribute("aria-label", "Results");
+    this.section.hidden = true;
     this.section.append(this.heading, this.words, this.results);
-    select.addEventListener("change", searchNow);
+    select.addEventListener("change", () => searchNow());
+  }
+
+  // What is chosen, "NAME" for the newest version or "NAME:VERSION".
+  get model() {
+    return this.select.value.replace(/:$/, "");
+  }
+
+  set model(name) {
+    const value = !name || name.includes(":") ? name : `${name}:`;
+    const options = [...this.select.options];
+    if (options.some((option) => option.value === value)) {
+      this.select.value = value;
+    }
   }
 
   // Fills the list of models; keeps what was chosen if it still exists.
   offer(models) {
-    const chosen = this.select.value;
+    const chosen = this.model;
     const options = this.optional ? [new Option("nothing", "")] : [];
     for (const model of models) {
       options.push(new Option(`${model.name}, newest`, `${model.name}:`));
@@ -72,9 +97,7 @@ class Column {
       }
     }
     this.select.replaceChildren(...options);
-    if (options.some((option) => option.value === chosen)) {
-      this.select.value = chosen;
-    }
+    this.model = chosen;
   }
 
   // Replies to earlier queries are dropped, whenever they arrive.
@@ -84,7 +107,6 @@ class Column {
     this.cancel?.abort();
     this.cancel = new AbortController();
     const [model, version] = this.select.value.split(":");
-    this.section.hidden = !model;
     if (!model || !text.trim()) {
       this.reply = null;
       return;
@@ -101,6 +123,8 @@ class Column {
 
   show(other) {
     const reply = this.reply;
+    this.section.hidden = !reply;
+    this.heading.hidden = !other;
     this.words.replaceChildren();
     this.results.replaceChildren();
     this.heading.textContent = reply
@@ -156,6 +180,7 @@ function resultLine(hit, rank, share, otherRanks) {
   const text = title.textContent;
   if (text !== hit.id) title.append(element("span", "id", hit.id));
   if (otherRanks) title.append(element("span", "note", moved(hit, rank)));
+  if (hit.why) title.append(element("span", "why", reasons(hit.why)));
   const score = element("span", "score", hit.score.toFixed(3));
   const bar = element("span", "bar");
   const filled = element("span");
@@ -175,7 +200,20 @@ function resultLine(hit, rank, share, otherRanks) {
   }
 }
 
+// The score of a hybrid retriever is the sum of its parts.
+function reasons(why) {
+  const parts = Object.entries(why.parts)
+    .filter(([, share]) => share)
+    .map(([part, share]) => `${PARTS[part]} ${share.toFixed(2)}`)
+    .join(" + ");
+  const words = Object.entries(why.words)
+    .map(([word, share]) => `${word} ${share.toFixed(2)}`)
+    .join(", ");
+  return words ? `${parts}; by word ${words}` : parts;
+}
+
 async function follow(line, hit, text) {
+  settled = true;
   line.setAttribute("aria-selected", "true");
   if (!writesClicks) {
     say(`Chosen: ${text}`);
@@ -206,15 +244,83 @@ function clearTimers() {
 
 function searchSoon() {
   clearTimers();
-  searchTimer = setTimeout(searchNow, DEBOUNCE_MS);
+  searchTimer = setTimeout(() => searchNow(), DEBOUNCE_MS);
 }
 
-async function searchNow() {
+// A query that has stayed for a second has an entry of its own in the
+// history; while one is typed, the entry changes with it.
+function remember(text) {
+  const wanted = new URLSearchParams();
+  if (text.trim()) wanted.set("q", text);
+  if (left.model && (text.trim() || left.model !== models[0].name)) {
+    wanted.set("model", left.model);
+  }
+  if (right.model) wanted.set("with", right.model);
+  const url = `${location.pathname}${wanted.size ? "?" : ""}${wanted}`;
+  clearTimeout(settledTimer);
+  settledTimer = setTimeout(() => (settled = true), SETTLED_MS);
+  if (url === location.pathname + location.search) return;
+  if (settled) history.pushState(null, "", url);
+  else history.replaceState(null, "", url);
+  settled = false;
+}
+
+function readAddress() {
+  const wanted = new URLSearchParams(location.search);
+  query.value = wanted.get("q") || "";
+  left.model = wanted.get("model") || models[0]?.name || "";
+  right.model = wanted.get("with") || "";
+}
+
+function greet(visible) {
+  const model = models.find(({ name }) => name === left.model.split(":")[0]);
+  const { card: facts = {}, examples: queries = [] } = model || {};
+  const number = facts.documents?.toLocaleString("en");
+  about.textContent = number ? `Search ${number} titles` : "Search";
+  const version = model && left.model.split(":")[1];
+  const newest = model && (!version || Number(version) === model.versions[0]);
+  const of = (newest && facts.runs) || [];
+  card.textContent = model
+    ? [
+        `${model.name}, version ${version || model.versions[0]}`,
+        ...(newest && facts.date ? [`exported on ${facts.date}`] : []),
+        ...(of.length ? [`from the run ${of.join(", ")}`] : []),
+      ].join(", ")
+    : "";
+  greeting.hidden = !visible || !queries.length;
+  examples.replaceChildren(
+    ...queries.map((text) => {
+      const line = element("li");
+      const link = element("a", "", text);
+      const wanted = new URLSearchParams({ q: text, model: left.model });
+      link.href = `?${wanted}`;
+      link.addEventListener("click", (event) => {
+        if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+        event.preventDefault();
+        settled = true;
+        query.value = text;
+        query.focus();
+        searchNow();
+      });
+      line.append(link);
+      return line;
+    })
+  );
+}
+
+async function searchNow(linked = false) {
   clearTimers();
-  const text = query.value;
   const start = performance.now();
+  let text = query.value;
   try {
     if (!left.select.options.length) await loadModels();
+    if (!started) {
+      started = linked = true;
+      if (!query.value) readAddress();
+    } else if (linked) {
+      readAddress();
+    }
+    text = query.value;
     await Promise.all(columns.map((column) => column.search(text)));
   } catch (error) {
     if (error.name !== "AbortError") failed(error);
@@ -223,7 +329,9 @@ async function searchNow() {
   if (text !== query.value) return;
   retryMs = FIRST_RETRY_MS;
   document.body.classList.remove("offline");
+  if (!linked) remember(text);
   choose(-1);
+  greet(!left.reply);
   left.show(right.reply);
   right.show(left.reply);
   query.setAttribute("aria-expanded", String(Boolean(left.reply)));
@@ -243,14 +351,15 @@ function failed(error) {
   }
   document.body.classList.add("offline");
   say("The server does not answer; trying again.", true);
-  retryTimer = setTimeout(searchNow, retryMs);
+  retryTimer = setTimeout(() => searchNow(), retryMs);
   retryMs = Math.min(2 * retryMs, LAST_RETRY_MS);
 }
 
 async function loadModels() {
   const reply = await ask("/page/models");
   writesClicks = reply.clicks;
-  for (const column of columns) column.offer(reply.models);
+  models = reply.models;
+  for (const column of columns) column.offer(models);
 }
 
 function choose(number) {
@@ -268,6 +377,10 @@ function choose(number) {
 }
 
 query.addEventListener("input", searchSoon);
+window.addEventListener("popstate", () => {
+  settled = true;
+  searchNow(true);
+});
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -275,7 +388,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "/" && document.activeElement !== query) {
     query.focus();
     query.select();
-  } else if (document.activeElement?.tagName === "SELECT") {
+  } else if (document.activeElement?.matches("select, a")) {
     return;
   } else if (event.key === "ArrowDown") {
     choose(active + 1);
@@ -283,6 +396,7 @@ document.addEventListener("keydown", (event) => {
     choose(active - 1);
   } else if (event.key === "Enter") {
     const line = main.querySelectorAll(".results li")[active];
+    settled = true;
     if (line) line.follow();
     else searchNow();
   } else if (event.key === "Escape") {

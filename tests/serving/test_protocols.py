@@ -1,0 +1,274 @@
+"""OpenAI's and Cohere's own clients, unchanged, and requests that are wrong."""
+
+import json
+from base64 import b64decode
+from collections.abc import Iterator
+from typing import Any
+
+import cohere
+import numpy as np
+import openai
+import pytest
+
+from keras_lstm_dssm.serving import (
+    Bounds,
+    PredictionServer,
+    Security,
+    TokenFile,
+)
+from keras_lstm_dssm.serving.metrics import RequestMetrics
+from keras_lstm_dssm.serving.model_registry import ModelRegistry
+from keras_lstm_dssm.serving.protocols import ROUTES
+from keras_lstm_dssm.serving.rest_api import RestApi
+from keras_lstm_dssm.serving.servable import SignatureCall
+from tests.serving.tiny_models import encode, save_encoder
+
+TEXTS = ["steel angle", "a", "bolt é"]
+
+
+@pytest.fixture
+def openai_client(server) -> Iterator[openai.OpenAI]:
+    url = f"{server.http_address}/v1"
+    with openai.OpenAI(base_url=url, api_key="none", max_retries=0) as client:
+        yield client
+
+
+def test_openai_lists_the_models(openai_client):
+    listed = openai_client.models.list().data
+    assert [(each.id, each.created) for each in listed] == [
+        ("numbers", 1), ("query_encoder", 2), ("retriever", 1), ("scorer", 1)
+    ]  # fmt: skip
+    assert {each.object for each in listed} == {"model"}
+
+
+@pytest.mark.parametrize("form", ["float", "base64", None])
+def test_openai_embeddings(openai_client, client, form):
+    """Without a form the client asks for base64, and decodes it."""
+    vectors = client.encode(TEXTS)
+    more = {"encoding_format": form} if form else {}
+    reply = openai_client.embeddings.create(
+        model="query_encoder", input=TEXTS, dimensions=2, **more
+    )
+    assert (reply.model, [each.index for each in reply.data]) == (
+        "query_encoder", [0, 1, 2]
+    )  # fmt: skip
+    rows: list[Any] = [each.embedding for each in reply.data]
+    if form == "base64":
+        rows = [np.frombuffer(b64decode(row), "<f4") for row in rows]
+    np.testing.assert_array_equal(np.array(rows, np.float32), vectors)
+    # "steel angle", "a", "bolt é"
+    assert reply.usage.prompt_tokens == reply.usage.total_tokens == 5
+    alone = openai_client.embeddings.create(model="query_encoder", input="a")
+    np.testing.assert_array_equal(
+        np.array([alone.data[0].embedding], np.float32), vectors[1:2]
+    )
+
+
+def test_errors_of_openai_s_client(openai_client):
+    with pytest.raises(openai.NotFoundError, match="Latest.foo") as caught:
+        openai_client.embeddings.create(model="foo", input="a")
+    assert caught.value.type == "invalid_request_error"
+    with pytest.raises(openai.BadRequestError, match="has 2, and cannot"):
+        openai_client.embeddings.create(
+            model="query_encoder", input="a", dimensions=3
+        )
+
+
+def test_tokens_and_the_end_of_slots(numbers, tmp_path, monkeypatch):
+    """What is refused before the models has the form of the protocol, too."""
+    (tmp_path / "tokens").touch(0o600)
+    (tmp_path / "tokens").write_text("a-token-of-thirty-two-characters\n")
+    security = Security(tokens=TokenFile(tmp_path / "tokens"))
+    with (
+        PredictionServer(
+            numbers, port=0, http_port=0, security=security
+        ) as server,
+        openai.OpenAI(
+            base_url=f"{server.http_address}/v1",
+            api_key="a-token-of-thirty-two-characters",
+            max_retries=0,
+        ) as client,
+        cohere.ClientV2(
+            base_url=server.http_address, api_key="another"
+        ) as wrong,
+    ):
+        assert [each.id for each in client.models.list()] == ["numbers"]
+        other = client.with_options(api_key="another")
+        with pytest.raises(openai.AuthenticationError) as refused:
+            other.embeddings.create(model="numbers", input="a")
+        assert refused.value.type == "invalid_request_error"
+        with pytest.raises(openai.APIStatusError, match="larger than") as large:
+            client.embeddings.create(model="numbers", input="a" * (17 << 20))
+        assert large.value.status_code == 413
+        monkeypatch.setattr(server._http_slots, "_max_requests", 0)
+        with pytest.raises(openai.RateLimitError, match="at the same time"):
+            client.models.list()
+        with pytest.raises(cohere.UnauthorizedError) as unauthorized:
+            wrong.rerank(model="numbers", query="a", documents=["b"])
+        message = unauthorized.value.body["message"]
+        assert message.startswith("the request has no valid token")
+
+
+def test_cohere_reranks_by_a_pair_scorer(server):
+    """The tiny scorer gives 2 * (bytes of the query) - (bytes of the text)."""
+    address = {"base_url": server.http_address, "api_key": "none"}
+    with (
+        cohere.Client(**address) as client,
+        cohere.ClientV2(**address) as newer,
+    ):
+        every = client.rerank(
+            query="bolt", documents=["abc", {"text": "a"}, "ab"]
+        )
+        plain = client.rerank(
+            query="bolt", documents=["a", "b"], return_documents=False
+        )
+        best = newer.rerank(
+            model="scorer", query="bolt", documents=["abc", "a", "ab"], top_n=2
+        )
+        with pytest.raises(cohere.NotFoundError, match=r"Latest\(foo\)"):
+            newer.rerank(model="foo", query="bolt", documents=["a"])
+    assert [
+        (each.index, each.relevance_score, each.document.text)
+        for each in every.results
+    ] == [(1, 7, "a"), (2, 6, "ab"), (0, 5, "abc")]
+    assert every.id and every.model == "scorer"
+    assert every.meta and every.meta.api_version.version == "1"
+    # Of equal scores the first document comes first.
+    assert [(r.index, r.document) for r in plain.results] == [
+        (0, None), (1, None)
+    ]  # fmt: skip
+    assert [(r.index, r.relevance_score) for r in best.results] == [
+        (1, 7), (2, 6)
+    ]  # fmt: skip
+    assert not hasattr(best.results[0], "document")
+
+
+@pytest.fixture
+def towers(tmp_path) -> RestApi:
+    """Version 2 of both towers, and a version 3 of one that came before it."""
+    for offset in (1.0, 2.0, 30.0):
+        save_encoder(tmp_path / "query_encoder", offset)
+        if offset < 3:
+            save_encoder(tmp_path / "document_encoder", 10 * offset)
+    (tmp_path / "keyvec").symlink_to(tmp_path / "query_encoder")
+    models = ModelRegistry(tmp_path, versions=3)
+    return RestApi(models, metrics=RequestMetrics(models))
+
+
+def reranked(api: RestApi, **request: Any) -> list[tuple[int, float]]:
+    body = {"query": "ab", "documents": ["abcdef", "a b c"], **request}
+    reply = json.loads(
+        api.answer("POST", "/v2/rerank", json.dumps(body).encode()).body
+    )
+    return [(r["index"], r["relevance_score"]) for r in reply["results"]]
+
+
+@pytest.mark.parametrize(
+    ("model", "offsets"),
+    [
+        (None, (2.0, 20.0)),
+        ("document_encoder", (2.0, 20.0)),
+        ("keyvec", (30.0, 30.0)),
+    ],
+)
+def test_cosines_of_encoders_of_one_version(towers, model, offsets):
+    """The newest that both towers have; another encoder reads both sides."""
+    query = encode(["ab"], offsets[0])["embedding"].numpy()
+    documents = encode(["abcdef", "a b c"], offsets[1])["embedding"].numpy()
+    scores = documents @ query[0]
+    expected = [(int(i), pytest.approx(scores[i])) for i in np.argsort(-scores)]
+    assert reranked(towers, model=model) == expected
+    # The model that answered is counted, also if the request names none.
+    counted = f'method="Rerank",model="{model or "query_encoder"}"'
+    assert towers._metrics and counted.encode() in towers._metrics.text()
+
+
+EMBED = '"model": "query_encoder", "input": ["a"]'
+RANK = '"query": "a", "documents": ["b"]'
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "message"),
+    [
+        ("embeddings", "", 400, "The document is empty"),
+        ("embeddings", "[]", 400, "Is not object"),
+        ("embeddings", '{"input": "a"}', 400, "'model' must be a string"),
+        ("embeddings", '{"model": "query_encoder"}', 400,
+         "'input' must be a text, or a list that is not empty"),
+        ("embeddings", '{"model": "query_encoder", "input": []}', 400,
+         "'input' must be a text, or a list that is not empty"),
+        ("embeddings", '{"model": "query_encoder", "input": ["a", [7]]}', 400,
+         "input[1] is [\n    7\n]: expected a text; ids of tokens are not"),
+        ("embeddings", f'{{{EMBED}, "encoding_format": "hex"}}', 400,
+         "'encoding_format' is \"hex\": expected float or base64"),
+        ("embeddings", f'{{{EMBED}, "dimensions": 1}}', 400,
+         "'dimensions' is 1: query_encoder has 2, and cannot be shortened"),
+        ("embeddings", '{"model": "scorer", "input": "a"}', 400,
+         "scorer is no encoder of texts"),
+        ("embeddings", json.dumps({"model": "query_encoder",
+                                   "input": [""] * 513}), 400,
+         "Task size 513 is larger than maximum input batch size 512"),
+        ("embeddings", json.dumps({"model": "query_encoder",
+                                   "input": "a" * (1 << 20 | 1)}), 400,
+         "input text has a text of 1,048,577 bytes"),
+        ("rerank", '{"documents": ["a"]}', 400, "'query' must be a string"),
+        ("rerank", '{"query": "a", "documents": "b"}', 400,
+         "'documents' must be a text, or a list"),
+        ("rerank", '{"query": "a", "documents": [{"title": "b"}]}', 400,
+         "documents[0] is null: expected a text"),
+        ("rerank", json.dumps({"query": "a", "documents": ["b"] * 513}), 400,
+         "Task size 513 is larger than maximum"),
+        ("rerank", f'{{{RANK}, "top_n": 0}}', 400, "'top_n' must be a whole"),
+        ("rerank", f'{{{RANK}, "return_documents": "no"}}', 400,
+         "'return_documents' must be true or false"),
+        ("rerank", f'{{{RANK}, "model": 3}}', 400, "'model' must be a string"),
+        ("rerank", f'{{{RANK}, "model": "retriever"}}', 400,
+         "retriever is no encoder of texts"),
+        ("rerank", f'{{{RANK}, "model": "x"}}', 404, "Latest(x)"),
+        # The tiny models have no document_encoder.
+        ("rerank", f'{{{RANK}, "model": "query_encoder"}}', 404,
+         "Specific(query_encoder, 0)"),
+    ],
+)  # fmt: skip
+def test_wrong_requests(send, path, body, status, message):
+    for version in (1, 2) if path == "rerank" else (1,):
+        code, reply = send("POST", f"/v{version}/{path}", body)
+        if path == "embeddings":
+            assert reply.keys() == {"error"}
+            reply = reply["error"]
+            assert reply["type"] == "invalid_request_error"
+        assert code == status
+        assert message in reply["message"]
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_the_other_method(send, path):
+    method = "GET" if ROUTES[path].method == "POST" else "POST"
+    code, reply = send(method, path)
+    assert code == 400
+    assert "Malformed request" in str(reply) or "Missing model" in str(reply)
+
+
+def test_numbers_that_are_not_finite(server, monkeypatch):
+    """JSON has none; a client would fail at them, or rank by them."""
+    api = RestApi(server.models)
+    nan = {name: np.full((1, 2), np.nan) for name in ("embedding", "score")}
+    monkeypatch.setattr(SignatureCall, "run_arrays", lambda *_: nan)
+    for path, body in (("/v1/embeddings", EMBED), ("/v2/rerank", RANK)):
+        reply = api.answer("POST", path, f"{{{body}}}".encode())
+        assert reply.status == 500
+        assert b"returned NaN or infinity" in reply.body
+
+
+def test_protocols_that_are_off(numbers):
+    models = ModelRegistry(numbers)
+    api = RestApi(models, Bounds(protocols=("rerank",)))
+    listed = api.answer("GET", "/v1/models")
+    assert b"Missing model name in request." in listed.body
+    embed = api.answer("POST", "/v1/embeddings", f"{{{EMBED}}}".encode())
+    assert embed.status == 400
+    assert b"Malformed request: POST /v1/embeddings" in embed.body
+    rerank = f'{{{RANK}, "model": "numbers"}}'.encode()
+    assert b"is no encoder" in api.answer("POST", "/v1/rerank", rerank).body
+    api = RestApi(models, Bounds(protocols=()))
+    assert b"Malformed" in api.answer("POST", "/v1/rerank", rerank).body
