@@ -206,7 +206,7 @@ def _portable() -> dict[str, Any]:
     from keras_lstm_dssm.run_folder import RunFolder
 
     program.check_unused(
-        ("output", "max_k", "mix", "hybrid"),
+        ("output", "max_k", "mix"),
         "is not used with --portable: leave it out",
     )
     documents = _documents(FLAGS.documents) if FLAGS.documents else None
@@ -215,15 +215,17 @@ def _portable() -> dict[str, Any]:
             f"{FLAGS.documents}: found encoded titles, expected a file of"
             " titles: name the file"
         )
+    teacher = _teacher(documents)
     export_portable(
-        RunFolder(FLAGS.run).load_model(),
+        RunFolder(FLAGS.run).load_model() if FLAGS.run else None,
         FLAGS.portable,
         documents,
         FLAGS.weights,
         FLAGS.vectors,
         progress=sys.stderr.isatty(),
-        runs=[FLAGS.run],
-        teacher=_teacher(documents),
+        runs=[FLAGS.run] if FLAGS.run else (),
+        teacher=teacher,
+        **(_hybrid(teacher) if FLAGS.hybrid else {}),
     )
     size = os.path.getsize(FLAGS.portable)
     print(f"wrote {FLAGS.portable}: {size / 1e6:,.1f} MB")
