@@ -201,6 +201,7 @@ def _training_queries(run: str) -> list[str]:
 
 def _portable() -> dict[str, Any]:
     """Writes the file of --portable."""
+    from keras_lstm_dssm.analysis.hybrid import describe_hybrid
     from keras_lstm_dssm.export.bulk.documents import Documents
     from keras_lstm_dssm.export.portable import export_portable
     from keras_lstm_dssm.run_folder import RunFolder
@@ -216,7 +217,7 @@ def _portable() -> dict[str, Any]:
             " titles: name the file"
         )
     teacher = _teacher(documents)
-    export_portable(
+    hybrid = export_portable(
         RunFolder(FLAGS.run).load_model() if FLAGS.run else None,
         FLAGS.portable,
         documents,
@@ -227,6 +228,9 @@ def _portable() -> dict[str, Any]:
         teacher=teacher,
         **(_hybrid(teacher) if FLAGS.hybrid else {}),
     )
+    if hybrid is not None:
+        parts = [name for name, weight in hybrid.weights.items() if weight]
+        print(describe_hybrid(hybrid, parts))
     size = os.path.getsize(FLAGS.portable)
     print(f"wrote {FLAGS.portable}: {size / 1e6:,.1f} MB")
     return {"file": FLAGS.portable, "bytes": size}

@@ -29,6 +29,11 @@ from keras_lstm_dssm.serving.servable import (
     StatusError,
     invalid_argument,
 )
+from lstm_dssm_client.signatures import (
+    EXPLAINED,
+    EXPLANATION,
+    explained_from_outputs,
+)
 
 MIN_COSINE = 0.3
 MIN_SHARED = 0.4
@@ -196,7 +201,8 @@ class SearchPage:
         """Searches one model for `text`; returns the JSON that the page shows.
 
         `similarity` is `encoder` or `letters`: how `words` were compared. Hits
-        have a `click`, a token, if clicks are written.
+        have a `click`, a token, if clicks are written, and those of a hybrid
+        retriever a `why`.
         """
         text, model = _string(request, "text"), _string(request, "model")
         if len(text) > MAX_LETTERS:
@@ -215,7 +221,8 @@ class SearchPage:
         # Titles near each word alone have words that the results lack.
         queries = [text] if two_stages else [text, *query_words]
         counts = [k] + [_OF_WORD] * (len(queries) - 1)
-        outputs = self._run(call, queries, counts)
+        explained = servable.signature(EXPLAINED) or call
+        outputs = self._run(explained, queries, counts)
         rows = [self._hits(outputs, row) for row in range(len(queries))]
         words = words_of(title for row in rows for title in row.titles)
         vectors = None
@@ -227,10 +234,13 @@ class SearchPage:
         else:
             minimum, similarity = MIN_COSINE, vectors[0] @ vectors[1].T
         similarities = word_similarities(words, similarity, minimum)
+        reasons = _reasons(outputs, k)
         hits: list[dict[str, Any]] = []
         for id_, score, title in zip(*rows[0], strict=True):
             parts = highlighted(title, similarities)
             hits.append({"id": id_, "title": parts, "score": score})
+            if reasons:
+                hits[-1]["why"] = reasons[len(hits) - 1]
             if self._clicks is not None:
                 hits[-1]["click"] = self._clicks.issue(text, title)
         return {
@@ -314,6 +324,14 @@ class _Hits(NamedTuple):
     ids: list[str]
     scores: list[float]
     titles: list[str]
+
+
+def _reasons(outputs: Mapping[str, np.ndarray], k: int) -> list[str]:
+    """Returns why the results of the first query were found, if it is known."""
+    if not {output.name for output in EXPLANATION} <= outputs.keys():
+        return []
+    first = {output.name: outputs[output.name][:1] for output in EXPLANATION}
+    return [hit.why for hit in explained_from_outputs(**first, k=k)[0]]
 
 
 def _array(texts: Sequence[str]) -> np.ndarray:

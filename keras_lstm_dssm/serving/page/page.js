@@ -156,6 +156,7 @@ function resultLine(hit, rank, share, otherRanks) {
   const text = title.textContent;
   if (text !== hit.id) title.append(element("span", "id", hit.id));
   if (otherRanks) title.append(element("span", "note", moved(hit, rank)));
+  if (hit.why) title.append(element("span", "why", hit.why));
   const score = element("span", "score", hit.score.toFixed(3));
   const bar = element("span", "bar");
   const filled = element("span");
