@@ -200,7 +200,7 @@ def print_status(
 
 def print_hits(
     queries: Sequence[str],
-    hits_of_queries: "Sequence[Sequence[Hit]] | Sequence[Sequence[ExplainedHit]]",
+    hits_of_queries: "Sequence[Sequence[Hit | ExplainedHit]]",
 ) -> dict[str, Any]:
     """Prints each query with its hits below, and returns them for JSON.
 
@@ -212,7 +212,7 @@ def print_hits(
         for rank, hit in enumerate(hits, start=1):
             print(f"{rank:4}  {hit.score:7.4f}  {hit.id}")
             if why := getattr(hit, "why", ""):
-                print(f"               {why}")
+                print(" " * 15 + why)
         results.append(
             {"query": query, "hits": [hit._asdict() for hit in hits]}
         )
