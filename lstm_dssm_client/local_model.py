@@ -247,12 +247,16 @@ class _Documents:
             rows = [self.rows_of_tag.get(tag, ()) for tag in tags.split(b",")]
             found = np.array(sorted(set().union(*rows)), np.int64)
         for scores in self._scores(texts, queries):
-            if found is None:
+            rows = found
+            if queries is None:  # no part matches the others
+                matching = scores > 0
+                rows = np.flatnonzero(matching)
+                if found is not None:
+                    rows = found[matching[found]]
+            if rows is None:
                 best = _largest(scores, k)
             else:
-                best = found[_largest(scores[found], k)]
-            if queries is None:  # no part matches the others
-                best = best[scores[best] > 0]
+                best = rows[_largest(scores[rows], k)]
             yield [*zip(best.tolist(), scores[best].tolist(), strict=True)]
 
     def _scores(
