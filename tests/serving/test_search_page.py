@@ -85,6 +85,19 @@ def test_words_by_encoder_and_by_letters(models):
     }
 
 
+def test_the_results_of_a_hybrid_say_why(tiny_models):
+    page = SearchPage(ModelRegistry(tiny_models))
+    found = page.search({"model": "hybrid", "text": "bolt", "k": 2})
+    scores = [f"{hit['score'] / 2:.3f}" for hit in found["hits"]]
+    assert [hit["why"] for hit in found["hits"]] == [
+        f"towers {score}, bm25 {score} (bolt 0.250)" for score in scores
+    ]
+    found = page.search({"model": "retriever", "text": "bolt", "k": 2})
+    assert [hit.keys() for hit in found["hits"]] == 2 * [
+        {"id", "title", "score"}
+    ]
+
+
 def test_words():
     assert words_of(["CSV writer", "the csv file"]) == [
         "csv", "writer", "the", "file",
