@@ -244,8 +244,8 @@ class _Documents:
         """
         found = None
         if tags:
-            rows = [self.rows_of_tag.get(tag, ()) for tag in tags.split(b",")]
-            found = np.array(sorted(set().union(*rows)), np.int64)
+            tagged = [self.rows_of_tag.get(tag, ()) for tag in tags.split(b",")]
+            found = np.array(sorted(set().union(*tagged)), np.int64)
         for scores in self._scores(texts, queries):
             rows = found
             if queries is None:  # no part matches the others
