@@ -15,8 +15,8 @@ from lstm_dssm_client.signatures import HYBRID_PARTS
 
 TOWERS, WORDS, BM25 = HYBRID_PARTS
 
-_LEAST = 5e-7
-"""What a word adds below this is left out, as in the graph."""
+_LEAST = 5e-5
+"""What a word adds below this is left out: four digits, as in the graph."""
 
 
 class HybridEncoder:
@@ -229,7 +229,7 @@ def _add(shares: list[dict[str, float]], word: str, more: np.ndarray) -> None:
 
 
 def _shown(shares: dict[str, float]) -> dict[str, float]:
-    return {w: round(s, 6) for w, s in shares.items() if abs(s) > _LEAST}
+    return {w: round(s, 4) for w, s in shares.items() if abs(s) > _LEAST}
 
 
 def read_weights(settings: Mapping[str, Any]) -> dict[str, float]:
