@@ -14,7 +14,6 @@ from keras_lstm_dssm.distillation import TeacherVectors
 from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
-from keras_lstm_dssm.evaluation.postings import default_terms
 from keras_lstm_dssm.export.bulk.documents import Documents, joined_sentences
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.export.graphs.encoder import (
@@ -276,10 +275,7 @@ def _hybrid_graphs(
             " --documents, as a file"
         )
     parts = HybridParts.of(model, teacher)
-    settings = settings.of_parts(parts.names)
-    if settings.bm25_words is None:
-        words = default_terms(documents.titles)
-        settings = settings.replace(bm25_words=words)
+    settings = parts.settled(settings, documents.titles)
     check_documents(documents.ids, documents.titles, documents.tags)
     pair = parts.encoders(settings.weights)
     graphs: Graphs = {}

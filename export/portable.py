@@ -1,18 +1,24 @@
-"""Two towers and their documents in one file, for `LocalModel`."""
+"""Two towers or a hybrid, and documents, in one file for `LocalModel`."""
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from keras_lstm_dssm import encoders
 from keras_lstm_dssm.distillation import TeacherVectors
+from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError, check_choice
+from keras_lstm_dssm.evaluation.postings import Postings
 from keras_lstm_dssm.export.bulk.documents import Documents
-from keras_lstm_dssm.export.graphs.encoder import EncoderModule
+from keras_lstm_dssm.export.graphs.encoder import (
+    EncoderModule,
+    HybridEncoderModule,
+)
+from keras_lstm_dssm.export.graphs.hybrid import HybridSource
 from keras_lstm_dssm.export.graphs.retriever import (
     check_documents,
     checked_tags,
@@ -23,9 +29,10 @@ from keras_lstm_dssm.model_cards.record import iso_time, run_records
 from keras_lstm_dssm.models import TwoTower
 from keras_lstm_dssm.models.kinds import TOWERS, kind_of
 from keras_lstm_dssm.settings.choices import VECTORS
+from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.tables import HashedUniform
 from keras_lstm_dssm.version import __version__
-from lstm_dssm_client.local_encoder import ENCODERS
+from lstm_dssm_client.local_encoder import ENCODERS, PARTS
 from lstm_dssm_client.portable_file import (
     DOCUMENT,
     QUERY,
@@ -37,7 +44,7 @@ from lstm_dssm_client.portable_file import (
 
 
 def export_portable(
-    model: TwoTower,
+    model: TwoTower | None,
     path: str | os.PathLike[str],
     documents: Documents | None = None,
     weights: str = "int8",
@@ -45,7 +52,9 @@ def export_portable(
     progress: bool = False,
     runs: Sequence[str | os.PathLike[str]] = (),
     teacher: TeacherVectors | None = None,
-) -> None:
+    hybrid: HybridSettings | None = None,
+    known_texts: Iterable[str] = (),
+) -> HybridSettings | None:
     """Writes both encoders and the documents into one file.
 
     `lstm_dssm_client.LocalModel` searches and encodes with it, without
@@ -53,7 +62,8 @@ def export_portable(
     file has rounded weights.
 
     Args:
-        model: The trained towers, whose encoders are of this package.
+        model: The trained towers, whose encoders are of this package. With
+            `hybrid` it can be `None`.
         path: File to write; an older one is replaced when it is complete.
         documents: Ids, titles and tags; by default the file has none.
         weights: How the rows of the trigram tables are stored: `int8`, 1 byte
@@ -63,6 +73,12 @@ def export_portable(
         progress: Whether to show a progress bar.
         runs: Folders of the runs that the model comes from, for the card.
         teacher: See `export_models`.
+        hybrid: See `export_models`; the file has the parts with a weight.
+        known_texts: See `export_models`.
+
+    Returns:
+        The settings of the hybrid in the file, if it is one: weights whose sum
+        is 1, and the terms of BM25.
 
     Raises:
         InputError: The model is no `TwoTower`, or an encoder is of another
@@ -76,34 +92,44 @@ def export_portable(
     check_choice(VECTORS, weights=weights)
     check_choice(VECTORS, vectors=vectors)
     check_writable(path)
-    check_portable(model)
-    arrays: Arrays = {}
-    towers = {QUERY: model.query_encoder, DOCUMENT: model.document_encoder}
-    EncoderModule(model.query_encoder)  # raises if it is not finite
-    document = EncoderModule(model.document_encoder, teacher)
-    for name, tower in towers.items():
-        for weight, values in _stored_weights(tower, weights):
-            arrays[f"{name}/{weight}"] = values
     if documents:
         check_documents(documents.ids, documents.titles, documents.tags)
-        rows = document.encode_all(documents.titles, progress)
+    arrays: Arrays = {}
+    encoder: EncoderModule | None
+    if hybrid is None:
+        check_portable(model)
+        assert model is not None
+        described, encoder = _store_towers(arrays, model, weights, teacher)
+    else:
+        if not documents:
+            raise InputError(
+                "a hybrid retriever ranks titles: give them with --documents"
+            )
+        parts = HybridParts.of(model, teacher)
+        hybrid = parts.settled(hybrid, documents.titles)
+        described, encoder = _store_hybrid(arrays, parts, hybrid, weights)
+        if hybrid.bm25:
+            source = HybridSource.of(hybrid, documents.titles, known_texts)
+            arrays |= _stored_postings(source.postings)
+    if documents:
+        rows = encoder and encoder.encode_all(documents.titles, progress)
         arrays |= _stored_documents(documents, rows, vectors)
     now = time.time()
     header = {
         "package": __version__,
         "version": int(now),
-        "encoders": {
-            name: {"class": type(tower).__name__, "config": tower.get_config()}
-            for name, tower in towers.items()
-        },
+        "encoders": described,
         "card": {
             "date": iso_time(now),
             "documents": len(documents.ids) if documents else 0,
             "runs": run_records(runs),
         },
     }
+    if hybrid is not None:
+        header["hybrid"] = hybrid.to_dict()
     with replacing(path) as partial:
         write_portable(partial, header, arrays)
+    return hybrid
 
 
 def check_portable(model: Any) -> None:
@@ -114,25 +140,85 @@ def check_portable(model: Any) -> None:
             " export it for a server, with --output"
         )
     for tower in model.towers:
-        name = type(tower).__name__
-        if name not in ENCODERS or getattr(encoders, name) is not type(tower):
-            raise InputError(
-                f"found the encoder {name}, and only {', '.join(ENCODERS)} are"
-                " portable: export it for a server, with --output"
-            )
+        _check_encoder(tower)
+
+
+def _check_encoder(tower: TextEncoder) -> None:
+    name = type(tower).__name__
+    if name not in ENCODERS or getattr(encoders, name) is not type(tower):
+        raise InputError(
+            f"found the encoder {name}, and only {', '.join(ENCODERS)} are"
+            " portable: export it for a server, with --output"
+        )
+
+
+def _store_towers(
+    arrays: Arrays,
+    model: TwoTower,
+    kind: str,
+    teacher: TeacherVectors | None,
+) -> tuple[dict[str, Any], EncoderModule]:
+    """Adds the weights of two encoders to arrays; describes the encoders."""
+    EncoderModule(model.query_encoder)  # raises if it is not finite
+    module = EncoderModule(model.document_encoder, teacher)
+    described = {}
+    for name in (QUERY, DOCUMENT):
+        tower = getattr(model, name)
+        described[name] = _description(tower)
+        for weight, values in _stored_weights(tower, [tower], kind):
+            arrays[f"{name}/{weight}"] = values
+    return described, module
+
+
+def _store_hybrid(
+    arrays: Arrays, parts: HybridParts, settings: HybridSettings, kind: str
+) -> tuple[dict[str, Any], EncoderModule | None]:
+    """Does the same for the parts of a hybrid that have vectors, if any."""
+    pair = parts.encoders(settings.weights)
+    if pair is None:
+        return {}, None
+    described: dict[str, Any] = {}
+    for name, hybrid in zip((QUERY, DOCUMENT), pair, strict=True):
+        described[name] = {}
+        for part, (tower, _, layers, _) in hybrid.parts.items():
+            _check_encoder(tower)
+            described[name][part] = _description(tower, part)
+            for weight, values in _stored_weights(tower, layers, kind):
+                arrays[f"{name}/{part}/{weight}"] = values
+    HybridEncoderModule(pair[0])
+    return described, HybridEncoderModule(pair[1], parts.teacher)
+
+
+def _description(tower: TextEncoder, part: str = "") -> dict[str, Any]:
+    """Describes an encoder, or the part of it that is stored."""
+    name = type(tower).__name__
+    if (of_part := f"{name}/{part}") in PARTS:
+        name = of_part
+    return {"class": name, "config": tower.get_config()}
+
+
+def _stored_postings(postings: Postings) -> Arrays:
+    """Returns the arrays of BM25."""
+    return {
+        **stored_texts("bm25/forms", postings.forms),
+        "bm25/form_terms": postings.form_terms,
+        "bm25/bounds": postings.bounds,
+        "bm25/documents": postings.documents,
+        "bm25/scores": postings.scores,
+    }
 
 
 def _stored_weights(
-    tower: TextEncoder, kind: str
+    tower: TextEncoder, layers: Iterable[Any], kind: str
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Yields the names and the arrays of an encoder's weights."""
-    layers = {id(layer.table): layer for layer in tower.embeddings}
+    """Yields the names and the arrays of the weights of an encoder's layers."""
+    embeddings = {id(layer.table): layer for layer in tower.embeddings}
     inner = {id(weight) for layer in tower.layers for weight in layer.weights}
-    for weight in tower.weights:
+    for weight in [weight for layer in layers for weight in layer.weights]:
         # The path of an encoder's own weight begins with the encoder's name.
         name = weight.path if id(weight) in inner else weight.name
         values = weight.numpy()
-        if layer := layers.get(id(weight)):
+        if layer := embeddings.get(id(weight)):
             rows, start = layer.changed_rows(), (0, 0.0)
             if isinstance(layer.initializer, HashedUniform):
                 start = layer.initializer.seed, layer.initializer.limit
@@ -145,16 +231,16 @@ def _stored_weights(
 
 
 def _stored_documents(
-    documents: Documents, vectors: np.ndarray, kind: str
+    documents: Documents, vectors: np.ndarray | None, kind: str
 ) -> Arrays:
-    """Returns the arrays of the documents: vectors, titles, ids and tags.
+    """Returns the arrays of the documents: vectors, if any, titles, ids, tags.
 
     Ids are left out if they are the titles, and tags if there are none.
     """
     arrays = stored_texts("titles", documents.titles)
-    if kind == "float32":
+    if vectors is not None and kind == "float32":
         arrays["vectors"] = vectors
-    else:
+    elif vectors is not None:
         arrays["vectors"], arrays["vectors.scales"] = int8_codes(vectors)
     if documents.ids != documents.titles:
         arrays |= stored_texts("ids", documents.ids)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lstm_dssm_client.http_client import HttpClient, tls_context
     from lstm_dssm_client.local_model import LocalModel
     from lstm_dssm_client.signatures import (
+        ExplainedHit,
         Hit,
         KeyParts,
         Prediction,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "AsyncClient": "grpc_client",
     "Client": "grpc_client",
+    "ExplainedHit": "signatures",
     "Hit": "signatures",
     "HttpClient": "http_client",
     "InputError": "errors",
@@ -52,6 +54,7 @@ _MODULES = {
 __all__ = [
     "AsyncClient",
     "Client",
+    "ExplainedHit",
     "Hit",
     "HttpClient",
     "InputError",

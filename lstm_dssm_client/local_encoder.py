@@ -69,13 +69,21 @@ class LocalEncoder:
     ) -> None:
         self._split = config["split"], config["max_words"]
         self._oov_buckets = config["oov_buckets"]
-        self._compose = ENCODERS[kind](config, weights)
+        self._compose = {**ENCODERS, **PARTS}[kind](config, weights)
         # If a text can be encoded, there is nothing else wrong with a file.
         self.dimension = self.encode([b"one text"]).shape[1]
 
     def encode(self, texts: Sequence[bytes]) -> np.ndarray:
         """Returns unit vectors, float32 `[texts, dimension]`."""
-        split_texts = [split_words(text, *self._split) for text in texts]
+        return unit(self.compose(texts))
+
+    def split(self, text: bytes) -> list[bytes]:
+        """Returns the words of a text that are read."""
+        return split_words(text, *self._split)
+
+    def compose(self, texts: Sequence[bytes]) -> np.ndarray:
+        """Returns vectors of any length, float32 `[texts, dimension]`."""
+        split_texts = [*map(self.split, texts)]
         lengths = np.array([len(words) for words in split_texts])
         order = np.argsort(-lengths, kind="stable")
         numbers: dict[bytes, int] = {}
@@ -87,7 +95,7 @@ class LocalEncoder:
         ids, bounds = trigram_ids([*numbers], self._oov_buckets)
         words = Words(ids, bounds, np.array(flat), lengths[order])
         vectors = np.empty_like(composed := self._compose(words))
-        vectors[order] = unit(composed)
+        vectors[order] = composed
         return vectors
 
 
@@ -274,13 +282,30 @@ def _bidirectional(config: Mapping[str, Any], weights: Weights) -> Compose:
     return lambda words: np.hstack([forward(words), backward(words)])
 
 
-def _combined(config: Mapping[str, Any], weights: Weights) -> Compose:
-    lstm, sketch_of_words = _lstm(config, weights), _sketch(config, weights)
+def _factors(config: Mapping[str, Any]) -> np.ndarray:
+    """Returns the lengths of the parts of a combined vector, float32."""
+    shares = np.array(config["shares"])
+    return np.sqrt(shares / shares.sum()).astype(np.float32)
+
+
+def _trained_columns(config: Mapping[str, Any], weights: Weights) -> Compose:
+    lstm = _lstm(config, weights)
     bag_table = weights.table("bag_embedding", config["bag"])
+    a, b, *_ = _factors(config)
+
+    def compose(words: Words) -> np.ndarray:
+        bag = words.text_sums(words.table_sums(bag_table))
+        return np.concatenate([unit(lstm(words), a), unit(bag, b)], axis=1)
+
+    return compose
+
+
+def _combined(config: Mapping[str, Any], weights: Weights) -> Compose:
+    trained = _trained_columns(config, weights)
+    sketch_of_words = _sketch(config, weights)
     long = weights.array("long")
     power = np.float32(1 - config["length_norm"])
-    shares = np.array(config["shares"])
-    a, b, c, *d = np.sqrt(shares / shares.sum()).astype(np.float32)
+    _, _, c, *d = _factors(config)
     word_sum = _word_sum(config, weights) if d else None
 
     def length_factor(sketch: np.ndarray) -> np.ndarray:
@@ -293,12 +318,10 @@ def _combined(config: Mapping[str, Any], weights: Weights) -> Compose:
         return np.minimum(m, 1) ** power
 
     def compose(words: Words) -> np.ndarray:
-        bag = words.text_sums(words.table_sums(bag_table))
         sketch = words.text_sums(sketch_of_words(words))
         m = length_factor(sketch)
         parts = [
-            unit(lstm(words), a),
-            unit(bag, b),
+            trained(words),
             unit(sketch, c * m),
             c * np.sqrt(1 - m**2),
         ]
@@ -392,3 +415,9 @@ ENCODERS: dict[str, Callable[[Mapping[str, Any], Weights], Compose]] = {
 }
 """Name of a class of encoders -> what makes its `Compose` from arguments and
 weights."""
+
+PARTS: dict[str, Callable[[Mapping[str, Any], Weights], Compose]] = {
+    "CombinedEncoder/towers": _trained_columns,
+    "CombinedEncoder/words": _word_sum,
+}
+"""The same for the parts of a hybrid that are less than an encoder."""

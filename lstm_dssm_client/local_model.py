@@ -1,7 +1,7 @@
 """`LocalModel`: the encoders and the titles of one file, without a server."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from http import HTTPStatus
 from typing import Any
@@ -10,6 +10,13 @@ import numpy as np
 
 from lstm_dssm_client.errors import InputError, serving_error
 from lstm_dssm_client.local_encoder import LocalEncoder
+from lstm_dssm_client.local_hybrid import (
+    TOWERS,
+    WORDS,
+    Hybrid,
+    HybridEncoder,
+    read_weights,
+)
 from lstm_dssm_client.portable_file import (
     DOCUMENT,
     QUERY,
@@ -18,7 +25,13 @@ from lstm_dssm_client.portable_file import (
     Weights,
     reading,
 )
-from lstm_dssm_client.signatures import Hit, Version, VersionStatus
+from lstm_dssm_client.signatures import (
+    ExplainedHit,
+    Hit,
+    Version,
+    VersionStatus,
+    no_explanations,
+)
 from lstm_dssm_client.texts import (
     as_bytes,
     rows_for,
@@ -34,11 +47,13 @@ _MOST = 1 << 24  # the largest number that describes an encoder
 class LocalModel:
     """Searches and encodes with one file in this process, as a `Client` does.
 
-    `encode`, `search` and `status` have the arguments, results and errors of
-    those of `Client`. The models are `query_encoder`, `document_encoder` and,
-    if the file has titles, `retriever`. NumPy and `safetensors` are needed, and
-    no TensorFlow. Threads may share a model. In memory the titles' vectors are
-    float32, also those that the file stores as int8.
+    `encode`, `search`, `explain` and `status` have the arguments, results and
+    errors of those of `Client`. The models are `query_encoder`,
+    `document_encoder` and, if the file has titles, `retriever`; of a hybrid
+    retriever that ranks by BM25 alone, `retriever` only. NumPy and
+    `safetensors` are needed, and no TensorFlow. Threads may share a model. In
+    memory the titles' vectors are float32, also those that the file stores as
+    int8.
 
     Args:
         path: File that `lstm-dssm-export --portable` has written.
@@ -65,12 +80,15 @@ class LocalModel:
             file = PortableFile(path)
             self.version: int = file.header["version"]
             self.card: dict[str, Any] = file.header["card"]
-            self._encoders = {
-                name: _encoder(file, name) for name in (QUERY, DOCUMENT)
-            }
-            width = self._encoders[QUERY].dimension
+            self._encoders = (
+                _hybrid_encoders(file)
+                if "hybrid" in file.header
+                else {name: _encoder(file, name) for name in (QUERY, DOCUMENT)}
+            )
             self._documents = (
-                _Documents(file, width) if "titles" in file else None
+                _Documents(file, self._encoders.get(QUERY))
+                if "titles" in file
+                else None
             )
 
     @cached_property
@@ -110,15 +128,50 @@ class LocalModel:
         """Returns the k best documents of each query; see `Client.search`."""
         rows_for(k)  # checks it
         wanted = tags_as_bytes(tags)
-        documents = self._documents
-        self._check(model, version, [RETRIEVER] if documents else [])
-        assert documents
+        documents = self._found_documents(model, version)
         if wanted and not documents.rows_of_tag:
             raise InputError(
                 f"{self.target}: it was exported without tags, and cannot"
                 " filter by them: export it with lines id TAB title TAB tags"
             )
-        return documents.search(self.encode(texts), k, wanted)
+        encoded = as_bytes(texts)
+        vectors = self._query_vectors(encoded)
+        return [
+            [Hit(documents.ids[row], score) for row, score in best]
+            for best in documents.search(encoded, vectors, k, wanted)
+        ]
+
+    def explain(
+        self,
+        texts: Iterable[str | bytes],
+        k: int = 5,
+        model: str = RETRIEVER,
+        version: Version = None,
+    ) -> list[list[ExplainedHit]]:
+        """Returns the k best documents, and why; see `Client.explain`."""
+        rows_for(k)
+        documents = self._found_documents(model, version)
+        if documents.hybrid is None:
+            raise no_explanations(f"{model} of {self.target}")
+        encoded = as_bytes(texts)
+        vectors = self._query_vectors(encoded)
+        return [
+            documents.explained(
+                encoded[row], best, None if vectors is None else vectors[row]
+            )
+            for row, best in enumerate(
+                documents.search(encoded, vectors, k, b"")
+            )
+        ]
+
+    def _query_vectors(self, texts: list[bytes]) -> np.ndarray | None:
+        return self.encode(texts) if self._encoders else None
+
+    def _found_documents(self, model: str, version: Version) -> "_Documents":
+        documents = self._documents
+        self._check(model, version, [RETRIEVER] if documents else [])
+        assert documents
+        return documents
 
     def status(self, model: str) -> dict[int, VersionStatus]:
         """Returns the state of the only version; see `Client.status`."""
@@ -154,16 +207,21 @@ class LocalModel:
 class _Documents:
     """The documents of a file, and an exact search of them."""
 
-    def __init__(self, file: PortableFile, width: int) -> None:
+    def __init__(self, file: PortableFile, encoder: Any) -> None:
         self.titles = file.texts("titles")
         count = len(self.titles)
         ids = file.texts("ids", count) if "ids" in file else self.titles
         self.ids = [*map(_decoded, ids)]
-        # Products of integers would take longer than all of a search.
-        vectors, scales = file.scaled("vectors", count, width)
-        self._vectors = (
-            vectors if scales is None else vectors * scales[:, np.newaxis]
+        self.hybrid = (
+            Hybrid(file, count, encoder) if "hybrid" in file.header else None
         )
+        self._vectors: np.ndarray | None = None
+        if encoder is not None:
+            # Products of integers would take longer than all of a search.
+            vectors, scales = file.scaled("vectors", count, encoder.dimension)
+            self._vectors = (
+                vectors if scales is None else vectors * scales[:, np.newaxis]
+            )
         self.rows_of_tag: dict[bytes, list[int]] = {}
         for row, tags in enumerate(
             file.texts("tags", count) if "tags" in file else ()
@@ -172,35 +230,69 @@ class _Documents:
                 self.rows_of_tag.setdefault(tag, []).append(row)
 
     def search(
-        self, queries: np.ndarray, k: int, tags: bytes
-    ) -> list[list[Hit]]:
-        """Returns the k best documents with any of the tags, best first.
+        self,
+        texts: Sequence[bytes],
+        queries: np.ndarray | None,
+        k: int,
+        tags: bytes,
+    ) -> Iterator[list[tuple[int, float]]]:
+        """Yields the k best documents with any of the tags, best first.
 
-        `queries` are unit vectors, float32 `[n, d]`. Tags are separated by
-        commas; b"" stands for all documents.
+        They are numbers of documents and scores. `queries` are unit vectors of
+        the texts, float32 `[n, d]`, if there is an encoder. Tags are separated
+        by commas; b"" stands for all documents.
         """
         found = None
         if tags:
-            rows = [self.rows_of_tag.get(tag, ()) for tag in tags.split(b",")]
-            found = np.array(sorted(set().union(*rows)), np.int64)
-        hits = []
+            tagged = [self.rows_of_tag.get(tag, ()) for tag in tags.split(b",")]
+            found = np.array(sorted(set().union(*tagged)), np.int64)
+        for scores in self._scores(texts, queries):
+            rows = found
+            if queries is None:  # no part matches the others
+                matching = scores > 0
+                rows = np.flatnonzero(matching)
+                if found is not None:
+                    rows = found[matching[found]]
+            if rows is None:
+                best = _largest(scores, k)
+            else:
+                best = rows[_largest(scores[rows], k)]
+            yield [*zip(best.tolist(), scores[best].tolist(), strict=True)]
+
+    def _scores(
+        self, texts: Sequence[bytes], queries: np.ndarray | None
+    ) -> Iterator[np.ndarray]:
+        """Yields the scores of all documents for each text."""
+        if queries is None or self._vectors is None:
+            assert self.hybrid
+            yield from (self.hybrid.scores(text, None) for text in texts)
+            return
         step = max(1, _SCORES // len(self.ids))
         for start in range(0, len(queries), step):
-            block = self._vectors @ queries[start : start + step].T
-            for scores in block.T:
-                if found is None:
-                    best = _largest(scores, k)
-                else:
-                    best = found[_largest(scores[found], k)]
-                hits.append(
-                    [
-                        Hit(self.ids[row], score)
-                        for row, score in zip(
-                            best.tolist(), scores[best].tolist(), strict=True
-                        )
-                    ]
+            rows = slice(start, start + step)
+            block = (self._vectors @ queries[rows].T).T
+            for text, cosines in zip(texts[rows], block, strict=True):
+                yield (
+                    self.hybrid.scores(text, cosines)
+                    if self.hybrid
+                    else cosines
                 )
-        return hits
+
+    def explained(
+        self,
+        text: bytes,
+        best: list[tuple[int, float]],
+        query: np.ndarray | None,
+    ) -> list[ExplainedHit]:
+        """Explains what a hybrid retriever has found for a query."""
+        assert self.hybrid
+        rows = np.array([row for row, _ in best], np.int64)
+        vectors = None if self._vectors is None else self._vectors[rows]
+        reasons = self.hybrid.reasons(text, rows, query, vectors)
+        return [
+            ExplainedHit(self.ids[row], score, *reason)
+            for (row, score), reason in zip(best, reasons, strict=True)
+        ]
 
 
 def _largest(scores: np.ndarray, k: int) -> np.ndarray:
@@ -220,9 +312,25 @@ def _decoded(text: bytes) -> str:
     return text.decode(errors="replace")
 
 
-def _encoder(file: PortableFile, name: str) -> LocalEncoder:
+def _hybrid_encoders(file: PortableFile) -> dict[str, Any]:
+    """Makes the encoders of a hybrid retriever, of the parts with vectors."""
+    weights = read_weights(file.header["hybrid"])
+    parts = [part for part in (TOWERS, WORDS) if weights[part]]
+    if not parts:
+        return {}
+    return {
+        name: HybridEncoder(
+            {part: _encoder(file, name, part) for part in parts}, weights
+        )
+        for name in (QUERY, DOCUMENT)
+    }
+
+
+def _encoder(file: PortableFile, name: str, part: str = "") -> LocalEncoder:
     """Makes an encoder; its numbers are checked before arrays are made."""
     described = file.header["encoders"][name]
+    if part:
+        name, described = f"{name}/{part}", described[part]
     config = described["config"]
     for key, value in config.items():
         for number in value if isinstance(value, list) else [value]:

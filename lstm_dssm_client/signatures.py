@@ -1,5 +1,6 @@
 """Signatures of served models, and the types of what clients return."""
 
+import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -23,6 +24,9 @@ FILTERED = "filtered"
 
 EXPLAINED = "explained"
 """Name of the signature of a hybrid retriever that explains its scores."""
+
+HYBRID_PARTS = ("towers", "words", "bm25")
+"""The parts of a hybrid retriever's scores, in the order of its outputs."""
 
 PREDICT = "tensorflow/serving/predict"
 """Method name, in a SavedModel, of the signatures that Predict can call."""
@@ -114,7 +118,8 @@ class Hit(NamedTuple):
 
     Attributes:
         id: The document's id.
-        score: Cosine of the query's and the document's vector, from -1 to 1.
+        score: Cosine of the query's and the document's vector, from -1 to 1;
+            of a hybrid retriever the weighted sum of its parts.
 
     Example:
     >>> Hit("d1", 0.83).id
@@ -123,6 +128,46 @@ class Hit(NamedTuple):
 
     id: str
     score: float
+
+
+class ExplainedHit(NamedTuple):
+    """One document that a hybrid retriever returns, and why.
+
+    Attributes:
+        id: See `Hit`.
+        score: The sum of `parts`.
+        parts: What "towers", "words" and "bm25" add to the score, weights
+            included; 0 for a part that the retriever lacks.
+        words: What each word of the query adds to the parts "bm25" and
+            "words"; the part of the towers stands whole.
+
+    Example:
+    >>> parts = {"towers": 0.4, "words": 0.2, "bm25": 0.1}
+    >>> words = {"bm25": {"bolt": 0.1}, "words": {"hex": 0.05, "bolt": 0.15}}
+    >>> print(ExplainedHit("d1", 0.7, parts, words).why)
+    towers 0.400, words 0.200 (bolt 0.150, hex 0.050), bm25 0.100 (bolt 0.100)
+    """
+
+    id: str
+    score: float
+    parts: dict[str, float]
+    words: dict[str, dict[str, float]]
+
+    @property
+    def why(self) -> str:
+        """The parts that are not 0 in one line, each with its words."""
+        return ", ".join(
+            f"{name} {share:.3f}{_of_words(self.words.get(name, {}))}"
+            for name, share in self.parts.items()
+            if share
+        )
+
+
+def _of_words(shares: Mapping[str, float]) -> str:
+    """Lists words in brackets, the largest share first."""
+    ordered = sorted(shares.items(), key=lambda share: -abs(share[1]))
+    listed = ", ".join(f"{word} {share:.3f}" for word, share in ordered)
+    return f" ({listed})" if listed else ""
 
 
 class KeyParts(NamedTuple):
@@ -197,6 +242,12 @@ class Output(NamedTuple):
 # Of an encoder, a retriever, a pair scorer and the key parts of a KeyVec.
 EMBEDDING = Output("embedding", np.float32, 2)
 IDS, SCORES = Output("ids", np.object_, 2), Output("scores", np.float32, 2)
+EXPLANATION = (
+    IDS,
+    SCORES,
+    Output("parts", np.float32, 3),
+    Output("words", np.object_, 2),
+)
 SCORE = Output("score", np.float32, 1)
 KEY_PARTS = (
     Output("sentences", np.object_, 2),
@@ -210,7 +261,7 @@ def checked_output(
 ) -> np.ndarray:
     """Returns an output after checking its dtype and shape."""
     name, dtype, rank = output
-    shape = ", ".join([str(rows), "any"][:rank])
+    shape = ", ".join([str(rows), *["any"] * (rank - 1)])
     expected = (
         f"expected {np.dtype(dtype)} [{shape}]; name a model that"
         " lstm-dssm-export wrote"
@@ -244,6 +295,42 @@ def hits_from_outputs(
         ]
         for row in zip(ids[:, :k], scores[:, :k].tolist(), strict=True)
     ]
+
+
+def explained_from_outputs(
+    ids: np.ndarray,
+    scores: np.ndarray,
+    parts: np.ndarray,
+    words: np.ndarray,
+    k: int,
+) -> list[list[ExplainedHit]]:
+    """Does as `hits_from_outputs` with the outputs of `explained`."""
+    return [
+        [
+            ExplainedHit(
+                hit.id,
+                hit.score,
+                dict(zip(HYBRID_PARTS, shares, strict=True)),
+                json.loads(text),
+            )
+            # Columns without a hit are the last ones.
+            for hit, shares, text in zip(hits, *row, strict=False)
+        ]
+        for hits, *row in zip(
+            hits_from_outputs(ids, scores, k),
+            parts.tolist(),
+            words,
+            strict=True,
+        )
+    ]
+
+
+def no_explanations(model: str) -> InputError:
+    """Returns the error of a model without the signature `explained`."""
+    return InputError(
+        f"model {model}: it has no signature {EXPLAINED}, which explains the"
+        " scores of a hybrid retriever: export it with --hybrid"
+    )
 
 
 def key_parts_from_outputs(

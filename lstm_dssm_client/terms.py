@@ -6,6 +6,7 @@ to terms, in an exported graph and here alike.
 """
 
 import re
+from collections.abc import Callable
 
 from lstm_dssm_client import words
 
@@ -61,3 +62,12 @@ def letter_grams(word: str) -> list[str]:
         letters[i + bool(_IS_PAIRED.match(letters[i + 1])) : i + 3]
         for i in range(len(word))
     ]
+
+
+FORMS: dict[str, Callable[[str], list[str]]] = {
+    "stems": lambda word: [word],
+    "words": lambda word: [word],
+    "trigrams": letter_grams,
+}
+"""What BM25 compares -> function from a word of a query to the forms of it that
+a table maps to terms."""

@@ -21,12 +21,15 @@ from lstm_dssm_client.errors import InputError, ServingError, code_name
 from lstm_dssm_client.signatures import (
     DEFAULT,
     EMBEDDING,
+    EXPLAINED,
+    EXPLANATION,
     FILTERED,
     IDS,
     KEY_PARTS,
     KEYS,
     SCORE,
     SCORES,
+    ExplainedHit,
     Hit,
     KeyParts,
     Output,
@@ -37,8 +40,10 @@ from lstm_dssm_client.signatures import (
     check_rows,
     checked_output,
     describe_misfit,
+    explained_from_outputs,
     hits_from_outputs,
     key_parts_from_outputs,
+    no_explanations,
 )
 from lstm_dssm_client.texts import (
     as_bytes,
@@ -189,6 +194,60 @@ class AsyncTextClient:
             scores = checked_output(prediction, SCORES, len(rows))
             hits += hits_from_outputs(ids, scores, k)
         return hits
+
+    async def explain(
+        self,
+        texts: Iterable[str | bytes],
+        k: int = 5,
+        model: str = "retriever",
+        version: Version = None,
+    ) -> list[list[ExplainedHit]]:
+        """Returns the k best documents of each query, and why they are.
+
+        Args:
+            texts: n queries.
+            k: See `search`.
+            model: The name of a retriever that `lstm-dssm-export --hybrid`
+                wrote.
+            version: See `search`.
+
+        Returns:
+            n lists of `ExplainedHit`, the documents of which are those of
+            `search`.
+
+        Raises:
+            InputError: k is below 1 or too large for int32, or the model is no
+                hybrid retriever.
+
+        Example:
+            >>> ((hit,),) = client.explain(["angle bracket"], k=1)
+            >>> hit.parts, hit.words["bm25"]
+            ({'towers': 0.41, 'words': 0.22, 'bm25': 0.2}, {'angle': 0.2})
+        """
+        hits: list[list[ExplainedHit]] = []
+        for rows in chunked(texts, rows_for(k)):
+            await self._check_explains(model, version)
+            prediction = await self.predict(
+                model,
+                {"text": rows, "k": np.full(len(rows), k, np.int32)},
+                [output.name for output in EXPLANATION],
+                version,
+                EXPLAINED,
+            )
+            outputs = {
+                output.name: checked_output(prediction, output, len(rows))
+                for output in EXPLANATION
+            }
+            hits += explained_from_outputs(**outputs, k=k)
+        return hits
+
+    async def _check_explains(self, model: str, version: Version) -> None:
+        """Raises `InputError` for a model without the signature `explained`."""
+        cached = self._cache.get((model, version))
+        if cached is None or EXPLAINED not in cached.signatures:
+            # A new version may have it.
+            if EXPLAINED not in await self.signatures(model, version):
+                raise no_explanations(model)
 
     async def score(
         self,
@@ -499,6 +558,7 @@ class TextClient:
 
     encode = _blocking(AsyncTextClient.encode)
     search = _blocking(AsyncTextClient.search)
+    explain = _blocking(AsyncTextClient.explain)
     score = _blocking(AsyncTextClient.score)
     score_pairs = _blocking(AsyncTextClient.score_pairs)
     keys = _blocking(AsyncTextClient.keys)

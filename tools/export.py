@@ -201,12 +201,13 @@ def _training_queries(run: str) -> list[str]:
 
 def _portable() -> dict[str, Any]:
     """Writes the file of --portable."""
+    from keras_lstm_dssm.analysis.hybrid import describe_hybrid
     from keras_lstm_dssm.export.bulk.documents import Documents
     from keras_lstm_dssm.export.portable import export_portable
     from keras_lstm_dssm.run_folder import RunFolder
 
     program.check_unused(
-        ("output", "max_k", "mix", "hybrid"),
+        ("output", "max_k", "mix"),
         "is not used with --portable: leave it out",
     )
     documents = _documents(FLAGS.documents) if FLAGS.documents else None
@@ -215,16 +216,21 @@ def _portable() -> dict[str, Any]:
             f"{FLAGS.documents}: found encoded titles, expected a file of"
             " titles: name the file"
         )
-    export_portable(
-        RunFolder(FLAGS.run).load_model(),
+    teacher = _teacher(documents)
+    hybrid = export_portable(
+        RunFolder(FLAGS.run).load_model() if FLAGS.run else None,
         FLAGS.portable,
         documents,
         FLAGS.weights,
         FLAGS.vectors,
         progress=sys.stderr.isatty(),
-        runs=[FLAGS.run],
-        teacher=_teacher(documents),
+        runs=[FLAGS.run] if FLAGS.run else (),
+        teacher=teacher,
+        **(_hybrid(teacher) if FLAGS.hybrid else {}),
     )
+    if hybrid is not None:
+        parts = [name for name, weight in hybrid.weights.items() if weight]
+        print(describe_hybrid(hybrid, parts))
     size = os.path.getsize(FLAGS.portable)
     print(f"wrote {FLAGS.portable}: {size / 1e6:,.1f} MB")
     return {"file": FLAGS.portable, "bytes": size}

@@ -30,6 +30,7 @@ from keras_lstm_dssm.errors import InputError
 
 if TYPE_CHECKING:
     from lstm_dssm_client.signatures import (
+        ExplainedHit,
         Hit,
         KeyParts,
         Signature,
@@ -40,6 +41,26 @@ program = Program(
     __doc__, required=["server"], arguments=True, tensorflow=False
 )
 FLAGS = program.flags
+
+
+def define_explain(program: Program) -> None:
+    """Defines the flag that explains the hits of a hybrid retriever."""
+    program.bool(
+        "explain", False,
+        "Print below each hit of a hybrid retriever what towers, words and "
+        "BM25, and each word of the query, add to its score; without --tags.",
+    )  # fmt: skip
+
+
+def check_explain(program: Program) -> None:
+    """Raises `InputError` for --explain with --tags, of another signature."""
+    if program.flags.explain and program.flags.tags:
+        raise InputError(
+            "--explain and --tags are given, and a retriever explains the"
+            " search of all documents only: leave one out"
+        )
+
+
 program.string("server", "127.0.0.1:8500", "The server's gRPC address.")
 program.string(
     "model", None,
@@ -54,6 +75,7 @@ program.list(
     "Only documents that have any of these tags, separated by commas; by "
     "default all.",
 )  # fmt: skip
+define_explain(program)
 program.bool("vectors", False, "Print the queries' vectors instead.")
 program.string(
     "model_version", None,
@@ -98,6 +120,7 @@ def main(queries: list[str]) -> dict[str, Any]:
             "shows the version of the package",
             file=sys.stderr,
         )
+    check_explain(program)
     if not queries and not FLAGS.status:
         raise InputError('no query; give one or more, such as "angle bracket"')
     default = "query_encoder" if FLAGS.vectors else "retriever"
@@ -123,6 +146,10 @@ def main(queries: list[str]) -> dict[str, Any]:
         if KEYS in signatures:
             parts = client.keys(queries, FLAGS.k, model, version)
             return print_key_parts(queries, parts)
+        if FLAGS.explain:
+            return print_hits(
+                queries, client.explain(queries, FLAGS.k, model, version)
+            )
         hits = client.search(queries, FLAGS.k, model, version, FLAGS.tags)
         return print_hits(queries, hits)
 
@@ -172,14 +199,20 @@ def print_status(
 
 
 def print_hits(
-    queries: Sequence[str], hits_of_queries: "Sequence[Sequence[Hit]]"
+    queries: Sequence[str],
+    hits_of_queries: "Sequence[Sequence[Hit | ExplainedHit]]",
 ) -> dict[str, Any]:
-    """Prints each query with its hits below, and returns them for JSON."""
+    """Prints each query with its hits below, and returns them for JSON.
+
+    Below a hit that is explained stands why it is.
+    """
     results = []
     for query, hits in zip(queries, hits_of_queries, strict=True):
         print(query)
         for rank, hit in enumerate(hits, start=1):
             print(f"{rank:4}  {hit.score:7.4f}  {hit.id}")
+            if why := getattr(hit, "why", ""):
+                print(" " * 15 + why)
         results.append(
             {"query": query, "hits": [hit._asdict() for hit in hits]}
         )

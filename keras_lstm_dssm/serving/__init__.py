@@ -16,6 +16,7 @@ from keras_lstm_dssm.serving.saved_models import (
 )
 from keras_lstm_dssm.serving.security import Security, ServerTLS, TokenFile
 from lstm_dssm_client import (
+    ExplainedHit,
     Hit,
     HttpClient,
     KeyParts,
@@ -31,6 +32,7 @@ __all__ = [
     "AsyncClient",
     "Bounds",
     "Client",
+    "ExplainedHit",
     "Hit",
     "HttpClient",
     "KeyParts",

@@ -25,12 +25,16 @@ from keras_lstm_dssm.export.publish.models_config import (
 from keras_lstm_dssm.private_api import session_callable
 from keras_lstm_dssm.text.strings import arrays_in_batches, score_in_batches
 from lstm_dssm_client.signatures import (
+    EXPLAINED,
     FILTERED,
     KEYS,
+    ExplainedHit,
     Hit,
     KeyParts,
+    explained_from_outputs,
     hits_from_outputs,
     key_parts_from_outputs,
+    no_explanations,
 )
 from lstm_dssm_client.texts import (
     as_bytes,
@@ -260,10 +264,9 @@ class SavedRetriever:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = path
         model, self._serve = _load(path, {"text", "k"})
-        self._filtered = (
-            SavedSignature(model, FILTERED)
-            if FILTERED in model.definitions
-            else None
+        self._filtered, self._explained = (
+            SavedSignature(model, name) if name in model.definitions else None
+            for name in (FILTERED, EXPLAINED)
         )
 
     def search(
@@ -300,6 +303,31 @@ class SavedRetriever:
                 inputs["tags"] = np.full(len(rows), filter_tags, object)
             outputs = serve(**inputs)
             hits += hits_from_outputs(outputs["ids"], outputs["scores"], k)
+        return hits
+
+    def explain(
+        self, texts: Sequence[str | bytes], k: int = 5
+    ) -> list[list[ExplainedHit]]:
+        """Returns the k best documents of each query, and why they are.
+
+        Args:
+            texts: n queries.
+            k: Number of documents for each query; see `Client.search`.
+
+        Returns:
+            n lists of `ExplainedHit`.
+
+        Raises:
+            InputError: k is below 1, or too large for int32; or the retriever
+                was exported without `--hybrid`.
+        """
+        if self._explained is None:
+            raise no_explanations(str(self._path))
+        hits: list[list[ExplainedHit]] = []
+        for rows in chunked(texts, rows_for(k)):
+            k_of_rows = np.full(len(rows), k, np.int32)
+            outputs = self._explained(text=rows, k=k_of_rows)
+            hits += explained_from_outputs(**outputs, k=k)
         return hits
 
 

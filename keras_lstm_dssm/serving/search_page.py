@@ -5,7 +5,6 @@ and the files in the folder `page` to the HTTP server.
 """
 
 import asyncio
-import json
 import logging
 import re
 from collections import Counter
@@ -38,6 +37,11 @@ from keras_lstm_dssm.serving.servable import (
     SignatureCall,
     StatusError,
     invalid_argument,
+)
+from lstm_dssm_client.signatures import (
+    EXPLAINED,
+    EXPLANATION,
+    explained_from_outputs,
 )
 
 MIN_COSINE = 0.3
@@ -163,11 +167,6 @@ _OF_WORD = 5
 
 _EXAMPLES = 3
 _EXAMPLE_WORDS = 3
-_MAX_REASONS = 4
-
-EXPLAINED, PARTS = "explained", ("towers", "words", "bm25")
-"""Name of the signature that says why a document was found, and the parts of
-which its scores are sums."""
 
 _INPUTS = {"text": "string", "k": "int32"}
 _QUERY_ENCODERS = ("query_encoder", "keyvec")
@@ -255,9 +254,8 @@ class SearchPage:
         """Searches one model for `text`; returns the JSON that the page shows.
 
         `similarity` is `encoder` or `letters`: how `words` were compared. Hits
-        have a `click`, a token, if clicks are written, and `why`, the parts of
-        the score and the words that add most to it, if the model has the
-        signature `explained`.
+        have a `click`, a token, if clicks are written, and those of a hybrid
+        retriever a `why`.
         """
         text, model = string_of(request, "text"), string_of(request, "model")
         if len(text) > MAX_LETTERS:
@@ -278,7 +276,8 @@ class SearchPage:
         # Titles near each word alone have words that the results lack.
         queries = [text] if two_stages else [text, *query_words]
         counts = [k] + [_OF_WORD] * (len(queries) - 1)
-        outputs = self._run(call, queries, counts)
+        explained = servable.signature(EXPLAINED) or call
+        outputs = self._run(explained, queries, counts)
         rows = [self._hits(outputs, row) for row in range(len(queries))]
         served: dict[str, Any] = {
             "model": servable.name,
@@ -296,10 +295,13 @@ class SearchPage:
         else:
             minimum, similarity = MIN_COSINE, vectors[0] @ vectors[1].T
         similarities = word_similarities(words, similarity, minimum)
+        reasons = _reasons(outputs, k)
         hits: list[dict[str, Any]] = []
         for id_, score, title in zip(*rows[0], strict=True):
             parts = highlighted(title, similarities)
             hits.append({"id": id_, "title": parts, "score": score})
+            if id_ in reasons:
+                hits[-1]["why"] = reasons[id_]
         for hit, token in zip(
             hits, self._shown(text, rows[0], served), strict=False
         ):
@@ -422,29 +424,21 @@ class SearchPage:
             raise invalid_argument(str(error)) from error
 
 
-def _reasons(outputs: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
-    """Returns the reasons of each result of the first query."""
-    parts = np.nan_to_num(outputs["parts"][0]).astype(float).round(3).tolist()
-    reasons = []
-    for row, words in zip(parts, outputs["words"][0], strict=True):
-        shares: Counter[str] = Counter()
-        for of_part in json.loads(words or b"{}").values():
-            shares.update(of_part)
-        reasons.append(
-            {
-                "parts": dict(zip(PARTS, row, strict=True)),
-                "words": dict(shares.most_common(_MAX_REASONS)),
-            }
-        )
-    return reasons
-
-
 class _Hits(NamedTuple):
     """The results of a query, ordered from the highest score."""
 
     ids: list[str]
     scores: list[float]
     titles: list[str]
+
+
+def _reasons(outputs: Mapping[str, np.ndarray], k: int) -> dict[str, str]:
+    """Returns id -> why it was found, for the first query, if it is known."""
+    if not {output.name for output in EXPLANATION} <= outputs.keys():
+        return {}
+    first = {output.name: outputs[output.name][:1] for output in EXPLANATION}
+    (hits,) = explained_from_outputs(**first, k=k)
+    return {hit.id: hit.why for hit in hits}
 
 
 def _array(texts: Sequence[str]) -> np.ndarray:

@@ -14,6 +14,7 @@ import pytest
 from lstm_dssm_client import (
     AsyncClient,
     Client,
+    ExplainedHit,
     Hit,
     HttpClient,
     InputError,
@@ -98,6 +99,25 @@ def test_search(call):
     found = call(lambda c: c.search(["bolt", "", *MANY], k=7))
     assert {len(hits) for hits in found} == {3}
     assert found[0][0] == Hit("bolt", pytest.approx(1.0))
+
+
+def test_explain(call, clients):
+    queries = ["bolt", *MANY]
+    found = call(lambda c: c.explain(queries, k=7, model="hybrid"))
+    hit = found[0][0]
+    assert isinstance(hit, ExplainedHit)
+    assert hit == ExplainedHit(
+        "bolt",
+        pytest.approx(1.0),
+        {"towers": hit.score / 2, "words": 0.0, "bm25": hit.score / 2},
+        {"bm25": {"bolt": 0.25}, "words": {}},
+    )
+    plain = call(lambda c: c.search(queries, k=7, model="hybrid"))
+    assert [[each[:2] for each in hits] for hits in found] == plain
+    assert call(lambda c: c.explain([], model="hybrid")) == []
+    for client in clients:
+        with pytest.raises(InputError, match="it has no signature explained"):
+            client.explain(["bolt"])
 
 
 def test_score(call):

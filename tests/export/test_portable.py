@@ -20,6 +20,7 @@ from keras_lstm_dssm.export.graphs.retriever import (
     DocumentRows,
     RetrieverModule,
 )
+from keras_lstm_dssm.settings.hybrid import HybridSettings
 from lstm_dssm_client import Hit, LocalModel, ServingError
 from lstm_dssm_client.portable_file import PortableFile, write_portable
 from tests.encoders.small import ENCODERS, FITTED, small_encoder
@@ -271,6 +272,54 @@ def test_another_header_is_one_line(name, model, path):
     check_refused(path)
 
 
+def of_hybrid(**values: Any) -> Callable[[PortableFile], Any]:
+    """Returns a function that changes settings in the header of a hybrid."""
+    return lambda file: file.header["hybrid"].update(values)
+
+
+def of_array(name: str, change: Callable[[Any], Any]) -> Any:
+    """Returns a function that changes an array of BM25."""
+
+    def changed(file: PortableFile) -> None:
+        file._arrays[f"bm25/{name}"] = change(file._arrays[f"bm25/{name}"])
+
+    return changed
+
+
+HYBRIDS: dict[str, Callable[[PortableFile], Any]] = {
+    "weights": of_hybrid(towers=5),
+    "negative": of_hybrid(towers=-0.5, bm25=1.5),
+    "text": of_hybrid(bm25="x"),
+    "nan": of_hybrid(bm25=float("nan")),
+    "no word": of_hybrid(words=0.3, towers=0.5, bm25=0.2),
+    "terms": of_hybrid(bm25_words="letters"),
+    "list": lambda file: file.header.update(hybrid=[1]),
+    "no encoder": lambda file: file.header.update(encoders={}),
+    "no array": lambda file: file._arrays.pop("bm25/bounds"),
+    "bounds": of_array("bounds", lambda a: a + 1),
+    "descending": of_array("bounds", lambda a: a[[0, 2, 1, *range(3, len(a))]]),
+    "empty": of_array("bounds", lambda a: a[:0]),
+    "documents": of_array("documents", lambda a: a + 2),
+    "dtype": of_array("documents", lambda a: a.astype(np.int64)),
+    "numbers": of_array("form_terms", lambda a: a - 1),
+    "fewer": of_array("form_terms", lambda a: a[1:]),
+    "forms": of_array("forms", lambda a: a | 128),
+    "scores": of_array("scores", lambda a: a * np.inf),
+}
+
+
+@pytest.mark.parametrize("name", HYBRIDS)
+def test_another_hybrid_is_one_line(name, model, path):
+    export_portable(
+        model, path, Documents(IDS, TITLES), hybrid=HybridSettings()
+    )
+    assert LocalModel(path).search(["bolts"], k=1)
+    file = PortableFile(path)
+    HYBRIDS[name](file)
+    write_portable(path, file.header, file._arrays)
+    check_refused(path)
+
+
 def check_refused(path: Path) -> None:
     with pytest.raises(InputError) as error:
         LocalModel(path)
@@ -279,8 +328,9 @@ def check_refused(path: Path) -> None:
     assert len(message) < 500 + len(str(path))
 
 
-def test_damaged_files_are_one_line(model, path):
-    write(path, model, Documents(IDS, TITLES, (), TAGS))
+@pytest.mark.parametrize("hybrid", [None, HybridSettings()])
+def test_damaged_files_are_one_line(hybrid, model, path):
+    write(path, model, Documents(IDS, TITLES, (), TAGS), hybrid=hybrid)
     whole = path.read_bytes()
     random = np.random.default_rng(1)
     header = 8 + int.from_bytes(whole[:8], "little")

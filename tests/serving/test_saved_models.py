@@ -26,6 +26,19 @@ def test_more_queries_than_one_chunk_holds(tiny_models):
     assert retriever.search([], k=2) == []
 
 
+def test_a_hybrid_explains_and_another_retriever_does_not(tiny_models):
+    hybrid = SavedRetriever(tiny_models / "hybrid")
+    found = hybrid.explain([*TITLES] * 200, k=2)
+    assert [[(hit.id, hit.score) for hit in hits] for hits in found] == (
+        hybrid.search([*TITLES] * 200, k=2)
+    )
+    assert {hit.words["bm25"]["bolt"] for hits in found for hit in hits} == {
+        0.25
+    }
+    with pytest.raises(InputError, match="no signature explained"):
+        SavedRetriever(tiny_models / "retriever").explain(["bolt"])
+
+
 def test_scores_are_in_the_order_of_the_pairs(tiny_models):
     """`Scorer` subtracts a document's length from twice the query's."""
     scorer = SavedScorer(tiny_models / "scorer")

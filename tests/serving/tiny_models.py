@@ -66,6 +66,19 @@ def search(text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
     }
 
 
+REASONS = '{"bm25": {"bolt": 0.25}, "words": {}}'
+
+
+def explained(text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
+    """Explains `search`: towers and BM25 add the same, for the word "bolt"."""
+    found = search(text, k)
+    half = found["scores"] / 2
+    return found | {
+        "parts": tf.stack([half, tf.zeros_like(half), half], axis=-1),
+        "words": tf.where(found["ids"] == "", "", REASONS),
+    }
+
+
 def score(query: tf.Tensor, document: tf.Tensor) -> dict[str, tf.Tensor]:
     """Scores a pair by 2 * (bytes of the query) - (bytes of the document)."""
     difference = 2 * tf.strings.length(query) - tf.strings.length(document)
@@ -90,7 +103,7 @@ def save_encoder(base: Path, offset: float) -> Path:
 
 
 def save_models(models_dir: Path) -> Path:
-    """Writes query_encoder (versions 1 and 2), retriever, scorer, numbers."""
+    """Writes query_encoder (twice), retriever, scorer, numbers, hybrid."""
     save_encoder(models_dir / "query_encoder", offset=1.0)
     save_encoder(models_dir / "query_encoder", offset=2.0)
     for name, function, inputs in (
@@ -104,4 +117,9 @@ def save_models(models_dir: Path) -> Path:
         "double": signature(lambda x: {"y": 2 * x}, x="float32"),
     }
     publish(models_dir / "numbers", lambda path: save_functions(path, **both))
+    hybrid = {
+        "serving_default": signature(search, text="string", k="int32"),
+        "explained": signature(explained, text="string", k="int32"),
+    }
+    publish(models_dir / "hybrid", lambda path: save_functions(path, **hybrid))
     return models_dir

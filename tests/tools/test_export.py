@@ -43,6 +43,23 @@ def test_one_file_is_searched_without_a_folder_of_models(
     assert {len(of_query["hits"]) for of_query in found} == {2}
 
 
+def test_bm25_alone_is_a_file_whose_hits_are_explained(
+    titles, tmp_path, capsys
+):
+    file = tmp_path / "first_day.safetensors"
+    succeed(export, hybrid=True, documents=titles, portable=file)
+    printed = capsys.readouterr().out
+    assert "words 0 (no such part), bm25 1; bm25 of stems" in printed
+    flags = {"models": file, "k": 1, "json": tmp_path / "hits.json"}
+    succeed(search, "wood glue", explain=True, **flags)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split() == ["1", "1.0000", "t2"]
+    assert lines[2].strip().startswith("bm25 1.000 (")
+    (found,) = json.loads((tmp_path / "hits.json").read_text())["queries"]
+    assert found["hits"][0]["parts"] == {"towers": 0, "words": 0, "bm25": 1}
+    assert found["hits"][0]["words"]["bm25"].keys() == {"wood", "glue"}
+
+
 def test_the_card_follows_a_refresh(trained_run, titles, tmp_path):
     """Of a retriever with vectors of int8, of two titles for a query."""
     folder, gone = tmp_path / "models", tmp_path / "gone.txt"

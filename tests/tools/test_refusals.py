@@ -135,6 +135,9 @@ REFUSED = {
     --models={models}/retriever --model=../retriever glue
         -> found the name '../retriever'
     --models={no_model} x -> not a file that this version can read
+    --models={models} --explain glue -> it has no signature explained
+    --models={models} --explain --tags=steel glue
+        -> --explain and --tags are given
 """,
     "export --run={trained_run} --output={new}": """
     --run={tmp_path}/none -> no model here
@@ -173,6 +176,7 @@ REFUSED = {
     --weights=float32 -> --run is missing
     --run={trained_run} --output=x -> not used with --portable
     --run={trained_run} --mix={trained_run} -> not used with --portable
+    --hybrid -> a hybrid retriever ranks titles: give them with
 """,
     "index": """
     --vectors={trained_run}/config.json --output={new}

@@ -5,8 +5,6 @@ const DEBOUNCE_MS = 120;
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 5000;
 const SETTLED_MS = 1000;
-const PARTS = { towers: "towers", words: "words", bm25: "BM25" };
-
 const query = document.getElementById("query");
 const status = document.getElementById("status");
 const main = document.getElementById("columns");
@@ -180,7 +178,7 @@ function resultLine(hit, rank, share, otherRanks) {
   const text = title.textContent;
   if (text !== hit.id) title.append(element("span", "id", hit.id));
   if (otherRanks) title.append(element("span", "note", moved(hit, rank)));
-  if (hit.why) title.append(element("span", "why", reasons(hit.why)));
+  if (hit.why) title.append(element("span", "why", hit.why));
   const score = element("span", "score", hit.score.toFixed(3));
   const bar = element("span", "bar");
   const filled = element("span");
@@ -198,18 +196,6 @@ function resultLine(hit, rank, share, otherRanks) {
     if (!steps) return "";
     return steps > 0 ? `▲${steps}` : `▼${-steps}`;
   }
-}
-
-// The score of a hybrid retriever is the sum of its parts.
-function reasons(why) {
-  const parts = Object.entries(why.parts)
-    .filter(([, share]) => share)
-    .map(([part, share]) => `${PARTS[part]} ${share.toFixed(2)}`)
-    .join(" + ");
-  const words = Object.entries(why.words)
-    .map(([word, share]) => `${word} ${share.toFixed(2)}`)
-    .join(", ");
-  return words ? `${parts}; by word ${words}` : parts;
 }
 
 async function follow(line, hit, text) {
