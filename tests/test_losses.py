@@ -216,10 +216,62 @@ def test_a_row_needs_exactly_one_positive(positives):
             call(labels, scores)
 
 
-def test_extreme_logits_of_a_keyvec_have_a_finite_loss():
-    logits = 1e5 * np.random.default_rng(0).normal(size=(3, 5))
-    zero = tf.zeros([5], tf.int32)
-    read = KeyVecLoss.read_costs(logits[0], logits[1] > 0, zero)
-    words = KeyVecLoss.word_costs(tf.constant(logits), tf.range(5), zero)
-    found = np.concatenate([read, words])
-    assert np.isfinite(found).all() and found.max() > 1e4
+RANDOM = np.random.default_rng(0)
+SENTENCES = [3, 1, 2]
+DOCUMENT = tf.constant([0, 0, 0, 1, 2, 2])
+SALIENT = tf.constant([True, False, True, False, True, True])
+LOGITS = RANDOM.normal(size=6) * 2
+KEY_WORDS = [[2, 0], [], [4]]
+WORD_LOGITS = RANDOM.normal(size=(3, 5))
+
+
+def keyvec_costs_by_loops() -> tuple[np.ndarray, np.ndarray]:
+    """Both parts of the loss of each document."""
+    p, read = 1 / (1 + np.exp(-LOGITS)), np.zeros(3)
+    for document, is_key, each in zip(DOCUMENT, SALIENT, p, strict=True):
+        read[document] -= np.log(each if is_key else 1 - each)
+    words = [
+        -sum(np.log(softmax(logits)[word]) for word in of_document)
+        for logits, of_document in zip(WORD_LOGITS, KEY_WORDS, strict=True)
+    ]
+    return read, np.array(words)
+
+
+def keyvec_costs(logits: tf.Tensor, word_logits: tf.Tensor) -> tf.Tensor:
+    words, of_word = tf.constant([2, 0, 4]), tf.constant([0, 0, 2])
+    return tf.stack(
+        [
+            KeyVecLoss.read_costs(logits, SALIENT, DOCUMENT),
+            KeyVecLoss.word_costs(word_logits, words, of_word),
+        ],
+        axis=1,
+    )
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("weights", [(1, 1), (0.5, 0), (0, 2)])
+def test_keyvec_loss_is_a_mean_over_documents(normalize, weights):
+    costs = keyvec_costs(tf.constant(LOGITS), tf.constant(WORD_LOGITS))
+    assert costs[1, 1] == 0  # without key words
+    read, words = keyvec_costs_by_loops()
+    np.testing.assert_allclose(costs[:, 0], read, rtol=1e-12)
+    np.testing.assert_allclose(costs[:, 1], words, rtol=1e-12)
+    if normalize:
+        read, words = read / SENTENCES, words / [2, 1, 1]
+    counts = np.array([SENTENCES, [2, 0, 1]], float).T
+    expected = np.mean(weights[0] * read + weights[1] * words)
+    found = KeyVecLoss(*weights, normalize)(counts, costs)
+    assert float(found) == pytest.approx(expected, rel=1e-12)
+
+
+def test_gradients_of_keyvec_equal_differences():
+    inputs = tf.Variable(LOGITS), tf.Variable(WORD_LOGITS)
+    toward = RANDOM.normal(size=(3, 2))
+    check_central_differences(
+        lambda: tf.reduce_sum(keyvec_costs(*inputs) * toward), inputs
+    )
+
+
+def test_extreme_logits_stay_finite():
+    found = keyvec_costs(LOGITS * 1e5, tf.constant(WORD_LOGITS) * 1e5)
+    assert np.isfinite(found).all() and np.max(found) > 1e4
