@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.tools import evaluate
 from tests.conftest import TOPICS
+from tests.memory import release_graphs_if_large
 from tests.test_pages import TEXTS, commands
 from tests.tools.conftest import saved_run
 from tests.training.small_documents import (
@@ -28,17 +29,23 @@ def blocks(page: str) -> list[str]:
 
 
 @pytest.fixture
-def run_blocks(tmp_path, monkeypatch, capsys) -> Callable[..., Any]:
+def run_blocks(tmp_path, monkeypatch, capsys) -> Iterator[Callable[..., Any]]:
     """Runs code in an empty folder; returns its names and what it prints."""
     monkeypatch.chdir(tmp_path)
+    of_all: list[dict[str, Any]] = []
 
     def run(code: list[str]) -> tuple[dict[str, Any], str]:
         names: dict[str, Any] = {}
+        of_all.append(names)
         capsys.readouterr()
         exec("\n".join(code), names)
         return names, capsys.readouterr().out
 
-    return run
+    yield run
+    # Keras keeps the classes that a page registers, and these all names.
+    for names in of_all:
+        names.clear()
+    release_graphs_if_large()
 
 
 @pytest.fixture
