@@ -266,6 +266,11 @@ def measure_titles(
     task = Task.from_collection(collection, split, mode, min_relevant, depth)
     read = words_of(model)
     words = read if bm25_words == MODEL else bm25_words
+    if words not in _WORDS:
+        raise InputError(
+            f"--bm25_words={words} is for --hybrid: expected one of"
+            f" {', '.join([MODEL, *_WORDS])}"
+        )
     report(
         f"{split}, {mode}: {len(task.queries)} queries,"
         f" {len(task.documents)} documents in the corpus"

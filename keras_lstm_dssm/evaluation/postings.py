@@ -93,7 +93,7 @@ def inflections(
 
     Example:
     >>> inflections("drill")
-    ['drill', 'drills', 'drilled', 'drilling']
+    ['drill', 'drills', 'drilles', 'drille', 'drilled', 'drilling']
     """
     if not _ENGLISH(stem):
         return []

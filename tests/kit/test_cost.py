@@ -34,8 +34,8 @@ def test_what_is_measured(fresh_process, tmp_path):
     lines = fresh_process(
         PYTEST, "-q", "-p", "no:cacheprovider", folder=tmp_path, exit_code=1
     )
-    found = dict(re.findall(r" *([\d.]+) s  (?:\S+::)?(\S+)", "\n".join(lines)))
-    seconds = {name: float(value) for value, name in found.items()}
+    found = re.findall(r" *([\d.]+) s  (?:\S+::)?(\S+)", "\n".join(lines))
+    seconds = {name: float(value) for value, name in found}
     of_tests = [seconds[name] for name in seconds if name != "all"]
     assert len(of_tests) == 4 and of_tests == sorted(of_tests, reverse=True)
     assert seconds["test_fails"] >= 0.2

@@ -36,7 +36,8 @@ def openai_client(server) -> Iterator[openai.OpenAI]:
 def test_openai_lists_the_models(openai_client):
     listed = openai_client.models.list().data
     assert [(each.id, each.created) for each in listed] == [
-        ("numbers", 1), ("query_encoder", 2), ("retriever", 1), ("scorer", 1)
+        ("hybrid", 1), ("numbers", 1), ("query_encoder", 2), ("retriever", 1),
+        ("scorer", 1),
     ]  # fmt: skip
     assert {each.object for each in listed} == {"model"}
 

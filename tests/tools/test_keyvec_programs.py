@@ -31,8 +31,8 @@ def test_a_keyvec_is_measured(folder, tmp_path, capsys, refused, eager):
     run, out = tmp_path / "run", tmp_path / "out.json"
     recipe = QUICK_KEYVEC.replace(epochs=1)
     found = dssm.train(folder, recipe, output=run, salience="lead", verbose=0)
-    measure = ["evaluate", f"--run={run}", f"--data={folder}"]
-    assert evaluate.run([*measure, f"--json={out}"]) == 0
+    command = ["evaluate", f"--run={run}", f"--data={folder}"]
+    assert evaluate.run([*command, f"--json={out}"]) == 0
     results = json.loads(out.read_text())["test"]
     names = [
         "model", "bm25", "tfidf", "lsa", "word2vec", "doc2vec",
@@ -76,4 +76,4 @@ def test_a_keyvec_is_measured(folder, tmp_path, capsys, refused, eager):
         ("--split=tset", "found split 'tset', expected one of train, dev, t"),
         ("--data=api", "expected 'api_documents' or a folder of documents"),
     ):
-        refused(evaluate.run([*measure, flag]), message)
+        refused(evaluate.run([*command, flag]), message)

@@ -97,7 +97,7 @@ REFUSED = {
     "evaluate --run={trained_run} --data={collection_folder}": """
     --split=tset -> tset.tsv: no such split, expected one of dev, test
     --mode=rank -> --mode=rank: value should be one of <rerank|retr
-    --bm25_words=stems -> should be one of <model|space|alphanumeric|stemmed>
+    --bm25_words=stems -> is for --hybrid: expected one of model, space, alpha
     --min_relevant=3 -> split 'test' has no query to rerank
     --batch_size=0 -> --batch_size=0
     --run_file=/nowhere/out.trec -> out.trec: there is no folder
