@@ -163,7 +163,7 @@ def words_of(folder: str, system: str) -> str:
 
 
 def test_the_page_of_few_clicks_has_the_values_without_clicks():
-    folders = ("wikiqa", "bestbuy", "api")
+    folders = ("wikiqa", "bestbuy", "api", "homedepot")
     rows = first_table("docs/results/few_clicks", "## Words before the first")
     for label, system in (
         ("`word_sum`", "word_sum"),
@@ -171,7 +171,7 @@ def test_the_page_of_few_clicks_has_the_values_without_clicks():
     ):
         assert rows[label] == [words_of(folder, system) for folder in folders]
     for folder, name in zip(
-        folders, ("wikiqa", "bestbuy", "API search"), strict=True
+        folders, ("wikiqa", "bestbuy", "API search", "homedepot"), strict=True
     ):
         value = words_of(folder, "word_sum")
         assert f"{name} {value}" in TEXTS["docs/few_clicks"]
