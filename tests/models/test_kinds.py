@@ -22,7 +22,7 @@ from keras_lstm_dssm.training.train import ROADS, TRAININGS
 
 def test_every_layer_knows_every_kind():
     assert list(KINDS.values()) == [TOWERS, SCORER, KEYVEC, RANKER]
-    assert set(GRAPHS) == {*KINDS, "mixture"}
+    assert set(GRAPHS) == {*KINDS, "mixture", "hybrid"}
     assert set(TRAININGS) == {
         name for name, kind in KINDS.items() if kind.has_epochs
     }
