@@ -270,7 +270,7 @@ function greet(visible) {
     ? [
         `${model.name}, version ${version || model.versions[0]}`,
         ...(newest && facts.date ? [`exported on ${facts.date}`] : []),
-        ...(of.length ? [`from the run ${of.join(", ")}`] : []),
+        ...(of.length ? [`from the run “${of.join("”, “")}”`] : []),
       ].join(", ")
     : "";
   greeting.hidden = !visible || !queries.length;
