@@ -88,7 +88,7 @@ class HybridSource:
         known_texts: Iterable[str] = (),
         encoder: HybridEncoder | None = None,
     ) -> "HybridSource":
-        """Counts the words of titles; the encoder is that of queries."""
+        """Counts the words of titles; `encoder` encodes the queries."""
         counts = WordCounts.of(titles)
         words = {w for text in known_texts for w in terms.split_words(text)}
         further = sorted(words.difference(counts.words))

@@ -194,7 +194,7 @@ def measure_hybrid(
 def _with_best_bm25(
     settings: HybridSettings, dev: Task, measure: str
 ) -> HybridSettings:
-    """Returns the settings whose BM25 alone is best on dev."""
+    """Chooses `k1` and `b` such that BM25 alone ranks dev best."""
 
     def value(changed: HybridSettings) -> float:
         _, by_query = dev.measure(bm25_part(changed))

@@ -89,7 +89,7 @@ def parse_line(line: bytes) -> Pair | str:
 
 
 def _wrong_weight(field: bytes) -> str | None:
-    """Returns what is wrong with the third field of a line, or `None`."""
+    """Returns why a third column is no weight of a click, or `None`."""
     try:
         weight = float(field.replace(b"_", b"?"))  # "1_0" is no number
     except ValueError:

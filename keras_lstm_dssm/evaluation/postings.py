@@ -126,7 +126,7 @@ class WordCounts(NamedTuple):
 
     @classmethod
     def of(cls, titles: Iterable[str]) -> "WordCounts":
-        """Counts the words of titles, of which all words are read."""
+        """Counts the words of titles, however long a title is."""
         number: dict[str, int] = {}
         rows = [
             [number.setdefault(w, len(number)) for w in split_words(title)]

@@ -113,7 +113,7 @@ class AppendedFile:
         os.fsync(self._file)
 
     def close(self) -> None:
-        """Closes the file."""
+        """Closes the file of clicks; nothing can be written then."""
         os.close(self._file)
 
 
@@ -217,7 +217,7 @@ class ClickWriter:
         return hmac.digest(self._secret, payload, "sha256")
 
     def close(self) -> None:
-        """Closes the file."""
+        """Closes the file of clicks; nothing can be written then."""
         self._log.close()
 
     def __enter__(self) -> "ClickWriter":

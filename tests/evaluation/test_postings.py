@@ -1,4 +1,4 @@
-"""Postings of a hybrid's BM25: equal to bm25s, and updated without a trace."""
+"""BM25 of a hybrid retriever: scores of bm25s; an update equals a rebuild."""
 
 import numpy as np
 import pytest

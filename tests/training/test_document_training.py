@@ -233,7 +233,7 @@ def test_words_of_the_document_need_no_summary(tmp_path, capsys):
 
 
 def test_documents_without_any_summary(tmp_path, capsys):
-    """They are trained on if key words are taken from all the text."""
+    """A training reads them if key words are those of the whole text."""
     few = documents({"train": 4, "dev": 2})
     none = [one._replace(summary=[]) for one in few]
     work = training_on(tmp_path, none, key_words_of="document")

@@ -1,4 +1,4 @@
-"""Pages of results that are trained on, through their clicks in the run."""
+"""Trainings on logged pages of results: the run stores their clicks."""
 
 import numpy as np
 import pytest

@@ -281,7 +281,7 @@ HYBRID = HybridSettings(0.5, 0.3, 0.2, b=0.6, bm25_words="stems")
 
 
 def hybrid_model() -> dssm.TwoTower:
-    """Towers of which each has an LSTM, a sum, a sketch and words."""
+    """Returns two towers of a `CombinedEncoder` with all four parts."""
     return dssm.TwoTower(
         small_encoder("combined_words"), small_encoder("combined_words")
     )

@@ -31,7 +31,7 @@ from tests.export.graphs.kinds import (
 
 
 def bm25_module(titles: list[str], kind: str) -> HybridModule:
-    """A retriever of BM25 alone, whose ids are the rows."""
+    """Returns a retriever by BM25 alone; ids are numbers of titles."""
     settings = HybridSettings(0, 0, 1, k1=1.6, b=0.4, bm25_words=kind)
     ids = [str(row) for row in range(len(titles))]
     return HybridModule(
