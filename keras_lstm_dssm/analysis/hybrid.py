@@ -1,7 +1,7 @@
 """Measure a run's towers and words with BM25, and choose their weights."""
 
 import os
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.evaluation.measures import QueryMeasures, mean
 from keras_lstm_dssm.evaluation.mixture import (
+    ChosenWeights,
     Mixture,
     ScaledCorpusSystem,
     choose_weights,
@@ -155,11 +156,7 @@ def measure_hybrid(
             dev_data, "dev", "retrieve", min_relevant, depth
         )
         measure = select or MAIN_MEASURES["retrieve"]
-        chosen = _with_best_bm25(chosen, on_dev, measure)
-        best = choose_weights(
-            {**systems, BM25: bm25_part(chosen)}, on_dev, measure
-        )
-        chosen = chosen.replace(**{"towers": 0.0, "words": 0.0, **best.weights})
+        chosen, best = choose_hybrid(systems, chosen, on_dev, measure)
         alone = ", ".join(
             f"{name} {100 * value:.2f}" for name, value in best.alone.items()
         )
@@ -191,10 +188,16 @@ def measure_hybrid(
     return task, by_query, {"hybrid_settings": chosen.to_dict(), **about}
 
 
-def _with_best_bm25(
-    settings: HybridSettings, dev: Task, measure: str
-) -> HybridSettings:
-    """Chooses `k1` and `b` such that BM25 alone ranks dev best."""
+def choose_hybrid(
+    systems: Mapping[str, System],
+    settings: HybridSettings,
+    dev: Task,
+    measure: str,
+) -> tuple[HybridSettings, ChosenWeights]:
+    """Chooses `k1` and `b` by BM25 alone, then the weights of all parts.
+
+    `systems` are those of the parts that have vectors.
+    """
 
     def value(changed: HybridSettings) -> float:
         _, by_query = dev.measure(bm25_part(changed))
@@ -203,7 +206,9 @@ def _with_best_bm25(
     for name, values in _TRIED.items():
         tried = [settings.replace(**{name: number}) for number in values]
         settings = max([settings, *tried], key=value)
-    return settings
+    best = choose_weights({**systems, BM25: bm25_part(settings)}, dev, measure)
+    weights = {"towers": 0.0, "words": 0.0, **best.weights}
+    return settings.replace(**weights), best
 
 
 def describe_hybrid(settings: HybridSettings, names: Container[str]) -> str:

@@ -8,17 +8,24 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import keras
 import numpy as np
 
+from keras_lstm_dssm.analysis.hybrid import bm25_part, choose_hybrid
 from keras_lstm_dssm.data.sources import open_collection
 from keras_lstm_dssm.data.triples import Triples
-from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
+from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
+from keras_lstm_dssm.distillation.teacher_vectors import (
+    TeacherVectors,
+    open_outside_encoder,
+)
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System, alphanumeric
 from keras_lstm_dssm.evaluation.mixture import Mixture, choose_weights
+from keras_lstm_dssm.evaluation.postings import default_terms
 from keras_lstm_dssm.evaluation.runs import ListScores, System
 from keras_lstm_dssm.evaluation.systems import (
     CachedEncoder,
@@ -54,6 +61,7 @@ from keras_lstm_dssm.papers.skip_thought import (
     read_paragraphs,
 )
 from keras_lstm_dssm.papers.table_data import TableData
+from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.settings.papers import TableSettings
 from keras_lstm_dssm.text.vocabulary import vocabulary_of
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
@@ -261,21 +269,81 @@ class Mixed:
         )
 
 
+@dataclass(frozen=True)
+class Hybrid:
+    """Describes a row that is the hybrid of a saved row, or of no towers.
+
+    Its parts are those of `lstm-dssm-evaluate --hybrid`: towers without their
+    sketch, words fitted to the teacher of the settings, and BM25.
+    """
+
+    towers: str | None = None  # row of the same table
+    group: ClassVar[str] = "baseline"
+
+    @property
+    def seeded(self) -> bool:
+        """Whether there are towers, which depend on the seed."""
+        return self.towers is not None
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The rows that it is made of, see `Mixed`."""
+        return tuple(filter(None, (self.towers, "teacher")))
+
+    next_trial = Mixed.next_trial
+
+    def train(
+        self, name: str, options: Hyperparameters, seed: int, data: TableData
+    ) -> TrainedSystem:
+        """Fits the words, and chooses the settings of the hybrid on dev."""
+        start = time.perf_counter()
+        model = self.towers and _saved_model(self.towers, seed, data)
+        teacher = TeacherVectors.open(data.settings.teacher_folder())
+        systems = {
+            name: with_cached_vectors(system)
+            for name, system in HybridParts.of(model, teacher).systems().items()
+        }
+        terms = default_terms(list(data.dev.documents.values()))
+        settings, chosen = choose_hybrid(
+            systems,
+            HybridSettings(bm25_words=terms),
+            data.dev,
+            data.dev_measure,
+        )
+        systems[_BM25] = bm25_part(settings)
+        return TrainedSystem(
+            Mixture(systems, chosen.weights),
+            0,
+            chosen.value,
+            time.perf_counter() - start,
+            further={f"weight_{n}": w for n, w in chosen.weights.items()},
+        )
+
+
 def _part(name: str, seed: int, data: TableData) -> Any:
     """Returns the system of a part, whose results are in the table's folder."""
     if name == "teacher":
         return teacher_system(data.settings)
+    if name == _BM25:
+        path = _seed_folder(name, 0, data) / "result.json"
+        options = read_json(path)["options"]
+        return Baseline().train(name, options, seed, data).system
+    system = system_of(_saved_model(name, seed, data))
+    assert isinstance(system, DenseSystem)
+    return with_cached_vectors(system)
+
+
+def _saved_model(name: str, seed: int, data: TableData) -> Any:
+    path = _seed_folder(name, seed, data) / MODEL_FILE
+    check_unpacked_size(path)
+    return keras.saving.load_model(path)
+
+
+def _seed_folder(name: str, seed: int, data: TableData) -> Path:
     folder = data.folder / "systems" / name
-    seed_folder = folder / f"seed_{0 if name == _BM25 else seed}"
-    if not seed_folder.exists():
+    if not (seed_folder := folder / f"seed_{seed}").exists():
         raise InputError(
             f"{folder}: found no results of {name}, a part of this mixture:"
             " name it in --systems, too"
         )
-    if name == _BM25:
-        options = read_json(seed_folder / "result.json")["options"]
-        return Baseline().train(name, options, seed, data).system
-    check_unpacked_size(seed_folder / MODEL_FILE)
-    system = system_of(keras.saving.load_model(seed_folder / MODEL_FILE))
-    assert isinstance(system, DenseSystem)
-    return with_cached_vectors(system)
+    return seed_folder

@@ -1,7 +1,7 @@
 """The table of towers distilled from a teacher, and of mixtures."""
 
 from keras_lstm_dssm.models import PRESETS
-from keras_lstm_dssm.papers.baseline_rows import Baseline, Mixed
+from keras_lstm_dssm.papers.baseline_rows import Baseline, Hybrid, Mixed
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.report import (
     PaperTable,
@@ -40,6 +40,8 @@ FEW_CLICKS_ROWS: dict[str, Row] = {
     "taught_bm25_teacher": _mixed(
         "taught + BM25 + teacher", "taught", "bm25", "teacher"
     ),
+    "words_bm25": Row("hybrid of words and BM25, no clicks", Hybrid()),
+    "hybrid": Row("hybrid of best, words and BM25", Hybrid("best")),
 }
 """Name -> row. A mixture comes after its parts."""
 
@@ -59,7 +61,9 @@ def _notes(summary: Summary) -> list[str]:
         " queries and of all titles, and do without it afterwards. A mixture"
         " is the weighted sum of the scores of its parts, with weights chosen"
         f" for each seed by {summary['dev_measure']} of whole-corpus search on"
-        " dev, for reranking, too.",
+        " dev, for reranking, too. The parts of a hybrid are the towers without"
+        " their sketch, words fitted to the teacher, and BM25 of stems: it"
+        " needs no teacher for a query.",
         f"Of {settings['dev_evaluations']} evaluations on dev, the best epoch"
         " is measured on test. Parameters are those of one of the two towers.",
     ]

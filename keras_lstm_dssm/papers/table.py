@@ -11,7 +11,7 @@ from keras_lstm_dssm.analysis.drawing import curve_chart
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.task import MAIN_MEASURES
 from keras_lstm_dssm.files import write_csv
-from keras_lstm_dssm.papers.baseline_rows import Mixed
+from keras_lstm_dssm.papers.baseline_rows import Hybrid, Mixed
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.report import (
     PaperTable,
@@ -64,13 +64,15 @@ def run_learning_curve(
     parts = {
         part
         for row in rows.values()
-        if isinstance(row.system, Mixed)
+        if isinstance(row.system, Mixed | Hybrid) and row.system.seeded
         for part in row.system.parts
     }
     trained = {
         name: row
         for name, row in rows.items()
-        if isinstance(row.system, Neural | Mixed) or name in parts
+        if isinstance(row.system, Neural | Mixed | Hybrid)
+        and row.system.seeded
+        or name in parts
     }
     options = {name: results[name].seeds[0]["options"] for name in trained}
     by_size: dict[int, Mapping[str, SystemResults]] = {}
@@ -161,7 +163,7 @@ def make_table(
 
 
 def _needs_teacher(name: str, row: Row) -> bool:
-    parts = row.system.parts if isinstance(row.system, Mixed) else ()
+    parts = getattr(row.system, "parts", ())
     taught = isinstance(row.system, Neural) and row.system.taught
     return taught or "teacher" in (name, *parts)
 

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm import InputError
+from keras_lstm_dssm.analysis.hybrid import measure_hybrid
+from keras_lstm_dssm.data.sources import open_collection
 from keras_lstm_dssm.distillation.teacher_vectors import (
     open_outside_encoder,
     teach,
@@ -22,6 +24,7 @@ from keras_lstm_dssm.evaluation import (
     choose_weights,
     system_of,
 )
+from keras_lstm_dssm.evaluation.measures import mean
 from keras_lstm_dssm.files import read_csv, read_json
 from keras_lstm_dssm.papers import baseline_rows
 from keras_lstm_dssm.papers.baseline_rows import Baseline
@@ -30,11 +33,15 @@ from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.run_systems import run_system
 from keras_lstm_dssm.papers.table import make_table, run_learning_curve
 from keras_lstm_dssm.papers.table_data import open_data
+from keras_lstm_dssm.settings.choices import HYBRID_PARTS
 from keras_lstm_dssm.settings.papers import TableSettings
 from tests.papers.conftest import SMALL, with_recipe
 
 ENCODER = "encoder_of_few_clicks:encode"
-NAMES = ("bm25", "teacher", "taught", "best", "taught_bm25_teacher")
+NAMES = (
+    "bm25", "teacher", "taught", "best", "taught_bm25_teacher", "words_bm25",
+    "hybrid",
+)  # fmt: skip
 
 
 MODULE = """
@@ -126,6 +133,22 @@ def test_table_of_taught_towers_and_their_mixture(settings, tmp_path):
     assert result["dev"]["mrr@10"] == chosen.value
     for name, weight in chosen.weights.items():
         assert result[f"weight_{name}"] == pytest.approx(weight)
+
+    _, by_query, about = measure_hybrid(
+        plain, open_collection(settings.data), teacher=settings.teacher
+    )
+    hybrid, words_bm25 = (
+        read_json(folder / name / "seed_0/result.json")
+        for name in ("hybrid", "words_bm25")
+    )
+    found = about["hybrid_settings"]
+    assert [hybrid["weight_" + n] for n in HYBRID_PARTS] == pytest.approx(
+        [found[name] for name in HYBRID_PARTS]
+    )
+    assert hybrid["test"]["retrieve"]["mrr@10"] == pytest.approx(
+        mean(by_query["hybrid"], ["mrr@10"])["mrr@10"]
+    )
+    assert "weight_towers" not in words_bm25
 
     curve = {
         (row["system"], row["pairs"], row["measure"])
