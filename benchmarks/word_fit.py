@@ -53,7 +53,8 @@ def fit(folder: str) -> dict[str, Any]:
     fitted: list[FittedWords] = []
     wall, cpu = wall_and_cpu(lambda: fitted.append(fit_words(folder, hashing)))
     memory = memory_megabytes("VmHWM")
-    encoder = WordSumEncoder(**fitted[0].config)
+    config: dict[str, Any] = fitted[0].config
+    encoder = WordSumEncoder(**config)
     fitted[0].write_to(encoder.word_rows)
     titles = list(islice(TeacherFolder(folder).read_texts(), _ENCODED))
     encoder.encode(titles[:4096])

@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.private_api import custom_gradient
 from keras_lstm_dssm.registration import Configured, register
 
 __all__ = ["CosineSoftmax", "Distillation", "KeyVecLoss", "PairwiseHinge"]
@@ -89,7 +90,7 @@ class CosineSoftmax(Configured, keras.losses.Loss):
         # 0.5 of that for labels which are indices. Whoever changes the loss
         # must change its gradient, too: with p the softmax of g R,
         #     dl_r / dR(Q,D) = g (p(D) - [D is the clicked document]).
-        @tf.custom_gradient
+        @custom_gradient
         def losses(cosines: tf.Tensor) -> Any:
             scaled = gamma * cosines
             if left_out is not None:

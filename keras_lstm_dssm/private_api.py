@@ -8,6 +8,7 @@ among them: `tensorflow_serving.apis` imports the same modules.
 
 import os
 import sys
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +17,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf.config_pb2 import CallableOptions
+from tensorflow.python.framework.ops import gradient_registry
 
 from keras_lstm_dssm.tables import read_table, write_table
 
@@ -73,6 +75,45 @@ def accept_any_arguments(layer: keras.layers.Layer) -> None:
 def all_layers(model: keras.layers.Layer) -> list[keras.layers.Layer]:
     """Return a layer and all layers inside it, each once."""
     return list(model._flatten_layers())
+
+
+def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a function as `tf.custom_gradient` does, and let graphs end.
+
+    TensorFlow keeps the gradient of each call in a graph for good, and with it
+    the graph, the weights that it reads and their momentum: a process that
+    trains one model after the other would hold them all. Here the graph keeps
+    the gradient.
+    """
+    decorated = tf.custom_gradient(function)
+
+    def call(*arguments: Any) -> Any:
+        result = decorated(*arguments)
+        first = tf.nest.flatten(result)[0]
+        if tf.is_symbolic_tensor(first):
+            _keep_gradient(first.op)
+        return result
+
+    return call
+
+
+_gradients: weakref.WeakValueDictionary[str, Any] = (
+    weakref.WeakValueDictionary()
+)
+"""Name of an operation's gradient -> the gradient, which its graph keeps."""
+
+
+def _keep_gradient(operation: tf.Operation) -> None:
+    name = operation.get_attr("_gradient_op_type").decode()
+    gradient = gradient_registry.lookup(name)
+    graph, registry = operation.graph, gradient_registry._registry
+    graph.kept_gradients = [*getattr(graph, "kept_gradients", ()), gradient]
+    _gradients[name] = gradient
+    del registry[name]
+    gradient_registry.register(
+        lambda *arguments: _gradients[name](*arguments), name
+    )
+    weakref.finalize(graph, registry.pop, name, None)
 
 
 def replica_count(model: keras.Model) -> int:

@@ -4,8 +4,6 @@ import ctypes
 import gc
 import os
 
-from tensorflow.python.framework import ops
-
 GROWTH = 315
 """Megabytes by which a process may grow before its graphs are released."""
 
@@ -23,13 +21,6 @@ def release_graphs_if_large() -> None:
 
 def release_graphs() -> None:
     """Frees the graphs of models that no test refers to any more."""
-    # TensorFlow registers each use of `tf.custom_gradient` in a graph for good,
-    # and with it the graph: 20 MB for each traced training function, whose
-    # gradients are computed while it is traced.
-    registry = ops.gradient_registry._registry
-    for name in list(registry):
-        if name.startswith("CustomGradient-"):
-            del registry[name]
     gc.collect()
     # Give free memory back to the system: TensorFlow's threads allocate in
     # arenas of their own, which otherwise only grow.

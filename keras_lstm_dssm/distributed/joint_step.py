@@ -12,6 +12,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models.pair_batch import HashedPairs
 from keras_lstm_dssm.models.text_model import OneProcess
 from keras_lstm_dssm.models.two_tower import TwoTower
+from keras_lstm_dssm.private_api import custom_gradient
 
 _WORD = 32  # rows of a table in one integer of a packed set
 
@@ -208,7 +209,7 @@ class JointStep(OneProcess):
                 contributed[:, tf.newaxis], own, tf.shape(trained)
             )
 
-        @tf.custom_gradient
+        @custom_gradient
         def forward(trained: tf.Tensor) -> tuple[list[tf.Tensor], Any]:
             vectors = tf.concat([trained, *untrained], axis=1)
             own = tf.gather(vectors, contributed)

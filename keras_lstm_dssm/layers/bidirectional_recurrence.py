@@ -14,6 +14,7 @@ from keras_lstm_dssm.layers.packed_sequence import (
     earlier_values,
 )
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM, PeepholeLSTMCell
+from keras_lstm_dssm.private_api import custom_gradient
 
 Arrays = dict[str, tf.TensorArray]
 
@@ -184,7 +185,7 @@ def run_on_rows(
     if not training:
         return run(table, tf.stack(weights), ())[0]
 
-    @tf.custom_gradient
+    @custom_gradient
     def with_gradient(table: tf.Tensor, *weights: tf.Tensor) -> Any:
         recurrent = tf.stack(weights)
         result, outputs, now = run(table, recurrent, _KEPT)

@@ -4,6 +4,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_lstm_dssm.private_api import custom_gradient
+
 
 def unit(y: tf.Tensor) -> tf.Tensor:
     """Scale vectors to unit length.
@@ -55,7 +57,7 @@ def cosine_matrix(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
     Returns `(queries, documents)`. Its gradient is (15), for all pairs at once.
     """
 
-    @tf.custom_gradient
+    @custom_gradient
     def cosines(query: tf.Tensor, document: tf.Tensor) -> Any:
         q, query_scale = _unit_and_scale(query)
         d, document_scale = _unit_and_scale(document)

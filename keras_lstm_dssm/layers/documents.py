@@ -15,7 +15,7 @@ from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
 from keras_lstm_dssm.layers.packed_sequence import FlatSequences
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
-from keras_lstm_dssm.private_api import accept_any_inputs
+from keras_lstm_dssm.private_api import accept_any_inputs, custom_gradient
 from keras_lstm_dssm.registration import Configured, register
 from keras_lstm_dssm.text.word_batch import WordBatch
 
@@ -133,7 +133,7 @@ def _largest_sums(
     if not training:
         return tf.math.segment_max(sums_of(values), segment)
 
-    @tf.custom_gradient
+    @custom_gradient
     def forward(values: tf.Tensor) -> Any:
         sums = sums_of(values)
         largest = tf.math.segment_max(sums, segment)

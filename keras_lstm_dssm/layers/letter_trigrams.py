@@ -12,7 +12,11 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.private_api import accept_any_inputs, all_layers
+from keras_lstm_dssm.private_api import (
+    accept_any_inputs,
+    all_layers,
+    custom_gradient,
+)
 from keras_lstm_dssm.registration import Configured, register
 from keras_lstm_dssm.tables import (
     HashedUniform,
@@ -219,7 +223,7 @@ def gather_sum(
             num_segments=tf.shape(values)[0],
         )
 
-    @tf.custom_gradient
+    @custom_gradient
     def forward(values: tf.Tensor) -> tuple[tf.Tensor, Any]:
         return sum_rows(values), gradient
 

@@ -19,7 +19,7 @@ from keras_lstm_dssm.layers.packed_sequence import (
     unpack,
 )
 from keras_lstm_dssm.layers.recurrent_cell import RecurrentCell, Tensors
-from keras_lstm_dssm.private_api import accept_any_arguments
+from keras_lstm_dssm.private_api import accept_any_arguments, custom_gradient
 from keras_lstm_dssm.registration import register
 
 # An iteration of a loop takes as long as two steps of a cell besides.
@@ -179,7 +179,7 @@ def run_with_gradient(
     """
     names = list(weights)
 
-    @tf.custom_gradient
+    @custom_gradient
     def outputs(values: tf.Tensor, *tensors: tf.Tensor) -> Any:
         weights = dict(zip(names, tensors, strict=True))
         packed = steps._replace(values=values)
