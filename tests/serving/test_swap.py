@@ -70,7 +70,11 @@ def test_swaps_under_a_stream_of_requests(tiny_models, models):
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [r.getMessage() for r in caplog.records if r.levelno >= 30]
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.name.startswith("keras_lstm_dssm") and record.levelno >= 30
+    ]
 
 
 def test_a_broken_version_is_told_while_the_old_one_serves(models, caplog):
@@ -105,7 +109,7 @@ def test_polling_goes_on_after_a_defect_and_a_wrong_config(
             time.sleep(0.1)
         (defect,) = warnings(caplog)
         assert defect == "an unexpected error; serving as before"
-        assert caplog.records[0].exc_info  # with its trace-back
+        assert any(r.exc_info for r in caplog.records)  # with its trace-back
         caplog.clear()
         # Renamed into its place: a poll could see a file that is half-written.
         (models / "wrong").write_text("no config")
