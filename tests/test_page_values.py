@@ -272,20 +272,24 @@ def keys_of(text: str) -> list[str]:
 
 
 def value_of(file: str, key: str, percent: str = "") -> float:
-    """Reads the value of a key of claims.md from its file."""
-    *parts, last = key.split("/")
-    if file.endswith(".csv"):
-        rows = read_csv(RESULTS / file)
-        for column, text in (part.split("=") for part in parts):
-            rows = [row for row in rows if row[column] == text]
-        (row,) = rows
-        return float(row[last])
-    found = json.loads((RESULTS / file).read_text())
-    found = found.get("systems", found)
-    for part in (*parts, last):
-        found = found[int(part) if isinstance(found, list) else part]
+    """Reads the value of a key of claims.md from its file.
+
+    `column=text` chooses among rows.
+    """
+    path = RESULTS / file
+    table = path.suffix == ".csv"
+    found: Any = read_csv(path) if table else json.loads(path.read_text())
+    if "systems" in found:
+        found = found["systems"]
+    for part in key.split("/"):
+        if isinstance(found, list):
+            column, text = part.split("=")
+            rows = [row for row in found if row[column] == text]
+            found = rows[0] if len(rows) == 1 else rows
+        else:
+            found = found[part]
     found = found["mean"] if isinstance(found, dict) else found
-    return 100 * found if percent else found
+    return float(found) * (100 if percent else 1)
 
 
 def test_no_claim_is_there_twice():
