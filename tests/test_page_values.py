@@ -1,6 +1,7 @@
 """The values on README and on the pages of docs/ are those in force."""
 
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.files import read_csv
 from keras_lstm_dssm.models import KEYVEC_PRESETS, SCORER_PRESETS
 from keras_lstm_dssm.settings.papers import PAPER_DEFAULTS, TableSettings
 from keras_lstm_dssm.training.document_targets import KEY_WORDS
@@ -246,3 +248,62 @@ def test_presets_with_a_patience():
     assert patient == {"best", "best_words", "taught"}
     assert best.patience == taught.patience
     assert (best.negatives, best.title_pairs) == ("in_batch", 1)
+
+
+VERDICT = re.compile(
+    r"not measurable here, because .+"
+    r"|(holds|does not hold)( on [^;]+(; (holds|does not hold) on [^;]+)*)?"
+)
+CLAIMS = [
+    line.strip("| ").split(" | ")
+    for line in TEXTS["docs/results/claims"].splitlines()
+    if re.match(r"\| (?!Place|---)", line)
+]
+
+
+def keys_of(text: str) -> list[str]:
+    """Expands `{a,b}` in a key, from the left, as a shell does."""
+    match = re.search(r"{([^{}]+)}", text)
+    if not match:
+        return [text]
+    start, end = match.span()
+    parts = match[1].split(",")
+    return [k for p in parts for k in keys_of(text[:start] + p + text[end:])]
+
+
+def value_of(file: str, key: str, percent: str = "") -> float:
+    """Reads the value of a key of claims.md from its file.
+
+    `column=text` chooses among rows.
+    """
+    path = RESULTS / file
+    table = path.suffix == ".csv"
+    found: Any = read_csv(path) if table else json.loads(path.read_text())
+    if "systems" in found:
+        found = found["systems"]
+    for part in key.split("/"):
+        if isinstance(found, list):
+            column, text = part.split("=")
+            rows = [row for row in found if row[column] == text]
+            found = rows[0] if len(rows) == 1 else rows
+        else:
+            found = found[part]
+    found = found["mean"] if isinstance(found, dict) else found
+    return float(found) * (100 if percent else 1)
+
+
+def test_no_claim_is_there_twice():
+    assert len({tuple(row[:3]) for row in CLAIMS}) == len(CLAIMS) >= 70
+
+
+@pytest.mark.parametrize("row", CLAIMS, ids=lambda row: row[1][:60])
+def test_each_claim_has_a_verdict_and_the_values_of_its_keys(row):
+    _, _, measured, where, _, verdict = row
+    assert VERDICT.fullmatch(verdict)
+    figures = re.findall(r"\*\*(\S+?)\*\*", measured)
+    keys = [k for key in re.findall(r"`([^`]+)`", where) for k in keys_of(key)]
+    expected = [value_of(*key.split()) for key in keys]
+    for figure, value in zip(figures, expected, strict=True):
+        sign, decimals = figure[0] == "+", len(figure.partition(".")[2])
+        assert figure == f"{value:{'+' if sign else ''},.{decimals}f}", measured
+    assert figures or verdict.startswith("not measurable")

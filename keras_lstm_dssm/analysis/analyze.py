@@ -26,6 +26,7 @@ _SUBJECTS = {
     "query": "a query and a title",
     "document": "a query and a title",
     "salience": _KEYVEC,
+    "against": "a pair scorer",
     "csv": _KEYVEC,
 }
 """Setting -> what it is about, of those that not every kind of model uses."""
@@ -43,7 +44,9 @@ _KINDS = {
         report_on_towers,
         frozenset({"claims", "projector", "queries", "query", "document"}),
     ),
-    "scorer": _Kind(report_on_scorer, frozenset({"query", "document"})),
+    "scorer": _Kind(
+        report_on_scorer, frozenset({"query", "document", "against"})
+    ),
     "keyvec": _Kind(
         report_on_keyvec, frozenset({"projector", "salience", "csv"})
     ),

@@ -31,6 +31,10 @@ from keras_lstm_dssm.analysis.report import (
     report_data,
     training_sections,
 )
+from keras_lstm_dssm.analysis.scorer_lists import (
+    best_positions,
+    compare_scorers,
+)
 from keras_lstm_dssm.data.sources import (
     is_collection,
     open_collection,
@@ -41,6 +45,7 @@ from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation.bm25 import bm25_neighbours
 from keras_lstm_dssm.layers.word_vectors import VocabularyVectors
 from keras_lstm_dssm.matchers.mv_lstm import MVLSTM
+from keras_lstm_dssm.models.kinds import kind_of
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.reports import ReportSettings
@@ -60,19 +65,16 @@ class ComparedQuery(NamedTuple):
 
 def example_answers(
     scorer: PairScorer,
-    data: str,
+    lists: Sequence[JudgedList],
+    titles: list[str],
     count: int = 3,
-    min_relevant: int = 1,
-    max_bad_lines: int = 0,
 ) -> list[ComparedQuery]:
     """Draw queries, the same ones for every scorer, with two answers each.
 
-    The queries are those of the last split of a collection, which is its
-    test split if there is one, or of a click log. The wrong answer is the one
-    with the highest score of the documents that are judged not relevant;
-    where there are none, of the nearest titles by BM25.
+    The wrong answer is the one with the highest score of the documents that
+    are judged not relevant; where there are none, of the nearest titles by
+    BM25.
     """
-    lists, titles = _lists(data, min_relevant, max_bad_lines)
     order = np.random.default_rng(0).permutation(len(lists))
     drawn = _with_negatives((lists[row] for row in order), titles)
     examples = []
@@ -80,18 +82,17 @@ def example_answers(
         wrong = negatives[int(np.argmax(scorer.score(query, negatives)))]
         answers = {"right answer": positives[0], "wrong answer": wrong}
         examples.append(ComparedQuery(query, answers))
-    if not examples:
-        raise InputError(
-            f"{data}: found no query with a right and a wrong answer: name "
-            "other --data"
-        )
     return examples
 
 
-def _lists(
-    data: str, min_relevant: int, max_bad_lines: int
+def lists_and_titles(
+    data: str, min_relevant: int = 1, max_bad_lines: int = 0
 ) -> tuple[list[JudgedList], list[str]]:
-    """Return the lists with a positive, and all titles."""
+    """Return the lists with a positive, and all titles.
+
+    The lists are those of the last split of a collection, which is its test
+    split if there is one, or of a click log.
+    """
     if is_collection(data):
         collection = open_collection(data)
         lists = judged_lists(collection, collection.splits[-1], min_relevant)
@@ -322,9 +323,25 @@ def report_on_scorer(
     """
     matcher = check_matrix(scorer)
     data, max_bad_lines, min_relevant = report_data(run, settings)
-    queries = example_answers(
-        scorer, data, settings.examples, min_relevant, max_bad_lines
-    )
+    lists, titles = lists_and_titles(data, min_relevant, max_bad_lines)
+    positions = best_positions(scorer.words, matcher, lists)
+    statistics = {"positions": positions._asdict()}
+    examples = lists
+    if settings.against:
+        other = RunFolder(settings.against).load_model()
+        if not isinstance(other, PairScorer):
+            raise InputError(
+                f"{settings.against}: found a {kind_of(other).noun}, expected"
+                " a pair scorer to compare this one with"
+            )
+        answered, examples = compare_scorers(scorer, other, lists)
+        statistics["against"] = answered._asdict()
+    queries = example_answers(scorer, examples, titles, settings.examples)
+    if not queries and not settings.against:
+        raise InputError(
+            f"{data}: found no query with a right and a wrong answer: name "
+            "other --data"
+        )
     training = training_sections(
         run, pictures / "loss.png", {"loss": "training"},
         "mean loss of a triple", caption="Loss of training by epoch",
@@ -350,6 +367,14 @@ def report_on_scorer(
             }
             for kind, matrix in matrices.items()
         ]
+    tables = [
+        HtmlTable(
+            ["", "Value"],
+            [[k.replace("_", " "), f"{v:,.4g}"] for k, v in of_name.items()],
+            _STATISTICS[name],
+        )
+        for name, of_name in statistics.items()
+    ]
     return Report(
         "Which words MV-LSTM matches",
         f"{len(queries)} queries; {matcher.interaction} interaction, "
@@ -357,9 +382,16 @@ def report_on_scorer(
         f"{'k-max' if matcher.pooling == 'k_max' else 'dynamic'} pooling. "
         "A cell compares a position of the query with one of the "
         "document, both read from left to right and from right to left.",
-        [*sections, *training],
-        {"pairs": pairs},
+        [HtmlSection("All queries of the data", tables), *sections, *training],
+        {"pairs": pairs, **statistics},
     )
+
+
+_STATISTICS = {
+    "positions": "The words of the largest interaction with a right answer:"
+    " shares of pairs in which they are neither first nor last, or both last",
+    "against": "Queries answered right; p of the same P@1",
+}
 
 
 def _query_section(

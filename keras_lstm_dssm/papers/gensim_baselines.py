@@ -141,12 +141,16 @@ class Doc2VecSystem(_GensimSystem):
         model.random.seed(self.seed)
         vector = gensim.pseudorandom_weak_vector(size, " ".join(known), _hash)
         vector = vector.reshape(1, size)
+        # Without these gensim writes into arrays that it has freed.
+        work, means = np.zeros((2, size), np.float32)
         for alpha in np.linspace(model.alpha, model.min_alpha, model.epochs):
             gensim.train_document_dm(
                 model,
                 known,
                 [0],
                 alpha,
+                work,
+                means,
                 learn_words=False,
                 learn_hidden=False,
                 doctag_vectors=vector,

@@ -91,6 +91,9 @@ class PaperTable(NamedTuple):
         [Path, TableData, Mapping[str, SystemResults]],
         tuple[dict[str, Path], dict[str, str]],
     ] = lambda *_: ({}, {})
+    # Measure -> the mode in which differences are tested by it, beside those of
+    # `MAIN_MEASURES`.
+    compared: Mapping[str, str] = {}
     # Adds to the content of `table.json`, from the results.
     further: Callable[[Summary, Mapping[str, SystemResults]], None] = (
         lambda *_: None
@@ -457,8 +460,13 @@ def data_notes(summary: Summary, documents: str, clicks: str) -> list[str]:
 
 def significance_note(summary: Summary) -> str:
     """Returns the sentence about the test of significance."""
-    modes = [mode for mode in summary["random"] if mode != CLUSTER]
-    measures = " or ".join(f"{MAIN_MEASURES[m].upper()} ({m})" for m in modes)
+    system, *_ = summary["systems"].values()
+    measures = " or ".join(
+        f"{MAIN_MEASURES[key].upper()} ({key})"
+        if key in MAIN_MEASURES
+        else key.upper()
+        for key in system["significance"]
+    )
     return (
         "* differs significantly: paired randomisation test over queries on"
         f" {measures}, averaged over seeds, two-sided, 100,000 random signs,"

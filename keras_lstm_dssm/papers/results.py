@@ -122,14 +122,13 @@ def compare_with(
     references: Sequence[str],
     results: Mapping[str, SystemResults],
     mode: str,
-    measure: str | None = None,
+    measure: str,
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Tests whether systems differ from reference systems, over queries.
 
     The compared value of a query is the mean over seeds, see
-    `compare_systems`; the measure is by default that of `MAIN_MEASURES`.
+    `compare_systems`.
     """
-    measure = measure or MAIN_MEASURES[mode]
     by_query = {n: r.queries(mode, measure) for n, r in results.items()}
     return compare_systems(by_query, references)
 
@@ -144,10 +143,13 @@ def summarise(
     results: Mapping[str, SystemResults],
     failed: Mapping[str, str],
     references: Sequence[str],
+    compared: Mapping[str, str],
 ) -> Summary:
     """Collects all results, and tests differences for significance.
 
-    Of the systems to compare with, those without results are left out.
+    They are tested by the measures of `MAIN_MEASURES`, under the name of the
+    mode, and by those of `compared` (measure -> mode), under their own. Of the
+    systems to compare with, those without results are left out.
     """
     references = [name for name in references if name in results]
     systems = {
@@ -173,11 +175,13 @@ def summarise(
         }
         for name, result in results.items()
     }
-    for mode in data.tests:
-        if mode == CLUSTER:  # runs of k-means are no sample of queries
-            continue
-        for name, tests in compare_with(references, results, mode).items():
-            systems[name]["significance"][mode] = tests
+    keys = {mode: (mode, MAIN_MEASURES[mode]) for mode in data.tests}
+    keys.pop(CLUSTER, None)  # runs of k-means are no sample of queries
+    keys |= {m: (mode, m) for m, mode in compared.items() if mode in data.tests}
+    for key, (mode, measure) in keys.items():
+        compared_by = compare_with(references, results, mode, measure)
+        for name, tests in compared_by.items():
+            systems[name]["significance"][key] = tests
     settings = read_json(output / "settings.json")
     for name in ("data", "paragraphs", "salience", "teacher"):
         if settings.get(name):  # without the folders of a machine

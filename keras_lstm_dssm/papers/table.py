@@ -153,8 +153,9 @@ def make_table(
     pictures, failed_pictures = paper.pictures(output, data, results)
     failed |= failed_pictures
     summary = summarise(
-        output, data, results, failed, paper.references(results)
-    )
+        output, data, results, failed, paper.references(results),
+        paper.compared,
+    )  # fmt: skip
     paper.further(summary, results)
     drawn = {n: results[n] for n in paper.curves(results) if n in results}
     pictures |= draw_dev_curves(output, drawn, data.dev_measure)

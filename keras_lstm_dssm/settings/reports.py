@@ -55,6 +55,9 @@ class ReportSettings(Settings):
         salience: What chooses the key sentences that those of a KeyVec are
             compared with, `bm25`, `trigrams`, `lead` or a run folder; by
             default as in training.
+        against: Run folder of another pair scorer, to compare this one with on
+            the same judged answers; the queries shown are then those that this
+            one alone answers right.
         claims: Whether to measure the paper's claims on the data.
         csv: A folder for the metrics of a KeyVec, as CSV files.
         pictures: A folder in which the pictures are kept as PNG files; by
@@ -82,6 +85,7 @@ class ReportSettings(Settings):
     map_titles: int = setting(2000, least=3)
     examples: int = 3
     salience: str | None = None
+    against: str | None = None
     claims: bool = False
     csv: str | None = None
     pictures: str | None = None

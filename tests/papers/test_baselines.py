@@ -101,6 +101,15 @@ def test_ranks_by_the_cosine_of_vectors(systems, name):
     assert len(found["q"]) == (1 if name == "tfidf" else 4)
 
 
+def test_wide_paragraph_vectors():
+    """gensim wrote into freed arrays, which ended the process from 256 on."""
+    system = Doc2VecSystem(400, sample=0.0).fit(["red hat", "blue hat"])
+    first, second = system.encode(["red hat", "blue hat"])
+    assert first.shape == (400,) and not np.allclose(first, second)
+    again = Doc2VecSystem(400, sample=0.0).fit(["red hat", "blue hat"])
+    np.testing.assert_array_equal(again.encode(["red hat"]), [first])
+
+
 @pytest.mark.parametrize("system", [BM25System(), UnigramLMSystem()])
 def test_what_matches_nothing_is_not_found_and_yet_reranked(system):
     documents = {"a": "red hat", "b": "garden hose", "c": ""}

@@ -12,13 +12,16 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.analysis import strongest_words
 from keras_lstm_dssm.analysis.claims import CLAIM_LABELS
-from keras_lstm_dssm.analysis.scorer_report import example_answers
+from keras_lstm_dssm.analysis.scorer_report import (
+    example_answers,
+    lists_and_titles,
+)
 from keras_lstm_dssm.data import DocumentFolder
 from keras_lstm_dssm.encoders.activations import each_activations
 from keras_lstm_dssm.tools import analyze, train
 from tests.analysis.html_page import HtmlPage, check_self_contained
 from tests.conftest import TOPICS
-from tests.tools.conftest import results_of, succeed
+from tests.tools.conftest import results_of, saved_run, succeed
 from tests.training.histogram_events import read_histograms
 from tests.training.small_documents import WORDS
 
@@ -115,7 +118,8 @@ def test_pair_scorer(scorer_run, collection_folder, tmp_path):
     kinds = ["right answer", "wrong answer"]
     assert [one["kind"] for one in pairs] == ["document", *kinds * 2]
     assert page.of("h2") == [
-        "desk lamp", pairs[1]["query"], pairs[3]["query"], "Loss by epoch",
+        "All queries of the data", "desk lamp", pairs[1]["query"],
+        pairs[3]["query"], "Loss by epoch",
         "What was trained, and how good it is",
     ]  # fmt: skip
     assert "gizmo" in " ".join(page.of("li"))  # not in the vocabulary
@@ -134,6 +138,23 @@ def test_pair_scorer(scorer_run, collection_folder, tmp_path):
         assert f"{expected[0].value:.2f}" in page.of("td")
     names = ["loss.png", "matrix_1.png", "matrix_2.png", "matrix_3.png"]
     assert sorted(p.name for p in pictures.iterdir()) == names
+    assert results["positions"]["pairs"] == len(TITLES)
+
+
+def test_pair_scorer_against_another(scorer_run, collection_folder, tmp_path):
+    model = dssm.load_run(scorer_run)
+    kernel, bias, *last = model.matcher.mlp.get_weights()
+    model.matcher.mlp.set_weights([kernel, bias, *(-w for w in last)])
+    other = saved_run(tmp_path / "other", model)
+    page, results = report(
+        tmp_path, run=scorer_run, data=collection_folder, against=other
+    )
+    counts = results["against"]
+    assert counts["both"] == 0  # of one right answer among six
+    assert sum([*counts.values()][1:5]) == counts["queries"] == len(TITLES)
+    shown = min(3, counts["only_this"])
+    assert len(results["pairs"]) == 2 * shown
+    assert "only this" in page.of("th")
 
 
 def test_clicks_have_the_nearest_titles_as_wrong_answers(scorer_run, tmp_path):
@@ -141,7 +162,9 @@ def test_clicks_have_the_nearest_titles_as_wrong_answers(scorer_run, tmp_path):
     paint, lamp = "interior white paint", "White  lamp"
     clicks = tmp_path / "more.tsv"
     clicks.write_text(f"white paint\t{paint}\nwhite lamp\t{lamp}\n")
-    found = example_answers(dssm.load_run(scorer_run), str(clicks))
+    found = example_answers(
+        dssm.load_run(scorer_run), *lists_and_titles(str(clicks))
+    )
     assert {compared.query: compared.documents for compared in found} == {
         "white paint": {"right answer": paint, "wrong answer": lamp},
         "white lamp": {"right answer": lamp, "wrong answer": paint},

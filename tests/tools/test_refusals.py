@@ -270,9 +270,11 @@ REFUSED = {
     --projector -> --projector is about the vectors of two towers
     --data={one_click} -> no query with a right and a wrong answer
     --run={arc} -> ARCI has no interaction matrix of words
+    --against={trained_run} -> expected a pair scorer to compare this one
 """,
     "analyze --run={keyvec_run} --output={new}": """
     --claims -> --claims is about the vectors of two towers
+    --against={scorer_run} -> --against is about a pair scorer
     --query=glue -> --query is about a query and a title
     --salience=none -> salience is 'none': found no such folder
     --data={tmp_path}/none -> none: found nothing there
