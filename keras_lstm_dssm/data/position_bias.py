@@ -27,13 +27,14 @@ SMALLEST_SHARE = 0.1
 """No click counts more than ten times, however rarely its position is seen."""
 
 LARGEST_ERROR = 0.05
-"""Standard error of log p_k from which there is no estimate."""
+"""Half the width of the 95 % interval of log p_k, if wider, is no estimate."""
 
 _LEAST_CLICKS = 10.0  # of both positions of a pair; logarithms of fewer are off
 _LEAST_PART = 0.005  # of all clicks: positions with fewer are not needed
 _MOST_ROWS = 1 << 24  # titles that were shown, in memory at once
 _AT_ONCE = 4096  # pages
-_GROUPS = 16  # each is left out once
+_GROUPS = 16  # of queries, each is left out once
+_QUANTILE = 2.131  # 0.975 of Student's t with 15 degrees of freedom
 
 
 class PositionBias(NamedTuple):
@@ -43,7 +44,8 @@ class PositionBias(NamedTuple):
     """
 
     shares: Mapping[int, float]
-    errors: Mapping[int, float]  # standard errors of the shares' logarithms
+    # Half the widths of the 95 % intervals of the shares' logarithms.
+    errors: Mapping[int, float]
     reason: str | None = None
 
     def weights(self) -> dict[int, float]:
@@ -62,8 +64,8 @@ def position_bias(pages: Iterable[Page]) -> PositionBias:
     """Estimates how much each position is looked at, or says why it cannot.
 
     It can if the positions with clicks are joined by titles that a query has
-    shown at two of them, and the standard errors, by the jackknife over groups
-    of titles, are at most `LARGEST_ERROR`.
+    shown at two of them, and each share is known to `LARGEST_ERROR`, by the
+    jackknife over groups of queries.
     Queries with the same normalised words are one query. Memory is bounded: of
     a log that shows more than 16.8 million titles, a part of the queries,
     drawn by a hash of their words, is used.
@@ -73,17 +75,17 @@ def position_bias(pages: Iterable[Page]) -> PositionBias:
     >>> position_bias(pages).reason
     'no title was shown at two positions'
     """
-    keys, positions, clicks = _shown(pages)
+    queries, keys, positions, clicks = _shown(pages)
     if not clicks.sum():
         return PositionBias({}, {}, "no click has a position")
     of_position = np.bincount(positions, clicks, MOST_POSITIONS + 1)
     needed = np.flatnonzero(of_position >= _LEAST_PART * of_position.sum())
-    # Parts of the titles, each left out once: the errors of the logarithms.
+    # Parts of the queries, as what is clicked on a page can depend on the rest.
     parts = np.stack(
         [
             _moved(keys[part], positions[part], clicks[part])
             for group in range(_GROUPS)
-            if (part := keys % _GROUPS == group).any()
+            if (part := queries % _GROUPS == group).any()
         ]
     )
     # counts[k, l]: clicks at k of titles that were at k and at l.
@@ -112,7 +114,7 @@ def position_bias(pages: Iterable[Page]) -> PositionBias:
         [_solve((parts.sum(axis=0) - part)[grid]) for part in parts]
     )
     spread = ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0)
-    errors = np.sqrt(spread * (len(parts) - 1) / len(parts))
+    errors = _QUANTILE * np.sqrt(spread * (len(parts) - 1) / len(parts))
     shares, of_node = (
         dict(zip(sorted(found), values.tolist(), strict=True))
         for values in (np.exp(logs), errors)
@@ -145,8 +147,8 @@ def _solve(tables: np.ndarray) -> np.ndarray:
     return np.concatenate([[0.0], rest])
 
 
-def _shown(pages: Iterable[Page]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns a hash of query and title, position and click of each title."""
+def _shown(pages: Iterable[Page]) -> tuple[np.ndarray, ...]:
+    """Returns hashes of query and of both, position and click of each title."""
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
     rows, limit, stream = 0, np.uint64(2**64 - 1), iter(pages)
     block = [Page("", [], [], [])]
@@ -165,7 +167,8 @@ def _shown(pages: Iterable[Page]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         np.concatenate(c) for c in zip(*parts, strict=True)
     )
     kept = queries <= limit
-    return keys[kept], positions[kept], clicks[kept].astype(np.float64)
+    shown = (c[kept] for c in (queries, keys, positions))
+    return *shown, clicks[kept].astype(np.float64)
 
 
 def _hashed(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from keras_lstm_dssm.data import position_bias as module
 from keras_lstm_dssm.data.click_pages import Page
 from keras_lstm_dssm.data.position_bias import position_bias
 from tests.data.pages import simulated
@@ -15,7 +16,7 @@ SHARES = np.array([1.0, 0.7, 0.5, 0.35, 0.25])
 
 def test_shares_are_those_of_the_model_and_of_its_likelihood():
     """By scipy, the most likely shares with a relevance for each title."""
-    pages = simulated(20_000, SHARES, queries=40)
+    pages = simulated(60_000, SHARES, queries=40)
     found = position_bias(pages)
     shares = np.array(list(found.shares.values()))
     np.testing.assert_allclose(shares, SHARES, rtol=0.05)
@@ -78,7 +79,19 @@ def test_no_estimate_is_better_than_a_wrong_one(pages, reason):
     assert "not estimated" in found.describe()
 
 
+def test_errors_are_half_of_95_percent_intervals(monkeypatch):
+    monkeypatch.setattr(module, "LARGEST_ERROR", 9)
+    covered = []
+    for seed in range(25):
+        found = position_bias(simulated(3000, SHARES, queries=200, seed=seed))
+        wrong = np.log(list(found.shares.values()) / SHARES)
+        covered.append(np.abs(wrong) <= list(found.errors.values()))
+    # Of 100 intervals; the first share is 1 by definition.
+    assert 0.9 <= np.mean(covered, axis=0)[1:].mean() <= 0.99
+
+
 def test_a_part_of_the_queries_is_used_of_a_large_log(monkeypatch):
+    monkeypatch.setattr(module, "LARGEST_ERROR", 1)
     pages = simulated(20_000, SHARES)
     whole = position_bias(pages)
     monkeypatch.setattr("keras_lstm_dssm.data.position_bias._MOST_ROWS", 70_000)
