@@ -34,8 +34,8 @@ from keras_lstm_dssm.evaluation.bm25 import bm25_neighbours
 SIZE = 10
 SHARES = 1 / np.arange(1, SIZE + 1)
 LOGS = {  # users, and the standard deviation of the noise of a page
-    "positions": ("positions", 2.0),
-    "cascade": ("cascade", 2.0),
+    "positions": ("positions", 4.0),
+    "cascade": ("cascade", 4.0),
     "no swaps": ("positions", 0.0),
 }
 WAYS: dict[str, dict[str, Any]] = {
@@ -149,8 +149,8 @@ def main() -> None:
     parser.add_argument("--data", required=True)
     parser.add_argument("--output", default=os.devnull)
     parser.add_argument("--preset", default="best")
-    parser.add_argument("--epochs", type=int, default=6)
-    parser.add_argument("--pages", type=int, default=20, help="of each query")
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--pages", type=int, default=12, help="of each query")
     parser.add_argument("--queries", type=int, help="of each split; all")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--logs", default=",".join(LOGS))
