@@ -1,7 +1,7 @@
 """What weights of positions and skipped titles are worth: a simulated study.
 
 Pages are simulated from the grades that people gave (a BEIR folder with qrels
-of train, dev and test, such as homedepot). A page has ten titles: those with a
+of train, dev and test, such as homedepot). A page has eight titles: those with a
 grade, and further ones that BM25 finds. The ranking that is logged is their
 grades with noise, drawn once for a query, and again for a page, so that titles
 move. Users click by a position-based model with known shares, or from
@@ -31,7 +31,7 @@ from keras_lstm_dssm.data.position_bias import position_bias
 from keras_lstm_dssm.evaluation import Task, evaluate_systems, system_of
 from keras_lstm_dssm.evaluation.bm25 import bm25_neighbours
 
-SIZE = 10
+SIZE = 8
 SHARES = 1 / np.arange(1, SIZE + 1)
 LOGS = {  # users, and the standard deviation of the noise of a page
     "positions": ("positions", 4.0),
@@ -50,7 +50,7 @@ WAYS: dict[str, dict[str, Any]] = {
 def candidates(
     data: Collection, split: str, limit: int | None
 ) -> list[tuple[str, list, list]]:
-    """Returns each query with ten titles and their grades."""
+    """Returns each query with eight titles and their grades."""
     qrels = dict(list(data.qrels(split).items())[:limit])
     queries = [data.queries[key] for key in qrels]
     titles = list(dict.fromkeys(data.documents.values()))
@@ -150,7 +150,7 @@ def main() -> None:
     parser.add_argument("--output", default=os.devnull)
     parser.add_argument("--preset", default="best")
     parser.add_argument("--epochs", type=int, default=1)
-    parser.add_argument("--pages", type=int, default=12, help="of each query")
+    parser.add_argument("--pages", type=int, default=14, help="of each query")
     parser.add_argument("--queries", type=int, help="of each split; all")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--logs", default=",".join(LOGS))
