@@ -10,12 +10,7 @@ import numpy as np
 import openai
 import pytest
 
-from keras_lstm_dssm.serving import (
-    Bounds,
-    PredictionServer,
-    Security,
-    TokenFile,
-)
+from keras_lstm_dssm import serving
 from keras_lstm_dssm.serving.metrics import RequestMetrics
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
 from keras_lstm_dssm.serving.protocols import ROUTES
@@ -79,9 +74,9 @@ def test_tokens_and_the_end_of_slots(numbers, tmp_path, monkeypatch):
     """What is refused before the models has the form of the protocol, too."""
     (tmp_path / "tokens").touch(0o600)
     (tmp_path / "tokens").write_text("a-token-of-thirty-two-characters\n")
-    security = Security(tokens=TokenFile(tmp_path / "tokens"))
+    security = serving.Security(tokens=serving.TokenFile(tmp_path / "tokens"))
     with (
-        PredictionServer(
+        serving.PredictionServer(
             numbers, port=0, http_port=0, security=security
         ) as server,
         openai.OpenAI(
@@ -263,7 +258,7 @@ def test_numbers_that_are_not_finite(server, monkeypatch):
 
 def test_protocols_that_are_off(numbers):
     models = ModelRegistry(numbers)
-    api = RestApi(models, Bounds(protocols=("rerank",)))
+    api = RestApi(models, serving.Bounds(protocols=("rerank",)))
     listed = api.answer("GET", "/v1/models")
     assert b"Missing model name in request." in listed.body
     embed = api.answer("POST", "/v1/embeddings", f"{{{EMBED}}}".encode())
@@ -271,5 +266,5 @@ def test_protocols_that_are_off(numbers):
     assert b"Malformed request: POST /v1/embeddings" in embed.body
     rerank = f'{{{RANK}, "model": "numbers"}}'.encode()
     assert b"is no encoder" in api.answer("POST", "/v1/rerank", rerank).body
-    api = RestApi(models, Bounds(protocols=()))
+    api = RestApi(models, serving.Bounds(protocols=()))
     assert b"Malformed" in api.answer("POST", "/v1/rerank", rerank).body

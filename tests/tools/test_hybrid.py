@@ -11,7 +11,6 @@ from keras_lstm_dssm.analysis.hybrid import bm25_part, read_hybrid
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task, choose_weights, read_run
-from keras_lstm_dssm.evaluation.mixture import Mixture
 from keras_lstm_dssm.serving import SavedRetriever
 from keras_lstm_dssm.tools import evaluate, export
 from tests.tools.conftest import TITLES, results_of, succeed
@@ -49,7 +48,7 @@ def test_weights_of_dev_are_kept_and_exported(
     assert "words 0 (no such part)" in printed and "bm25 of stems" in printed
     task = Task.from_collection(collection, "test", "retrieve")
     measured = read_run(tmp_path / "out.trec")
-    mixture = Mixture(parts, weights)
+    mixture = dssm.Mixture(parts, weights)
     assert task.evaluate(task.run(mixture)) == task.evaluate(measured)
     hits = SavedRetriever(tmp_path / "m" / "retriever").search(
         [*task.queries.values()], 3

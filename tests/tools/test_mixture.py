@@ -11,7 +11,6 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.analysis.evaluate import open_system
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task, choose_weights, read_run
 from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.serving import SavedRetriever
@@ -144,5 +143,5 @@ def test_a_folder_with_a_config_of_another_library_is_no_run(tmp_path):
         ("{}", "no model here"),
     ):
         (tmp_path / "config.json").write_text(config)
-        with pytest.raises(InputError, match=message):
+        with pytest.raises(dssm.InputError, match=message):
             open_system(str(tmp_path), BM25System())

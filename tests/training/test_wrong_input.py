@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.errors import InputError
 from tests.kit.kinds import KEYVEC, SCORER
 from tests.training.small_trainings import QUICK
 
@@ -67,7 +66,7 @@ def faulty(kinds_data):
 
 @pytest.mark.parametrize(("data", "recipe", "options", "message"), ROWS)
 def test_wrong_input_leaves_no_folder(data, recipe, options, message):
-    with pytest.raises(InputError, match=message) as error:
+    with pytest.raises(dssm.InputError, match=message) as error:
         dssm.train(data, recipe, output="run", verbose=0, **options)
     assert "\n" not in str(error.value)
     assert not Path("run").exists()
