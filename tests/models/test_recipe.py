@@ -80,7 +80,11 @@ def test_every_value_survives_the_round_trip():
     assert Recipe.from_dict(values) == recipe
 
 
+REGISTER = "or import the module that registers it$"
 WRONG: dict[type, list[tuple[dict[str, Any], str]]] = {Recipe: [
+    ({"encoder": "nobody>Bag"},
+     f"is 'nobody>Bag': expected one of .*LSTMEncoder.* {REGISTER}"),
+    ({"encoder": "CosineSoftmax"}, "is 'CosineSoftmax': expected one"),
     ({"encoder": "GRUEncoder"}, "encoder is 'GRUEncoder': expected one of"),
     ({"encoder": "TextEncoder"}, "expected one of BidirectionalLSTM"),
     ({"encoder": "FixedColumns"}, "encoder is 'FixedColumns': expected"),
@@ -117,6 +121,11 @@ WRONG: dict[type, list[tuple[dict[str, Any], str]]] = {Recipe: [
     ({"encoder": "WordSumEncoder"}, "epochs is 5 with the encoder WordSum"),
     ({"logq": 1}, "logq is 1: expected True or False"),
     ({"layers": 3}, "a recipe has no 'layers': expected one of batch_size"),
+], dssm.ScorerRecipe: [
+    ({"matcher": "nobody>Bag"},
+     f"is 'nobody>Bag': expected one of .*MVLSTM.* {REGISTER}"),
+    ({"matcher": "MVLTSM"}, "matcher is 'MVLTSM': expected one of"),
+    ({"matcher_config": {"gamma": 3}}, "expected arguments of MVLSTM"),
 ], KeyVecRecipe: [
     ({"words": "letters"}, "words is 'letters': expected one of"),
     ({"units": 0}, "units is 0: expected a whole number of 1 or more"),

@@ -314,7 +314,7 @@ def test_a_function_is_named_as_it_is(graded_here):
     assert (settings["encoder"], settings["encoder_digest"]) == (NAME, None)
 
 
-def test_a_teachers_folder_is_found_from_another_working_directory(
+def test_a_teachers_folder_is_found_anywhere_and_must_not_change(
     graded_here, tmp_path, monkeypatch
 ):
     Path("clicks.tsv").write_text("red hex bolt\tblue steel hex bolt\n")
@@ -328,12 +328,7 @@ def test_a_teachers_folder_is_found_from_another_working_directory(
     np.testing.assert_array_equal(
         loaded.score_pairs(*PAIRS), ranker.score_pairs(*PAIRS)
     )
-
-
-def test_changed_vectors_are_refused(graded_here, tmp_path):
-    Path("clicks.tsv").write_text("red hex bolt\tblue steel hex bolt\n")
-    teach("clicks.tsv", NAME, "TEACH")
-    train(graded_here, "TEACH", "run")
+    monkeypatch.chdir(tmp_path)
 
     def refused(message: str) -> None:
         with pytest.raises(InputError, match=message) as error:

@@ -126,15 +126,6 @@ def test_no_http(server):
     )
 
 
-def test_a_port_that_is_taken(server, numbers):
-    port = int(server.http_address.rsplit(":", 1)[1])
-    with (
-        pytest.raises(InputError, match="Address already in use; give another"),
-        PredictionServer(numbers, port=0, http_port=port),
-    ):
-        pass
-
-
 def test_the_extra_is_missing(numbers, monkeypatch):
     monkeypatch.setitem(sys.modules, "starlette", None)
     with pytest.raises(InputError, match=r'pip install "keras-lstm-dssm\[http'):

@@ -60,16 +60,6 @@ def test_openai_embeddings(openai_client, client, form):
     )
 
 
-def test_errors_of_openai_s_client(openai_client):
-    with pytest.raises(openai.NotFoundError, match="Latest.foo") as caught:
-        openai_client.embeddings.create(model="foo", input="a")
-    assert caught.value.type == "invalid_request_error"
-    with pytest.raises(openai.BadRequestError, match="has 2, and cannot"):
-        openai_client.embeddings.create(
-            model="query_encoder", input="a", dimensions=3
-        )
-
-
 def test_tokens_and_the_end_of_slots(numbers, tmp_path, monkeypatch):
     """What is refused before the models has the form of the protocol, too."""
     (tmp_path / "tokens").touch(0o600)
@@ -188,6 +178,7 @@ RANK = '"query": "a", "documents": ["b"]'
     [
         ("embeddings", "", 400, "The document is empty"),
         ("embeddings", "[]", 400, "Is not object"),
+        ("embeddings", '{"model": "foo", "input": "a"}', 404, "Latest(foo)"),
         ("embeddings", '{"input": "a"}', 400, "'model' must be a string"),
         ("embeddings", '{"model": "query_encoder"}', 400,
          "'input' must be a text, or a list that is not empty"),

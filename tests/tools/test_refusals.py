@@ -26,6 +26,7 @@ REFUSED = {
     --output= -> --output is missing
     --data=none.tsv -> none.tsv: no such file
     --data=, -> no click file was given
+    --data={faulty} -> faulty.tsv:2: found no tab
     --data={tmp_path} -> found a folder, expected click
     --output={tmp_path} -> is already there
     --output={clicks}/new -> found a file, expect
@@ -222,7 +223,10 @@ REFUSED = {
     --port=65536 -> 65535
     --host= -> --host is missing
     --max_rows=0 -> --max_rows=0
-    --poll_seconds=nan -> poll_seconds is nan; expected
+    --poll_seconds=nan -> poll_seconds is nan; expected 0 to 86,400
+    --poll_seconds=inf -> poll_seconds is inf; expected 0 to 86,400
+    --poll_seconds=-1 -> poll_seconds is -1.0; expected 0 to 86,400
+    --grace_seconds=1e30 -> grace_seconds is 1e+30; expected 0 to 86,400
     --http_port=65536 -> 65535
     --grace_seconds=inf -> grace_seconds is inf; expec
     --max_k=0 -> --max_k=0
@@ -234,6 +238,8 @@ REFUSED = {
     --token_file=x -> x: No such file
     --host=:: --insecure -> .: no model in this fol
     --models={tiny_models} --port={used_port} -> error: cannot listen on 127.0.0
+    --models={tiny_models} --port=0 --http_port={used_port}
+        -> Address already in use; give another
 """,
     "query --server=127.0.0.1:{used_port}": """
     --k=10 -> no query; give one or more

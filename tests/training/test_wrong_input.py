@@ -51,6 +51,8 @@ ROWS = [
     ("documents", SCORER, {}, "found documents of many sentences, expected"),
     ("api_documents", QUICK, {}, "train a KeyVec on them"),
     ("api", KEYVEC, {}, "expected 'api_documents' or a folder of documents"),
+    ("nowhere", KEYVEC, {}, "found nothing there, expected 'api_documents'"),
+    (CLICKS, KEYVEC, {}, "found a file, expected 'api_documents' or"),
     ([("a", "b")], KEYVEC, {}, "learns from documents: found list, expected"),
     ("judged", KEYVEC, {}, r"documents\.jsonl: no such file"),
 ]  # fmt: skip
