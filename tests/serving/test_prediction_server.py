@@ -1,5 +1,6 @@
 """Folders, addresses, health and deadlines of the server, and its end."""
 
+import re
 import socket
 import threading
 import time
@@ -25,6 +26,16 @@ from tests.serving.waiting import wait_until
 from tests.serving.wire import predict_request
 
 Status = HealthCheckResponse.ServingStatus.Name
+
+
+@pytest.mark.parametrize(("option", "value"), [
+    ("poll_seconds", float("nan")), ("poll_seconds", float("inf")),
+    ("poll_seconds", -1), ("grace_seconds", 1e30),
+])  # fmt: skip
+def test_seconds_out_of_range(tiny_models, option, value):
+    message = f"{option} is {value}; expected 0 to 86,400"
+    with pytest.raises(InputError, match=re.escape(message)):
+        PredictionServer(tiny_models, port=0, **{option: value})
 
 
 def test_an_address_of_ipv6(numbers):

@@ -184,14 +184,11 @@ def test_int8_costs_little_and_a_weight_may_be_0(exported, tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda files: files["hybrid.npz"].write_bytes(b""), "No data left"),
-        (lambda files: files["hybrid.npz"].unlink(), "No such file"),
-        (lambda files: files["hybrid.json"].write_text("{}"), "'words_part'"),
-    ],
-)
+@pytest.mark.parametrize(("damage", "message"), [
+    (lambda files: files["hybrid.npz"].write_bytes(b""), "No data left"),
+    (lambda files: files["hybrid.npz"].unlink(), "No such file"),
+    (lambda files: files["hybrid.json"].write_text("{}"), "'words_part'"),
+])  # fmt: skip
 def test_damaged_sources_are_one_line(damage, message, tmp_path):
     assert HybridSource.read(tmp_path) is None
     source = bm25_module(["bolt", "nut"], "words").hybrid
