@@ -1,4 +1,4 @@
-"""`TrainingConfig` derives, refuses and writes; `TableSettings` are not mixed."""
+"""`TrainingConfig` derives and refuses; `TableSettings` are not mixed."""
 
 import pytest
 
