@@ -17,11 +17,10 @@ import pytest
 
 import keras_lstm_dssm as dssm
 import lstm_dssm_client
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving import ServingError
 from tests.test_docs import DOCS, load
 
-ILLUSTRATED = (NameError, InputError, FileNotFoundError, ServingError)
+ILLUSTRATED = (NameError, dssm.InputError, FileNotFoundError, ServingError)
 
 LONG = {
     "keras_lstm_dssm.encoders.activations.activations",

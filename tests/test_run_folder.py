@@ -25,19 +25,6 @@ def test_a_folder_without_what_is_asked_for(tmp_path):
         run.load_model()
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "\udcff"])
-def test_a_damaged_file_is_named(tmp_path, content):
-    run = RunFolder(tmp_path)
-    for file, read in (
-        (run.config, run.read_config),
-        (run.metrics, run.read_metrics),
-        (run.metrics, lambda: run.add_metrics("dev", {})),
-    ):
-        file.write_text(content, errors="surrogateescape")
-        with pytest.raises(InputError, match=f"{file.name}: .*damaged"):
-            read()
-
-
 @pytest.mark.parametrize("content", [
     "loss\n0.5\n",
     "epoch,updates,loss\none,2,0.5\n",

@@ -7,15 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_lstm_dssm import tables
 from keras_lstm_dssm.layers import TrigramEmbedding
 from keras_lstm_dssm.layers.letter_trigrams import copy_weights
-from keras_lstm_dssm.tables import (
-    HashedUniform,
-    changed_rows,
-    graph_rows,
-    read_table,
-    write_table,
-)
 
 
 def lowbias32(x: int) -> int:
@@ -27,7 +21,7 @@ def lowbias32(x: int) -> int:
 
 @pytest.mark.parametrize("seed", [0, 1, 2**32 - 1])
 def test_a_number_of_the_start_is_a_hash_of_its_place(seed):
-    start = HashedUniform(0.05, seed)
+    start = tables.HashedUniform(0.05, seed)
     places = [(0, 0), (0, 6), (7, 0), (50_652, 6), (2**31 - 1, 3)]
     for row, column in places:
         hashed = lowbias32(
@@ -38,10 +32,13 @@ def test_a_number_of_the_start_is_a_hash_of_its_place(seed):
 
 
 def test_a_graph_gives_the_same_bits_for_any_rows():
-    starts, widths = [HashedUniform(seed=3), HashedUniform(0.1, 4)], [96, 7]
+    starts, widths = (
+        [tables.HashedUniform(seed=3), tables.HashedUniform(0.1, 4)],
+        [96, 7],
+    )
     numbers = np.random.default_rng(0).integers(0, 2**31 - 1, 500, np.int32)
     graph = tf.function(
-        lambda rows: graph_rows(rows, starts, widths), autograph=False
+        lambda rows: tables.graph_rows(rows, starts, widths), autograph=False
     )
     for start, width, rows in zip(starts, widths, graph(numbers), strict=True):
         np.testing.assert_array_equal(rows, start.rows(numbers, width))
@@ -50,12 +47,12 @@ def test_a_graph_gives_the_same_bits_for_any_rows():
 
 def test_the_start_is_uniform_and_independent_of_its_neighbours():
     """By chi-squared of 100 bins, of rows, columns and of another seed."""
-    table = HashedUniform(1.0, 5).rows(np.arange(2000), 384)
+    table = tables.HashedUniform(1.0, 5).rows(np.arange(2000), 384)
     assert -1 <= table.min() < table.max() < 1
     counts, _ = np.histogram(table, 100, (-1, 1))
     chi_squared = ((counts - table.size / 100) ** 2 / (table.size / 100)).sum()
     assert 99 - 4 * 14.1 < chi_squared < 99 + 4 * 14.1
-    other = HashedUniform(1.0, 6).rows(np.arange(2000), 384)
+    other = tables.HashedUniform(1.0, 6).rows(np.arange(2000), 384)
     pairs = [
         (table[1:], table[:-1]), (table[:, 1:], table[:, :-1]), (table, other),
         (table**2, other**2),
@@ -73,10 +70,10 @@ def test_the_seed_is_pythons_own_and_the_config_keeps_it():
     random.seed(1)
     expected = random.randint(1, 10**9)
     random.seed(1)
-    start = HashedUniform()
+    start = tables.HashedUniform()
     assert start.seed == expected
     again = keras.initializers.deserialize(keras.initializers.serialize(start))
-    assert isinstance(again, HashedUniform)
+    assert isinstance(again, tables.HashedUniform)
     assert again.get_config() == {"limit": 0.05, "seed": expected}
 
 
@@ -125,8 +122,8 @@ def test_a_row_differs_from_its_start_in_any_bit():
     table = np.zeros((4, 2), np.float32)
     table[1, 1] = -0.0
     table[3, 0] = np.nan
-    assert changed_rows(table, 0).tolist() == [1, 3]
-    assert changed_rows(table, table.copy()).tolist() == []
+    assert tables.changed_rows(table, 0).tolist() == [1, 3]
+    assert tables.changed_rows(table, table.copy()).tolist() == []
 
 
 @pytest.mark.parametrize("start", [0, 7])
@@ -134,9 +131,9 @@ def test_counts_of_one_number_are_stored_by_it(start):
     counts = np.full(10, start, np.int32)
     counts[4] += 3
     store = {}
-    assert write_table(store, "2", counts, start)
+    assert tables.write_table(store, "2", counts, start)
     assert ("2_start" in store) == bool(start)
-    np.testing.assert_array_equal(read_table(store, "2", (10,)), counts)
+    np.testing.assert_array_equal(tables.read_table(store, "2", (10,)), counts)
 
 
 @pytest.mark.parametrize(("rows", "values", "message"), [
@@ -148,4 +145,4 @@ def test_counts_of_one_number_are_stored_by_it(start):
 def test_rows_of_another_table(rows, values, message):
     store = {"0_rows": np.array(rows), "0_values": values}
     with pytest.raises(ValueError, match=message):
-        read_table(store, "0", (10, 3))
+        tables.read_table(store, "0", (10, 3))

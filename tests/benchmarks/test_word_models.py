@@ -7,13 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_lstm_dssm import data
 from keras_lstm_dssm.benchmarks import word_models
-from keras_lstm_dssm.data import (
-    Document,
-    DocumentFolder,
-    Triples,
-    write_documents,
-)
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import KeyVec, PairScorer
 from tests.benchmarks.conftest import compare_here, measure_once
@@ -128,7 +123,7 @@ def test_figures_of_pair_scorers(monkeypatch):
     monkeypatch.setattr(word_models, "CALLS", 1)
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setattr(word_models, "PRESETS", ("lstm_rnn_50",))
-    triples = Triples(
+    triples = data.Triples(
         [("hex bolt", ["steel bolt"], ["glue", "lamp"]), ("a", ["b"], ["c"])]
     )
     (figures,) = word_models.measure_matching(triples, 2, 1, 1).values()
@@ -216,15 +211,15 @@ def test_padded_documents_of_one_length_have_the_same_vectors(float64):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> DocumentFolder:
+def folder(tmp_path_factory) -> data.DocumentFolder:
     """Writes documents of 2 to 5 different sentences."""
     path = tmp_path_factory.mktemp("word_models") / "data"
     sentences = [[f"hat s{n} x{m}" for m in range(2 + n % 4)] for n in range(6)]
     documents = [
-        Document(f"d{number}", "", of_one, ["A red hat."])
+        data.Document(f"d{number}", "", of_one, ["A red hat."])
         for number, of_one in enumerate(sentences)
     ]
-    return write_documents(path, documents, {}, {})
+    return data.write_documents(path, documents, {}, {})
 
 
 def test_figures_of_documents(folder, monkeypatch):

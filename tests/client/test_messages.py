@@ -17,14 +17,8 @@ from tensorflow_serving.apis import (
 )
 from tensorflow_serving.apis.status_pb2 import StatusProto
 
+from lstm_dssm_client import messages
 from lstm_dssm_client.errors import InputError
-from lstm_dssm_client.messages import (
-    MESSAGES,
-    input_proto,
-    message_class,
-    model_spec,
-    read_tensor,
-)
 
 MODULES = (
     any_pb2, wrappers_pb2, tensor_pb2, tensor_shape_pb2, meta_graph_pb2,
@@ -52,10 +46,10 @@ def kind(field: FieldDescriptor) -> tuple[Any, ...]:
     return field.name, field.number, type_, *form, message
 
 
-@pytest.mark.parametrize("name", MESSAGES)
+@pytest.mark.parametrize("name", messages.MESSAGES)
 def test_fields(name):
     known = {kind(field) for field in theirs(name).DESCRIPTOR.fields}
-    ours = message_class(name).DESCRIPTOR
+    ours = messages.message_class(name).DESCRIPTOR
     assert {kind(field) for field in ours.fields} <= known
     assert ours.full_name != theirs(name).DESCRIPTOR.full_name
 
@@ -72,9 +66,9 @@ VALUES = {
 @pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")
 def test_bytes():
     """TF Serving's messages read our request, and ours read its reply."""
-    ours = message_class("PredictRequest")(
-        model_spec=model_spec("retriever", 7, "filtered"),
-        inputs={name: input_proto(name, np.asarray(values))
+    ours = messages.message_class("PredictRequest")(
+        model_spec=messages.model_spec("retriever", 7, "filtered"),
+        inputs={name: messages.input_proto(name, np.asarray(values))
                 for name, values in VALUES.items()},
         output_filter=["ids", "scores"],
     )  # fmt: skip
@@ -88,7 +82,7 @@ def test_bytes():
         assert (read.dtype, read.shape) == (values.dtype, np.shape(values))
         np.testing.assert_array_equal(read, values)
     for version, label in ((0, ""), (None, ""), ("canary", "canary")):
-        spec = model_spec("m", version)
+        spec = messages.model_spec("m", version)
         spec = model_pb2.ModelSpec.FromString(spec.SerializeToString())
         assert (spec.name, spec.version_label) == ("m", label)
         assert spec.HasField("version") == (version == 0)
@@ -97,7 +91,9 @@ def test_bytes():
 @pytest.mark.parametrize("dtype", [">f2", ">f4", ">c8", ">i8"])
 def test_the_order_of_bytes_does_not_matter(dtype):
     values = np.array([1, -2], dtype)
-    np.testing.assert_array_equal(read_tensor(input_proto("x", values)), values)
+    np.testing.assert_array_equal(
+        messages.read_tensor(messages.input_proto("x", values)), values
+    )
 
 
 @pytest.mark.parametrize("proto", [
@@ -113,12 +109,14 @@ def test_the_order_of_bytes_does_not_matter(dtype):
     ),
 ])  # fmt: skip
 def test_tensors_that_are_read(proto):
-    ours = message_class("TensorProto").FromString(proto.SerializeToString())
-    got, want = read_tensor(ours), tf.make_ndarray(proto)
+    ours = messages.message_class("TensorProto").FromString(
+        proto.SerializeToString()
+    )
+    got, want = messages.read_tensor(ours), tf.make_ndarray(proto)
     assert (got.dtype, got.shape) == (want.dtype, want.shape)
     np.testing.assert_array_equal(got, want)
 
 
 def test_a_tensor_without_a_counterpart():
     with pytest.raises(InputError, match="a tensor of DataType 21, which"):
-        read_tensor(message_class("TensorProto")(dtype=21))
+        messages.read_tensor(messages.message_class("TensorProto")(dtype=21))

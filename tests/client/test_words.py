@@ -1,4 +1,6 @@
-"""Texts are read without TensorFlow as by the graphs, over all of Unicode."""
+"""Texts are read without TensorFlow as by the graphs, over all of Unicode.
+
+And the terms of BM25 in a hybrid retriever: words, and grams of letters."""
 
 import json
 import random
@@ -11,6 +13,7 @@ import tensorflow as tf
 import lstm_dssm_client.words as words_without_tensorflow
 from keras_lstm_dssm.text.word_hashing import WORD_SPLITS, split_words
 from keras_lstm_dssm.text.word_hashing import trigram_ids as ids_in_graph
+from lstm_dssm_client import terms
 from lstm_dssm_client.words import normalizer, trigram_ids
 from tests.test_docs import load
 
@@ -97,3 +100,30 @@ def test_the_tables_are_those_of_this_tf_text():
     path = words_without_tensorflow.__file__.replace("words.py", "unicode.json")
     with open(path, encoding="utf-8") as file:
         assert made == json.load(file)
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("Hex-BOLT, 3/8", ["hex", "bolt", "3", "8"]),
+    ("Große Schlüssel für Ä", ["grosse", "schlüssel", "für", "ä"]),
+    ("上海 酒店。", ["上海", "酒店"]),
+    (" \t-# ", []),
+    (b"\xff bolt", ["bolt"]),
+])  # fmt: skip
+def test_words_of_bm25(text, words):
+    assert terms.split_words(text) == words
+
+
+def test_only_the_first_words_of_a_query_are_read():
+    assert terms.split_words("a b c", 2) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("word", "grams"), [
+    ("good", ["#go", "goo", "ood", "od#"]),
+    ("a", ["#a#"]),
+    ("酒", ["酒#"]),
+    ("上海酒店", ["上海", "海酒", "酒店", "店#"]),
+    ("t恤衫", ["#t恤", "恤衫", "衫#"]),
+    ("แก้ว", ["#แก", "แก้", "ก้ว", "้ว#"]),
+])  # fmt: skip
+def test_grams(word, grams):
+    assert terms.letter_grams(word) == grams

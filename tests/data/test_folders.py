@@ -249,20 +249,6 @@ def test_what_is_opened_by_its_name(folder, tmp_path, monkeypatch):
     assert sources.absolute_spec("api_documents") == "api_documents"
 
 
-@pytest.mark.parametrize(("open_it", "name", "message"), [
-    (open_collection, "nowhere", "nowhere: found nothing there, expected"
-     " 'api', 'api_s"),
-    (open_collection, __file__, "found a file, expected 'api', 'api_s"),
-    (open_documents, "nowhere", "nothing there, expected 'api_documents'"),
-    (open_documents, __file__, "found a file, expected 'api_documents' or"),
-    (open_log, "nowhere", "nowhere: no such file"),
-    (open_log, " ,", "no click file was given"),
-])  # fmt: skip
-def test_nothing_of_that_name(open_it, name, message):
-    with pytest.raises(InputError, match=message):
-        open_it(name)
-
-
 def test_a_title_of_both_kinds_is_no_negative(tmp_path):
     """In another id, another query or another collection."""
     titles = {"d": "hex bolt", "e": "Hex-Bolt", "f": "nut", "g": "wood glue"}

@@ -50,22 +50,19 @@ def test_shares_are_those_of_the_model_and_of_its_likelihood():
     assert rare.weights() == {1: 1.0, 2: 0.1}
 
 
-@pytest.mark.parametrize(
-    ("pages", "reason"),
-    [
-        ([], "no click has a position"),
-        ([Page("a", ["b"], [1.0], [0])], "no click has a position"),
-        (simulated(2000, SHARES, moved=False), "no title was shown at two"),
-        (simulated(200, SHARES), "only: too few clicks|are not joined"),
-        # Titles move within the first three places, and within the others.
-        ([
-            Page(p.query, p.titles[:3] if n % 2 else p.titles[3:],
-                 p.weights[:3] if n % 2 else p.weights[3:],
-                 p.positions[:3] if n % 2 else p.positions[3:])
-            for n, p in enumerate(simulated(4000, SHARES, queries=1))
-        ], "are not joined"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("pages", "reason"), [
+    ([], "no click has a position"),
+    ([Page("a", ["b"], [1.0], [0])], "no click has a position"),
+    (simulated(2000, SHARES, moved=False), "no title was shown at two"),
+    (simulated(200, SHARES), "only: too few clicks|are not joined"),
+    # Titles move within the first three places, and within the others.
+    ([
+        Page(p.query, p.titles[:3] if n % 2 else p.titles[3:],
+             p.weights[:3] if n % 2 else p.weights[3:],
+             p.positions[:3] if n % 2 else p.positions[3:])
+        for n, p in enumerate(simulated(4000, SHARES, queries=1))
+    ], "are not joined"),
+])  # fmt: skip
 def test_no_estimate_is_better_than_a_wrong_one(pages, reason):
     if reason == "are not joined":  # no title in both parts
         pages = [

@@ -128,18 +128,6 @@ def test_a_log_that_is_too_small(tmp_path, percents, split):
     assert not (tmp_path / "new").exists()
 
 
-def test_nothing_is_lost_and_nothing_left(log, tmp_path):
-    (tmp_path / "new").mkdir()
-    with pytest.raises(InputError, match="new: is already there"):
-        split_log(log, tmp_path / "new")
-    assert list((tmp_path / "new").iterdir()) == []
-    with open(tmp_path / "1.tsv", "a") as file:
-        file.write("no tab\n")
-    with pytest.raises(InputError, match="1.tsv:1201: found no tab"):
-        split_log(log, tmp_path / "other")
-    assert {p.name for p in tmp_path.iterdir()} == {"0.tsv", "1.tsv", "new"}
-
-
 @pytest.mark.parametrize(("clicks", "grades"), [
     ([], []),
     ([0, 0], [0, 0]),

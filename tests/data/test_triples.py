@@ -88,16 +88,6 @@ def test_a_list_file_without_negatives_is_an_error(tmp_path):
         Triples(LISTS).batches(0, epochs=1, seed=0)
 
 
-def test_triples_of_clicks(tmp_path):
-    log = write_pairs(
-        [("bolt", "hex bolt"), ("glue", "wood glue")], tmp_path / "clicks.tsv"
-    )
-    assert set(Triples.from_clicks(log, top=1)) == {
-        ("bolt", "hex bolt", "wood glue"),
-        ("glue", "wood glue", "hex bolt"),
-    }
-
-
 @pytest.mark.parametrize(("name", "lists", "held_out", "shared"), [
     ("squad", 13196, 0, 0), ("reuters_sc", 6404, 0, 0), ("tldr", None, 1, 1),
     ("trecqa", None, 0, 0), ("wikiqa", None, 1, 13),

@@ -350,27 +350,15 @@ def write_static(folder: pathlib.Path, **arrays: np.ndarray) -> None:
 STATIC = np.array([[3, 0], [0, 1], [-1, 0], [0, 4]], np.float16)
 
 
-@pytest.mark.parametrize(
-    ("inner", "arrays", "rows"),
-    [
-        # Unknown tokens count for nothing.
-        ("", {"embeddings": STATIC}, [[3, 1], [-1, 0], [0, 0]]),
-        (
-            "0_StaticEmbedding",
-            {"embedding.weight": STATIC},
-            [[3, 1], [-1, 0], [0, 0]],
-        ),
-        (
-            "",
-            {
-                "embeddings": STATIC,
-                "mapping": np.array([3, 0, 2, 1, 1]),
-                "weights": np.array([0.5, 1, 2, 1, 1]),
-            },
-            [[3, 2], [-2, 0], [0, 0]],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("inner", "arrays", "rows"), [
+    # Unknown tokens count for nothing.
+    ("", {"embeddings": STATIC}, [[3, 1], [-1, 0], [0, 0]]),
+    ("0_StaticEmbedding", {"embedding.weight": STATIC},
+     [[3, 1], [-1, 0], [0, 0]]),
+    ("", {"embeddings": STATIC, "mapping": np.array([3, 0, 2, 1, 1]),
+          "weights": np.array([0.5, 1, 2, 1, 1])},
+     [[3, 2], [-2, 0], [0, 0]]),
+])  # fmt: skip
 def test_static_embeddings_are_the_mean_of_their_tokens(
     tmp_path, inner, arrays, rows
 ):

@@ -4,15 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm import (
-    BidirectionalLSTMEncoder,
-    CLSMEncoder,
-    CombinedEncoder,
-    DSSMEncoder,
-    LSTMEncoder,
-    RNNEncoder,
-    TextEncoder,
-)
+import keras_lstm_dssm as dssm
 from keras_lstm_dssm.distillation.word_fit import FittedWords
 from keras_lstm_dssm.encoders import WordSumEncoder
 from keras_lstm_dssm.layers import WordSketch
@@ -22,32 +14,32 @@ from tests import reference
 
 RANDOM = np.random.default_rng(5)
 
-ENCODERS: dict[str, tuple[type[TextEncoder], dict[str, Any]]] = {
+ENCODERS: dict[str, tuple[type[dssm.TextEncoder], dict[str, Any]]] = {
     **{
         f"lstm_{peephole}_{'forget' if forget else 'keep'}": (
-            LSTMEncoder,
+            dssm.LSTMEncoder,
             {"cells": 3, "peephole": peephole, "forget_gate": forget},
         )
         for peephole in (None, "diagonal", "full")
         for forget in (False, True)
     },
-    "bilstm": (BidirectionalLSTMEncoder, {"cells": 2, "peephole": "full"}),
-    "rnn": (RNNEncoder, {"units": 4}),
-    "dssm": (DSSMEncoder, {"units": [4, 3, 2]}),
-    "clsm_1": (CLSMEncoder, {"window": 1, "filters": 4, "units": 3}),
-    "clsm_3": (CLSMEncoder, {"window": 3, "filters": 4, "units": 3}),
+    "bilstm": (dssm.BidirectionalLSTMEncoder, {"cells": 2, "peephole": "full"}),
+    "rnn": (dssm.RNNEncoder, {"units": 4}),
+    "dssm": (dssm.DSSMEncoder, {"units": [4, 3, 2]}),
+    "clsm_1": (dssm.CLSMEncoder, {"window": 1, "filters": 4, "units": 3}),
+    "clsm_3": (dssm.CLSMEncoder, {"window": 3, "filters": 4, "units": 3}),
     "combined": (
-        CombinedEncoder,
+        dssm.CombinedEncoder,
         {
             "cells": 3, "bag": 2, "sketch": 4, "shares": [1, 2, 5],
             "length_norm": 0.25,
         },
     ),
 }  # fmt: skip
-FITTED: dict[str, tuple[type[TextEncoder], dict[str, Any]]] = {
+FITTED: dict[str, tuple[type[dssm.TextEncoder], dict[str, Any]]] = {
     "word_sum": (WordSumEncoder, {}),
     "combined_words": (
-        CombinedEncoder,
+        dssm.CombinedEncoder,
         {"cells": 3, "bag": 2, "sketch": 4, "shares": [1, 2, 5, 3]},
     ),
 }
@@ -58,7 +50,7 @@ LONG = 2.0  # some of the sketches are longer than that, some shorter
 EACH = ("lstm_full_forget", "bilstm", "rnn", "dssm", "clsm_3", "combined")
 
 
-def small_encoder(name: str, **arguments: Any) -> TextEncoder:
+def small_encoder(name: str, **arguments: Any) -> dssm.TextEncoder:
     """Make an encoder with random weights, biases and peepholes included."""
     kind, sizes = {**ENCODERS, **FITTED}[name]
     if name in FITTED:
@@ -76,12 +68,12 @@ def small_encoder(name: str, **arguments: Any) -> TextEncoder:
             variable.assign(RANDOM.normal(size=variable.shape) * 0.7)
     if name in FITTED:
         fitted.write_to(encoder.word_rows)
-    if isinstance(encoder, CombinedEncoder):
+    if isinstance(encoder, dssm.CombinedEncoder):
         encoder.long.assign(LONG)
     return encoder
 
 
-def by_numpy(encoder: TextEncoder, text: str) -> np.ndarray:
+def by_numpy(encoder: dssm.TextEncoder, text: str) -> np.ndarray:
     """Compute y of a string, hashing included."""
     split = reference.split(text, encoder.trigrams.split)
     words = [reference.counts(word) for word in split]
@@ -91,16 +83,16 @@ def by_numpy(encoder: TextEncoder, text: str) -> np.ndarray:
         if hasattr(encoder, name)
     }
     W = tables["embedding"].T
-    if isinstance(encoder, LSTMEncoder):
+    if isinstance(encoder, dssm.LSTMEncoder):
         gate = reference.gates_of(encoder.lstm.cell, W.T)
         y = reference.lstm(gate, words)["y"][-1]
-        if isinstance(encoder, BidirectionalLSTMEncoder):
+        if isinstance(encoder, dssm.BidirectionalLSTMEncoder):
             gate = reference.gates_of(
                 encoder.backward_lstm.cell, tables["backward_embedding"]
             )
             back = reference.lstm(gate, words[::-1])["y"][-1]
             y = np.concatenate([y, back])
-        if isinstance(encoder, CombinedEncoder):
+        if isinstance(encoder, dssm.CombinedEncoder):
             bag = sum(words) @ encoder.bag_embedding.table.numpy()
             rows = sum(word_row(encoder.word_sketch, word) for word in split)
             # One more direction brings the sketch to the length `long`.
@@ -116,14 +108,14 @@ def by_numpy(encoder: TextEncoder, text: str) -> np.ndarray:
                 ]
             )
         return y
-    if isinstance(encoder, RNNEncoder):
+    if isinstance(encoder, dssm.RNNEncoder):
         cell = encoder.rnn.cell
         W_rec = cell.recurrent_kernel.numpy().T
         return reference.rnn(W, W_rec, cell.bias.numpy(), words)[-1]
-    if isinstance(encoder, DSSMEncoder):
+    if isinstance(encoder, dssm.DSSMEncoder):
         layers = [(d.kernel.numpy().T, d.bias.numpy()) for d in encoder.dense]
         return reference.dssm(W, layers, words)
-    assert isinstance(encoder, CLSMEncoder)
+    assert isinstance(encoder, dssm.CLSMEncoder)
     # One block of the table for each position in the window.
     blocks = np.split(W, encoder.window)
     dense = encoder.dense

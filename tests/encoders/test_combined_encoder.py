@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm import CombinedEncoder, InputError
+from keras_lstm_dssm import CombinedEncoder
 from keras_lstm_dssm.encoders.combined_encoder import UntrainedColumnCache
 from keras_lstm_dssm.text import WordBatch
 
@@ -63,11 +63,6 @@ def test_needs_adapt_until_adapted_also_by_weights(tmp_path):
     assert clone.needs_adapt  # a clone has new weights
     clone.set_weights(document.get_weights())
     assert not clone.needs_adapt
-
-
-def test_length_norm_out_of_range():
-    with pytest.raises(InputError, match="length_norm must be from 0 to 1"):
-        CombinedEncoder(2, 2, 63, length_norm=1.5)
 
 
 TEXTS = ["steel hex bolt", "Hex bolt", "wood glue 8 oz", "", "hex  BOLT", "#"]

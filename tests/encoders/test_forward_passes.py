@@ -40,6 +40,8 @@ def test_strings_and_hashed_words_give_the_same():
     (lambda: dssm.RNNEncoder(4, truncate=-1), "0 or more, not -1"),
     (lambda: dssm.DSSMEncoder([]), r"units must be widths of .*, not \[\]"),
     (lambda: dssm.CLSMEncoder(window=2), "window must be odd .*, not 2"),
+    (lambda: dssm.CombinedEncoder(2, 2, 63, length_norm=1.5),
+     "length_norm must be from 0 to 1"),
 ])  # fmt: skip
 def test_encoders_that_cannot_be(make, message):
     with pytest.raises(dssm.InputError, match=message):

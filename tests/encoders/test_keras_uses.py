@@ -6,12 +6,7 @@ import pydot
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm import (
-    InputError,
-    RNNEncoder,
-    TextEncoder,
-    TwoTower,
-)
+import keras_lstm_dssm as dssm
 from tests.encoders.small import EACH, small_encoder
 
 TEXTS = ["Hotels in Shanghai", "", "上海 hotel"]
@@ -47,7 +42,7 @@ SUMMARY: dict[str, dict[str, tuple[str, int]]] = {
 
 
 @pytest.fixture(scope="module")
-def encoder() -> TextEncoder:
+def encoder() -> dssm.TextEncoder:
     return small_encoder("lstm_full_forget")
 
 
@@ -73,8 +68,9 @@ def test_summary_shows_shapes_and_counts(name):
 
 
 def test_summary_of_both_towers():
-    model = TwoTower(
-        RNNEncoder(units=4, name="query"), RNNEncoder(units=4, name="document")
+    model = dssm.TwoTower(
+        dssm.RNNEncoder(units=4, name="query"),
+        dssm.RNNEncoder(units=4, name="document"),
     )
     assert rows_of_summary(model) == {
         "query": ("(None, 4)", 50_653 * 4 + 20),
@@ -83,7 +79,7 @@ def test_summary_of_both_towers():
     }
 
 
-def functional_model(encoder: TextEncoder) -> keras.Model:
+def functional_model(encoder: dssm.TextEncoder) -> keras.Model:
     texts = keras.Input((), dtype="string", name="texts")
     return keras.Model(texts, keras.layers.Dense(2)(encoder(texts)))
 
@@ -144,7 +140,7 @@ def test_shape_and_dtype_of_the_symbolic_output(encoder):
     (keras.Input((1,), dtype="string"), r"got string \(None, 1\); write"),
 ])  # fmt: skip
 def test_symbolic_inputs_that_are_no_texts(encoder, symbolic, message):
-    with pytest.raises(InputError, match=f"strings .batch,., {message}"):
+    with pytest.raises(dssm.InputError, match=f"strings .batch,., {message}"):
         encoder(symbolic)
 
 
@@ -165,7 +161,7 @@ def test_export_writes_the_call(encoder, tmp_path):
     np.testing.assert_allclose(
         saved.serve(tf.constant(TEXTS)), encoder(TEXTS), rtol=1e-6
     )
-    with pytest.raises(InputError, match="cannot be exported as 'onnx'"):
+    with pytest.raises(dssm.InputError, match="cannot be exported as 'onnx'"):
         encoder.export(tmp_path / "model.onnx", format="onnx")
 
 

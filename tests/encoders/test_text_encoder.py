@@ -11,12 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm import (
-    BidirectionalLSTMEncoder,
-    CombinedEncoder,
-    InputError,
-    TextEncoder,
-)
+import keras_lstm_dssm as dssm
 from tests.encoders.small import EACH, small_encoder
 
 ODD = [
@@ -35,12 +30,12 @@ ODD = [
 
 
 @pytest.fixture(scope="module", params=EACH)
-def encoder(request) -> TextEncoder:
+def encoder(request) -> dssm.TextEncoder:
     return small_encoder(request.param, max_words=None)
 
 
 @pytest.fixture(scope="module")
-def rnn() -> TextEncoder:
+def rnn() -> dssm.TextEncoder:
     return small_encoder("rnn", oov_buckets=64)
 
 
@@ -61,7 +56,7 @@ def test_zero_weights_give_the_first_basis_vector(encoder):
     vectors = encoder.encode(["hotels", ""])
     encoder.set_weights(before)
     expected = np.eye(encoder.dimension)[[0, 0]]
-    if isinstance(encoder, CombinedEncoder):
+    if isinstance(encoder, dssm.CombinedEncoder):
         # Beside a zero sketch, the last number has the whole length.
         expected[:, [0, 3, 9]] = np.sqrt([1 / 8, 2 / 8, 5 / 8])
     np.testing.assert_allclose(vectors, expected, atol=1e-7)
@@ -110,9 +105,11 @@ def test_progress_bar(rnn):
 
 
 def test_what_is_not_a_text(rnn):
-    with pytest.raises(InputError, match=r"text 1 is 7 \(int\), expected str"):
+    with pytest.raises(
+        dssm.InputError, match=r"text 1 is 7 \(int\), expected str"
+    ):
         rnn.encode(["a", 7])  # type: ignore[list-item]
-    with pytest.raises(InputError, match="got one text, 'hotels'"):
+    with pytest.raises(dssm.InputError, match="got one text, 'hotels'"):
         rnn.encode("hotels")
 
 
@@ -145,8 +142,8 @@ READS: dict[str, Callable[[Any, pathlib.Path], Any]] = {
 
 
 @pytest.fixture(scope="module")
-def bilstm() -> BidirectionalLSTMEncoder:
-    return BidirectionalLSTMEncoder(cells=2)
+def bilstm() -> dssm.BidirectionalLSTMEncoder:
+    return dssm.BidirectionalLSTMEncoder(cells=2)
 
 
 @pytest.mark.parametrize("read", READS)

@@ -5,12 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import keras_lstm_dssm as dssm
-from keras_lstm_dssm.data import Pair
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Hit, Index, index
 from keras_lstm_dssm.evaluation.index import IVFIndex, unit_vectors
-from keras_lstm_dssm.training import mine_negatives
 
 RNG = np.random.default_rng(0)
 VECTORS = RNG.standard_normal((60, 8)).astype(np.float32)
@@ -256,17 +253,3 @@ def test_equal_titles_are_found():
     found = search.nearest(titles[[0, 12]], 4, [[1], []], 1)
     assert sorted(found[0].tolist()) == [0, 2, 3, 4]
     assert set(found[1].tolist()) < {10, 11, 12, 13, 14}
-
-
-def test_mining_with_clusters_finds_what_an_exact_search_finds():
-    clicks = [
-        Pair("garden hose", "rubber garden hose"),
-        Pair("garden hose", "hose, 50 ft"),
-        Pair("desk lamp", "small desk lamp"), Pair("rope", "nylon rope"),
-    ]  # fmt: skip
-    model = dssm.Recipe("DSSMEncoder", {"units": [16]}).build()
-    exact = mine_negatives(model, clicks, top=2)
-    # Both clusters are read, and no sample is drawn.
-    assert exact == mine_negatives(
-        model, clicks, top=2, max_comparisons=1, clusters=2
-    )

@@ -62,16 +62,13 @@ def test_scores_are_those_of_bm25s(kind):
         assert found.any() == (query not in ("x", "schluessel", "机"))
 
 
-@pytest.mark.parametrize(
-    ("titles", "terms"),
-    [
-        (GERMAN, "stems"),
-        (["Купить болт"], "words"),
-        (["สว่านไร้สาย"], "trigrams"),
-        (["ドリル 电动工具"], "trigrams"),
-        (["123", ""], "stems"),
-    ],
-)
+@pytest.mark.parametrize(("titles", "terms"), [
+    (GERMAN, "stems"),
+    (["Купить болт"], "words"),
+    (["สว่านไร้สาย"], "trigrams"),
+    (["ドリル 电动工具"], "trigrams"),
+    (["123", ""], "stems"),
+])  # fmt: skip
 def test_the_script_of_the_titles_chooses(titles, terms):
     assert default_terms(titles) == terms
 

@@ -8,13 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from keras_lstm_dssm import evaluation
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import (
-    evaluate_queries,
-    mean,
-    read_run,
-    write_run,
-)
 from keras_lstm_dssm.evaluation.runs import (
     TieBreaker,
     kth_largest,
@@ -117,7 +112,7 @@ RUN = {
 
 
 def test_ir_measures_reads_the_same(tmp_path):
-    write_run(tmp_path / "run.trec", RUN, "model")
+    evaluation.write_run(tmp_path / "run.trec", RUN, "model")
     (tmp_path / "qrels.trec").write_text(
         "".join(
             f"{query} 0 {document} {grade}\n"
@@ -138,7 +133,9 @@ def test_ir_measures_reads_the_same(tmp_path):
         list(ir_measures.read_trec_run(str(tmp_path / "run.trec"))),
     )
     names = tuple(measures.values())
-    ours = mean(evaluate_queries(RUN, QRELS, min_relevant=2, names=names))
+    ours = evaluation.mean(
+        evaluation.evaluate_queries(RUN, QRELS, min_relevant=2, names=names)
+    )
     theirs = {name: found[measure] for measure, name in measures.items()}
     assert theirs == pytest.approx(ours, abs=1e-9)
 
@@ -146,13 +143,13 @@ def test_ir_measures_reads_the_same(tmp_path):
 def test_a_run_is_read_as_it_was_written(tmp_path):
     path = tmp_path / "run.trec"
     path.write_text("q Q0 low 1 -1e-3 x\nq Q0 high 2 1e3 x\n")
-    assert [*read_run(path)["q"]] == ["high", "low"]
-    write_run(path, {"q1": {"b": 1.5, "a": 0.0}}, "bm25")
+    assert [*evaluation.read_run(path)["q"]] == ["high", "low"]
+    evaluation.write_run(path, {"q1": {"b": 1.5, "a": 0.0}}, "bm25")
     assert path.read_text() == "q1 Q0 b 1 1.5 bm25\nq1 Q0 a 2 0 bm25\n"
     assert [item.name for item in tmp_path.iterdir()] == ["run.trec"]
     for name in ("run.trec", "a.trec.gz", "b.trec.gz"):
-        write_run(tmp_path / name, RUN)
-        again = read_run(tmp_path / name)
+        evaluation.write_run(tmp_path / name, RUN)
+        again = evaluation.read_run(tmp_path / name)
         assert [(q, *of.items()) for q, of in again.items()] == [
             (q, *of.items()) for q, of in RUN.items()
         ]
@@ -170,5 +167,5 @@ def test_a_run_is_read_as_it_was_written(tmp_path):
 ])  # fmt: skip
 def test_white_space_is_refused(tmp_path, run, tag, message):
     with pytest.raises(InputError, match=message):
-        write_run(tmp_path / "out", run, tag)
+        evaluation.write_run(tmp_path / "out", run, tag)
     assert not list(tmp_path.iterdir())

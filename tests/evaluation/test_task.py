@@ -8,25 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.data import (
-    Collection,
-    DocumentFolder,
-    write_collection,
-)
+from keras_lstm_dssm import data, evaluation
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import (
-    MEASURES,
-    ClusterTask,
-    DenseSystem,
-    Task,
-    evaluate_queries,
-    evaluate_systems,
-    format_table,
-    mean,
-    measure_systems,
-    read_run,
-    system_of,
-)
 from keras_lstm_dssm.evaluation.bm25 import BM25System, alphanumeric
 from keras_lstm_dssm.evaluation.clustering import CLUSTER_MEASURES
 from keras_lstm_dssm.evaluation.task import (
@@ -50,7 +33,7 @@ QRELS = {
 }  # fmt: skip
 SYSTEMS = {
     "bm25": BM25System(),
-    "length": DenseSystem(
+    "length": evaluation.DenseSystem(
         lambda texts: np.array([[len(text), 1.0] for text in texts]),
         lambda texts: np.array([[1.0, len(text)] for text in texts]),
     ),
@@ -58,14 +41,14 @@ SYSTEMS = {
 
 
 @pytest.fixture
-def collection(tmp_path) -> Collection:
-    return write_collection(
+def collection(tmp_path) -> data.Collection:
+    return data.write_collection(
         tmp_path / "data", DOCUMENTS, QUERIES, {"dev": QRELS}, []
     )
 
 
 def test_rerank(collection):
-    task = Task.from_collection(collection, "dev", "rerank")
+    task = evaluation.Task.from_collection(collection, "dev", "rerank")
     assert task.queries == {"q1": "red hat", "q2": "shoe"}
     assert task.depth is None
     run = task.run(SYSTEMS["bm25"])
@@ -73,23 +56,29 @@ def test_rerank(collection):
         "q1": ["a", "b"],
         "q2": ["a", "c", "d"],
     }
-    assert task.evaluate(run) == mean(evaluate_queries(run, task.qrels))
+    assert task.evaluate(run) == evaluation.mean(
+        evaluation.evaluate_queries(run, task.qrels)
+    )
     assert task.random()["p@1"] == pytest.approx((1 + 2 / 3) / 2)
-    high = Task.from_collection(collection, "dev", "rerank", min_relevant=3)
+    high = evaluation.Task.from_collection(
+        collection, "dev", "rerank", min_relevant=3
+    )
     assert list(high.queries) == ["q1"]
     assert high.random()["mrr@10"] == pytest.approx((1 + 1 / 2) / 2)
 
 
 def test_retrieve(collection, tmp_path):
-    task = Task.from_collection(collection, "dev", "retrieve", depth=2)
+    task = evaluation.Task.from_collection(
+        collection, "dev", "retrieve", depth=2
+    )
     assert list(task.queries) == ["q1", "q2", "q3"]
     run = task.run(SYSTEMS["length"])
     assert [len(ranked) for ranked in run.values()] == [2, 2, 2]
     assert task.random()["recall@10"] == pytest.approx(2 / 4)
     path = tmp_path / "bm25.trec"
-    results = evaluate_systems(task, SYSTEMS, {"bm25": path})
+    results = evaluation.evaluate_systems(task, SYSTEMS, {"bm25": path})
     assert list(results) == ["bm25", "length", "random"]
-    assert results["bm25"] == task.evaluate(read_run(path))
+    assert results["bm25"] == task.evaluate(evaluation.read_run(path))
     assert results["bm25"]["mrr@10"] == results["bm25"]["ndcg@1"] == 1
     assert results["random"] == task.random()
     assert path.read_text().splitlines()[0].endswith(" bm25")
@@ -102,25 +91,29 @@ def test_click_counts_become_grades(collection, tmp_path):
     clicks = {"q1": {"a": 30, "b": 20, "c": 10, "d": 10}}
     few = {"q2": {"a": 3, "b": 1}}  # clicks too, as the other split shows
     splits = {"dev": clicks, "test": few}
-    counted = write_collection(tmp_path / "d", DOCUMENTS, QUERIES, splits, [])
+    counted = data.write_collection(
+        tmp_path / "d", DOCUMENTS, QUERIES, splits, []
+    )
     assert counted.has_click_counts
-    dev = Task.from_collection(counted, "dev", "rerank")
+    dev = evaluation.Task.from_collection(counted, "dev", "rerank")
     assert dev.qrels == {"q1": {"a": 4, "b": 3, "c": 3, "d": 3}}
     for first, ndcg in (("a", 1.0), ("b", 0.886)):
         others = [d for d in DOCUMENTS if d != first]
         run = {"q1": {d: -float(i) for i, d in enumerate([first, *others])}}
         assert dev.evaluate(run)["ndcg@10"] == pytest.approx(ndcg, abs=5e-4)
-    test = Task.from_collection(counted, "test", "rerank")
+    test = evaluation.Task.from_collection(counted, "test", "rerank")
     assert test.qrels == {"q2": {"a": 4, "b": 3}}
 
 
 def test_table():
-    half = dict.fromkeys(MEASURES, 0.5)
-    table = format_table({"model": half, "b": half | {"map": 0.12345}})
+    half = dict.fromkeys(evaluation.MEASURES, 0.5)
+    table = evaluation.format_table(
+        {"model": half, "b": half | {"map": 0.12345}}
+    )
     head, *lines = table.splitlines()
-    assert head.split() == list(MEASURES)
-    assert lines[0].split() == ["model"] + ["50.00"] * len(MEASURES)
-    assert lines[1].split()[1 + MEASURES.index("map")] == "12.35"
+    assert head.split() == list(evaluation.MEASURES)
+    assert lines[0].split() == ["model"] + ["50.00"] * len(evaluation.MEASURES)
+    assert lines[1].split()[1 + evaluation.MEASURES.index("map")] == "12.35"
     ends = [match.end() for match in re.finditer(r"\S+", head)]
     for line in lines:
         assert [m.end() for m in re.finditer(r"\S+", line)][1:] == ends
@@ -137,7 +130,7 @@ def test_table():
 ])  # fmt: skip
 def test_wrong_input(collection, options, message):
     with pytest.raises(InputError, match=message):
-        Task.from_collection(
+        evaluation.Task.from_collection(
             collection, **{"split": "dev", "mode": "rerank"} | options
         )
 
@@ -151,13 +144,15 @@ def test_a_constant_scorer_is_random_and_not_document_order():
     titles = {d: d for d in ("good", *"abcd")}
     qrels = {f"q{i}": {"good": 1, **dict.fromkeys("abcd", 0)} for i in range(3)}
     queries = dict.fromkeys(qrels, "no such word")
-    task = Task(queries, titles, qrels, measures=LIST_MEASURES, ties="expected")
+    task = evaluation.Task(
+        queries, titles, qrels, measures=LIST_MEASURES, ties="expected"
+    )
     systems = {
-        "dead": DenseSystem(constant, constant),
+        "dead": evaluation.DenseSystem(constant, constant),
         "bm25": BM25System(),  # no word of a query matches
         "document order": DocumentOrder(),
     }
-    found = evaluate_systems(task, systems)
+    found = evaluation.evaluate_systems(task, systems)
     assert list(found) == [*systems, "random"]
     assert found["dead"] == found["bm25"] == found["random"] == task.random()
     assert found["random"]["p@1"] == pytest.approx(1 / 5)
@@ -197,7 +192,7 @@ def write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> DocumentFolder:
+def folder(tmp_path_factory) -> data.DocumentFolder:
     path = tmp_path_factory.mktemp("task")
     write_lines(path / "documents.jsonl", ROWS)
     texts = {"q1": "hat and wool", "q2": "saw", "q3": "none at all"}
@@ -208,11 +203,11 @@ def folder(tmp_path_factory) -> DocumentFolder:
         "".join(f"q1\ttest-wear{n}\t1\n" for n in range(6))
         + "q2\ttest-tools1\t2\nq2\ttest-wear1\t0\nq3\ttest-wear1\t0\n"
     )
-    return DocumentFolder(path)
+    return data.DocumentFolder(path)
 
 
 def test_retrieval_ranks_the_documents_of_the_split(folder):
-    task = Task.from_documents(folder)
+    task = evaluation.Task.from_documents(folder)
     assert task.queries == {"q1": "hat and wool", "q2": "saw"}
     assert len(task.documents) == task.depth == 14
     assert task.documents["test-wear1"] == (
@@ -221,12 +216,12 @@ def test_retrieval_ranks_the_documents_of_the_split(folder):
     assert task.describe() == "2 queries, 14 documents"
     assert task.measures == DOCUMENT_MEASURES
     assert task._replace(min_relevant=2).measures == DOCUMENT_MEASURES
-    two = Task.from_documents(folder, min_relevant=2)
+    two = evaluation.Task.from_documents(folder, min_relevant=2)
     assert list(two.queries) == ["q2"]
     with pytest.raises(InputError, match="found no query of split 'test' with"):
-        Task.from_documents(folder, min_relevant=3)
+        evaluation.Task.from_documents(folder, min_relevant=3)
     with pytest.raises(InputError, match="no such split, expected one of test"):
-        Task.from_documents(folder, "dev")
+        evaluation.Task.from_documents(folder, "dev")
     # One relevant document among 14.
     harmonic = [sum(1 / rank for rank in range(1, n + 1)) for n in (14, 10)]
     expected = [1, harmonic[0], harmonic[0], harmonic[1], 10]
@@ -239,7 +234,7 @@ def test_the_tasks_of_a_folder(folder, tmp_path):
     tasks = document_tasks(folder, seeds=2)
     assert list(tasks) == ["retrieve", "cluster"]
     clustering = tasks["cluster"]
-    assert isinstance(clustering, ClusterTask)
+    assert isinstance(clustering, evaluation.ClusterTask)
     assert clustering.describe() == (
         "13 documents in 3 classes, 1 of one document; left out: 1 of no class"
     )
@@ -247,7 +242,7 @@ def test_the_tasks_of_a_folder(folder, tmp_path):
     assert list(document_tasks(folder, "dev")) == ["cluster"]
     path = tmp_path / "documents.jsonl"
     write_lines(path, ROWS)
-    bare = DocumentFolder(tmp_path)
+    bare = data.DocumentFolder(tmp_path)
     assert list(document_tasks(bare)) == ["cluster"]
     path.write_text('{"_id": "a", "text": "One.", "split": "dev"}\n')
     with pytest.raises(InputError, match="found no document of split 'test'"):
@@ -264,7 +259,8 @@ def test_systems_side_by_side(folder):
         "tfidf": TfidfSystem().fit(train),
     }
     measured = {
-        name: measure_systems(task, systems) for name, task in tasks.items()
+        name: evaluation.measure_systems(task, systems)
+        for name, task in tasks.items()
     }
     assert {task: list(names) for task, names in measured.items()} == {
         "retrieve": ["bm25", "tfidf", "random"],
@@ -278,7 +274,7 @@ def test_systems_side_by_side(folder):
     assert results["retrieve"]["random"] == tasks["retrieve"].random()
     p_at_10 = results["retrieve"]["bm25"]["p@10"]
     assert p_at_10 == pytest.approx((6 + 1) / 10 / 2)
-    head, *lines = format_table(results["retrieve"]).splitlines()
+    head, *lines = evaluation.format_table(results["retrieve"]).splitlines()
     assert head.split() == list(DOCUMENT_MEASURES)
     assert lines[0].split()[:2] == ["bm25", "35.00"]
     with pytest.raises(InputError, match="BM25System has no method encode"):
@@ -298,7 +294,7 @@ def test_a_document_model_reads_the_sentences_as_they_are():
             return np.ones((len(documents), 2))
 
     model = Recorder()
-    system = system_of(model, progress=True)
+    system = evaluation.system_of(model, progress=True)
     system.encode_query(["One query. It is read whole."])
     assert model.read.pop() == "One query. It is read whole."
     sentences = ["See Fig. 3 of Kim. It", "is one sentence."]

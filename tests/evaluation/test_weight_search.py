@@ -3,14 +3,8 @@
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import (
-    DenseSystem,
-    Mixture,
-    Task,
-    choose_weights,
-    mean,
-)
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.evaluation import DenseSystem, Task, choose_weights, mean
 from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.evaluation.runs import ListScores, System
 from keras_lstm_dssm.evaluation.task import LIST_MEASURES
@@ -70,7 +64,7 @@ def test_the_only_good_weights_are_found(task, best):
 
 
 def measured(task: Task, parts: dict, weights: dict[str, float]) -> float:
-    _, by_query = task.measure(Mixture(parts, weights))
+    _, by_query = task.measure(dssm.Mixture(parts, weights))
     return mean(by_query, ["p@1"])["p@1"]
 
 
@@ -154,6 +148,6 @@ class NoCorpus(System):
     ({"x": 7}, {}, "part 'x' of the mixture: found 7, expected a trained"),
 ])  # fmt: skip
 def test_wrong_input_is_one_line(parts, options, message):
-    with pytest.raises(InputError, match=message) as error:
+    with pytest.raises(dssm.InputError, match=message) as error:
         choose_weights(parts, TASKS[1], **options)
     assert "\n" not in str(error.value)

@@ -13,7 +13,6 @@ import pytest
 import safetensors.numpy
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import Documents, export_portable
 from keras_lstm_dssm.export.graphs.encoder import EncoderModule
 from keras_lstm_dssm.export.graphs.retriever import (
@@ -188,11 +187,11 @@ def test_it_answers_as_a_client_does(model, path):
                 refused()
             assert error.value.code == 404
             assert "\n" not in str(error.value)
-        with pytest.raises(InputError, match="exported without tags"):
+        with pytest.raises(dssm.InputError, match="exported without tags"):
             local.search(["bolt"], tags=["steel"])
-        with pytest.raises(InputError, match="k is 0"):
+        with pytest.raises(dssm.InputError, match="k is 0"):
             local.search(["bolt"], k=0)
-        with pytest.raises(InputError, match="got one text"):
+        with pytest.raises(dssm.InputError, match="got one text"):
             local.search("bolt")
     with write(path, model) as local:
         assert local.titles == {}
@@ -233,7 +232,7 @@ def test_other_models_are_refused_in_one_line(path):
         (towers, {}, "not finite"),
         (towers, {"weights": "int4"}, "weights must be one of float32, int8"),
     ):
-        with pytest.raises(InputError, match=message) as error:
+        with pytest.raises(dssm.InputError, match=message) as error:
             export_portable(model, path, **options)
         assert "\n" not in str(error.value)
         assert not path.exists()
@@ -324,7 +323,7 @@ def test_another_hybrid_is_one_line(name, model, path):
 
 
 def check_refused(path: Path) -> None:
-    with pytest.raises(InputError) as error:
+    with pytest.raises(dssm.InputError) as error:
         LocalModel(path)
     message = str(error.value)
     assert message.startswith(f"{path}: ") and "\n" not in message

@@ -12,7 +12,6 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import write_collection, write_pairs
 from keras_lstm_dssm.distillation.teacher_vectors import teach
-from keras_lstm_dssm.models import KEYVEC_PRESETS
 from keras_lstm_dssm.models.kinds import AnyRecipe
 from keras_lstm_dssm.training.document_targets import TARGETS_FILE
 from keras_lstm_dssm.training.mining import FILE_NAME
@@ -69,7 +68,7 @@ class Kind(NamedTuple):
 
     def flags(self, patch: pytest.MonkeyPatch) -> list[str]:
         """Makes the recipe that of the preset; returns the program's flags."""
-        kinds = dssm.PRESETS, dssm.SCORER_PRESETS, KEYVEC_PRESETS
+        kinds = dssm.PRESETS, dssm.SCORER_PRESETS, dssm.KEYVEC_PRESETS
         presets: Any = next(one for one in kinds if self.preset in one)
         patch.setitem(presets, self.preset, self.recipe)
         flags = {"preset": self.preset, "seed": 3, **self.options}

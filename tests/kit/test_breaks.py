@@ -5,14 +5,7 @@ import re
 import pytest
 
 from tests.fresh_process import ROOT
-from tests.kit.breaks import (
-    BREAKS,
-    Break,
-    chosen_breaks,
-    main,
-    read_breaks,
-    survived,
-)
+from tests.kit import breaks
 
 
 def test_a_break_is_found_only_by_a_test_that_fails(fresh_process, tmp_path):
@@ -26,8 +19,8 @@ def test_a_break_is_found_only_by_a_test_that_fails(fresh_process, tmp_path):
     before = package.read_text()
 
     def problem(old: str, new: str, test: str) -> str | None:
-        row = Break("keras_lstm_dssm/__init__.py", old, new, test)
-        found = survived(fresh_process, tmp_path, row)
+        row = breaks.Break("keras_lstm_dssm/__init__.py", old, new, test)
+        found = breaks.survived(fresh_process, tmp_path, row)
         assert package.read_text() == before
         return found
 
@@ -45,7 +38,7 @@ def test_a_break_is_found_only_by_a_test_that_fails(fresh_process, tmp_path):
 
 
 def test_every_break_can_be_applied_and_names_a_test():
-    rows = read_breaks(BREAKS)
+    rows = breaks.read_breaks(breaks.BREAKS)
     assert len({*rows}) == len(rows) > 0
     for row in rows:
         assert (ROOT / row.file).read_text().count(row.old) == 1, row
@@ -62,10 +55,10 @@ def test_words_of_no_break_are_one_line_before_any_test_runs(monkeypatch):
     monkeypatch.setattr("tests.kit.breaks.copy_of_project", run)
     for words in (["absent"], ["README.md", "absent"]):
         with pytest.raises(SystemExit) as error:
-            main(*words)
+            breaks.main(*words)
         message = str(error.value)
         assert message.startswith("error: no line of ") and "\n" not in message
         assert f"has {' and '.join(map(repr, words))}: give" in message
-    rows = read_breaks(BREAKS)
-    assert chosen_breaks() == rows
-    assert 0 < len(chosen_breaks("README.md")) < len(rows)
+    rows = breaks.read_breaks(breaks.BREAKS)
+    assert breaks.chosen_breaks() == rows
+    assert 0 < len(breaks.chosen_breaks("README.md")) < len(rows)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import export_model
 from keras_lstm_dssm.export.graphs.encoder import EncoderModule, mixture_towers
 from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
@@ -64,7 +63,7 @@ def test_a_copy_is_what_would_be_written(tmp_path, monkeypatch):
         assert files_digest(fourth) != files_digest(first)
         # One that fails now was never remembered.
         weight.assign(weight * np.nan)
-        with pytest.raises(InputError, match="not finite"):
+        with pytest.raises(dssm.InputError, match="not finite"):
             export_model(encoder, tmp_path / "encoder")
     calls.clear()
     export_model(dssm.DSSMEncoder([3]), tmp_path / "encoder")

@@ -11,13 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm import (
-    InputError,
-    PeepholeLSTM,
-    PeepholeLSTMCell,
-    Recurrent,
-    RNNCell,
-)
+import keras_lstm_dssm as dssm
 from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
 from keras_lstm_dssm.layers.packed_sequence import FlatSequences, pack, unpack
 from keras_lstm_dssm.layers.recurrent import (
@@ -33,10 +27,10 @@ RANDOM = np.random.default_rng(0)
 INPUTS = RANDOM.normal(size=(BATCH, TIME, FEATURES))
 MASK = np.arange(TIME) < np.array(LENGTHS)[:, np.newaxis]
 CELLS: dict[str, Callable[..., keras.layers.Layer]] = {
-    "rnn": functools.partial(RNNCell, UNITS),
+    "rnn": functools.partial(dssm.RNNCell, UNITS),
     **{
         f"lstm, peepholes {peephole}, forget gate {forget_gate}":
-        functools.partial(PeepholeLSTMCell, UNITS, peephole, forget_gate)
+        functools.partial(dssm.PeepholeLSTMCell, UNITS, peephole, forget_gate)
         for peephole in (None, "diagonal", "full")
         for forget_gate in (False, True)
     },
@@ -47,17 +41,19 @@ exact = {"rtol": 1e-12, "atol": 1e-14}
 pytestmark = pytest.mark.usefixtures("float64")
 
 
-def layer_of(cell: str, **arguments: Any) -> Recurrent:
-    layer = Recurrent(CELLS[cell](), **arguments)
+def layer_of(cell: str, **arguments: Any) -> dssm.Recurrent:
+    layer = dssm.Recurrent(CELLS[cell](), **arguments)
     layer.build(INPUTS.shape)
     randomise(layer)
     return layer
 
 
-def by_numpy(layer: Recurrent, row: int, length: int) -> dict[str, np.ndarray]:
+def by_numpy(
+    layer: dssm.Recurrent, row: int, length: int
+) -> dict[str, np.ndarray]:
     """Compute all activations of one row."""
     cell, words = layer.cell, INPUTS[row, :length]
-    if isinstance(cell, PeepholeLSTMCell):
+    if isinstance(cell, dssm.PeepholeLSTMCell):
         return reference.lstm(reference.gates_of(cell, cell.kernel), words)
     W, W_rec = cell.kernel.numpy().T, cell.recurrent_kernel.numpy().T
     return {"y": reference.rnn(W, W_rec, cell.bias.numpy(), words)}
@@ -94,7 +90,7 @@ def test_layer_keras_cell_and_numpy_agree_on_all_activations(cell):
 def test_inputs_may_be_projected_before(cell):
     """`project_inputs=False` takes W l(t), all gates side by side."""
     inside = layer_of(cell)
-    outside = Recurrent(CELLS[cell](project_inputs=False))
+    outside = dssm.Recurrent(CELLS[cell](project_inputs=False))
     kernel, *others = inside.cell.variables
     projected = INPUTS @ kernel.numpy()
     outside.build(projected.shape)
@@ -135,8 +131,8 @@ def test_packed_rows_have_the_outputs_and_gradients_of_keras(cell):
 def test_states_and_other_orders_need_padded_rows():
     steps = pack(tf.constant(INPUTS), tf.constant([4, 3, 1]))
     for argument in "return_state", "go_backwards":
-        layer = Recurrent(RNNCell(UNITS), **{argument: True})
-        with pytest.raises(InputError, match="read forward"):
+        layer = dssm.Recurrent(dssm.RNNCell(UNITS), **{argument: True})
+        with pytest.raises(dssm.InputError, match="read forward"):
             layer(steps)
 
 
@@ -167,7 +163,9 @@ def test_rows_of_a_table_have_the_outputs_and_gradients_of_keras(
     training, directions
 ):
     """Both directions in one loop."""
-    layers = [PeepholeLSTM(UNITS, forget_gate=True) for _ in range(directions)]
+    layers = [
+        dssm.PeepholeLSTM(UNITS, forget_gate=True) for _ in range(directions)
+    ]
     for number, layer in enumerate(layers):
         layer.build(INPUTS.shape)
         randomise(layer, number)
@@ -236,7 +234,7 @@ def test_padding_is_neither_read_nor_part_of_a_gradient(cell):
 
 
 def test_peephole_form_and_initial_values():
-    layer = PeepholeLSTM(UNITS, "diagonal", forget_gate=True)
+    layer = dssm.PeepholeLSTM(UNITS, "diagonal", forget_gate=True)
     layer.build(INPUTS.shape)
     assert [p.shape for p in layer.cell.peepholes.values()] == [(UNITS,)] * 3
     np.testing.assert_array_equal(  # i, f, g, o: the forget gate starts at 1
@@ -249,7 +247,7 @@ def test_peephole_form_and_initial_values():
 
 
 def test_projected_inputs_have_the_width_of_all_gates():
-    cell = PeepholeLSTMCell(3, project_inputs=False)
+    cell = dssm.PeepholeLSTMCell(3, project_inputs=False)
     with pytest.raises(ValueError, match="inputs of width 9 .*, not 8"):
         cell.build((None, 8))
 
@@ -272,7 +270,7 @@ def unrolled(
 
 
 def gradients(
-    layer: Recurrent, truncate: int | None
+    layer: dssm.Recurrent, truncate: int | None
 ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
     """Gradients by each weight, of the layer and of the unrolled cell."""
     values = [v.value for v in layer.variables]

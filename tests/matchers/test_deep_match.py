@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm import InputError
-from keras_lstm_dssm.layers import (
-    TrigramVectors,
-    VocabularyVectors,
-    WordSequences,
-)
+from keras_lstm_dssm import InputError, layers
 from keras_lstm_dssm.losses import PairwiseHinge
 from keras_lstm_dssm.matchers.deep_match import (
     DeepMatch,
@@ -26,12 +21,8 @@ from keras_lstm_dssm.matchers.deep_match import (
 )
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.optimizers.adagrad import Adagrad
+from tests.matchers import ragged_texts
 from tests.matchers.plain_convolutions import mlp
-from tests.matchers.ragged_texts import (
-    check_central_differences,
-    check_saved_scorer,
-    check_scores,
-)
 from tests.reference import sigmoid
 
 # Patches of two, three and two topics over words 1 to 8, by level.
@@ -61,11 +52,11 @@ def small_matcher() -> DeepMatch:
     return matcher
 
 
-def sequences(texts: list[list[int]]) -> WordSequences:
+def sequences(texts: list[list[int]]) -> layers.WordSequences:
     words = tf.ragged.constant(texts, dtype=tf.int32)
     lengths = tf.constant([len(text) for text in texts])
     vectors = tf.ones([*words.to_tensor().shape, 4], keras.config.floatx())
-    return WordSequences(vectors, lengths, words.to_tensor())
+    return layers.WordSequences(vectors, lengths, words.to_tensor())
 
 
 def projections(matcher: DeepMatch, side: str, text: np.ndarray) -> np.ndarray:
@@ -107,7 +98,7 @@ def score(matcher: DeepMatch, query: np.ndarray, document: np.ndarray) -> float:
 @pytest.mark.usefixtures("float64")
 def test_scores_equal_numpy_whatever_the_padding_and_the_batch():
     matcher = small_matcher()
-    check_scores(
+    ragged_texts.check_scores(
         matcher,
         functools.partial(score, matcher),
         (sequences(QUERIES), sequences(DOCUMENTS)),
@@ -118,7 +109,7 @@ def test_scores_equal_numpy_whatever_the_padding_and_the_batch():
 def test_gradients_equal_central_differences():
     matcher = small_matcher()
     texts = sequences(QUERIES), sequences(DOCUMENTS)
-    gradients = check_central_differences(
+    gradients = ragged_texts.check_central_differences(
         lambda: tf.reduce_sum(matcher(*texts)),
         [v.value for v in matcher.trainable_variables],
     )
@@ -147,7 +138,7 @@ PAIRS = (
 def pretrained(seed: int = 0) -> PairScorer:
     pytest.importorskip("gensim.models")
     keras.utils.set_random_seed(0)
-    words = VocabularyVectors(VOCABULARY, 4)
+    words = layers.VocabularyVectors(VOCABULARY, 4)
     matcher = DeepMatch(4, [2, 3], largest=4, passes=3)
     assert matcher.needs_pretraining
     matcher.pretrain(words, *PAIRS, seed=seed)
@@ -180,7 +171,7 @@ def test_pretraining_finds_words_of_each_side():
 def test_patches_are_saved_with_the_weights(tmp_path):
     scorer = pretrained()
     trained = scorer.matcher.trainable_variables
-    check_saved_scorer(scorer, trained, PAIRS, tmp_path)
+    ragged_texts.check_saved_scorer(scorer, trained, PAIRS, tmp_path)
 
 
 def test_training_lowers_the_loss():
@@ -200,8 +191,8 @@ def test_training_lowers_the_loss():
 def test_pretraining_says_what_it_needs(monkeypatch):
     matcher = DeepMatch(4, [2, 3], largest=4)
     with pytest.raises(InputError, match='it needs words="vocabulary"'):
-        matcher.pretrain(TrigramVectors(4), *PAIRS)
-    words = VocabularyVectors(VOCABULARY, 4)
+        matcher.pretrain(layers.TrigramVectors(4), *PAIRS)
+    words = layers.VocabularyVectors(VOCABULARY, 4)
     with pytest.raises(InputError, match="found 2 queries and 1 documents"):
         matcher.pretrain(words, ["a", "b"], ["c"])
     monkeypatch.setitem(sys.modules, "gensim.models", None)
@@ -271,7 +262,7 @@ def test_overlapping_needs_words_of_both_sides():
 
 
 def test_ids_of_texts_keep_their_order():
-    words = VocabularyVectors(["b", "a"], 2, max_words=3)
+    words = layers.VocabularyVectors(["b", "a"], 2, max_words=3)
     texts = ["a", "b a x a", "", "a"] * 300  # more than one batch
     ids = [row.tolist() for row in text_ids(words, texts)]
     assert ids == [[2], [1, 2, 0], [0], [2]] * 300

@@ -30,15 +30,7 @@ from keras_lstm_dssm.settings.presets import (
     MULTI_GRAN_CNN_OF_WAN,
 )
 from tests.matchers import plain_matchers as plain
-from tests.matchers.ragged_texts import (
-    check_gradients,
-    check_scores,
-    check_start,
-    check_training,
-    pairs,
-    randomise,
-    texts_of,
-)
+from tests.matchers import ragged_texts
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -119,7 +111,7 @@ def new(form: str, **arguments: Any) -> Matcher:
 @functools.cache
 def randomised(form: str) -> Matcher:
     matcher = new(form)
-    randomise(matcher)
+    ragged_texts.randomise(matcher)
     return matcher
 
 
@@ -127,7 +119,7 @@ def randomised(form: str) -> Matcher:
 def test_scores_equal_numpy_whatever_the_padding_and_the_batch(form):
     score, _ = SMALL[FORMS[form][0]]
     matcher = randomised(form)
-    check_scores(matcher, functools.partial(score, matcher))
+    ragged_texts.check_scores(matcher, functools.partial(score, matcher))
 
 
 @pytest.mark.parametrize(
@@ -138,14 +130,14 @@ def test_scores_equal_numpy_whatever_the_padding_and_the_batch(form):
      "mv_lstm tensor"],
 )  # fmt: skip
 def test_gradients_equal_central_differences(form):
-    check_gradients(randomised(form))
+    ragged_texts.check_gradients(randomised(form))
 
 
 @pytest.mark.parametrize("form", RECURRENT)
 def test_the_gradient_of_training_is_that_of_tensorflow(form):
-    matcher, texts = randomised(form), pairs(3)
+    matcher, texts = randomised(form), ragged_texts.pairs(3)
     weights = [v.value for v in matcher.trainable_variables]
-    check_training(
+    ragged_texts.check_training(
         lambda training: matcher(*texts, training=training),
         [*weights, *(text.vectors for text in texts)],
     )
@@ -154,10 +146,12 @@ def test_the_gradient_of_training_is_that_of_tensorflow(form):
 def test_arc_ii_sum_of_convolutions_is_one_of_the_concatenation():
     """`represent` and an outer sum give the first maximum of ARC-II."""
     matcher = randomised("arc_ii padded")
-    texts = pairs(3)
+    texts = ragged_texts.pairs(3)
     query = matcher.represent(texts[0], "query")
     document = matcher.represent(texts[1], "document")
-    for number, words in enumerate(zip(*map(texts_of, texts), strict=True)):
+    for number, words in enumerate(
+        zip(*map(ragged_texts.texts_of, texts), strict=True)
+    ):
         cells, _ = plain.first_layer(matcher, *words)
         expected = plain.squares_of_two(cells)
         sums = query.values[number][:, None] + document.values[number][None]
@@ -207,12 +201,14 @@ def test_a_saved_matcher_has_its_arguments_and_its_scores(kind, tmp_path):
     matcher = kind(3, **SAVED[kind])
     config = matcher.get_config()
     assert {name: config[name] for name in SAVED[kind]} == SAVED[kind]
-    randomise(matcher)
+    ragged_texts.randomise(matcher)
     scorer = PairScorer(VocabularyVectors(["bolt"], 3), matcher)
     scorer.save(tmp_path / "scorer.keras")
     loaded = keras.saving.load_model(tmp_path / "scorer.keras").matcher
     assert type(loaded) is kind and loaded.get_config() == config
-    np.testing.assert_array_equal(loaded(*pairs(3)), matcher(*pairs(3)))
+    np.testing.assert_array_equal(
+        loaded(*ragged_texts.pairs(3)), matcher(*ragged_texts.pairs(3))
+    )
 
 
 @pytest.mark.parametrize(("form", "values"), [
@@ -233,7 +229,7 @@ def test_arguments_that_0_2_0_did_not_save_have_the_values_of_then(
              *(form for form in RECURRENT if form.startswith("mv_lstm"))],
 )  # fmt: skip
 def test_all_scores_are_zero_at_the_start(form):
-    check_start(new(form))
+    ragged_texts.check_start(new(form))
 
 
 def test_parameters_of_the_papers_and_of_wan_et_al():

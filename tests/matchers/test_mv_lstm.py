@@ -9,35 +9,28 @@ import tensorflow as tf
 
 from keras_lstm_dssm.layers import WordSequences
 from keras_lstm_dssm.layers.packed_sequence import FlatSequences
-from keras_lstm_dssm.matchers.mv_lstm import (
-    MVLSTM,
-    PairedTexts,
-    order_by_length,
-)
+from keras_lstm_dssm.matchers import mv_lstm
+from tests.matchers import ragged_texts
 from tests.matchers.plain_matchers import k_max, mv_lstm_cells
-from tests.matchers.ragged_texts import (
-    alone_of,
-    check_training,
-    pairs,
-    randomise,
-    texts_of,
-    word_sequences,
-)
 
 pytestmark = pytest.mark.usefixtures("float64")
 
 
-def small(**arguments: Any) -> MVLSTM:
-    matcher = MVLSTM(4, 3, slices=2, rank=7, k=6, hidden=5, **arguments)
-    randomise(matcher)
+def small(**arguments: Any) -> mv_lstm.MVLSTM:
+    matcher = mv_lstm.MVLSTM(4, 3, slices=2, rank=7, k=6, hidden=5, **arguments)
+    ragged_texts.randomise(matcher)
     return matcher
 
 
 def test_explain_names_the_strongest_cells():
     matcher = small(interaction="cosine")
-    query, document = pairs(4)
+    query, document = ragged_texts.pairs(4)
     values, rows, columns = matcher.explain(query, document)
-    texts = zip(texts_of(query), texts_of(document), strict=True)
+    texts = zip(
+        ragged_texts.texts_of(query),
+        ragged_texts.texts_of(document),
+        strict=True,
+    )
     for pair, (one, other) in enumerate(texts):
         expected = mv_lstm_cells(matcher, one, other)
         np.testing.assert_allclose(
@@ -79,14 +72,14 @@ RANDOM = np.random.default_rng(0)
 LENGTHS = [9, 7, 3, 2, 1]
 
 
-def paired(texts: WordSequences, rows: tf.Tensor) -> PairedTexts:
+def paired(texts: WordSequences, rows: tf.Tensor) -> mv_lstm.PairedTexts:
     flat = FlatSequences.from_padded(texts.vectors, texts.lengths)
-    return PairedTexts(flat.table, flat.starts, flat.lengths, rows)
+    return mv_lstm.PairedTexts(flat.table, flat.starts, flat.lengths, rows)
 
 
 @pytest.mark.parametrize("number", [0, 1, 3, 40])
 def test_groups_hold_each_pair_once_padded_to_their_longest(number):
-    texts = word_sequences(LENGTHS, 4)
+    texts = ragged_texts.word_sequences(LENGTHS, 4)
     rows = tf.constant(RANDOM.integers(5, size=number), tf.int32)
     side = paired(texts, rows)
     seen = []
@@ -105,7 +98,9 @@ def test_groups_hold_each_pair_once_padded_to_their_longest(number):
 def test_the_order_puts_similar_lengths_into_a_group():
     of_query = RANDOM.integers(1, 30, size=80).astype(np.int32)
     of_document = RANDOM.integers(1, 60, size=80).astype(np.int32)
-    order = order_by_length(tf.constant(of_query), tf.constant(of_document))
+    order = mv_lstm.order_by_length(
+        tf.constant(of_query), tf.constant(of_document)
+    )
     parts = of_document[order].reshape(4, 20)
     ends = [(part.min(), part.max()) for part in parts]
     for (_, longest), (shortest, _) in itertools.pairwise(ends):
@@ -115,7 +110,7 @@ def test_the_order_puts_similar_lengths_into_a_group():
 
 
 def test_indices_are_those_of_all_vectors():
-    texts = word_sequences(LENGTHS, 4)
+    texts = ragged_texts.word_sequences(LENGTHS, 4)
     rows = tf.constant([4, 0, 2])
     side = paired(texts, rows)
     positions = np.array([[[0, -1]], [[8, 3]], [[2, 1]]], np.int32)
@@ -132,19 +127,19 @@ def test_indices_are_those_of_all_vectors():
 def test_rows_of_distinct_texts_score_as_single_pairs(share, interaction):
     """In training, too, and with the gradient of single pairs."""
     matcher = small(interaction=interaction, share=share)
-    query = word_sequences([6, 3, 2, 1], 4)
-    document = word_sequences([8, 5, 5, 1, 1], 4, seed=1)
+    query = ragged_texts.word_sequences([6, 3, 2, 1], 4)
+    document = ragged_texts.word_sequences([8, 5, 5, 1, 1], 4, seed=1)
     rows = [
         RANDOM.integers(texts, size=30).astype(np.int32) for texts in (4, 5)
     ]
     weights = [v.value for v in matcher.trainable_variables]
-    scores = check_training(
+    scores = ragged_texts.check_training(
         lambda training: matcher.score_rows(query, document, *rows, training),
         [*weights, query.vectors, document.vectors],
     )
     for pair in range(3):
         alone = (
-            alone_of(text, number[pair])
+            ragged_texts.alone_of(text, number[pair])
             for text, number in zip((query, document), rows, strict=True)
         )
         np.testing.assert_allclose(

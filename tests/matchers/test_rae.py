@@ -8,20 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm import InputError
-from keras_lstm_dssm.layers import (
-    TrigramVectors,
-    VocabularyVectors,
-    WordSequences,
-)
+from keras_lstm_dssm import InputError, layers
 from keras_lstm_dssm.losses import PairwiseHinge
-from keras_lstm_dssm.matchers.rae import (
-    HEADS,
-    RAE,
-    distances,
-    phrases_of,
-    same_numbers,
-)
+from keras_lstm_dssm.matchers import rae
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.optimizers.adagrad import Adagrad
 from tests.kit.equal import check_equal
@@ -33,8 +22,10 @@ NUMBERS = [2, 3, 5]  # ids of words that are numbers
 TABLE = np.random.default_rng(9).normal(size=(7, WIDTH))
 
 
-def small_matcher(head: str) -> RAE:
-    matcher = RAE(WIDTH, head, size=SIZE, hidden=[4], max_words=9, numbers=4)
+def small_matcher(head: str) -> rae.RAE:
+    matcher = rae.RAE(
+        WIDTH, head, size=SIZE, hidden=[4], max_words=9, numbers=4
+    )
     random = np.random.default_rng(0)
     for weight in [
         *matcher.autoencoder.variables, *matcher.trainable_variables,
@@ -45,23 +36,23 @@ def small_matcher(head: str) -> RAE:
     return matcher
 
 
-def sequences(lengths: list[int], seed: int) -> WordSequences:
+def sequences(lengths: list[int], seed: int) -> layers.WordSequences:
     """Draws texts of words 1 to 6, whose vectors are in `TABLE`."""
     words = np.random.default_rng(seed).integers(1, 7, (4, max(lengths)))
     words *= np.arange(max(lengths)) < np.array(lengths)[:, np.newaxis]
     vectors = TABLE[words] * (words > 0)[:, :, np.newaxis]
-    return WordSequences(
+    return layers.WordSequences(
         tf.constant(vectors, keras.config.floatx()),
         tf.constant(lengths),
         tf.constant(words, tf.int32),
     )
 
 
-def texts() -> tuple[WordSequences, WordSequences]:
+def texts() -> tuple[layers.WordSequences, layers.WordSequences]:
     return sequences([6, 4, 2, 1], 1), sequences([9, 1, 4, 2], 2)
 
 
-def nodes_of(matcher: RAE, vectors: np.ndarray) -> np.ndarray:
+def nodes_of(matcher: rae.RAE, vectors: np.ndarray) -> np.ndarray:
     """The nodes of one text; test_recursive_autoencoder.py proves them."""
     one = tf.constant(vectors)[tf.newaxis], tf.constant([len(vectors)])
     return matcher.autoencoder(*one)[0].numpy()
@@ -76,7 +67,7 @@ def pool(one: np.ndarray, other: np.ndarray, size: int) -> np.ndarray:
     return plain_pooling(matrix[:, :, np.newaxis], size, mode="min")[:, :, 0]
 
 
-def pool_inputs(matcher: RAE, query: Any, document: Any) -> np.ndarray:
+def pool_inputs(matcher: rae.RAE, query: Any, document: Any) -> np.ndarray:
     nodes = [nodes_of(matcher, TABLE[words]) for words in (query, document)]
     entries = np.clip((pool(*nodes, SIZE) - 1.5) / (3 * 0.25), -1, 1)
     x, y = (set(words.tolist()) & set(NUMBERS) for words in (query, document))
@@ -86,7 +77,7 @@ def pool_inputs(matcher: RAE, query: Any, document: Any) -> np.ndarray:
     ])  # fmt: skip
 
 
-def root_inputs(matcher: RAE, query: Any, document: Any) -> np.ndarray:
+def root_inputs(matcher: rae.RAE, query: Any, document: Any) -> np.ndarray:
     nodes = [nodes_of(matcher, TABLE[words]) for words in (query, document)]
     return np.concatenate([nodes[0][-1], nodes[1][-1]])
 
@@ -95,7 +86,7 @@ INPUTS = {"pool": pool_inputs, "root": root_inputs}
 
 
 @pytest.mark.usefixtures("float64")
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("head", rae.HEADS)
 def test_scores_equal_numpy_whatever_the_padding_and_the_batch(head):
     matcher = small_matcher(head)
     check_scores(
@@ -105,9 +96,9 @@ def test_scores_equal_numpy_whatever_the_padding_and_the_batch(head):
     )
 
 
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("head", rae.HEADS)
 def test_only_the_head_has_a_gradient(head):
-    matcher = RAE(WIDTH, head, size=SIZE)
+    matcher = rae.RAE(WIDTH, head, size=SIZE)
     query, document = texts()
     weights = [variable.value for variable in matcher.trainable_variables]
     assert len(weights) == (4 if head == "root" else 2)
@@ -129,7 +120,7 @@ def test_distances_of_equal_vectors_are_zero():
     vectors = (
         np.random.default_rng(0).normal(size=(2, 30, 50)).astype("float32")
     )
-    found = distances(tf.constant(vectors), tf.constant(vectors)).numpy()
+    found = rae.distances(tf.constant(vectors), tf.constant(vectors)).numpy()
     expected = np.linalg.norm(vectors[:, :, None] - vectors[:, None], axis=-1)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     assert not found[:, range(30), range(30)].any()
@@ -138,7 +129,7 @@ def test_distances_of_equal_vectors_are_zero():
 def test_sets_of_numbers():
     query = tf.constant([[7, 8, 7], [7, 8, 0], [0, 0, 0], [7, 0, 0], [0] * 3])
     document = tf.constant([[8, 7], [7, 7], [0, 0], [8, 0], [7, 0]])
-    same, not_empty, subset = same_numbers(query, document)
+    same, not_empty, subset = rae.same_numbers(query, document)
     assert same.numpy().tolist() == [True, False, True, False, False]
     assert not_empty.numpy().tolist() == [True, False, False, False, False]
     assert subset.numpy().tolist() == [True, True, True, False, True]
@@ -151,7 +142,7 @@ def test_phrases_are_nodes_and_numbers():
     nodes[1, [0, 1, 3], 0] = [6, 7, 8]  # two
     nodes[2, 0, 0] = 9  # one
     words = tf.constant([[7, 3, 12], [3, 3, 0], [8, 0, 0]])
-    found = phrases_of(
+    found = rae.phrases_of(
         tf.constant(nodes), tf.constant([3, 2, 1]), words, tf.constant([3, 12])
     )
     np.testing.assert_array_equal(
@@ -171,14 +162,14 @@ PAIRS = (
 )
 
 
-def vocabulary_vectors() -> VocabularyVectors:
-    words = VocabularyVectors(VOCABULARY, 4)
+def vocabulary_vectors() -> layers.VocabularyVectors:
+    words = layers.VocabularyVectors(VOCABULARY, 4)
     words.set_vectors(np.random.default_rng(0).normal(size=(7, 4)) / 2)
     return words
 
 
-def trained_matcher(head: str = "pool", epochs: int = 1) -> RAE:
-    matcher = RAE(4, head, size=4, hidden=[3], numbers=3, epochs=epochs)
+def trained_matcher(head: str = "pool", epochs: int = 1) -> rae.RAE:
+    matcher = rae.RAE(4, head, size=4, hidden=[3], numbers=3, epochs=epochs)
     assert matcher.needs_pretraining
     matcher.pretrain(vocabulary_vectors(), *PAIRS, seed=5)
     assert not matcher.needs_pretraining
@@ -191,7 +182,7 @@ def trained_weights() -> list[np.ndarray]:
 
 
 def pretrained(head: str) -> PairScorer:
-    matcher = RAE(4, head, size=4, hidden=[3], numbers=3)
+    matcher = rae.RAE(4, head, size=4, hidden=[3], numbers=3)
     matcher.autoencoder.set_weights(trained_weights())
     matcher.statistics.assign([0.5, 0.5, 2.0, 1.0])
     matcher.pretrained.assign(1)
@@ -227,14 +218,14 @@ def test_pretraining_measures_numbers_and_distances():
     np.testing.assert_allclose(matcher.statistics, expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("head", rae.HEADS)
 def test_what_pretraining_found_is_saved(head, tmp_path):
     scorer = pretrained(head)
     trained = scorer.matcher.mlp.variables
     check_saved_scorer(scorer, trained, PAIRS, tmp_path)
 
 
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("head", rae.HEADS)
 def test_training_moves_only_the_head(head):
     scorer = pretrained(head)
     fixed = scorer.words.variables + scorer.matcher.non_trainable_variables
@@ -247,14 +238,14 @@ def test_training_moves_only_the_head(head):
 
 
 def test_trigram_words_have_no_numbers():
-    matcher = RAE(4, size=4, numbers=3, epochs=1)
-    matcher.pretrain(TrigramVectors(4), *PAIRS)
+    matcher = rae.RAE(4, size=4, numbers=3, epochs=1)
+    matcher.pretrain(layers.TrigramVectors(4), *PAIRS)
     assert np.array(matcher.number_words).tolist() == [2**31 - 1] * 3
 
 
 def test_pretraining_says_what_it_needs():
-    words = VocabularyVectors(VOCABULARY, 4)
+    words = layers.VocabularyVectors(VOCABULARY, 4)
     with pytest.raises(InputError, match="found 1 queries and 2 documents"):
-        RAE(4).pretrain(words, ["a"], ["b", "c"])
+        rae.RAE(4).pretrain(words, ["a"], ["b", "c"])
     with pytest.raises(InputError, match="no text of 2 has two words"):
-        RAE(4).pretrain(words, ["glue"], ["bolt"])
+        rae.RAE(4).pretrain(words, ["glue"], ["bolt"])

@@ -11,11 +11,7 @@ from keras_lstm_dssm.matchers.recursive_autoencoder import (
     RecursiveAutoencoder,
     balanced_children,
 )
-from tests.matchers.ragged_texts import (
-    check_central_differences,
-    randomise,
-    word_sequences,
-)
+from tests.matchers import ragged_texts
 
 LENGTHS = [7, 5, 4, 2, 1]
 WIDTH = 3
@@ -25,12 +21,12 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 def small_autoencoder(tree: str = "greedy") -> RecursiveAutoencoder:
     autoencoder = RecursiveAutoencoder(WIDTH, tree, max_words=9)
-    randomise(autoencoder)
+    ragged_texts.randomise(autoencoder)
     return autoencoder
 
 
 def word_vectors(lengths: list[int] = LENGTHS) -> np.ndarray:
-    return word_sequences(lengths, WIDTH, seed=1).vectors.numpy()
+    return ragged_texts.word_sequences(lengths, WIDTH, seed=1).vectors.numpy()
 
 
 def parent(rae: RecursiveAutoencoder, *pair: Any) -> np.ndarray:
@@ -147,7 +143,7 @@ def test_greedy_trees_differ_from_balanced_ones():
 def test_gradient_equals_central_differences(tree):
     rae = small_autoencoder(tree)
     texts = tf.constant(word_vectors([5, 2, 1])), tf.constant([5, 2, 1])
-    gradients = check_central_differences(
+    gradients = ragged_texts.check_central_differences(
         tf.function(lambda: tf.reduce_sum(rae.unfolding_error(*texts))),
         [weight.value for weight in rae.variables],
     )

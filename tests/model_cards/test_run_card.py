@@ -6,21 +6,11 @@ from pathlib import Path
 import pytest
 
 from keras_lstm_dssm.analysis.report import card_section
-from keras_lstm_dssm.data import ClickLog, Document, write_documents
-from keras_lstm_dssm.data.statistics import (
-    data_statistics,
-    document_statistics,
-    scripts,
-    text_statistics,
-)
+from keras_lstm_dssm.data import ClickLog, Document, statistics, write_documents
 from keras_lstm_dssm.files import read_json, write_json
 from keras_lstm_dssm.fingerprints import files_hash
+from keras_lstm_dssm.model_cards import record
 from keras_lstm_dssm.model_cards.cards import front_matter, run_card
-from keras_lstm_dssm.model_cards.record import (
-    card_tables,
-    record_evaluation,
-    record_training,
-)
 from tests.training.small_documents import write_small_documents
 
 yaml = pytest.importorskip("yaml")
@@ -51,7 +41,7 @@ def read(card: str) -> tuple[dict, str]:
 
 
 def test_what_was_trained(run, clicks):
-    record_training(run, ClickLog(clicks))
+    record.record_training(run, ClickLog(clicks))
     head, text = read((run / "CARD.md").read_text())
     assert head["library_name"] == "keras"
     assert head["pipeline_tag"] == "sentence-similarity"
@@ -72,13 +62,13 @@ def test_what_was_trained(run, clicks):
 
 
 def test_figures_beside_bm25(run, clicks):
-    record_training(run)
+    record.record_training(run)
     measured = {
         "model": {"q": {"mrr@10": 1.0}, "r": {"mrr@10": 0.5}},
         "bm25": {"q": {"mrr@10": 0.5}, "r": {"mrr@10": 0.5}},
     }
     started = read_json(run / "card.json")["training"]["started"]
-    record_evaluation(run, "test/retrieve", str(clicks), measured, 1234)
+    record.record_evaluation(run, "test/retrieve", str(clicks), measured, 1234)
     head, text = read((run / "CARD.md").read_text())
     (model,) = head["model-index"]
     (result,) = model["results"]
@@ -92,14 +82,14 @@ def test_figures_beside_bm25(run, clicks):
     assert "| model | 75.0 ± 49.0 |" in text
     assert "| bm25 | 50.0 |" in text
     assert "| difference to bm25 | 25.0 ± 49.0 |" in text
-    training, figures = card_tables(run)
+    training, figures = record.card_tables(run)
     section = card_section([training, figures])
     assert section.blocks[0].rows[0] == ["version", "0.2.0"]
     assert section.blocks[1].header == ["", "mrr@10"]
     assert section.blocks[1].rows[2] == ["difference to bm25", "25.0 ± 49.0"]
     # What the training has recorded stays, and a later evaluation replaces.
     assert f"| started | {started} |" in text
-    record_evaluation(run, "test/retrieve", str(clicks), measured, 99)
+    record.record_evaluation(run, "test/retrieve", str(clicks), measured, 99)
     text = (run / "CARD.md").read_text()
     assert text.count("documents, 2") == 1
     assert "99 documents" in text
@@ -107,7 +97,7 @@ def test_figures_beside_bm25(run, clicks):
 
 def test_the_digest_of_a_folder_of_documents(tmp_path):
     write_small_documents(tmp_path / "folder")
-    facts = data_statistics(str(tmp_path / "folder"))
+    facts = statistics.data_statistics(str(tmp_path / "folder"))
     found = [p for p in sorted((tmp_path / "folder").rglob("*")) if p.is_file()]
     assert {"documents.jsonl.gz", "queries.jsonl.gz"} <= {p.name for p in found}
     assert facts["files"] == len(found)
@@ -116,33 +106,33 @@ def test_the_digest_of_a_folder_of_documents(tmp_path):
 
 
 def test_data_that_are_gone(tmp_path):
-    assert data_statistics(str(tmp_path / "no.tsv")) == {
+    assert statistics.data_statistics(str(tmp_path / "no.tsv")) == {
         "spec": str(tmp_path / "no.tsv")
     }
-    assert card_tables(tmp_path) == []
+    assert record.card_tables(tmp_path) == []
     card = run_card("r", {"data": "x", "ranker": {}}, {"training": {}})
     assert "the files could not be read" in card
     assert 'pipeline_tag: "text-ranking"' in card
 
 
 def test_texts(clicks):
-    assert scripts(["ab", "7", "é"]) == {"LATIN": 1.0}
-    assert text_statistics(ClickLog(clicks))["title_words"] == [3, 3]
-    assert text_statistics(None) == {}
+    assert statistics.scripts(["ab", "7", "é"]) == {"LATIN": 1.0}
+    assert statistics.text_statistics(ClickLog(clicks))["title_words"] == [3, 3]
+    assert statistics.text_statistics(None) == {}
 
 
 def test_documents(tmp_path):
     manual = Document("m1", "Glue", ["Warm the glue.", "Wait."], [])
     folder = tmp_path / "manuals"
     write_documents(folder, [manual], {}, {})
-    assert document_statistics(str(folder)) == {
+    assert statistics.document_statistics(str(folder)) == {
         "documents": 1, "scripts": {"LATIN": 1.0}, "sentences": [2, 2],
         "sentence_words": [2, 2],
     }  # fmt: skip
     without_train = tmp_path / "test"
     write_documents(without_train, [manual._replace(split="test")], {}, {})
-    assert document_statistics(str(without_train)) == {}
-    assert document_statistics(str(tmp_path / "moved")) == {}
+    assert statistics.document_statistics(str(without_train)) == {}
+    assert statistics.document_statistics(str(tmp_path / "moved")) == {}
 
 
 def test_front_matter_is_yaml():

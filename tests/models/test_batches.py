@@ -18,7 +18,6 @@ from keras_lstm_dssm.models.document_batch import (
 )
 from keras_lstm_dssm.models.pair_batch import (
     PairHasher,
-    log_q_sums,
     pair_batches,
     split_pairs,
 )
@@ -125,16 +124,6 @@ def test_encoders_with_equal_hashing_share_a_cache():
     other = PairHasher(encoder, dssm.LSTMEncoder(4, oov_buckets=3))
     assert other.document_cache.oov_buckets == 3
     assert other.query_cache.oov_buckets == 0
-
-
-def test_log_q_of_distinct_documents():
-    sums, counts = log_q_sums(
-        tf.constant([[-1.0, -2.0], [-3.0, -2.0]]),
-        tf.constant([[0, 3], [1, 3]]),
-        tf.constant(5),
-    )
-    np.testing.assert_allclose(sums, [-1, -3, 0, -4, 0])
-    np.testing.assert_allclose(counts, [1, 1, 0, 2, 0])
 
 
 def test_triples_are_hashed_by_side():

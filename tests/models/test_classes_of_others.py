@@ -84,19 +84,6 @@ def module(tmp_path_factory) -> Iterator[pathlib.Path]:
         del sys.modules["my_layers"]
 
 
-def test_a_class_that_is_not_registered():
-    for make, known in (
-        (lambda: dssm.Recipe("nobody>Bag"), "LSTMEncoder"),
-        (lambda: dssm.ScorerRecipe("nobody>Bag"), "MVLSTM"),
-    ):
-        with pytest.raises(InputError, match="is 'nobody>Bag': expected") as e:
-            make()
-        assert known in str(e.value)
-        assert str(e.value).endswith("or import the module that registers it")
-    with pytest.raises(InputError, match="is 'CosineSoftmax': expected one"):
-        dssm.Recipe("CosineSoftmax")
-
-
 def test_an_argument_that_the_class_has_not(module):
     with pytest.raises(InputError, match="arguments of BagEncoder, which are"):
         dssm.Recipe(**ENCODER).with_encoder(cells=3)

@@ -12,7 +12,6 @@ from keras_lstm_dssm.distillation.teacher_vectors import (
     TaughtBatches,
     TeacherVectors,
 )
-from keras_lstm_dssm.models.pair_batch import teacher_cosines
 from keras_lstm_dssm.models.two_tower import (
     all_cosines,
     clicked_is_nearest,
@@ -188,23 +187,6 @@ def taught(negatives: bool = True) -> tf.data.Dataset:
     batches = tf.data.Dataset.from_tensors(parts)
     texts = [*QUERIES, *TITLES, "paint", "Paint"]
     return TaughtBatches(TEACHER, texts).attach(batches)
-
-
-def test_cosines_of_rows_with_distinct_titles():
-    """The second title is that of rows 1 and 2; row 2's own text is it."""
-    basis = np.eye(3, dtype=np.float32)
-    last = np.array([[0, 0, 1], [0.6, 0.8, 0]], np.float32)
-    vectors = np.stack([*basis[[[0, 0], [1, 1], [1, 1]]], last])
-    numbers = np.array([[7, 0], [8, 1], [1, 1], [9, -1]], np.int32)
-    cosines = teacher_cosines(
-        tf.constant(vectors), tf.constant(numbers),
-        tf.constant([[0], [1], [1], [2]]), tf.constant(3),
-    )  # fmt: skip
-    np.testing.assert_allclose(
-        cosines,
-        [[1, 0, -INFINITY], [0, 1, -INFINITY], [0, -INFINITY, -INFINITY],
-         [0, 0, -INFINITY]],
-    )  # fmt: skip
 
 
 def expected_cosines(titles: list[str]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Recipes: what they hold and refuse, and what the presets are made of."""
+"""Recipes and kinds: what they hold and refuse, what presets are made of."""
 
 import dataclasses
 import inspect
@@ -13,8 +13,16 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm import PRESETS, InputError, Recipe, TwoTower
 from keras_lstm_dssm.data import training_batches
-from keras_lstm_dssm.models import KEYVEC_PRESETS, KeyVecRecipe, find_recipe
+from keras_lstm_dssm.export.export_models import GRAPHS
+from keras_lstm_dssm.models import (
+    KEYVEC_PRESETS,
+    KeyVecRecipe,
+    find_recipe,
+    kinds,
+)
+from keras_lstm_dssm.ranker.ranker import RANKER
 from keras_lstm_dssm.training import mine_negatives
+from keras_lstm_dssm.training.train import ROADS, TRAININGS
 from tests.kit.equal import check_equal
 from tests.settings.other_values import other_values
 
@@ -72,7 +80,11 @@ def test_every_value_survives_the_round_trip():
     assert Recipe.from_dict(values) == recipe
 
 
+REGISTER = "or import the module that registers it$"
 WRONG: dict[type, list[tuple[dict[str, Any], str]]] = {Recipe: [
+    ({"encoder": "nobody>Bag"},
+     f"is 'nobody>Bag': expected one of .*LSTMEncoder.* {REGISTER}"),
+    ({"encoder": "CosineSoftmax"}, "is 'CosineSoftmax': expected one"),
     ({"encoder": "GRUEncoder"}, "encoder is 'GRUEncoder': expected one of"),
     ({"encoder": "TextEncoder"}, "expected one of BidirectionalLSTM"),
     ({"encoder": "FixedColumns"}, "encoder is 'FixedColumns': expected"),
@@ -109,6 +121,11 @@ WRONG: dict[type, list[tuple[dict[str, Any], str]]] = {Recipe: [
     ({"encoder": "WordSumEncoder"}, "epochs is 5 with the encoder WordSum"),
     ({"logq": 1}, "logq is 1: expected True or False"),
     ({"layers": 3}, "a recipe has no 'layers': expected one of batch_size"),
+], dssm.ScorerRecipe: [
+    ({"matcher": "nobody>Bag"},
+     f"is 'nobody>Bag': expected one of .*MVLSTM.* {REGISTER}"),
+    ({"matcher": "MVLTSM"}, "matcher is 'MVLTSM': expected one of"),
+    ({"matcher_config": {"gamma": 3}}, "expected arguments of MVLSTM"),
 ], KeyVecRecipe: [
     ({"words": "letters"}, "words is 'letters': expected one of"),
     ({"units": 0}, "units is 0: expected a whole number of 1 or more"),
@@ -315,3 +332,38 @@ def test_presets_of_keyvec_differ_as_their_names_say():
     assert not printed.normalize and not printed.excerpt
     mean = KEYVEC_PRESETS["keyvec_mean"].build(0, ["hat"])
     assert not mean.weighted and not mean.reader.scores
+
+
+def test_every_layer_knows_every_kind():
+    assert list(kinds.KINDS.values()) == [
+        kinds.TOWERS,
+        kinds.SCORER,
+        kinds.KEYVEC,
+        RANKER,
+    ]
+    assert set(GRAPHS) == {*kinds.KINDS, "mixture", "hybrid"}
+    assert set(TRAININGS) == {
+        name for name, kind in kinds.KINDS.items() if kind.has_epochs
+    }
+    assert set(TRAININGS) | set(ROADS) == set(kinds.KINDS)
+
+
+@pytest.mark.parametrize(
+    "kind", [kinds.TOWERS, kinds.SCORER, kinds.KEYVEC], ids=lambda k: k.name
+)
+def test_presets_are_found_and_written_and_know_their_kind(kind):
+    assert isinstance(kind, type(kinds.TOWERS))
+    for name, recipe in kind.presets.items():
+        assert recipe.kind == kind.name and kinds.kind_of(recipe) is kind
+        assert find_recipe(name) is recipe and find_recipe(recipe) is recipe
+        written = kinds.recipe_from_dict(
+            json.loads(json.dumps(recipe.to_dict()))
+        )
+        assert type(written) is kind.recipe and written == recipe
+
+
+def test_what_is_no_model():
+    model = dssm.Recipe("DSSMEncoder", {"units": [2]}).build()
+    assert kinds.kind_of(model) is kinds.TOWERS
+    with pytest.raises(InputError, match="found a DSSMEncoder, expected a mod"):
+        kinds.kind_of(model.query_encoder)

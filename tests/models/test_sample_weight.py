@@ -137,16 +137,13 @@ def test_grades_of_a_ranker(logs):
     )
 
 
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        (b"a\tb\t0", "a weight that is not above 0 or too large"),
-        (b"a\tb\tnan", "a weight that is not above 0 or too large"),
-        (b"a\tb\t1e30", "a weight that is not above 0 or too large"),
-        (b"a\tb\t1_0", "2 tabs"),
-        (b"a\tb\t1\t", "3 tabs"),
-    ],
-)
+@pytest.mark.parametrize(("line", "problem"), [
+    (b"a\tb\t0", "a weight that is not above 0 or too large"),
+    (b"a\tb\tnan", "a weight that is not above 0 or too large"),
+    (b"a\tb\t1e30", "a weight that is not above 0 or too large"),
+    (b"a\tb\t1_0", "2 tabs"),
+    (b"a\tb\t1\t", "3 tabs"),
+])  # fmt: skip
 def test_wrong_weights(line, problem, tmp_path):
     """A bad line is left out, and does not make the log a weighted one."""
     path = tmp_path / "clicks.tsv"

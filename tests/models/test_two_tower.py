@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers.cosine import cosine_matrix
 from keras_lstm_dssm.models.pair_batch import pair_batches
 from tests.kit.equal import check_equal
@@ -180,7 +179,7 @@ def test_tied_towers_learn_as_two_calls_of_one_encoder(lazy):
 def test_tied_towers_hash_together():
     model = two_tower(shared=True)
     hashed = model.query_encoder.trigrams.distinct(tf.constant(QUERIES))
-    with pytest.raises(InputError, match="give a dataset of strings"):
+    with pytest.raises(dssm.InputError, match="give a dataset of strings"):
         model.fit(one_batch(hashed, hashed), verbose=0)
 
 
@@ -297,7 +296,7 @@ def test_an_encoder_that_was_not_adapted_is_refused():
     for adapted in ([], towers[:1]):
         for tower in adapted:
             tower.adapt(TITLES)
-        with pytest.raises(InputError, match=r"call adapt\(titles\) with"):
+        with pytest.raises(dssm.InputError, match=r"call adapt\(titles\) with"):
             fit(model)
     assert model.needs_adapt
     model.adapt(TITLES)

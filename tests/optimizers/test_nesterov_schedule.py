@@ -4,14 +4,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm import (
-    CosineSoftmax,
-    DSSMEncoder,
-    InputError,
-    NesterovMomentum,
-    NesterovSchedule,
-    TwoTower,
-)
+import keras_lstm_dssm as dssm
 
 TEXTS = ["a", "b", "c", "d"]
 
@@ -30,14 +23,16 @@ class Recorder(keras.callbacks.Callback):
         self.steps.append(int(optimizer.iterations.numpy()))
 
 
-def new_model() -> TwoTower:
-    model = TwoTower(DSSMEncoder([2]), DSSMEncoder([2]), negatives="in_batch")
-    model.compile(NesterovMomentum(), CosineSoftmax())
+def new_model() -> dssm.TwoTower:
+    model = dssm.TwoTower(
+        dssm.DSSMEncoder([2]), dssm.DSSMEncoder([2]), negatives="in_batch"
+    )
+    model.compile(dssm.NesterovMomentum(), dssm.CosineSoftmax())
     return model
 
 
 @pytest.fixture
-def model(warm) -> TwoTower:
+def model(warm) -> dssm.TwoTower:
     return warm(new_model)
 
 
@@ -63,35 +58,39 @@ OF_TEN = [0.5] * 2 + [0.75] * 6 + [0.5] * 2
 def test_every_step_has_its_momentum(model, schedule, fits, momenta):
     seen = Recorder()
     for count, options in fits:
-        callbacks = [NesterovSchedule(**schedule), seen]
+        callbacks = [dssm.NesterovSchedule(**schedule), seen]
         model.fit(batches(count), verbose=0, callbacks=callbacks, **options)
     assert seen.momenta == momenta
     assert seen.steps == list(range(1, len(momenta) + 1))
 
 
 def test_parts_are_2_96_and_2_percent():
-    schedule = NesterovSchedule()
+    schedule = dssm.NesterovSchedule()
     momenta = [schedule.momentum(k, 1000) for k in range(1000)]
     assert momenta == [0.9] * 20 + [0.995] * 960 + [0.9] * 20
 
 
 def test_needs_to_know_how_many_steps_there_will_be(model):
     unknown = batches(2).filter(lambda query, document: True)
-    with pytest.raises(InputError, match="cardinality is unknown; give total"):
-        model.fit(unknown, verbose=0, callbacks=[NesterovSchedule()])
+    with pytest.raises(
+        dssm.InputError, match="cardinality is unknown; give total"
+    ):
+        model.fit(unknown, verbose=0, callbacks=[dssm.NesterovSchedule()])
     seen = Recorder()
     with pytest.warns(UserWarning, match="ran out of data"):  # Keras's own
-        model.fit(unknown, verbose=0, callbacks=[NesterovSchedule(2), seen])
+        model.fit(
+            unknown, verbose=0, callbacks=[dssm.NesterovSchedule(2), seen]
+        )
     assert len(seen.momenta) == 2
 
 
 @pytest.mark.parametrize(("optimizer", "options", "message"), [
     # A trace reads the momentum of SGD.
     (keras.optimizers.SGD, {}, "needs an optimizer .* has SGD"),
-    (NesterovMomentum, {"steps_per_execution": 2}, "execution=1, not 2"),
+    (dssm.NesterovMomentum, {"steps_per_execution": 2}, "execution=1, not 2"),
 ])  # fmt: skip
 def test_what_it_needs(optimizer, options, message):
     model = new_model()
-    model.compile(optimizer(0.1, 0.9), CosineSoftmax(), **options)
-    with pytest.raises(InputError, match=message):
-        model.fit(batches(1), verbose=0, callbacks=[NesterovSchedule()])
+    model.compile(optimizer(0.1, 0.9), dssm.CosineSoftmax(), **options)
+    with pytest.raises(dssm.InputError, match=message):
+        model.fit(batches(1), verbose=0, callbacks=[dssm.NesterovSchedule()])

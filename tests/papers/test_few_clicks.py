@@ -10,19 +10,12 @@ import keras
 import numpy as np
 import pytest
 
-from keras_lstm_dssm import InputError
+from keras_lstm_dssm import InputError, evaluation
 from keras_lstm_dssm.analysis.hybrid import measure_hybrid
 from keras_lstm_dssm.data.sources import open_collection
 from keras_lstm_dssm.distillation.teacher_vectors import (
     open_outside_encoder,
     teach,
-)
-from keras_lstm_dssm.evaluation import (
-    DenseSystem,
-    Mixture,
-    Task,
-    choose_weights,
-    system_of,
 )
 from keras_lstm_dssm.evaluation.measures import mean
 from keras_lstm_dssm.files import read_csv, read_json
@@ -125,11 +118,11 @@ def test_table_of_taught_towers_and_their_mixture(settings, tmp_path):
     bm25 = read_json(folder / "bm25/seed_0/result.json")
     result = read_json(folder / "taught_bm25_teacher/seed_0/result.json")
     parts = {
-        "taught": system_of(taught),
+        "taught": evaluation.system_of(taught),
         "bm25": Baseline().train("bm25", bm25["options"], 0, data).system,
-        "teacher": DenseSystem(encode, encode),
+        "teacher": evaluation.DenseSystem(encode, encode),
     }
-    chosen = choose_weights(parts, data.dev, "mrr@10")
+    chosen = evaluation.choose_weights(parts, data.dev, "mrr@10")
     assert result["dev"]["mrr@10"] == chosen.value
     for name, weight in chosen.weights.items():
         assert result[f"weight_{name}"] == pytest.approx(weight)
@@ -189,10 +182,10 @@ def test_weights_are_chosen_on_more_than_ten_titles_of_each_part(
     documents = {f"d{number}": f"title {number}" for number in range(21)}
     rows = {title: row for row, title in enumerate(documents.values())}
 
-    def part(number: int) -> DenseSystem:
+    def part(number: int) -> evaluation.DenseSystem:
         rest = np.sqrt(1 - cosines[number] ** 2)
         vectors = np.stack([cosines[number], rest], axis=1)
-        return DenseSystem(
+        return evaluation.DenseSystem(
             lambda texts: np.array([[1.0, 0.0]] * len(texts)),
             lambda texts: vectors[[rows[text] for text in texts]],
         )
@@ -201,10 +194,12 @@ def test_weights_are_chosen_on_more_than_ten_titles_of_each_part(
         baseline_rows, "_part", lambda name, *_: part(int(name == "bm25"))
     )
     depth = open_data(settings, tmp_path).dev.depth
-    dev = Task({"q": "words"}, documents, {"q": {"d20": 1}}, depth=depth)
+    dev = evaluation.Task(
+        {"q": "words"}, documents, {"q": {"d20": 1}}, depth=depth
+    )
     data: Any = SimpleNamespace(dev=dev, dev_measure="mrr@10")
     name = "taught_bm25"
     trained = FEW_CLICKS_ROWS[name].system.train(name, {}, 0, data)
-    assert isinstance(trained.system, Mixture)
+    assert isinstance(trained.system, evaluation.Mixture)
     assert trained.system.weights == pytest.approx({"taught": 0.5, "bm25": 0.5})
     assert trained.dev == 1

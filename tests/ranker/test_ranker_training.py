@@ -14,12 +14,7 @@ from keras_lstm_dssm.data import Pair, open_collection, write_collection
 from keras_lstm_dssm.distillation.teacher_vectors import teach
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task, system_of
-from keras_lstm_dssm.ranker.graded_lists import (
-    GradedList,
-    GradedLists,
-    JudgedPairs,
-    pairs_of,
-)
+from keras_lstm_dssm.ranker import graded_lists
 from keras_lstm_dssm.ranker.overlap_features import NAMES
 from keras_lstm_dssm.ranker.train_ranker import choose_trees
 from keras_lstm_dssm.run_folder import RunFolder
@@ -120,12 +115,12 @@ def test_scores_of_systems_can_be_added(graded, trained_run):
     def features(queries: list[str], titles: list[str]) -> np.ndarray:
         return random.normal(size=(len(titles), 3)).astype(np.float32)
 
-    dev = JudgedPairs.from_task(task, "ndcg@3", features)
+    dev = graded_lists.JudgedPairs.from_task(task, "ndcg@3", features)
     # And the right order for new queries.
     dev.features[:, 2] = 0.01 * dev.grades
     options = small_trees()
     chosen = choose_trees(
-        JudgedPairs(train, of_train, [4] * 100), dev, [2], options
+        graded_lists.JudgedPairs(train, of_train, [4] * 100), dev, [2], options
     )
     assert chosen.weights[2] > 0 and not chosen.weights[:2].any()
     assert chosen.trees.splits()[2] == 0
@@ -149,7 +144,7 @@ def test_clicks(tmp_path, trained_run):
             for query, _ in TOPICS.values()
         ]
         assert best == list(range(6))
-    lists = GradedLists.from_clicks(
+    lists = graded_lists.GradedLists.from_clicks(
         open_collection(str(write_clicks(tmp_path / "beir"))).training_log(), 2
     )
     first = lists.lists[0]
@@ -172,25 +167,25 @@ def write_clicks(folder: Path) -> Path:
 
 
 def test_lists():
-    lists = GradedLists(
+    lists = graded_lists.GradedLists(
         [
-            GradedList("a", ["x", "y"], [2, 0]),
-            GradedList("b", ["x"], [1]),
-            GradedList("c", ["y", "z"], [1, 1]),
+            graded_lists.GradedList("a", ["x", "y"], [2, 0]),
+            graded_lists.GradedList("b", ["x"], [1]),
+            graded_lists.GradedList("c", ["y", "z"], [1, 1]),
         ]
     )
     assert [one.query for one in lists.lists] == ["a"]
     assert lists.titles == ["x", "y", "z"]
-    assert pairs_of(lists.lists) == (["a", "a"], ["x", "y"])
+    assert graded_lists.pairs_of(lists.lists) == (["a", "a"], ["x", "y"])
 
 
 def test_queries_of_dev_and_test_are_left_out(graded):
     collection = open_collection(str(graded))
-    before = len(GradedLists.from_collection(collection).lists)
+    before = len(graded_lists.GradedLists.from_collection(collection).lists)
     asked = next(iter(collection.qrels("test")))
     held_out = next(iter(collection.qrels("train")))
     collection.queries[held_out] = collection.queries[asked].upper() + " !"
-    after = GradedLists.from_collection(collection).lists
+    after = graded_lists.GradedLists.from_collection(collection).lists
     assert len(after) == before - 1
 
 
@@ -319,7 +314,7 @@ def test_a_function_is_named_as_it_is(graded_here):
     assert (settings["encoder"], settings["encoder_digest"]) == (NAME, None)
 
 
-def test_a_teachers_folder_is_found_from_another_working_directory(
+def test_a_teachers_folder_is_found_anywhere_and_must_not_change(
     graded_here, tmp_path, monkeypatch
 ):
     Path("clicks.tsv").write_text("red hex bolt\tblue steel hex bolt\n")
@@ -333,12 +328,7 @@ def test_a_teachers_folder_is_found_from_another_working_directory(
     np.testing.assert_array_equal(
         loaded.score_pairs(*PAIRS), ranker.score_pairs(*PAIRS)
     )
-
-
-def test_changed_vectors_are_refused(graded_here, tmp_path):
-    Path("clicks.tsv").write_text("red hex bolt\tblue steel hex bolt\n")
-    teach("clicks.tsv", NAME, "TEACH")
-    train(graded_here, "TEACH", "run")
+    monkeypatch.chdir(tmp_path)
 
     def refused(message: str) -> None:
         with pytest.raises(InputError, match=message) as error:

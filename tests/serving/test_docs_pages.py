@@ -18,15 +18,9 @@ from google.protobuf import text_format
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm import serving
 from keras_lstm_dssm.export import Documents, export_portable
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.serving import (
-    Client,
-    PredictionServer,
-    Security,
-    ServerTLS,
-    TokenFile,
-)
 from keras_lstm_dssm.tools import query
 from tests.conftest import TOPICS
 from tests.models.small_keyvec import small_keyvec
@@ -74,8 +68,8 @@ def test_every_block_runs(trained_run, tmp_path, monkeypatch, capsys):
     written = Path("MODELS", "models.config").read_text()
     assert CONFIGS[0].split("config {\n", 1)[1].rstrip("}\n") in written
     with (
-        PredictionServer("MODELS", port=0, poll_seconds=0) as server,
-        Client(server.address, timeout=20) as client,
+        serving.PredictionServer("MODELS", port=0, poll_seconds=0) as server,
+        serving.Client(server.address, timeout=20) as client,
     ):
         for language, block in BLOCKS:
             if language == "proto":
@@ -154,7 +148,7 @@ def run_command(block: str, server: str) -> None:
             assert program.run([name, *arguments]) == 0, line
 
 
-def run_request(block: str, client: Client) -> None:
+def run_request(block: str, client: serving.Client) -> None:
     """Sends a REST request's inputs over gRPC, or asks for the status."""
     _, url, *data = shlex.split(block.replace("\\\n", ""))
     name, label = re.fullmatch(
@@ -187,7 +181,7 @@ def test_both_clients_over_grpc(server, capsys):
 def test_clients_of_other_protocols(tiny_models, tmp_path, capsys):
     for name in ("query_encoder", "document_encoder"):
         (tmp_path / name).symlink_to(tiny_models / "query_encoder")
-    with PredictionServer(tmp_path, port=0, http_port=0) as server:
+    with serving.PredictionServer(tmp_path, port=0, http_port=0) as server:
         for code in local_blocks("python")[3:]:
             url = server.http_address or ""
             exec(code.replace("http://127.0.0.1:8501", url), {})
@@ -206,10 +200,11 @@ def test_from_certificates_to_answers(
     monkeypatch.chdir(tmp_path)
     _, make, curl = local_blocks("sh")
     subprocess.run(["sh", "-ec", make], check=True, capture_output=True)
-    security = Security(
-        ServerTLS("server.crt", "server.key"), TokenFile("tokens")
+    security = serving.Security(
+        serving.ServerTLS("server.crt", "server.key"),
+        serving.TokenFile("tokens"),
     )
-    with PredictionServer(
+    with serving.PredictionServer(
         tiny_models, port=0, http_port=0, security=security
     ) as server:
 
@@ -229,7 +224,7 @@ def test_from_certificates_to_answers(
             ["sh", "-ec", at_ports(curl)], capture_output=True, text=True
         )
         assert '"state": "AVAILABLE"' in done.stdout, done.stderr
-    with PredictionServer(tiny_models, port=0, http_port=0) as server:
+    with serving.PredictionServer(tiny_models, port=0, http_port=0) as server:
         url = server.http_address or ""
         exec(without.replace("http://127.0.0.1:8501", url), {})
     assert "(1, 2)" in capsys.readouterr().out

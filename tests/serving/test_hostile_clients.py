@@ -23,24 +23,12 @@ import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
+from keras_lstm_dssm import serving
 from keras_lstm_dssm.benchmarks.hostile_clients import (
     CHECK,
     PREDICT,
     WATCH,
     RawChannel,
-)
-from keras_lstm_dssm.serving import (
-    Bounds,
-    Client,
-    HttpClient,
-    PredictionServer,
-    Security,
-    ServerTLS,
-    grpc_services,
-    http_server,
-    limits,
-    prediction_server,
-    tls_context,
 )
 from keras_lstm_dssm.serving.grpc_services import Services
 from keras_lstm_dssm.serving.rest_api import Reply, RestApi
@@ -55,13 +43,13 @@ SECONDS = 0.6
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch) -> None:
     for module, names in (
-        (grpc_services, ("MESSAGE", "HEALTH")),
-        (prediction_server, ("MESSAGE",)),
-        (http_server, ("REQUEST", "REPLY", "HANDSHAKE")),
+        (serving.grpc_services, ("MESSAGE", "HEALTH")),
+        (serving.prediction_server, ("MESSAGE",)),
+        (serving.http_server, ("REQUEST", "REPLY", "HANDSHAKE")),
     ):
         for name in names:
             monkeypatch.setattr(module, f"{name}_SECONDS", SECONDS)
-    monkeypatch.setattr(prediction_server, "TICK_SECONDS", 0.05)
+    monkeypatch.setattr(serving.prediction_server, "TICK_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -71,9 +59,9 @@ def models(tiny_models: Path, tmp_path) -> Path:
 
 
 @pytest.fixture
-def server(models: Path) -> Iterator[PredictionServer]:
-    bounds = Bounds(max_requests=32)
-    with PredictionServer(
+def server(models: Path) -> Iterator[serving.PredictionServer]:
+    bounds = serving.Bounds(max_requests=32)
+    with serving.PredictionServer(
         models, port=0, http_port=0, grace_seconds=0.5, bounds=bounds
     ) as running:
         yield running
@@ -93,16 +81,18 @@ def within(seconds: float) -> Iterator[None]:
     assert time.monotonic() - start < seconds
 
 
-def http_port(server: PredictionServer) -> int:
+def http_port(server: serving.PredictionServer) -> int:
     return int((server.http_address or "").rpartition(":")[2])
 
 
-def answers(server: PredictionServer) -> None:
+def answers(server: serving.PredictionServer) -> None:
     """Both protocols and health answer new clients, and soon."""
     with (
         grpc.insecure_channel(server.address) as channel,
-        Client(server.address, timeout=20) as client,
-        HttpClient(server.http_address or "", timeout=20) as http_client,
+        serving.Client(server.address, timeout=20) as client,
+        serving.HttpClient(
+            server.http_address or "", timeout=20
+        ) as http_client,
     ):
         with within(5):
             HealthStub(channel).Check(HealthCheckRequest(), timeout=20)
@@ -111,13 +101,13 @@ def answers(server: PredictionServer) -> None:
                 each.search(["bolt"], k=1)
 
 
-def stops(server: PredictionServer) -> None:
+def stops(server: serving.PredictionServer) -> None:
     with within(1.5):  # grace and a second
         server.__exit__(None, None, None)
 
 
 def calls(
-    stack: ExitStack, server: PredictionServer, count: int, method: str,
+    stack: ExitStack, server: serving.PredictionServer, count: int, method: str,
     *message: Any, **options: Any,
 ) -> RawChannel:  # fmt: skip
     """Opens a connection, and begins calls on it."""
@@ -145,11 +135,11 @@ def test_calls_without_a_message(server, stack, method, message):
 def test_the_oldest_calls_end_first(models, stack, monkeypatch):
     """Of one address, or of all; long before their time."""
     for name in ("MESSAGE_SECONDS", "HEALTH_SECONDS"):
-        monkeypatch.setattr(grpc_services, name, 30)
-    monkeypatch.setattr(limits, "_ARRIVAL_SECONDS", 0.1)
-    for module in (limits, grpc_services):
+        monkeypatch.setattr(serving.grpc_services, name, 30)
+    monkeypatch.setattr(serving.limits, "_ARRIVAL_SECONDS", 0.1)
+    for module in (serving.limits, serving.grpc_services):
         monkeypatch.setattr(module, "MAX_WAITING", 60)
-    with PredictionServer(models, port=0, http_port=0) as server:
+    with serving.PredictionServer(models, port=0, http_port=0) as server:
         channel = calls(stack, server, 100, PREDICT)
         # At most 60 of them wait at once, and after a while 16.
         assert channel.ended(84, seconds=2) == 84
@@ -219,7 +209,7 @@ def test_a_watch_that_nobody_reads(server, stack):
 
 
 def test_streams_of_watch_are_bounded(server, monkeypatch):
-    monkeypatch.setattr(grpc_services, "MAX_WATCHES", 3)
+    monkeypatch.setattr(serving.grpc_services, "MAX_WATCHES", 3)
     with grpc.insecure_channel(server.address) as channel:
         watch = HealthStub(channel).Watch
         watches = [watch(HealthCheckRequest(), timeout=20) for _ in range(3)]
@@ -357,8 +347,8 @@ def test_the_end_gives_up_a_request_that_does_not_end(models, monkeypatch):
 
     monkeypatch.setattr(Servable, "predict", hold)
     with (
-        PredictionServer(models, port=0, grace_seconds=0.3) as server,
-        Client(server.address, timeout=20) as client,
+        serving.PredictionServer(models, port=0, grace_seconds=0.3) as server,
+        serving.Client(server.address, timeout=20) as client,
         ThreadPoolExecutor(1) as pool,
     ):
         client.signatures("retriever")
@@ -372,9 +362,11 @@ def test_the_end_gives_up_a_request_that_does_not_end(models, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1")
 def test_silent_handshakes(models, certificates, stack):
-    tls = ServerTLS(certificates / "server.crt", certificates / "server.key")
-    with PredictionServer(
-        models, port=0, http_port=0, security=Security(tls)
+    tls = serving.ServerTLS(
+        certificates / "server.crt", certificates / "server.key"
+    )
+    with serving.PredictionServer(
+        models, port=0, http_port=0, security=serving.Security(tls)
     ) as server:
         connections = [
             connect(stack, number, b"\x16\x03\x01\x02")
@@ -385,7 +377,7 @@ def test_silent_handshakes(models, certificates, stack):
             for connection in connections:
                 received(connection)
         # The context is that of the server's certificate.
-        context = tls_context(certificates / "ca.crt")
+        context = serving.tls_context(certificates / "ca.crt")
 
         def offered(version: ssl.TLSVersion) -> str | None:
             context.minimum_version = context.maximum_version = version
@@ -408,8 +400,8 @@ def test_silent_connections_are_closed_when_files_are_short(
     """
     if not Path("/proc/self/fd").is_dir():
         pytest.skip("only on Linux")
-    monkeypatch.setattr(http_server, "REQUEST_SECONDS", 30)
-    monkeypatch.setattr(limits, "_ARRIVAL_SECONDS", 0.1)
+    monkeypatch.setattr(serving.http_server, "REQUEST_SECONDS", 30)
+    monkeypatch.setattr(serving.limits, "_ARRIVAL_SECONDS", 0.1)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     asked = b"GET /v1/models/retriever HTTP/1.1\r\nHost: localhost\r\n\r\n"
     answered = connect(stack, http_port(server), asked)
@@ -421,7 +413,7 @@ def test_silent_connections_are_closed_when_files_are_short(
     ]
     time.sleep(0.2)
     files = len(os.listdir("/proc/self/fd"))
-    monkeypatch.setattr(limits, "_FULL_FILES", (files - 10) / most)
+    monkeypatch.setattr(serving.limits, "_FULL_FILES", (files - 10) / most)
     wait_until(lambda: 9 <= sum(map(is_closed, connections)) < 40)
     assert not is_closed(answered)
     monkeypatch.undo()

@@ -16,14 +16,8 @@ import tensorflow as tf
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
+from keras_lstm_dssm import serving
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving import (
-    Client,
-    HttpClient,
-    PredictionServer,
-    ServingError,
-    limits,
-)
 from keras_lstm_dssm.serving.limits import Bounds, LoopTurns, RequestSlots
 from keras_lstm_dssm.serving.servable import Servable, StatusError
 from tests.serving.waiting import wait_until
@@ -127,16 +121,20 @@ def test_numbers_out_of_range(name, value, expected):
 
 
 @pytest.fixture
-def clients(tiny_models: Path, tmp_path) -> Iterator[tuple[Client, HttpClient]]:
+def clients(
+    tiny_models: Path, tmp_path
+) -> Iterator[tuple[serving.Client, serving.HttpClient]]:
     """Clients of a server of narrow bounds, two requests at a time."""
     (tmp_path / "retriever").symlink_to(tiny_models / "retriever")
     bounds = replace(BOUNDS, max_requests=2)
     with (
-        PredictionServer(
+        serving.PredictionServer(
             tmp_path, port=0, http_port=0, bounds=bounds
         ) as server,
-        Client(server.address, timeout=20) as client,
-        HttpClient(server.http_address or "", timeout=20) as http_client,
+        serving.Client(server.address, timeout=20) as client,
+        serving.HttpClient(
+            server.http_address or "", timeout=20
+        ) as http_client,
     ):
         yield client, http_client
 
@@ -151,7 +149,7 @@ def test_both_protocols(clients):
             (lambda c: c.search(["x"], k=6), "k is 6, more", codes[0]),
             (lambda c: c.search(["x" * (1 << 20)]), "larger than", codes[1]),
         ):
-            with pytest.raises(ServingError, match=message) as caught:
+            with pytest.raises(serving.ServingError, match=message) as caught:
                 work(client)
             assert caught.value.code == expected
         assert client.search(["bolt"], k=1)[0][0].id == "bolt"
@@ -179,7 +177,7 @@ def test_no_queue_without_an_end(clients, monkeypatch, number, method, code):
         try:
             with (
                 type(client)(client.target, timeout=0.2) as short,
-                pytest.raises(ServingError, match="busy") as caught,
+                pytest.raises(serving.ServingError, match="busy") as caught,
             ):
                 short.status("retriever")
             assert caught.value.code == code
@@ -192,7 +190,7 @@ def test_no_queue_without_an_end(clients, monkeypatch, number, method, code):
 @pytest.fixture
 def sure_of_quick(monkeypatch) -> None:
     """Raises the time limit of quick requests, as the machine may be busy."""
-    monkeypatch.setattr(limits, "QUICK_SECONDS", 0.25)
+    monkeypatch.setattr(serving.limits, "QUICK_SECONDS", 0.25)
 
 
 @pytest.fixture
@@ -238,17 +236,17 @@ def test_waiting_does_not_make_a_request_slow(slots):
 
 def test_slow_requests_stay_in_threads(slots, monkeypatch):
     assert ran(slots, "a", "a") == ["pool", "loop"]
-    monkeypatch.setattr(limits, "QUICK_SECONDS", -1.0)
-    monkeypatch.setattr(limits, "_SLOW_FACTOR", -1e9)
+    monkeypatch.setattr(serving.limits, "QUICK_SECONDS", -1.0)
+    monkeypatch.setattr(serving.limits, "_SLOW_FACTOR", -1e9)
     assert ran(slots, "a", "a") == ["loop", "pool"]
-    monkeypatch.setattr(limits, "QUICK_SECONDS", 0.25)
+    monkeypatch.setattr(serving.limits, "QUICK_SECONDS", 0.25)
     assert ran(slots, "a", "a") == ["pool", "loop"]
     # One that was very slow is in a thread for a while.
-    monkeypatch.setattr(limits, "QUICK_SECONDS", -1.0)
-    monkeypatch.setattr(limits, "_SLOW_FACTOR", 1)
-    monkeypatch.setattr(limits, "_SLOW_SECONDS", 0.1)
+    monkeypatch.setattr(serving.limits, "QUICK_SECONDS", -1.0)
+    monkeypatch.setattr(serving.limits, "_SLOW_FACTOR", 1)
+    monkeypatch.setattr(serving.limits, "_SLOW_SECONDS", 0.1)
     assert ran(slots, "a") == ["loop"]
-    monkeypatch.setattr(limits, "QUICK_SECONDS", 0.25)
+    monkeypatch.setattr(serving.limits, "QUICK_SECONDS", 0.25)
     assert ran(slots, "a", "a") == ["pool", "pool"]
     time.sleep(0.1)
     assert ran(slots, "a") == ["loop"]
@@ -265,7 +263,7 @@ def test_errors_do_not_make_a_key_quick(slots):
 
 
 def test_the_keys_that_are_remembered_are_bounded(slots, monkeypatch):
-    monkeypatch.setattr(limits, "_MAX_KEYS", 1)
+    monkeypatch.setattr(serving.limits, "_MAX_KEYS", 1)
     assert ran(slots, "a", "b", "b") == ["pool"] * 3
     assert ran(slots, "a") == ["loop"]
 

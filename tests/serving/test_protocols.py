@@ -10,12 +10,7 @@ import numpy as np
 import openai
 import pytest
 
-from keras_lstm_dssm.serving import (
-    Bounds,
-    PredictionServer,
-    Security,
-    TokenFile,
-)
+from keras_lstm_dssm import serving
 from keras_lstm_dssm.serving.metrics import RequestMetrics
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
 from keras_lstm_dssm.serving.protocols import ROUTES
@@ -65,23 +60,13 @@ def test_openai_embeddings(openai_client, client, form):
     )
 
 
-def test_errors_of_openai_s_client(openai_client):
-    with pytest.raises(openai.NotFoundError, match="Latest.foo") as caught:
-        openai_client.embeddings.create(model="foo", input="a")
-    assert caught.value.type == "invalid_request_error"
-    with pytest.raises(openai.BadRequestError, match="has 2, and cannot"):
-        openai_client.embeddings.create(
-            model="query_encoder", input="a", dimensions=3
-        )
-
-
 def test_tokens_and_the_end_of_slots(numbers, tmp_path, monkeypatch):
     """What is refused before the models has the form of the protocol, too."""
     (tmp_path / "tokens").touch(0o600)
     (tmp_path / "tokens").write_text("a-token-of-thirty-two-characters\n")
-    security = Security(tokens=TokenFile(tmp_path / "tokens"))
+    security = serving.Security(tokens=serving.TokenFile(tmp_path / "tokens"))
     with (
-        PredictionServer(
+        serving.PredictionServer(
             numbers, port=0, http_port=0, security=security
         ) as server,
         openai.OpenAI(
@@ -164,14 +149,11 @@ def reranked(api: RestApi, **request: Any) -> list[tuple[int, float]]:
     return [(r["index"], r["relevance_score"]) for r in reply["results"]]
 
 
-@pytest.mark.parametrize(
-    ("model", "offsets"),
-    [
-        (None, (2.0, 20.0)),
-        ("document_encoder", (2.0, 20.0)),
-        ("keyvec", (30.0, 30.0)),
-    ],
-)
+@pytest.mark.parametrize(("model", "offsets"), [
+    (None, (2.0, 20.0)),
+    ("document_encoder", (2.0, 20.0)),
+    ("keyvec", (30.0, 30.0)),
+])  # fmt: skip
 def test_cosines_of_encoders_of_one_version(towers, model, offsets):
     """The newest that both towers have; another encoder reads both sides."""
     query = encode(["ab"], offsets[0])["embedding"].numpy()
@@ -188,49 +170,47 @@ EMBED = '"model": "query_encoder", "input": ["a"]'
 RANK = '"query": "a", "documents": ["b"]'
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "status", "message"),
-    [
-        ("embeddings", "", 400, "The document is empty"),
-        ("embeddings", "[]", 400, "Is not object"),
-        ("embeddings", '{"input": "a"}', 400, "'model' must be a string"),
-        ("embeddings", '{"model": "query_encoder"}', 400,
-         "'input' must be a text, or a list that is not empty"),
-        ("embeddings", '{"model": "query_encoder", "input": []}', 400,
-         "'input' must be a text, or a list that is not empty"),
-        ("embeddings", '{"model": "query_encoder", "input": ["a", [7]]}', 400,
-         "input[1] is [\n    7\n]: expected a text; ids of tokens are not"),
-        ("embeddings", f'{{{EMBED}, "encoding_format": "hex"}}', 400,
-         "'encoding_format' is \"hex\": expected float or base64"),
-        ("embeddings", f'{{{EMBED}, "dimensions": 1}}', 400,
-         "'dimensions' is 1: query_encoder has 2, and cannot be shortened"),
-        ("embeddings", '{"model": "scorer", "input": "a"}', 400,
-         "scorer is no encoder of texts"),
-        ("embeddings", json.dumps({"model": "query_encoder",
-                                   "input": [""] * 513}), 400,
-         "Task size 513 is larger than maximum input batch size 512"),
-        ("embeddings", json.dumps({"model": "query_encoder",
-                                   "input": "a" * (1 << 20 | 1)}), 400,
-         "input text has a text of 1,048,577 bytes"),
-        ("rerank", '{"documents": ["a"]}', 400, "'query' must be a string"),
-        ("rerank", '{"query": "a", "documents": "b"}', 400,
-         "'documents' must be a text, or a list"),
-        ("rerank", '{"query": "a", "documents": [{"title": "b"}]}', 400,
-         "documents[0] is null: expected a text"),
-        ("rerank", json.dumps({"query": "a", "documents": ["b"] * 513}), 400,
-         "Task size 513 is larger than maximum"),
-        ("rerank", f'{{{RANK}, "top_n": 0}}', 400, "'top_n' must be a whole"),
-        ("rerank", f'{{{RANK}, "return_documents": "no"}}', 400,
-         "'return_documents' must be true or false"),
-        ("rerank", f'{{{RANK}, "model": 3}}', 400, "'model' must be a string"),
-        ("rerank", f'{{{RANK}, "model": "retriever"}}', 400,
-         "retriever is no encoder of texts"),
-        ("rerank", f'{{{RANK}, "model": "x"}}', 404, "Latest(x)"),
-        # The tiny models have no document_encoder.
-        ("rerank", f'{{{RANK}, "model": "query_encoder"}}', 404,
-         "Specific(query_encoder, 0)"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("path", "body", "status", "message"), [
+    ("embeddings", "", 400, "The document is empty"),
+    ("embeddings", "[]", 400, "Is not object"),
+    ("embeddings", '{"model": "foo", "input": "a"}', 404, "Latest(foo)"),
+    ("embeddings", '{"input": "a"}', 400, "'model' must be a string"),
+    ("embeddings", '{"model": "query_encoder"}', 400,
+     "'input' must be a text, or a list that is not empty"),
+    ("embeddings", '{"model": "query_encoder", "input": []}', 400,
+     "'input' must be a text, or a list that is not empty"),
+    ("embeddings", '{"model": "query_encoder", "input": ["a", [7]]}', 400,
+     "input[1] is [\n    7\n]: expected a text; ids of tokens are not"),
+    ("embeddings", f'{{{EMBED}, "encoding_format": "hex"}}', 400,
+     "'encoding_format' is \"hex\": expected float or base64"),
+    ("embeddings", f'{{{EMBED}, "dimensions": 1}}', 400,
+     "'dimensions' is 1: query_encoder has 2, and cannot be shortened"),
+    ("embeddings", '{"model": "scorer", "input": "a"}', 400,
+     "scorer is no encoder of texts"),
+    ("embeddings", json.dumps({"model": "query_encoder",
+                               "input": [""] * 513}), 400,
+     "Task size 513 is larger than maximum input batch size 512"),
+    ("embeddings", json.dumps({"model": "query_encoder",
+                               "input": "a" * (1 << 20 | 1)}), 400,
+     "input text has a text of 1,048,577 bytes"),
+    ("rerank", '{"documents": ["a"]}', 400, "'query' must be a string"),
+    ("rerank", '{"query": "a", "documents": "b"}', 400,
+     "'documents' must be a text, or a list"),
+    ("rerank", '{"query": "a", "documents": [{"title": "b"}]}', 400,
+     "documents[0] is null: expected a text"),
+    ("rerank", json.dumps({"query": "a", "documents": ["b"] * 513}), 400,
+     "Task size 513 is larger than maximum"),
+    ("rerank", f'{{{RANK}, "top_n": 0}}', 400, "'top_n' must be a whole"),
+    ("rerank", f'{{{RANK}, "return_documents": "no"}}', 400,
+     "'return_documents' must be true or false"),
+    ("rerank", f'{{{RANK}, "model": 3}}', 400, "'model' must be a string"),
+    ("rerank", f'{{{RANK}, "model": "retriever"}}', 400,
+     "retriever is no encoder of texts"),
+    ("rerank", f'{{{RANK}, "model": "x"}}', 404, "Latest(x)"),
+    # The tiny models have no document_encoder.
+    ("rerank", f'{{{RANK}, "model": "query_encoder"}}', 404,
+     "Specific(query_encoder, 0)"),
+])  # fmt: skip
 def test_wrong_requests(send, path, body, status, message):
     for version in (1, 2) if path == "rerank" else (1,):
         code, reply = send("POST", f"/v{version}/{path}", body)
@@ -263,7 +243,7 @@ def test_numbers_that_are_not_finite(server, monkeypatch):
 
 def test_protocols_that_are_off(numbers):
     models = ModelRegistry(numbers)
-    api = RestApi(models, Bounds(protocols=("rerank",)))
+    api = RestApi(models, serving.Bounds(protocols=("rerank",)))
     listed = api.answer("GET", "/v1/models")
     assert b"Missing model name in request." in listed.body
     embed = api.answer("POST", "/v1/embeddings", f"{{{EMBED}}}".encode())
@@ -271,5 +251,5 @@ def test_protocols_that_are_off(numbers):
     assert b"Malformed request: POST /v1/embeddings" in embed.body
     rerank = f'{{{RANK}, "model": "numbers"}}'.encode()
     assert b"is no encoder" in api.answer("POST", "/v1/rerank", rerank).body
-    api = RestApi(models, Bounds(protocols=()))
+    api = RestApi(models, serving.Bounds(protocols=()))
     assert b"Malformed" in api.answer("POST", "/v1/rerank", rerank).body

@@ -10,22 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
-from keras_lstm_dssm.serving.rest_json import (
-    JsonError,
-    inputs_from_json,
-    is_row_format,
-    json_from_outputs,
-    parse_object,
-    row_count,
-    signature_name,
-)
+from keras_lstm_dssm.serving import rest_json
 
 TEXT = {"text": "string"}
 PAIR = {"text": "string", "k": "int32"}
 
 
 def arrays(body: str, dtypes: dict[str, str]) -> dict[str, Any]:
-    converted = inputs_from_json(parse_object(body.encode()), dtypes)
+    converted = rest_json.inputs_from_json(
+        rest_json.parse_object(body.encode()), dtypes
+    )
     return {name: array.tolist() for name, array in converted.items()}
 
 
@@ -90,7 +84,7 @@ def arrays(body: str, dtypes: dict[str, str]) -> dict[str, Any]:
 ])  # fmt: skip
 def test_wrong_bodies(body, dtypes, message):
     """They are refused by a message of limited length."""
-    with pytest.raises(JsonError) as raised:
+    with pytest.raises(rest_json.JsonError) as raised:
         arrays(body, dtypes)
     assert message in str(raised.value)
     assert len(str(raised.value)) < 2000
@@ -104,19 +98,19 @@ def test_wrong_bodies(body, dtypes, message):
     ({"inputs": "a"}, 0),
 ])  # fmt: skip
 def test_rows_are_counted_before_they_are_converted(request_, expected):
-    assert row_count(request_) == expected
+    assert rest_json.row_count(request_) == expected
 
 
 def test_a_body_that_is_not_utf8():
-    with pytest.raises(JsonError, match="Invalid encoding"):
-        parse_object(b'{"inputs": ["\xff"]}')
+    with pytest.raises(rest_json.JsonError, match="Invalid encoding"):
+        rest_json.parse_object(b'{"inputs": ["\xff"]}')
 
 
 def test_signature_names():
-    assert signature_name({}) == ""
-    assert signature_name({"signature_name": "keys"}) == "keys"
-    with pytest.raises(JsonError, match="must be a string value"):
-        signature_name({"signature_name": 1})
+    assert rest_json.signature_name({}) == ""
+    assert rest_json.signature_name({"signature_name": "keys"}) == "keys"
+    with pytest.raises(rest_json.JsonError, match="must be a string value"):
+        rest_json.signature_name({"signature_name": 1})
 
 
 @pytest.mark.parametrize(("body", "dtypes", "expected"), [
@@ -160,8 +154,8 @@ def test_inputs(body, dtypes, expected):
 def test_any_json_gives_arrays_or_an_error(value, key):
     for dtypes in (PAIR, TEXT, {"x": "float"}):
         try:
-            made = inputs_from_json({key: value}, dtypes)
-        except JsonError:
+            made = rest_json.inputs_from_json({key: value}, dtypes)
+        except rest_json.JsonError:
             continue
         assert made.keys() == dtypes.keys()
 
@@ -174,7 +168,7 @@ def test_numbers_that_are_not_finite():
 
 
 def written(outputs: dict[str, np.ndarray], row: bool) -> str:
-    return json_from_outputs(outputs, row).decode()
+    return rest_json.json_from_outputs(outputs, row).decode()
 
 
 def test_outputs_by_row_and_by_name():
@@ -211,8 +205,8 @@ def test_outputs_by_row_and_by_name():
     ({"x": np.zeros(1, complex)}, "tensor type: complex128"),
 ])  # fmt: skip
 def test_outputs_that_are_no_rows(outputs, message):
-    with pytest.raises(JsonError, match=message):
-        json_from_outputs(
+    with pytest.raises(rest_json.JsonError, match=message):
+        rest_json.json_from_outputs(
             {n: np.asarray(a) for n, a in outputs.items()}, row=True
         )
 
@@ -228,14 +222,16 @@ SHAPES = st_numpy.array_shapes(min_dims=1, max_dims=3, max_side=4)
 @given(st.data(), st.sampled_from(sorted(NUMBERS)), st.booleans())
 def test_numbers_survive_the_way_there_and_back(data, dtype, row):
     array = data.draw(st_numpy.arrays(NUMBERS[dtype], SHAPES))
-    replied = json.loads(json_from_outputs({"x": array}, row))
+    replied = json.loads(rest_json.json_from_outputs({"x": array}, row))
     if row:
         request = {"instances": replied["predictions"]}
     else:
         request = {"inputs": replied["outputs"]}
     sent = json.dumps(request)
-    assert is_row_format(request) == row
-    back = inputs_from_json(parse_object(sent.encode()), {"x": dtype})["x"]
+    assert rest_json.is_row_format(request) == row
+    back = rest_json.inputs_from_json(
+        rest_json.parse_object(sent.encode()), {"x": dtype}
+    )["x"]
     assert back.dtype == array.dtype
     np.testing.assert_array_equal(back, array)
 
@@ -243,18 +239,20 @@ def test_numbers_survive_the_way_there_and_back(data, dtype, row):
 def test_the_largest_float_survives():
     """Replies write it with nine digits, 3.40282347e+38, which is above it."""
     largest = np.array([3.4028235e38, -3.4028235e38], np.float32)
-    replied = json.loads(json_from_outputs({"x": largest}, False))
-    request = parse_object(json.dumps({"inputs": replied["outputs"]}).encode())
-    back = inputs_from_json(request, {"x": "float"})["x"]
+    replied = json.loads(rest_json.json_from_outputs({"x": largest}, False))
+    request = rest_json.parse_object(
+        json.dumps({"inputs": replied["outputs"]}).encode()
+    )
+    back = rest_json.inputs_from_json(request, {"x": "float"})["x"]
     assert back.tolist() == largest.tolist() and np.isfinite(back).all()
 
 
 @settings(deadline=None)
 @given(st_numpy.arrays(object, SHAPES, elements=st.binary()), st.booleans())
 def test_bytes_survive_the_way_there_and_back(array, row):
-    replied = json.loads(json_from_outputs({"x_bytes": array}, row))
+    replied = json.loads(rest_json.json_from_outputs({"x_bytes": array}, row))
     key, values = next(iter(replied.items()))
     request = {"instances" if row else "inputs": values}
     assert key == ("predictions" if row else "outputs")
-    back = inputs_from_json(request, {"x": "string"})["x"]
+    back = rest_json.inputs_from_json(request, {"x": "string"})["x"]
     assert back.tolist() == array.tolist()

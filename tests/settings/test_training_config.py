@@ -1,4 +1,4 @@
-"""`TrainingConfig`: what it derives, refuses and writes."""
+"""`TrainingConfig` derives and refuses; `TableSettings` are not mixed."""
 
 import pytest
 
@@ -7,6 +7,7 @@ from keras_lstm_dssm.distributed.worker import worker_versions
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.papers import TableSettings
 from keras_lstm_dssm.settings.training import TrainingConfig
 
 
@@ -68,3 +69,16 @@ def test_what_must_be_equal_on_all_workers(tmp_path, monkeypatch):
         if value != versions[name]
     }
     assert changed == {"keras_lstm_dssm with source files of hash"}
+
+
+def test_other_settings_are_not_mixed(tmp_path):
+    folder = tmp_path / "out"
+    settings = TableSettings("api", gammas=(5.0, 10.0))
+    settings.record(folder, {"clicks": 7})
+    settings.record(folder, {"clicks": 7})
+    with pytest.raises(InputError, match="found epochs 30, expected 5, as"):
+        TableSettings("api", epochs=5, gammas=(5.0, 10.0)).record(
+            folder, {"clicks": 7}
+        )
+    with pytest.raises(InputError, match="found clicks 7, expected 8, as"):
+        settings.record(folder, {"clicks": 8})

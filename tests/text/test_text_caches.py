@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.text import WordBatch, normalize_texts
-from keras_lstm_dssm.text.caches import (
-    DataFunction,
-    HashedTextCache,
-    NormalizedTextCache,
-)
+from keras_lstm_dssm.text import WordBatch, caches, normalize_texts
 from keras_lstm_dssm.text.word_batch import distinct_words
 
 BATCHES = [
@@ -45,7 +40,7 @@ def check(batch: WordBatch, texts: tf.Tensor, rules: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize("rules", RULES)
 def test_equals_hashing_in_every_pass(rules):
-    cache = HashedTextCache(*rules)
+    cache = caches.HashedTextCache(*rules)
     for _ in range(2):
         for texts in BATCHES:
             strings = tf.constant(texts, tf.string)
@@ -53,7 +48,7 @@ def test_equals_hashing_in_every_pass(rules):
 
 
 def test_a_text_is_hashed_once(monkeypatch):
-    cache = HashedTextCache()
+    cache = caches.HashedTextCache()
     strings = tf.constant(BATCHES[0])
     cache.distinct(strings)
     monkeypatch.setattr(cache, "_normalize", None)
@@ -63,7 +58,7 @@ def test_a_text_is_hashed_once(monkeypatch):
 
 
 def test_a_full_cache_stores_no_more():
-    cache = HashedTextCache(max_bytes=60)
+    cache = caches.HashedTextCache(max_bytes=60)
     for number in range(20):
         strings = tf.constant([f"text {number}", "bolt", f"again {number}"])
         check(cache.distinct(strings), strings, RULES[0])
@@ -75,7 +70,7 @@ def test_a_full_cache_stores_no_more():
 
 def test_in_parallel_in_a_dataset():
     """Several threads of `tf.data` hash texts that are not cached yet."""
-    cache = HashedTextCache(oov_buckets=7)
+    cache = caches.HashedTextCache(oov_buckets=7)
     texts = [f"word{n % 23} bolt{n % 7}" for n in range(400)]
     dataset = tf.data.Dataset.from_tensor_slices(texts).batch(9).repeat(2)
     hashed = dataset.map(cache.distinct, num_parallel_calls=4)
@@ -84,7 +79,7 @@ def test_in_parallel_in_a_dataset():
 
 
 def test_in_several_threads():
-    cache = HashedTextCache()
+    cache = caches.HashedTextCache()
     strings = [tf.constant([f"a{n} b", f"b c{n % 3}"]) for n in range(60)]
     with ThreadPoolExecutor(4) as pool:
         for texts, batch in zip(
@@ -95,7 +90,7 @@ def test_in_several_threads():
 
 @pytest.mark.parametrize("split", ["space", "alphanumeric", "stems"])
 def test_normalized_text_cache(split):
-    normal = NormalizedTextCache(split, max_bytes=30)
+    normal = caches.NormalizedTextCache(split, max_bytes=30)
     for _ in range(2):
         for texts in BATCHES:
             strings = tf.constant(texts, tf.string)
@@ -109,7 +104,7 @@ def test_normalized_text_cache(split):
 
 
 def test_normalized_texts_are_cached(monkeypatch):
-    normal = NormalizedTextCache()
+    normal = caches.NormalizedTextCache()
     normal(tf.constant(["Bolt"]))
     monkeypatch.setattr(normal, "_normalize", None)
     assert normal(tf.constant(["Bolt"] * 3)).numpy().tolist() == [b"bolt"] * 3
@@ -147,12 +142,12 @@ def test_values_and_errors_of_a_data_function():
     def halves(values: np.ndarray) -> list[np.ndarray]:
         return [values // 2, values % 2]
 
-    function = DataFunction(halves, [tf.int64] * 2)
+    function = caches.DataFunction(halves, [tf.int64] * 2)
     data = tf.data.Dataset.range(5).map(function, num_parallel_calls=2)
     assert [*data.as_numpy_iterator()] == [
         (0, 0), (0, 1), (1, 0), (1, 1), (2, 0),
     ]  # fmt: skip
-    wrong = DataFunction(lambda value: 1 // value.item(), tf.int64)
+    wrong = caches.DataFunction(lambda value: 1 // value.item(), tf.int64)
     with pytest.raises(ZeroDivisionError):
         wrong(tf.constant(0, tf.int64))
     assert wrong(tf.constant(1, tf.int64)).numpy() == 1

@@ -7,13 +7,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 
 from keras_lstm_dssm import LetterTrigrams
-from keras_lstm_dssm.text import WORD_SPLITS, WordBatch
-from keras_lstm_dssm.text.word_batch import (
-    distinct_words,
-    hash_single_text,
-    is_single_short_text,
-    traced_once,
-)
+from keras_lstm_dssm.text import WORD_SPLITS, WordBatch, word_batch
 from keras_lstm_dssm.text.word_hashing import MAX_LETTERS
 
 TEXTS = st.lists(
@@ -39,7 +33,7 @@ def rebuilt(batch: WordBatch) -> list[list[list[int]]]:
 @settings(max_examples=25, deadline=None)
 @given(TEXTS, st.sampled_from([0, 8192]), st.sampled_from([None, 2]))
 def test_holds_what_letter_trigrams_gives(texts, oov_buckets, max_words):
-    batch = distinct_words(
+    batch = word_batch.distinct_words(
         tf.constant(texts, tf.string), oov_buckets, max_words
     )
     layer = LetterTrigrams("ascii", oov_buckets, max_words)
@@ -47,7 +41,9 @@ def test_holds_what_letter_trigrams_gives(texts, oov_buckets, max_words):
 
 
 def test_holds_each_distinct_thing_once():
-    batch = distinct_words(tf.constant(["go good", "go", "go good", "", "Go!"]))
+    batch = word_batch.distinct_words(
+        tf.constant(["go good", "go", "go good", "", "Go!"])
+    )
     assert len(set(batch.trigrams.numpy())) == len(batch.trigrams) == 7
     assert batch.words.numpy().tolist() == [[0, 1], [0, 0], [2, 0], [3, 0]]
     assert batch.lengths.numpy().tolist() == [2, 1, 1, 1]
@@ -62,7 +58,7 @@ def test_holds_each_distinct_thing_once():
 ])  # fmt: skip
 def test_texts_of_the_same_words_are_one(split, text_index):
     """In-batch negatives compare `text_index`, so equal words are none."""
-    batch = distinct_words(
+    batch = word_batch.distinct_words(
         tf.constant(
             ["Angle bracket", "BOLT", " ANGLE  bracket", "bolt",
              "angle-bracket", "", " "]
@@ -75,17 +71,17 @@ def test_texts_of_the_same_words_are_one(split, text_index):
 
 def test_long_texts_take_bounded_time_and_memory():
     """In a graph, as exported: the size of the result shows the bound."""
-    hashed = tf.function(lambda texts: distinct_words(texts, 0, 128))
+    hashed = tf.function(lambda texts: word_batch.distinct_words(texts, 0, 128))
     texts = ["x" * (1 << 20), "ab " * (1 << 18), "\u3316" * (1 << 18)]
     batch = hashed(tf.constant(texts))
     assert batch.lengths.numpy().tolist() == [128, 1, 1]
     assert len(batch.trigram_index) <= 2 * MAX_LETTERS + 2
-    with_all = distinct_words(tf.constant(["ab " * 1000]))
+    with_all = word_batch.distinct_words(tf.constant(["ab " * 1000]))
     assert with_all.lengths.numpy().tolist() == [1000]
 
 
 def test_of_no_texts_has_one_time_step_and_no_rows():
-    batch = distinct_words(tf.constant([], tf.string))
+    batch = word_batch.distinct_words(tf.constant([], tf.string))
     assert [field.shape.as_list() for field in batch[:-2]] == [
         [0], [0], [0], [0, 1], [0], [0],
     ]  # fmt: skip
@@ -94,7 +90,7 @@ def test_of_no_texts_has_one_time_step_and_no_rows():
 def test_graphs_share_one_trace_of_each_setting():
     traces = []
 
-    @traced_once
+    @word_batch.traced_once
     def lengths(texts: tf.Tensor, unit: str = "BYTE") -> tf.Tensor:
         traces.append(unit)
         return tf.strings.length(texts, unit)
@@ -127,9 +123,9 @@ ONE_TEXT = [
 def test_one_short_text_has_the_words_of_a_batch(oov_buckets, split):
     for text in ONE_TEXT:
         texts = tf.constant([text])
-        assert is_single_short_text(texts, max_words=128)
-        expected = distinct_words(texts, oov_buckets, 128, split)
-        batch = hash_single_text(texts, oov_buckets, split)
+        assert word_batch.is_single_short_text(texts, max_words=128)
+        expected = word_batch.distinct_words(texts, oov_buckets, 128, split)
+        batch = word_batch.hash_single_text(texts, oov_buckets, split)
         assert rebuilt(batch) == rebuilt(expected)
         assert batch.trigram_order is expected.trigram_order is None
         for field, other in zip(batch[:-2], expected[:-2], strict=True):
@@ -140,7 +136,7 @@ def test_one_short_text_has_the_words_of_a_batch(oov_buckets, split):
 def test_which_text_is_short():
     def is_short(texts: list[str], max_words: int | None) -> bool:
         strings = tf.constant(texts, tf.string, [len(texts)])
-        return bool(is_single_short_text(strings, max_words))
+        return bool(word_batch.is_single_short_text(strings, max_words))
 
     assert is_short(["x" * 127], None) and not is_short(["x" * 128], None)
     assert is_short(["a b c"], 6) and not is_short(["a b c"], 5)

@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.text import (
     LETTERS,
     WORD_SPLITS,
@@ -108,11 +107,6 @@ def test_normalizes_alike_as_a_list_and_in_a_dataset():
         batches = dataset.map(lambda x, s=rule: normalize_texts(x, None, s))
         found = [text.decode() for batch in batches for text in batch.numpy()]
         assert found == lines
-
-
-def test_an_unknown_split():
-    with pytest.raises(InputError, match="split must be one of space, alph"):
-        normalize(["a"], "spaces")
 
 
 def test_max_words_bounds_the_bytes_of_a_text():

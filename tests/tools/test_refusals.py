@@ -26,6 +26,7 @@ REFUSED = {
     --output= -> --output is missing
     --data=none.tsv -> none.tsv: no such file
     --data=, -> no click file was given
+    --data={faulty} -> faulty.tsv:2: found no tab
     --data={tmp_path} -> found a folder, expected click
     --output={tmp_path} -> is already there
     --output={clicks}/new -> found a file, expect
@@ -234,6 +235,8 @@ REFUSED = {
     --token_file=x -> x: No such file
     --host=:: --insecure -> .: no model in this fol
     --models={tiny_models} --port={used_port} -> error: cannot listen on 127.0.0
+    --models={tiny_models} --port=0 --http_port={used_port}
+        -> Address already in use; give another
 """,
     "query --server=127.0.0.1:{used_port}": """
     --k=10 -> no query; give one or more

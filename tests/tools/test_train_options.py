@@ -120,12 +120,3 @@ def test_texts_of_any_length_and_lists_without_negatives(tmp_path, capsys):
     assert np.isfinite(scores).all()
     assert scores[4] == scores[5]
     assert np.isfinite(model.score(" ".join(words), ["zinc"])).all()
-
-
-def test_wrong_recipes_of_a_scorer():
-    for changes, message in (
-        ({"matcher": "MVLTSM"}, "matcher is 'MVLTSM': expected one of"),
-        ({"matcher_config": {"gamma": 3}}, "expected arguments of MVLSTM"),
-    ):
-        with pytest.raises(dssm.InputError, match=message):
-            QUICK_SCORER.replace(**changes)

@@ -6,9 +6,7 @@ import keras
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.layers import VocabularyVectors
-from keras_lstm_dssm.losses import KeyVecLoss, PairwiseHinge
 from keras_lstm_dssm.matchers import MVLSTM
-from keras_lstm_dssm.optimizers.adagrad import Adagrad
 
 VOCABULARY = ["a", "b", "c", "d", "e"]
 
@@ -31,7 +29,7 @@ def small_scorer(**options: Any) -> dssm.PairScorer:
         VocabularyVectors(VOCABULARY, 3),
         MVLSTM(3, interaction="cosine", units=2, k=2, hidden=3),
     )
-    model.compile(Adagrad(0.03), PairwiseHinge(), **options)
+    model.compile(dssm.Adagrad(0.03), dssm.PairwiseHinge(), **options)
     return model
 
 
@@ -40,5 +38,5 @@ def small_keyvec(**options: Any) -> dssm.KeyVec:
     keras.utils.set_random_seed(0)
     words = VocabularyVectors(VOCABULARY, 3, max_words=8)
     model = dssm.KeyVec(words, filters=2, windows=[2], units=2, dimension=3)
-    model.compile(keras.optimizers.Adam(0.02), KeyVecLoss(), **options)
+    model.compile(keras.optimizers.Adam(0.02), dssm.KeyVecLoss(), **options)
     return model

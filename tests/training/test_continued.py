@@ -11,7 +11,6 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import ClickLog
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.fingerprints import weights_hash
 from keras_lstm_dssm.run_folder import RunFolder
@@ -156,7 +155,7 @@ def test_a_model_keeps_its_words(data, new, recipe):
     if data == "documents":
         assert model.key_vocabulary == old.key_vocabulary
     message = f"words='{recipe.words}', expected 'tri"
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(dssm.InputError, match=message):
         dssm.train(new, recipe.replace(words="trigrams"), init="RUN")
 
 
@@ -167,6 +166,6 @@ def test_a_model_keeps_its_words(data, new, recipe):
     (SCORER, "found a TwoTower, expected a PairScorer"),
 ])  # fmt: skip
 def test_another_network(recipe, message):
-    with pytest.raises(InputError, match=message) as error:
+    with pytest.raises(dssm.InputError, match=message) as error:
         dssm.train(NEW, recipe, init="PARENT", verbose=0)
     assert "\n" not in str(error.value)

@@ -9,17 +9,12 @@ import tensorflow as tf
 
 from keras_lstm_dssm.data import Document, DocumentFolder
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.training import salience
 from keras_lstm_dssm.training.document_targets import (
     DocumentExamples,
     DocumentTargets,
     KeyWords,
     Target,
-)
-from keras_lstm_dssm.training.salience import (
-    SalienceCounts,
-    agreement,
-    salience_teacher,
-    salient_sentences,
 )
 
 WORDS = [
@@ -112,7 +107,7 @@ DOCUMENTS = [
 
 @pytest.fixture
 def targets() -> DocumentTargets:
-    teacher = salience_teacher("bm25", DOCUMENTS)
+    teacher = salience.salience_teacher("bm25", DOCUMENTS)
     return DocumentTargets.from_teacher(DOCUMENTS, teacher, KeyWords(DOCUMENTS))
 
 
@@ -130,11 +125,11 @@ def test_targets_of_documents(targets):
 
 def test_thresholds():
     key_words = KeyWords(DOCUMENTS)
-    teacher = salience_teacher("bm25", DOCUMENTS)
+    teacher = salience.salience_teacher("bm25", DOCUMENTS)
     given = DocumentTargets.from_teacher(DOCUMENTS, teacher, key_words, 0.99)
     assert given.counts.theta == 0.99 and given.counts.none == 3
     lead = DocumentTargets.from_teacher(
-        DOCUMENTS, salience_teacher("lead", DOCUMENTS), key_words
+        DOCUMENTS, salience.salience_teacher("lead", DOCUMENTS), key_words
     )
     assert [one.salient for one in lead.targets.values()] == [[0]] * 4
     assert lead.counts.theta == 0 and lead.counts.full == 4
@@ -165,21 +160,23 @@ def test_real_targets(shared_data):
     """The gold summaries of bbc are sentences of the articles."""
     folder = DocumentFolder(shared_data / "bbc")
     train, dev = list(folder.of("train")), list(folder.of("dev"))
-    teacher = salience_teacher("bm25", train)
+    teacher = salience.salience_teacher("bm25", train)
     key_words = KeyWords(train)
     targets = DocumentTargets.from_teacher(train, teacher, key_words)
     assert len(targets.targets) == 1250
     assert targets.counts.theta == 0.999995
     assert targets.counts.none == targets.counts.no_summary == 0
     similarities = list(teacher.similarities(dev))
-    salient = [salient_sentences(one, 0.999995) for one in similarities]
+    salient = [
+        salience.salient_sentences(one, 0.999995) for one in similarities
+    ]
     in_summary = [
         np.array([text in one.summary for text in one.sentences]) for one in dev
     ]
     for document, marks, is_gold in zip(dev, salient, in_summary, strict=True):
         assert is_gold[marks].all() or not is_gold.any(), document.id
-    lead = list(salience_teacher("lead", train).similarities(dev))
-    of_lead = agreement(salient, lead)
+    lead = list(salience.salience_teacher("lead", train).similarities(dev))
+    of_lead = salience.agreement(salient, lead)
     assert of_lead.base_rate < 0.13 and of_lead.precision > 0.5
 
 
@@ -192,7 +189,7 @@ def made(count: int) -> DocumentExamples:
         targets[f"d{n}"] = Target(
             len(sentences), [n % len(sentences)], [f"w{n}", "word"][: n % 3]
         )
-    counts = SalienceCounts(0.5)
+    counts = salience.SalienceCounts(0.5)
     return DocumentExamples(iter(documents), DocumentTargets(targets, counts))
 
 

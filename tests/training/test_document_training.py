@@ -1,6 +1,5 @@
 """dssm.train of a KeyVec: by hand, its words, and what documents lack."""
 
-import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from tests.kit.equal import check_equal
 from tests.kit.kinds import KEYVEC, KINDS, STEPS
 from tests.training.small_documents import documents
-from tests.training.small_trainings import EpochWeights, StopAt
+from tests.training.small_trainings import EpochWeights
 
 pytest.importorskip("gensim")
 pytest.importorskip("sklearn")
@@ -155,23 +154,6 @@ def test_the_dev_task_is_that_of_the_measure(kinds_data, data, select, size):
     assert (len(task.documents), size(task)) == (4, 2)
     with pytest.raises(InputError, match="no qrels/dev.tsv in the split dev,"):
         dev_task(dev="others")
-
-
-def test_a_document_that_has_changed_is_not_resumed(kinds_data, eager):
-    with pytest.raises(KeyboardInterrupt):
-        KINDS["a KeyVec"].train(output="run", callbacks=[StopAt(1)])
-    path = DocumentFolder("documents").folder
-    shutil.rmtree(path)
-    changed = [
-        one._replace(sentences=one.sentences[:3])
-        if one.id == "train-tools-1"
-        else one
-        for one in documents()
-    ]
-    write_documents(path, changed, {}, {})
-    message = "document 'train-tools-1': found 3 sentences, expected 5"
-    with pytest.raises(InputError, match=message):
-        dssm.resume("run", verbose=0)
 
 
 # --- what documents lack

@@ -13,10 +13,7 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.callbacks.best_epoch import (
-    RankingEvaluation,
-    ValidationLoss,
-)
+from keras_lstm_dssm.callbacks.best_epoch import ValidationLoss
 from keras_lstm_dssm.errors import FailedTraining, InputError
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import train as program
@@ -44,7 +41,7 @@ def set_figures(patch: pytest.MonkeyPatch) -> list[int]:
     def metrics(self: ValidationLoss) -> dict[str, float]:
         return {"val_loss": 1 - evaluate(self)}
 
-    patch.setattr(RankingEvaluation, "evaluate", evaluate)
+    patch.setattr(dssm.RankingEvaluation, "evaluate", evaluate)
     patch.setattr(ValidationLoss, "metrics", metrics)
     return epochs
 

@@ -78,11 +78,6 @@ def test_sentences_of_the_summary_itself_are_above_the_threshold():
     ]  # fmt: skip
 
 
-def test_without_any_summary_there_is_no_threshold():
-    with pytest.raises(InputError, match="no training document with a summary"):
-        salience_threshold([NO_SUMMARY])
-
-
 def test_counts():
     similarities = [
         np.array([0.9, 0.8, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]),  # both of 2

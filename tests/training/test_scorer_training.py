@@ -8,10 +8,7 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.callbacks.failures import DeadNetwork, DeadNetworkWatch
 from keras_lstm_dssm.data import Collection, Triples
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task, system_of
-from keras_lstm_dssm.losses import PairwiseHinge
-from keras_lstm_dssm.optimizers.adagrad import Adagrad
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.text import vocabulary_of
 from keras_lstm_dssm.training import scorer_training
@@ -107,7 +104,7 @@ def test_python_and_the_recipe_by_hand_give_one_model():
         vocabulary,
         skip_gram_vectors(triples.texts, vocabulary, 4, epochs=30, seed=3),
     )
-    model.compile(Adagrad(0.03), PairwiseHinge(1.0))
+    model.compile(dssm.Adagrad(0.03), dssm.PairwiseHinge(1.0))
     model.fit(triples.batches(15, epochs=3, seed=3), verbose=0)
     check_equal(trained, model)
 
@@ -117,7 +114,7 @@ def test_a_dead_network_stops_with_one_line(tmp_path):
     run = RunFolder(tmp_path / "run")
     dead = SMALL.replace(learning_rate=10.0, epochs=4, skip_gram=False)
     options = {"verbose": 0, "callbacks": [kept := EpochWeights()]}
-    with pytest.raises(InputError, match="the network is dead") as error:
+    with pytest.raises(dssm.InputError, match="the network is dead") as error:
         dssm.train("judged", dead, output=run.path, **options)
     message = str(error.value)
     assert "\n" not in message and "a smaller --learning_rate" in message
@@ -129,7 +126,7 @@ def test_a_dead_network_stops_with_one_line(tmp_path):
     check_equal(run.load_checkpoint(), kept.of[stopped - 1])
     assert [row["epoch"] for row in run.read_history()] == list(kept.of)
     assert not run.model.exists()
-    with pytest.raises(InputError, match=f"^epoch {stopped}: .* is dead"):
+    with pytest.raises(dssm.InputError, match=f"^epoch {stopped}: .* is dead"):
         dssm.resume(run.path, verbose=0)
 
 

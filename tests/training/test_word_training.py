@@ -11,7 +11,6 @@ from keras_lstm_dssm import InputError
 from keras_lstm_dssm.data import write_collection
 from keras_lstm_dssm.distillation import TeacherVectors, teach
 from keras_lstm_dssm.export import Documents, export_models, export_portable
-from keras_lstm_dssm.run_folder import load_run
 from keras_lstm_dssm.tools import evaluate as evaluate_program
 from keras_lstm_dssm.tools import export as export_program
 from keras_lstm_dssm.tools import teach as teach_program
@@ -58,7 +57,7 @@ def teacher(tmp_path, monkeypatch, capsys) -> str:
 
 def test_titles_are_found_without_a_click_also_misspelled(teacher):
     succeed(train_program, preset="word_sum", teacher=teacher, output="RUN")
-    model = load_run("RUN")
+    model = dssm.load_run("RUN")
     index = dssm.Index(model, TITLES)
     for query, topic in (
         ("bolt steel", {"steel hex bolt", "hex nut"}),
@@ -91,7 +90,7 @@ def test_known_titles_have_the_teachers_own_vectors_when_served(
     )  # fmt: skip
     known = "5 titles have the teacher's own vectors, 1 are sums of words\n"
     assert known in capsys.readouterr().out
-    model, titles = load_run("RUN"), [*TITLES, "steel screws"]
+    model, titles = dssm.load_run("RUN"), [*TITLES, "steel screws"]
     vectors = np.vstack(
         [
             TeacherVectors.open(teacher)[TITLES],
@@ -166,7 +165,7 @@ def test_clicks_train_the_other_parts(teacher):
         2 * part, fitted.query_encoder.encode(texts), atol=1e-6
     )
     np.testing.assert_allclose(
-        load_run("RUN").document_encoder.encode(texts),
+        dssm.load_run("RUN").document_encoder.encode(texts),
         model.document_encoder.encode(texts),
         atol=1e-6,
     )

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.errors import InputError
 from tests.kit.kinds import KEYVEC, SCORER
 from tests.training.small_trainings import QUICK
 
@@ -52,6 +51,8 @@ ROWS = [
     ("documents", SCORER, {}, "found documents of many sentences, expected"),
     ("api_documents", QUICK, {}, "train a KeyVec on them"),
     ("api", KEYVEC, {}, "expected 'api_documents' or a folder of documents"),
+    ("nowhere", KEYVEC, {}, "found nothing there, expected 'api_documents'"),
+    (CLICKS, KEYVEC, {}, "found a file, expected 'api_documents' or"),
     ([("a", "b")], KEYVEC, {}, "learns from documents: found list, expected"),
     ("judged", KEYVEC, {}, r"documents\.jsonl: no such file"),
 ]  # fmt: skip
@@ -67,7 +68,7 @@ def faulty(kinds_data):
 
 @pytest.mark.parametrize(("data", "recipe", "options", "message"), ROWS)
 def test_wrong_input_leaves_no_folder(data, recipe, options, message):
-    with pytest.raises(InputError, match=message) as error:
+    with pytest.raises(dssm.InputError, match=message) as error:
         dssm.train(data, recipe, output="run", verbose=0, **options)
     assert "\n" not in str(error.value)
     assert not Path("run").exists()

@@ -1,8 +1,8 @@
 """What weights of positions and skipped titles are worth: a simulated study.
 
 Pages are simulated from the grades that people gave (a BEIR folder with qrels
-of train, dev and test, such as homedepot). A page has eight titles: those with a
-grade, and further ones that BM25 finds. The ranking that is logged is their
+of train, dev and test, such as homedepot). A page has eight titles: those with
+a grade, and further ones that BM25 finds. The ranking that is logged is their
 grades with noise, drawn once for a query, and again for a page, so that titles
 move. Users click by a position-based model with known shares, or from
 top to bottom (a cascade, a wrong model). Two towers learn from the clicks, and

@@ -8,12 +8,8 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.bulk import documents
 from keras_lstm_dssm.export.bulk import encode as encode_module
-from keras_lstm_dssm.export.bulk.documents import (
-    count_lines,
-    document_files,
-    open_documents,
-)
 from keras_lstm_dssm.export.bulk.encode import PartJob, Shard, encode_shard
 from keras_lstm_dssm.export.bulk.parts import (
     EncodedParts,
@@ -55,7 +51,7 @@ def files(request, tmp_path_factory) -> list[str]:
         ]
         data = "".join(lines).encode()
         path.write_bytes(gzip.compress(data) if kind == "tsv.gz" else data)
-    return document_files(f"{folder}/titles-*")
+    return documents.document_files(f"{folder}/titles-*")
 
 
 def job(folder: Path, files: list[str], **changes: object) -> PartJob:
@@ -230,8 +226,8 @@ def test_tags(tmp_path, kind, suffix):
 
 
 def test_readers_skip_and_count(files):
-    assert [*map(count_lines, files)] == [20, 3, 0]
-    reader = open_documents(files[0])
+    assert [*map(documents.count_lines, files)] == [20, 3, 0]
+    reader = documents.open_documents(files[0])
     reader.skip(8)
     (first,) = reader.take(2, 5)
     reader.skip(3)
@@ -243,7 +239,7 @@ def test_readers_skip_and_count(files):
 
 def test_wrong_names(tmp_path):
     with pytest.raises(InputError, match="no such file, expected titles"):
-        document_files(f"{tmp_path}/nothing-*.tsv")
+        documents.document_files(f"{tmp_path}/nothing-*.tsv")
     for text in ("3", "16/16", "-1/2", "a/b", "0/0"):
         with pytest.raises(InputError, match="expected a number, a slash"):
             Shard.parse(text)

@@ -10,19 +10,12 @@ import numpy as np
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm import export
 from keras_lstm_dssm.analysis.hybrid import bm25_part
 from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
-from keras_lstm_dssm.evaluation import Index
-from keras_lstm_dssm.export import (
-    Documents,
-    export_model,
-    export_models,
-    export_retriever,
-)
 from keras_lstm_dssm.export.graphs.ranking import PADDING_SCORE
 from keras_lstm_dssm.export.graphs.retriever import int8_codes
 from keras_lstm_dssm.layers import TrigramVectors, unit
-from keras_lstm_dssm.ranker import Ranker
 from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees
 from keras_lstm_dssm.ranker.overlap_features import NAMES, OverlapFeatures
 from keras_lstm_dssm.ranker.ranker import PairFeatures, source_of
@@ -89,7 +82,7 @@ def encoder(folder: Path) -> Exported:
     ]
     asked = request(text=ENCODED)
     cases = [
-        Case(export_model(each, folder), asked,
+        Case(export.export_model(each, folder), asked,
              {"embedding": each.encode(ENCODED)},
              1e-7 if each.compute_dtype == "float64" else 1e-6)
         for each in encoders
@@ -134,7 +127,7 @@ def scorer(folder: Path) -> Exported:
     models.append(pair_scorer("MVLSTM"))
     asked = request(query=QUERIES, document=DOCUMENTS)
     cases = [
-        Case(export_model(model, folder, version=7 + number), asked,
+        Case(export.export_model(model, folder, version=7 + number), asked,
              {"score": model.score_pairs(QUERIES, DOCUMENTS)})
         for number, model in enumerate(models)
     ]  # fmt: skip
@@ -173,14 +166,14 @@ def keyvec(folder: Path) -> Exported:
     That one is in float64, with a p of 1 and without limits.
     """
     words = small_keyvec()
-    export_models(words, folder, Documents(LONG_IDS, LONG_TEXTS))
+    export.export_models(words, folder, export.Documents(LONG_IDS, LONG_TEXTS))
     with precision("float64"):
         trigrams = dssm.KeyVec(
             TrigramVectors(4, max_words=None), VOCABULARY, 3, [2], 3, 5,
             weighted=False, max_sentences=None,
         )  # fmt: skip
         randomise(trigrams)
-    other = export_model(trigrams, folder.with_name("trigrams"))
+    other = export.export_model(trigrams, folder.with_name("trigrams"))
     asked = request("keys", text=LONG_TEXTS, n=N)
     cases = [
         Case(version, one, expected)
@@ -234,10 +227,10 @@ def retriever(folder: Path, vectors: str = "float32") -> Exported:
     if vectors == "int8":
         codes, scales = int8_codes(np.float32(rows))
         rows = codes * scales[:, np.newaxis]
-    version = export_retriever(
+    version = export.export_retriever(
         query, document, IDS, TITLES, folder, None, vectors, MAX_K, TAGS
     )
-    index = Index.from_vectors(np.float32(rows), IDS, query)
+    index = dssm.Index.from_vectors(np.float32(rows), IDS, query)
     tags = ["even", "", "x,third", "上海"]
     cases = [
         Case(version, request(text=SEARCHED, k=KS),
@@ -260,7 +253,7 @@ def mixture(folder: Path) -> Exported:
         "words": dssm.TwoTower(*words),
     }
     model = dssm.Mixture(parts, (0.7, 0.3))
-    written = export_models(model, folder, Documents(IDS, TITLES))
+    written = export.export_models(model, folder, export.Documents(IDS, TITLES))
     names = ("query_encoder", "document_encoder", "retriever")
     assert written == [folder / name / "1" for name in names]
     scores = found_scores(dssm.Index(model, TITLES, IDS), len(IDS))
@@ -309,8 +302,8 @@ def hybrid_scores(
 def hybrid(folder: Path) -> Exported:
     """A hybrid retriever of one run, in which queries are explained."""
     model = hybrid_model()
-    documents = Documents(IDS, TITLES, tags=TAGS)
-    *_, version = export_models(
+    documents = export.Documents(IDS, TITLES, tags=TAGS)
+    *_, version = export.export_models(
         model, folder, documents, max_k=MAX_K, hybrid=HYBRID
     )
     scores = np.full([len(KS), MAX_K], -2, np.float32)
@@ -357,7 +350,7 @@ end of trees
 """
 
 
-def ranked_hits(model: Ranker, query: str) -> list[tuple[int, float]]:
+def ranked_hits(model: dssm.Ranker, query: str) -> list[tuple[int, float]]:
     """The 100 nearest titles by Python, in the order of their scores."""
     assert model.towers
     cosines = (
@@ -379,9 +372,9 @@ def ranker(folder: Path, trained_run: Path) -> Exported:
     }
     features = PairFeatures(OverlapFeatures.from_titles(RANKED), sources)
     weights = np.linspace(-1, 1, len(features.names))
-    model = Ranker(features, BoostedTrees(TREES), weights)
-    pairs, two_stage = export_models(
-        model, folder, Documents(RANKED_IDS, RANKED)
+    model = dssm.Ranker(features, BoostedTrees(TREES), weights)
+    pairs, two_stage = export.export_models(
+        model, folder, export.Documents(RANKED_IDS, RANKED)
     )
     queries = [query for query in RANKED_QUERIES for _ in range(4)]
     titles = (RANKED[:3] + [""]) * len(RANKED_QUERIES)

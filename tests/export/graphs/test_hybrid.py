@@ -19,15 +19,7 @@ from keras_lstm_dssm.text.strings import as_strings
 from lstm_dssm_client import terms
 from tests.evaluation.test_postings import CORPORA
 from tests.export.agreement import loaded
-from tests.export.graphs.kinds import (
-    HYBRID,
-    IDS,
-    MAX_K,
-    SEARCHED,
-    TAGS,
-    TITLES,
-    hybrid_scores,
-)
+from tests.export.graphs import kinds
 
 
 def bm25_module(titles: list[str], kind: str) -> HybridModule:
@@ -92,32 +84,34 @@ def explained(exported):
     """The best titles of `SEARCHED`, their parts and words."""
     return called(
         loaded(exported("hybrid").cases[0].version).signatures["explained"],
-        text=SEARCHED,
-        k=[MAX_K] * len(SEARCHED),
+        text=kinds.SEARCHED,
+        k=[kinds.MAX_K] * len(kinds.SEARCHED),
     )
 
 
 def test_parts_sum_to_the_score_and_are_those_of_the_systems(
     exported, explained
 ):
-    expected = hybrid_scores(exported("hybrid").model, HYBRID)
+    expected = kinds.hybrid_scores(exported("hybrid").model, kinds.HYBRID)
     parts = explained["parts"]
-    assert parts.shape == (len(SEARCHED), MAX_K, 3)
+    assert parts.shape == (len(kinds.SEARCHED), kinds.MAX_K, 3)
     np.testing.assert_allclose(
         parts.sum(axis=-1), explained["scores"], atol=1e-6
     )
-    row = {title_id.encode(): number for number, title_id in enumerate(IDS)}
+    row = {
+        title_id.encode(): number for number, title_id in enumerate(kinds.IDS)
+    }
     rows = [[row[title_id] for title_id in ids] for ids in explained["ids"]]
     right = np.take_along_axis(expected, np.array(rows)[..., np.newaxis], 1)
     np.testing.assert_allclose(parts, right, atol=1e-6)
     # All titles have "number", and no word of them has a fitted vector.
     assert (np.ptp(parts[0], axis=0) > 1e-2).tolist() == [True, False, False]
-    assert parts[0, 0, 2] == pytest.approx(HYBRID.bm25)
+    assert parts[0, 0, 2] == pytest.approx(kinds.HYBRID.bm25)
 
 
 def test_words_divide_the_parts(explained):
     for query, parts, of_hits in zip(
-        SEARCHED, explained["parts"], explained["words"], strict=True
+        kinds.SEARCHED, explained["parts"], explained["words"], strict=True
     ):
         for (_, words, bm25), text in zip(parts, of_hits, strict=True):
             shares = json.loads(text)
@@ -134,17 +128,17 @@ def test_words_divide_the_parts(explained):
 def test_tags_do_not_change_the_scale(exported):
     """The largest score of BM25 is that of all titles."""
     version = exported("hybrid").cases[0].version
-    inputs = {"text": ["title 7"], "k": [MAX_K]}
+    inputs = {"text": ["title 7"], "k": [kinds.MAX_K]}
     every, some = (
         called(loaded(version).signatures[name], **inputs, **tags)
         for name, tags in (
             ("serving_default", {}), ("filtered", {"tags": ["third"]})
         )
     )  # fmt: skip
-    parts = hybrid_scores(exported("hybrid").model, HYBRID, ["title 7"]).sum(
-        -1
-    )[0]
-    tagged = [row for row, tags in enumerate(TAGS) if "third" in tags]
+    parts = kinds.hybrid_scores(
+        exported("hybrid").model, kinds.HYBRID, ["title 7"]
+    ).sum(-1)[0]
+    tagged = [row for row, tags in enumerate(kinds.TAGS) if "third" in tags]
     assert 7 not in tagged and every["scores"][0][0] > some["scores"][0][0]
     count = np.count_nonzero(some["ids"])
     assert count == len(tagged)
@@ -167,14 +161,18 @@ def test_words_with_quotes_are_json():
 
 def test_int8_costs_little_and_a_weight_may_be_0(exported, tmp_path):
     model = exported("hybrid").model
-    settings = HYBRID.replace(words=0.0, bm25=0.0)
+    settings = kinds.HYBRID.replace(words=0.0, bm25=0.0)
     version = export_models(
-        model, tmp_path, Documents(IDS, TITLES), "int8", hybrid=settings
+        model,
+        tmp_path,
+        Documents(kinds.IDS, kinds.TITLES),
+        "int8",
+        hybrid=settings,
     )[-1]
     found = called(
-        loaded(version).signatures["explained"], text=SEARCHED, k=[50] * 4
+        loaded(version).signatures["explained"], text=kinds.SEARCHED, k=[50] * 4
     )
-    expected = hybrid_scores(model, settings.replace(towers=1.0)).sum(-1)
+    expected = kinds.hybrid_scores(model, settings.replace(towers=1.0)).sum(-1)
     np.testing.assert_allclose(
         found["scores"], np.sort(expected)[:, ::-1], atol=0.02
     )
@@ -186,14 +184,11 @@ def test_int8_costs_little_and_a_weight_may_be_0(exported, tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda files: files["hybrid.npz"].write_bytes(b""), "No data left"),
-        (lambda files: files["hybrid.npz"].unlink(), "No such file"),
-        (lambda files: files["hybrid.json"].write_text("{}"), "'words_part'"),
-    ],
-)
+@pytest.mark.parametrize(("damage", "message"), [
+    (lambda files: files["hybrid.npz"].write_bytes(b""), "No data left"),
+    (lambda files: files["hybrid.npz"].unlink(), "No such file"),
+    (lambda files: files["hybrid.json"].write_text("{}"), "'words_part'"),
+])  # fmt: skip
 def test_damaged_sources_are_one_line(damage, message, tmp_path):
     assert HybridSource.read(tmp_path) is None
     source = bm25_module(["bolt", "nut"], "words").hybrid

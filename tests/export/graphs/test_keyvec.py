@@ -4,16 +4,10 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm import serving
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import Documents, export_models
 from keras_lstm_dssm.layers import unit
-from keras_lstm_dssm.serving import (
-    Client,
-    HttpClient,
-    KeyParts,
-    PredictionServer,
-    SavedKeyVec,
-)
 from keras_lstm_dssm.text import strings
 from tests.client.conftest import run
 from tests.export.graphs.kinds import LONG_IDS, LONG_TEXTS, Exported
@@ -24,8 +18,8 @@ def keyvec(exported) -> Exported:
     return exported("keyvec")
 
 
-def key_parts(model: dssm.KeyVec, text: str, n: int) -> KeyParts:
-    return KeyParts(
+def key_parts(model: dssm.KeyVec, text: str, n: int) -> serving.KeyParts:
+    return serving.KeyParts(
         [(each, pytest.approx(p, abs=1e-6))
          for each, p in model.key_sentences(text, n)],
         [word for word, _ in model.key_words(text, n)],
@@ -34,7 +28,7 @@ def key_parts(model: dssm.KeyVec, text: str, n: int) -> KeyParts:
 
 def test_in_process(keyvec, monkeypatch):
     model, folder, _ = keyvec
-    saved = SavedKeyVec(folder / "keyvec")
+    saved = serving.SavedKeyVec(folder / "keyvec")
     expected = unit(model.encode(LONG_TEXTS)).numpy()
     np.testing.assert_allclose(saved.encode(LONG_TEXTS), expected, atol=1e-6)
     # A batch ends before it has two long documents.
@@ -49,7 +43,7 @@ def test_in_process(keyvec, monkeypatch):
         with pytest.raises(InputError, match=f"n is {n}; expected 1 or more"):
             saved.keys(LONG_TEXTS, n)
     with pytest.raises(InputError, match=r"are \['k', 'text'\]"):
-        SavedKeyVec(folder / "retriever")
+        serving.SavedKeyVec(folder / "retriever")
 
 
 def test_served_by_the_local_service(keyvec):
@@ -58,9 +52,11 @@ def test_served_by_the_local_service(keyvec):
     expected = unit(model.encode(LONG_TEXTS)).numpy()
     parts = [key_parts(model, text, 2) for text in LONG_TEXTS]
     with (
-        PredictionServer(folder, port=0, http_port=0) as server,
-        Client(server.address, timeout=60) as client,
-        HttpClient(server.http_address or "", timeout=60) as http_client,
+        serving.PredictionServer(folder, port=0, http_port=0) as server,
+        serving.Client(server.address, timeout=60) as client,
+        serving.HttpClient(
+            server.http_address or "", timeout=60
+        ) as http_client,
     ):
         vectors = client.encode(LONG_TEXTS, model="keyvec")
         np.testing.assert_allclose(vectors, expected, atol=1e-6)

@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import export_models
 from keras_lstm_dssm.text.word_hashing import MAX_BYTES_PER_WORD, MAX_LETTERS
 from tests.export.agreement import check_export, loaded
@@ -94,6 +93,6 @@ def test_weights_that_are_not_finite_publish_nothing(make, weight, tmp_path):
     variable = operator.attrgetter(weight)(model)
     variable.assign(variable * np.nan)
     layer, name = weight.split(".")[-2:]
-    with pytest.raises(InputError, match=f"{layer}/{name}: .* not finite"):
+    with pytest.raises(dssm.InputError, match=f"{layer}/{name}: .* not finite"):
         export_models(model, tmp_path)
     assert list(tmp_path.iterdir()) == []

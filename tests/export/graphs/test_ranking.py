@@ -19,22 +19,12 @@ from keras_lstm_dssm.ranker.overlap_features import NAMES, OverlapFeatures
 from keras_lstm_dssm.ranker.ranker import PairFeatures, source_of_encoder
 from keras_lstm_dssm.text.strings import as_bytes
 from tests.export.agreement import check_ops, loaded
-from tests.export.graphs.kinds import (
-    DOCUMENTS,
-    QUERIES,
-    RANKED,
-    RANKED_IDS,
-    RANKED_QUERIES,
-    TREES,
-    WORDS,
-    pair_scorer,
-    ranked_hits,
-)
+from tests.export.graphs import kinds
 from tests.matchers.small_matchers import SMALL_MATCHERS
 from tests.ranker.small_ranker import COLOURS
 
 export_module = importlib.import_module(export_models.__module__)
-RANKED_DOCUMENTS = Documents(RANKED_IDS, RANKED)
+RANKED_DOCUMENTS = Documents(kinds.RANKED_IDS, kinds.RANKED)
 
 
 @pytest.fixture
@@ -50,14 +40,14 @@ def test_every_matcher_is_here():
 @pytest.mark.parametrize("matcher", SMALL_MATCHERS)
 def test_every_matcher_as_a_stock_server_loads_it(matcher, tmp_path):
     """A row alone, all rows and no rows; its ops, and no gradients."""
-    model = pair_scorer(matcher)
+    model = kinds.pair_scorer(matcher)
     # Without warm-up requests, which the other tests send.
     save_module(ranking.ScorerModule(model), tmp_path)
     check_ops(tmp_path)
-    expected = model.score_pairs(QUERIES, DOCUMENTS)
+    expected = model.score_pairs(kinds.QUERIES, kinds.DOCUMENTS)
     assert np.ptp(expected) > 1e-3
     serve = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
-    texts = as_bytes(QUERIES), as_bytes(DOCUMENTS)
+    texts = as_bytes(kinds.QUERIES), as_bytes(kinds.DOCUMENTS)
     for rows in map(slice, (0, 0, 2, 8, 3, 0), (None, 1, 3, 9, 7, 0)):
         query, document = (
             tf.constant(side[rows], tf.string, [len(side[rows])])
@@ -82,7 +72,7 @@ def test_a_matcher_that_has_not_been_pretrained_is_refused(tmp_path):
         "DeepMatch", SMALL_MATCHERS["DeepMatch"], word_dimension=4
     )
     with pytest.raises(InputError, match="DeepMatch has not been pre-trained"):
-        export_model(recipe.build(0, WORDS), tmp_path)
+        export_model(recipe.build(0, kinds.WORDS), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -93,8 +83,8 @@ def test_the_exported_scores_are_those_of_lightgbm(ranker, tmp_path):
     No weighted scores of these are added to those of the trees.
     """
     lightgbm = pytest.importorskip("lightgbm")
-    queries = [query for query in RANKED_QUERIES for _ in range(24)]
-    titles = RANKED[:24] * len(RANKED_QUERIES)
+    queries = [query for query in kinds.RANKED_QUERIES for _ in range(24)]
+    titles = kinds.RANKED[:24] * len(kinds.RANKED_QUERIES)
     rows = ranker.features(queries, titles)
     read = rows[:, [0, len(NAMES), len(NAMES) + 1]]  # as TREES do
     target = np.sum((read - read.mean(axis=0)) / read.std(axis=0), axis=1)
@@ -133,17 +123,19 @@ def test_int8_and_max_k(ranker, tmp_path, monkeypatch):
     found = given["two_stage"].serve(*map(tf.constant, (["wood glue"], [9])))
     ((score, *others),) = found["scores"].numpy()
     assert len(others) == 2
-    best = max(score for _, score in ranked_hits(ranker, "wood glue"))
+    best = max(score for _, score in kinds.ranked_hits(ranker, "wood glue"))
     assert score == pytest.approx(best, abs=0.05)
 
 
 def test_two_stages_give_titles_in_order_and_are_served(exported):
     model, folder, cases = exported("ranker")
     found = loaded(cases[1].version).signatures["serving_default"](
-        text=tf.constant(RANKED_QUERIES), k=tf.constant([200] * 6)
+        text=tf.constant(kinds.RANKED_QUERIES), k=tf.constant([200] * 6)
     )
     assert found.keys() == {"ids", "titles", "scores"}
-    titles = dict(zip(as_bytes(RANKED_IDS), as_bytes(RANKED), strict=True))
+    titles = dict(
+        zip(as_bytes(kinds.RANKED_IDS), as_bytes(kinds.RANKED), strict=True)
+    )
     for ids, shown in zip(*map(lambda n: found[n].numpy(), ("ids", "titles")),
                           strict=True):  # fmt: skip
         assert [titles[key] for key in ids] == shown.tolist()
@@ -157,10 +149,12 @@ def test_two_stages_give_titles_in_order_and_are_served(exported):
 
 def test_a_filter_orders_the_titles_with_a_tag(ranker):
     colour = COLOURS[-1]
-    tags = [title.split()[:1] for title in RANKED]
-    of_colour = [title for title in RANKED if title.startswith(colour)]
+    tags = [title.split()[:1] for title in kinds.RANKED]
+    of_colour = [title for title in kinds.RANKED if title.startswith(colour)]
     assert 3 < len(of_colour) < 50
-    module = ranking.TwoStageModule(ranker, RANKED_IDS, RANKED, tags)
+    module = ranking.TwoStageModule(
+        ranker, kinds.RANKED_IDS, kinds.RANKED, tags
+    )
     found = module.filtered(
         *(tf.constant(["wood glue"] * 2), tf.constant([50, 50])),
         tf.constant([f"{colour},absent", "absent"]),
@@ -177,10 +171,10 @@ def test_a_filter_orders_the_titles_with_a_tag(ranker):
 
 
 def test_what_is_refused(tmp_path):
-    overlap = OverlapFeatures.from_titles(RANKED)
+    overlap = OverlapFeatures.from_titles(kinds.RANKED)
     encoder = source_of_encoder(lambda texts: np.ones([len(texts), 1]))
     outside = {"minilm": encoder}
-    text = TREES.replace("split_feature=0 22 23", "split_feature=0 1 2")
+    text = kinds.TREES.replace("split_feature=0 22 23", "split_feature=0 1 2")
     trees = BoostedTrees(text.replace("_idx=24", "_idx=22"))
     ranker = Ranker(PairFeatures(overlap, outside), trees)
     with pytest.raises(InputError, match="the cosine of minilm, which is not"):

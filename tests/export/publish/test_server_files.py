@@ -13,17 +13,11 @@ from google.protobuf import text_format
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.publish import server_files
 from keras_lstm_dssm.export.publish.models_config import (
     read_models_config,
     served_version,
     update_models_config,
-)
-from keras_lstm_dssm.export.publish.server_files import (
-    check_server_files,
-    memory_bytes,
-    server_readme,
-    warmup_sizes,
-    write_server_files,
 )
 from keras_lstm_dssm.export.publish.versions import find_models
 from keras_lstm_dssm.serving import PredictionServer
@@ -35,7 +29,7 @@ def models(tiny_models: Path, tmp_path_factory) -> Path:
     for name in ("query_encoder", "retriever", "scorer"):
         shutil.copytree(tiny_models / name, copy / name)
     (copy / "notes").mkdir()
-    write_server_files(copy, {"query_encoder": 2})
+    server_files.write_server_files(copy, {"query_encoder": 2})
     return copy
 
 
@@ -79,23 +73,23 @@ def test_warm_up_fits_the_batches_of_the_server(tmp_path, batching, sizes):
     """TF Serving refuses a version with a request above max_batch_size."""
     if batching:
         (tmp_path / "batching.config").write_text(batching)
-    assert warmup_sizes(tmp_path) == sizes
+    assert server_files.warmup_sizes(tmp_path) == sizes
 
 
 def test_a_damaged_models_config_is_named(tmp_path):
     (tmp_path / "models.config").write_text("custom_model_config {}")
     with pytest.raises(InputError, match="expected a model_config_list"):
-        check_server_files(tmp_path)
+        server_files.check_server_files(tmp_path)
     (tmp_path / "models.config").write_bytes(b"\xff")
     with pytest.raises(InputError, match="models.config:.*correct it"):
-        check_server_files(tmp_path)
+        server_files.check_server_files(tmp_path)
 
 
 def test_no_models(tmp_path):
     with pytest.raises(InputError, match="no model in this folder"):
-        write_server_files(tmp_path)
+        server_files.write_server_files(tmp_path)
     with pytest.raises(InputError, match="absent: no such folder"):
-        write_server_files(tmp_path / "absent")
+        server_files.write_server_files(tmp_path / "absent")
 
 
 def test_an_export_moves_its_own_versions_and_nothing_else(tmp_path):
@@ -157,7 +151,7 @@ def test_another_way_to_write_the_list(tmp_path, written):
 
 @pytest.fixture(scope="module")
 def readme(models: Path) -> str:
-    return server_readme(find_models(models), "/models")
+    return server_files.server_readme(find_models(models), "/models")
 
 
 def test_memory_is_that_of_the_files(tmp_path):
@@ -166,8 +160,10 @@ def test_memory_is_that_of_the_files(tmp_path):
     module.names = tf.Variable(tf.fill([1000], "ten bytes."))
     tf.saved_model.save(module, str(tmp_path))
     # Ten bytes and a header of 24, and in the file two bytes more.
-    assert memory_bytes(tmp_path) == pytest.approx(1_235_000, rel=2e-3)
-    assert memory_bytes(tmp_path / "variables") == 0
+    assert server_files.memory_bytes(tmp_path) == pytest.approx(
+        1_235_000, rel=2e-3
+    )
+    assert server_files.memory_bytes(tmp_path / "variables") == 0
 
 
 def test_readme_shows_signatures_memory_and_versions(readme, tiny_models):
@@ -187,7 +183,9 @@ def test_readme_shows_signatures_memory_and_versions(readme, tiny_models):
     ):
         assert line in readme
     # How to call a model of others is not known, but its tensors are.
-    other = server_readme({"numbers": tiny_models / "numbers"}, "/models")
+    other = server_files.server_readme(
+        {"numbers": tiny_models / "numbers"}, "/models"
+    )
     assert "| `numbers` | `double` | `x` float32 [batch] |" in other
     assert "client.encode" not in other and "curl" not in other
 
