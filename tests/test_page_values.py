@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
@@ -184,6 +185,50 @@ def test_the_page_of_few_clicks_has_the_values_without_clicks():
     beside = first_table("docs/few_clicks", "## Beside other encoders")
     values = [words_of(folder, "word_sum") for folder in folders]
     assert beside["`word_sum`: words fitted to it"][:4] == values
+
+
+def test_the_page_of_few_clicks_has_the_values_of_an_lstm_residual():
+    rows = first_table("docs/results/few_clicks", "## An LSTM on top of the")
+    found = json.loads(
+        (RESULTS / "few_clicks/residual_wikiqa.json").read_text()
+    )
+    for label, name in (
+        ("sum of words", "sum"),
+        ("refitted", "refitted"),
+        ("sum and LSTM-RNN", "residual"),
+    ):
+        seeds = found[name] if name == "residual" else [found[name]]
+        mean = {
+            key: np.mean([seed[f"test {key}"] for seed in seeds])
+            for key in ("cosine", "mrr@10", "recall@100", "ndcg@3", "map")
+        }
+        means = [re.sub(r" ± [.\d]+", "", cell) for cell in rows[label]]
+        assert means == [
+            f"{mean['cosine']:.4f}".removeprefix("0"),
+            f"{100 * mean['mrr@10']:.1f} / {100 * mean['recall@100']:.1f}",
+            f"{100 * mean['ndcg@3']:.1f} / {100 * mean['map']:.1f}",
+        ]
+
+
+def test_the_study_of_clicks_has_the_values_of_its_trainings():
+    folder = RESULTS / "clicks"
+    lines = (folder / "study.json").read_text().splitlines()
+    trainings = [json.loads(line) for line in lines]
+    rows = first_table("docs/results/clicks/README", "mean of\nthree seeds")
+    for name, cells in rows.items():
+        log, way = name.split(", ")
+        of_row = [t for t in trainings if (t["log"], t["way"]) == (log, way)]
+        assert len(of_row) == 3, name
+        means = [
+            np.mean([t[key] for t in of_row])
+            for key in ("ndcg@3", "ndcg@10", "log_likelihood",
+                        "log_likelihood_true_shares")
+        ]  # fmt: skip
+        assert cells == [
+            *(f"{100 * m:.1f}" for m in means[:2]),
+            *(f"{m:.4f}" for m in means[2:]),
+        ], name
+    assert len(rows) * 3 == len(trainings)
 
 
 def test_each_table_iv_names_the_version_that_measured_it():
