@@ -222,7 +222,7 @@ def test_the_study_of_clicks_has_the_values_of_its_trainings():
         means = [
             np.mean([t[key] for t in of_row])
             for key in ("ndcg@3", "ndcg@10", "log_likelihood",
-                        "log_likelihood_true_shares")
+                        "log_likelihood_equal_shares")
         ]  # fmt: skip
         assert cells == [
             *(f"{100 * m:.1f}" for m in means[:2]),

@@ -6,7 +6,7 @@ A title that the same query has shown at positions k and k' then has clicks in
 the ratio p_k : p_k'.
 
 Source: Agarwal et al. 2019, "Estimating Position Bias without Intrusive
-Interventions", https://arxiv.org/abs/1806.03555, for the pairs of all
+Interventions", https://arxiv.org/abs/1812.05161, for the pairs of all
 positions; the ratios are combined by least squares of their logarithms.
 """
 
@@ -81,6 +81,7 @@ def position_bias(pages: Iterable[Page]) -> PositionBias:
     of_position = np.bincount(positions, clicks, MOST_POSITIONS + 1)
     needed = np.flatnonzero(of_position >= _LEAST_PART * of_position.sum())
     # Parts of the queries, as what is clicked on a page can depend on the rest.
+    distinct, queries = np.unique(queries, return_inverse=True)
     parts = np.stack(
         [
             _moved(keys[part], positions[part], clicks[part])
@@ -107,6 +108,13 @@ def position_bias(pages: Iterable[Page]) -> PositionBias:
             f"position {missing[0]} and position {needed[0]} are not joined by"
             f" {_LEAST_CLICKS:.0f} clicks of titles that were at both, or at"
             " others between: the rankings were always the same",
+        )
+    if len(distinct) < _GROUPS:
+        return PositionBias(
+            {},
+            {},
+            f"found {len(distinct)} queries, expected {_GROUPS} or more, by which"
+            " errors are estimated",
         )
     grid = (..., *np.ix_(sorted(found), sorted(found)))
     logs = _solve(parts.sum(axis=0)[grid])

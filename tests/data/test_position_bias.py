@@ -55,6 +55,7 @@ def test_shares_are_those_of_the_model_and_of_its_likelihood():
     ([Page("a", ["b"], [1.0], [0])], "no click has a position"),
     (simulated(2000, SHARES, moved=False), "no title was shown at two"),
     (simulated(200, SHARES), "only: too few clicks|are not joined"),
+    (simulated(3000, SHARES, queries=1), "found 1 queries, expected 16"),
     # Titles move within the first three places, and within the others.
     ([
         Page(p.query, p.titles[:3] if n % 2 else p.titles[3:],

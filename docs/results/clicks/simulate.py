@@ -189,11 +189,11 @@ def main() -> None:
                     "shares": bias.shares or bias.reason,
                     "ndcg@10": measured["ndcg@10"],
                     "ndcg@3": measured["ndcg@3"],
-                    # By the way's own shares, and by the true ones for all.
+                    # By the way's own shares, and by 1 / k for all.
                     "log_likelihood": likelihood(
                         model, pages["dev"], pages["test"], known
                     ),
-                    "log_likelihood_true_shares": likelihood(
+                    "log_likelihood_equal_shares": likelihood(
                         model, pages["dev"], pages["test"], SHARES
                     ),
                 }
