@@ -113,8 +113,8 @@ def position_bias(pages: Iterable[Page]) -> PositionBias:
         return PositionBias(
             {},
             {},
-            f"found {len(distinct)} queries, expected {_GROUPS} or more, by which"
-            " errors are estimated",
+            f"found {len(distinct)} queries, expected {_GROUPS} or more, to"
+            " estimate errors by",
         )
     grid = (..., *np.ix_(sorted(found), sorted(found)))
     logs = _solve(parts.sum(axis=0)[grid])
