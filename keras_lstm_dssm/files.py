@@ -259,10 +259,12 @@ def check_unpacked_size(path: str | os.PathLike[str]) -> None:
 class _Unpacked(io.RawIOBase):
     """Reads a gzip file up to a number of bytes."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, file: gzip.GzipFile, path: str | os.PathLike[str]
+    ) -> None:
+        self._file = file  # first, as `close` is called after an error, too
         self._path = path
         self._most = self._left = _max_unpacked(path)
-        self._file = gzip.open(path, "rb")
 
     def readable(self) -> bool:
         return True
@@ -288,8 +290,9 @@ def open_gzip(path: str | os.PathLike[str]) -> io.TextIOWrapper:
     Reading it raises `InputError` after 64 MB and 50 times the file's size:
     its own note of the content's size need not be true.
     """
+    unpacked = _Unpacked(gzip.open(path, "rb"), path)
     return io.TextIOWrapper(
-        io.BufferedReader(_Unpacked(path), 1 << 16), encoding="utf-8"
+        io.BufferedReader(unpacked, 1 << 16), encoding="utf-8"
     )
 
 

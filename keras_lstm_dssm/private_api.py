@@ -87,6 +87,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     decorated = tf.custom_gradient(function)
 
+    @tf.autograph.experimental.do_not_convert
     def call(*arguments: Any) -> Any:
         result = decorated(*arguments)
         first = tf.nest.flatten(result)[0]
