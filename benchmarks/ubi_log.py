@@ -1,12 +1,13 @@
-"""Measure how a log of UBI is read: pages a second, and memory.
+"""Measure time and memory of reading a click log in the form of UBI.
+
+UBI is User Behavior Insights, see docs/clicks.md.
 
 Each part is a process, as memory is counted by process:
 
     python -m keras_lstm_dssm.benchmarks.ubi_log write FOLDER EVENTS
     python -m keras_lstm_dssm.benchmarks.ubi_log read FOLDER
 
-The second one prints JSON: of the pages and of the clicks that a training
-makes of them.
+The second one prints JSON.
 """
 
 import json
@@ -29,7 +30,7 @@ _TITLES = 1_000_000
 
 
 def write(folder: str, events: int) -> None:
-    """Write a log of pages with ten ids and two clicks each."""
+    """Write a log of searches: ten titles are shown, two of them clicked."""
     path, random = Path(folder), np.random.default_rng(0)
     path.mkdir(parents=True)
     lines = "".join(synthetic_lines(_QUERIES)).splitlines()
@@ -63,7 +64,7 @@ def write(folder: str, events: int) -> None:
 
 
 def read(folder: str) -> dict[str, Any]:
-    """Read the pages of a log, then write their clicks."""
+    """Measure reading all searches, and writing a click file of them."""
     counts: list[int] = []
     with tempfile.TemporaryDirectory() as made:
         pages = ClickPages(f"ubi:{folder}")

@@ -13,7 +13,6 @@ The second one prints JSON.
 import json
 import sys
 from collections.abc import Sequence
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -31,13 +30,13 @@ _ENCODED = 200_000
 
 
 def random_vectors(texts: Sequence[str]) -> np.ndarray:
-    """Return a vector for each text that has nothing to do with it."""
+    """Return random vectors, as a teacher's encoder would return its own."""
     shape = len(texts), _WIDTH
     return np.random.default_rng(0).standard_normal(shape, np.float32)
 
 
 def write(folder: str, titles: int) -> None:
-    """Write a teacher's folder of random vectors for distinct titles."""
+    """Write synthetic titles and random vectors as `lstm-dssm-teach` does."""
     lines = "".join(synthetic_lines(titles)).splitlines()
     teach(
         None,
@@ -48,7 +47,7 @@ def write(folder: str, titles: int) -> None:
 
 
 def fit(folder: str) -> dict[str, Any]:
-    """Measure the fit to a folder, then titles encoded a second."""
+    """Measure fitting words to a folder, and encoding titles by them."""
     hashing = WordSumEncoder().trigrams
     fitted: list[FittedWords] = []
     wall, cpu = wall_and_cpu(lambda: fitted.append(fit_words(folder, hashing)))
@@ -56,7 +55,7 @@ def fit(folder: str) -> dict[str, Any]:
     config: dict[str, Any] = fitted[0].config
     encoder = WordSumEncoder(**config)
     fitted[0].write_to(encoder.word_rows)
-    titles = list(islice(TeacherFolder(folder).read_texts(), _ENCODED))
+    titles = TeacherFolder(folder).read_texts()[:_ENCODED]
     encoder.encode(titles[:4096])
     rate = len(titles) / seconds(lambda: encoder.encode(titles))
     return {

@@ -78,7 +78,7 @@ def all_layers(model: keras.layers.Layer) -> list[keras.layers.Layer]:
 
 
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a function as `tf.custom_gradient` does, and let graphs end.
+    """Do what `tf.custom_gradient` does, without keeping graphs in memory.
 
     TensorFlow keeps the gradient of each call in a graph for good, and with it
     the graph, the weights that it reads and their momentum: a process that

@@ -76,7 +76,7 @@ def test_fit_calls_the_overridden_build():
 
 
 def test_a_graph_with_a_custom_gradient_ends_with_its_last_use():
-    """TensorFlow's own decorator would hold it, and its weights, for good."""
+    """`tf.custom_gradient` keeps each graph, and its weights, in memory."""
 
     @private_api.custom_gradient
     def doubled(x: tf.Tensor) -> Any:

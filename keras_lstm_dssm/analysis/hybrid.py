@@ -194,7 +194,7 @@ def choose_hybrid(
     dev: Task,
     measure: str,
 ) -> tuple[HybridSettings, ChosenWeights]:
-    """Chooses `k1` and `b` by BM25 alone, then the weights of all parts.
+    """Chooses `k1` and `b` by BM25 alone on dev, then the parts' weights.
 
     `systems` are those of the parts that have vectors.
     """

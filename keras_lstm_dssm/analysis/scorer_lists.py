@@ -1,4 +1,4 @@
-"""What holds of a pair scorer on all queries, not on a few examples.
+"""Statistics of a pair scorer over all judged queries of the data.
 
 Where the best match of an MV-LSTM lies, and which queries one scorer answers
 right and another one wrong, as in Table 4 of Wan et al. 2016.
@@ -21,7 +21,7 @@ _PAIRS_AT_ONCE = 256
 
 
 class BestPositions(NamedTuple):
-    """Where the largest interactions of queries and right answers lie.
+    """At which words MV-LSTM matches queries and right answers best.
 
     All but `pairs` are shares of the pairs.
     """
@@ -37,7 +37,7 @@ class BestPositions(NamedTuple):
 def best_positions(
     layer: WordVectors, matcher: MVLSTM, lists: Sequence[JudgedList]
 ) -> BestPositions:
-    """Finds the largest interaction of each query with each right answer."""
+    """Finds the best matching words of each query and each right answer."""
     pairs = [(one.query, right) for one in lists for right in one.positives]
     found: list[np.ndarray] = []
     for start in range(0, len(pairs), _PAIRS_AT_ONCE):
@@ -78,7 +78,9 @@ class TwoScorers(NamedTuple):
 def compare_scorers(
     scorer: PairScorer, other: PairScorer, lists: Sequence[JudgedList]
 ) -> tuple[TwoScorers, list[JudgedList]]:
-    """Compares two scorers on the lists that have right and wrong answers.
+    """Counts the queries that each of two pair scorers answers right (P@1).
+
+    Queries without a right or without a wrong judged answer are left out.
 
     Returns:
         The comparison, and the lists that `scorer` alone answers right, with
@@ -114,7 +116,7 @@ def compare_scorers(
 def _answers(
     scorer: PairScorer, lists: Sequence[JudgedList]
 ) -> tuple[np.ndarray, list[str]]:
-    """Returns whether each list is answered right, and the best negatives."""
+    """Returns which queries are answered right, and the best wrong answers."""
     texts = [[*one.positives, *one.negatives] for one in lists]
     scores = scorer.score_pairs(
         [one.query for one, t in zip(lists, texts, strict=True) for _ in t],

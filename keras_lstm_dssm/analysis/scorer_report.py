@@ -88,10 +88,10 @@ def example_answers(
 def lists_and_titles(
     data: str, min_relevant: int = 1, max_bad_lines: int = 0
 ) -> tuple[list[JudgedList], list[str]]:
-    """Return the lists with a positive, and all titles.
+    """Return the queries with a relevant title, and all titles of the data.
 
-    The lists are those of the last split of a collection, which is its test
-    split if there is one, or of a click log.
+    Each query has its judged titles. The queries are those of the last split
+    of a collection, which is its test split if there is one, or of a click log.
     """
     if is_collection(data):
         collection = open_collection(data)

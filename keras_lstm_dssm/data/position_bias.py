@@ -27,7 +27,7 @@ SMALLEST_SHARE = 0.1
 """No click counts more than ten times, however rarely its position is seen."""
 
 LARGEST_ERROR = 0.05
-"""Half the width of the 95 % interval of log p_k, if wider, is no estimate."""
+"""Nothing is estimated if log p_k is known less well, with 95 % confidence."""
 
 _LEAST_CLICKS = 10.0  # of both positions of a pair; logarithms of fewer are off
 _LEAST_PART = 0.005  # of all clicks: positions with fewer are not needed
@@ -156,7 +156,7 @@ def _solve(tables: np.ndarray) -> np.ndarray:
 
 
 def _shown(pages: Iterable[Page]) -> tuple[np.ndarray, ...]:
-    """Returns hashes of query and of both, position and click of each title."""
+    """Returns the columns of `_hashed`, of some queries if there are many."""
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
     rows, limit, stream = 0, np.uint64(2**64 - 1), iter(pages)
     block = [Page("", [], [], [])]

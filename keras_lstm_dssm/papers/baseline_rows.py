@@ -24,7 +24,11 @@ from keras_lstm_dssm.distillation.teacher_vectors import (
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System, alphanumeric
-from keras_lstm_dssm.evaluation.mixture import Mixture, choose_weights
+from keras_lstm_dssm.evaluation.mixture import (
+    ChosenWeights,
+    Mixture,
+    choose_weights,
+)
 from keras_lstm_dssm.evaluation.postings import default_terms
 from keras_lstm_dssm.evaluation.runs import ListScores, System
 from keras_lstm_dssm.evaluation.systems import (
@@ -260,21 +264,17 @@ class Mixed:
         start = time.perf_counter()
         parts = {part: _part(part, seed, data) for part in self.parts}
         chosen = choose_weights(parts, data.dev, data.dev_measure)
-        return TrainedSystem(
-            Mixture(parts, chosen.weights),
-            0,
-            chosen.value,
-            time.perf_counter() - start,
-            further={f"weight_{n}": w for n, w in chosen.weights.items()},
-        )
+        return _weighted(parts, chosen, start)
 
 
 @dataclass(frozen=True)
 class Hybrid:
-    """Describes a row that is the hybrid of a saved row, or of no towers.
+    """Describes a row that ranks as `lstm-dssm-evaluate --hybrid` does.
 
-    Its parts are those of `lstm-dssm-evaluate --hybrid`: towers without their
-    sketch, words fitted to the teacher of the settings, and BM25.
+    Its score is a weighted sum: the cosine of the towers that another row has
+    trained, without their sketch of words; the cosine of word vectors that are
+    fitted to the teacher of the table; and BM25. Without `towers` it is that of
+    words and BM25, which learn from no click.
     """
 
     towers: str | None = None  # row of the same table
@@ -295,7 +295,7 @@ class Hybrid:
     def train(
         self, name: str, options: Hyperparameters, seed: int, data: TableData
     ) -> TrainedSystem:
-        """Fits the words, and chooses the settings of the hybrid on dev."""
+        """Fits the word vectors; chooses k1, b and the weights on dev."""
         start = time.perf_counter()
         model = self.towers and _saved_model(self.towers, seed, data)
         teacher = TeacherVectors.open(data.settings.teacher_folder())
@@ -311,13 +311,20 @@ class Hybrid:
             data.dev_measure,
         )
         systems[_BM25] = bm25_part(settings)
-        return TrainedSystem(
-            Mixture(systems, chosen.weights),
-            0,
-            chosen.value,
-            time.perf_counter() - start,
-            further={f"weight_{n}": w for n, w in chosen.weights.items()},
-        )
+        return _weighted(systems, chosen, start)
+
+
+def _weighted(
+    parts: Mapping[str, Any], chosen: ChosenWeights, start: float
+) -> TrainedSystem:
+    """Returns the mixture with the weights that were chosen since `start`."""
+    return TrainedSystem(
+        Mixture(parts, chosen.weights),
+        0,
+        chosen.value,
+        time.perf_counter() - start,
+        further={f"weight_{n}": w for n, w in chosen.weights.items()},
+    )
 
 
 def _part(name: str, seed: int, data: TableData) -> Any:

@@ -1,4 +1,4 @@
-"""Statistics of all lists against the matrices and scores of each pair."""
+"""Statistics over all queries, against the matrices and scores of pairs."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from tests.analysis.test_scorer_report import VOCABULARY, scorer
 
 
 def random_lists(count: int) -> list[JudgedList]:
-    """Draws lists of four different texts, of which one or two are right."""
+    """Draws random queries, each with one or two right answers of four."""
     random, lists = np.random.default_rng(0), []
     for row in range(count):
         texts: dict[str, None] = {}

@@ -102,7 +102,7 @@ def test_ranks_by_the_cosine_of_vectors(systems, name):
 
 
 def test_wide_paragraph_vectors():
-    """gensim wrote into freed arrays, which ended the process from 256 on."""
+    """From 256 numbers on, gensim wrote into memory that it had freed."""
     system = Doc2VecSystem(400, sample=0.0).fit(["red hat", "blue hat"])
     first, second = system.encode(["red hat", "blue hat"])
     assert first.shape == (400,) and not np.allclose(first, second)

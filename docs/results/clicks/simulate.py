@@ -105,9 +105,9 @@ def simulate(
 
 
 def likelihood(
-    model: Any, fitted_on: list[Page], pages: list[Page], shares: np.ndarray
-) -> float:
-    """Mean log likelihood of the clicks of pages, by p_k sigmoid(a cos + b)."""
+    model: Any, fitted_on: list[Page], pages: list[Page], *shares: np.ndarray
+) -> list[float]:
+    """Mean log likelihood of clicks by p_k sigmoid(a cos + b), for each p."""
 
     def columns(pages: list[Page]) -> tuple[np.ndarray, ...]:
         texts = [
@@ -131,16 +131,19 @@ def likelihood(
             np.array(c) for c in zip(*both, strict=True)
         )
         cosines = (queries[query] * titles[title]).sum(axis=1)
-        return cosines, shares[place.astype(int)], click
+        return cosines, place.astype(int), click
 
-    def cost(weights: np.ndarray, data: tuple[np.ndarray, ...]) -> float:
-        cosines, share, click = data
-        rate = share / (1 + np.exp(-weights[0] * cosines - weights[1]))
+    def cost(
+        weights: np.ndarray, data: tuple[np.ndarray, ...], p: np.ndarray
+    ) -> float:
+        cosines, place, click = data
+        rate = p[place] / (1 + np.exp(-weights[0] * cosines - weights[1]))
         rate = np.clip(rate, 1e-6, 1 - 1e-6)
         return -float(np.mean(np.where(click, np.log(rate), np.log1p(-rate))))
 
-    best = minimize(cost, [5.0, -2.0], (columns(fitted_on),), "Nelder-Mead").x
-    return -cost(best, columns(pages))
+    fit, measured = columns(fitted_on), columns(pages)
+    best = [minimize(cost, [5, -2], (fit, p), "Nelder-Mead").x for p in shares]
+    return [-cost(w, measured, p) for w, p in zip(best, shares, strict=True)]
 
 
 def main() -> None:
@@ -180,6 +183,10 @@ def main() -> None:
                 known = {
                     "true shares": SHARES, "weighted": shares, "both": shares
                 }.get(way, np.ones(SIZE))  # fmt: skip
+                # By the way's own shares, and by 1 / k for all.
+                own, equal = likelihood(
+                    model, pages["dev"], pages["test"], known, SHARES
+                )
                 systems = {"model": system_of(model)}
                 measured = evaluate_systems(task, systems)["model"]
                 result = {
@@ -189,13 +196,8 @@ def main() -> None:
                     "shares": bias.shares or bias.reason,
                     "ndcg@10": measured["ndcg@10"],
                     "ndcg@3": measured["ndcg@3"],
-                    # By the way's own shares, and by 1 / k for all.
-                    "log_likelihood": likelihood(
-                        model, pages["dev"], pages["test"], known
-                    ),
-                    "log_likelihood_equal_shares": likelihood(
-                        model, pages["dev"], pages["test"], SHARES
-                    ),
+                    "log_likelihood": own,
+                    "log_likelihood_equal_shares": equal,
                 }
                 print(json.dumps(result), flush=True)
                 with open(flags.output, "a") as file:

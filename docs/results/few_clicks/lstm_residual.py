@@ -37,6 +37,8 @@ from keras_lstm_dssm.layers.cosine import unit
 from keras_lstm_dssm.layers.letter_trigrams import gather_sum
 from keras_lstm_dssm.layers.packed_sequence import pack
 
+_BATCH = 256
+
 
 class Residual(dssm.LSTMEncoder):
     """The sum of fitted rows, and W times the last state of an LSTM."""
@@ -59,7 +61,7 @@ class Residual(dssm.LSTMEncoder):
         self.added.build((None, cells))
 
     def compose(self, words: Any, training: bool = False) -> tf.Tensor:
-        """Compute the vectors of distinct texts."""
+        """Add the LSTM's output, times W, to the sum of each text's words."""
         rows = self.word_rows(words)
         total = gather_sum(rows, *words.flat(), training=False)
         steps = pack(words.words, words.lengths)
@@ -69,16 +71,13 @@ class Residual(dssm.LSTMEncoder):
         return unit(total) + self.added(state)
 
 
-def train_epoch(
-    model: Residual, optimizer: Any, texts: np.ndarray, targets: np.ndarray,
-    order: np.ndarray, batch: int,
-) -> None:  # fmt: skip
-    """Raises the cosines of vectors and targets, `batch` texts at a time."""
+def training_step(model: Residual, optimizer: Any) -> Any:
+    """Returns a function that raises the cosines of texts and targets."""
     weights = model.trainable_variables
 
     @tf.function(input_signature=[
         tf.TensorSpec([None], tf.string),
-        tf.TensorSpec([None, targets.shape[1]], tf.float32),
+        tf.TensorSpec([None, model.dimension], tf.float32),
     ])  # fmt: skip
     def step(strings: tf.Tensor, target: tf.Tensor) -> None:
         words = model.trigrams.distinct(strings)
@@ -90,9 +89,7 @@ def train_epoch(
             zip(tape.gradient(loss, weights), weights, strict=True)
         )
 
-    for start in range(0, len(order), batch):
-        rows = order[start : start + batch]
-        step(tf.constant(texts[rows]), tf.constant(targets[rows]))
+    return step
 
 
 def main() -> None:
@@ -160,7 +157,7 @@ def main() -> None:
     for seed in range(options.seeds):
         keras.utils.set_random_seed(seed)
         model = Residual(options.teacher, options.cells)
-        optimizer = keras.optimizers.Adam(options.rate)
+        step = training_step(model, keras.optimizers.Adam(options.rate))
         rng = np.random.default_rng(seed)
         best, weights, curve = (
             cosine(model.encode, "dev"),
@@ -169,7 +166,9 @@ def main() -> None:
         )
         for epoch in range(options.epochs):
             order = rng.permutation(len(texts))
-            train_epoch(model, optimizer, texts, targets, order, 256)
+            for start in range(0, len(order), _BATCH):
+                rows = order[start : start + _BATCH]
+                step(tf.constant(texts[rows]), tf.constant(targets[rows]))
             curve.append(round(cosine(model.encode, "dev"), 4))
             print(f"seed {seed}, epoch {epoch + 1}: {curve[-1]}", flush=True)
             if curve[-1] > best:
