@@ -23,10 +23,10 @@ the document_encoder of the same run. With --update=MODELS/retriever --add=FILE
 whole new version is published (docs/serving.md).
 
 With --hybrid the retriever ranks by the towers, by the words part of the run
-(or words fitted to --teacher) and by BM25, with the weights that
-lstm-dssm-evaluate --hybrid has chosen on dev, else by default. It needs no run:
+(or words fitted to --teacher) and by BM25. The weights are those that --hybrid
+of lstm-dssm-evaluate has chosen on dev, else the defaults. It needs no run:
   lstm-dssm-export --hybrid --documents=titles.txt --output=MODELS
-serves BM25 alone, with --teacher=TEACH BM25 and words (docs/rerank.md).
+serves BM25 alone, with --teacher=TEACH BM25 and words (docs/serving.md).
 
 With --mix=RUN2 --mix_weights=0.6,0.4 the encoders of several runs become one:
 the cosine of their vectors, and the score of the retriever, is the weighted
