@@ -36,7 +36,6 @@ class Checkpoint(keras.callbacks.Callback):
         self.minutes = minutes
         self.needed = needed
         self._saved = time.monotonic()
-        self._saved_step = 0
         self._seconds = 0.0
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -48,18 +47,16 @@ class Checkpoint(keras.callbacks.Callback):
         """Saves a checkpoint, unless saving is slow and the last one is new.
 
         If it takes over half a second, it takes at most a fiftieth of the
-        training, but for epochs for which `needed(epochs)` is true.
+        training, but for epochs for which `needed(epochs)` is true, and for the
+        last one: later, the weights may be those of the best epoch.
         """
         if (
             self._seconds < _QUICK
             or time.monotonic() - self._saved > _RARELY * self._seconds
             or (self.needed and self.needed(epoch + 1))
+            or self.model.stop_training
+            or epoch + 1 == self.params["epochs"]
         ):
-            self._save()
-
-    def on_train_end(self, logs: Any = None) -> None:
-        """Saves a checkpoint of the last step if it has not been saved yet."""
-        if self._saved_step != self._step():
             self._save()
 
     def on_interrupt(self) -> None:
@@ -77,10 +74,6 @@ class Checkpoint(keras.callbacks.Callback):
             keras.saving.save_model(self.model, partial)
         self._saved = time.monotonic()
         self._seconds = self._saved - started
-        self._saved_step = self._step()
-
-    def _step(self) -> int:
-        return int(self.model.optimizer.iterations.numpy())
 
 
 class HistoryFile(keras.callbacks.Callback):

@@ -344,7 +344,8 @@ def fit(
             _fit_epochs(
                 training,
                 model,
-                [*joined, *training.watches, *measured, *files, *callbacks],
+                # The files last: any of the others may stop the training.
+                [*joined, *training.watches, *measured, *callbacks, *files],
                 verbose,
                 # Shuffled, always in one order: negatives come from the
                 # batch, and in file order they could be more similar

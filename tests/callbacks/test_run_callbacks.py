@@ -9,7 +9,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.callbacks import checkpoint as checkpoint_module
 from keras_lstm_dssm.run_folder import RunFolder
 from tests.kit.equal import check_equal
-from tests.training.small_trainings import QUICK, StopAt
+from tests.training.small_trainings import QUICK, EpochWeights, StopAt
 
 pytestmark = pytest.mark.usefixtures("kinds_data", "eager")
 PLAIN = QUICK.replace(batch_size=12)  # of 24 clicks
@@ -19,15 +19,19 @@ MINED = PLAIN.replace(
 
 
 class SavedSteps(keras.callbacks.Callback):
-    """Lists the training steps whose checkpoint is in the folder."""
+    """Lists the training steps whose checkpoint is there after each epoch."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self.run = RunFolder(name)
         self.steps: list[int] = []
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def add(self) -> None:
         self.steps.append(int(self.run.load_checkpoint().optimizer.iterations))
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        if epoch:
+            self.add()
 
 
 @pytest.fixture
@@ -42,6 +46,7 @@ def train(name: str, recipe: dssm.Recipe, *more: Any) -> tuple[Any, list[int]]:
     model = dssm.train(
         "clicks.tsv", recipe, output=name, verbose=0, callbacks=[saved, *more]
     )
+    saved.add()
     return model, saved.steps
 
 
@@ -54,8 +59,7 @@ def test_a_slow_one_before_mining_and_at_the_end(slow, monkeypatch):
 
     Such as one that is killed in epoch 4, whose checkpoint is of epoch 2."""
     whole, steps = train("whole", MINED)
-    assert steps == [2, 4, 4, 8, 8]
-    assert RunFolder("whole").load_checkpoint().optimizer.iterations == 10
+    assert steps == [2, 4, 4, 8, 10]
     killed = RunFolder("killed")
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(
@@ -67,3 +71,29 @@ def test_a_slow_one_before_mining_and_at_the_end(slow, monkeypatch):
     resumed = dssm.resume(killed.path, verbose=0)
     check_equal(resumed, whole)
     assert [row["epoch"] for row in killed.read_history()] == [1, 2, 3, 4, 5]
+
+
+class StopAfter(EpochWeights):
+    """Ends a training after its second epoch."""
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        super().on_epoch_end(epoch, logs)
+        self.model.stop_training = epoch == 1
+
+
+def test_the_last_one_has_the_weights_of_the_last_epoch(slow, monkeypatch):
+    """Not those of the best epoch, which the model then has."""
+    monkeypatch.setattr(
+        dssm.RankingEvaluation,
+        "evaluate",
+        lambda self: -int(self.model.optimizer.iterations),
+    )
+    kept = StopAfter()
+    model = dssm.train(
+        "clicks.tsv", PLAIN, output="run", dev="judged", verbose=0,
+        callbacks=[kept],
+    )  # fmt: skip
+    check_equal(model, kept.of[1])
+    last = RunFolder("run").load_checkpoint()
+    assert last.optimizer.iterations == 4
+    check_equal(last, kept.of[2])
