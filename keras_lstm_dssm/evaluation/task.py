@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from keras_lstm_dssm.errors import InputError
@@ -163,7 +164,7 @@ class Task(NamedTuple):
         >>> mean(by_query)["map"]
         0.41
         """
-        texts, _ = _split_texts(folder, split)
+        texts, _ = _texts_of(folder, [split])
         return cls._of_texts(folder, texts, split, min_relevant)
 
     @classmethod
@@ -335,17 +336,21 @@ def document_tasks(
     folder: DocumentFolder,
     split: str = "test",
     min_relevant: int = 1,
+    clustered: Sequence[str] = (),
     seeds: int = K_MEANS_SEEDS,
 ) -> dict[str, AnyTask]:
     """Makes the retrieval and the clustering task of a split of a folder.
 
     They are `"retrieve"` and `"cluster"`; a folder without queries or without
-    classes has one of them only.
+    classes has one of them only. The documents of the splits `clustered` are
+    clustered, by default those of `split`.
     """
-    texts, classes = _split_texts(folder, split)
+    texts, classes = _texts_of(folder, [split])
     tasks: dict[str, AnyTask] = {}
     if split in folder.splits:
         tasks[RETRIEVE] = Task._of_texts(folder, texts, split, min_relevant)
+    if clustered:
+        texts, classes = _texts_of(folder, clustered)
     if len(set(filter(None, classes.values()))) > 1:
         tasks[CLUSTER] = ClusterTask.from_classes(texts, classes, seeds)
     if not tasks:
@@ -367,17 +372,17 @@ def document_sentences(text: str) -> list[str]:
     return text.split("\n")
 
 
-def _split_texts(
-    folder: DocumentFolder, split: str
+def _texts_of(
+    folder: DocumentFolder, splits: Sequence[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Returns document id -> text, and document id -> class."""
     texts, classes = {}, {}
-    for document in folder.of(split):
+    for document in chain.from_iterable(map(folder.of, splits)):
         texts[document.id] = document_text(document.sentences)
         classes[document.id] = document.label
     if not texts:
         raise InputError(
-            f"{folder.folder}: found no document of split {split!r}, expected"
-            " one or more: choose another split"
+            f"{folder.folder}: found no document of split {splits[0]!r},"
+            " expected one or more: choose another split"
         )
     return texts, classes

@@ -184,8 +184,9 @@ def _notes(summary: Summary) -> list[str]:
         ]
     if CLUSTER in summary["random"]:
         single = settings["cluster_single_document_classes"]
+        which = settings.get("clusters_of", "test")
         notes.append(
-            f"Clusters: k-means of {settings['cluster_documents']:,} test"
+            f"Clusters: k-means of {settings['cluster_documents']:,} {which}"
             f" documents, k = {settings['cluster_classes']:,}, the number of"
             f" classes ({single:,} of them have one document;"
             f" {settings['cluster_without_class']:,} documents without a class"

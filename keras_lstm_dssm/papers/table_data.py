@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
-from keras_lstm_dssm.data.collection import Collection
+from keras_lstm_dssm.data.collection import SPLITS, Collection
 from keras_lstm_dssm.data.sources import (
     DataSource,
     open_collection,
@@ -88,10 +88,10 @@ def _open_documents(settings: TableSettings, table: Path) -> TableData:
             f"{folder.folder}: found no document of split 'train', expected"
             " documents to train on: give some the split train"
         )
-    tests, choices = (
-        dict[str, Any](document_tasks(folder, split, settings.min_relevant))
-        for split in ("test", "dev")
-    )
+    clustered = SPLITS if settings.clusters_of == "all" else ()
+    least = settings.min_relevant
+    tests: dict[str, Any] = document_tasks(folder, "test", least, clustered)
+    choices: dict[str, Any] = document_tasks(folder, "dev", least)
     mode = RETRIEVE if RETRIEVE in tests else CLUSTER
     if mode not in choices:
         raise InputError(

@@ -41,8 +41,8 @@ def train_with_one_gamma(
 
     The cost (4) grows with gamma, so that systems can only be compared at
     equal gamma. Where different ones were chosen on dev, the RNN is trained
-    once more (in `figure_7/`) with the LSTM's gamma and the learning rate
-    that was best with it on dev.
+    anew (in `figure_7/`, with as many seeds) with the LSTM's gamma and the
+    learning rate that was best with it on dev.
     """
     shown = {
         name: results[name]
@@ -55,9 +55,10 @@ def train_with_one_gamma(
     folder = output / "figure_7"
     data.settings.record(folder, data.sizes)
     options = best_with_gamma(gammas[0], output / "systems" / _RNN)
-    rows = {_RNN: shown.pop(_RNN).row}
-    failed = run_systems(folder, rows, data.settings, 1, {_RNN: options})
-    return shown | read_results(folder, rows, 1), failed
+    rnn = shown.pop(_RNN)
+    rows, seeds = {_RNN: rnn.row}, len(rnn.seeds)
+    failed = run_systems(folder, rows, data.settings, seeds, {_RNN: options})
+    return shown | read_results(folder, rows, seeds), failed
 
 
 def draw_figure_7(

@@ -81,6 +81,7 @@ class TableSettings:
         salience: What chooses the key sentences that KeyVec learns: bm25,
             trigrams, lead (the first sentences), or the run folder of two
             towers.
+        clusters_of: What is clustered: test, or all documents of all splits.
         select: The measure of choices on dev; without it, p@1 where each dev
             query has one relevant document, and otherwise map.
         dev_mode: `"rerank"` or `"retrieve"`, how systems are measured on dev;
@@ -117,6 +118,9 @@ class TableSettings:
     lists: bool = False
     documents: bool = False
     salience: str = setting("bm25", papers=("keyvec",))
+    clusters_of: str = setting(
+        "test", papers=("keyvec",), names=("test", "all")
+    )
     select: str | None = setting(None, papers=("mv_lstm",), names=LIST_MEASURES)
     dev_mode: str | None = None
     teacher: str | None = setting(None, papers=("few_clicks",))

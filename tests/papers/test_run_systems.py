@@ -338,8 +338,8 @@ def test_the_rnn_is_trained_with_the_gamma_of_the_lstm(
     rows = {name: TABLE_IV_ROWS[name] for name in ("rnn_288", "lstm_96")}
     table = table_iv._replace(folder=tmp_path)
     for name, gamma in (("rnn_288", 5.0), ("lstm_96", 10.0)):
-        seed = tmp_path / "systems" / name / "seed_0"
-        shutil.copytree(table_iv.folder / "systems/dssm/seed_0", seed)
+        of_system = tmp_path / "systems" / name
+        shutil.copytree(table_iv.folder / "systems/dssm", of_system)
         result = read_json(table.file(name))
         result["options"]["gamma"] = gamma
         write_json(table.file(name), result)
@@ -362,10 +362,10 @@ def test_the_rnn_is_trained_with_the_gamma_of_the_lstm(
     monkeypatch.setattr(
         "keras_lstm_dssm.papers.table_iv.run_systems", run_systems
     )
-    results = read_results(tmp_path, rows, 1)
+    results = read_results(tmp_path, rows, 2)
     data: Any = SimpleNamespace(settings=table.settings, sizes={})
     shown, failed = train_with_one_gamma(tmp_path, data, results)
-    assert calls == [(["rnn_288"], 1, {"rnn_288": best})]
+    assert calls == [(["rnn_288"], 2, {"rnn_288": best})]
     assert list(shown) == ["lstm_96"]
     assert failed == {"rnn_288": "no memory"}
 

@@ -20,7 +20,7 @@ from keras_lstm_dssm.papers.table_data import (
 )
 from keras_lstm_dssm.settings.papers import TableSettings
 from tests.papers.conftest import ROWS
-from tests.training.small_documents import documents
+from tests.training.small_documents import documents, write_small_documents
 
 
 def test_the_measure_of_choices(table_iv, keyvec, mv_lstm, tmp_path):
@@ -86,6 +86,17 @@ def test_a_folder_without_queries_has_clusters_only(tmp_path, capsys):
     assert "bm25: left out, has no vectors to cluster" in printed
     text = (output / "table.md").read_text()
     assert "Table 1" not in text and "Table 2: clusters on news" in text
+    assert "k-means of 4 test documents, k = 2" in text
+
+
+def test_the_documents_of_all_splits_are_clustered(tmp_path):
+    folder = write_small_documents(tmp_path).folder
+    ours = TableSettings(
+        str(folder), documents=True, clusters_of="all", gammas=()
+    )
+    data = open_data(ours, tmp_path)
+    assert data.sizes["cluster_documents"] == 18 and len(data.texts) == 10
+    assert len(data.tests["retrieve"].documents) == 4
 
 
 def test_fewer_clicks_are_whole_queries(collection_folder, tmp_path):
