@@ -24,8 +24,9 @@ class Costs:
     """A plugin: measures each test, and prints the slowest and the whole.
 
     What a test sets up for others, such as a fixture of its module, counts
-    as its own time. A test that was run in a process of xdist is measured
-    there; its report brings the number along.
+    as its own time; what ends with the last test, such as the server of
+    fresh processes, only in the whole. A test that was run in a process of
+    xdist is measured there; its report brings the number along.
     """
 
     def __init__(self) -> None:
@@ -38,20 +39,24 @@ class Costs:
     ) -> Iterator[None]:
         """Begins to measure."""
         self._seen = processor_seconds()
+        self._is_last = nextitem is None
         return (yield)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self) -> Iterator[None]:
+    def pytest_runtest_makereport(
+        self, call: pytest.CallInfo[None]
+    ) -> Iterator[None]:
         """Writes into a report what its phase has used."""
         report: Any = yield
         now = processor_seconds()
-        report.processor_seconds = now - self._seen
+        if not (self._is_last and call.when == "teardown"):
+            report.processor_seconds = now - self._seen
         self._seen = now
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Adds up the phases of a test."""
-        # A report of a test whose process has died has no such number.
+        # Neither the last teardown nor a test whose process has died has one.
         used = getattr(report, "processor_seconds", 0.0)
         self._seconds[report.nodeid] += used
 

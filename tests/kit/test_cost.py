@@ -12,6 +12,8 @@ import pytest
 @pytest.fixture(scope="module")
 def slow():
     exec({BURN.format(0.4)!r})
+    yield
+    exec({BURN.format(1)!r})
 
 def test_set_up(slow): pass
 def test_child():
@@ -38,8 +40,8 @@ def test_what_is_measured(fresh_process, tmp_path):
     seconds = {name: float(value) for value, name in found}
     of_tests = [seconds[name] for name in seconds if name != "all"]
     assert len(of_tests) == 4 and of_tests == sorted(of_tests, reverse=True)
-    assert seconds["test_fails"] >= 0.2
+    assert 0.2 <= seconds["test_fails"] < 1  # without what ends with it
     assert 0.6 <= seconds["test_child"] and 0.4 <= seconds["test_set_up"]
     assert seconds["test_waits"] < 0.3
-    assert seconds["all"] >= sum(seconds.values()) - seconds["all"]
+    assert seconds["all"] >= sum(of_tests) + 1
     assert "all of 4 tests" in "\n".join(lines)
