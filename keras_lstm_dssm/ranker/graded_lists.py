@@ -23,6 +23,7 @@ from keras_lstm_dssm.evaluation.task import Task
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.text.word_hashing import normalize
+from keras_lstm_dssm.text_files import one_line
 from keras_lstm_dssm.training.session import open_clicks
 
 
@@ -147,9 +148,10 @@ class GradedLists:
             if split != "train"
             for query in collection.qrels(split)
         }
-        asked = set(_words([queries[query] for query in held_out]))
+        held_out_texts = [queries[query] for query in held_out]
+        asked = set(normalize(held_out_texts, "alphanumeric"))
         qrels = collection.graded_qrels("train")
-        words = _words([queries[query] for query in qrels])
+        words = normalize([queries[query] for query in qrels], "alphanumeric")
         return cls(
             [
                 GradedList(
@@ -217,10 +219,6 @@ def open_graded_lists(
             return GradedLists.from_collection(collection), os.fspath(data)
     log, source = open_clicks(data, run, min_relevant, max_bad_lines)
     # White space as in the lists, whose titles are the ids.
-    titles = (" ".join(title.split()) for title in log.documents())
+    titles = map(one_line, log.documents())
     index = None if towers is None else Index(towers, titles)
     return GradedLists.from_clicks(log, mined, index, seed), source.spec
-
-
-def _words(queries: list[str]) -> list[str]:
-    return normalize(queries, "alphanumeric")
