@@ -6,7 +6,6 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -47,13 +46,9 @@ class Cluster(NamedTuple):
         return count // self.size + (rank < count % self.size)
 
     @classmethod
-    def from_environment(
-        cls, environment: Mapping[str, str] | None = None
-    ) -> "Cluster":
+    def from_environment(cls) -> "Cluster":
         """Reads `TF_CONFIG`, which Ray Train and other launchers set."""
-        text = (os.environ if environment is None else environment).get(
-            TF_CONFIG
-        )
+        text = os.environ.get(TF_CONFIG)
         if not text:
             raise InputError(
                 f"{TF_CONFIG} is not set: expected the addresses of all "
