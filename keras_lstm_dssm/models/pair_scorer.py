@@ -172,7 +172,6 @@ class PairScorer(TextModel):
     array([ 1.3, -0.2], dtype=float32)
     """
 
-    batches_of = staticmethod(triple_batches)
     kind = "scorer"
     rankings_hint = (
         "measure rankings with evaluation.evaluate_systems(Task."
