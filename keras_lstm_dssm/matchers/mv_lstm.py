@@ -313,7 +313,8 @@ class MVLSTM(Matcher):
     ) -> tf.Tensor:
         """Compare all positions, pool the cells, and compute the score."""
         if self.pooling == "dynamic":
-            return self._score(self.dynamic(*self._cells(query, document)))
+            cells = self.comparison.compare(query[1], document[1])
+            return self._score(self.dynamic(cells, query[2], document[2]))
         if not training:
             return self._score(self._strongest(query, document).values)
         sides = []
@@ -380,15 +381,6 @@ class MVLSTM(Matcher):
             self.represent(query, "query"),
             self.represent(document, "document"),
         )
-
-    def _cells(
-        self, query: Any, document: Any
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Return the cells, and both lengths, of each pair."""
-        _, prepared_query, query_lengths = query
-        _, prepared_document, document_lengths = document
-        cells = self.comparison.compare(prepared_query, prepared_document)
-        return cells, query_lengths, document_lengths
 
     def _strongest(self, query: Any, document: Any) -> StrongestCells:
         _, prepared_query, query_lengths = query
