@@ -467,11 +467,7 @@ def choose_weights(
     if steps < 1:
         raise InputError(f"steps is {steps}: expected 1 or more")
     mixture_weights(list(parts))  # raises without parts
-    scored = _CachedScores(
-        {name: _cached_part(name, part) for name, part in parts.items()},
-        task,
-        measure,
-    )
+    scored = _CachedScores(parts, task, measure)
     values: dict[tuple[int, ...], float] = {}
 
     def order(counts: tuple[int, ...]) -> tuple[float, int]:
@@ -510,14 +506,6 @@ def _divisions(
         yield tuple(divided)
 
 
-def _cached_part(name: str, part: Any) -> Any:
-    """Wraps the encoders of a part, so that they cache vectors."""
-    system = mixture_part(name, part)
-    return (
-        with_cached_vectors(system) if isinstance(system, DenseSystem) else part
-    )
-
-
 class _CachedScores(System):
     """Ranks by the weighted sum of scores that are computed once.
 
@@ -528,7 +516,12 @@ class _CachedScores(System):
         self, parts: Mapping[str, Any], task: Task, measure: str
     ) -> None:
         self.weights: Sequence[float] = []
-        alone = [Mixture({name: part}) for name, part in parts.items()]
+        alone = []
+        for name, part in parts.items():
+            system = mixture_part(name, part)
+            if isinstance(system, DenseSystem):
+                system = with_cached_vectors(system)
+            alone.append(Mixture({name: system}))
         self._ranks = task.depth
         cutoff = measure.partition("@")[2]
         if cutoff and task.depth is not None:
@@ -537,14 +530,17 @@ class _CachedScores(System):
             self._ranks = min(task.depth, int(cutoff))
             depth = min(task.depth, max(100, 10 * int(cutoff)))
             task = task._replace(depth=depth)
-        by_part = [_candidates(system, task) for system in alone]
+        by_part: list[Mapping[str, Iterable[str]]] = [
+            task.qrels if task.depth is None else task.run(mixture)
+            for mixture in alone
+        ]
         self._ids = {
             q: list(dict.fromkeys(d for of_part in by_part for d in of_part[q]))
             for q in task.queries
         }
         lists = [
-            system.list_scores(task.queries, self._ids, task.documents)
-            for system in alone
+            mixture.list_scores(task.queries, self._ids, task.documents)
+            for mixture in alone
         ]
         self._ties = TieBreaker(list(task.documents))
         row = {d: number for number, d in enumerate(task.documents)}
@@ -585,8 +581,3 @@ class _CachedScores(System):
                 self._rows[query_id][found],
             )
         return run
-
-
-def _candidates(system: Mixture, task: Task) -> Mapping[str, Iterable[str]]:
-    """Returns the judged documents, or those that a system retrieves."""
-    return task.qrels if task.depth is None else task.run(system)

@@ -296,10 +296,7 @@ def read_run(path: Path) -> Run:
                 f" query {query_id}, expected it once: remove one line"
             )
         by_id[document_id] = score
-    return {
-        query_id: TieBreaker(list(by_id)).rank(query_id, list(by_id.values()))
-        for query_id, by_id in scores.items()
-    }
+    return rank_lists(scores)
 
 
 def _check(path: Path, kind: str, names: Iterable[str]) -> None:
