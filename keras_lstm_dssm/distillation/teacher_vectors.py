@@ -6,6 +6,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -531,17 +532,12 @@ class _StoredVectors:
     def __init__(self, folder: str) -> None:
         self._files = TeacherFolder(folder)
         self._stored = TeacherVectors.open(folder)
-        self._encode: OutsideEncoder | None = None
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        return self._stored.completed(texts, self._encode_others)
+        return self._stored.completed(texts, lambda new: self._encode(new))
 
-    def _encode_others(self, texts: Sequence[str]) -> np.ndarray:
-        if self._encode is None:
-            self._encode = self._open_encoder()
-        return self._encode(texts)
-
-    def _open_encoder(self) -> OutsideEncoder:
+    @cached_property
+    def _encode(self) -> OutsideEncoder:
         """Opens the encoder that the folder names, and checks it."""
         encode = open_outside_encoder(self._files.read_settings()["encoder"])
         texts = self._files.read_texts()[:CHECKED_TEXTS]

@@ -251,10 +251,7 @@ class Recipe(Settings):
         return self.fitted or len(self.encoder_config.get("shares", ())) == 4
 
     def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns the name and the arguments of the network.
-
-        Only a preset sets them, no flag does.
-        """
+        """Returns name and arguments of the network, which only presets set."""
         return self.encoder, {**self.encoder_config, "oov_buckets": 0}
 
     def build(self, seed: int = 0, **sizes: int) -> "TwoTower":
@@ -456,10 +453,7 @@ class KeyVecRecipe(WordsRecipe):
         object.__setattr__(self, "windows", tuple(self.windows))
 
     def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns the name and the arguments of the network.
-
-        Only a preset sets them, no flag does.
-        """
+        """Returns name and arguments of the network, which only presets set."""
         return "KeyVec", {"weighted": self.weighted, "windows": self.windows}
 
     def build(
@@ -607,10 +601,7 @@ class ScorerRecipe(WordsRecipe):
         return registered_class("matcher", self.matcher, Matcher), Matcher
 
     def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns the name and the arguments of the network.
-
-        Only a preset sets them, no flag does.
-        """
+        """Returns name and arguments of the network, which only presets set."""
         return self.matcher, dict(self.matcher_config)
 
     def with_matcher(self, **config: Any) -> "ScorerRecipe":
@@ -707,8 +698,5 @@ class RankerRecipe(Settings):
     mined_negatives: int = 20
 
     def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns the name and the arguments of the network.
-
-        Only a preset sets them, no flag does.
-        """
+        """Returns name and arguments of the network, which only presets set."""
         return "Ranker", {}
