@@ -107,11 +107,9 @@ class JudgedPairs(NamedTuple):
 
 
 class GradedLists:
-    """Holds lists of titles with grades, and all known titles.
+    """Holds lists of titles with grades (clicks, if not `judged`), and titles.
 
-    Lists whose grades are all equal say nothing about an order and are left
-    out. `name` is what messages call the lists; grades are clicks if not
-    `judged`.
+    Lists of one grade only say nothing about an order and are left out.
     """
 
     def __init__(
@@ -138,8 +136,7 @@ class GradedLists:
     def from_collection(cls, collection: Collection) -> "GradedLists":
         """Takes the grades of the training split, `Collection.graded_qrels`.
 
-        Queries with the same normalised words as one of dev or test are left
-        out.
+        Queries with the words of one of dev or test are left out.
         """
         queries, documents = collection.queries, collection.documents
         held_out = {

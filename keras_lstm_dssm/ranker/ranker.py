@@ -143,11 +143,10 @@ def graph_scores(
 
 
 class PairFeatures:
-    """Computes the overlap of the words of pairs, and scores of systems.
+    """Computes the features `names`: overlaps of words, and scores of systems.
 
-    All numbers are rounded to multiples of 2^-12: a cosine that is computed in
-    another batch differs in its last bits, and the trees must not. The features
-    are in the order of `names`.
+    Numbers are rounded to multiples of 2^-12: a cosine that is computed in
+    another batch differs in its last bits, and the trees must not.
     """
 
     def __init__(
@@ -341,8 +340,7 @@ def open_sources(
 ) -> dict[str, FeatureSource]:
     """Opens runs and an outside encoder, by their names, in order.
 
-    Digests of the models when the ranker was trained, if given, must be the
-    same.
+    Digests of the ranker's training, if given, must be the same.
     """
     if len(set(runs)) < len(runs):
         raise InputError(
