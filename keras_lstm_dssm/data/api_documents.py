@@ -96,8 +96,7 @@ def write_api_documents(
 ) -> DocumentFolder:
     """Writes the documents and queries that are made of docstrings.
 
-    `definitions` are modules, each before what it contains, and what they
-    contain; a docstring that was read before is skipped.
+    Modules come before what they contain; a repeated docstring is skipped.
     """
     docs: dict[str, Definition] = {}
     modules: dict[str, Definition] = {}

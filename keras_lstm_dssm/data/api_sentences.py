@@ -181,8 +181,7 @@ def _drawable(
 ) -> list[int]:
     """Returns the rows of answers to draw negatives from, at least 4.
 
-    These are the answers nearest to the positive that are in its split. If
-    there are fewer than 4, the next ones in the ranking are added.
+    The nearest to the positive in its split, filled up from the ranking.
     """
 
     def allowed(rows: np.ndarray) -> list[int]:
