@@ -122,8 +122,7 @@ class TeacherFolder:
     def digest(self) -> str:
         """Returns the SHA-256 of texts and vectors, in hexadecimal.
 
-        Unlike `TeacherVectors.sha256`, it does not depend on how a machine
-        rounds when it scales the vectors.
+        Unlike `TeacherVectors.sha256`, it does not depend on rounding.
         """
         settings = self.read_settings()
         digest = hashlib.sha256(settings["sha256"].encode())
@@ -431,11 +430,9 @@ SPAN_WORDS = 3, 9
 
 
 def spans_of(titles: Iterable[str], count: int) -> Iterator[str]:
-    """Draws spans of words from titles, always the same from the same titles.
+    """Draws `count` spans of words from each title, always the same ones.
 
-    Args:
-        titles: Titles; one that has no more words than a span has none.
-        count: Number of spans that are drawn from each title.
+    A span that is no shorter than its title is left out.
     """
     random = Random(0)
     for title in titles:

@@ -43,10 +43,9 @@ def _arguments() -> Any:
 def check_arguments(
     made: type, base: type, name: str, config: Any, without: Collection[str]
 ) -> None:
-    """Checks that a class has the arguments of a configuration.
+    """Checks that a class, up to `base`, has the arguments of a configuration.
 
-    Its constructors up to `base` are looked at; arguments in `without` are
-    those that a recipe sets itself.
+    Those in `without` are set by the recipe itself.
     """
     known = {"dtype", "trainable"}
     for each in made.__mro__:
