@@ -56,7 +56,7 @@ _MAX_WORDS = 32
 def first_sentence(doc: str) -> str | None:
     """Returns the first sentence of a docstring in plain words, or `None`.
 
-    `None`: fewer than 3 or more than 32 words, boilerplate, or not prose.
+    `None` stands for fewer than 3 or more than 32 words, and boilerplate.
     """
     text = _plain(_first_paragraph(doc))
     sentence = _END.split(text, maxsplit=1)[0].strip(" .,:;!?-_=")

@@ -181,7 +181,7 @@ def _drawable(
 ) -> list[int]:
     """Returns the rows of answers to draw negatives from, at least 4.
 
-    The nearest to the positive in its split, filled up from the ranking.
+    They are the nearest to the positive that are in its split.
     """
 
     def allowed(rows: np.ndarray) -> list[int]:

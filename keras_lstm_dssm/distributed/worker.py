@@ -83,7 +83,8 @@ def worker_versions(
 class Workers(Processes):
     """Does what a training asks of its processes, of several workers.
 
-    Worker 0 reads and writes what is there once; all raise an error of one.
+    Worker 0 reads and writes what is there once for all; the others wait. An
+    error of one worker is raised by all of them, as a `JointError`.
     """
 
     def __init__(
@@ -234,7 +235,7 @@ def read_stored(
 ) -> dict[str, Any] | None:
     """Reads `config.json` if the folder has a run; `None` for a new run.
 
-    `InputError`: it is damaged, or has other settings or workers.
+    Raises `InputError` if it is damaged, or has other settings or workers.
     """
     (run.path / STOP_FILE).unlink(missing_ok=True)
     if config is not None and not run.config.exists():

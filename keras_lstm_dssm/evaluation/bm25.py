@@ -75,7 +75,7 @@ encoders' `split`."""
 class TokenizedTitles:
     """Maps the words of titles to `ids`, by a `vocabulary` of word -> id.
 
-    Without one, words are numbered as they occur; else unknown ones dropped.
+    Without one, words are numbered as they occur; with one, others left out.
     """
 
     def __init__(

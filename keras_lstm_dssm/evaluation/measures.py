@@ -256,7 +256,7 @@ def mean(
 def with_relevant(qrels: Qrels, min_relevant: int) -> Qrels:
     """Returns the qrels of the queries that have a relevant document.
 
-    `InputError`: a grade above `LARGEST_GRADE`, or `min_relevant` below 1.
+    Raises `InputError` for grades above `LARGEST_GRADE`, `min_relevant` < 1.
     """
     if min_relevant < 1:
         raise InputError(

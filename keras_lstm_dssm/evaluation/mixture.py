@@ -98,7 +98,8 @@ class ScaledCorpusSystem(CorpusSystem):
 class ScaledListSystem(System):
     """Scales the scores of a system that only scores lists of candidates.
 
-    It is (s - l) / (h - l), with the query's highest h and lowest l, or 0.
+    The scaled score is (s - l) / (h - l), with the highest score h and the
+    lowest score l of the query's candidates; 0 if all are equal.
     """
 
     def __init__(self, system: System) -> None:

@@ -91,7 +91,8 @@ def order_by_length(
 ) -> tf.Tensor:
     """Order pairs so that each of `PairedTexts.groups` has similar lengths.
 
-    They are ordered by a quarter of document lengths, then by query length.
+    They are sorted by the quarter of their document's length, then by the
+    query's length.
     """
     by_document = tf.argsort(document_lengths, stable=True)
     rank = tf.math.invert_permutation(by_document)
