@@ -262,7 +262,7 @@ def encode_texts(encode: Encode, texts: Iterable[str]) -> np.ndarray:
 def unit_vectors(vectors: np.ndarray, name: str = "row") -> np.ndarray:
     """Scales vectors `[n, d]` to unit length, float32; zero stays zero.
 
-    Other shapes, or infinite numbers in a `name`, raise `InputError`.
+    Raises `InputError`, which calls a row `name`, if one is not finite.
     """
     vectors = np.asarray(vectors, np.float32)
     if vectors.ndim != 2:
