@@ -32,19 +32,21 @@ def files_hash(paths: Iterable[str | os.PathLike[str]]) -> str:
     digest = hashlib.sha256()
     for path in map(Path, paths):
         digest.update(f"{path.name} {path.stat().st_size}\n".encode())
-        with path.open("rb") as file:
-            while data := file.read(1 << 20):
-                digest.update(data)
+        _add_file(digest, path)
     return digest.hexdigest()
 
 
 def file_hash(path: str | os.PathLike[str]) -> str:
     """Returns the SHA-256 of a file's bytes."""
     digest = hashlib.sha256()
+    _add_file(digest, path)
+    return digest.hexdigest()
+
+
+def _add_file(digest: Any, path: str | os.PathLike[str]) -> None:
     with open(path, "rb") as file:
         while data := file.read(1 << 20):
             digest.update(data)
-    return digest.hexdigest()
 
 
 def title_hashes(titles: Iterable[str]) -> np.ndarray:

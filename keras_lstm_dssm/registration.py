@@ -16,8 +16,7 @@ T = TypeVar("T")
 def register(cls: T) -> T:
     """Register a class with Keras under the name of this package.
 
-    A fresh process that has imported `keras_lstm_dssm` can then load saved
-    models without `custom_objects`.
+    Importing `keras_lstm_dssm` then replaces `custom_objects` in loading.
     """
     decorate: Callable[[T], T] = keras.saving.register_keras_serializable(
         package=PACKAGE
@@ -28,8 +27,7 @@ def register(cls: T) -> T:
 def registered_class(argument: str, name: str, base: type) -> Any:
     """Returns the registered class of a name that a recipe has.
 
-    It is `"LSTMEncoder"`, or `"my_package>GRUEncoder"` for a class that is
-    registered with Keras under this name.
+    Such as `"LSTMEncoder"`, or `"my_package>GRUEncoder"` of another package.
     """
     names = {
         full.removeprefix(f"{PACKAGE}>"): cls

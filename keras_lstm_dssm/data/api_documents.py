@@ -96,8 +96,7 @@ def write_api_documents(
 ) -> DocumentFolder:
     """Writes the documents and queries that are made of docstrings.
 
-    `definitions` are modules, each before what it contains, and what they
-    contain; a docstring that was read before is skipped.
+    Modules come before what they contain; a repeated docstring is skipped.
     """
     docs: dict[str, Definition] = {}
     modules: dict[str, Definition] = {}
@@ -109,7 +108,7 @@ def write_api_documents(
         module.rpartition(".")[0] for module in modules if "." in module
     }
     queries = _queries([modules[p] for p in sorted(packages) if p in modules])
-    asked = {modules[query.package].doc for query in queries.values()}
+    asked = {modules[package].doc for package, _ in queries.values()}
     drafts = _drafts(one for doc, one in docs.items() if doc not in asked)
     splits = split_by_groups(
         [draft.module for draft in drafts],
@@ -141,8 +140,8 @@ def write_api_documents(
     }
     judged = {query for of_split in qrels.values() for query in of_split}
     texts = {
-        ids[label]: query.text
-        for label, query in queries.items()
+        ids[label]: text
+        for label, (_, text) in queries.items()
         if ids[label] in judged
     }
     return write_documents(folder, documents, texts, qrels)
@@ -161,19 +160,12 @@ def package_class(module: str, packages: Iterable[str]) -> str:
     return ".".join(public[:2]) or parts[0].strip("_")
 
 
-class _Query(NamedTuple):
-    """Holds the docstring of a package, as one text."""
-
-    package: str
-    text: str
-
-
-def _queries(packages: Sequence[Definition]) -> dict[str, _Query]:
-    """Returns class -> query, from the outermost package of the class."""
+def _queries(packages: Sequence[Definition]) -> dict[str, tuple[str, str]]:
+    """Returns class -> its outermost package, and the docstring of that."""
     names = {package.module for package in packages}
     sentences = [prose_sentences(package.doc) for package in packages]
     repeats = Counter(s for of_one in sentences for s in set(of_one))
-    queries: dict[str, _Query] = {}
+    queries: dict[str, tuple[str, str]] = {}
     for package, of_one in sorted(
         zip(packages, sentences, strict=True),
         key=lambda pair: (pair[0].module.count("."), pair[0].module),
@@ -183,7 +175,7 @@ def _queries(packages: Sequence[Definition]) -> dict[str, _Query]:
         # Packages inside that of the class have the same class.
         is_inside = _last(package.module) != _last(label)
         if not is_inside and len(text.split()) >= _MIN_QUERY_WORDS:
-            queries.setdefault(label, _Query(package.module, text))
+            queries.setdefault(label, (package.module, text))
     return queries
 
 

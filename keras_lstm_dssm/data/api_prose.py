@@ -54,11 +54,9 @@ _MAX_WORDS = 32
 
 
 def first_sentence(doc: str) -> str | None:
-    """Returns the first sentence of a docstring in plain words.
+    """Returns the first sentence of a docstring in plain words, or `None`.
 
-    Markup, signatures and the closing full stop are removed. `None` is returned
-    for a sentence of fewer than 3 or more than 32 words, for boilerplate, and
-    for text that is not prose.
+    `None` stands for fewer than 3 or more than 32 words, and boilerplate.
     """
     text = _plain(_first_paragraph(doc))
     sentence = _END.split(text, maxsplit=1)[0].strip(" .,:;!?-_=")
@@ -142,11 +140,9 @@ _TYPE = re.compile(r"[\w*, .`]+ : ")  # "axis : int, optional"
 
 
 def prose_sentences(text: str) -> list[str]:
-    """Returns the plain sentences of a docstring or of some paragraphs of one.
+    """Returns the plain sentences of a docstring, each with a full stop.
 
-    `sentence_runs` leaves out what is indented. Here the descriptions of
-    arguments and the items of lists are read as well; code, examples, types and
-    headings are left out. Each sentence ends with a full stop.
+    Unlike `sentence_runs`, it also reads descriptions of arguments and lists.
     """
     return [
         f"{sentence}."
@@ -157,10 +153,9 @@ def prose_sentences(text: str) -> list[str]:
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    """Yields groups of lines that form a text, without indentation.
+    """Yields groups of lines of one indentation that form a text.
 
-    The lines of a group have one indentation; those after a label, such as
-    "axis: ", are indented further than it.
+    Lines after a label, such as "axis: ", are indented further than it.
     """
     block: list[str] = []
     first, following = 0, 0

@@ -158,24 +158,18 @@ MAX_TITLES = 5  # a sentence with more names is boilerplate
 TEST_PERCENT, DEV_PERCENT = 9, 3
 
 
-def build_api_search(
-    folder: str | os.PathLike[str] | None = None, progress: bool = False
-) -> Collection:
+def build_api_search(progress: bool = False) -> Collection:
     """Builds the API-search collection, or opens it if it was built before.
 
-    The docstrings are those of the Python standard library and of the packages
-    that this one requires; the result depends on their versions only, and the
-    default folder is named after them. The split is by query (9 % test, 3 %
-    dev), with every title in the corpus and grades of 1.
+    It depends only on the versions after which the default folder is named.
     """
     packages = distributions()
-    if folder is None:
-        folder = cached_folder("api", packages, CORPUS_FORMAT)
+    folder = cached_folder("api", packages, CORPUS_FORMAT)
     if os.path.isdir(folder):
         return Collection(folder)
     if progress:
         print("Reading docstrings (once, ~15 seconds) ...", file=sys.stderr)
-    return _write(folder, _titles_by_query(packages))
+    return write_api_search(folder, packages)
 
 
 def _titles_by_query(packages: list[Distribution]) -> dict[str, list[str]]:
@@ -194,9 +188,11 @@ def _titles_by_query(packages: list[Distribution]) -> dict[str, list[str]]:
     }
 
 
-def _write(
-    folder: str | os.PathLike[str], titles_by_query: dict[str, list[str]]
+def write_api_search(
+    folder: str | os.PathLike[str], packages: list[Distribution]
 ) -> Collection:
+    """Writes the collection that is made of the docstrings of packages."""
+    titles_by_query = _titles_by_query(packages)
     corpus = sorted({t for titles in titles_by_query.values() for t in titles})
     ids = {title: f"d{number}" for number, title in enumerate(corpus, 1)}
     queries: dict[str, str] = {}

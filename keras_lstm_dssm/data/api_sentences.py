@@ -37,9 +37,7 @@ HELD_OUT_SHARE = 0.1  # of the lists, for dev and for test each
 SEED = 0
 
 
-def build_api_sentences(
-    folder: str | os.PathLike[str] | None = None, progress: bool = False
-) -> Collection:
+def build_api_sentences(progress: bool = False) -> Collection:
     """Builds the lists of sentences, or opens them if they were built before.
 
     The docstrings are those of API search. Both sentences have 5 to 50 words; a
@@ -53,9 +51,7 @@ def build_api_sentences(
     negatives are in the split of their list: no text of any list is in two
     splits.
     """
-    packages = distributions()
-    if folder is None:
-        folder = cached_folder("api_sentences", packages, LISTS_FORMAT)
+    folder = cached_folder("api_sentences", distributions(), LISTS_FORMAT)
     if os.path.isdir(folder):
         return Collection(folder)
     if progress:
@@ -185,8 +181,7 @@ def _drawable(
 ) -> list[int]:
     """Returns the rows of answers to draw negatives from, at least 4.
 
-    These are the answers nearest to the positive that are in its split. If
-    there are fewer than 4, the next ones in the ranking are added.
+    They are the nearest to the positive that are in its split.
     """
 
     def allowed(rows: np.ndarray) -> list[int]:

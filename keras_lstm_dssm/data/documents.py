@@ -62,8 +62,7 @@ class Document(NamedTuple):
 def parse_document(line: bytes) -> Document | str:
     """Parses a line into a document, or returns what is wrong with the line.
 
-    White space within a title or sentence becomes a single space, and empty
-    sentences are left out. Unknown fields are ignored.
+    White space becomes single spaces, and empty sentences are left out.
     """
     if len(line) > _LONGEST:
         return f"a line of more than {_LONGEST >> 20} MB"
@@ -165,19 +164,14 @@ MAX_SENTENCES = 250
 
 @dataclass
 class DocumentCounts:
-    """Counts of the documents, sentences and bad lines of a folder.
+    """Counts of the documents, sentences and bad lines of a folder."""
 
-    `split_of` is document id -> split; `classes` counts documents by class, ""
-    those without one; `no_summary` those without a summary; `cut` those of
-    which only the first sentences are read; `bad_lines` what is wrong.
-    """
-
-    split_of: dict[str, str] = field(default_factory=dict)
-    classes: Counter[str] = field(default_factory=Counter)
+    split_of: dict[str, str] = field(default_factory=dict)  # by id
+    classes: Counter[str] = field(default_factory=Counter)  # "": without one
     sentences: int = 0
-    no_summary: int = 0
-    cut: int = 0
-    bad_lines: Counter[str] = field(default_factory=Counter)
+    no_summary: int = 0  # documents without a summary
+    cut: int = 0  # documents of which only the first sentences are read
+    bad_lines: Counter[str] = field(default_factory=Counter)  # by problem
 
 
 class DocumentFolder(JudgedQueries):

@@ -6,6 +6,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -121,8 +122,7 @@ class TeacherFolder:
     def digest(self) -> str:
         """Returns the SHA-256 of texts and vectors, in hexadecimal.
 
-        Unlike `TeacherVectors.sha256`, it does not depend on how a machine
-        rounds when it scales the vectors.
+        Unlike `TeacherVectors.sha256`, it does not depend on rounding.
         """
         settings = self.read_settings()
         digest = hashlib.sha256(settings["sha256"].encode())
@@ -430,11 +430,9 @@ SPAN_WORDS = 3, 9
 
 
 def spans_of(titles: Iterable[str], count: int) -> Iterator[str]:
-    """Draws spans of words from titles, always the same from the same titles.
+    """Draws `count` spans of words from each title, always the same ones.
 
-    Args:
-        titles: Titles; one that has no more words than a span has none.
-        count: Number of spans that are drawn from each title.
+    A span that is no shorter than its title is left out.
     """
     random = Random(0)
     for title in titles:
@@ -531,17 +529,12 @@ class _StoredVectors:
     def __init__(self, folder: str) -> None:
         self._files = TeacherFolder(folder)
         self._stored = TeacherVectors.open(folder)
-        self._encode: OutsideEncoder | None = None
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        return self._stored.completed(texts, self._encode_others)
+        return self._stored.completed(texts, lambda new: self._encode(new))
 
-    def _encode_others(self, texts: Sequence[str]) -> np.ndarray:
-        if self._encode is None:
-            self._encode = self._open_encoder()
-        return self._encode(texts)
-
-    def _open_encoder(self) -> OutsideEncoder:
+    @cached_property
+    def _encode(self) -> OutsideEncoder:
         """Opens the encoder that the folder names, and checks it."""
         encode = open_outside_encoder(self._files.read_settings()["encoder"])
         texts = self._files.read_texts()[:CHECKED_TEXTS]

@@ -34,19 +34,12 @@ _COLUMNS = 64  # that are solved at once, which bounds the memory
 
 
 class FittedWords(NamedTuple):
-    """Vectors of words and of trigrams, which `WordRows` looks up.
+    """Vectors of words and of trigrams, which `WordRows` looks up."""
 
-    Attributes:
-        words: The numbers of the words, see `word_keys`, int64 `[n]`.
-        word_rows: float32 `[n, d]`.
-        trigrams: The ids of the trigrams, int64 `[m]`.
-        trigram_rows: float32 `[m, d]`.
-    """
-
-    words: np.ndarray
-    word_rows: np.ndarray
-    trigrams: np.ndarray
-    trigram_rows: np.ndarray
+    words: np.ndarray  # numbers of the words (`word_keys`), int64 `[n]`
+    word_rows: np.ndarray  # float32 `[n, d]`
+    trigrams: np.ndarray  # ids of the trigrams, int64 `[m]`
+    trigram_rows: np.ndarray  # float32 `[m, d]`
 
     @property
     def config(self) -> dict[str, int]:
@@ -81,14 +74,8 @@ def fit_words(
         U = argmin |B U - X|^2 + TRIGRAM_STRENGTH |U|^2
 
     Memory grows with the number of words, not with that of texts, of which a
-    block at a time is read (and their words, 12 bytes each).
-
-    Args:
-        folder: The folder, whose texts and vectors are complete.
-        hashing: What separates and hashes words, as the encoder's.
-
-    Raises:
-        InputError: The folder is none of `teach`, or a file is damaged.
+    block at a time is read (and their words, 12 bytes each). `hashing`
+    separates and hashes words as the encoder does.
     """
     files = TeacherFolder(folder)
     settings, texts = files.read_settings(), files.read_texts()
@@ -132,11 +119,7 @@ def fit_words(
 
 
 def check_fitted(encoder: Any, teacher: TeacherVectors) -> None:
-    """Checks that an encoder's vectors can be compared with a teacher's.
-
-    Raises:
-        InputError: It was not fitted to vectors of this width.
-    """
+    """Raises `InputError` unless an encoder was fitted to a teacher's width."""
     width = teacher.vectors.shape[1]
     if not getattr(encoder, "fitted", False) or encoder.dimension != width:
         raise InputError(
@@ -152,17 +135,11 @@ def ridge(
     strength: float,
     start: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Solves a ridge regression by conjugate gradients.
+    """Solves a ridge regression by conjugate gradients, float32 `[m, d]`.
 
-    Args:
-        matrix: M, `[n, m]`.
-        projected: M' T of the targets T, `[m, d]`.
-        strength: Weight of the squared distance from `start`.
-        start: Solution without data, `[m, d]`; by default zero.
-
-    Returns:
-        The X that minimises `|M X - T|^2 + strength |X - start|^2`, as near as
-        `STEPS` steps come to it, float32 `[m, d]`.
+    The X minimises `|M X - T|^2 + strength |X - start|^2`, as near as `STEPS`
+    steps come to it. `matrix` is M, `[n, m]`, `projected` M' T; `start`, by
+    default zero, is the solution without data.
     """
     result = np.zeros_like(projected) if start is None else start.copy()
     transposed = matrix.T.tocsr()
@@ -198,10 +175,8 @@ def _words_of(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Hashes the words of texts, and the trigrams of the distinct words.
 
-    Returns:
-        The number of each word of each text, int64; where those of each text
-        begin, and the end; the trigrams of each distinct word, in ascending
-        order of its number; and where those of each word begin, and the end.
+    Returns the number of each word of each text, int64, and the texts' bounds;
+    and the trigrams of each distinct word, by its number, and their bounds.
     """
     keys, lengths = [], []
     trigrams: dict[int, np.ndarray] = {}

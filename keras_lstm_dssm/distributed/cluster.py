@@ -6,7 +6,6 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -47,13 +46,9 @@ class Cluster(NamedTuple):
         return count // self.size + (rank < count % self.size)
 
     @classmethod
-    def from_environment(
-        cls, environment: Mapping[str, str] | None = None
-    ) -> "Cluster":
+    def from_environment(cls) -> "Cluster":
         """Reads `TF_CONFIG`, which Ray Train and other launchers set."""
-        text = (os.environ if environment is None else environment).get(
-            TF_CONFIG
-        )
+        text = os.environ.get(TF_CONFIG)
         if not text:
             raise InputError(
                 f"{TF_CONFIG} is not set: expected the addresses of all "
@@ -92,11 +87,9 @@ _CALL_SECONDS = 5.0
 
 
 def meet(cluster: Cluster, seconds: float) -> None:
-    """Waits until each worker has called each other one.
+    """Waits until each worker has called each other one, then frees the ports.
 
-    TensorFlow waits without end, and uninterruptibly, for a worker that never
-    starts. So the workers first meet by calls to the same ports, which are
-    free again when this function returns.
+    TensorFlow waits uninterruptibly for a worker that never starts.
     """
     deadline = time.monotonic() + seconds
     called_by: set[int] = set()
@@ -127,9 +120,8 @@ def meet(cluster: Cluster, seconds: float) -> None:
 def _listener(cluster: Cluster) -> socket.socket:
     """Listens at the address of this worker, not at those of other networks.
 
-    The addresses of a host may be those of a proxy before it; and on Debian
-    its own name is at loopback, where others do not reach it. It then listens
-    at all addresses, as TensorFlow does anyway.
+    The addresses of a host may be those of a proxy before it, and on Debian
+    its own name is at loopback. It then listens at all, as TensorFlow does.
     """
     host, port = _split(cluster.workers[cluster.rank])
     found: list[tuple[socket.AddressFamily, str]] = []

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -76,10 +76,9 @@ class Collectives:
     def sum_own_rows(
         self, values: tf.Tensor, counts: Sequence[tf.Tensor]
     ) -> tf.Tensor:
-        """Adds the tensors of all workers, and returns a part to each.
+        """Adds the tensors of all workers; each gets its `counts` rows of it.
 
-        Half the bytes of `sum`. Each worker gets as many consecutive rows as
-        `counts` says, which all know.
+        Half the bytes of `sum`; all workers know `counts`.
         """
         most = tf.reduce_max(tf.stack(counts))
         parts = tf.stack(
@@ -137,19 +136,14 @@ def _padded(values: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
     return tf.pad(values, [[0, missing], *[[0, 0]] * (values.shape.rank - 1)])
 
 
-T = TypeVar("T")
-
-
 class JointError(InputError):
     """Raised on all workers, for what is wrong on one of them."""
 
 
 def on_all(collectives: Collectives, function: Callable[[], Any]) -> list[Any]:
-    """Calls a function on each worker, and returns all results, by rank.
+    """Calls a function on each worker; returns all results, by rank, as JSON.
 
-    If a worker raises an `InputError` or an `OSError`, all of them raise
-    `JointError`: none waits for another that has stopped. JSON holds the
-    results.
+    An `InputError` or `OSError` of one is a `JointError` of all: none waits.
     """
     outcome: dict[str, Any] = {}
     try:
@@ -165,25 +159,6 @@ def on_all(collectives: Collectives, function: Callable[[], Any]) -> list[Any]:
             where = f"{collectives.cluster.describe(rank)}: " if rank else ""
             raise JointError(f"{where}{each['error']}")
     return [each["result"] for each in outcomes]
-
-
-def on_each(collectives: Collectives, function: Callable[[], T]) -> T:
-    """Calls a function on each worker, and returns its result on this one.
-
-    Raises `JointError` as `on_all` does.
-    """
-    results: list[T] = []
-    on_all(collectives, lambda: results.append(function()))
-    return results[0]
-
-
-def on_first(collectives: Collectives, function: Callable[[], Any]) -> Any:
-    """Calls a function on worker 0 only, and gives its result to all.
-
-    Raises `JointError` as `on_all` does.
-    """
-    first = collectives.cluster.first
-    return on_all(collectives, function if first else lambda: None)[0]
 
 
 def check_equal(collectives: Collectives, values: dict[str, Any]) -> None:
@@ -205,9 +180,8 @@ def check_equal(collectives: Collectives, values: dict[str, Any]) -> None:
 
 
 def connect(cluster: Cluster, minutes: float = 5.0) -> Collectives:
-    """Waits until all workers have started, and connects them.
+    """Connects the workers of `TF_CONFIG` when all have started.
 
-    `TF_CONFIG` must be set, from which TensorFlow takes the addresses too.
     To be called before anything else of TensorFlow runs in the process.
     """
     meet(cluster, 60 * minutes)

@@ -26,11 +26,9 @@ class Stopped(KeyboardInterrupt):
 
 
 class StopTogether(keras.callbacks.Callback):
-    """Ends the training of all workers after one step, like ctrl-c.
+    """Ends the training of all workers after one step, with equal weights.
 
-    A worker that is to stop says so in the exchange of the next step, at the
-    end of which all workers have equal weights, to be saved. A `stop_file`,
-    looked for every second, is a wish to stop, too.
+    A worker asks for it in the exchange of a step; so does a `stop_file`.
     """
 
     def __init__(
@@ -66,10 +64,8 @@ def stop_by_signal(
 ) -> Iterator[None]:
     """Lets SIGTERM and SIGINT ask for a stop; a second one interrupts.
 
-    In a worker, call this function when the workers are connected: TensorFlow
-    sets a handler of SIGTERM then, which ignores it. Outside of the main
-    thread, where Python sets no handlers, the function does nothing: Ray's
-    workers are stopped by the file.
+    To be called when workers are connected, as TensorFlow then sets a handler
+    of SIGTERM. Outside of the main thread, as in Ray's workers, nothing is set.
     """
 
     def handle(number: int, frame: Any) -> None:
@@ -90,10 +86,9 @@ def stop_by_signal(
 
 
 class JointFigures(keras.callbacks.Callback):
-    """Replaces the figures of an epoch by those of all workers' pairs.
+    """Gives an epoch the figures of all pairs, and checks for equal weights.
 
-    It also checks that the weights of all workers are still bit-equal. List
-    it before callbacks that read the logs.
+    List it before callbacks that read the logs.
     """
 
     def __init__(self, collectives: Collectives) -> None:

@@ -35,10 +35,9 @@ class JointRows(NamedTuple):
 
 
 class JointBatch(NamedTuple):
-    """What the batches of all workers have together.
+    """What the batches of all workers have together, the same on each of them.
 
-    Their distinct titles are the same on each worker: first those of worker
-    0, then those that only the others have.
+    The distinct titles begin with those of worker 0; then come the others'.
     """
 
     # For each tower the rows of its tables that the batches read.
@@ -192,10 +191,9 @@ class JointStep(OneProcess):
     def share_titles(
         self, titles: Sequence[tf.Tensor], batch: HashedPairs
     ) -> Sequence[tf.Tensor]:
-        """Gives the vectors of this worker's titles to all workers.
+        """Gives the vectors of this worker's titles to all, in a joined batch.
 
         Only the first block of columns has a gradient (`TextEncoder.blocks`).
-        The batches of an evaluation are not joined: their titles stay.
         """
         if batch.joint is None:
             return titles

@@ -1,6 +1,5 @@
 """`train_on_ray`, which starts the workers by Ray Train and restarts them."""
 
-import contextlib
 import os
 import re
 import socket
@@ -8,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -41,11 +40,9 @@ _ENVIRONMENT = {
 def ray_cluster(
     ray: ModuleType, address: str | None, minutes: float = 5.0, **local: Any
 ) -> Iterator[None]:
-    """Connects to a Ray cluster, or starts Ray on this machine.
+    """Connects to a Ray cluster, or starts one and ends it, unless connected.
 
-    At the end the connection is closed, and Ray ended if it was started here.
-    It then listens to this machine only: who can reach Ray can run programs.
-    If this process is connected already, nothing is done.
+    A started one listens to this machine only: it would run any program.
     """
     if ray.is_initialized():
         yield
@@ -205,8 +202,7 @@ def train_on_ray(
 def _loop(arguments: dict[str, Any]) -> dict[str, Any]:
     """Trains as one of Ray's workers; returns how it ended.
 
-    What is wrong for all workers is a result, not an error, since Ray would
-    start the workers again.
+    What is wrong for all is no error: Ray would start the workers again.
     """
     options = arguments.pop("config")
     config = options and TrainingConfig.from_dict(options)
@@ -269,9 +265,16 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
         except BaseException as error:  # raised below
             results.append(error)
 
+    stop_file = run.path / STOP_FILE
+
+    def stop() -> None:
+        with suppress(OSError):
+            stop_file.touch()
+        print("stopping after this training step", file=sys.stderr, flush=True)
+
     # Not in the main thread, in which Ray would take over ctrl-c.
     thread = threading.Thread(target=fit, daemon=True)
-    with _stop_by_signal(run.path / STOP_FILE):
+    with stop_by_signal(stop_file.exists, stop):
         thread.start()
         shown = len(run.read_history())
         while thread.is_alive():
@@ -280,7 +283,7 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
             for row in rows[shown:] if verbose else []:
                 print(_line(row), flush=True)
             shown = len(rows)
-    (run.path / STOP_FILE).unlink(missing_ok=True)
+    stop_file.unlink(missing_ok=True)
     (result,) = results
     if not isinstance(result, BaseException):
         return dict(result.return_value or {})
@@ -309,16 +312,3 @@ def _line(row: dict[str, float]) -> str:
         if name not in ("epoch", "updates")
     ]
     return f"Epoch {row['epoch']:g} - {' - '.join(figures)}"
-
-
-@contextmanager
-def _stop_by_signal(stop_file: Path) -> Iterator[None]:
-    """Lets SIGTERM and SIGINT write a file; a second one interrupts."""
-
-    def want() -> None:
-        with contextlib.suppress(OSError):
-            stop_file.touch()
-        print("stopping after this training step", file=sys.stderr, flush=True)
-
-    with stop_by_signal(stop_file.exists, want):
-        yield

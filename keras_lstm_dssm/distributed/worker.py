@@ -23,8 +23,6 @@ from keras_lstm_dssm.distributed.collectives import (
     check_equal,
     connect,
     on_all,
-    on_each,
-    on_first,
 )
 from keras_lstm_dssm.distributed.joint_callbacks import (
     STOP_FILE,
@@ -85,9 +83,8 @@ def worker_versions(
 class Workers(Processes):
     """Does what a training asks of its processes, of several workers.
 
-    What is there once for all workers is read and written by worker 0; the
-    others wait, and read the files that it has written. If a worker raises an
-    error, all of them raise a `JointError`.
+    Worker 0 reads and writes what is there once for all; the others wait. An
+    error of one worker is raised by all of them, as a `JointError`.
     """
 
     def __init__(
@@ -100,16 +97,19 @@ class Workers(Processes):
 
     def on_first(self, function: Callable[[], Any]) -> Any:
         """Calls a function in the first process; all have its result."""
-        return on_first(self.collectives, function)
+        each = function if self.first else lambda: None
+        return on_all(self.collectives, each)[0]
 
     def on_each(self, function: Callable[[], T]) -> T:
         """Calls a function in each process."""
-        return on_each(self.collectives, function)
+        results: list[T] = []
+        on_all(self.collectives, lambda: results.append(function()))
+        return results[0]
 
     def only_on_first(self, function: Callable[[], T]) -> T | None:
         """Calls a function in the first process, which alone has its result."""
         results: list[T] = []
-        on_first(self.collectives, lambda: results.append(function()))
+        self.on_first(lambda: results.append(function()))
         return results[0] if results else None
 
     def open_clicks(
@@ -129,10 +129,8 @@ class Workers(Processes):
     def shard(self, training: Training, model: Any) -> None:
         """Lets a training read this worker's part of the data.
 
-        An epoch has as many steps for all workers: those of the smallest
-        part. A worker with a larger part leaves out other pairs in each
-        epoch. The last file is cut by lines if the recipe has synthetic
-        pairs.
+        An epoch has the steps of the smallest part; a larger one leaves out
+        other pairs each time. Synthetic pairs, the last file, are cut by lines.
         """
         assert isinstance(training, TowerTraining)
         recipe, cluster = training.recipe, self.collectives.cluster
@@ -237,8 +235,7 @@ def read_stored(
 ) -> dict[str, Any] | None:
     """Reads `config.json` if the folder has a run; `None` for a new run.
 
-    Raises `InputError` if that run has other settings or another number of
-    workers, or is damaged.
+    Raises `InputError` if it is damaged, or has other settings or workers.
     """
     (run.path / STOP_FILE).unlink(missing_ok=True)
     if config is not None and not run.config.exists():
@@ -335,26 +332,24 @@ def train_worker(
             stop = threading.Event()
             stack.enter_context(stop_by_signal(stop.is_set, stop.set))
             check_equal(collectives, worker_versions(run, config))
-            on_first(collectives, lambda: stack.enter_context(run.locked()))
+            workers = Workers(collectives, stop)
+            workers.on_first(lambda: stack.enter_context(run.locked()))
             if config is not None and isinstance(config.data, str):
                 start = config  # a run that goes on writes the same again
-                data = on_first(
-                    collectives, lambda: with_written_pages(start, run).data
+                data = workers.on_first(
+                    lambda: with_written_pages(start, run).data
                 )
                 config = config.replace(data=data)
             size, given = cluster.size, config
-            stored = on_first(
-                collectives, lambda: read_stored(run, given, size)
-            )
+            stored = workers.on_first(lambda: read_stored(run, given, size))
             if stored is not None:
                 config = config_of_run(run, stored)
             assert config is not None
             if save_minutes is not None:
                 config = config.replace(save_minutes=save_minutes)
             model: TwoTower = run_training(
-                config, run, stored, (), verbose,
-                processes=Workers(collectives, stop),
-            )  # fmt: skip
+                config, run, stored, (), verbose, processes=workers
+            )
         collectives.barrier()
     except (Stopped, JointError):
         # A process that ends first would interrupt the others.

@@ -8,7 +8,7 @@ import functools
 import logging
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,7 @@ STOP_WORDS = frozenset(
 def space_separated(text: str) -> list[str]:
     """Splits at white space after NFKC and case folding.
 
-    An encoder with `split="space"` reads the same words, but drops invisible
-    code points.
+    As encoders with `split="space"`, which also drop invisible code points.
     """
     return unicodedata.normalize("NFKC", text).casefold().split()
 
@@ -76,13 +75,12 @@ encoders' `split`."""
 class TokenizedTitles:
     """Maps the words of titles to `ids`, by a `vocabulary` of word -> id.
 
-    Without one, the words are numbered in order of occurrence; words that a
-    given vocabulary lacks are dropped.
+    Without one, words are numbered as they occur; with one, others left out.
     """
 
     def __init__(
         self,
-        titles: Sequence[str],
+        titles: Iterable[str],
         tokenizer: Tokenizer,
         vocabulary: Mapping[str, int] | None = None,
     ) -> None:
@@ -127,8 +125,7 @@ def cached_titles(
 ) -> TokenizedTitles:
     """Tokenizes titles, and caches the results of the last two calls.
 
-    The cache compares the titles themselves, which is far cheaper than
-    tokenizing them and detects a corpus that was changed.
+    Comparing titles is far cheaper than tokenizing, and detects changes.
     """
     return TokenizedTitles(titles, tokenizer)
 
@@ -223,11 +220,9 @@ def _index(
 def bm25_neighbours(
     texts: Sequence[str], titles: Sequence[str], k: int
 ) -> Iterator[np.ndarray]:
-    """Yields the rows of the k titles of highest BM25 for each text.
+    """Yields the rows of the k titles of best BM25 for each text, best first.
 
-    The best title comes first. Words are runs of letters and digits; k1 is
-    1.2, b is 0.75. Titles with the same score are in their order; those
-    without a word of the text are left out.
+    Titles of equal scores keep their order; those without a word are left out.
     """
     system = BM25System(tokenizer=alphanumeric)
     for scores, matching in system.scores(texts, tuple(titles)):

@@ -244,8 +244,7 @@ class Index:
 def cosines(vectors: np.ndarray, vector: np.ndarray) -> np.ndarray:
     """Returns the cosines of unit vectors `[n, d]` with one `[d]`.
 
-    Equal rows give bitwise equal cosines, which `vectors @ vector` does not
-    guarantee.
+    Equal rows give equal bits, which `vectors @ vector` does not guarantee.
     """
     return np.sum(vectors * vector, axis=1)
 
@@ -263,8 +262,7 @@ def encode_texts(encode: Encode, texts: Iterable[str]) -> np.ndarray:
 def unit_vectors(vectors: np.ndarray, name: str = "row") -> np.ndarray:
     """Scales vectors `[n, d]` to unit length, float32; zero stays zero.
 
-    Another shape, or a number that is not finite, raises `InputError`; `name`
-    is what its message calls a row.
+    Raises `InputError`, which calls a row `name`, if one is not finite.
     """
     vectors = np.asarray(vectors, np.float32)
     if vectors.ndim != 2:
@@ -331,10 +329,9 @@ class IVFIndex:
         exclude: Sequence[Sequence[int]],
         clusters: int,
     ) -> np.ndarray:
-        """Finds titles near each query, among those of the nearest clusters.
+        """Finds rows `[queries, k]` of titles near unit vectors `[queries, d]`.
 
-        Queries are float32 unit vectors `[queries, d]`. Returns rows `[queries,
-        k]` that are not in `exclude`, nearest first; -1 where fewer are found.
+        They are in the nearest `clusters`, not in `exclude`; -1 means none.
         """
         for name, value in (("k", k), ("clusters", clusters)):
             if value < 1:

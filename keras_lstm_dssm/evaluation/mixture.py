@@ -78,11 +78,9 @@ class ConcatenatedEncoder:
 class ScaledCorpusSystem(CorpusSystem):
     """Scales the scores of a system that scores all titles of a corpus.
 
-    For each query, the scaled score is (s - l) / (h - l), where h is the
-    highest and l the lowest score of a title of the corpus for the query; 0 if
-    they are equal. The lowest score of BM25 is 0, unless every title has a word
-    of the query, so its scores are divided by the query's largest. With
-    `from_zero` l is 0 always, as in a hybrid retriever.
+    The scaled score is (s - l) / (h - l), with the query's highest score h and
+    lowest score l in the corpus; 0 if they are equal. With `from_zero` l is 0,
+    as in a hybrid retriever.
     """
 
     def __init__(self, system: Any, from_zero: bool = False) -> None:
@@ -132,8 +130,7 @@ are."""
 def mixture_part(name: str, system: Any) -> Part:
     """Wraps a model, a system or an encoder as a part of a mixture.
 
-    An encoder, an object with `encode(texts)` or a function from n texts to
-    float `[n, d]`, is one for queries and documents.
+    An encoder (`encode`, or a function) is one for queries and documents.
     """
     if not hasattr(system, "list_scores"):
         if hasattr(system, "query_encoder") or hasattr(system, "score_pairs"):
@@ -171,8 +168,7 @@ def weighted_sum(
 ) -> np.ndarray:
     """Returns sum_i w_i s_i of float32 arrays of one shape, as float32.
 
-    All mixtures are summed by this function, so that equal scores are equal
-    bit for bit in reranking, in search and in the choice of weights.
+    All mixtures are summed here, so that equal scores are equal to the bit.
     """
     total = np.zeros_like(scores[0])
     for weight, of_part in zip(weights, scores, strict=True):
@@ -467,11 +463,7 @@ def choose_weights(
     if steps < 1:
         raise InputError(f"steps is {steps}: expected 1 or more")
     mixture_weights(list(parts))  # raises without parts
-    scored = _CachedScores(
-        {name: _cached_part(name, part) for name, part in parts.items()},
-        task,
-        measure,
-    )
+    scored = _CachedScores(parts, task, measure)
     values: dict[tuple[int, ...], float] = {}
 
     def order(counts: tuple[int, ...]) -> tuple[float, int]:
@@ -510,14 +502,6 @@ def _divisions(
         yield tuple(divided)
 
 
-def _cached_part(name: str, part: Any) -> Any:
-    """Wraps the encoders of a part, so that they cache vectors."""
-    system = mixture_part(name, part)
-    return (
-        with_cached_vectors(system) if isinstance(system, DenseSystem) else part
-    )
-
-
 class _CachedScores(System):
     """Ranks by the weighted sum of scores that are computed once.
 
@@ -528,7 +512,12 @@ class _CachedScores(System):
         self, parts: Mapping[str, Any], task: Task, measure: str
     ) -> None:
         self.weights: Sequence[float] = []
-        alone = [Mixture({name: part}) for name, part in parts.items()]
+        alone = []
+        for name, part in parts.items():
+            system = mixture_part(name, part)
+            if isinstance(system, DenseSystem):
+                system = with_cached_vectors(system)
+            alone.append(Mixture({name: system}))
         self._ranks = task.depth
         cutoff = measure.partition("@")[2]
         if cutoff and task.depth is not None:
@@ -537,14 +526,17 @@ class _CachedScores(System):
             self._ranks = min(task.depth, int(cutoff))
             depth = min(task.depth, max(100, 10 * int(cutoff)))
             task = task._replace(depth=depth)
-        by_part = [_candidates(system, task) for system in alone]
+        by_part: list[Mapping[str, Iterable[str]]] = [
+            task.qrels if task.depth is None else task.run(mixture)
+            for mixture in alone
+        ]
         self._ids = {
             q: list(dict.fromkeys(d for of_part in by_part for d in of_part[q]))
             for q in task.queries
         }
         lists = [
-            system.list_scores(task.queries, self._ids, task.documents)
-            for system in alone
+            mixture.list_scores(task.queries, self._ids, task.documents)
+            for mixture in alone
         ]
         self._ties = TieBreaker(list(task.documents))
         row = {d: number for number, d in enumerate(task.documents)}
@@ -585,8 +577,3 @@ class _CachedScores(System):
                 self._rows[query_id][found],
             )
         return run
-
-
-def _candidates(system: Mixture, task: Task) -> Mapping[str, Iterable[str]]:
-    """Returns the judged documents, or those that a system retrieves."""
-    return task.qrels if task.depth is None else task.run(system)

@@ -13,6 +13,7 @@ import numpy as np
 
 from keras_lstm_dssm.evaluation.bm25 import (
     STOP_WORDS,
+    TokenizedTitles,
     Tokenizer,
     count_matrix,
     english_stem,
@@ -108,32 +109,19 @@ def inflections(
 
 
 class WordCounts(NamedTuple):
-    """How often each word is in each title: a sparse matrix, row by row.
+    """How often each word is in each title: a sparse matrix, row by row."""
 
-    Attributes:
-        words: The distinct words, in the order of their code points.
-        bounds: Where the entries of each title begin, and the end, int64
-            `[titles + 1]`.
-        numbers: The number of the word of each entry, ascending in a title,
-            int32.
-        counts: How often it occurs, int32.
-    """
-
-    words: list[str]
+    words: list[str]  # distinct, in the order of their code points
+    # Where the entries of each title begin, and the end, int64 `[titles + 1]`.
     bounds: np.ndarray
-    numbers: np.ndarray
-    counts: np.ndarray
+    numbers: np.ndarray  # the word of each entry, ascending in a title, int32
+    counts: np.ndarray  # how often it occurs, int32
 
     @classmethod
     def of(cls, titles: Iterable[str]) -> "WordCounts":
         """Counts the words of titles, however long a title is."""
-        number: dict[str, int] = {}
-        rows = [
-            [number.setdefault(w, len(number)) for w in split_words(title)]
-            for title in titles
-        ]
-        words = list(number)
-        return cls._from_matrix(words, count_matrix(rows, len(words)))
+        counted = TokenizedTitles(titles, split_words)
+        return cls._from_matrix(list(counted.vocabulary), counted.counts)
 
     @classmethod
     def _from_matrix(cls, words: Sequence[str], matrix: Any) -> "WordCounts":
@@ -164,12 +152,9 @@ class WordCounts(NamedTuple):
         )
 
     def updated(self, rows: Sequence[int], new: Mapping[int, str]) -> Any:
-        """Returns the counts of other titles, as if counted anew.
+        """Returns the counts of the titles `rows`, as if counted anew.
 
-        Args:
-            rows: The numbers of the titles to keep, in the new order; numbers
-                beyond the old titles are those of new ones.
-            new: Number -> title, of new titles and of changed ones.
+        `new`, by number, has the titles beyond the old ones and changed ones.
         """
         from scipy import sparse
 
@@ -189,25 +174,16 @@ class WordCounts(NamedTuple):
 
 
 class Postings(NamedTuple):
-    """The titles of each term with their scores of BM25, as `bm25s` has them.
+    """The titles of each term with their scores of BM25, as bm25s has them."""
 
-    Attributes:
-        terms: The distinct terms of the titles, in the order of their code
-            points.
-        forms: Words, or grams of letters, that a query may have, ascending.
-        form_terms: The number of the term of each form, int32.
-        bounds: Where the titles of each term begin, and the end, int64
-            `[terms + 1]`.
-        documents: The titles of each term, ascending, int32.
-        scores: What an occurrence of the term in a query adds to the score of
-            the title, with Lucene's IDF, float32.
-    """
-
-    terms: list[str]
-    forms: list[str]
-    form_terms: np.ndarray
+    terms: list[str]  # distinct, in the order of their code points
+    forms: list[str]  # words, or grams, that a query may have, ascending
+    form_terms: np.ndarray  # the number of the term of each form, int32
+    # Where the titles of each term begin, and the end, int64 `[terms + 1]`.
     bounds: np.ndarray
-    documents: np.ndarray
+    documents: np.ndarray  # the titles of each term, ascending, int32
+    # What an occurrence of the term in a query adds to the title's score, with
+    # Lucene's IDF, float32.
     scores: np.ndarray
 
     @classmethod
@@ -218,14 +194,10 @@ class Postings(NamedTuple):
         further: Iterable[str] = (),
         before: "Postings | None" = None,
     ) -> "Postings":
-        """Computes the postings of titles.
+        """Computes the postings of titles, with `bm25_words` of the settings.
 
-        Args:
-            counts: The words of the titles.
-            settings: `k1`, `b` and `bm25_words`, which is not `None`.
-            further: Words that queries may have, beside those of the titles.
-            before: Postings of other titles, from which the forms of stems
-                are taken that are in them, too: the stemmer is slow.
+        `further` are words that queries may have, too. Stems that are in
+        `before` take their forms from it, because the stemmer is slow.
         """
         assert settings.bm25_words, settings
         of_word = [_TERMS_OF[settings.bm25_words](w) for w in counts.words]

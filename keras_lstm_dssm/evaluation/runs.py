@@ -83,8 +83,7 @@ class TieBreaker:
     ) -> np.ndarray:
         """Returns the positions of the best scores, in the order of `rank`.
 
-        The arguments are those of `rank`; the result is integers
-        `[min(n, depth)]`, best first.
+        Takes what `rank` takes; returns integers `[min(n, depth)]`.
         """
         best = np.flatnonzero(scores >= kth_largest(scores, depth))
         ties = _mix(self._hashes[positions[best]] ^ np.uint64(_hash(query_id)))
@@ -296,10 +295,7 @@ def read_run(path: Path) -> Run:
                 f" query {query_id}, expected it once: remove one line"
             )
         by_id[document_id] = score
-    return {
-        query_id: TieBreaker(list(by_id)).rank(query_id, list(by_id.values()))
-        for query_id, by_id in scores.items()
-    }
+    return rank_lists(scores)
 
 
 def _check(path: Path, kind: str, names: Iterable[str]) -> None:

@@ -14,10 +14,8 @@ def spread_of(
 ) -> dict[str, list[float]]:
     """Returns measure -> mean over queries and half its 95 % interval.
 
-    Half the interval is 1.96 standard errors of the mean (normal
-    approximation), 0 for one query. It says how much the mean would vary with
-    other queries of the same kind, not with other seeds of a training. With
-    `reference`, of another system, the values are paired differences.
+    Half of it is 1.96 standard errors (0 for one query): how the mean varies
+    with queries, not with the seed. With `reference`, of paired differences.
     """
     spreads = {}
     for measure in next(iter(values.values()), {}):
@@ -127,20 +125,18 @@ def compare_systems(
             for query in values[pairs[0][1]]
         ]
     )
-    p_values = randomisation_test(differences)
-    size = len(values) - 1
-    for start in range(0, len(pairs), size):
-        column = slice(start, start + size)
-        for (name, reference), difference, p, corrected in zip(
-            pairs[column],
-            differences[:, column].mean(axis=0),
-            p_values[column],
-            holm(p_values[column]),
-            strict=True,
-        ):
-            tests[name][reference] = {
-                "difference": float(difference),
-                "p": float(p),
-                "p_holm": float(corrected),
-            }
+    # A row for each reference.
+    p_values = randomisation_test(differences).reshape(len(references), -1)
+    for (name, reference), difference, p, corrected in zip(
+        pairs,
+        differences.mean(axis=0).tolist(),
+        p_values.ravel().tolist(),
+        np.concatenate([holm(row) for row in p_values]).tolist(),
+        strict=True,
+    ):
+        tests[name][reference] = {
+            "difference": difference,
+            "p": p,
+            "p_holm": corrected,
+        }
     return tests

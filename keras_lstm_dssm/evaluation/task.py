@@ -339,11 +339,10 @@ def document_tasks(
     clustered: Sequence[str] = (),
     seeds: int = K_MEANS_SEEDS,
 ) -> dict[str, AnyTask]:
-    """Makes the retrieval and the clustering task of a split of a folder.
+    """Makes the tasks `"retrieve"` and `"cluster"` of a split of a folder.
 
-    They are `"retrieve"` and `"cluster"`; a folder without queries or without
-    classes has one of them only. The documents of the splits `clustered` are
-    clustered, by default those of `split`.
+    A folder without queries or without classes has one of them only. The
+    splits `clustered` are clustered, by default `split`.
     """
     texts, classes = _texts_of(folder, [split])
     tasks: dict[str, AnyTask] = {}

@@ -39,16 +39,13 @@ _QUERY_PARTS = 2
 class PairedTexts(NamedTuple):
     """Holds one side of a batch of pairs: texts, and the text of each pair.
 
-    All pairs padded to the longest query and the longest document have
-    several times as many cells as there are pairs of words. In groups of
-    similar length there are far fewer. `vectors` `(positions, d)` has all words
-    of the texts; `starts` and `lengths` are `(texts,)`, `rows` `(pairs,)`.
+    Groups of pairs of similar length need far less padding than all pairs.
     """
 
-    vectors: tf.Tensor
-    starts: tf.Tensor
-    lengths: tf.Tensor
-    rows: tf.Tensor
+    vectors: tf.Tensor  # all words of the texts, `(positions, d)`
+    starts: tf.Tensor  # `(texts,)`
+    lengths: tf.Tensor  # `(texts,)`
+    rows: tf.Tensor  # `(pairs,)`
 
     @property
     def pair_lengths(self) -> tf.Tensor:
@@ -75,10 +72,9 @@ class PairedTexts(NamedTuple):
         return first[:, tf.newaxis, tf.newaxis] + tf.maximum(positions, 0)
 
     def padded(self, parts: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
-        """Take the rows of the pairs, padded to the longest of these.
+        """Take the rows of the pairs from parts `(positions, ...)`, padded.
 
-        Of parts `(positions, ...)`; there are any values past the end of a
-        text.
+        Past the end of a text there are any values.
         """
         # At least 1: a group is empty if there are few pairs.
         longest = tf.reduce_max(
@@ -95,8 +91,8 @@ def order_by_length(
 ) -> tf.Tensor:
     """Order pairs so that each of `PairedTexts.groups` has similar lengths.
 
-    A quarter of the pairs with the shortest documents comes first, and so on;
-    within each, the shortest queries first.
+    They are sorted by the quarter of their document's length, then by the
+    query's length.
     """
     by_document = tf.argsort(document_lengths, stable=True)
     rank = tf.math.invert_permutation(by_document)
@@ -313,7 +309,8 @@ class MVLSTM(Matcher):
     ) -> tf.Tensor:
         """Compare all positions, pool the cells, and compute the score."""
         if self.pooling == "dynamic":
-            return self._score(self.dynamic(*self._cells(query, document)))
+            cells = self.comparison.compare(query[1], document[1])
+            return self._score(self.dynamic(cells, query[2], document[2]))
         if not training:
             return self._score(self._strongest(query, document).values)
         sides = []
@@ -380,15 +377,6 @@ class MVLSTM(Matcher):
             self.represent(query, "query"),
             self.represent(document, "document"),
         )
-
-    def _cells(
-        self, query: Any, document: Any
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Return the cells, and both lengths, of each pair."""
-        _, prepared_query, query_lengths = query
-        _, prepared_document, document_lengths = document
-        cells = self.comparison.compare(prepared_query, prepared_document)
-        return cells, query_lengths, document_lengths
 
     def _strongest(self, query: Any, document: Any) -> StrongestCells:
         _, prepared_query, query_lengths = query

@@ -1,7 +1,7 @@
 """`KeyVec`, which turns documents into vectors, key sentences and key words."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import numpy as np
@@ -32,13 +32,6 @@ from lstm_dssm_client.texts import slices_of_size
 
 SENTENCES_AT_ONCE = 4096
 DOCUMENTS_AT_ONCE = 256
-
-
-class ReadDocument(NamedTuple):
-    """Holds what a `KeyVec` computes for a document."""
-
-    vector: np.ndarray  # float `[dimension]`
-    probabilities: np.ndarray  # float `[sentences]`, the p_i of its sentences
 
 
 def _check_number(n: Any) -> None:
@@ -414,7 +407,7 @@ class KeyVec(TextModel):
         found = self._read_in_batches(sentence_lists(documents), progress)
         if not found:
             return np.zeros((0, self.dimension), self.compute_dtype)
-        return np.stack([document.vector for document in found])
+        return np.stack([vector for vector, _ in found])
 
     def probabilities(
         self, documents: Any, progress: bool = False
@@ -433,7 +426,7 @@ class KeyVec(TextModel):
             InputError: `documents` is something else.
         """
         found = self._read_in_batches(sentence_lists(documents), progress)
-        return [document.probabilities for document in found]
+        return [probabilities for _, probabilities in found]
 
     def key_sentences(
         self, document: str | Sequence[str], n: int = 3
@@ -457,14 +450,11 @@ class KeyVec(TextModel):
         """
         _check_number(n)
         lists = sentence_lists([document])
-        (found,) = self._read_in_batches(lists)
+        ((_, p),) = self._read_in_batches(lists)
         sentences = lists[0] or [b""]
-        best = np.argsort(-found.probabilities, kind="stable")[:n]
+        best = np.argsort(-p, kind="stable")[:n]
         return [
-            (
-                sentences[row].decode("utf-8", "replace"),
-                float(found.probabilities[row]),
-            )
+            (sentences[row].decode("utf-8", "replace"), float(p[row]))
             for row in best
         ]
 
@@ -492,8 +482,8 @@ class KeyVec(TextModel):
 
     def _read_in_batches(
         self, documents: list[list[bytes]], progress: bool = False
-    ) -> list[ReadDocument]:
-        """Reads lists of sentences, in batches of similar size.
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Returns the vector `[dimension]` and all p_i of each document.
 
         A batch has at most 4,096 sentences and 256 documents, or one document.
         """
@@ -520,10 +510,9 @@ class KeyVec(TextModel):
                 strict=True,
             )
 
-        results: dict[int, ReadDocument] = {}
+        results: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         for batch, found in run_batches(read, batches, "read", progress):
-            for row, parts in zip(batch, found, strict=True):
-                results[row] = ReadDocument(*parts)
+            results.update(zip(batch, found, strict=True))
         return [results[row] for row in range(len(documents))]
 
 

@@ -33,14 +33,10 @@ from lstm_dssm_client.texts import pairs_as_bytes, query_as_bytes
 
 
 class HashedTriples(NamedTuple):
-    """Holds a hashed batch of triples, each distinct text once.
+    """Holds a hashed batch of triples, each distinct text once."""
 
-    The `text_index` of `query` is `[batch]`; that of `document`, the positives
-    and after them the negatives, is `[2 * batch]`.
-    """
-
-    query: WordBatch
-    document: WordBatch
+    query: WordBatch  # its `text_index` is `[batch]`
+    document: WordBatch  # positives, then negatives; `[2 * batch]`
     weights: tf.Tensor | None = None  # float32 `[batch]`; or `None`: 1 each
 
 
@@ -76,8 +72,7 @@ def triple_batches(
 ) -> tf.data.Dataset:
     """Makes a dataset of string batches; a given dataset is returned as it is.
 
-    Three lists of texts, and weights, are shuffled by `shuffle_seed`, anew in
-    each pass; `None` keeps the order.
+    Lists and weights are shuffled by `shuffle_seed`, anew in each pass.
     """
     if isinstance(x, tf.data.Dataset):
         if sample_weight is not None:
@@ -172,7 +167,6 @@ class PairScorer(TextModel):
     array([ 1.3, -0.2], dtype=float32)
     """
 
-    batches_of = staticmethod(triple_batches)
     kind = "scorer"
     rankings_hint = (
         "measure rankings with evaluation.evaluate_systems(Task."
@@ -362,15 +356,10 @@ class PairScorer(TextModel):
         return loss
 
     def _batches(
-        self,
-        x: Any,
-        y: Any = None,
-        batch_size: int | None = None,
-        shuffle_seed: int | None = None,
-        sample_weight: Any = None,
+        self, x: Any, y: Any = None, **options: Any
     ) -> tf.data.Dataset:
         self._refuse(y=y)
-        return triple_batches(x, batch_size, shuffle_seed, sample_weight)
+        return triple_batches(x, **options)
 
     def _score_rows(
         self, query: WordBatch, document: WordBatch, training: bool = False

@@ -36,10 +36,9 @@ class Hasher:
     def dataset(
         self, batches: tf.data.Dataset, untrained: bool = False
     ) -> tf.data.Dataset:
-        """Hashes a dataset's batches, in parallel with the training steps.
+        """Hashes a dataset's batches, in parallel, unless they are hashed.
 
-        Hashed ones are left as they are. `PairHasher` can add the `untrained`
-        columns of vectors.
+        `PairHasher` can add the `untrained` columns of vectors.
         """
         if is_hashed(batches.element_spec, self.hashed):
             return batches
@@ -54,10 +53,9 @@ def is_hashed(spec: Any, hashed: type) -> bool:
 def hashed_in_parallel(
     batches: tf.data.Dataset, hash_batch: Callable[..., Any]
 ) -> tf.data.Dataset:
-    """Hashes the batches of a dataset in parallel with the training steps.
+    """Hashes batches in parallel with the training steps, as `(batch,)`.
 
-    Returns a dataset of tuples `(hashed batch,)`: Keras would take the fields
-    of a batch that is not in a tuple for x, y and weights.
+    Without the tuple, Keras would take the fields for x, y and weights.
     """
 
     # AutoGraph would take 0.3 s to convert the function, and change nothing.
@@ -95,9 +93,7 @@ def check_three_lists(x: Any, parts: str, lists: str) -> None:
 def check_rows(**parts: Any) -> Any:
     """Checks that all parts of a batch have the same number of rows.
 
-    In a graph, the numbers are known only when it runs. It then raises
-    `tf.errors.InvalidArgumentError`; returns the operation that checks it, for
-    `tf.control_dependencies`.
+    In a graph, the operation returned raises `InvalidArgumentError`.
     """
     message = "expected equal numbers of rows in the parts of a batch: found"
     known = {name: part.shape[0] for name, part in parts.items()}
@@ -113,10 +109,9 @@ def check_rows(**parts: Any) -> Any:
 
 
 def relative_weights(model: Any, weights: tf.Tensor) -> tf.Tensor:
-    """Divides the weights of a batch's rows by their mean.
+    """Divides a batch's weights by their mean, unless the loss is a sum.
 
-    Keras divides the sum of the losses by the number of rows; with these
-    weights that is sum(w loss) / sum(w). A loss that is a sum keeps them.
+    As Keras divides by the rows, the loss is then sum(w loss) / sum(w).
     """
     if getattr(model.loss, "reduction", None) == "sum":
         return weights
@@ -130,8 +125,7 @@ def relative_weights(model: Any, weights: tf.Tensor) -> tf.Tensor:
 def sample_weights(weights: Any, rows: int) -> tf.Tensor:
     """Returns weights of examples as float32 `(rows,)`.
 
-    Raises `InputError` if there are not as many, or one is negative or not
-    finite.
+    Raises `InputError` unless there are as many, finite and not negative.
     """
     values = np.asarray(weights, np.float32)
     if values.shape != (rows,):
@@ -346,8 +340,13 @@ class TextModel(BuiltModel):
         # A `fit` that continues another one shuffles in another order.
         steps = int(self.optimizer.iterations.numpy()) if self.compiled else 0
         seed = self.seed + steps if shuffle else None
-        y, weights = kwargs.pop("y", None), kwargs.pop("sample_weight", None)
-        batches = self._batches(x, y, batch_size, seed, weights)
+        batches = self._batches(
+            x,
+            y=kwargs.pop("y", None),
+            batch_size=batch_size,
+            shuffle_seed=seed,
+            sample_weight=kwargs.pop("sample_weight", None),
+        )
         if validation_data is not None:
             validation_data = self._hashed(
                 self._batches(validation_data, batch_size=batch_size)
@@ -505,22 +504,23 @@ class TextModel(BuiltModel):
         """Raises `InputError` if something must be called before `fit`."""
 
     def _batches(
-        self,
-        x: Any,
-        y: Any = None,
-        batch_size: int | None = None,
-        shuffle_seed: int | None = None,
-        sample_weight: Any = None,
+        self, x: Any, y: Any = None, **options: Any
     ) -> tf.data.Dataset:
-        """Makes a dataset of string batches of examples, see `fit`."""
-        self._refuse(y=y, sample_weight=sample_weight)
-        return self.batches_of(x, batch_size, shuffle_seed)
+        """Makes a dataset of string batches of examples, see `fit`.
+
+        Options: `batch_size`, `shuffle_seed` and `sample_weight`.
+        """
+        self._refuse(y=y, sample_weight=options.pop("sample_weight", None))
+        return self.batches_of(x, **options)
 
     def _only_batch(
         self, x: Any, y: Any, sample_weight: Any = None
     ) -> tuple[Any, ...]:
         """Returns all examples of lists as one batch."""
-        batches = self._batches(x, y, 2**31 - 1, sample_weight=sample_weight)
+        size = 2**31 - 1
+        batches = self._batches(
+            x, y, batch_size=size, sample_weight=sample_weight
+        )
         check_not_empty(batches)
         return next(iter(batches))
 

@@ -23,6 +23,7 @@ from keras_lstm_dssm.evaluation.task import Task
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.text.word_hashing import normalize
+from keras_lstm_dssm.text_files import one_line
 from keras_lstm_dssm.training.session import open_clicks
 
 
@@ -106,11 +107,9 @@ class JudgedPairs(NamedTuple):
 
 
 class GradedLists:
-    """Holds lists of titles with grades, and all known titles.
+    """Holds lists of titles with grades (clicks, if not `judged`), and titles.
 
-    Lists whose grades are all equal say nothing about an order and are left
-    out. `name` is what messages call the lists; grades are clicks if not
-    `judged`.
+    Lists of one grade only say nothing about an order and are left out.
     """
 
     def __init__(
@@ -137,8 +136,7 @@ class GradedLists:
     def from_collection(cls, collection: Collection) -> "GradedLists":
         """Takes the grades of the training split, `Collection.graded_qrels`.
 
-        Queries with the same normalised words as one of dev or test are left
-        out.
+        Queries with the words of one of dev or test are left out.
         """
         queries, documents = collection.queries, collection.documents
         held_out = {
@@ -147,9 +145,10 @@ class GradedLists:
             if split != "train"
             for query in collection.qrels(split)
         }
-        asked = set(_words([queries[query] for query in held_out]))
+        held_out_texts = [queries[query] for query in held_out]
+        asked = set(normalize(held_out_texts, "alphanumeric"))
         qrels = collection.graded_qrels("train")
-        words = _words([queries[query] for query in qrels])
+        words = normalize([queries[query] for query in qrels], "alphanumeric")
         return cls(
             [
                 GradedList(
@@ -217,10 +216,6 @@ def open_graded_lists(
             return GradedLists.from_collection(collection), os.fspath(data)
     log, source = open_clicks(data, run, min_relevant, max_bad_lines)
     # White space as in the lists, whose titles are the ids.
-    titles = (" ".join(title.split()) for title in log.documents())
+    titles = map(one_line, log.documents())
     index = None if towers is None else Index(towers, titles)
     return GradedLists.from_clicks(log, mined, index, seed), source.spec
-
-
-def _words(queries: list[str]) -> list[str]:
-    return normalize(queries, "alphanumeric")

@@ -33,8 +33,7 @@ def split_both_ways(
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
     """Splits texts into words, and into words without numbers in them.
 
-    Both have at most `MAX_WORDS` words, and none for a text without letters and
-    digits: `2x4 studs` has the words 2x4, studs, and 2, x, 4, studs.
+    `2x4 studs` has 2x4, studs, and 2, x, 4, studs; a text has 64 at most.
     """
     normal = normalize_texts(texts, MAX_WORDS, "alphanumeric")
     normal = tf.where(tf.equal(normal, EMPTY_TEXT), "", normal)
@@ -117,8 +116,7 @@ def paired_trigrams(
 ) -> TrigramShares:
     """Compares the letter trigrams of pairs; the arguments of `paired_ids`.
 
-    Lists of (pair, trigram), not a table of all trigrams of the query and of
-    the title, keep time and memory proportional to the lengths of the texts.
+    Time and memory are proportional to the lengths of the texts.
     """
     pairs = tf.shape(query_rows)[0]
     distinct, index = tf.unique(
@@ -195,12 +193,12 @@ class EqualWords(NamedTuple):
     @property
     def query_length(self) -> tf.Tensor:
         """The number of words of the query, float32 `[pairs]`."""
-        return tf.reduce_sum(tf.cast(self.in_query, tf.float32), axis=1)
+        return tf.reduce_sum(_float(self.in_query), axis=1)
 
     @property
     def share(self) -> tf.Tensor:
         """The share of the query's words that the title has."""
-        shared = tf.reduce_sum(tf.cast(self.shared, tf.float32), axis=1)
+        shared = tf.reduce_sum(_float(self.shared), axis=1)
         return tf.math.divide_no_nan(shared, self.query_length)
 
 
@@ -223,7 +221,7 @@ def order_features(equal: EqualWords) -> dict[str, tf.Tensor]:
         equal.equal[:, :-1, :-1] & equal.equal[:, 1:, 1:], axis=2
     )
     number_of_pairs = tf.maximum(equal.query_length - 1, 0)
-    in_order = tf.reduce_sum(tf.cast(neighbours, tf.float32), axis=1)
+    in_order = tf.reduce_sum(_float(neighbours), axis=1)
     place = tf.range(width, dtype=tf.int32)
     at = tf.reduce_any(equal.equal, axis=1)
     last = tf.reduce_max(tf.where(at, place, -1), axis=1)
@@ -426,9 +424,8 @@ class OverlapFeatures(tf.Module):
         """Returns the features of lengths and of the stems' IDF."""
         idf = tf.gather(self._idf, self.vocabulary.ids(distinct))
         idf = tf.where(equal.in_query, gather_of_words(idf, query), 0.0)
-        shared = tf.cast(equal.shared, tf.float32)
-        frequency = tf.reduce_sum(tf.cast(equal.equal, tf.float32), axis=2)
-        title_length = tf.reduce_sum(tf.cast(equal.in_title, tf.float32), 1)
+        frequency = tf.reduce_sum(_float(equal.equal), axis=2)
+        title_length = tf.reduce_sum(_float(equal.in_title), axis=1)
         norm = K1 * (1 - B + B * title_length / max(self.mean_length, 1e-9))
         missing = tf.where(equal.shared, 0.0, idf)
         # The IDF of padding and of missing stems must not be the smallest.
@@ -439,13 +436,12 @@ class OverlapFeatures(tf.Module):
                 idf * frequency / (frequency + norm[:, tf.newaxis]), axis=1
             ),
             "idf_share": tf.math.divide_no_nan(
-                tf.reduce_sum(idf * shared, axis=1), tf.reduce_sum(idf, axis=1)
+                tf.reduce_sum(idf * _float(equal.shared), axis=1),
+                tf.reduce_sum(idf, axis=1),
             ),
             "stem_share": equal.share,
             "title_stem_share": tf.math.divide_no_nan(
-                tf.reduce_sum(
-                    tf.cast(tf.reduce_any(equal.equal, axis=1), tf.float32), 1
-                ),
+                tf.reduce_sum(_float(tf.reduce_any(equal.equal, axis=1)), 1),
                 title_length,
             ),
             "query_length": equal.query_length,

@@ -22,7 +22,9 @@ from keras_lstm_dssm.distillation.teacher_vectors import (
     open_outside_encoder,
 )
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.systems import DenseSystem
+from keras_lstm_dssm.evaluation.index import encode_texts
+from keras_lstm_dssm.evaluation.runs import System
+from keras_lstm_dssm.evaluation.systems import system_of
 from keras_lstm_dssm.files import (
     check_plain_file,
     open_gzip,
@@ -66,7 +68,7 @@ def _source_of_towers(model: TwoTower) -> FeatureSource | None:
     if model.needs_adapt:
         return None
     encoders = model.query_encoder.encode, model.document_encoder.encode
-    return FeatureSource(partial(_cosines, *encoders), model)
+    return FeatureSource(partial(_cosines, encoders), model)
 
 
 def _source_of_scorer(model: PairScorer) -> FeatureSource | None:
@@ -108,27 +110,21 @@ def source_of_encoder(encode: OutsideEncoder) -> FeatureSource:
     def encoded(texts: Sequence[Any], progress: bool) -> np.ndarray:
         return encode(texts)
 
-    return FeatureSource(partial(_cosines, encoded, encoded))
+    return FeatureSource(partial(_cosines, (encoded, encoded)))
 
 
 def _cosines(
-    encode_queries: Callable[..., np.ndarray],
-    encode_documents: Callable[..., np.ndarray],
-    queries: Sequence[bytes],
-    documents: Sequence[bytes],
+    encoders: tuple[Callable[..., np.ndarray], Callable[..., np.ndarray]],
+    *texts: Sequence[Any],
     progress: bool = False,
 ) -> np.ndarray:
     """Encodes each distinct text once, and compares the vectors of pairs."""
-    if not len(queries):
+    if not len(texts[0]):
         return np.zeros(0, np.float32)
-    sides = []
-    for encode, texts in (
-        (encode_queries, queries),
-        (encode_documents, documents),
-    ):
-        rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        vectors = encode(list(rows), progress=progress)
-        sides.append(vectors[[rows[text] for text in texts]])
+    sides = [
+        encode_texts(partial(encode, progress=progress), of_side)
+        for encode, of_side in zip(encoders, texts, strict=True)
+    ]
     return np.einsum("nd,nd->n", *sides)
 
 
@@ -147,11 +143,10 @@ def graph_scores(
 
 
 class PairFeatures:
-    """Computes the overlap of the words of pairs, and scores of systems.
+    """Computes the features `names`: overlaps of words, and scores of systems.
 
-    All numbers are rounded to multiples of 2^-12: a cosine that is computed in
-    another batch differs in its last bits, and the trees must not. The features
-    are in the order of `names`.
+    Numbers are rounded to multiples of 2^-12: a cosine that is computed in
+    another batch differs in its last bits, and the trees must not.
     """
 
     def __init__(
@@ -321,7 +316,7 @@ class Ranker:
         """The first two towers among the sources, `None` without any."""
         return first_towers(self.features.sources)
 
-    def first_stage(self, **options: Any) -> DenseSystem | None:
+    def first_stage(self, **options: Any) -> System | None:
         """Returns the system that finds the candidates where it is served.
 
         Args:
@@ -331,12 +326,7 @@ class Ranker:
             Retrieval by the cosine of `towers`, `None` without any.
         """
         towers = self.towers
-        if towers is None:
-            return None
-        return DenseSystem(
-            lambda texts: towers.query_encoder.encode(texts, **options),
-            lambda texts: towers.document_encoder.encode(texts, **options),
-        )
+        return None if towers is None else system_of(towers, **options)
 
 
 _OVERLAP = "overlap.json.gz"
@@ -350,8 +340,7 @@ def open_sources(
 ) -> dict[str, FeatureSource]:
     """Opens runs and an outside encoder, by their names, in order.
 
-    Digests of the models when the ranker was trained, if given, must be the
-    same.
+    Digests of the ranker's training, if given, must be the same.
     """
     if len(set(runs)) < len(runs):
         raise InputError(

@@ -55,8 +55,7 @@ def choose_trees(
 ) -> TrainedTrees:
     """Trains trees, and with dev chooses among several trainings.
 
-    The trees read all features; or all but `systems`, the columns of scores of
-    systems, which are then added to the trees' score with weights.
+    Trees read all features, or all but `systems`, which get weights instead.
     """
     if dev is None:
         leaves = options.leaves[0]
@@ -203,8 +202,7 @@ def run_ranker_training(
 ) -> Ranker:
     """Trains a ranker; for the arguments see `run_training`.
 
-    Trees have no epochs, optimizer or checkpoints to resume from, and a
-    training takes a minute.
+    Trees have no epochs, optimizer or checkpoints to resume from.
     """
     import_optional("lightgbm", "ranker")
     if callbacks:

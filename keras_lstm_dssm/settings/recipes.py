@@ -43,10 +43,9 @@ def _arguments() -> Any:
 def check_arguments(
     made: type, base: type, name: str, config: Any, without: Collection[str]
 ) -> None:
-    """Checks that a class has the arguments of a configuration.
+    """Checks that a class, up to `base`, has the arguments of a configuration.
 
-    Its constructors up to `base` are looked at; arguments in `without` are
-    those that a recipe sets itself.
+    Those in `without` are set by the recipe itself.
     """
     known = {"dtype", "trainable"}
     for each in made.__mro__:
@@ -251,10 +250,7 @@ class Recipe(Settings):
         return self.fitted or len(self.encoder_config.get("shares", ())) == 4
 
     def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns the name and the arguments of the network.
-
-        Only a preset sets them, no flag does.
-        """
+        """Returns name and arguments of the network, which only presets set."""
         return self.encoder, {**self.encoder_config, "oov_buckets": 0}
 
     def build(self, seed: int = 0, **sizes: int) -> "TwoTower":
@@ -456,10 +452,7 @@ class KeyVecRecipe(WordsRecipe):
         object.__setattr__(self, "windows", tuple(self.windows))
 
     def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns the name and the arguments of the network.
-
-        Only a preset sets them, no flag does.
-        """
+        """Returns name and arguments of the network, which only presets set."""
         return "KeyVec", {"weighted": self.weighted, "windows": self.windows}
 
     def build(
@@ -607,10 +600,7 @@ class ScorerRecipe(WordsRecipe):
         return registered_class("matcher", self.matcher, Matcher), Matcher
 
     def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns the name and the arguments of the network.
-
-        Only a preset sets them, no flag does.
-        """
+        """Returns name and arguments of the network, which only presets set."""
         return self.matcher, dict(self.matcher_config)
 
     def with_matcher(self, **config: Any) -> "ScorerRecipe":
@@ -707,8 +697,5 @@ class RankerRecipe(Settings):
     mined_negatives: int = 20
 
     def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns the name and the arguments of the network.
-
-        Only a preset sets them, no flag does.
-        """
+        """Returns name and arguments of the network, which only presets set."""
         return "Ranker", {}

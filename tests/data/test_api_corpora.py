@@ -22,7 +22,11 @@ from keras_lstm_dssm.data.api_documents import (
     package_class,
     write_api_documents,
 )
-from keras_lstm_dssm.data.api_search import build_api_search, title
+from keras_lstm_dssm.data.api_search import (
+    build_api_search,
+    title,
+    write_api_search,
+)
 from keras_lstm_dssm.data.api_sentences import (
     SentencePair,
     adjacent_sentences,
@@ -239,7 +243,7 @@ def test_what_is_built_is_the_same_anywhere(
     assert build_api_search().folder == str(folder) == search.folder
     assert folder.stat() == before
     again = [
-        build_api_search(tmp_path / "search"),
+        write_api_search(tmp_path / "search", api_search.distributions()),
         write_lists(tmp_path / "lists", pairs()),
         write_api_documents(tmp_path / "documents", definitions()),
     ]

@@ -1,14 +1,14 @@
 """What is wrong on one worker is an error of all of them."""
 
+import threading
 from typing import Any
 
 from keras_lstm_dssm.distributed.collectives import (
     JointError,
     check_equal,
     on_all,
-    on_each,
-    on_first,
 )
+from keras_lstm_dssm.distributed.worker import Workers
 from keras_lstm_dssm.errors import InputError
 from tests.distributed.threads import run_workers
 
@@ -18,17 +18,24 @@ def messages(results: list[Any]) -> set[str]:
     return {str(result) for result in results}
 
 
+def processes(collectives: Any) -> Workers:
+    return Workers(collectives, threading.Event())
+
+
 def test_results():
     results = run_workers(
         3, lambda workers: on_all(workers, lambda: 2 * workers.cluster.rank)
     )
     assert results == [[0, 2, 4]] * 3
     results = run_workers(
-        2, lambda workers: on_each(workers, lambda: workers.cluster)
+        2, lambda workers: processes(workers).on_each(lambda: workers.cluster)
     )
     assert [cluster.rank for cluster in results] == [0, 1]
     results = run_workers(
-        2, lambda workers: on_first(workers, lambda: workers.cluster.rank)
+        2,
+        lambda workers: processes(workers).on_first(
+            lambda: workers.cluster.rank
+        ),
     )
     assert results == [0, 0]
 
@@ -51,7 +58,7 @@ def test_an_error_of_one_is_raised_by_all():
         def fail() -> None:
             raise OSError(28, "No space left on device", "RUN/config.json")
 
-        on_first(workers, fail)
+        processes(workers).on_first(fail)
 
     assert messages(run_workers(2, write)) == {
         "RUN/config.json: No space left on device"

@@ -15,17 +15,18 @@ from keras_lstm_dssm.errors import InputError
 from tests.distributed.processes import free_addresses
 
 
-def config(**changes: object) -> dict[str, str]:
+def config(**changes: object) -> str:
     content = {
         "cluster": {"worker": ["a:1", "b:1", "c:1"]},
         "task": {"type": "worker", "index": 1},
         **changes,
     }
-    return {"TF_CONFIG": json.dumps(content)}
+    return json.dumps(content)
 
 
-def test_workers_and_rank_are_read():
-    cluster = Cluster.from_environment(config())
+def test_workers_and_rank_are_read(monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", config())
+    cluster = Cluster.from_environment()
     assert cluster == Cluster(("a:1", "b:1", "c:1"), 1)
     assert (cluster.size, cluster.first) == (3, False)
     assert cluster.describe(2) == "worker 2 (c:1)"
@@ -36,18 +37,19 @@ def test_shares_add_up():
     assert [cluster.share(8, rank) for rank in range(3)] == [3, 3, 2]
 
 
-@pytest.mark.parametrize("environment", [
-    {},
-    {"TF_CONFIG": "{"},
-    {"TF_CONFIG": "[]"},
+@pytest.mark.parametrize("text", [
+    "",
+    "{",
+    "[]",
     config(task={"type": "worker", "index": 3}),
     config(task={"type": "ps", "index": 0}),
     config(cluster={"worker": ["a"]}),
     config(cluster={"worker": ["a:1", "b:1"], "ps": ["c:1"]}),
 ])  # fmt: skip
-def test_wrong_ones_give_one_line(environment):
+def test_wrong_ones_give_one_line(monkeypatch, text):
+    monkeypatch.setenv("TF_CONFIG", text)
     with pytest.raises(InputError, match="expected the addresses") as error:
-        Cluster.from_environment(environment)
+        Cluster.from_environment()
     assert "\n" not in str(error.value)
 
 

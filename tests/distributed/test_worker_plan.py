@@ -11,7 +11,7 @@ import pytest
 
 from keras_lstm_dssm.callbacks.best_epoch import BestEpoch
 from keras_lstm_dssm.data import ClickFrequencies, ClickLog
-from keras_lstm_dssm.distributed.collectives import JointError, on_first
+from keras_lstm_dssm.distributed.collectives import JointError
 from keras_lstm_dssm.distributed.joint_callbacks import (
     JointEvaluation,
     JointFigures,
@@ -248,8 +248,8 @@ def opened(
     run = RunFolder(folder)
     return run_workers(
         2,
-        lambda workers: on_first(
-            workers, lambda: read_stored(run, config, workers.cluster.size)
+        lambda workers: Workers(workers, threading.Event()).on_first(
+            lambda: read_stored(run, config, workers.cluster.size)
         ),
     )
 
