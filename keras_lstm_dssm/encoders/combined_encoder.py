@@ -34,7 +34,6 @@ from keras_lstm_dssm.text.caches import (
     FIELD_SPECS,
     FIELD_TYPES,
     DataFunction,
-    Fields,
     HashedTextCache,
     batch_of_fields,
     store_rows,
@@ -325,13 +324,9 @@ class UntrainedColumnCache:
     def _distinct(self, texts: np.ndarray) -> tuple[np.ndarray, ...]:
         fields, numbers = self.cache.fields(texts)
         if numbers is None:
-            return (*fields, self._computed(fields))
+            return (*fields, self._compute(*fields).numpy())
         with self._lock:
             return (*fields, self._cached(numbers))
-
-    def _computed(self, fields: Fields) -> np.ndarray:
-        columns: np.ndarray = self._compute(*map(tf.constant, fields)).numpy()
-        return columns
 
     def _of_words(self, words: WordBatch) -> tf.Tensor:
         """Computes the untrained columns of texts, `(texts, width)`.
@@ -356,7 +351,7 @@ class UntrainedColumnCache:
         result[~new] = self._columns[rows[~new]]
         if new.any():
             fields, order = self.cache.fields_of(numbers[new])
-            computed = self._computed(fields)
+            computed = self._compute(*fields).numpy()
             result[new] = computed[WordBatch(*fields).text_index]
             stored = order[: self._most - len(known)].tolist()
             self._columns = store_rows(

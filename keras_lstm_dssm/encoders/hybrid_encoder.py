@@ -7,13 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders.parts import (
-    TOWERS,
-    WORDS,
-    Part,
-    columns,
-    widths,
-)
+from keras_lstm_dssm.encoders.parts import TOWERS, WORDS, Part, columns, widths
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.layers.cosine import unit
 from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams

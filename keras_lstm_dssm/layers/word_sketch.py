@@ -29,7 +29,9 @@ _SIGNS = 1 - 2 * np.unpackbits(
 ).astype(np.float32)
 """The eight signs, 1 or -1, of the bits of each byte, `[256, 8]`."""
 
-_FIELDS = 6  # of a `WordBatch`, which hold ids
+# The fields of a `WordBatch` that hold ids. Each batch has other sizes, and
+# would be traced again without this signature.
+_IDS = FIELD_SPECS[:6]
 
 
 @register
@@ -140,14 +142,13 @@ class WordSketch(Configured, keras.layers.Layer):
         """
         frequencies, texts = np.zeros(self.buckets), 0
         for words in batches:
-            counts = self._document_frequencies(*words[:_FIELDS])
+            counts = self._document_frequencies(*words[: len(_IDS)])
             frequencies += counts.numpy()
             texts += len(words.lengths)
         idf = np.log1p((texts - frequencies + 0.5) / (frequencies + 0.5))
         self.word_weight.assign(np.sqrt(idf))
 
-    # Each batch has other sizes, and would be traced again without a signature.
-    @tf.function(input_signature=FIELD_SPECS[:_FIELDS], autograph=False)
+    @tf.function(input_signature=_IDS, autograph=False)
     def _document_frequencies(self, *ids: tf.Tensor) -> tf.Tensor:
         """Count the distinct texts of each bucket, `(buckets,)`."""
         words = WordBatch(*ids)

@@ -87,7 +87,6 @@ Fields = tuple[np.ndarray, ...]
 """The fields of a `WordBatch`, from `trigrams` to `trigram_order`, int32."""
 
 FIELD_TYPES = [tf.int32] * 7
-
 FIELD_SPECS = [
     tf.TensorSpec([None] * rank, tf.int32) for rank in (1, 1, 1, 2, 1, 1, 1)
 ]
