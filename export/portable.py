@@ -180,7 +180,8 @@ def _store_hybrid(
     described: dict[str, Any] = {}
     for name, hybrid in zip((QUERY, DOCUMENT), pair, strict=True):
         described[name] = {}
-        for part, (tower, _, layers, _) in hybrid.parts.items():
+        for part, of_hybrid in hybrid.parts.items():
+            tower, layers = of_hybrid.encoder, of_hybrid.layers
             _check_encoder(tower)
             described[name][part] = _description(tower, part)
             for weight, values in _stored_weights(tower, layers, kind):

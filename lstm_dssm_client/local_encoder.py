@@ -282,22 +282,27 @@ def _bidirectional(config: Mapping[str, Any], weights: Weights) -> Compose:
     return lambda words: np.hstack([forward(words), backward(words)])
 
 
-def _factors(config: Mapping[str, Any]) -> np.ndarray:
+def _lengths(config: Mapping[str, Any]) -> np.ndarray:
     """Returns the lengths of the parts of a combined vector, float32."""
     shares = np.array(config["shares"])
     return np.sqrt(shares / shares.sum()).astype(np.float32)
 
 
+def _joined(*parts: Compose) -> Compose:
+    return lambda words: np.concatenate([part(words) for part in parts], axis=1)
+
+
+def _scaled(part: Compose, length: np.float32) -> Compose:
+    return lambda words: unit(part(words), length)
+
+
 def _trained_columns(config: Mapping[str, Any], weights: Weights) -> Compose:
-    lstm = _lstm(config, weights)
-    bag_table = weights.table("bag_embedding", config["bag"])
-    a, b, *_ = _factors(config)
-
-    def compose(words: Words) -> np.ndarray:
-        bag = words.text_sums(words.table_sums(bag_table))
-        return np.concatenate([unit(lstm(words), a), unit(bag, b)], axis=1)
-
-    return compose
+    a, b, *_ = _lengths(config)
+    table = weights.table("bag_embedding", config["bag"])
+    return _joined(
+        _scaled(_lstm(config, weights), a),
+        _scaled(lambda words: words.text_sums(words.table_sums(table)), b),
+    )
 
 
 def _combined(config: Mapping[str, Any], weights: Weights) -> Compose:
@@ -305,31 +310,20 @@ def _combined(config: Mapping[str, Any], weights: Weights) -> Compose:
     sketch_of_words = _sketch(config, weights)
     long = weights.array("long")
     power = np.float32(1 - config["length_norm"])
-    _, _, c, *d = _factors(config)
-    word_sum = _word_sum(config, weights) if d else None
+    _, _, c, *d = _lengths(config)
 
-    def length_factor(sketch: np.ndarray) -> np.ndarray:
-        """Computes the m of `CombinedEncoder` for each text, `[texts, 1]`."""
-        if not power:  # as in all query encoders
-            return np.ones((len(sketch), 1), np.float32)
-        length = np.linalg.norm(sketch, axis=1, keepdims=True)
-        zeros = np.zeros_like(length)
-        m = np.divide(length, long, out=zeros, where=long != 0)
-        return np.minimum(m, 1) ** power
-
-    def compose(words: Words) -> np.ndarray:
+    def sketch_columns(words: Words) -> np.ndarray:
         sketch = words.text_sums(sketch_of_words(words))
-        m = length_factor(sketch)
-        parts = [
-            trained(words),
-            unit(sketch, c * m),
-            c * np.sqrt(1 - m**2),
-        ]
-        if word_sum:
-            parts.append(unit(word_sum(words), d[0]))
-        return np.concatenate(parts, axis=1)
+        m = np.ones((len(sketch), 1), np.float32)  # see `CombinedEncoder`
+        if power:  # only document encoders have one
+            length = np.linalg.norm(sketch, axis=1, keepdims=True)
+            zeros = np.zeros_like(length)
+            m = np.divide(length, long, out=zeros, where=long != 0)
+            m = np.minimum(m, 1) ** power
+        return np.hstack([unit(sketch, c * m), c * np.sqrt(1 - m**2)])
 
-    return compose
+    fitted = [_scaled(_word_sum(config, weights), d[0])] if d else []
+    return _joined(trained, sketch_columns, *fitted)
 
 
 _KEY_FACTORS = np.reshape(SKETCH_FACTORS[2:], (3, 1, 1))

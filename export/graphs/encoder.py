@@ -9,7 +9,8 @@ import tensorflow as tf
 from keras_lstm_dssm.distillation import TeacherVectors
 from keras_lstm_dssm.distillation.word_fit import check_fitted
 from keras_lstm_dssm.encoders import TextEncoder
-from keras_lstm_dssm.encoders.hybrid_encoder import WORDS, HybridEncoder
+from keras_lstm_dssm.encoders.hybrid_encoder import HybridEncoder
+from keras_lstm_dssm.encoders.parts import WORDS
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.graphs.saved_module import EncodingModule

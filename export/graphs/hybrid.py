@@ -12,11 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders.hybrid_encoder import (
-    TOWERS,
-    WORDS,
-    HybridEncoder,
-)
+from keras_lstm_dssm.encoders.hybrid_encoder import HybridEncoder
+from keras_lstm_dssm.encoders.parts import TOWERS, WORDS
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.postings import Postings, WordCounts
 from keras_lstm_dssm.export.graphs.bm25 import (

@@ -7,12 +7,8 @@ from typing import Any, NamedTuple
 from keras_lstm_dssm.distillation.teacher_vectors import TeacherVectors
 from keras_lstm_dssm.distillation.word_fit import fit_words
 from keras_lstm_dssm.encoders import TextEncoder
-from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
-from keras_lstm_dssm.encoders.hybrid_encoder import (
-    TOWERS,
-    WORDS,
-    HybridEncoder,
-)
+from keras_lstm_dssm.encoders.hybrid_encoder import HybridEncoder
+from keras_lstm_dssm.encoders.parts import TOWERS, WORDS
 from keras_lstm_dssm.encoders.word_sum_encoder import WordSumEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.postings import default_terms
@@ -121,12 +117,8 @@ class HybridParts(NamedTuple):
 
 
 def _parts_of(encoder: TextEncoder) -> dict[str, TextEncoder]:
-    if encoder.fitted:
-        return {WORDS: encoder}
-    parts = {TOWERS: encoder}
-    if type(encoder) is CombinedEncoder and encoder.word_rows:
-        parts[WORDS] = encoder
-    return parts
+    kinds = {part.kind for part in encoder.vector_parts}
+    return {kind: encoder for kind in (TOWERS, WORDS) if kind in kinds}
 
 
 def _fitted(

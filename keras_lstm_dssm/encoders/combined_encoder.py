@@ -3,6 +3,7 @@
 `UntrainedColumnCache` caches the columns of these vectors that are not trained.
 """
 
+import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -10,17 +11,29 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders.recurrent_encoders import LSTMEncoder
+from keras_lstm_dssm.encoders.parts import (
+    SKETCH,
+    TOWERS,
+    WORDS,
+    Part,
+    columns,
+    scaled,
+    sum_words,
+    widths,
+)
+from keras_lstm_dssm.encoders.recurrent_encoders import lstm_layers, run_network
+from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.fingerprints import weights_hash
 from keras_lstm_dssm.layers.cosine import unit
-from keras_lstm_dssm.layers.letter_trigrams import gather_sum
+from keras_lstm_dssm.layers.letter_trigrams import TrigramEmbedding
+from keras_lstm_dssm.layers.recurrent import Recurrent
 from keras_lstm_dssm.layers.word_sketch import WordSketch
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text.caches import (
+    FIELD_SPECS,
     FIELD_TYPES,
     DataFunction,
-    Fields,
     HashedTextCache,
     batch_of_fields,
     store_rows,
@@ -32,7 +45,7 @@ _LONG_PERCENTILE = 95
 
 
 @register
-class CombinedEncoder(LSTMEncoder):
+class CombinedEncoder(TextEncoder):
     """Concatenates three or four vectors of a text; their cosines add up.
 
         y = [ sqrt(a) unit(LSTM),  sqrt(b) unit(sum of W l(t)),
@@ -79,7 +92,10 @@ class CombinedEncoder(LSTMEncoder):
             part. Default 1.
         known_trigrams: Default 1.
         units: Default 1.
-        **kwargs: Arguments of `LSTMEncoder`.
+        peephole: See `LSTMEncoder`, as the next two. Default `None`.
+        forget_gate: Default `False`.
+        truncate: Default `None`.
+        **kwargs: Arguments of `TextEncoder`.
 
     Example:
     >>> encoder = CombinedEncoder(cells=32, bag=32, sketch=63)
@@ -99,9 +115,12 @@ class CombinedEncoder(LSTMEncoder):
         known_words: int = 1,
         known_trigrams: int = 1,
         units: int = 1,
+        peephole: str | None = None,
+        forget_gate: bool = False,
+        truncate: int | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(cells, split=split, **kwargs)
+        super().__init__(split=split, **kwargs)
         if len(shares) not in (3, 4) or min(shares) <= 0:
             raise InputError(
                 f"shares must be three or four positive numbers, not {shares}"
@@ -110,6 +129,7 @@ class CombinedEncoder(LSTMEncoder):
             raise InputError(
                 f"length_norm must be from 0 to 1, not {length_norm}"
             )
+        self.cells = cells
         self.bag = bag
         self.sketch = sketch
         self.shares = [float(share) for share in shares]
@@ -117,20 +137,53 @@ class CombinedEncoder(LSTMEncoder):
         self.known_words = known_words
         self.known_trigrams = known_trigrams
         self.units = units
+        self.peephole = peephole
+        self.forget_gate = forget_gate
+        self.truncate = truncate
+        # Files have the weights in this order, under these names.
+        self.embedding, self.lstm = lstm_layers(self)
         self.word_rows = None
         if len(shares) == 4:
             self.word_rows = self._word_rows(known_words, known_trigrams, units)
-        self.untrained_width = sketch + 1 + (units if self.word_rows else 0)
-        self.dimension = cells + bag + self.untrained_width
         self.bag_embedding = self._embedding(bag, "bag_embedding")
         self.word_sketch = WordSketch(
-            sketch,
-            dtype=self.dtype_policy,
-            name="word_sketch",
+            sketch, dtype=self.dtype_policy, name="word_sketch"
         )
         self.long = self.add_weight(
             shape=(), initializer="ones", trainable=False, name="long"
         )
+        total = sum(self.shares)
+        a, b, c, *d = [(share / total) ** 0.5 for share in self.shares]
+        lstm = self.embedding, self.lstm
+        parts = [
+            Part(TOWERS, {"LSTM output": cells}, lstm, a, run_network),
+            Part(TOWERS, {"trigram sum": bag}, [self.bag_embedding], b),
+            Part(
+                SKETCH,
+                {"word sketch": sketch, "length norm": 1},
+                [self.word_sketch],
+                c,
+                scale=self._scale_sketch,
+            ),
+        ]
+        if self.word_rows:
+            parts.append(Part(WORDS, {"word sum": units}, [self.word_rows], *d))
+        self.dimension = sum(widths(parts).values())
+        self.trained, self.untrained = tuple(parts[:2]), tuple(parts[2:])
+        self.built = True
+
+    @property
+    def vector_parts(self) -> tuple[Part, ...]:
+        """The LSTM, the sum of trigrams, the sketch, and fitted words."""
+        # A subclass may compose its vectors in another way.
+        if type(self) is not CombinedEncoder:
+            return super().vector_parts
+        return *self.trained, *self.untrained
+
+    @property
+    def networks(self) -> list[tuple[TrigramEmbedding, Recurrent]]:
+        """The LSTM and its embedding."""
+        return [(self.embedding, self.lstm)]
 
     @property
     def needs_adapt(self) -> bool:
@@ -170,7 +223,7 @@ class CombinedEncoder(LSTMEncoder):
         if self.length_norm == 1:
             return
         lengths = [
-            tf.norm(self.sum_untrained(words)[:, : self.sketch], axis=-1)
+            tf.norm(sum_words(self.word_sketch, words), axis=-1)
             for words in batches()
         ]
         self.long.assign(
@@ -179,99 +232,30 @@ class CombinedEncoder(LSTMEncoder):
 
     def training_cache(self, cache: HashedTextCache) -> Any:
         """Return a cache of the untrained columns, too."""
-        # A subclass may compose its vectors in another way.
-        return (
-            UntrainedColumnCache(self, cache)
-            if type(self) is CombinedEncoder
-            else cache
-        )
+        if type(self) is not CombinedEncoder:  # see `vector_parts`
+            return cache
+        return UntrainedColumnCache(self, cache)
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Compute and concatenate the three parts."""
+        """Compute and concatenate all parts."""
         return tf.concat(self.blocks(words, training), axis=-1)
 
     def blocks(
         self, words: WordBatch, training: bool = False
     ) -> tuple[tf.Tensor, ...]:
         """Compute the first two parts, which are trained, and the others."""
-        trained = self.trained_columns(words, training)
+        trained = columns(self.trained, words, training)
         if words.untrained is not None:
             return trained, words.untrained
-        return trained, self.scale_untrained(self.sum_untrained(words))
+        return trained, columns(self.untrained, words)
 
-    def trained_columns(
-        self, words: WordBatch, training: bool = False
-    ) -> tf.Tensor:
-        """Compute the first two parts.
-
-        Returns:
-            `(texts, cells + bag)`, of the length sqrt(a + b).
-        """
-        bag = self.bag_embedding(words, training=training)
-        parts = (
-            super().compose(words, training),
-            gather_sum(bag, *words.flat(), training=training),
-        )
-        return tf.concat(
-            [
-                unit(part) * factor
-                for part, factor in zip(parts, self._factors[:2], strict=True)
-            ],
-            axis=-1,
-        )
-
-    def sum_words(self, words: WordBatch) -> tf.Tensor:
-        """Sum the fitted vectors of each text's words, `(texts, units)`.
-
-        Only for an encoder with four shares.
-        """
-        assert self.word_rows is not None, self.shares
-        return gather_sum(self.word_rows(words), *words.flat(), training=False)
-
-    def sum_untrained(self, words: WordBatch) -> tf.Tensor:
-        """Sum sketches, and fitted vectors, of each distinct text's words.
-
-        Returns:
-            `(texts, sketch)`, or `(texts, sketch + units)`.
-        """
-        rows = self.word_sketch(words)
-        if self.word_rows:
-            rows = tf.concat([rows, self.word_rows(words)], axis=-1)
-        return gather_sum(rows, *words.flat(), training=False)
-
-    def scale_untrained(self, sums: tf.Tensor) -> tf.Tensor:
-        """Scale the result of `sum_untrained` to columns of the vectors.
-
-        Returns:
-            `(texts, untrained_width)`.
-        """
-        sketch = sums[:, : self.sketch]
+    def _scale_sketch(self, sketch: tf.Tensor) -> tf.Tensor:
+        """Scale sums of sketches to m, and append the last number."""
         length = tf.norm(sketch, axis=-1, keepdims=True)
         long = tf.cast(self.long.value, length.dtype)
         m = tf.minimum(tf.math.divide_no_nan(length, long), 1)
         m **= 1 - self.length_norm
-        part = tf.concat([unit(sketch) * m, tf.sqrt(1 - m**2)], axis=-1)
-        part *= self._factors[2]
-        if self.word_rows:
-            words = unit(sums[:, self.sketch :]) * self._factors[3]
-            part = tf.concat([part, words], axis=-1)
-        return part
-
-    def parts(self) -> dict[str, int]:
-        """Return the name and the width of each part of the vectors."""
-        parts = {
-            "LSTM output": self.cells,
-            "trigram sum": self.bag,
-            "word sketch": self.sketch,
-            "length norm": 1,
-        }
-        return {**parts, "word sum": self.units} if self.word_rows else parts
-
-    @property
-    def _factors(self) -> list[float]:
-        """The norms of the parts of a vector, whose squares sum to 1."""
-        total = sum(self.shares)
-        return [(share / total) ** 0.5 for share in self.shares]
+        return tf.concat([unit(sketch) * m, tf.sqrt(1 - m**2)], axis=-1)
 
 
 MAX_BYTES = 1 << 28
@@ -301,12 +285,10 @@ class UntrainedColumnCache:
         self.encoder = encoder
         self.cache = cache
         self._dtype = np.dtype(encoder.compute_dtype)
-        self._width = encoder.untrained_width
-        ids = tf.TensorSpec([None], tf.int32)
-        words = tf.TensorSpec([None, None], tf.int32)
+        self._width = sum(widths(encoder.untrained).values())
         self._compute = tf.function(
             lambda *fields: self._of_words(WordBatch(*fields)),
-            [ids, ids, ids, words, ids, ids, ids],
+            FIELD_SPECS,
             autograph=False,
         )
         self._lock = threading.Lock()  # `tf.data` hashes several batches
@@ -317,12 +299,11 @@ class UntrainedColumnCache:
     def clear_if_stale(self) -> None:
         """Empties the cache if it was filled with other weights.
 
-        They are those of `encoder.word_sketch` and `encoder.long`, which
-        `adapt` sets. To be called before texts are hashed after a possible
-        change.
+        `adapt`, for example, sets weights that are not trained. To be called
+        before texts are hashed after a possible change.
         """
         weights = weights_hash(
-            [*self.encoder.word_sketch.variables, self.encoder.long]
+            weight for weight in self.encoder.weights if not weight.trainable
         )
         with self._lock:
             if weights != self._weights:
@@ -330,9 +311,8 @@ class UntrainedColumnCache:
                 self._empty()
 
     def _empty(self) -> None:
-        self._stored = 0
         self._columns = np.empty((0, self._width), self._dtype)
-        self._row_of_text = np.empty(0, np.int32)  # -1 for none
+        self._row_of_text: dict[int, int] = {}
 
     def distinct(self, texts: tf.Tensor) -> WordBatch:
         """Hashes strings `[batch]` into a `WordBatch`, with all columns."""
@@ -344,13 +324,9 @@ class UntrainedColumnCache:
     def _distinct(self, texts: np.ndarray) -> tuple[np.ndarray, ...]:
         fields, numbers = self.cache.fields(texts)
         if numbers is None:
-            return (*fields, self._computed(fields))
+            return (*fields, self._compute(*fields).numpy())
         with self._lock:
             return (*fields, self._cached(numbers))
-
-    def _computed(self, fields: Fields) -> np.ndarray:
-        columns: np.ndarray = self._compute(*map(tf.constant, fields)).numpy()
-        return columns
 
     def _of_words(self, words: WordBatch) -> tf.Tensor:
         """Computes the untrained columns of texts, `(texts, width)`.
@@ -360,32 +336,26 @@ class UntrainedColumnCache:
         round powers and roots differently from those for a single number, which
         TensorFlow uses for what does not fill a vector.
         """
-        sums = self.encoder.sum_untrained(words)
-        texts = tf.shape(sums)[0]
-        padded = tf.pad(sums, [[0, -texts % _VECTOR], [0, 0]])
-        return self.encoder.scale_untrained(padded)[:texts]
+        parts = self.encoder.untrained
+        texts = tf.shape(words.lengths)[0]
+        padding = [[0, -texts % _VECTOR], [0, 0]]
+        padded = [tf.pad(part.compose(words), padding) for part in parts]
+        return scaled(parts, padded)[:texts]
 
     def _cached(self, numbers: np.ndarray) -> np.ndarray:
         """Copies columns of cached texts; computes and stores the others."""
-        short = numbers.max(initial=-1) + 1 - len(self._row_of_text)
-        if short > 0:
-            more = max(short, len(self._row_of_text))
-            self._row_of_text = np.pad(
-                self._row_of_text, (0, more), constant_values=-1
-            )
-        rows = self._row_of_text[numbers]
+        known = self._row_of_text
+        rows = np.array([known.get(n, -1) for n in numbers.tolist()], int)
         new = rows < 0
         result = np.empty((len(numbers), self._width), self._dtype)
         result[~new] = self._columns[rows[~new]]
         if new.any():
             fields, order = self.cache.fields_of(numbers[new])
-            computed = self._computed(fields)
+            computed = self._compute(*fields).numpy()
             result[new] = computed[WordBatch(*fields).text_index]
-            stored = order[: self._most - self._stored]
+            stored = order[: self._most - len(known)].tolist()
             self._columns = store_rows(
-                self._columns, self._stored, computed[: len(stored)]
+                self._columns, len(known), computed[: len(stored)]
             )
-            end = self._stored + len(stored)
-            self._row_of_text[stored] = np.arange(self._stored, end)
-            self._stored = end
+            known |= zip(stored, itertools.count(len(known)), strict=False)
         return result

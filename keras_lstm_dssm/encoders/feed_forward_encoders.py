@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_lstm_dssm.encoders.parts import sum_words
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers.letter_trigrams import gather_sum
@@ -55,8 +56,7 @@ class DSSMEncoder(TextEncoder):
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Compute W1 x as the sum of W1 l(t) over the words, then y."""
-        rows = self.embedding(words, training=training)
-        y = gather_sum(rows, *words.flat(), training=training)
+        y = sum_words(self.embedding, words, training)
         for layer in self.dense:
             y = layer(y)
         return y

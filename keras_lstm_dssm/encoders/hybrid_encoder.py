@@ -7,42 +7,30 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
+from keras_lstm_dssm.encoders.parts import TOWERS, WORDS, Part, columns, widths
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.layers.cosine import unit
 from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
 from keras_lstm_dssm.text.strings import encode_in_batches
 from keras_lstm_dssm.text.word_batch import WordBatch, hash_single_text
 
-TOWERS, WORDS = "towers", "words"
-
 
 class HybridPart(NamedTuple):
-    """A part of the vectors: what composes it, and the layers that it reads."""
+    """The parts of one kind of an encoder's vectors, as one."""
 
     encoder: TextEncoder
-    compose: Callable[[WordBatch], tf.Tensor]
-    layers: list[Any]
-    width: int
+    parts: list[Part]
 
+    @property
+    def layers(self) -> list[Any]:
+        """The layers that are read."""
+        return [layer for part in self.parts for layer in part.layers]
 
-def _part(name: str, encoder: TextEncoder) -> HybridPart:
-    """Returns a part of an encoder; all of it unless it combines parts."""
-    # A subclass may compose its vectors in another way.
-    if type(encoder) is not CombinedEncoder:
-        return HybridPart(
-            encoder, encoder.compose, [encoder], encoder.dimension
-        )
-    if name == WORDS:
-        layers = [encoder.word_rows]
-        return HybridPart(encoder, encoder.sum_words, layers, encoder.units)
-    layers = [layer for network in encoder.networks for layer in network]
-    return HybridPart(
-        encoder,
-        encoder.trained_columns,
-        [*layers, encoder.bag_embedding],
-        encoder.cells + encoder.bag,
-    )
+    def compose(self, words: WordBatch) -> tf.Tensor:
+        """Computes vectors of distinct texts, of any length."""
+        if len(self.parts) == 1:  # not scaled: sums of words stay sums
+            return self.parts[0].compose(words)
+        return columns(self.parts, words)
 
 
 class HybridEncoder:
@@ -75,11 +63,17 @@ class HybridEncoder:
         weights: Mapping[str, float],
     ) -> None:
         self.parts = {
-            name: _part(name, encoders[name])
-            for name in (TOWERS, WORDS)
-            if name in encoders and weights.get(name)
+            kind: HybridPart(
+                encoders[kind],
+                [p for p in encoders[kind].vector_parts if p.kind == kind],
+            )
+            for kind in (TOWERS, WORDS)
+            if kind in encoders and weights.get(kind)
         }
-        self.widths = {name: part.width for name, part in self.parts.items()}
+        self.widths = {
+            kind: sum(widths(part.parts).values())
+            for kind, part in self.parts.items()
+        }
         total = sum(weights[name] for name in self.parts)
         self.scales = [np.sqrt(weights[n] / total) for n in self.parts]
         holder = keras.layers.Layer()

@@ -14,7 +14,7 @@ from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text.word_batch import WordBatch
 
 
-def _run(
+def run_network(
     embedding: TrigramEmbedding,
     layer: Recurrent,
     words: WordBatch,
@@ -30,6 +30,24 @@ def _run(
     projected = layer.project(embedding(words, training=training))
     values = gather_sum(projected, steps.values, training=training)
     return layer(steps._replace(values=values), training=training)
+
+
+def lstm_layers(
+    encoder: Any, suffix: str = ""
+) -> tuple[TrigramEmbedding, PeepholeLSTM]:
+    """Create the embedding of all gates, and the LSTM, that an encoder has."""
+    lstm = PeepholeLSTM(
+        encoder.cells,
+        encoder.peephole,
+        encoder.forget_gate,
+        encoder.truncate,
+        project_inputs=False,
+        dtype=encoder.dtype_policy,
+        name=f"lstm{suffix}",
+    )
+    width = encoder.cells * len(lstm.cell.gates)
+    lstm.build((None, None, width))
+    return encoder._embedding(width, f"embedding{suffix}"), lstm
 
 
 @register
@@ -68,7 +86,7 @@ class RNNEncoder(TextEncoder):
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Run the RNN over the words of each distinct text."""
-        return _run(self.embedding, self.rnn, words, training)
+        return run_network(self.embedding, self.rnn, words, training)
 
     @property
     def networks(self) -> list[tuple[TrigramEmbedding, Recurrent]]:
@@ -110,32 +128,17 @@ class LSTMEncoder(TextEncoder):
         self.peephole = peephole
         self.forget_gate = forget_gate
         self.truncate = truncate
-        self.embedding, self.lstm = self._create_layers("")
+        self.embedding, self.lstm = lstm_layers(self)
         self.built = True
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Run the LSTM over the words of each distinct text."""
-        return _run(self.embedding, self.lstm, words, training)
+        return run_network(self.embedding, self.lstm, words, training)
 
     @property
     def networks(self) -> list[tuple[TrigramEmbedding, Recurrent]]:
         """The LSTM and its embedding."""
         return [(self.embedding, self.lstm)]
-
-    def _create_layers(self, suffix: str) -> tuple[Any, PeepholeLSTM]:
-        """Create one direction's embedding, of all gates, and its LSTM."""
-        lstm = PeepholeLSTM(
-            self.cells,
-            self.peephole,
-            self.forget_gate,
-            self.truncate,
-            project_inputs=False,
-            dtype=self.dtype_policy,
-            name=f"lstm{suffix}",
-        )
-        width = self.cells * len(lstm.cell.gates)
-        lstm.build((None, None, width))
-        return self._embedding(width, f"embedding{suffix}"), lstm
 
 
 @register
@@ -158,15 +161,15 @@ class BidirectionalLSTMEncoder(LSTMEncoder):
     def __init__(self, cells: int = 96, **kwargs: Any) -> None:
         super().__init__(cells, **kwargs)
         self.dimension = 2 * cells
-        self.backward_embedding, self.backward_lstm = self._create_layers(
-            "_backward"
+        self.backward_embedding, self.backward_lstm = lstm_layers(
+            self, "_backward"
         )
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Run both LSTMs over the words of each distinct text."""
         forward = super().compose(words, training)
         reverse = tf.reverse_sequence(words.words, words.lengths, seq_axis=1)
-        backward = _run(
+        backward = run_network(
             self.backward_embedding,
             self.backward_lstm,
             words._replace(words=reverse),

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_lstm_dssm.encoders.parts import TOWERS, WORDS, Part, widths
 from keras_lstm_dssm.errors import InputError, check_precision
 from keras_lstm_dssm.layers.cosine import unit
 from keras_lstm_dssm.layers.letter_trigrams import (
@@ -309,9 +310,15 @@ class TextEncoder(SyncedWeights, keras.Model):
         """
         return []
 
+    @property
+    def vector_parts(self) -> tuple[Part, ...]:
+        """The parts of the vectors, side by side; here one that is all."""
+        kind, whole = WORDS if self.fitted else TOWERS, type(self).compose
+        return (Part(kind, {WHOLE_VECTOR: self.dimension}, [self], 1, whole),)
+
     def parts(self) -> dict[str, int]:
         """Return the name and the width of each part of the vectors."""
-        return {WHOLE_VECTOR: self.dimension}
+        return widths(self.vector_parts)
 
     @property
     def embeddings(self) -> list[TrigramEmbedding]:

@@ -4,8 +4,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_lstm_dssm.encoders.parts import sum_words
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
-from keras_lstm_dssm.layers.letter_trigrams import gather_sum
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text.word_batch import WordBatch
 
@@ -59,4 +59,4 @@ class WordSumEncoder(TextEncoder):
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Sum the vectors of each text's words."""
-        return gather_sum(self.word_rows(words), *words.flat(), training=False)
+        return sum_words(self.word_rows, words)

@@ -101,9 +101,6 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         """Number of different ids, and of rows that an embedding needs."""
         return TRIGRAMS + self.oov_buckets
 
-    def build(self, input_shape: Any) -> None:
-        """Do nothing but record the shape: there are no weights."""
-
     def call(self, texts: Any) -> tf.RaggedTensor:
         """List the trigram ids of each word of each text."""
         words = split_words(as_strings(texts), self.max_words, self.split)
@@ -302,9 +299,6 @@ class TrigramEmbedding(SyncedWeights):
             shape=(size, units), initializer=self.initializer, name="table"
         )
         self.build((None,))
-
-    def build(self, input_shape: Any) -> None:
-        """Record the shape; the constructor has created the table."""
 
     def call(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Sum the table's rows by word."""

@@ -31,23 +31,19 @@ class Rows(keras.layers.Layer):
         self.count = count
         self.units = units
 
-        def weight(name: str, dtype: str, *shape: int, start: Any = 0) -> Any:
+        def weight(name: str, start: np.ndarray) -> Any:
             return self.add_weight(
-                shape=(count, *shape),
-                initializer=keras.initializers.Constant(start),
-                dtype=dtype,
+                shape=start.shape,
+                initializer=start,
+                dtype=start.dtype.name,
                 trainable=False,
                 name=name,
             )
 
-        self.keys = weight("keys", "int64")
-        self.keys.assign(np.full(count, NO_KEY))
-        self.codes = weight("codes", "int8", units)
-        self.scales = weight("scales", "float32")
+        self.keys = weight("keys", np.full(count, NO_KEY))
+        self.codes = weight("codes", np.zeros((count, units), np.int8))
+        self.scales = weight("scales", np.zeros(count, np.float32))
         self.build((None,))
-
-    def build(self, input_shape: Any) -> None:
-        """Record the shape; the constructor has created all weights."""
 
     def set_rows(self, keys: np.ndarray, rows: np.ndarray) -> None:
         """Replace all rows.
@@ -117,9 +113,6 @@ class WordRows(Configured, keras.layers.Layer):
         self.of_words = Rows(words, units, name="of_words")
         self.of_trigrams = Rows(trigrams, units, name="of_trigrams")
         self.build((None,))
-
-    def build(self, input_shape: Any) -> None:
-        """Record the shape; the constructor has created all weights."""
 
     def call(self, words: WordBatch) -> tf.Tensor:
         """Look up the row of each known word; add trigrams of the others."""

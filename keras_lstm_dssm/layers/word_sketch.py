@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.registration import Configured, register
+from keras_lstm_dssm.text.caches import FIELD_SPECS
 from keras_lstm_dssm.text.word_batch import WordBatch
 from lstm_dssm_client.words import (
     PRIME,
@@ -30,10 +31,7 @@ _SIGNS = 1 - 2 * np.unpackbits(
 
 # The fields of a `WordBatch` that hold ids. Each batch has other sizes, and
 # would be traced again without this signature.
-_IDS = [
-    tf.TensorSpec([None, None] if field == "words" else [None], tf.int32)
-    for field in WordBatch._fields[:6]
-]
+_IDS = FIELD_SPECS[:6]
 
 
 @register
@@ -100,10 +98,8 @@ class WordSketch(Configured, keras.layers.Layer):
         self._signs = [
             self.add_weight(
                 shape=(SKETCH_ROWS, -(-units // 8)),
-                initializer=_constant(
-                    np.packbits(
-                        random.integers(0, 2, (SKETCH_ROWS, units)), axis=1
-                    )
+                initializer=np.packbits(
+                    random.integers(0, 2, (SKETCH_ROWS, units)), axis=1
                 ),
                 dtype="uint8",
                 trainable=False,
@@ -118,9 +114,6 @@ class WordSketch(Configured, keras.layers.Layer):
             name="word_weight",
         )
         self.build((None,))
-
-    def build(self, input_shape: Any) -> None:
-        """Record the shape; the constructor has created all weights."""
 
     def call(self, words: WordBatch) -> tf.Tensor:
         """Add the rows of each word and of its start."""
@@ -149,9 +142,8 @@ class WordSketch(Configured, keras.layers.Layer):
         """
         frequencies, texts = np.zeros(self.buckets), 0
         for words in batches:
-            frequencies += self._document_frequencies(
-                *words[: len(_IDS)]
-            ).numpy()
+            counts = self._document_frequencies(*words[: len(_IDS)])
+            frequencies += counts.numpy()
             texts += len(words.lengths)
         idf = np.log1p((texts - frequencies + 0.5) / (frequencies + 0.5))
         self.word_weight.assign(np.sqrt(idf))
@@ -233,7 +225,3 @@ def _hash(keys: tf.Tensor, which: int, values: int) -> tf.Tensor:
     """Compute hash number `which`, 0 to 2, of each key, below `values`."""
     keys = keys * SKETCH_FACTORS[2 + which] % PRIME
     return sketch_mix(keys, _SHIFT) % values
-
-
-def _constant(values: np.ndarray) -> Any:
-    return lambda shape, dtype=None: keras.ops.cast(values, dtype)

@@ -17,7 +17,7 @@ from keras_lstm_dssm.layers.letter_trigrams import (
     gather_sum,
 )
 from keras_lstm_dssm.private_api import accept_any_inputs
-from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.registration import Configured, register
 from keras_lstm_dssm.text.strings import as_strings
 from keras_lstm_dssm.text.vocabulary import Vocabulary
 from keras_lstm_dssm.text.word_batch import WordBatch
@@ -54,7 +54,7 @@ class WordSequences(NamedTuple):
         return tf.sequence_mask(self.lengths, tf.shape(self.words)[1])
 
 
-class WordVectors(keras.layers.Layer):
+class WordVectors(Configured, keras.layers.Layer):
     """Base of the layers that turn texts into word vectors.
 
     A subclass implements `distinct` and creates `embedding` in its
@@ -168,14 +168,9 @@ class WordVectors(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            # `PairScorer` may freeze the table alone.
-            "trainable": self.trainable and self.embedding.trainable,
-            "dimension": self.dimension,
-            "max_words": self.max_words,
-            "split": self.split,
-        }
+        # `PairScorer` may freeze the table alone.
+        trainable = self.trainable and self.embedding.trainable
+        return {**super().get_config(), "trainable": trainable}
 
 
 @register
@@ -188,7 +183,8 @@ class TrigramVectors(WordVectors):
 
     The table starts uniform in [-0.05, 0.05], see `TrigramEmbedding`. The sum
     over the trigrams of a word of four letters then has the variance of the
-    vectors of `VocabularyVectors`.
+    vectors of `VocabularyVectors`. Calls, results and errors are those of
+    `WordVectors`.
 
     Args:
         dimension: Width of the vectors. Default 50.
@@ -197,16 +193,6 @@ class TrigramVectors(WordVectors):
         max_words: Number of words to read of each text. Default 50.
         split: Rule that separates words. Default `"alphanumeric"`.
         **kwargs: Arguments of `keras.layers.Layer`.
-
-    Call arguments:
-        words: See `WordVectors`.
-        training: See `WordVectors`.
-
-    Returns:
-        See `WordVectors`.
-
-    Raises:
-        InputError: An argument is not supported.
 
     Example:
     >>> layer = TrigramVectors(dimension=4)
@@ -223,6 +209,7 @@ class TrigramVectors(WordVectors):
         **kwargs: Any,
     ) -> None:
         super().__init__(dimension, max_words, split, **kwargs)
+        self.oov_buckets = oov_buckets
         self.trigrams = LetterTrigrams(
             oov_buckets=oov_buckets,
             max_words=max_words,
@@ -245,20 +232,14 @@ class TrigramVectors(WordVectors):
         """
         return self.trigrams.distinct(texts)
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "oov_buckets": self.trigrams.oov_buckets,
-        }
-
 
 @register
 class VocabularyVectors(WordVectors):
     """Looks up one vector for each word of a vocabulary.
 
     Words outside the vocabulary have the id 0 and share one vector, which is
-    trained like the others; an empty text is one such word.
+    trained like the others; an empty text is one such word. Calls and results
+    are those of `WordVectors`.
 
     Args:
         vocabulary: The words, all different and normalised; see
@@ -269,13 +250,6 @@ class VocabularyVectors(WordVectors):
             [-0.1, 0.1], as in Wan et al. 2016. See also `set_vectors`.
         split: Rule that separates words. Default `"alphanumeric"`.
         **kwargs: Arguments of `keras.layers.Layer`.
-
-    Call arguments:
-        words: See `WordVectors`.
-        training: See `WordVectors`.
-
-    Returns:
-        See `WordVectors`.
 
     Raises:
         InputError: An argument is not supported; see `Vocabulary`.

@@ -87,6 +87,9 @@ Fields = tuple[np.ndarray, ...]
 """The fields of a `WordBatch`, from `trigrams` to `trigram_order`, int32."""
 
 FIELD_TYPES = [tf.int32] * 7
+FIELD_SPECS = [
+    tf.TensorSpec([None] * rank, tf.int32) for rank in (1, 1, 1, 2, 1, 1, 1)
+]
 
 
 class HashedTextCache:
@@ -222,8 +225,8 @@ class HashedTextCache:
 
 def batch_of_fields(fields: Sequence[tf.Tensor]) -> WordBatch:
     """Converts seven tensors to a `WordBatch`, and sets their static ranks."""
-    for field, rank in zip(fields, (1, 1, 1, 2, 1, 1, 1), strict=True):
-        field.set_shape([None] * rank)
+    for field, spec in zip(fields, FIELD_SPECS, strict=True):
+        field.set_shape(spec.shape)
     return WordBatch(*fields)
 
 

@@ -83,7 +83,7 @@ def by_numpy(encoder: dssm.TextEncoder, text: str) -> np.ndarray:
         if hasattr(encoder, name)
     }
     W = tables["embedding"].T
-    if isinstance(encoder, dssm.LSTMEncoder):
+    if isinstance(encoder, dssm.LSTMEncoder | dssm.CombinedEncoder):
         gate = reference.gates_of(encoder.lstm.cell, W.T)
         y = reference.lstm(gate, words)["y"][-1]
         if isinstance(encoder, dssm.BidirectionalLSTMEncoder):

@@ -2,14 +2,18 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import h5py
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm import CombinedEncoder
+from keras_lstm_dssm import CombinedEncoder, TwoTower
+from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
 from keras_lstm_dssm.encoders.combined_encoder import UntrainedColumnCache
 from keras_lstm_dssm.text import WordBatch
+from tests.encoders.small import small_encoder
+from tests.kit.equal import check_equal
 
 TITLES = [f"{'word ' * number}bolt{number}" for number in range(41)]
 SKETCH = slice(4, 4 + 63)
@@ -20,7 +24,8 @@ def test_the_sketch_keeps_its_length_to_the_power(power):
     encoder = CombinedEncoder(2, 2, 63, length_norm=power)
     encoder.adapt(TITLES, batch_size=7)
     words = encoder.trigrams.distinct(TITLES)
-    sketches = encoder.sum_untrained(words)
+    (sketch,) = encoder.untrained
+    sketches = sketch.compose(words)
     raw = np.linalg.norm(tf.gather(sketches, words.text_index), axis=1)
     long = np.percentile(raw, 95) if power < 1 else 1  # unused by a cosine
     assert float(encoder.long) == pytest.approx(long, rel=1e-6)
@@ -63,6 +68,60 @@ def test_needs_adapt_until_adapted_also_by_weights(tmp_path):
     assert clone.needs_adapt  # a clone has new weights
     clone.set_weights(document.get_weights())
     assert not clone.needs_adapt
+
+
+WEIGHTS = {
+    "long": "vars/0",
+    "embedding/table": "embedding/vars/0",
+    "lstm/cell/recurrent_kernel": "lstm/cell/vars/0",
+    "lstm/cell/bias": "lstm/cell/vars/1",
+    "of_words/keys": "word_rows/of_words/vars/0",
+    "of_words/codes": "word_rows/of_words/vars/1",
+    "of_words/scales": "word_rows/of_words/vars/2",
+    "of_trigrams/keys": "word_rows/of_trigrams/vars/0",
+    "of_trigrams/codes": "word_rows/of_trigrams/vars/1",
+    "of_trigrams/scales": "word_rows/of_trigrams/vars/2",
+    "bag_embedding/table": "bag_embedding/vars/0",
+    "word_sketch/signs_0": "word_sketch/vars/0",
+    "word_sketch/signs_1": "word_sketch/vars/1",
+    "word_sketch/word_weight": "word_sketch/vars/2",
+}
+"""The weights in their order, and where the files of all versions have them."""
+
+
+def test_weights_are_where_saved_models_have_them(tmp_path):
+    encoder = small_encoder("combined_words")
+    assert [
+        weight.path.removeprefix(f"{encoder.name}/")
+        for weight in encoder.weights
+    ] == list(WEIGHTS)
+    with h5py.File(tmp_path / "old.weights.h5", "w") as file:
+        for place, weight in zip(
+            WEIGHTS.values(), encoder.weights, strict=True
+        ):
+            file[place] = weight.numpy()
+    loaded = CombinedEncoder.from_config(encoder.get_config())
+    loaded.load_weights(tmp_path / "old.weights.h5")
+    check_equal(loaded, encoder)
+    np.testing.assert_array_equal(loaded.encode(TEXTS), encoder.encode(TEXTS))
+
+
+class Negative(CombinedEncoder):
+    """Of a user: its vectors are composed in another way."""
+
+    def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
+        return -super().compose(words, training)
+
+
+def test_a_subclass_with_other_vectors_has_one_part():
+    encoder = Negative(2, 2, 3, shares=[1, 1, 1, 1])
+    parts = HybridParts.of(TwoTower(encoder, encoder))
+    assert list(parts.query) == ["towers"]
+    query, _ = parts.encoders({"towers": 1.0})
+    vectors = encoder.encode(["bolt"])
+    np.testing.assert_allclose(query.encode(["bolt"]), vectors, atol=1e-6)
+    cache = encoder.trigrams.cache()
+    assert encoder.training_cache(cache) is cache
 
 
 TEXTS = ["steel hex bolt", "Hex bolt", "wood glue 8 oz", "", "hex  BOLT", "#"]
@@ -137,8 +196,20 @@ def test_columns_are_computed_once_until_the_cache_is_full():
     columns._compute = counted
     for batch in (texts[:2], texts[:2], texts, texts, texts):
         check(columns.distinct(tf.constant(batch)), encoder, batch)
-    assert columns._stored == 3
+    assert len(columns._row_of_text) == 3
     assert computed == [2, 6, 5, 5]
+
+
+def test_columns_are_forgotten_when_the_fitted_words_change():
+    encoder = small_encoder("combined_words")
+    columns = UntrainedColumnCache(encoder, encoder.trigrams.cache())
+    columns.clear_if_stale()
+    old = columns.distinct(tf.constant(TEXTS)).untrained
+    encoder.word_rows.of_words.scales.assign([0.0] * 4)
+    columns.clear_if_stale()
+    batch = columns.distinct(tf.constant(TEXTS))
+    check(batch, encoder, TEXTS)
+    assert np.abs(batch.untrained - old).max() > 1e-3
 
 
 def test_columns_are_forgotten_when_the_weights_change():
