@@ -175,7 +175,7 @@ def main() -> None:
         print(f"{log}: {bias.describe()}", flush=True)
         shares = np.array([bias.shares.get(k + 1, 1.0) for k in range(SIZE)])
         for way in flags.ways.split(","):
-            if "position_bias" in WAYS[way] and bias.reason:
+            if WAYS[way].get("position_bias") is True and bias.reason:
                 continue  # the weights would be 1
             for seed in range(flags.seeds):
                 with tempfile.TemporaryDirectory() as folder:
