@@ -90,7 +90,7 @@ def test_a_folder_without_queries_has_clusters_only(tmp_path, capsys):
 
 
 def test_the_documents_of_all_splits_are_clustered(tmp_path):
-    folder = write_small_documents(tmp_path).folder
+    folder = write_small_documents(tmp_path / "small").folder
     ours = TableSettings(
         str(folder), documents=True, clusters_of="all", gammas=()
     )
