@@ -20,6 +20,7 @@ TEXTS = {
         ROOT / "README.md", ROOT / "CONTRIBUTING.md",
         ROOT / "tests/reliability/README.md", *sorted(DOCS.rglob("*.md")),
     )
+    if DOCS / "generated" not in path.parents  # which `make docs` writes
 }  # fmt: skip
 PROGRAMS = lstm_dssm_programs.program_names()
 BLOCK = re.compile(r"^ *(?:\$ )?(lstm-dssm-\w+ (?:.*\\\n)*.*)$", re.MULTILINE)
