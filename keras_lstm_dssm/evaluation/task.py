@@ -336,13 +336,13 @@ def document_tasks(
     folder: DocumentFolder,
     split: str = "test",
     min_relevant: int = 1,
-    clustered: Sequence[str] = (),
     seeds: int = K_MEANS_SEEDS,
+    clustered: Sequence[str] = (),
 ) -> dict[str, AnyTask]:
     """Makes the tasks `"retrieve"` and `"cluster"` of a split of a folder.
 
     A folder without queries or without classes has one of them only. The
-    splits `clustered` are clustered, by default `split`.
+    documents of the splits `clustered` are clustered, by default of `split`.
     """
     texts, classes = _texts_of(folder, [split])
     tasks: dict[str, AnyTask] = {}
@@ -374,7 +374,7 @@ def document_sentences(text: str) -> list[str]:
 def _texts_of(
     folder: DocumentFolder, splits: Sequence[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Returns document id -> text, and document id -> class."""
+    """Returns, of some splits, document id -> text and document id -> class."""
     texts, classes = {}, {}
     for document in chain.from_iterable(map(folder.of, splits)):
         texts[document.id] = document_text(document.sentences)

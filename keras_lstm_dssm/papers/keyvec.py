@@ -184,10 +184,11 @@ def _notes(summary: Summary) -> list[str]:
         ]
     if CLUSTER in summary["random"]:
         single = settings["cluster_single_document_classes"]
-        which = settings.get("clusters_of", "test")
+        of_all = settings.get("clusters_of") == "all"
+        which = "documents of all splits" if of_all else "test documents"
         notes.append(
-            f"Clusters: k-means of {settings['cluster_documents']:,} {which}"
-            f" documents, k = {settings['cluster_classes']:,}, the number of"
+            f"Clusters: k-means of {settings['cluster_documents']:,} {which},"
+            f" k = {settings['cluster_classes']:,}, the number of"
             f" classes ({single:,} of them have one document;"
             f" {settings['cluster_without_class']:,} documents without a class"
             " are left out); k-means++, 10 starts, vectors of unit length,"

@@ -88,9 +88,11 @@ def _open_documents(settings: TableSettings, table: Path) -> TableData:
             f"{folder.folder}: found no document of split 'train', expected"
             " documents to train on: give some the split train"
         )
-    clustered = SPLITS if settings.clusters_of == "all" else ()
     least = settings.min_relevant
-    tests: dict[str, Any] = document_tasks(folder, "test", least, clustered)
+    tests: dict[str, Any] = document_tasks(
+        folder, "test", least,
+        clustered=SPLITS if settings.clusters_of == "all" else (),
+    )  # fmt: skip
     choices: dict[str, Any] = document_tasks(folder, "dev", least)
     mode = RETRIEVE if RETRIEVE in tests else CLUSTER
     if mode not in choices:

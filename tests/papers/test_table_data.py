@@ -97,6 +97,11 @@ def test_the_documents_of_all_splits_are_clustered(tmp_path):
     data = open_data(ours, tmp_path)
     assert data.sizes["cluster_documents"] == 18 and len(data.texts) == 10
     assert len(data.tests["retrieve"].documents) == 4
+    rows = {"random": ROWS["keyvec"]["random"]}
+    run_system(tmp_path / "out", "random", rows["random"], ours, 1)
+    make_table(tmp_path / "out", PAPERS["keyvec"], rows, ours, 1)
+    text = (tmp_path / "out/table.md").read_text()
+    assert "k-means of 18 documents of all splits, k = 2" in text
 
 
 def test_fewer_clicks_are_whole_queries(collection_folder, tmp_path):
