@@ -54,6 +54,10 @@ def _define_enum(
 class Program(Definers):
     """The help and the flags of a program, and how it parses them.
 
+    Every program has the flags `--json`, `--debug` and `--help`, in a set of
+    its own: several programs can be imported into one process, and absl's
+    global set does not allow a second `--data`. `string`, `integer`, `float`,
+    `bool`, `enum` and `list` are absl's `DEFINE_string`, ..., for this set.
     `arguments` says whether the program takes arguments that are not flags,
     `tensorflow` whether its work needs TensorFlow; a function is called after
     the flags were parsed. With the flag `unless`, none is required.
@@ -68,7 +72,6 @@ class Program(Definers):
         unless: str | None = None,
     ) -> None:
         self.doc = doc or ""  # none with `python -OO`
-        # Not absl's global set, which allows one program in a process.
         self.flags = flags.FlagValues()
         super().__init__(self.flags)
         self.required = required
@@ -91,10 +94,10 @@ class Program(Definers):
         return needs if isinstance(needs, bool) else needs()
 
     def main(self, main: Main) -> Callable[..., int]:
-        """Wraps `main` into `run(argv=None)`, which returns the exit code.
+        """Wraps `main` into a function that parses flags and reports errors.
 
-        It is 0; 1 after one line for an `InputError` or `OSError`; 130 after
-        ctrl-c.
+        `run(argv=None)` returns the exit code: 0; 1 after one line on standard
+        error for `InputError` or `OSError`; 130 after ctrl-c.
         """
 
         def run(argv: Sequence[str] | None = None) -> int:

@@ -59,7 +59,8 @@ def check_choice(choices: Collection[Any], **values: Any) -> None:
 def check_precision(layer: Any) -> None:
     """Check that a layer or a model computes in float32 or float64.
 
-    In lower precision, sums over tables lose digits, small squares are 0.
+    Lower precisions lose digits in sums over the rows of a table, and the
+    squares of small gradients are 0.
     """
     policy = layer.dtype_policy.name
     if policy not in PRECISIONS:

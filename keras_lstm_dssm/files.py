@@ -84,7 +84,8 @@ def _is_stream(path: Path) -> bool:
 def _descriptor(path: Path) -> int | None:
     """Return the number of the open file that a path such as `/dev/fd/3` names.
 
-    Opened by its name, `/dev/stdout` would empty the file that it leads to.
+    Opening `/dev/stdout` by its name would empty a file to which the shell
+    has redirected the output.
     """
     if str(path) in _STANDARD_STREAMS:
         return _STANDARD_STREAMS[str(path)]
@@ -121,7 +122,8 @@ def _create(partial: Path, target: Path) -> None:
 def flush_to_disk(path: str | os.PathLike[str]) -> None:
     """Wait until the bytes of a file, or the names in a folder, are on disk.
 
-    After a power loss, a file that was renamed too early would be empty.
+    A rename can reach the disk before the bytes do: after a power loss the
+    file would have its new name and be empty.
     """
     try:
         number = os.open(path, os.O_RDONLY)
@@ -204,8 +206,9 @@ def check_plain_file(
 ) -> None:
     """Checks that a file is a plain one, which lies in a folder.
 
-    The folder may come from others: a link would bring in files from
-    elsewhere, a pipe be waited for without an end. It may itself be a link.
+    A folder from other people may have links to files elsewhere, whose
+    content would then get into a model or a message; and a pipe would be
+    waited for without an end. The folder itself may be a link.
     """
     real = Path(os.path.realpath(path))
     if not real.is_relative_to(os.path.realpath(folder)):
@@ -228,7 +231,8 @@ _EXPECTED_SIZE = (
 def _max_unpacked(path: str | os.PathLike[str]) -> int:
     """Return to how many bytes a file may unpack.
 
-    Text becomes a tenth at best, a file of blanks a thousandth.
+    Keras does not compress models, and text becomes a tenth at best; a file
+    of blanks becomes a thousandth.
     """
     return max(_UNPACKED_BYTES, _UNPACKED_RATIO * os.path.getsize(path))
 
@@ -236,7 +240,8 @@ def _max_unpacked(path: str | os.PathLike[str]) -> int:
 def check_unpacked_size(path: str | os.PathLike[str]) -> None:
     """Check to how much an archive, such as a `.keras` file, would unpack.
 
-    Its readers believe these sizes, and report what is no archive.
+    Readers of the archive read no more than the sizes in its directory. What
+    is missing or no archive is left to them to report.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -282,7 +287,8 @@ class _Unpacked(io.RawIOBase):
 def open_gzip(path: str | os.PathLike[str]) -> io.TextIOWrapper:
     """Open a gzip file of UTF-8 text whose whole content is to be held.
 
-    Reading it raises `InputError` after 64 MB and 50 times the file's size.
+    Reading it raises `InputError` after 64 MB and 50 times the file's size:
+    its own note of the content's size need not be true.
     """
     unpacked = _Unpacked(gzip.open(path, "rb"), path)
     return io.TextIOWrapper(
@@ -355,8 +361,9 @@ def lock_folder(
 ) -> Iterator[None]:
     """Keeps other processes that lock the same folder from working in it.
 
-    The lock on the file `.lock` ends with the process, even if that is killed.
-    With `wait`, it waits for another one and says so, in place of an error.
+    The lock is released when the process ends, even if it is killed. Its file
+    `.lock` stays in the folder. With `wait`, it waits for another process, with
+    a line on standard error, instead of raising `InputError`.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

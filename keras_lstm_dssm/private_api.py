@@ -33,8 +33,9 @@ _RAY_CONSTANTS = "ray._private.ray_constants"  # reads it when imported
 def ray_on_loopback() -> Iterator[None]:
     """Let a Ray that is started meanwhile listen to this machine only.
 
-    Ray 2.60 listens on all addresses, whatever is given, but for a setting
-    that it uses on macOS and Windows.
+    Ray 2.60 listens on all addresses, and replaces 127.0.0.1, if that is
+    given, by the machine's own. It has a setting against this, which it uses
+    on macOS and Windows.
     """
     constants = sys.modules.get(_RAY_CONSTANTS)
     variable = os.environ.get(_RAY_CLUSTERS)
@@ -56,7 +57,8 @@ def ray_on_loopback() -> Iterator[None]:
 def accept_any_inputs(layer: keras.layers.Layer) -> None:
     """Let a layer be called with strings, lists and tuples of tensors.
 
-    Keras would otherwise convert them to its dtype, or raise `ValueError`.
+    Keras would otherwise convert the arguments to the layer's dtype, and
+    raise a `ValueError` for positional arguments that are not tensors.
     """
     layer._convert_input_args = False
     accept_any_arguments(layer)
@@ -148,7 +150,8 @@ def session_callable(
 ) -> Callable[..., Sequence[np.ndarray | np.generic | bytes]]:
     """Prepares calls of a session, 0.1 ms faster than the documented `run`.
 
-    They map an array for each input to the outputs; threads may share them.
+    Threads may share the function, from one array for each input to the
+    outputs.
     """
     return session._make_callable_from_options(
         CallableOptions(feed=inputs, fetch=outputs)
@@ -158,7 +161,9 @@ def session_callable(
 class BuiltModel(keras.Model):
     """Base of a model whose weights all exist after its constructor.
 
-    Under `tf.distribute`, Keras finds shapes by means, which strings lack.
+    Under `tf.distribute`, Keras finds out the shapes of the weights from the
+    mean of the replicas' first batches. Strings have no mean, so this base
+    class leaves that step out.
     """
 
     def _maybe_symbolic_build(self, **_: Any) -> None:
@@ -173,9 +178,10 @@ those rows that an update has changed."""
 class DistributedOptimizer(keras.optimizers.Optimizer):
     """Base of an optimizer that updates all variables in one method.
 
-    A subclass implements `update_variables`, in place of `update_step` for one
-    variable, and so can compute norms over several gradients. `tf.distribute`
-    may mirror the variables.
+    `keras.optimizers.Optimizer` calls `update_step` for one variable at a
+    time. A subclass of this class implements `update_variables` instead, and
+    so can compute a norm over several gradients. Variables may be mirrored by
+    `tf.distribute`.
     """
 
     def save_own_variables(self, store: Any) -> None:

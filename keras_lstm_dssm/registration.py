@@ -16,7 +16,8 @@ T = TypeVar("T")
 def register(cls: T) -> T:
     """Register a class with Keras under the name of this package.
 
-    Importing `keras_lstm_dssm` then replaces `custom_objects` in loading.
+    A fresh process that has imported `keras_lstm_dssm` can then load saved
+    models without `custom_objects`.
     """
     decorate: Callable[[T], T] = keras.saving.register_keras_serializable(
         package=PACKAGE
@@ -27,7 +28,8 @@ def register(cls: T) -> T:
 def registered_class(argument: str, name: str, base: type) -> Any:
     """Returns the registered class of a name that a recipe has.
 
-    Such as `"LSTMEncoder"`, or `"my_package>GRUEncoder"` of another package.
+    It is `"LSTMEncoder"`, or `"my_package>GRUEncoder"` for a class that is
+    registered with Keras under this name.
     """
     names = {
         full.removeprefix(f"{PACKAGE}>"): cls

@@ -65,7 +65,8 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Keeps other processes from training in the folder meanwhile.
 
-        The lock ends with the process; what a killed one left is removed.
+        The lock is released when the process ends, even if it is killed.
+        Incomplete files of a killed process are removed.
         """
         existed = self.path.exists()
         with lock_folder(self.path, "training"):

@@ -28,9 +28,10 @@ from lstm_dssm_client.start_rows import (
 class HashedUniform(keras.initializers.Initializer):
     """Initializes a table with numbers that are uniform in [-limit, limit).
 
-    Each is a hash of the seed, its row and its column, with the same bits in
-    NumPy, in a graph (`graph_rows`) and on all machines. The default limit is
-    for the "small random numbers" of Palangi et al. 2016, Algorithm 1.
+    Each number is a hash of the seed, its row and its column. So any row can be
+    computed without the others, with the same bits in NumPy, in a TensorFlow
+    graph (`graph_rows`) and on all machines. A limit of 0.05 is for the "small
+    random numbers" of Palangi et al. 2016, Algorithm 1.
     """
 
     def __init__(self, limit: float = 0.05, seed: int | None = None) -> None:
@@ -93,9 +94,10 @@ def write_table(
 ) -> bool:
     """Writes the rows of a table that differ from their initial values.
 
-    If these are more than half of all, the whole table is written. A start that
-    is one number is stored, too; `read_table` needs an array again. Returns
-    whether rows were left out.
+    If these are more than half of all, the whole table is written. Rows are
+    stored under `{key}_rows` and `{key}_values`; of the initial values, one
+    number for all is stored, too, and `read_table` needs an array again.
+    Returns whether rows were left out.
     """
     rows = changed_rows(table, start)
     if 2 * len(rows) > len(table):

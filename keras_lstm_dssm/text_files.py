@@ -43,9 +43,10 @@ def line_chunks(
 ) -> Iterator[bytes]:
     """Yields a file in chunks of whole lines, each ended by a line feed.
 
-    A byte order mark is left out, and blank lines at the very end (unless
-    `blank_end`). A file of nothing else raises `EmptyFile`; 64 MB without a
-    line end, which could exhaust the memory, raise `InputError`.
+    A byte order mark and blank lines at the very end, which editors and
+    spreadsheets write, are left out (unless `blank_end`); a file of nothing
+    else raises `EmptyFile`. 64 MB without a line end are not text and could
+    exhaust the memory: they raise `InputError`, as `reading` does.
     """
     rest, start, empty = b"", True, True
     with reading(path) as file:

@@ -283,7 +283,7 @@ def _bidirectional(config: Mapping[str, Any], weights: Weights) -> Compose:
 
 
 def _lengths(config: Mapping[str, Any]) -> np.ndarray:
-    """Returns the lengths of the parts of a combined vector, float32."""
+    """Returns the Euclidean length of each part of a vector, float32."""
     shares = np.array(config["shares"])
     return np.sqrt(shares / shares.sum()).astype(np.float32)
 

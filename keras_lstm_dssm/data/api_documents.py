@@ -96,7 +96,8 @@ def write_api_documents(
 ) -> DocumentFolder:
     """Writes the documents and queries that are made of docstrings.
 
-    Modules come before what they contain; a repeated docstring is skipped.
+    `definitions` are modules, each before what it contains, and what they
+    contain; a docstring that was read before is skipped.
     """
     docs: dict[str, Definition] = {}
     modules: dict[str, Definition] = {}
@@ -161,7 +162,7 @@ def package_class(module: str, packages: Iterable[str]) -> str:
 
 
 def _queries(packages: Sequence[Definition]) -> dict[str, tuple[str, str]]:
-    """Returns class -> its outermost package, and the docstring of that."""
+    """Returns class -> (its outermost package, that package's docstring)."""
     names = {package.module for package in packages}
     sentences = [prose_sentences(package.doc) for package in packages]
     repeats = Counter(s for of_one in sentences for s in set(of_one))

@@ -54,9 +54,11 @@ _MAX_WORDS = 32
 
 
 def first_sentence(doc: str) -> str | None:
-    """Returns the first sentence of a docstring in plain words, or `None`.
+    """Returns the first sentence of a docstring in plain words.
 
-    `None` stands for fewer than 3 or more than 32 words, and boilerplate.
+    Markup, signatures and the closing full stop are removed. `None` is returned
+    for a sentence of fewer than 3 or more than 32 words, for boilerplate, and
+    for text that is not prose.
     """
     text = _plain(_first_paragraph(doc))
     sentence = _END.split(text, maxsplit=1)[0].strip(" .,:;!?-_=")
@@ -140,9 +142,11 @@ _TYPE = re.compile(r"[\w*, .`]+ : ")  # "axis : int, optional"
 
 
 def prose_sentences(text: str) -> list[str]:
-    """Returns the plain sentences of a docstring, each with a full stop.
+    """Returns the plain sentences of a docstring or of some paragraphs of one.
 
-    Unlike `sentence_runs`, it also reads descriptions of arguments and lists.
+    `sentence_runs` leaves out what is indented. Here the descriptions of
+    arguments and the items of lists are read as well; code, examples, types and
+    headings are left out. Each sentence ends with a full stop.
     """
     return [
         f"{sentence}."
@@ -153,9 +157,10 @@ def prose_sentences(text: str) -> list[str]:
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    """Yields groups of lines of one indentation that form a text.
+    """Yields groups of lines that form a text, without indentation.
 
-    Lines after a label, such as "axis: ", are indented further than it.
+    The lines of a group have one indentation; those after a label, such as
+    "axis: ", are indented further than it.
     """
     block: list[str] = []
     first, following = 0, 0

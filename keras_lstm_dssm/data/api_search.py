@@ -161,7 +161,10 @@ TEST_PERCENT, DEV_PERCENT = 9, 3
 def build_api_search(progress: bool = False) -> Collection:
     """Builds the API-search collection, or opens it if it was built before.
 
-    It depends only on the versions after which the default folder is named.
+    The docstrings are those of the Python standard library and of the packages
+    that this one requires; the result depends on their versions only, and the
+    folder is named after them. The split is by query (9 % test, 3 %
+    dev), with every title in the corpus and grades of 1.
     """
     packages = distributions()
     folder = cached_folder("api", packages, CORPUS_FORMAT)
@@ -191,7 +194,10 @@ def _titles_by_query(packages: list[Distribution]) -> dict[str, list[str]]:
 def write_api_search(
     folder: str | os.PathLike[str], packages: list[Distribution]
 ) -> Collection:
-    """Writes the collection that is made of the docstrings of packages."""
+    """Writes a BEIR folder whose titles are names of functions of packages.
+
+    The queries are the first sentences of the functions' docstrings.
+    """
     titles_by_query = _titles_by_query(packages)
     corpus = sorted({t for titles in titles_by_query.values() for t in titles})
     ids = {title: f"d{number}" for number, title in enumerate(corpus, 1)}

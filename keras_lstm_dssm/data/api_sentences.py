@@ -181,7 +181,8 @@ def _drawable(
 ) -> list[int]:
     """Returns the rows of answers to draw negatives from, at least 4.
 
-    They are the nearest to the positive that are in its split.
+    These are the answers nearest to the positive that are in its split. If
+    there are fewer than 4, the next ones in the ranking are added.
     """
 
     def allowed(rows: np.ndarray) -> list[int]:

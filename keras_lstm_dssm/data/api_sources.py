@@ -273,7 +273,8 @@ _DOCUMENTED = (
 def documented() -> Iterator[Definition]:
     """Yields modules, classes and functions with their docstrings, or "".
 
-    A module precedes its content, its own name is ""; methods have no class.
+    A module comes before what it contains, and its own name is "". That of
+    a method has no class.
     """
     packages = distributions()
     for path, path_in_root in source_files(packages):

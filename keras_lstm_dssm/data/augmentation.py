@@ -14,10 +14,15 @@ _KEYS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 def misspell(text: str, rate: float, seed: int = 0) -> str:
     """Misspells words of a text at random.
 
-    Each word of three or more letters gets one edit with probability `rate`: a
-    letter deleted, a neighbouring key (US QWERTY) inserted or in its place, or
-    two letters exchanged. The errors depend on seed and text alone; those of a
-    lower rate are among those of a higher one.
+    Each word of three or more letters gets one edit with probability `rate`.
+    Four kinds of edit are equally likely: a letter is deleted, a neighbouring
+    key (US QWERTY) is inserted, a letter is replaced by a neighbouring key,
+    or two adjacent letters are exchanged. Where the kind is not possible (no
+    letter has neighbours, or all letters are equal), a letter is deleted.
+
+    The errors depend on seed and text alone, not on other queries or their
+    order; the words misspelled at a lower rate are also misspelled at a
+    higher one, in the same way.
     """
     words = []
     for index, word in enumerate(text.split()):
@@ -122,9 +127,11 @@ def redrawn_pairs(
 ) -> Iterator[Pair]:
     """Yields synthetic pairs, with other queries for about half of them.
 
-    A coin decides whether a pair of `title_pairs` stays, or gets most words of
-    the title as its query, so that towers that learn from a teacher read short
-    and long forms of a title. Seed and order of the pairs decide.
+    A coin decides for each pair of `title_pairs` whether it stays, with its
+    query of one to four words, or gets most words of the title as the query
+    (each left out with probability `dropped`). With another seed for each
+    epoch, towers that learn from a teacher read short and long forms of a
+    title. The pairs depend on the seed and their order alone.
     """
     draw = random.Random(seed)
     for query, title in pairs:

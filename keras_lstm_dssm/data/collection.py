@@ -28,7 +28,10 @@ SPLITS = ("train", "dev", "test")
 class JudgedQueries:
     """Reads the queries of a folder, and which documents are relevant to them.
 
-    `expected_folder` and `known_document` are parts of its error messages.
+    The base of `Collection` and `DocumentFolder`, which add the documents. A
+    file is read and checked when it is first needed. `expected_folder` and
+    `known_document` are what messages say a folder and a judged document must
+    be.
     """
 
     expected_folder = (

@@ -62,7 +62,8 @@ class Document(NamedTuple):
 def parse_document(line: bytes) -> Document | str:
     """Parses a line into a document, or returns what is wrong with the line.
 
-    White space becomes single spaces, and empty sentences are left out.
+    White space within a title or sentence becomes a single space, and empty
+    sentences are left out. Unknown fields are ignored.
     """
     if len(line) > _LONGEST:
         return f"a line of more than {_LONGEST >> 20} MB"

@@ -35,9 +35,10 @@ _PATTERNS = ("*.jsonl", "*.jsonl.gz", "*.tsv", "*.tsv.gz", "qrels/*.tsv*")
 
 
 def data_statistics(spec: str) -> dict[str, Any]:
-    """Returns `spec`, and `files`, `bytes` and `sha256` (`files_hash`) of data.
+    """Returns `spec`, and `files`, `bytes` and `sha256` of a data set.
 
-    Only `spec` where the files cannot be read.
+    Only `spec` where the files cannot be read; for the sum see
+    `fingerprints.files_hash`.
     """
     facts: dict[str, Any] = {"spec": spec}
     try:
@@ -69,9 +70,10 @@ def _files(spec: str) -> list[Path]:
 
 
 def text_statistics(log: ClickLog | None) -> dict[str, Any]:
-    """Returns scripts and lengths (`_percentiles`) of the first 10,000 clicks.
+    """Returns the scripts and the lengths of a log's first 10,000 clicks.
 
-    `sample` is their number. Empty without a log.
+    These are `sample`, the number of clicks; the shares of `scripts`; and
+    `query_words` and `title_words`, see `_percentiles`. Empty without a log.
     """
     if log is None:
         return {}
@@ -90,9 +92,11 @@ def text_statistics(log: ClickLog | None) -> dict[str, Any]:
 def document_statistics(
     spec: str, max_bad_lines: int = 0, max_sentences: int | None = None
 ) -> dict[str, Any]:
-    """Returns scripts and lengths (`_percentiles`) of 1,000 documents at most.
+    """Returns the scripts and the lengths of the first 1,000 documents.
 
-    Empty where they cannot be read, or none is of the split train.
+    These are `documents`, their number; the shares of `scripts`; `sentences` of
+    a document and `sentence_words` of a sentence, see `_percentiles`. Empty
+    where the documents cannot be read, or none is of the split train.
     """
     try:
         folder = open_documents(spec, max_bad_lines, max_sentences)
@@ -141,9 +145,11 @@ _LEAST_SHARE = 0.01
 
 
 def alphabet_warning(log: ClickLog) -> str | None:
-    """Returns a warning if 1 % of a log's words are outside the alphabet.
+    """Returns a warning if many words of a log are outside the alphabet.
 
-    Without `oov_buckets`, these words differ in their length only.
+    Without `oov_buckets` an encoder reads every letter but a to z and 0 to 9 as
+    `#`, so that words of other scripts differ in their length only. Of 10,000
+    random clicks, 1 % of the words must have more letters outside than inside.
     """
     batches = training_batches(log, _SAMPLE, epochs=1, seed=0)
     queries, titles = next(iter(batches))

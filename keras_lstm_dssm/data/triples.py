@@ -56,7 +56,9 @@ def judged_lists(
 def only_negatives(lists: Iterable[JudgedList]) -> Iterator[JudgedList]:
     """Removes negatives that another list of the query has as positives.
 
-    Texts with the same normalised words are one text, as in `clicked_lists`.
+    A collection may hold a title under two ids, or a query twice, which were
+    judged differently. Texts with the same normalised words are one text, as in
+    `clicked_lists`.
     """
     lists = list(lists)
     texts = dict.fromkeys(
@@ -80,12 +82,15 @@ def clicked_lists(
 ) -> Iterator[JudgedList]:
     """Yields the clicked titles of each query, and mined negatives.
 
-    The negatives are the `top` titles of the log nearest to the query, by BM25
-    or by an `index` of trained towers, that were never clicked for it; others
-    are drawn at random where too few titles have a word of the query. No text
-    comes from elsewhere, so that training clicks bring in no answer of dev or
-    test. Texts with the same normalised words are one text. A title that was
-    clicked n times is n times among the positives, with the log's `weights`.
+    The negatives are the `top` titles nearest to the query among all titles of
+    the log, by BM25 or by an `index` of trained towers, that were never clicked
+    for it. Where too few titles have a word of the query, others are drawn at
+    random. No text comes from elsewhere than the log, so that a log of training
+    clicks cannot bring in an answer of dev or test. Queries with the same
+    normalised words are one query, and a title that differs from a clicked one
+    in letter case or punctuation only is not a negative (see
+    `normalize_texts`). A title that was clicked n times is n times among the
+    positives, with the `weights` of a log that has these.
     """
     if top < 1:
         raise InputError(f"top is {top}: expected 1 or more")

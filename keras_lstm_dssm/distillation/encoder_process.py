@@ -69,7 +69,8 @@ def receive(stream: IO[bytes]) -> bytes:
 def main() -> None:
     """Replies to the requests on standard input until it is closed.
 
-    What the encoder prints goes to standard error; its own input is empty.
+    What the encoder prints goes to standard error, as standard output has the
+    replies; what it reads from standard input is empty.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     requests, replies = os.dup(0), os.dup(1)

@@ -122,7 +122,8 @@ class TeacherFolder:
     def digest(self) -> str:
         """Returns the SHA-256 of texts and vectors, in hexadecimal.
 
-        Unlike `TeacherVectors.sha256`, it does not depend on rounding.
+        Unlike `TeacherVectors.sha256`, it does not depend on how a machine
+        rounds when it scales the vectors.
         """
         settings = self.read_settings()
         digest = hashlib.sha256(settings["sha256"].encode())
@@ -430,9 +431,11 @@ SPAN_WORDS = 3, 9
 
 
 def spans_of(titles: Iterable[str], count: int) -> Iterator[str]:
-    """Draws `count` spans of words from each title, always the same ones.
+    """Draws spans of words from titles, always the same from the same titles.
 
-    A span that is no shorter than its title is left out.
+    Args:
+        titles: Titles; one that has no more words than a span has none.
+        count: Number of spans that are drawn from each title.
     """
     random = Random(0)
     for title in titles:

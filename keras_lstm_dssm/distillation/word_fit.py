@@ -74,8 +74,14 @@ def fit_words(
         U = argmin |B U - X|^2 + TRIGRAM_STRENGTH |U|^2
 
     Memory grows with the number of words, not with that of texts, of which a
-    block at a time is read (and their words, 12 bytes each). `hashing`
-    separates and hashes words as the encoder does.
+    block at a time is read (and their words, 12 bytes each).
+
+    Args:
+        folder: The folder, whose texts and vectors are complete.
+        hashing: What separates and hashes words, as the encoder's.
+
+    Raises:
+        InputError: The folder is none of `teach`, or a file is damaged.
     """
     files = TeacherFolder(folder)
     settings, texts = files.read_settings(), files.read_texts()
@@ -119,7 +125,11 @@ def fit_words(
 
 
 def check_fitted(encoder: Any, teacher: TeacherVectors) -> None:
-    """Raises `InputError` unless an encoder was fitted to a teacher's width."""
+    """Checks that an encoder's vectors can be compared with a teacher's.
+
+    Raises:
+        InputError: It was not fitted to vectors of this width.
+    """
     width = teacher.vectors.shape[1]
     if not getattr(encoder, "fitted", False) or encoder.dimension != width:
         raise InputError(
@@ -135,11 +145,17 @@ def ridge(
     strength: float,
     start: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Solves a ridge regression by conjugate gradients, float32 `[m, d]`.
+    """Solves a ridge regression by conjugate gradients.
 
-    The X minimises `|M X - T|^2 + strength |X - start|^2`, as near as `STEPS`
-    steps come to it. `matrix` is M, `[n, m]`, `projected` M' T; `start`, by
-    default zero, is the solution without data.
+    Args:
+        matrix: M, `[n, m]`.
+        projected: M' T of the targets T, `[m, d]`.
+        strength: Weight of the squared distance from `start`.
+        start: Solution without data, `[m, d]`; by default zero.
+
+    Returns:
+        The X that minimises `|M X - T|^2 + strength |X - start|^2`, as near as
+        `STEPS` steps come to it, float32 `[m, d]`.
     """
     result = np.zeros_like(projected) if start is None else start.copy()
     transposed = matrix.T.tocsr()
@@ -175,8 +191,10 @@ def _words_of(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Hashes the words of texts, and the trigrams of the distinct words.
 
-    Returns the number of each word of each text, int64, and the texts' bounds;
-    and the trigrams of each distinct word, by its number, and their bounds.
+    Returns:
+        The number of each word of each text, int64; where those of each text
+        begin, and the end; the trigrams of each distinct word, in ascending
+        order of its number; and where those of each word begin, and the end.
     """
     keys, lengths = [], []
     trigrams: dict[int, np.ndarray] = {}

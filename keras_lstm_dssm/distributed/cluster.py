@@ -87,9 +87,11 @@ _CALL_SECONDS = 5.0
 
 
 def meet(cluster: Cluster, seconds: float) -> None:
-    """Waits until each worker has called each other one, then frees the ports.
+    """Waits until each worker has called each other one.
 
-    TensorFlow waits uninterruptibly for a worker that never starts.
+    TensorFlow waits without end, and uninterruptibly, for a worker that never
+    starts. So the workers first meet by calls to the same ports, which are
+    free again when this function returns.
     """
     deadline = time.monotonic() + seconds
     called_by: set[int] = set()
@@ -120,8 +122,9 @@ def meet(cluster: Cluster, seconds: float) -> None:
 def _listener(cluster: Cluster) -> socket.socket:
     """Listens at the address of this worker, not at those of other networks.
 
-    The addresses of a host may be those of a proxy before it, and on Debian
-    its own name is at loopback. It then listens at all, as TensorFlow does.
+    The addresses of a host may be those of a proxy before it; and on Debian
+    its own name is at loopback, where others do not reach it. It then listens
+    at all addresses, as TensorFlow does anyway.
     """
     host, port = _split(cluster.workers[cluster.rank])
     found: list[tuple[socket.AddressFamily, str]] = []

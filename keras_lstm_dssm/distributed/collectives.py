@@ -76,9 +76,10 @@ class Collectives:
     def sum_own_rows(
         self, values: tf.Tensor, counts: Sequence[tf.Tensor]
     ) -> tf.Tensor:
-        """Adds the tensors of all workers; each gets its `counts` rows of it.
+        """Adds the tensors of all workers, and returns a part to each.
 
-        Half the bytes of `sum`; all workers know `counts`.
+        Half the bytes of `sum`. Each worker gets as many consecutive rows as
+        `counts` says, which all know.
         """
         most = tf.reduce_max(tf.stack(counts))
         parts = tf.stack(
@@ -141,9 +142,11 @@ class JointError(InputError):
 
 
 def on_all(collectives: Collectives, function: Callable[[], Any]) -> list[Any]:
-    """Calls a function on each worker; returns all results, by rank, as JSON.
+    """Calls a function on each worker, and returns all results, by rank.
 
-    An `InputError` or `OSError` of one is a `JointError` of all: none waits.
+    If a worker raises an `InputError` or an `OSError`, all of them raise
+    `JointError`: none waits for another that has stopped. JSON holds the
+    results.
     """
     outcome: dict[str, Any] = {}
     try:
@@ -180,8 +183,9 @@ def check_equal(collectives: Collectives, values: dict[str, Any]) -> None:
 
 
 def connect(cluster: Cluster, minutes: float = 5.0) -> Collectives:
-    """Connects the workers of `TF_CONFIG` when all have started.
+    """Waits until all workers have started, and connects them.
 
+    `TF_CONFIG` must be set, from which TensorFlow takes the addresses too.
     To be called before anything else of TensorFlow runs in the process.
     """
     meet(cluster, 60 * minutes)

@@ -26,9 +26,11 @@ class Stopped(KeyboardInterrupt):
 
 
 class StopTogether(keras.callbacks.Callback):
-    """Ends the training of all workers after one step, with equal weights.
+    """Ends the training of all workers after one step, like ctrl-c.
 
-    A worker asks for it in the exchange of a step; so does a `stop_file`.
+    A worker that is to stop says so in the exchange of the next step, at the
+    end of which all workers have equal weights, to be saved. A `stop_file`,
+    looked for every second, is a wish to stop, too.
     """
 
     def __init__(
@@ -64,8 +66,10 @@ def stop_by_signal(
 ) -> Iterator[None]:
     """Lets SIGTERM and SIGINT ask for a stop; a second one interrupts.
 
-    To be called when workers are connected, as TensorFlow then sets a handler
-    of SIGTERM. Outside of the main thread, as in Ray's workers, nothing is set.
+    In a worker, call this function when the workers are connected: TensorFlow
+    sets a handler of SIGTERM then, which ignores it. Outside of the main
+    thread, where Python sets no handlers, the function does nothing: Ray's
+    workers are stopped by the file.
     """
 
     def handle(number: int, frame: Any) -> None:
@@ -86,9 +90,10 @@ def stop_by_signal(
 
 
 class JointFigures(keras.callbacks.Callback):
-    """Gives an epoch the figures of all pairs, and checks for equal weights.
+    """Replaces the figures of an epoch by those of all workers' pairs.
 
-    List it before callbacks that read the logs.
+    It also checks that the weights of all workers are still bit-equal. List
+    it before callbacks that read the logs.
     """
 
     def __init__(self, collectives: Collectives) -> None:

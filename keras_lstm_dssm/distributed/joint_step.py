@@ -35,9 +35,10 @@ class JointRows(NamedTuple):
 
 
 class JointBatch(NamedTuple):
-    """What the batches of all workers have together, the same on each of them.
+    """What the batches of all workers have together.
 
-    The distinct titles begin with those of worker 0; then come the others'.
+    Their distinct titles are the same on each worker: first those of worker
+    0, then those that only the others have.
     """
 
     # For each tower the rows of its tables that the batches read.
@@ -191,9 +192,10 @@ class JointStep(OneProcess):
     def share_titles(
         self, titles: Sequence[tf.Tensor], batch: HashedPairs
     ) -> Sequence[tf.Tensor]:
-        """Gives the vectors of this worker's titles to all, in a joined batch.
+        """Gives the vectors of this worker's titles to all workers.
 
         Only the first block of columns has a gradient (`TextEncoder.blocks`).
+        The batches of an evaluation are not joined: their titles stay.
         """
         if batch.joint is None:
             return titles

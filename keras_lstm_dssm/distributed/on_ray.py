@@ -40,9 +40,11 @@ _ENVIRONMENT = {
 def ray_cluster(
     ray: ModuleType, address: str | None, minutes: float = 5.0, **local: Any
 ) -> Iterator[None]:
-    """Connects to a Ray cluster, or starts one and ends it, unless connected.
+    """Connects to a Ray cluster, or starts Ray on this machine.
 
-    A started one listens to this machine only: it would run any program.
+    At the end the connection is closed, and Ray ended if it was started here.
+    It then listens to this machine only: who can reach Ray can run programs.
+    If this process is connected already, nothing is done.
     """
     if ray.is_initialized():
         yield
@@ -202,7 +204,8 @@ def train_on_ray(
 def _loop(arguments: dict[str, Any]) -> dict[str, Any]:
     """Trains as one of Ray's workers; returns how it ended.
 
-    What is wrong for all is no error: Ray would start the workers again.
+    What is wrong for all workers is a result, not an error, since Ray would
+    start the workers again.
     """
     options = arguments.pop("config")
     config = options and TrainingConfig.from_dict(options)

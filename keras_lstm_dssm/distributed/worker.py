@@ -83,8 +83,9 @@ def worker_versions(
 class Workers(Processes):
     """Does what a training asks of its processes, of several workers.
 
-    Worker 0 reads and writes what is there once for all; the others wait. An
-    error of one worker is raised by all of them, as a `JointError`.
+    What is there once for all workers is read and written by worker 0; the
+    others wait, and read the files that it has written. If a worker raises an
+    error, all of them raise a `JointError`.
     """
 
     def __init__(
@@ -129,8 +130,10 @@ class Workers(Processes):
     def shard(self, training: Training, model: Any) -> None:
         """Lets a training read this worker's part of the data.
 
-        An epoch has the steps of the smallest part; a larger one leaves out
-        other pairs each time. Synthetic pairs, the last file, are cut by lines.
+        An epoch has as many steps for all workers: those of the smallest
+        part. A worker with a larger part leaves out other pairs in each
+        epoch. The last file is cut by lines if the recipe has synthetic
+        pairs.
         """
         assert isinstance(training, TowerTraining)
         recipe, cluster = training.recipe, self.collectives.cluster
@@ -235,7 +238,8 @@ def read_stored(
 ) -> dict[str, Any] | None:
     """Reads `config.json` if the folder has a run; `None` for a new run.
 
-    Raises `InputError` if it is damaged, or has other settings or workers.
+    Raises `InputError` if that run has other settings or another number of
+    workers, or is damaged.
     """
     (run.path / STOP_FILE).unlink(missing_ok=True)
     if config is not None and not run.config.exists():

@@ -174,7 +174,7 @@ class CombinedEncoder(TextEncoder):
 
     @property
     def vector_parts(self) -> tuple[Part, ...]:
-        """The LSTM, the sum of trigrams, the sketch, and fitted words."""
+        """The parts of the vectors: two that are trained, then the others."""
         # A subclass may compose its vectors in another way.
         if type(self) is not CombinedEncoder:
             return super().vector_parts
@@ -250,7 +250,7 @@ class CombinedEncoder(TextEncoder):
         return trained, columns(self.untrained, words)
 
     def _scale_sketch(self, sketch: tf.Tensor) -> tf.Tensor:
-        """Scale sums of sketches to m, and append the last number."""
+        """Scale sketches to length m, and append sqrt(1 - m^2)."""
         length = tf.norm(sketch, axis=-1, keepdims=True)
         long = tf.cast(self.long.value, length.dtype)
         m = tf.minimum(tf.math.divide_no_nan(length, long), 1)
@@ -299,11 +299,14 @@ class UntrainedColumnCache:
     def clear_if_stale(self) -> None:
         """Empties the cache if it was filled with other weights.
 
-        `adapt`, for example, sets weights that are not trained. To be called
-        before texts are hashed after a possible change.
+        The columns depend on the layers of the untrained parts, and on `long`.
+        To be called before texts are hashed after a possible change, such as
+        by `adapt`.
         """
+        layers = [y for part in self.encoder.untrained for y in part.layers]
         weights = weights_hash(
-            weight for weight in self.encoder.weights if not weight.trainable
+            [w for layer in layers for w in layer.variables]
+            + [self.encoder.long]
         )
         with self._lock:
             if weights != self._weights:

@@ -16,18 +16,18 @@ from keras_lstm_dssm.text.word_batch import WordBatch, hash_single_text
 
 
 class HybridPart(NamedTuple):
-    """The parts of one kind of an encoder's vectors, as one."""
+    """The columns of one kind, `TOWERS` or `WORDS`, of an encoder's vectors."""
 
     encoder: TextEncoder
     parts: list[Part]
 
     @property
     def layers(self) -> list[Any]:
-        """The layers that are read."""
+        """The layers whose weights these columns depend on."""
         return [layer for part in self.parts for layer in part.layers]
 
     def compose(self, words: WordBatch) -> tf.Tensor:
-        """Computes vectors of distinct texts, of any length."""
+        """Computes a vector for each distinct text, not scaled to length 1."""
         if len(self.parts) == 1:  # not scaled: sums of words stay sums
             return self.parts[0].compose(words)
         return columns(self.parts, words)

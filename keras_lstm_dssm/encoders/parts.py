@@ -15,9 +15,10 @@ TOWERS, WORDS, SKETCH = "towers", "words", "sketch"
 
 
 def sum_words(layer: Any, words: WordBatch, training: bool = False) -> Any:
-    """Sums a layer's rows of words over each distinct text, `(texts, width)`.
+    """Returns, for each distinct text, the sum of its words' vectors.
 
-    The layer computes a row for each distinct word.
+    The layer computes a vector for each distinct word; the result is
+    `(texts, width)`.
     """
     rows = layer(words, training=training)
     return gather_sum(rows, *words.flat(), training=training)
@@ -25,16 +26,17 @@ def sum_words(layer: Any, words: WordBatch, training: bool = False) -> Any:
 
 @dataclass(frozen=True)  # Keras would track the layers in a `NamedTuple`
 class Part:
-    """Columns of the vectors that an encoder computes.
+    """A part of the vectors that an encoder computes: some of their columns.
 
     Attributes:
         kind: `TOWERS`, `WORDS` or `SKETCH`.
         widths: Name -> number of columns.
-        layers: The layers that are read.
-        length: What the columns of length 1 are multiplied by.
-        read: From the layers, a `WordBatch`, and whether a gradient will be
-            computed, to vectors of the distinct texts, of any length.
-        scale: From these vectors to columns of length 1.
+        layers: The layers whose weights the columns depend on.
+        length: The Euclidean length of the part in a vector.
+        read: Function that computes a vector for each distinct text, of any
+            length, from the layers, a `WordBatch`, and whether a gradient
+            will be computed.
+        scale: Function that scales such vectors to length 1.
     """
 
     kind: str
@@ -45,23 +47,23 @@ class Part:
     scale: Callable[[tf.Tensor], tf.Tensor] = unit
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Computes the vectors that are to be scaled."""
+        """Computes a vector for each distinct text, not yet scaled."""
         return self.read(*self.layers, words, training)
 
 
 def columns(
     parts: Sequence[Part], words: WordBatch, training: bool = False
 ) -> tf.Tensor:
-    """Computes the columns of parts, side by side, `(texts, width)`."""
+    """Computes all parts of the vectors of distinct texts, `(texts, width)`."""
     return scaled(parts, [part.compose(words, training) for part in parts])
 
 
 def scaled(parts: Sequence[Part], vectors: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Scales and concatenates what parts have composed."""
+    """Scales the result of each part's `compose`, and concatenates them."""
     pairs = zip(parts, vectors, strict=True)
     return tf.concat([p.scale(y) * p.length for p, y in pairs], axis=-1)
 
 
 def widths(parts: Sequence[Part]) -> dict[str, int]:
-    """Returns the names and numbers of columns of all parts."""
+    """Returns column name -> number of columns, for all parts in order."""
     return {name: n for part in parts for name, n in part.widths.items()}

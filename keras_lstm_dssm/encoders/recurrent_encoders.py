@@ -35,7 +35,7 @@ def run_network(
 def lstm_layers(
     encoder: Any, suffix: str = ""
 ) -> tuple[TrigramEmbedding, PeepholeLSTM]:
-    """Create the embedding of all gates, and the LSTM, that an encoder has."""
+    """Create an encoder's LSTM, and the trigram embedding of its gates."""
     lstm = PeepholeLSTM(
         encoder.cells,
         encoder.peephole,

@@ -312,7 +312,7 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     @property
     def vector_parts(self) -> tuple[Part, ...]:
-        """The parts of the vectors, side by side; here one that is all."""
+        """The parts that are concatenated to a vector; by default only one."""
         kind, whole = WORDS if self.fitted else TOWERS, type(self).compose
         return (Part(kind, {WHOLE_VECTOR: self.dimension}, [self], 1, whole),)
 

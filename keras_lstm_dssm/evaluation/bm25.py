@@ -31,7 +31,8 @@ STOP_WORDS = frozenset(
 def space_separated(text: str) -> list[str]:
     """Splits at white space after NFKC and case folding.
 
-    As encoders with `split="space"`, which also drop invisible code points.
+    An encoder with `split="space"` reads the same words, but drops invisible
+    code points.
     """
     return unicodedata.normalize("NFKC", text).casefold().split()
 
@@ -75,7 +76,8 @@ encoders' `split`."""
 class TokenizedTitles:
     """Maps the words of titles to `ids`, by a `vocabulary` of word -> id.
 
-    Without one, words are numbered as they occur; with one, others left out.
+    Without one, the words are numbered in order of occurrence; words that a
+    given vocabulary lacks are dropped.
     """
 
     def __init__(
@@ -125,7 +127,8 @@ def cached_titles(
 ) -> TokenizedTitles:
     """Tokenizes titles, and caches the results of the last two calls.
 
-    Comparing titles is far cheaper than tokenizing, and detects changes.
+    The cache compares the titles themselves, which is far cheaper than
+    tokenizing them and detects a corpus that was changed.
     """
     return TokenizedTitles(titles, tokenizer)
 
@@ -220,9 +223,11 @@ def _index(
 def bm25_neighbours(
     texts: Sequence[str], titles: Sequence[str], k: int
 ) -> Iterator[np.ndarray]:
-    """Yields the rows of the k titles of best BM25 for each text, best first.
+    """Yields the rows of the k titles of highest BM25 for each text.
 
-    Titles of equal scores keep their order; those without a word are left out.
+    The best title comes first. Words are runs of letters and digits; k1 is
+    1.2, b is 0.75. Titles with the same score are in their order; those
+    without a word of the text are left out.
     """
     system = BM25System(tokenizer=alphanumeric)
     for scores, matching in system.scores(texts, tuple(titles)):

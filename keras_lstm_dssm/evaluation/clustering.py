@@ -55,10 +55,13 @@ def cluster_measures(
 
 
 def k_means(vectors: Any, clusters: int, seed: int = 0) -> np.ndarray:
-    """Clusters the rows of an array or of a sparse matrix, scaled to length 1.
+    """Clusters vectors, scaled to unit length, by k-means; integers `[n]`.
 
-    Returns integers `[n]`, the best of 10 starts of k-means++. Rows with fewer
-    than `clusters` different values have fewer clusters.
+    k-means++ chooses the first centres, and of 10 such starts the one with the
+    smallest sum of squared distances is returned. On unit vectors, the squared
+    distance of two of them is 2 - 2 cosine. `vectors` is an array or a sparse
+    matrix of SciPy; vectors with fewer than `clusters` different values have
+    fewer clusters.
     """
     if not 1 <= clusters <= vectors.shape[0]:
         raise InputError(

@@ -244,7 +244,8 @@ class Index:
 def cosines(vectors: np.ndarray, vector: np.ndarray) -> np.ndarray:
     """Returns the cosines of unit vectors `[n, d]` with one `[d]`.
 
-    Equal rows give equal bits, which `vectors @ vector` does not guarantee.
+    Equal rows give bitwise equal cosines, which `vectors @ vector` does not
+    guarantee.
     """
     return np.sum(vectors * vector, axis=1)
 
@@ -262,7 +263,8 @@ def encode_texts(encode: Encode, texts: Iterable[str]) -> np.ndarray:
 def unit_vectors(vectors: np.ndarray, name: str = "row") -> np.ndarray:
     """Scales vectors `[n, d]` to unit length, float32; zero stays zero.
 
-    Raises `InputError`, which calls a row `name`, if one is not finite.
+    Another shape, or a number that is not finite, raises `InputError`; `name`
+    is what its message calls a row.
     """
     vectors = np.asarray(vectors, np.float32)
     if vectors.ndim != 2:
@@ -329,9 +331,10 @@ class IVFIndex:
         exclude: Sequence[Sequence[int]],
         clusters: int,
     ) -> np.ndarray:
-        """Finds rows `[queries, k]` of titles near unit vectors `[queries, d]`.
+        """Finds titles near each query, among those of the nearest clusters.
 
-        They are in the nearest `clusters`, not in `exclude`; -1 means none.
+        Queries are float32 unit vectors `[queries, d]`. Returns rows `[queries,
+        k]` that are not in `exclude`, nearest first; -1 where fewer are found.
         """
         for name, value in (("k", k), ("clusters", clusters)):
             if value < 1:

@@ -206,7 +206,9 @@ def expected_queries(
 ) -> QueryMeasures:
     """Computes the measures of each query in expectation over ties.
 
-    A score that is not finite raises `ValueError`.
+    It takes scores with ties, as `System.list_scores` returns them, where
+    `evaluate_queries` takes a run. A score that is not finite raises
+    `ValueError`.
     """
     values: QueryMeasures = {}
     for query_id, judged in with_relevant(qrels, min_relevant).items():
@@ -256,7 +258,8 @@ def mean(
 def with_relevant(qrels: Qrels, min_relevant: int) -> Qrels:
     """Returns the qrels of the queries that have a relevant document.
 
-    Raises `InputError` for grades above `LARGEST_GRADE`, `min_relevant` < 1.
+    A grade above `LARGEST_GRADE`, or `min_relevant` below 1, raises
+    `InputError`.
     """
     if min_relevant < 1:
         raise InputError(
@@ -288,7 +291,9 @@ def random_order(
 ) -> QueryMeasures:
     """Computes the expected measures of a uniformly random order exactly.
 
-    It is one tie of all `candidates`, given as query id -> their number.
+    A random order is one tie between all candidates, see `expected_measures`.
+    `candidates` is query id -> their number: that of the judged documents, or
+    the size of the corpus.
     """
     expected: QueryMeasures = {}
     for query_id, judged in with_relevant(qrels, min_relevant).items():

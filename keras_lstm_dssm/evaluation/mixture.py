@@ -78,9 +78,11 @@ class ConcatenatedEncoder:
 class ScaledCorpusSystem(CorpusSystem):
     """Scales the scores of a system that scores all titles of a corpus.
 
-    The scaled score is (s - l) / (h - l), with the query's highest score h and
-    lowest score l in the corpus; 0 if they are equal. With `from_zero` l is 0,
-    as in a hybrid retriever.
+    For each query, the scaled score is (s - l) / (h - l), where h is the
+    highest and l the lowest score of a title of the corpus for the query; 0 if
+    they are equal. The lowest score of BM25 is 0, unless every title has a word
+    of the query, so its scores are divided by the query's largest. With
+    `from_zero` l is 0 always, as in a hybrid retriever.
     """
 
     def __init__(self, system: Any, from_zero: bool = False) -> None:
@@ -130,7 +132,8 @@ are."""
 def mixture_part(name: str, system: Any) -> Part:
     """Wraps a model, a system or an encoder as a part of a mixture.
 
-    An encoder (`encode`, or a function) is one for queries and documents.
+    An encoder, an object with `encode(texts)` or a function from n texts to
+    float `[n, d]`, is one for queries and documents.
     """
     if not hasattr(system, "list_scores"):
         if hasattr(system, "query_encoder") or hasattr(system, "score_pairs"):
@@ -168,7 +171,8 @@ def weighted_sum(
 ) -> np.ndarray:
     """Returns sum_i w_i s_i of float32 arrays of one shape, as float32.
 
-    All mixtures are summed here, so that equal scores are equal to the bit.
+    All mixtures are summed by this function, so that equal scores are equal
+    bit for bit in reranking, in search and in the choice of weights.
     """
     total = np.zeros_like(scores[0])
     for weight, of_part in zip(weights, scores, strict=True):

@@ -109,7 +109,10 @@ def inflections(
 
 
 class WordCounts(NamedTuple):
-    """How often each word is in each title: a sparse matrix, row by row."""
+    """The counts of the words of each title, as a sparse matrix.
+
+    The entries of the first title come first, then those of the second.
+    """
 
     words: list[str]  # distinct, in the order of their code points
     # Where the entries of each title begin, and the end, int64 `[titles + 1]`.
@@ -152,9 +155,12 @@ class WordCounts(NamedTuple):
         )
 
     def updated(self, rows: Sequence[int], new: Mapping[int, str]) -> Any:
-        """Returns the counts of the titles `rows`, as if counted anew.
+        """Returns the counts of other titles, as if counted anew.
 
-        `new`, by number, has the titles beyond the old ones and changed ones.
+        Args:
+            rows: The numbers of the titles to keep, in the new order; numbers
+                beyond the old titles are those of new ones.
+            new: Number -> title, of new titles and of changed ones.
         """
         from scipy import sparse
 
@@ -174,7 +180,7 @@ class WordCounts(NamedTuple):
 
 
 class Postings(NamedTuple):
-    """The titles of each term with their scores of BM25, as bm25s has them."""
+    """An index from each term to its titles, with their scores of BM25."""
 
     terms: list[str]  # distinct, in the order of their code points
     forms: list[str]  # words, or grams, that a query may have, ascending
@@ -194,10 +200,14 @@ class Postings(NamedTuple):
         further: Iterable[str] = (),
         before: "Postings | None" = None,
     ) -> "Postings":
-        """Computes the postings of titles, with `bm25_words` of the settings.
+        """Computes the postings of titles.
 
-        `further` are words that queries may have, too. Stems that are in
-        `before` take their forms from it, because the stemmer is slow.
+        Args:
+            counts: The words of the titles.
+            settings: `k1`, `b` and `bm25_words`, which is not `None`.
+            further: Words that queries may have, beside those of the titles.
+            before: Postings of other titles, from which the forms of stems
+                are taken that are in them, too: the stemmer is slow.
         """
         assert settings.bm25_words, settings
         of_word = [_TERMS_OF[settings.bm25_words](w) for w in counts.words]

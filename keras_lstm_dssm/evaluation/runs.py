@@ -83,7 +83,8 @@ class TieBreaker:
     ) -> np.ndarray:
         """Returns the positions of the best scores, in the order of `rank`.
 
-        Takes what `rank` takes; returns integers `[min(n, depth)]`.
+        The arguments are those of `rank`; the result is integers
+        `[min(n, depth)]`, best first.
         """
         best = np.flatnonzero(scores >= kth_largest(scores, depth))
         ties = _mix(self._hashes[positions[best]] ^ np.uint64(_hash(query_id)))

@@ -14,8 +14,10 @@ def spread_of(
 ) -> dict[str, list[float]]:
     """Returns measure -> mean over queries and half its 95 % interval.
 
-    Half of it is 1.96 standard errors (0 for one query): how the mean varies
-    with queries, not with the seed. With `reference`, of paired differences.
+    Half the interval is 1.96 standard errors of the mean (normal
+    approximation), 0 for one query. It says how much the mean would vary with
+    other queries of the same kind, not with other seeds of a training. With
+    `reference`, of another system, the values are paired differences.
     """
     spreads = {}
     for measure in next(iter(values.values()), {}):

@@ -37,7 +37,9 @@ that match the query, or `None` if all do."""
 class CorpusSystem(System):
     """Reranks and retrieves by a score for each title of a corpus.
 
-    Both modes have the same scores; `parameters` counts learnt numbers.
+    The statistics of words are those of the whole corpus in both modes, and
+    `rerank` orders candidates by the same scores as `retrieve`. `parameters` is
+    the number of learnt parameters.
     """
 
     parameters = 0
@@ -243,7 +245,8 @@ def system_of(
 class CachedEncoder:
     """Caches the vectors of another encoder, which encodes each text once.
 
-    They stay in memory, and the encoder's weights must not change.
+    The vectors of all texts stay in memory as long as this object. It is for
+    encoders whose weights do not change.
     """
 
     def __init__(self, encode: Encode) -> None:

@@ -119,7 +119,8 @@ def probable_words(
 ) -> np.ndarray:
     """List the most probable words of each topic, int32 `[topics, largest]`.
 
-    They have a share `mass` of probabilities `[topics, words]`; 0 fills a row.
+    From probabilities `[topics, words]` in any scale, up to a share `mass` of
+    their sum; the most probable word comes first, and 0 fills a row.
     """
     order = np.argsort(-probabilities, axis=1, kind="stable")
     shares = np.take_along_axis(probabilities, order, axis=1).astype("float64")
@@ -132,9 +133,10 @@ def probable_words(
 
 
 def overlapping(coarse: Patches, fine: Patches, overlap: float) -> np.ndarray:
-    """Tell which patches have common words, bool `[coarse, fine]`.
+    """Tell which patches of two levels have words in common.
 
-    A share `overlap` of the smaller patch's words on each side, and one word.
+    At least a share `overlap` of the words of the patch that has fewer, on each
+    side, and one word. Returns bool `[coarse patches, fine patches]`.
     """
     connected = np.ones((len(coarse.query), len(fine.query)), bool)
     for one, other in zip(coarse, fine, strict=True):
@@ -293,7 +295,13 @@ class DeepMatch(Matcher):
         documents: Sequence[str],
         seed: int = 0,
     ) -> None:
-        """Find the patches of all levels; see `Matcher.pretrain`.
+        """Find the patches of all levels in positive training pairs.
+
+        Args:
+            words: Word vectors of a vocabulary.
+            queries: The queries of the pairs.
+            documents: The documents of the pairs.
+            seed: Seed of the topics. Default 0.
 
         Raises:
             InputError: `words` has no vocabulary, there is no pair, or gensim

@@ -39,7 +39,8 @@ _QUERY_PARTS = 2
 class PairedTexts(NamedTuple):
     """Holds one side of a batch of pairs: texts, and the text of each pair.
 
-    Groups of pairs of similar length need far less padding than all pairs.
+    Pairs are compared in groups of similar length: padded to the longest query
+    and the longest document of a whole batch, most cells would be padding.
     """
 
     vectors: tf.Tensor  # all words of the texts, `(positions, d)`
@@ -72,9 +73,10 @@ class PairedTexts(NamedTuple):
         return first[:, tf.newaxis, tf.newaxis] + tf.maximum(positions, 0)
 
     def padded(self, parts: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
-        """Take the rows of the pairs from parts `(positions, ...)`, padded.
+        """Take the rows of the pairs, padded to the longest of these.
 
-        Past the end of a text there are any values.
+        Of parts `(positions, ...)`; there are any values past the end of a
+        text.
         """
         # At least 1: a group is empty if there are few pairs.
         longest = tf.reduce_max(
@@ -91,8 +93,8 @@ def order_by_length(
 ) -> tf.Tensor:
     """Order pairs so that each of `PairedTexts.groups` has similar lengths.
 
-    They are sorted by the quarter of their document's length, then by the
-    query's length.
+    A quarter of the pairs with the shortest documents comes first, and so on;
+    within each, the shortest queries first.
     """
     by_document = tf.argsort(document_lengths, stable=True)
     rank = tf.math.invert_permutation(by_document)

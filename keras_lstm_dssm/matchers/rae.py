@@ -49,7 +49,8 @@ def same_numbers(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Compare the sets of numbers of two texts, ids `(pairs, m)`; 0 is none.
 
-    Returns whether they are equal; equal and not empty; one in the other.
+    Returns three of bool `(pairs,)`: the sets are equal; they are equal and not
+    empty; one is a subset of the other.
     """
     equal = tf.equal(query[:, :, tf.newaxis], document[:, tf.newaxis])
     inside = tf.reduce_all(tf.reduce_any(equal, 2) | (query <= 0), 1)
@@ -76,7 +77,8 @@ def phrases_of(
     """Arranges the nodes of each text, and finds its numbers.
 
     The first `time` nodes `[texts, 2 * time - 1, dimension]` are words, from
-    which the inner nodes follow. `number_words` ascend.
+    which the inner nodes follow; those past a text's end are not read.
+    `number_words` are the ascending ids that are numbers.
     """
     time = tf.shape(words)[1]
     # The inner nodes follow right after the words of each text.
@@ -241,7 +243,13 @@ class RAE(Matcher):
 
         The mean and the standard deviation of distances are those of pairs
         and of queries beside the document of the next pair, in equal number.
-        For the arguments see `Matcher.pretrain`.
+
+        Args:
+            words: The word vectors that the matcher will read; `fit` does
+                not change them.
+            queries: The queries of the positive training pairs.
+            documents: The documents of these pairs.
+            seed: Seed of all random numbers. Default 0.
 
         Raises:
             InputError: There is no pair, or no text has two words.

@@ -72,7 +72,8 @@ class Trees(NamedTuple):
 def balanced_children(max_words: int) -> np.ndarray:
     """List the merges of balanced trees over 0 to `max_words` words.
 
-    `[n]` has the children of n words as in `Trees`; left halves are longer.
+    A text is halved again and again, the left half the longer one. At index n
+    are the children of a text of n words as in `Trees`, `[max_words - 1, 2]`.
     """
     table = np.zeros((max_words + 1, max_words - 1, 2), np.int32)
     for length in range(2, max_words + 1):
@@ -354,9 +355,10 @@ def pretrain_autoencoder(
 ) -> list[float]:
     """Train a recursive autoencoder on texts, from new weights, by Adam.
 
-    The loss is the mean unfolding error of an inner node. Greedy trees are
-    chosen again for every batch. Returns the mean loss of each epoch; raises
-    `InputError` if no text has two words.
+    The loss is the unfolding error of an inner node, averaged over those of
+    a batch of distinct texts of similar length. Greedy trees are chosen again
+    for every batch. The word vectors are constants. Returns the mean loss of
+    each epoch; raises `InputError` if no text has two words.
     """
     autoencoder.restart(seed)
     ordered = np.array(sorted(set(texts), key=lambda text: (len(text), text)))

@@ -52,7 +52,8 @@ class HashedDocuments(NamedTuple):
 class DocumentHasher(Hasher):
     """Hashes batches of documents for a `KeyVec`.
 
-    Sentences past `max_sentences` and unknown key words are skipped.
+    Key words outside the vocabulary `key_words` are skipped, and sentences past
+    `max_sentences`.
     """
 
     hashed = HashedDocuments
@@ -75,8 +76,9 @@ class DocumentHasher(Hasher):
     ) -> HashedDocuments:
         """Hashes the documents, and looks up the key words, of a batch.
 
-        Takes ragged tensors. One without a bool in `salient` for each sentence
-        raises `tf.errors.InvalidArgumentError`.
+        Takes ragged sentences and bools `[batch, (sentences)]`, and key words
+        `[batch, (words)]`. Raises `tf.errors.InvalidArgumentError` if a
+        document has not one value in `salient` for each sentence.
         """
         lengths, flag_counts = documents.row_lengths(), salient.row_lengths()
         rows = check_rows(
@@ -159,7 +161,8 @@ def document_batches(
 ) -> tf.data.Dataset:
     """Makes a dataset of batches; a given dataset is returned as it is.
 
-    Three lists are shuffled by `shuffle_seed`, anew in each pass, if given.
+    Lists of documents, of lists of booleans and of lists of words are shuffled
+    by `shuffle_seed`, anew in each pass; `None` keeps the order.
     """
     if isinstance(x, tf.data.Dataset):
         if not is_hashed(x.element_spec, HashedDocuments):

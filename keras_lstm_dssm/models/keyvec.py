@@ -483,7 +483,7 @@ class KeyVec(TextModel):
     def _read_in_batches(
         self, documents: list[list[bytes]], progress: bool = False
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Returns the vector `[dimension]` and all p_i of each document.
+        """Returns each document's vector `[dimension]`, and p_i by sentence.
 
         A batch has at most 4,096 sentences and 256 documents, or one document.
         """

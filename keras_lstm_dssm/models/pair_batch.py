@@ -73,9 +73,10 @@ def clicked_first(values: tf.Tensor) -> tf.Tensor:
 def log_q_sums(
     log_q: tf.Tensor, candidates: tf.Tensor, titles: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Adds the log shares of clicks, and counts them, float `(titles,)` each.
+    """Adds the log shares of clicks of each title, and counts them.
 
-    `log_q` is `(batch,)`, or `(batch, 1 + k)` with those of negatives.
+    `log_q` is `(batch,)`, or `(batch, 1 + k)` with those of negatives; for
+    `candidates` see `HashedPairs`. Returns sums and counts, float `(titles,)`.
     """
     log_q = tf.reshape(log_q, [tf.shape(candidates)[0], -1])
     index = tf.reshape(candidates[:, : tf.shape(log_q)[1]], [-1, 1])
@@ -155,8 +156,9 @@ class PairHasher(Hasher):
     ) -> HashedPairs:
         """Hashes the texts of a batch of pairs; a `WordBatch` stays as it is.
 
-        For `extras` see `TwoTower`. `caches` hash in place of the layers; a
-        graph that contains them cannot be saved.
+        `extras` of strings are the third part of a batch, see `TwoTower`. The
+        `distinct` of `caches` hashes queries and documents in place of the
+        layers; a graph that contains caches cannot be saved.
         """
         extras = extras or {}
         if isinstance(query, WordBatch):
@@ -226,7 +228,8 @@ class PairHasher(Hasher):
         """Hashes a dataset's batches in parallel, each text once.
 
         With `untrained`, batches have the columns of vectors that are not
-        trained, for the present weights of this model only.
+        trained; only the model of these encoders can then read them, and only
+        with its present weights.
         """
         if is_hashed(batches.element_spec, HashedPairs):
             return batches
@@ -266,7 +269,8 @@ def pair_batches(
 ) -> tf.data.Dataset:
     """Makes a dataset of string batches; a given dataset is returned as it is.
 
-    Lists are shuffled by `shuffle_seed`, with `reshuffle` anew in each pass.
+    Lists of queries, documents and weights are shuffled by `shuffle_seed`, with
+    `reshuffle` anew in each pass; `None` keeps the order.
     """
     if isinstance(x, tf.data.Dataset):
         if sample_weight is not None:
@@ -291,9 +295,10 @@ def pair_batches(
 
 
 def split_pairs(x: Any, y: Any, share: float) -> tuple[Any, Any, Any]:
-    """Splits off pairs to validate on: `(queries, documents, (both of them))`.
+    """Splits two lists into pairs to train on and, at the end, to validate on.
 
-    Raises `InputError` if x is a dataset, or a part would be empty.
+    Returns `(queries, documents, (queries, documents))`. Raises `InputError` if
+    x is a dataset, or a part would be empty.
     """
     if isinstance(x, tf.data.Dataset):
         raise InputError(

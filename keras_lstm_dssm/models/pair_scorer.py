@@ -72,7 +72,8 @@ def triple_batches(
 ) -> tf.data.Dataset:
     """Makes a dataset of string batches; a given dataset is returned as it is.
 
-    Lists and weights are shuffled by `shuffle_seed`, anew in each pass.
+    Three lists of texts, and weights, are shuffled by `shuffle_seed`, anew in
+    each pass; `None` keeps the order.
     """
     if isinstance(x, tf.data.Dataset):
         if sample_weight is not None:

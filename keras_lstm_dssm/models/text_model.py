@@ -36,9 +36,10 @@ class Hasher:
     def dataset(
         self, batches: tf.data.Dataset, untrained: bool = False
     ) -> tf.data.Dataset:
-        """Hashes a dataset's batches, in parallel, unless they are hashed.
+        """Hashes a dataset's batches, in parallel with the training steps.
 
-        `PairHasher` can add the `untrained` columns of vectors.
+        Hashed ones are left as they are. `PairHasher` can add the `untrained`
+        columns of vectors.
         """
         if is_hashed(batches.element_spec, self.hashed):
             return batches
@@ -53,9 +54,10 @@ def is_hashed(spec: Any, hashed: type) -> bool:
 def hashed_in_parallel(
     batches: tf.data.Dataset, hash_batch: Callable[..., Any]
 ) -> tf.data.Dataset:
-    """Hashes batches in parallel with the training steps, as `(batch,)`.
+    """Hashes the batches of a dataset in parallel with the training steps.
 
-    Without the tuple, Keras would take the fields for x, y and weights.
+    Returns a dataset of tuples `(hashed batch,)`: Keras would take the fields
+    of a batch that is not in a tuple for x, y and weights.
     """
 
     # AutoGraph would take 0.3 s to convert the function, and change nothing.
@@ -93,7 +95,9 @@ def check_three_lists(x: Any, parts: str, lists: str) -> None:
 def check_rows(**parts: Any) -> Any:
     """Checks that all parts of a batch have the same number of rows.
 
-    In a graph, the operation returned raises `InvalidArgumentError`.
+    In a graph, the numbers are known only when it runs. It then raises
+    `tf.errors.InvalidArgumentError`; returns the operation that checks it, for
+    `tf.control_dependencies`.
     """
     message = "expected equal numbers of rows in the parts of a batch: found"
     known = {name: part.shape[0] for name, part in parts.items()}
@@ -109,9 +113,10 @@ def check_rows(**parts: Any) -> Any:
 
 
 def relative_weights(model: Any, weights: tf.Tensor) -> tf.Tensor:
-    """Divides a batch's weights by their mean, unless the loss is a sum.
+    """Divides the weights of a batch's rows by their mean.
 
-    As Keras divides by the rows, the loss is then sum(w loss) / sum(w).
+    Keras divides the sum of the losses by the number of rows; with these
+    weights that is sum(w loss) / sum(w). A loss that is a sum keeps them.
     """
     if getattr(model.loss, "reduction", None) == "sum":
         return weights
@@ -125,7 +130,8 @@ def relative_weights(model: Any, weights: tf.Tensor) -> tf.Tensor:
 def sample_weights(weights: Any, rows: int) -> tf.Tensor:
     """Returns weights of examples as float32 `(rows,)`.
 
-    Raises `InputError` unless there are as many, finite and not negative.
+    Raises `InputError` if there are not as many, or one is negative or not
+    finite.
     """
     values = np.asarray(weights, np.float32)
     if values.shape != (rows,):
@@ -506,10 +512,7 @@ class TextModel(BuiltModel):
     def _batches(
         self, x: Any, y: Any = None, **options: Any
     ) -> tf.data.Dataset:
-        """Makes a dataset of string batches of examples, see `fit`.
-
-        Options: `batch_size`, `shuffle_seed` and `sample_weight`.
-        """
+        """Makes a dataset of string batches of examples, see `fit`."""
         self._refuse(y=y, sample_weight=options.pop("sample_weight", None))
         return self.batches_of(x, **options)
 

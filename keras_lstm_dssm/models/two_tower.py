@@ -91,7 +91,8 @@ def random_negatives(
 def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     """Returns for each query whether its clicked document is the nearest.
 
-    Labels are as in `random_negatives`, or columns of the clicked, `(batch,)`.
+    Labels of cosines `(batch, candidates)` are as in `random_negatives`; or int
+    `(batch,)`, the columns of the clicked documents.
     """
     if labels.shape.rank == 1:
         of_clicked = tf.gather(cosines, labels, batch_dims=1)
@@ -106,7 +107,8 @@ def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
 class EpochBounds(keras.callbacks.Callback):
     """Clears outdated caches before an epoch, updates all rows after it.
 
-    Other callbacks may set weights when `fit` has built its dataset.
+    A callback may set weights after `fit` has built its dataset, such as
+    `keras.callbacks.BackupAndRestore` in `on_train_begin`.
     """
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
@@ -121,7 +123,8 @@ class EpochBounds(keras.callbacks.Callback):
 class ZeroLossWarning(keras.callbacks.Callback):
     """Warns if nothing was learnt in the first epoch of a training.
 
-    Without a negative, the loss is that of a perfect model, all gradients 0.
+    Without a negative, as in a log of one title or in batches of one click,
+    loss and accuracy are those of a perfect model, and all gradients 0.
     """
 
     def on_train_begin(self, logs: Any = None) -> None:

@@ -150,9 +150,10 @@ def _check_supported(settings: dict[str, str], header: str) -> None:
 
 
 def _nodes(fields: dict[str, str], features: int) -> _Nodes:
-    """Reads one tree, in which a negative child c is the leaf -1 - c.
+    """Reads one tree.
 
-    Inner nodes are numbered from 0, the root first, parents before children.
+    LightGBM numbers inner nodes from 0 on, the root first and parents before
+    their children. A negative child c is the leaf -1 - c.
     """
 
     def numbers(name: str, count: int, dtype: type) -> np.ndarray:

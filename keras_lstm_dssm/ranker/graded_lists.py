@@ -107,9 +107,11 @@ class JudgedPairs(NamedTuple):
 
 
 class GradedLists:
-    """Holds lists of titles with grades (clicks, if not `judged`), and titles.
+    """Holds lists of titles with grades, and all known titles.
 
-    Lists of one grade only say nothing about an order and are left out.
+    Lists whose grades are all equal say nothing about an order and are left
+    out. `name` is what messages call the lists; grades are clicks if not
+    `judged`.
     """
 
     def __init__(
@@ -136,7 +138,8 @@ class GradedLists:
     def from_collection(cls, collection: Collection) -> "GradedLists":
         """Takes the grades of the training split, `Collection.graded_qrels`.
 
-        Queries with the words of one of dev or test are left out.
+        Queries with the same normalised words as one of dev or test are left
+        out.
         """
         queries, documents = collection.queries, collection.documents
         held_out = {

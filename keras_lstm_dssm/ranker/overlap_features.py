@@ -33,7 +33,8 @@ def split_both_ways(
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
     """Splits texts into words, and into words without numbers in them.
 
-    `2x4 studs` has 2x4, studs, and 2, x, 4, studs; a text has 64 at most.
+    Both have at most `MAX_WORDS` words, and none for a text without letters and
+    digits: `2x4 studs` has the words 2x4, studs, and 2, x, 4, studs.
     """
     normal = normalize_texts(texts, MAX_WORDS, "alphanumeric")
     normal = tf.where(tf.equal(normal, EMPTY_TEXT), "", normal)
@@ -116,7 +117,8 @@ def paired_trigrams(
 ) -> TrigramShares:
     """Compares the letter trigrams of pairs; the arguments of `paired_ids`.
 
-    Time and memory are proportional to the lengths of the texts.
+    Lists of (pair, trigram), not a table of all trigrams of the query and of
+    the title, keep time and memory proportional to the lengths of the texts.
     """
     pairs = tf.shape(query_rows)[0]
     distinct, index = tf.unique(

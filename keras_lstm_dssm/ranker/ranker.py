@@ -143,10 +143,11 @@ def graph_scores(
 
 
 class PairFeatures:
-    """Computes the features `names`: overlaps of words, and scores of systems.
+    """Computes the overlap of the words of pairs, and scores of systems.
 
-    Numbers are rounded to multiples of 2^-12: a cosine that is computed in
-    another batch differs in its last bits, and the trees must not.
+    All numbers are rounded to multiples of 2^-12: a cosine that is computed in
+    another batch differs in its last bits, and the trees must not. The features
+    are in the order of `names`.
     """
 
     def __init__(
@@ -340,7 +341,8 @@ def open_sources(
 ) -> dict[str, FeatureSource]:
     """Opens runs and an outside encoder, by their names, in order.
 
-    Digests of the ranker's training, if given, must be the same.
+    Digests of the models when the ranker was trained, if given, must be the
+    same.
     """
     if len(set(runs)) < len(runs):
         raise InputError(

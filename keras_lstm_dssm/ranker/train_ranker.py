@@ -55,7 +55,8 @@ def choose_trees(
 ) -> TrainedTrees:
     """Trains trees, and with dev chooses among several trainings.
 
-    Trees read all features, or all but `systems`, which get weights instead.
+    The trees read all features; or all but `systems`, the columns of scores of
+    systems, which are then added to the trees' score with weights.
     """
     if dev is None:
         leaves = options.leaves[0]
@@ -202,7 +203,8 @@ def run_ranker_training(
 ) -> Ranker:
     """Trains a ranker; for the arguments see `run_training`.
 
-    Trees have no epochs, optimizer or checkpoints to resume from.
+    Trees have no epochs, optimizer or checkpoints to resume from, and a
+    training takes a minute.
     """
     import_optional("lightgbm", "ranker")
     if callbacks:

@@ -148,7 +148,8 @@ def _check(field: dataclasses.Field[Any], value: Any) -> tuple[bool, str]:
 def help_of(cls: type) -> dict[str, str]:
     """Returns the entries of the `Attributes:` section, for users of flags.
 
-    They lack references to Python, and sentences that begin "In Python".
+    They have no references to classes and functions of Python, and no
+    sentences that begin with "In Python".
     """
     section = re.search(
         r"^Attributes:\n(.*?)(?=^\S|\Z)",

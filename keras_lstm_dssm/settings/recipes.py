@@ -43,9 +43,10 @@ def _arguments() -> Any:
 def check_arguments(
     made: type, base: type, name: str, config: Any, without: Collection[str]
 ) -> None:
-    """Checks that a class, up to `base`, has the arguments of a configuration.
+    """Checks that a class has the arguments of a configuration.
 
-    Those in `without` are set by the recipe itself.
+    Its constructors up to `base` are looked at; arguments in `without` are
+    those that a recipe sets itself.
     """
     known = {"dtype", "trainable"}
     for each in made.__mro__:
@@ -250,7 +251,10 @@ class Recipe(Settings):
         return self.fitted or len(self.encoder_config.get("shares", ())) == 4
 
     def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns name and arguments of the network, which only presets set."""
+        """Returns the name of the encoder's class, and its arguments.
+
+        A preset sets them; no flag of `lstm-dssm-train` does.
+        """
         return self.encoder, {**self.encoder_config, "oov_buckets": 0}
 
     def build(self, seed: int = 0, **sizes: int) -> "TwoTower":
@@ -452,7 +456,10 @@ class KeyVecRecipe(WordsRecipe):
         object.__setattr__(self, "windows", tuple(self.windows))
 
     def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns name and arguments of the network, which only presets set."""
+        """Returns "KeyVec", and the arguments that only a preset sets.
+
+        No flag of `lstm-dssm-train` sets them.
+        """
         return "KeyVec", {"weighted": self.weighted, "windows": self.windows}
 
     def build(
@@ -600,7 +607,10 @@ class ScorerRecipe(WordsRecipe):
         return registered_class("matcher", self.matcher, Matcher), Matcher
 
     def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns name and arguments of the network, which only presets set."""
+        """Returns the name of the matcher's class, and its arguments.
+
+        A preset sets them; no flag of `lstm-dssm-train` does.
+        """
         return self.matcher, dict(self.matcher_config)
 
     def with_matcher(self, **config: Any) -> "ScorerRecipe":
@@ -697,5 +707,5 @@ class RankerRecipe(Settings):
     mined_negatives: int = 20
 
     def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns name and arguments of the network, which only presets set."""
+        """Returns "Ranker": trees have no arguments that only a preset sets."""
         return "Ranker", {}

@@ -19,7 +19,7 @@ MINED = PLAIN.replace(
 
 
 class SavedSteps(keras.callbacks.Callback):
-    """Lists the training steps whose checkpoint is there after each epoch."""
+    """Lists the training step of the checkpoint in a run after each epoch."""
 
     def __init__(self, name: str) -> None:
         super().__init__()

@@ -107,7 +107,7 @@ def test_weights_are_where_saved_models_have_them(tmp_path):
 
 
 class Negative(CombinedEncoder):
-    """Of a user: its vectors are composed in another way."""
+    """A user's subclass, which composes the vectors in another way."""
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         return -super().compose(words, training)
