@@ -78,7 +78,8 @@ def write_lists(folder: Path) -> None:
     queries |= {f"dev-{name}": f"a {name}" for name in TOPICS}
     qrels = {
         split: {
-            f"{split}-{name}": {name: 1, **dict.fromkeys({*TOPICS} - {name}, 0)}
+            # Not by a set, whose order is another one in each process.
+            f"{split}-{name}": {name: 1} | {n: 0 for n in TOPICS if n != name}
             for name in TOPICS
         }
         for split in ("train", "dev", "test")
