@@ -2,14 +2,19 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from keras_lstm_dssm.data.click_log import ClickLog
+from keras_lstm_dssm.data.click_pages import Page
 from keras_lstm_dssm.data.collection import Collection
-from keras_lstm_dssm.data.sources import is_collection, open_collection
+from keras_lstm_dssm.data.sources import (
+    is_collection,
+    open_collection,
+    parts_of,
+)
 from keras_lstm_dssm.data.triples import clicked_lists
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Index
@@ -22,17 +27,23 @@ from keras_lstm_dssm.evaluation.runs import Run, rank_lists
 from keras_lstm_dssm.evaluation.task import Task
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.text.word_hashing import normalize
 from keras_lstm_dssm.text_files import one_line
+from keras_lstm_dssm.training.pages import open_pages
 from keras_lstm_dssm.training.session import open_clicks
 
 
 class GradedList(NamedTuple):
-    """The titles of a query, with a grade for each; higher is better."""
+    """The titles of a query, with a grade for each; higher is better.
+
+    Titles of a page of results also have their positions.
+    """
 
     query: str
     titles: list[str]
     grades: list[int]
+    positions: list[int] = []
 
 
 def pairs_of(lists: Iterable[GradedList]) -> tuple[list[str], list[str]]:
@@ -70,6 +81,7 @@ class JudgedPairs(NamedTuple):
     features: np.ndarray  # float32 [pairs, features]
     grades: np.ndarray  # integers [pairs]
     sizes: list[int]  # the number of pairs of each list
+    positions: list[int] | None = None  # on pages, of each pair
     # From a score for each pair to the metric that chooses trees, for dev.
     measure: Callable[[np.ndarray], float] | None = None
 
@@ -82,6 +94,7 @@ class JudgedPairs(NamedTuple):
             features(*pairs_of(lists)),
             np.array([grade for one in lists for grade in one.grades]),
             [len(one.titles) for one in lists],
+            [place for one in lists for place in one.positions] or None,
         )
 
     @classmethod
@@ -189,6 +202,20 @@ class GradedLists:
         name = ", ".join(log.paths[:3])
         return cls(lists, dict.fromkeys(log.documents()), name, judged=False)
 
+    @classmethod
+    def from_pages(cls, pages: Iterable[Page], name: str) -> "GradedLists":
+        """Takes each page of results as a list; titles not clicked have 0."""
+        lists, titles = [], dict[str, None]()
+        for page in pages:
+            titles.update(dict.fromkeys(page.titles))
+            clicks = dict(zip(page.titles, page.weights, strict=True))
+            places = dict(zip(page.titles, page.positions, strict=True))
+            if any(page.weights):
+                grades = click_grades(clicks)
+                values = [*grades.values()], [*places.values()]
+                lists.append(GradedList(page.query, [*grades], *values))
+        return cls(lists, titles, name, judged=False)
+
     def describe(self) -> str:
         """Describes the size of the lists."""
         pairs = sum(len(one.titles) for one in self.lists)
@@ -197,19 +224,24 @@ class GradedLists:
 
 
 def open_graded_lists(
-    data: Any,
-    run: RunFolder,
-    mined: int,
-    towers: TwoTower | None = None,
-    seed: int = 0,
-    min_relevant: int = 1,
-    max_bad_lines: int = 0,
+    config: TrainingConfig, run: RunFolder, towers: TwoTower | None = None
 ) -> tuple[GradedLists, str]:
     """Opens the grades of a BEIR folder's training split, or else clicks.
 
-    For each query of clicks, `mined` titles of grade 0 are found by towers, or
-    by BM25. Returns the lists, and the specification that opens them again.
+    For each query of clicks, mined titles of grade 0 are found by towers, or
+    by BM25. With `position_bias` the data are pages of results, each a list.
+    Returns the lists, and the specification that opens them again.
     """
+    data = config.data
+    if config.position_bias:
+        pages = open_pages(config)
+        if len(pages) < len(parts_of(data)):
+            raise InputError(
+                f"{data}: found data without positions, expected pages of"
+                " results alone: leave position_bias out"
+            )
+        lists = GradedLists.from_pages(chain(*pages.values()), data)
+        return lists, data
     if isinstance(data, str | os.PathLike) and is_collection(data):
         collection = open_collection(os.fspath(data))
         if "train" in collection.splits and any(
@@ -217,8 +249,12 @@ def open_graded_lists(
             for judged in collection.qrels("train").values()
         ):
             return GradedLists.from_collection(collection), os.fspath(data)
-    log, source = open_clicks(data, run, min_relevant, max_bad_lines)
+    log, source = open_clicks(
+        data, run, config.min_relevant, config.max_bad_lines
+    )
     # White space as in the lists, whose titles are the ids.
     titles = map(one_line, log.documents())
     index = None if towers is None else Index(towers, titles)
-    return GradedLists.from_clicks(log, mined, index, seed), source.spec
+    mined = config.recipe.mined_negatives
+    lists = GradedLists.from_clicks(log, mined, index, config.seed)
+    return lists, source.spec

@@ -131,6 +131,9 @@ def train_trees(
 ) -> BoostedTrees:
     """Trains trees by least squares or LambdaMART, on dev the best number.
 
+    With positions, LambdaMART also learns what each adds to the scores, which
+    are then those of titles at equal positions.
+
     Source: Cossock and Zhang 2008, "Statistical Analysis of Bayes Optimal
     Subset Ranking"; Burges 2010, "From RankNet to LambdaRank to LambdaMART";
     https://lightgbm.readthedocs.io/en/stable/Parameters.html
@@ -148,7 +151,10 @@ def train_trees(
         "verbosity": -1,
         **options.parameters,
     }
-    data = lightgbm.Dataset(train.features, train.grades, group=train.sizes)
+    data = lightgbm.Dataset(
+        train.features, train.grades, group=train.sizes,
+        position=train.positions,
+    )  # fmt: skip
     rounds = options.rounds_without_dev
     extras: dict[str, Any] = {}
     if dev is not None and dev.measure is not None:
@@ -210,21 +216,18 @@ def run_ranker_training(
     if callbacks:
         raise InputError("callbacks are called in epochs: a ranker has none")
     options = config.recipe
+    if config.position_bias and options.objective not in (None, "lambdarank"):
+        raise InputError(
+            f"objective is {options.objective!r}: expected lambdarank, which"
+            " learns position_bias"
+        )
     if config.patience is not None:
         options = options.replace(patience=config.patience)
     encoder = config.encoder and absolute_encoder(config.encoder)
     paths = [os.path.abspath(path) for path in config.features]
     sources = open_sources(paths, encoder)
     task = None if config.dev is None else _dev_task(config)
-    graded, spec = open_graded_lists(
-        config.data,
-        run,
-        options.mined_negatives,
-        first_towers(sources),
-        config.seed,
-        config.min_relevant,
-        config.max_bad_lines,
-    )
+    graded, spec = open_graded_lists(config, run, first_towers(sources))
     if verbose:
         print(graded.describe(), flush=True)
     if options.objective is None and graded.judged:

@@ -63,6 +63,8 @@ class TrainingConfig(Settings):
         position_bias: With pages: whether a click is weighted by 1 over the
             share of users who look at its position, 10 at most; where the
             pages do not say how large it is, all weights stay as they are.
+            A ranker learns from whole pages then, and LightGBM how much a
+            position adds to a title's score.
         validation: Click files for the loss after each epoch.
         dev: `"api"` or a BEIR folder, whose dev queries are searched in its
             whole corpus after epochs; the best epoch becomes the model. Pair

@@ -62,10 +62,8 @@ def skipped_titles(pages: Iterable[Page]) -> dict[str, list[str]]:
     return {w: titles[:_MOST_SKIPPED] for w, titles in found.items() if titles}
 
 
-def with_written_pages(
-    config: TrainingConfig, run: RunFolder, verbose: Any = 0
-) -> TrainingConfig:
-    """Writes the clicks of pages into a run, which its data then name.
+def open_pages(config: TrainingConfig) -> dict[int, ClickPages]:
+    """Opens the parts of the data that are pages, by their numbers.
 
     Raises:
         InputError: An option of pages is set, and the data are none; or see
@@ -73,28 +71,47 @@ def with_written_pages(
     """
     data = config.data
     parts = parts_of(os.fspath(data)) if isinstance(data, str) else []
-    wants_skipped = getattr(config.recipe, "skipped_negatives", 0)
-    if not any(map(is_pages, parts)):
-        for name in ("documents", "actions", "position_bias"):
-            if getattr(config, name):
-                raise InputError(
-                    f"{name} is for pages of results: expected ubi:FOLDER or"
-                    " parquet pages as data, or leave it out"
-                )
-        if wants_skipped:
+    numbers = [n for n, part in enumerate(parts) if is_pages(part)]
+    for name in ("documents", "actions", "position_bias", "skipped_negatives"):
+        of_recipe = getattr(config.recipe, name, None)
+        if not numbers and getattr(config, name, of_recipe):
             raise InputError(
-                "skipped_negatives needs pages of results: expected ubi:FOLDER"
-                " or parquet pages as data, or leave it out"
+                f"{name} needs pages of results: expected ubi:FOLDER or"
+                " parquet pages as data, or leave it out"
             )
-        return config
+    if not numbers:
+        return {}
     documents = read_titles(config.documents) if config.documents else None
+    limit = config.max_bad_lines
+    return {
+        n: ClickPages(parts[n], documents, config.actions, limit)
+        for n in numbers
+    }
+
+
+def describe_pages(pages: ClickPages) -> None:
+    """Prints what was found while the pages were read."""
+    if pages.base is not None:
+        print(f"{pages.spec}: ordinals begin with {pages.base}")
+    if pages.bad_lines:
+        print(f"{pages.spec}: left out: {describe_bad(pages.bad_lines)}")
+
+
+def with_written_pages(
+    config: TrainingConfig, run: RunFolder, verbose: Any = 0
+) -> TrainingConfig:
+    """Writes the clicks of pages into a run, which its data then name.
+
+    For what is raised see `open_pages`.
+    """
+    found = open_pages(config)
+    # A ranker reads whole pages where their positions count.
+    if not found or (config.position_bias and config.recipe.kind == "ranker"):
+        return config
+    parts = parts_of(config.data)
+    wants_skipped = getattr(config.recipe, "skipped_negatives", 0)
     skipped: dict[str, list[str]] = {}
-    for row, part in enumerate(parts):
-        if not is_pages(part):
-            continue
-        pages = ClickPages(
-            part, documents, config.actions, config.max_bad_lines
-        )
+    for row, pages in found.items():
         shares = None
         if config.position_bias:
             bias = position_bias(pages)
@@ -109,10 +126,7 @@ def with_written_pages(
                 skipped.setdefault(query, []).extend(titles)
         parts[row] = str(path.absolute())
         if verbose:
-            if pages.base is not None:
-                print(f"{part}: ordinals begin with {pages.base}")
-            if pages.bad_lines:
-                print(f"{part}: left out: {describe_bad(pages.bad_lines)}")
+            describe_pages(pages)
     if wants_skipped:
         write_json_gz(run.path / SKIPPED_FILE, skipped)
     return config.replace(data=",".join(parts))

@@ -25,7 +25,7 @@ RECIPES = {
     .with_encoder(cells=6, bag=5, sketch=7)
     .replace(learning_rate=0.3, logq=True),
     # Clicks with weights, whose sums differ more than the workers' rows do.
-    "weighted": Recipe("DSSMEncoder", {"units": [6, 4]}, learning_rate=0.5,
+    "weighted": Recipe("DSSMEncoder", {"units": [6, 4]}, learning_rate=0.2,
                        negatives="in_batch"),
     "tied": Recipe(
         "DSSMEncoder", {"units": [6, 4]}, towers="tied",
@@ -39,8 +39,11 @@ _WORDS = ("hex bolt steel glue wood lamp led hose paint white drill zinc "
           "rubber interior garden").split()  # fmt: skip
 
 
-def rows_of(recipe: Recipe, step: int) -> tuple[Any, ...]:
-    """One whole batch: some titles occur on both workers, or twice."""
+def rows_of(recipe: Recipe, step: int, alone: bool) -> tuple[Any, ...]:
+    """One whole batch: some titles occur on both workers, or twice.
+
+    Clicks have weights; of one process `alone` they are repeated as often.
+    """
     draw = random.Random(step)
 
     def texts(words: int) -> list[str]:
@@ -51,8 +54,11 @@ def rows_of(recipe: Recipe, step: int) -> tuple[Any, ...]:
 
     queries, titles = texts(3), texts(2)
     if recipe is RECIPES["weighted"]:
-        weights = [1.0 + row for row in range(sum(ROWS))]
-        return queries, titles, {"sample_weight": weights}
+        weights = [1 + row for row in range(sum(ROWS))]
+        if alone:
+            both = [np.repeat(texts, weights) for texts in (queries, titles)]
+            return tuple(each.tolist() for each in both)
+        return queries, titles, {"sample_weight": np.float32(weights).tolist()}
     if not recipe.hard_negatives:
         return queries, titles
     log_q = [[-0.5 * len(t), -3.0] for t in titles]
@@ -60,9 +66,9 @@ def rows_of(recipe: Recipe, step: int) -> tuple[Any, ...]:
     return queries, titles, {"negatives": negatives, "log_q": log_q}
 
 
-def batches(recipe: Recipe, part: slice) -> tf.data.Dataset:
+def batches(recipe: Recipe, part: slice, alone: bool) -> tf.data.Dataset:
     """Returns a part of each whole batch."""
-    steps = [rows_of(recipe, step) for step in range(STEPS)]
+    steps = [rows_of(recipe, step, alone) for step in range(STEPS)]
     queries, titles, *extras = zip(*steps, strict=True)
     columns: list[Any] = [
         [texts[part] for texts in side] for side in (queries, titles)
@@ -89,7 +95,7 @@ def train(recipe: Recipe, collectives: Collectives | None) -> dict[str, Any]:
         part = slice(first, first + ROWS[collectives.cluster.rank])
     before = counters(collectives)
     history = model.fit(
-        batches(recipe, part), epochs=1, verbose=0,
+        batches(recipe, part, collectives is None), epochs=1, verbose=0,
         callbacks=[dssm.NesterovSchedule(STEPS, 0.5, 0.9, 0.2)],
     ).history  # fmt: skip
     results = {f"weight_{n}": w for n, w in enumerate(model.get_weights())}

@@ -73,7 +73,7 @@ def test_two_workers_train_as_one_process(name, results):
     check_equal(results, name)
 
 
-def test_weights_are_shared_by_two_workers(results):
+def test_weights_of_two_workers_are_clicks_repeated_in_one_process(results):
     """They have 78 and 153 of the weights, and 12 and 9 of the rows."""
     check_equal(results, "weighted", (78, 153))
 

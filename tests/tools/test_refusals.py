@@ -16,6 +16,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import write_collection
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.training.document_targets import TARGETS_FILE
+from tests.data.pages import write_ubi
 from tests.tools.conftest import saved_run
 
 # A command -> the flags and words that are added to it -> the message. Where a
@@ -32,6 +33,21 @@ REFUSED = {
     --output={clicks}/new -> found a file, expect
     --test_percent=95 -> 95 %
     --dev_percent=-1 -> -1
+    --data=ubi:nowhere -> nowhere: found no queries*.ndjson, .ndjson.gz or .parq
+    --data=ubi:{tmp_path} -> found no queries*.ndjson, .ndjson.gz or .parquet
+    --data=pages-*.parquet -> pages-*.parquet: no file matches, expected parquet
+    --documents=x -> --documents is for pages of results: leave it out
+    --actions=click:1 -> --actions is for pages of results: leave it out
+    --test_after=2026-11-01 -> --test_after is for pages of results: leave it
+""",
+    "split --data=ubi:{ubi} --output={new}": """
+    --documents={titles} -> events-1.ndjson.gz:1: found an object_id that --docu
+    --documents={tmp_path}/none -> none: cannot be read (No such file or directo
+    --actions=click -> actions is 'click': expected names and weights above 0
+    --actions=click:0 -> actions is 'click:0': expected names and weights above
+    --actions=purchase:1 -> found no query for the split
+    --test_after=today -> --test_after=today: expected a date or a time of ISO
+    --data=ubi:{faulty_ubi} -> queries-1.ndjson:2: found no JSON, expected a que
 """,
     "train --data={collection_folder} --output={new} --preset=dssm": """
     --histograms -> no activations by word
@@ -40,6 +56,14 @@ REFUSED = {
     --teacher_weight=2 -> --teacher_weight is used with --teacher only
     --judged_negatives=1 -> found no title with a score below 1
     --features=x -> features is used by a ranker only: leave it
+    --documents=x -> documents needs pages of results: expected ubi:FOLDER or
+    --actions=click:1 -> actions needs pages of results: expected ubi:FOLDER or
+    --position_bias -> position_bias needs pages of results: expected ubi:FOLDER
+    --skipped_negatives=1 -> skipped_negatives needs pages of results: expected
+    --data={collection_folder},ubi:nowhere -> nowhere: found no queries*.ndjson
+    --data=ubi:{faulty_ubi} -> queries-1.ndjson:2: found no JSON, expected a que
+    --data=ubi:{ubi} --documents={titles} -> events-1.ndjson.gz:1: found an obje
+    --data=ubi:{ubi} --actions=buy:-1 -> actions is 'buy:-1': expected names and
 """,
     "train --data={clicks} --output={new}": """
     --data=nowhere.tsv -> nowhere.tsv
@@ -76,6 +100,9 @@ REFUSED = {
     --features={tmp_path}/none -> none: no model here
     --features={ranker_run} -> found a ranker, expected trai
     --output={ranker_run} -> there is a run here already
+    --position_bias -> position_bias needs pages of results: expected ubi:FOLDER
+    --data={graded},ubi:{ubi} --position_bias -> found data without positions
+    --data=ubi:{ubi} --skipped_negatives=1 -> --skipped_negatives is not a fl
 """,
     "train --output={trained_run} --resume": """
     --features=x -> --features is for a new ranker
@@ -120,6 +147,12 @@ REFUSED = {
     --mix=bm25 --split=dev -> --split=dev is what the weights of --mix would be
     --mix=bm25 --dev=none -> none
     --mix={scorer_run} --mode=retrieve -> only scores lists: use --mode=rerank
+    --interleaved=ubi:x -> --run is not used with --interleaved
+""",
+    "evaluate": """
+    --interleaved=ubi:nowhere -> nowhere: found no queries*.ndjson, .ndjson.gz
+    --interleaved=ubi:{ubi} -> found no click on a page of two versions, expe
+    --interleaved=ubi:{faulty_ubi} -> queries-1.ndjson:2: found no JSON, expec
 """,
     "search": """
     glue -> --models is missing: the folder that lstm-dssm-exp
@@ -227,6 +260,8 @@ REFUSED = {
     --http_port=65536 -> 65535
     --grace_seconds=inf -> grace_seconds is inf; expec
     --max_k=0 -> --max_k=0
+    --interleave -> --interleave is for the page: give --http_port, too
+    --interleave --http_port=0 -> give --click_log=ubi:FOLDER
     --protocols=openai,smtp -> expected none, one or more of openai, rerank
     --host=0.0.0.0 -> host 0.0.0.0: other machines can
     --tls_cert=x -> both --tls_cert and --tls_key
@@ -356,6 +391,21 @@ faulty = written("faulty.tsv", "hex bolt\tsteel hex bolt\nno tab here\n")
 one_click = written("one.tsv", "glue\twood glue\n")
 latin_1 = written("latin_1.txt", "glue\ncaf\xe9\n")
 no_model = written("file.safetensors", "no model")
+
+
+@pytest.fixture
+def ubi(tmp_path) -> Path:
+    write_ubi(tmp_path / "ubi", 1)
+    return tmp_path / "ubi"
+
+
+@pytest.fixture
+def faulty_ubi(ubi) -> Path:
+    """A log whose second query was cut."""
+    path = ubi / "queries-1.ndjson"
+    first, second, *_ = path.read_text().splitlines(keepends=True)
+    path.write_text(first + second[:20] + "\n")
+    return ubi
 
 
 @pytest.fixture

@@ -102,16 +102,6 @@ def test_pages_become_a_collection(tmp_path, capsys, refused):
         f"query {n % 50}" for n in range(240, 300)
     }
     assert late.clicks is not None and 0 < late.clicks.count() < 240
-    for wrong, message in (
-        (["--test_after=today"], "expected a date or a time"),
-        (["--data=ubi:nowhere"], "nowhere: found no queries*"),
-        (["--data=x.tsv"], "--documents is for pages of results"),
-    ):
-        given = [f"--{name}={value}" for name, value in flags.items()]
-        refused(
-            split.run(["split", *given, f"--output={tmp_path / 'x'}", *wrong]),
-            message,
-        )
 
 
 def test_grades_of_clicks_over_expected_clicks(tmp_path, monkeypatch):
