@@ -67,8 +67,8 @@ def export_portable(
         path: File to write; an older one is replaced when it is complete.
         documents: Ids, titles and tags; by default the file has none.
         weights: How the rows of the trigram tables are stored: `int8`, 1 byte
-            a number and one scale a row, or `float32`. All other weights are
-            float32.
+            a number and one scale a row (float16 where rows are summed into
+            the vector itself), or `float32`. All other weights are float32.
         vectors: How the documents' vectors are stored: `float32`, or `int8`.
         progress: Whether to show a progress bar.
         runs: Folders of the runs that the model comes from, for the card.
@@ -224,7 +224,10 @@ def _stored_weights(
             if isinstance(layer.initializer, HashedUniform):
                 start = layer.initializer.seed, layer.initializer.limit
             rows = rows if len(rows) else np.array([0])
-            yield from stored_table(name, values, rows, start, kind).items()
+            # No gate is behind a sum: the vector has all of its rounding.
+            is_sum = layer is getattr(tower, "bag_embedding", None)
+            dtype = "float16" if is_sum and kind == "int8" else kind
+            yield from stored_table(name, values, rows, start, dtype).items()
         elif values.dtype.kind in "iu":  # signs of a sketch, rows of words
             yield name, values
         else:

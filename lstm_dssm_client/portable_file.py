@@ -62,16 +62,16 @@ def stored_table(
 ) -> Arrays:
     """Returns the arrays that a file holds for some rows of a table.
 
-    The rows are float32, or int8 with one scale a row; `start` are seed and
-    limit of the other rows, see `start_rows`.
+    The rows are float32 or float16, or int8 with one scale a row; `start` are
+    seed and limit of the other rows, see `start_rows`.
     """
     values = table[rows].astype(np.float32)
     arrays: Arrays = {
         f"{name}.rows": rows.astype(np.int32),
         f"{name}.start": np.array([len(table), *start], np.float64),
     }
-    if kind == "float32":
-        return arrays | {name: values}
+    if kind != "int8":
+        return arrays | {name: values.astype(kind)}
     scales = np.abs(values).max(axis=1) / np.float32(127)
     scales[scales == 0] = 1
     codes = np.rint(values / scales[:, np.newaxis]).astype(np.int8)
@@ -103,7 +103,7 @@ class Table(NamedTuple):
     """A table of trigrams: stored rows, and how all others are computed."""
 
     places: np.ndarray  # int32: the place of each row in `values`, or -1
-    values: np.ndarray  # float32, or int8
+    values: np.ndarray  # float32 or float16, or int8
     scales: np.ndarray | None  # of int8 rows
     start: tuple[int, float]  # seed and limit of the rows that are not stored
 
@@ -113,6 +113,7 @@ class Table(NamedTuple):
         rows = self.values[places]  # the last one, where there is none
         if self.scales is not None:
             rows = rows * self.scales[places, np.newaxis]
+        rows = rows.astype(np.float32, copy=False)
         if places.min() < 0:
             new = np.flatnonzero(places < 0)
             width = rows.shape[1]
@@ -152,16 +153,18 @@ class PortableFile:
         values = self._arrays[name]
         if not TensorInfo(np.dtype(dtype).name, shape).fits(values):
             raise ValueError(f"{name} is {values.dtype} {values.shape}")
-        if values.dtype == np.float32 and not np.isfinite(values).all():
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
             raise ValueError(f"{name} has numbers that are not finite")
         return values
 
     def scaled(
         self, name: str, rows: int | None, width: int
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Returns float32 numbers; or int8 ones and the scale of each row."""
+        """Returns numbers; or int8 ones and the scale of each row."""
         if f"{name}.scales" not in self:
-            return self.array(name, rows, width), None
+            half = self._arrays[name].dtype == np.float16
+            dtype = np.float16 if half else np.float32
+            return self.array(name, rows, width, dtype=dtype), None
         codes = self.array(name, rows, width, dtype=np.int8)
         return codes, self.array(f"{name}.scales", len(codes))
 

@@ -117,6 +117,20 @@ def test_rows_that_never_changed_are_not_stored(path):
     assert sizes[1] < sizes[2] < sizes[1] + 20_000
 
 
+def test_rows_that_are_summed_into_the_vector_are_float16(path):
+    """Rounded to int8, as the others are, they would be most of the error."""
+    query, document = (random_encoder("combined") for _ in range(2))
+    check_vectors(dssm.TwoTower(query, document), write(
+        path, dssm.TwoTower(query, document)), 0.9999)  # fmt: skip
+    file = PortableFile(path)
+    table = file._arrays["document_encoder/bag_embedding/table"]
+    lstm = file._arrays["document_encoder/embedding/table"]
+    assert (table.dtype, lstm.dtype) == (np.float16, np.int8)
+    table[0, 0] = np.inf
+    write_portable(path, file.header, file._arrays)
+    check_refused(path)
+
+
 IDS = ["d1", "d2", "d3", "d4"]
 TITLES = ["steel hex bolt", "wood glue", "Garden hose", "steel hex bolt"]
 TAGS = [["steel", "in stock"], ["in stock"], [], ["steel"]]

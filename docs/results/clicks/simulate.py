@@ -6,7 +6,8 @@ a grade, and further ones that BM25 finds. The ranking that is logged is their
 grades with noise, drawn once for a query, and again for a page, so that titles
 move. Users click by a position-based model with known shares, or from
 top to bottom (a cascade, a wrong model). Two towers learn from the clicks, and
-are measured on the true grades of test.
+are measured on the true grades of test; so are rankers, which read the overlap
+of words alone and draw nothing, so that one training of each is enough.
 
     python docs/results/clicks/simulate.py --data=FOLDER --output=study.json
 
@@ -44,6 +45,8 @@ WAYS: dict[str, dict[str, Any]] = {
     "true shares": {"position_bias": "true"},
     "skipped": {"skipped_negatives": 1},
     "both": {"position_bias": True, "skipped_negatives": 1},
+    "ranker": {"ranker": True},  # of mined titles
+    "ranker of pages": {"ranker": True, "position_bias": True},
 }
 
 
@@ -175,18 +178,20 @@ def main() -> None:
         print(f"{log}: {bias.describe()}", flush=True)
         shares = np.array([bias.shares.get(k + 1, 1.0) for k in range(SIZE)])
         for way in flags.ways.split(","):
+            is_ranker = "ranker" in way
             if WAYS[way].get("position_bias") is True and bias.reason:
-                continue  # the weights would be 1
-            for seed in range(flags.seeds):
+                if not is_ranker:
+                    continue  # the weights would be 1
+            for seed in range(1 if is_ranker else flags.seeds):
                 with tempfile.TemporaryDirectory() as folder:
                     model = train(folder, pages["train"], way, seed, flags)
                 known = {
                     "true shares": SHARES, "weighted": shares, "both": shares
                 }.get(way, np.ones(SIZE))  # fmt: skip
                 # By the way's own shares, and by 1 / k for all.
-                own, equal = likelihood(
+                own, equal = (None, None) if is_ranker else likelihood(
                     model, pages["dev"], pages["test"], known, SHARES
-                )
+                )  # fmt: skip
                 systems = {"model": system_of(model)}
                 measured = evaluate_systems(task, systems)["model"]
                 result = {
@@ -216,6 +221,8 @@ def train(
     }
     pyarrow.parquet.write_table(pyarrow.table(rows), path)
     options = dict(WAYS[way])
+    if options.pop("ranker", False):
+        return dssm.train(path, "ranker", seed=seed, verbose=0, **options)
     recipe = dssm.PRESETS[flags.preset].replace(
         epochs=flags.epochs,
         skipped_negatives=options.pop("skipped_negatives", 0),
