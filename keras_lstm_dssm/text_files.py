@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -89,6 +90,14 @@ def text_lines(
                     f" ({error.reason}), expected UTF-8 text: correct the line"
                 ) from None
             yield text.rstrip("\r")
+
+
+_CONTROLS = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
+
+
+def cleaned(text: str) -> str:
+    """Makes control characters, lone surrogates and white space one space."""
+    return one_line(_CONTROLS.sub(" ", text))
 
 
 def one_line(text: str) -> str:

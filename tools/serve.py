@@ -162,6 +162,16 @@ def main(_: list[str]) -> None:
             for name in server.models.names():
                 for version in server.models.versions(name):
                     print(f"{name} version {version}")
+            if FLAGS.interleave and all(
+                len(server.models.versions(name)) < 2
+                for name in server.models.names()
+            ):
+                print(
+                    "warning: --interleave: no model has two versions to"
+                    " compare yet: give --versions=2, and name both in a"
+                    " models.config (docs/clicks.md)",
+                    file=sys.stderr,
+                )
             if server.http_address:
                 print(f"HTTP on {server.http_address}/")
             # Flushed, because tests and scripts wait for it at a pipe.

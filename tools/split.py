@@ -72,11 +72,18 @@ def main(_: list[str]) -> dict[str, Any]:
         is_pages,
         read_titles,
     )
-    from keras_lstm_dssm.data.sources import open_files
+    from keras_lstm_dssm.data.sources import open_files, parts_of
     from keras_lstm_dssm.data.split import split_log, split_pages
+    from keras_lstm_dssm.errors import InputError
 
     check_folder(Path(FLAGS.output).parent)
     percents = FLAGS.dev_percent, FLAGS.test_percent
+    parts = parts_of(FLAGS.data)
+    if len(parts) > 1 and any(map(is_pages, parts)):
+        raise InputError(
+            f"--data={FLAGS.data}: found several parts, of which one is pages,"
+            " expected one log of pages, or click files: split each by itself"
+        )
     if is_pages(FLAGS.data):
         documents = read_titles(FLAGS.documents) if FLAGS.documents else None
         pages = ClickPages(

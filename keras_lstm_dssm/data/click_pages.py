@@ -9,20 +9,25 @@ import glob
 import gzip
 import json
 import os
-import shutil
 import tempfile
 import weakref
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from datetime import datetime, timezone
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from keras_lstm_dssm.data.click_log import BadLines, ClickLog, weighted_line
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.files import replacing
-from keras_lstm_dssm.text_files import line_chunks, one_line, text_lines
+from keras_lstm_dssm.text_files import (
+    EmptyFile,
+    cleaned,
+    line_chunks,
+    one_line,
+    text_lines,
+)
 
 UBI = "ubi:"
 """What a data specification of a UBI folder begins with."""
@@ -35,6 +40,8 @@ _MOST_PARTS = 256  # files that are open at once
 _VOTES = 10_000
 _AGREE = 0.9  # of the votes for a base of ordinals
 _MILLISECONDS = 1e11  # larger times are not in seconds
+_LARGEST_TIME = 1e15
+_LARGEST_WEIGHT = 1e9
 _EXPECTED = "a query or an event of UBI, or a page"
 
 
@@ -139,7 +146,7 @@ class ClickPages:
         self.actions = parse_actions(actions)
         self.max_bad_lines = max_bad_lines
         self.bad_lines: dict[str, int] = {}
-        self._divided: Path | None = None
+        self._divided: list[IO[str]] | None = None
         self._found = Counter[str]()  # bad lines of `_divide`
         self._base: int | None = None
         if spec.startswith(UBI):
@@ -148,7 +155,8 @@ class ClickPages:
             self.events = _log_files(folder, "events")
             self.paths = [*self.queries, *self.events]
         else:
-            self.paths = sorted(glob.glob(spec))
+            literal = [spec] if os.path.exists(spec) else []
+            self.paths = literal or sorted(glob.glob(spec))
             if not self.paths:
                 raise InputError(
                     f"{spec}: no file matches, expected parquet files of pages:"
@@ -187,38 +195,43 @@ class ClickPages:
         return self._base
 
     def _title(self, key: Any) -> str | None:
-        key = str(key)
-        title = key if self.documents is None else self.documents.get(key)
-        return one_line(title) if title else None
+        if not isinstance(key, str | int) or isinstance(key, bool):
+            return None
+        known = self.documents
+        title = str(key) if known is None else known.get(str(key))
+        return cleaned(title) or None if title else None
 
     def _page_of_row(self, row: Mapping[str, Any]) -> Page | str:
         query, titles, clicks = (
             row.get(name) for name in ("query", "titles", "clicks")
         )
-        if not isinstance(query, str) or not query.strip():
+        if not isinstance(query, str) or not cleaned(query):
             return "an empty query"
-        if not titles or clicks is None or len(titles) != len(clicks):
-            return "titles and clicks of different number, or none"
+        if not isinstance(titles, list) or not titles:
+            return "no list of titles"
         positions = row.get("positions") or list(range(1, len(titles) + 1))
         weights = row.get("weights") or [1.0] * len(titles)
-        if not len(positions) == len(weights) == len(titles):
-            return "positions or weights of another number than titles"
-        products = [
-            float(click or 0) * float(weight or 0)
-            for click, weight in zip(clicks, weights, strict=True)
-        ]
-        if not all(0 <= weight <= 1e9 for weight in products):
-            return "a click or weight below 0 or too large"
-        rows = [
-            (title, weight, int(position))
-            for given, weight, position in zip(
-                titles, products, positions, strict=True
-            )
-            if (title := self._title(given))
-        ]
-        if len(rows) < len(titles):
-            return "an id that --documents lacks, or an empty title"
-        return _page_of(one_line(query), rows)
+        columns: list[Any] = [clicks, weights, positions]
+        if not all(isinstance(c, list) for c in columns) or any(
+            len(column) != len(titles) for column in columns
+        ):
+            return "clicks, positions or weights of another number than titles"
+        rows = []
+        for key, *numbers in zip(titles, *columns, strict=True):
+            click, weight, place = (number or 0 for number in numbers)
+            title = self._title(key)
+            if title is None:
+                return "an id that --documents lacks, or an empty title"
+            if not all(isinstance(n, int | float) for n in (click, weight)):
+                return "a click or weight that is no number"
+            if not 0 <= click * weight <= _LARGEST_WEIGHT:  # or NaN
+                return "a click or weight below 0 or too large"
+            if not isinstance(place, int | float) or not (
+                place >= 1 and place == int(place)
+            ):
+                return "a position that is not 1 or more"
+            rows.append((title, float(click * weight), int(place)))
+        return _page_of(cleaned(query), rows)
 
     def _divide(self) -> None:
         """Divides the lines of UBI by their query, once, and finds `base`."""
@@ -229,33 +242,31 @@ class ClickPages:
             for path in self.paths
         )
         self.parts = min(_MOST_PARTS, 1 + size // _BYTES_PER_PART)
-        folder = Path(tempfile.mkdtemp())
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         bad = self._new_bad()
-        files = [
-            (folder / str(part)).open("w", encoding="utf-8")
-            for part in range(self.parts)
+        # Without names, so that nothing stays, however the process ends.
+        opened = ExitStack()
+        weakref.finalize(self, opened.close)
+        files: list[IO[str]] = [
+            opened.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8"))
+            for _ in range(self.parts)
         ]
-        try:
-            for path in self.paths:
-                read = _query if path in self.queries else self._event
-                for number, row in _rows(path):
-                    record = read(row) if isinstance(row, dict) else row
-                    if isinstance(record, str):
-                        bad.add(path, number, record)
-                    elif record:
-                        part = zlib.crc32(record[1].encode()) % self.parts
-                        files[part].write(json.dumps([*record, number]) + "\n")
-        finally:
-            for file in files:
-                file.close()
-        self._divided, self._found = folder, bad.counts
+        for file_number, path in enumerate(self.paths):
+            read = _query if path in self.queries else self._event
+            for number, row in _rows(path):
+                record = read(row) if isinstance(row, dict) else row
+                if isinstance(record, str):
+                    bad.add(path, number, record)
+                elif record:
+                    part = zlib.crc32(record[1].encode()) % self.parts
+                    record += [file_number, number]
+                    files[part].write(json.dumps(record, default=str) + "\n")
+        self._divided, self._found = files, bad.counts
         votes = Counter[int]()
         for part in range(self.parts):
             for query, events in self._of_part(part):
-                places = {key: row for row, key in enumerate(query[3])}
+                places = _places(query[3])
                 votes.update(
-                    event[4] - places[event[3]]
+                    event[4] - places[event[3]] + 1
                     for event in events
                     if event[4] is not None and event[3] in places
                 )
@@ -269,14 +280,14 @@ class ClickPages:
         weight = self.actions.get(str(row.get("action_name")))
         if weight is None:  # an impression, a page view
             return None
-        query_id = row.get("query_id")
+        query_id = cleaned(str(row.get("query_id") or ""))
         if not query_id:
             return "a click without query_id"
         attributes = row.get("event_attributes")
         attributes = attributes if isinstance(attributes, dict) else {}
         item = attributes.get("object")
         key = item.get("object_id") if isinstance(item, dict) else None
-        if key is None or not str(key).strip():
+        if not (key := _key(key)):
             return "a click without object_id"
         position = attributes.get("position")
         ordinal = (
@@ -284,7 +295,7 @@ class ClickPages:
         )
         if not isinstance(ordinal, int) or isinstance(ordinal, bool):
             ordinal = None
-        return ["e", str(query_id), weight, str(key), ordinal]
+        return ["e", query_id, weight, key, ordinal]
 
     def _of_part(self, part: int) -> Iterator[tuple[list[Any], list[Any]]]:
         """Yields the queries of a part, each with its events.
@@ -294,18 +305,18 @@ class ClickPages:
         assert self._divided is not None
         queries: dict[str, list[Any]] = {}
         events: dict[str, list[Any]] = {}
-        with (self._divided / str(part)).open(encoding="utf-8") as file:
-            for line in file:
-                record = json.loads(line)
-                key = record[1]
-                if record[0] == "e":
-                    events.setdefault(key, []).append(record)
-                elif key not in queries or not queries[key][3]:
-                    queries[key] = record
+        self._divided[part].seek(0)
+        for line in self._divided[part]:
+            record = json.loads(line)
+            key = record[1]
+            if record[0] == "e":
+                events.setdefault(key, []).append(record)
+            elif key not in queries or not queries[key][3]:
+                queries[key] = record
         for key, record in queries.items():
             yield record, events.pop(key, [])
         for key, of_key in events.items():
-            yield ["q", key, "", [], None, "", {}, 0], of_key
+            yield ["q", key, "", [], None, "", {}], of_key
 
     def _joined(self, bad: BadLines) -> Iterator[Page]:
         for part in range(self.parts):
@@ -314,17 +325,17 @@ class ClickPages:
                     page = self._page(query, events, bad)
                     if page.titles:
                         yield page
-                for event in () if query[2] else events:
-                    bad.add(self.events[0], event[-1], "an unknown query_id")
+                for *_, file, number in () if query[2] else events:
+                    bad.add(self.paths[file], number, "an unknown query_id")
 
     def _page(self, query: list[Any], events: list[Any], bad: BadLines) -> Page:
-        _, _, text, shown, time, client, attributes, _ = query
+        _, _, text, shown, time, client, attributes, *_ = query
         weights: dict[str, float] = {}
-        places = {key: row for row, key in enumerate(shown, 1)}
-        for _, _, weight, key, ordinal, number in events:
+        places = _places(shown)
+        for _, _, weight, key, ordinal, file, number in events:
             if self._title(key) is None:
                 name = "an object_id that --documents lacks"
-                bad.add(self.events[0], number, name)
+                bad.add(self.paths[file], number, name)
                 continue
             weights[key] = max(weight, weights.get(key, 0))
             if key not in places:
@@ -345,13 +356,16 @@ class ClickPages:
 
 
 def _page_of(query: str, rows: list[tuple[str, float, int]]) -> Page:
-    """Returns a page of titles, each with its weight and position."""
-    return Page(
-        query,
-        [title for title, _, _ in rows],
-        [weight for _, weight, _ in rows],
-        [position for _, _, position in rows],
-    )
+    """Returns a page of titles, each with its weight and position.
+
+    A title that is there twice counts once: its largest weight, first position.
+    """
+    places: dict[str, int] = {}
+    weights: dict[str, float] = {}
+    for title, weight, place in rows:
+        places.setdefault(title, place)
+        weights[title] = max(weight, weights.get(title, 0.0))
+    return Page(query, [*places], [*weights.values()], [*places.values()])
 
 
 def _query(row: Mapping[str, Any]) -> "list[Any] | str | None":
@@ -360,7 +374,7 @@ def _query(row: Mapping[str, Any]) -> "list[Any] | str | None":
         text = text.get("query")
     if not query_id:
         return "a query without query_id"
-    if not isinstance(text, str) or not text.strip():
+    if not isinstance(text, str) or not (text := cleaned(text)):
         return "a query without user_query"
     shown = row.get("query_response_hit_ids")
     if shown is None:  # its name in 1.0
@@ -368,28 +382,45 @@ def _query(row: Mapping[str, Any]) -> "list[Any] | str | None":
     attributes = row.get("query_attributes")
     return [
         "q",
-        str(query_id),
-        one_line(text),
-        [str(key) for key in shown] if isinstance(shown, list) else [],
+        cleaned(str(query_id)),
+        text,
+        [*map(_key, shown)] if isinstance(shown, list) else [],
         seconds_of(row.get("timestamp")),
         str(row.get("client_id") or ""),
         attributes if isinstance(attributes, dict) else {},
     ]
 
 
+def _places(shown: Iterable[str]) -> dict[str, int]:
+    """Returns id -> position, from 1; that of the first of equal ids."""
+    places: dict[str, int] = {}
+    for place, key in enumerate(shown, 1):
+        places.setdefault(key, place)
+    return places
+
+
+def _key(value: Any) -> str:
+    """Reads an id; an empty one, which no title has, if it is none."""
+    is_key = isinstance(value, str | int) and not isinstance(value, bool)
+    return cleaned(str(value)) if is_key else ""
+
+
 def seconds_of(value: Any) -> float | None:
     """Reads a time: ISO 8601, or seconds or milliseconds since 1970."""
     if isinstance(value, datetime):
         value = value.isoformat()
+    if isinstance(value, str) and value.isdecimal() and len(value) > 8:
+        value = float(value)  # shorter ones are dates
     if isinstance(value, str):
         try:
             time = datetime.fromisoformat(value.replace("Z", "+00:00"))
         except ValueError:
-            value = float(value) if value.isdigit() else None
-        else:
-            zone = time.tzinfo or timezone.utc
-            return time.replace(tzinfo=zone).timestamp()
+            return None
+        zone = time.tzinfo or timezone.utc
+        return time.replace(tzinfo=zone).timestamp()
     if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    if not abs(value) <= _LARGEST_TIME:  # or NaN
         return None
     return value / 1000 if value > _MILLISECONDS else float(value)
 
@@ -415,17 +446,19 @@ def _rows(path: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
         yield from enumerate(_parquet_rows(path), 1)
         return
     number = 0
-    for chunk in line_chunks(path):
-        for line in chunk.split(b"\n")[:-1]:
-            number += 1
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                yield number, "no JSON"
-                continue
-            if isinstance(row, dict) and isinstance(row.get("_source"), dict):
-                row = row["_source"]  # as Elasticsearch and OpenSearch dump it
-            yield number, row if isinstance(row, dict) else "no JSON object"
+    with suppress(EmptyFile):  # a log that has just begun
+        for chunk in line_chunks(path):
+            for line in chunk.split(b"\n")[:-1]:
+                number += 1
+                try:
+                    row = json.loads(line)
+                except (ValueError, RecursionError):
+                    yield number, "no JSON"
+                    continue
+                source = row.get("_source") if isinstance(row, dict) else None
+                if isinstance(source, dict):  # of Elasticsearch, OpenSearch
+                    row = source
+                yield number, row if isinstance(row, dict) else "no JSON object"
 
 
 def _parquet_rows(path: str) -> Iterator[dict[str, Any]]:

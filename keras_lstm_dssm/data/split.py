@@ -177,12 +177,17 @@ def split_log(
     )
 
 
-def _check(folder: str | os.PathLike[str], percents: Mapping[str, int]) -> None:
+def _check(
+    folder: str | os.PathLike[str], percents: Mapping[str, int], least: int = 1
+) -> None:
     """Checks the percentages, and that the folder is new."""
-    if min(percents.values()) < 0 or not 0 < sum(percents.values()) < 100:
+    if min(percents.values()) < 0 or not least <= sum(percents.values()) < 100:
+        found = " and ".join(
+            f"{n} % for {name}" for name, n in percents.items()
+        )
         raise InputError(
-            f"found {percents['dev']} % for dev and {percents['test']} % for"
-            " test, expected 0 or more each, and a sum of 1 to 99"
+            f"found {found}, expected 0 or more each, and a sum of {least} to"
+            " 99"
         )
     if os.path.lexists(folder):
         raise InputError(
@@ -259,11 +264,12 @@ def split_pages(
     Source: Zhang and Jones 2007, "Comparing Click Logs and Editorial Labels for
     Training Query Rewriting", for clicks over expected clicks.
     """
-    percents = {
-        "dev": dev_percent,
-        "test": test_percent if test_after is None else 1,
-    }
-    _check(folder, percents)
+    by_time = test_after is not None
+    percents = {"dev": dev_percent, "test": 1 if by_time else test_percent}
+    if by_time:
+        _check(folder, {"dev": dev_percent}, least=0)
+    else:
+        _check(folder, percents)
     shown, clicked = Counter[int](), Counter[int]()
     for page in pages:
         shown.update(page.positions)
@@ -303,7 +309,11 @@ def split_pages(
         pages.spec,
         folder,
         document_ids,
-        [judged for judged in queries.values() if any(judged.clicks.values())],
+        [
+            judged
+            for judged in queries.values()
+            if any(_coec_grades(judged.clicks).values())
+        ],
         {split: _coec_grades for split in percents if percents[split]},
         has_training,
         (

@@ -152,7 +152,7 @@ def alphabet_warning(log: ClickLog) -> str | None:
     random clicks, 1 % of the words must have more letters outside than inside.
     """
     batches = training_batches(log, _SAMPLE, epochs=1, seed=0)
-    queries, titles = next(iter(batches))
+    queries, titles, *_ = next(iter(batches))  # and perhaps weights
     texts = [*queries.numpy().tolist(), *titles.numpy().tolist()]
     words = Counter(word for text in normalize(texts) for word in text.split())
     outside = Counter({w: n for w, n in words.items() if _is_outside(w)})

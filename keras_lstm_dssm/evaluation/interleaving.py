@@ -81,14 +81,17 @@ def verdicts(pages: "Iterable[Page]") -> list[Verdict]:
 
     counts: dict[tuple[str, int, int], list[int]] = {}
     for page in pages:
-        drafted = page.attributes.get(ATTRIBUTE)
-        if not isinstance(drafted, dict) or not any(page.weights):
+        if not any(page.weights):
             continue
-        first, second = drafted["versions"]
         clicks = [0, 0]
-        for weight, place in zip(page.weights, page.positions, strict=True):
-            if weight and 0 < place <= len(drafted["teams"]):
-                clicks[drafted["teams"][place - 1]] += 1
+        try:
+            drafted: Any = page.attributes[ATTRIBUTE]
+            first, second = map(int, drafted["versions"])
+            for weight, place in zip(page.weights, page.positions, strict=True):
+                if weight and 0 < place <= len(drafted["teams"]):
+                    clicks[drafted["teams"][place - 1]] += 1
+        except (KeyError, TypeError, ValueError, IndexError):
+            continue  # not interleaved, or not by this server
         key = (str(page.attributes.get("model")), first, second)
         of_pair = counts.setdefault(key, [0, 0, 0])
         won = 2 if clicks[0] == clicks[1] else int(clicks[1] > clicks[0])

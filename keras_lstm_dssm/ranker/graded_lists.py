@@ -30,7 +30,7 @@ from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.text.word_hashing import normalize
 from keras_lstm_dssm.text_files import one_line
-from keras_lstm_dssm.training.pages import open_pages
+from keras_lstm_dssm.training.pages import describe_pages, open_pages
 from keras_lstm_dssm.training.session import open_clicks
 
 
@@ -208,12 +208,10 @@ class GradedLists:
         lists, titles = [], dict[str, None]()
         for page in pages:
             titles.update(dict.fromkeys(page.titles))
-            clicks = dict(zip(page.titles, page.weights, strict=True))
-            places = dict(zip(page.titles, page.positions, strict=True))
             if any(page.weights):
-                grades = click_grades(clicks)
-                values = [*grades.values()], [*places.values()]
-                lists.append(GradedList(page.query, [*grades], *values))
+                clicks = dict(zip(page.titles, page.weights, strict=True))
+                values = [*click_grades(clicks).values()], page.positions
+                lists.append(GradedList(page.query, page.titles, *values))
         return cls(lists, titles, name, judged=False)
 
     def describe(self) -> str:
@@ -224,7 +222,10 @@ class GradedLists:
 
 
 def open_graded_lists(
-    config: TrainingConfig, run: RunFolder, towers: TwoTower | None = None
+    config: TrainingConfig,
+    run: RunFolder,
+    towers: TwoTower | None = None,
+    verbose: Any = 0,
 ) -> tuple[GradedLists, str]:
     """Opens the grades of a BEIR folder's training split, or else clicks.
 
@@ -241,6 +242,8 @@ def open_graded_lists(
                 " results alone: leave position_bias out"
             )
         lists = GradedLists.from_pages(chain(*pages.values()), data)
+        for part in pages.values() if verbose else ():
+            describe_pages(part)
         return lists, data
     if isinstance(data, str | os.PathLike) and is_collection(data):
         collection = open_collection(os.fspath(data))

@@ -227,7 +227,9 @@ def run_ranker_training(
     paths = [os.path.abspath(path) for path in config.features]
     sources = open_sources(paths, encoder)
     task = None if config.dev is None else _dev_task(config)
-    graded, spec = open_graded_lists(config, run, first_towers(sources))
+    graded, spec = open_graded_lists(
+        config, run, first_towers(sources), verbose
+    )
     if verbose:
         print(graded.describe(), flush=True)
     if options.objective is None and graded.judged:

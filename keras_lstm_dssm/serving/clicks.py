@@ -8,10 +8,10 @@ import secrets
 import stat
 import threading
 import time
-import unicodedata
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +20,7 @@ from typing import Any
 from keras_lstm_dssm.data.click_log import Pair, click_line, parse_line
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_writable, flush_to_disk
+from keras_lstm_dssm.text_files import cleaned
 
 LIFETIME_SECONDS = 86_400
 """A result can be followed for a day after the search."""
@@ -51,9 +52,11 @@ class AppendedFile:
         """Appends a line, on disk at once if `sync`; a part never stays."""
         end = os.fstat(self._file).st_size
         if end and end + len(line) > self._max_bytes:
-            os.rename(self._path, self._old_name())
+            with suppress(FileNotFoundError):  # somebody has moved it
+                os.rename(self._path, self._old_name())
         if self._is_renamed():
             old, self._file = self._file, self._open()
+            os.fsync(old)
             os.close(old)
         end = os.fstat(self._file).st_size
         try:
@@ -193,7 +196,7 @@ class ClickWriter:
 
     def _line(self, pair: Pair) -> bytes | None:
         """Returns the line of a followed result; `None` if it can have none."""
-        line = click_line(Pair(*map(_cleaned, pair))).encode()
+        line = click_line(Pair(*map(cleaned, pair))).encode()
         is_click = isinstance(parse_line(line.rstrip(b"\n")), Pair)
         return line if is_click else None
 
@@ -230,14 +233,6 @@ class ClickWriter:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _cleaned(text: str) -> str:
-    """Replaces control characters and byte order marks by spaces."""
-    return "".join(
-        " " if unicodedata.category(c) in ("Cc", "Cs") or c == "\ufeff" else c
-        for c in text
-    )
 
 
 def _write_all(number: int, line: bytes) -> None:

@@ -19,6 +19,7 @@ from keras_lstm_dssm.serving.clicks import (
     AppendedFile,
     ClickWriter,
 )
+from keras_lstm_dssm.text_files import cleaned
 
 _APPLICATION = "lstm-dssm-serve"
 _LONGEST_ID = 256  # of an object in the schema
@@ -54,9 +55,11 @@ class UbiWriter(ClickWriter):
     ) -> list[str]:
         """Writes a search; returns the tokens of its results, in their order.
 
+        A search without a word is not written, and neither are its clicks.
         Raises `OSError` if it cannot be written.
         """
-        query_id = str(uuid.uuid4())
+        query = cleaned(query)
+        query_id = str(uuid.uuid4()) if query else ""
         row = {
             "application": _APPLICATION,
             "query_id": query_id,
@@ -65,8 +68,9 @@ class UbiWriter(ClickWriter):
             "query_attributes": dict(attributes or {}),
             "query_response_hit_ids": list(ids),
         }
-        with self._lock:
-            self._queries.append(_encoded(row), sync=False)
+        if query:
+            with self._lock:
+                self._queries.append(_encoded(row), sync=False)
         return [
             self.issue(query, json.dumps([query_id, key, place]))
             for place, key in enumerate(ids, 1)
@@ -74,7 +78,7 @@ class UbiWriter(ClickWriter):
 
     def _line(self, pair: Pair) -> bytes | None:
         query_id, key, place = json.loads(pair.document)
-        if len(key) > _LONGEST_ID:
+        if not query_id or len(key) > _LONGEST_ID:
             return None
         return _encoded(
             {

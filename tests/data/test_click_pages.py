@@ -1,14 +1,17 @@
 """Pages of results: logs in the form of UBI, and parquet."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+from keras_lstm_dssm.data import click_pages
 from keras_lstm_dssm.data.click_pages import (
     ClickPages,
     Page,
     parse_actions,
     read_titles,
+    seconds_of,
     write_clicks,
 )
 from keras_lstm_dssm.errors import InputError
@@ -86,12 +89,64 @@ def test_wrong_lines(tmp_path):
         assert pages.bad_lines == {problem: 1 for problem, _ in lines}
     with pytest.raises(InputError, match=r"events-2.ndjson:1: found no JSON"):
         list(ClickPages(spec, TITLES))
+    (tmp_path / "ubi" / "events-2.ndjson").write_text("{}\n" + lines[4][1])
+    with pytest.raises(InputError, match=r"events-2.ndjson:2: found an object"):
+        list(ClickPages(spec, TITLES))
     for wrong, message in (
         (f"ubi:{tmp_path}", "found no queries"),
         (f"{tmp_path}/x.parquet", "no file matches"),
     ):
         with pytest.raises(InputError, match=message):
             ClickPages(wrong)
+
+
+def test_odd_lines_are_no_errors(tmp_path):
+    """Titles and ids that are there twice, none, and half characters."""
+    (tmp_path / "queries-1.ndjson").write_text(
+        '{"query_id": "1", "user_query": "bo\\u0000lt\\ud800",'
+        ' "timestamp": "1712101500000",'
+        ' "query_response_hit_ids": ["a", null, "a", "b", "c"]}\n'
+        '{"query_id": "\\ud800", "user_query": "x", "timestamp": 1'
+        + "0" * 400 + "}\n"
+    )  # fmt: skip
+    (tmp_path / "events-1.ndjson").write_text("")
+    (tmp_path / "events-2.ndjson").write_text("".join(
+        json.dumps({"action_name": "click", "query_id": "1",
+                    "event_attributes": {"object": {"object_id": key}}}) + "\n"
+        for key in ("a", "c")
+    ))  # fmt: skip
+    titles = {"a": "hex bolt", "b": "hex bolt", "c": "nut"}
+    (page,) = ClickPages(f"ubi:{tmp_path}", titles)
+    assert page[:5] == (
+        "bo lt",
+        ["hex bolt", "nut"],
+        [1.0, 1.0],
+        [1, 5],
+        1712101500.0,
+    )
+    assert write_clicks([page], tmp_path / "clicks.tsv").count() == 2
+
+
+@pytest.mark.parametrize("value", ["²", "x", float("nan"), True, None, {}])
+def test_what_is_no_time(value):
+    assert seconds_of(value) is None
+    assert seconds_of("20240403") == seconds_of("2024-04-03T00:00:00Z")
+
+
+@pytest.mark.parametrize("column", [
+    {"clicks": 1}, {"clicks": ["yes"]}, {"clicks": [float("nan")]},
+    {"clicks": [[1]]}, {"positions": 1}, {"positions": [0]},
+    {"positions": [1.5]}, {"positions": [float("nan")]}, {"titles": "x"},
+    {"titles": [None]}, {"titles": [b"x"]}, {"weights": [-1]}, {"query": 1},
+])  # fmt: skip
+def test_wrong_cells_are_bad_lines(column, monkeypatch):
+    row = {"query": "bolts", "titles": ["x"], "clicks": [1]}
+    path = str(Path(__file__))
+    rows = [row, row | column, row]
+    monkeypatch.setattr(click_pages, "_parquet_rows", lambda _: rows)
+    pages = ClickPages(path, max_bad_lines=1)
+    assert len(list(pages)) == 2
+    assert sum(pages.bad_lines.values()) == 1
 
 
 def test_parquet(tmp_path):

@@ -8,7 +8,13 @@ from collections import Counter
 import pytest
 
 from keras_lstm_dssm.data import ClickLog, Collection, click_grades
-from keras_lstm_dssm.data.split import joined, near_duplicates, split_log
+from keras_lstm_dssm.data.click_pages import ClickPages
+from keras_lstm_dssm.data.split import (
+    joined,
+    near_duplicates,
+    split_log,
+    split_pages,
+)
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.text import normalize
 
@@ -112,6 +118,8 @@ def test_percentages(log, tmp_path):
     for percents in ((-1, 10), (0, 0), (50, 50)):
         with pytest.raises(InputError, match="expected 0 or more each, and"):
             split_log(log, tmp_path / "new", *percents)
+    with pytest.raises(InputError, match="found 100 % for dev, expected 0"):
+        split_pages(ClickPages.__new__(ClickPages), tmp_path, 100, 10, 1.0)
     collection = split_log(log, tmp_path / "new", dev_percent=0)
     assert collection.splits == ("test",)
 

@@ -42,6 +42,9 @@ def test_a_verdict_is_a_sign_test_of_pages():
     pages = [page([1, 0, 0], [1, 0, 1])] * 9 + [page([0, 3, 0], [1, 0, 1])]
     pages += [page([1, 1, 0], [1, 0, 1]), page([0, 0, 0], [1, 0, 1])]
     pages += [Page("q", ["t"], [1.0], [1])]
+    for wrong in ({"versions": [1]}, {"versions": [1, 2], "teams": [7]}, 3):
+        logged = {"model": "retriever", "interleaved": wrong}  # by others
+        pages.append(pages[0]._replace(attributes=logged))
     (found,) = verdicts(pages)
     assert found[:4] == ("retriever", (3, 4), (1, 9), 1)
     assert found.p == pytest.approx(22 / 1024)  # 2 (1 + 10) / 2^10

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data.click_log import ClickLog
+from keras_lstm_dssm.data.statistics import alphabet_warning
 from keras_lstm_dssm.data.triples import Triples
 from keras_lstm_dssm.ranker.graded_lists import GradedLists
 from tests.models import small_matchers
@@ -129,6 +130,13 @@ def test_scorers(logs, eager):
     ]
     assert sorted(triples[0][3].numpy()) == sorted(WEIGHTS)
     assert len(triples[1]) == 3 and len(triples[1][0]) == sum(WEIGHTS)
+
+
+def test_words_of_a_log(tmp_path):
+    """An encoder that cannot read its letters is warned of before training."""
+    (tmp_path / "log.tsv").write_text("Пила	пила	2\nдрель	дрель\n")
+    warning = alphabet_warning(ClickLog(tmp_path / "log.tsv"))
+    assert warning and warning.startswith("100% of the words are in letters")
 
 
 def test_grades_of_a_ranker(logs):

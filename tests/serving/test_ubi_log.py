@@ -43,6 +43,9 @@ def test_what_is_written_is_read_again(tmp_path):
         assert log.write(tokens[1]) and not log.write(tokens[1])
         (long,) = log.show("lamp", ["x" * 257], ["a title"])
         assert not log.write(long)  # the schema has no such ids
+        (blank,) = log.show(" \x1c", ["d1"], ["hex bolt"])
+        assert not log.write(blank)  # a search without words
+        log.show("bo\0lt \ud800", ["d1"], ["hex bolt"])
         with pytest.raises(InputError, match="another process writes"):
             UbiWriter(tmp_path / "log")
     queries, (event,) = (
@@ -52,6 +55,7 @@ def test_what_is_written_is_read_again(tmp_path):
     assert queries[1]["query_attributes"] == {"version": 3}
     pages = ClickPages(f"ubi:{tmp_path / 'log'}", titles)
     assert sorted(page[:4] for page in pages) == [
+        ("bo lt", ["hex bolt"], [0.0], [1]),
         ("bolts", ["wood glue", "hex bolt"], [0.0, 1.0], [1, 2]),
         ("lamp", ["hex bolt"], [0.0], [1]),
     ]

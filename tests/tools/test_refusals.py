@@ -36,6 +36,7 @@ REFUSED = {
     --data=ubi:nowhere -> nowhere: found no queries*.ndjson, .ndjson.gz or .parq
     --data=ubi:{tmp_path} -> found no queries*.ndjson, .ndjson.gz or .parquet
     --data=pages-*.parquet -> pages-*.parquet: no file matches, expected parquet
+    --data=ubi:nowhere,a.tsv -> found several parts, of which one is pages
     --documents=x -> --documents is for pages of results: leave it out
     --actions=click:1 -> --actions is for pages of results: leave it out
     --test_after=2026-11-01 -> --test_after is for pages of results: leave it
