@@ -25,7 +25,6 @@ from keras_lstm_dssm.text_files import (
     EmptyFile,
     cleaned,
     line_chunks,
-    one_line,
     text_lines,
 )
 
@@ -90,7 +89,7 @@ def read_titles(path: str | os.PathLike[str]) -> dict[str, str]:
     for line in text_lines(path):
         key, tab, rest = line.partition("\t")
         if key.strip():
-            title = one_line(rest.partition("\t")[0] if tab else key)
+            title = cleaned(rest.partition("\t")[0] if tab else key)
             titles[key.strip()] = title
     if not titles:
         raise InputError(
@@ -197,9 +196,9 @@ class ClickPages:
     def _title(self, key: Any) -> str | None:
         if not isinstance(key, str | int) or isinstance(key, bool):
             return None
-        known = self.documents
-        title = str(key) if known is None else known.get(str(key))
-        return cleaned(title) or None if title else None
+        if self.documents is None:
+            return cleaned(str(key)) or None
+        return self.documents.get(str(key)) or None
 
     def _page_of_row(self, row: Mapping[str, Any]) -> Page | str:
         query, titles, clicks = (
