@@ -151,12 +151,13 @@ def export_models(
     with publication(output):
         _check_output(output, graphs)  # others may have published meanwhile
         folders = publish_models(output, modules)
-        if runs:
+        if runs or teacher is not None:
             write_models_card(
                 output,
                 {folder.parent.name: int(folder.name) for folder in folders},
                 runs,
                 _count(documents),
+                teacher.folder if teacher is not None else None,
             )
     return folders
 

@@ -25,7 +25,11 @@ from keras_lstm_dssm.export.graphs.retriever import (
     int8_codes,
 )
 from keras_lstm_dssm.files import check_writable, replacing
-from keras_lstm_dssm.model_cards.record import iso_time, run_records
+from keras_lstm_dssm.model_cards.record import (
+    iso_time,
+    run_records,
+    teacher_facts,
+)
 from keras_lstm_dssm.models import TwoTower
 from keras_lstm_dssm.models.kinds import TOWERS, kind_of
 from keras_lstm_dssm.settings.choices import VECTORS
@@ -123,6 +127,7 @@ def export_portable(
             "date": iso_time(now),
             "documents": len(documents.ids) if documents else 0,
             "runs": run_records(runs),
+            **teacher_facts(teacher.folder if teacher is not None else None),
         },
     }
     if hybrid is not None:

@@ -226,7 +226,7 @@ class ClickPages:
             if not 0 <= click * weight <= _LARGEST_WEIGHT:  # or NaN
                 return "a click or weight below 0 or too large"
             if not isinstance(place, int | float) or not (
-                place >= 1 and place == int(place)
+                place >= 1 and place % 1 == 0
             ):
                 return "a position that is not 1 or more"
             rows.append((title, float(click * weight), int(place)))

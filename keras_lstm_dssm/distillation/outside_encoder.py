@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,6 +10,8 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +32,8 @@ BATCH = 1024
 """Most texts that an encoder's process is sent at a time."""
 
 _GRACE = 5.0  # seconds for the exit handlers of an encoder's process
+
+_LONGEST_LICENCE = 60  # some packages have its whole text there
 
 _LEAST_COSINE = 0.999  # padding changes the last bits of an encoder's vectors
 
@@ -148,6 +153,25 @@ def _end_process(process: "subprocess.Popen[bytes]") -> None:
         process.kill()
         process.wait()
     process.stdout.close()
+
+
+def licence_of(spec: str) -> str | None:
+    """Returns the licence that an encoder's folder or package names."""
+    card = Path(spec, "README.md")
+    if card.is_file():  # as model hubs write it
+        _, _, text = card.read_text("utf-8", "replace").partition("---\n")
+        front = text.partition("---\n")[0]
+        found = re.search(r"^license:\s*(\S.*?)\s*$", front, re.MULTILINE)
+        return found and found[1]
+    module = spec.partition(":")[0].partition(".")[0]
+    for name in (spec, *metadata.packages_distributions().get(module, ())):
+        with suppress(metadata.PackageNotFoundError, ValueError):
+            of_package = metadata.metadata(name)
+            for field in ("License-Expression", "License"):
+                if field in of_package and of_package[field].strip():
+                    lines = of_package[field].strip().splitlines()
+                    return lines[0][:_LONGEST_LICENCE]
+    return None
 
 
 def _check_name(spec: Any) -> None:

@@ -28,6 +28,7 @@ from keras_lstm_dssm.distillation.outside_encoder import (
     _clean,
     _EncoderProcess,
     is_same_encoder,
+    licence_of,
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import unit_vectors
@@ -416,6 +417,13 @@ def teach(
             whole = len(texts)
             texts = list(dict.fromkeys([*texts, *vocabulary_of(texts)]))
             settings["words"] = len(texts) - whole
+        folder = TeacherFolder(encoder)
+        licence = (
+            folder.read_settings().get("licence")
+            if folder.settings.exists()
+            else licence_of(encoder)
+        )
+        settings |= {"licence": licence} if licence else {}
         settings |= {"texts": len(texts), "sha256": fingerprint(texts)}
         if files.settings.exists():
             _check_same(files, settings)

@@ -235,11 +235,20 @@ def training_rows(
          if "pairs" in config else None],
         ["bad lines left out", config.get("bad_lines")],
         ["seed", config.get("seed")],
+        ["taught by", teacher_text(training)],
         ["best epoch chosen on", config.get("dev") and
          f"`{config['dev']}`, {config.get('select')}"],
         ["continued from", (config.get("init") or {}).get("path")],
     ]  # fmt: skip
     return [row for row in rows if row[1] is not None]
+
+
+def teacher_text(facts: Mapping[str, Any]) -> str | None:
+    """Returns the name and the licence of a teacher, `None` without one."""
+    if "teacher" not in facts:
+        return None
+    encoder, licence = (facts["teacher"][key] for key in ("encoder", "licence"))
+    return f"`{encoder}` (licence: {licence or 'not known, ask its authors'})"
 
 
 _LENGTHS = (
@@ -345,6 +354,9 @@ def models_card(facts: Mapping[str, Any]) -> str:
         ),
     ]
     for entry in facts["exports"]:
+        if teacher := teacher_text(entry):
+            names = ", ".join(f"`{name}`" for name in entry["models"])
+            lines += ["", f"Vectors of words or titles in {names}: {teacher}."]
         for run in entry["runs"]:
             lines += ["", f"## {run['name']}: {kind_of(run['config'])}", ""]
             lines += sections_of(run["config"], run["facts"], level=3)

@@ -15,6 +15,7 @@ from keras_lstm_dssm.data.statistics import (
     document_statistics,
     text_statistics,
 )
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.measures import QueryMeasures
 from keras_lstm_dssm.evaluation.significance import spread_of
 from keras_lstm_dssm.files import read_json, write_json, write_text
@@ -55,12 +56,26 @@ def record_training(
             config["recipe"]["max_sentences"],
         )
     facts["training"] = {
+        **teacher_facts(config.get("teacher")),
         "started": started,
         "finished": iso_time(time.time()),
         "data": data_statistics(data),
         "texts": texts,
     }
     _write_run(folder, facts)
+
+
+def teacher_facts(folder: str | None) -> dict[str, Any]:
+    """Returns the encoder and the licence of a teacher's folder, if known."""
+    if folder is None:
+        return {}
+    try:
+        settings = read_json(Path(folder, "teacher.json"))
+    except (InputError, OSError):  # none, or it was moved
+        return {}
+    name = os.path.basename(str(settings.get("encoder")))
+    licence = settings.get("licence")
+    return {"teacher": {"encoder": name, "licence": licence}}
 
 
 def record_evaluation(
@@ -157,13 +172,20 @@ def write_models_card(
     exported: Mapping[str, int],
     runs: Sequence[str | os.PathLike[str]],
     documents: int | None = None,
+    teacher: str | None = None,
 ) -> None:
     """Writes the card of exported models, after an export.
 
     What earlier exports have written of models that this one does not replace
-    stays on the card. `exported` is model name -> its new version.
+    stays on the card. `exported` is model name -> its new version, `teacher`
+    the folder whose vectors documents have.
     """
-    _write_models(Path(folder), exported, run_records(runs), documents)
+    facts = {
+        "documents": documents,
+        "runs": run_records(runs),
+        **teacher_facts(teacher),
+    }
+    _write_models(Path(folder), exported, facts)
 
 
 def run_records(runs: Sequence[str | os.PathLike[str]]) -> list[dict[str, Any]]:
@@ -188,16 +210,14 @@ def refresh_models_card(
     """
     for entry in read_facts(folder).get("exports", []):
         if model in entry["models"]:
-            _write_models(
-                Path(folder), {model: version}, entry["runs"], documents
-            )
+            facts = entry | {"documents": documents}
+            _write_models(Path(folder), {model: version}, facts)
 
 
 def _write_models(
     folder: Path,
     exported: Mapping[str, int],
-    runs: Sequence[Mapping[str, Any]],
-    documents: int | None,
+    of_export: Mapping[str, Any],
 ) -> None:
     """Adds an export to a card, in place of the earlier ones of its models."""
     exports: list[dict[str, Any]] = []
@@ -211,10 +231,9 @@ def _write_models(
             exports.append({**entry, "models": models})
     exports.append(
         {
+            **of_export,
             "date": iso_time(time.time()),
             "models": dict(exported),
-            "documents": documents,
-            "runs": list(runs),
         }
     )
     facts = {"exports": exports}

@@ -136,7 +136,7 @@ def test_what_is_no_time(value):
 @pytest.mark.parametrize("column", [
     {"clicks": 1}, {"clicks": ["yes"]}, {"clicks": [float("nan")]},
     {"clicks": [[1]]}, {"positions": 1}, {"positions": [0]},
-    {"positions": [1.5]}, {"positions": [float("nan")]}, {"titles": "x"},
+    {"positions": [1.5]}, {"positions": [float("inf")]}, {"titles": "x"},
     {"titles": [None]}, {"titles": [b"x"]}, {"weights": [-1]}, {"query": 1},
 ])  # fmt: skip
 def test_wrong_cells_are_bad_lines(column, monkeypatch):

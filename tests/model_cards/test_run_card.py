@@ -7,6 +7,8 @@ import pytest
 
 from keras_lstm_dssm.analysis.report import card_section
 from keras_lstm_dssm.data import ClickLog, Document, statistics, write_documents
+from keras_lstm_dssm.distillation.outside_encoder import licence_of
+from keras_lstm_dssm.distillation.teacher_vectors import teach
 from keras_lstm_dssm.files import read_json, write_json
 from keras_lstm_dssm.fingerprints import files_hash
 from keras_lstm_dssm.model_cards import record
@@ -133,6 +135,40 @@ def test_documents(tmp_path):
     write_documents(without_train, [manual._replace(split="test")], {}, {})
     assert statistics.document_statistics(str(without_train)) == {}
     assert statistics.document_statistics(str(tmp_path / "moved")) == {}
+
+
+def test_the_licence_of_a_teacher(run, tmp_path):
+    """That of a folder's card or of a package, on the cards of what learnt."""
+    front = "---\ntags: []\nlicense: apache-2.0 \n---\nlicense: none\n"
+    (tmp_path / "README.md").write_text(front)
+    assert licence_of(str(tmp_path)) == "apache-2.0"
+    assert licence_of("pytest:main") == "MIT"
+    assert licence_of("no_such_module:f") is None
+    encoder = "tests.model_cards.test_run_card:lengths"
+    teach(None, encoder, tmp_path / "teach", titles=["hex bolt", "glue"])
+    settings = tmp_path / "teach" / "teacher.json"
+    assert "licence" not in read_json(settings)
+    for licence in (None, "MIT"):
+        write_json(settings, read_json(settings) | {"licence": licence})
+        write_json(run / "config.json", read_json(run / "config.json")
+                   | {"teacher": str(tmp_path / "teach")})  # fmt: skip
+        record.record_training(run)
+        known = licence or "not known, ask its authors"
+        text = f"`{encoder}` (licence: {known})"
+        assert f"| taught by | {text} |" in (run / "CARD.md").read_text()
+        record.write_models_card(
+            tmp_path, {"retriever": 2}, [], 2, str(tmp_path / "teach")
+        )
+        assert (
+            f"titles in `retriever`: {text}."
+            in (tmp_path / "CARD.md").read_text()
+        )
+    teach(None, str(tmp_path / "teach"), tmp_path / "again", titles=["glue"])
+    assert read_json(tmp_path / "again" / "teacher.json")["licence"] == "MIT"
+
+
+def lengths(texts: list[str]) -> list[list[int]]:
+    return [[len(text), 1] for text in texts]
 
 
 def test_front_matter_is_yaml():
