@@ -33,16 +33,16 @@ class HybridSettings(Settings):
 
     Example:
     >>> HybridSettings().of_parts(["words", "bm25"]).words
-    0.6
+    0.8
     """
 
     noun: ClassVar[str] = "hybrid"
 
     towers: float = setting(0.5, least=0)
-    words: float = setting(0.3, least=0)
-    bm25: float = setting(0.2, least=0)
-    k1: float = setting(1.2, least=0)
-    b: float = setting(0.75, least=0, most=1)
+    words: float = setting(0.4, least=0)
+    bm25: float = setting(0.1, least=0)
+    k1: float = setting(0.8, least=0)
+    b: float = setting(0.5, least=0, most=1)
     bm25_words: str | None = setting(None, choices=BM25_TERMS)
 
     def __post_init__(self) -> None:
