@@ -136,7 +136,7 @@ def test_equal_to_a_full_export(kind, model, old, tmp_path, encoded):
 def test_a_hybrid_equals_a_full_export(has_model, model, tmp_path, encoded):
     """Stems of new titles too; BM25 alone has no encoder to encode with."""
     towers = model if has_model else None
-    settings = HybridSettings(0.5, 0.3, 0.2, bm25_words="stems")
+    settings = HybridSettings(0.5, 0.3, 0.2, 1.2, 0.75, "stems")
     export_models(
         towers, tmp_path / "models", documents(OLD), max_k=9, hybrid=settings
     )
