@@ -96,7 +96,11 @@ _CONTROLS = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
 
 
 def cleaned(text: str) -> str:
-    """Makes control characters, lone surrogates and white space one space."""
+    """Replaces what cannot stand in a line of text by single spaces.
+
+    That is control characters, byte order marks, lone surrogates and runs of
+    white space; those at the ends are removed.
+    """
     if text.isprintable():  # most are, which is known in no time
         return one_line(text) if " " in text else text
     return one_line(_CONTROLS.sub(" ", text))

@@ -160,7 +160,11 @@ class PortableFile:
     def scaled(
         self, name: str, rows: int | None, width: int
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Returns numbers; or int8 ones and the scale of each row."""
+        """Returns an array of the file, and the scales of its rows.
+
+        Rows of int8 numbers are to be multiplied with their scales; those of
+        float32 and float16 have none, which is `None`.
+        """
         if f"{name}.scales" not in self:
             half = self._arrays[name].dtype == np.float16
             dtype = np.float16 if half else np.float32

@@ -355,9 +355,10 @@ class ClickPages:
 
 
 def _page_of(query: str, rows: list[tuple[str, float, int]]) -> Page:
-    """Returns a page of titles, each with its weight and position.
+    """Makes a page of results from (title, weight of its click, position).
 
-    A title that is there twice counts once: its largest weight, first position.
+    A title that was shown twice counts once, with the largest weight of a click
+    and the first position.
     """
     places: dict[str, int] = {}
     weights: dict[str, float] = {}
@@ -391,7 +392,10 @@ def _query(row: Mapping[str, Any]) -> "list[Any] | str | None":
 
 
 def _places(shown: Iterable[str]) -> dict[str, int]:
-    """Returns id -> position, from 1; that of the first of equal ids."""
+    """Returns the position of each id among those that were shown, from 1.
+
+    An id that was shown twice has its first position.
+    """
     places: dict[str, int] = {}
     for place, key in enumerate(shown, 1):
         places.setdefault(key, place)
@@ -399,7 +403,10 @@ def _places(shown: Iterable[str]) -> dict[str, int]:
 
 
 def _key(value: Any) -> str:
-    """Reads an id; an empty one, which no title has, if it is none."""
+    """Returns the id of a document as text, `""` if the value is no id.
+
+    No title has the id `""`.
+    """
     is_key = isinstance(value, str | int) and not isinstance(value, bool)
     return cleaned(str(value)) if is_key else ""
 

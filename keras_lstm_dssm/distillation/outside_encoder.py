@@ -20,6 +20,7 @@ from keras_lstm_dssm.distillation import encoder_process
 from keras_lstm_dssm.distillation.encoder_process import EXPECTED
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import unit_vectors
+from keras_lstm_dssm.files import read_json
 from keras_lstm_dssm.text.strings import as_bytes
 
 OutsideEncoder = Callable[[Sequence[str]], np.ndarray]
@@ -156,7 +157,16 @@ def _end_process(process: "subprocess.Popen[bytes]") -> None:
 
 
 def licence_of(spec: str) -> str | None:
-    """Returns the licence that an encoder's folder or package names."""
+    """Returns the licence of a sentence encoder, `None` if it is not known.
+
+    `spec` is what `--encoder` names: of a folder, the licence is in its
+    README.md, or in its teacher.json if `teach` has written it; of a Python
+    module, in the metadata of the package.
+    """
+    taught = Path(spec, "teacher.json")
+    if taught.is_file():
+        licence: str | None = read_json(taught).get("licence")
+        return licence
     card = Path(spec, "README.md")
     if card.is_file():  # as model hubs write it
         _, _, text = card.read_text("utf-8", "replace").partition("---\n")

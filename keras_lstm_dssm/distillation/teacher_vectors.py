@@ -417,13 +417,8 @@ def teach(
             whole = len(texts)
             texts = list(dict.fromkeys([*texts, *vocabulary_of(texts)]))
             settings["words"] = len(texts) - whole
-        folder = TeacherFolder(encoder)
-        licence = (
-            folder.read_settings().get("licence")
-            if folder.settings.exists()
-            else licence_of(encoder)
-        )
-        settings |= {"licence": licence} if licence else {}
+        if licence := licence_of(encoder):
+            settings["licence"] = licence
         settings |= {"texts": len(texts), "sha256": fingerprint(texts)}
         if files.settings.exists():
             _check_same(files, settings)

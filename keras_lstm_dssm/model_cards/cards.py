@@ -244,7 +244,11 @@ def training_rows(
 
 
 def teacher_text(facts: Mapping[str, Any]) -> str | None:
-    """Returns the name and the licence of a teacher, `None` without one."""
+    """Returns a sentence encoder's name and licence, for a card.
+
+    `facts` are those of a training or of an export; `None` if no model learnt
+    from the vectors of a pretrained encoder.
+    """
     if "teacher" not in facts:
         return None
     encoder, licence = (facts["teacher"][key] for key in ("encoder", "licence"))

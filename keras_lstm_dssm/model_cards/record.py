@@ -66,7 +66,12 @@ def record_training(
 
 
 def teacher_facts(folder: str | None) -> dict[str, Any]:
-    """Returns the encoder and the licence of a teacher's folder, if known."""
+    """Returns what a card says of the encoder whose vectors a model learnt.
+
+    `folder` is the one that `lstm-dssm-teach` has written. The name and the
+    licence of the encoder are under the key `teacher`; the result is empty if
+    there is no folder, or it cannot be read.
+    """
     if folder is None:
         return {}
     try:

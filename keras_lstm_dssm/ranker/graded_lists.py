@@ -204,7 +204,11 @@ class GradedLists:
 
     @classmethod
     def from_pages(cls, pages: Iterable[Page], name: str) -> "GradedLists":
-        """Takes each page of results as a list; titles not clicked have 0."""
+        """Makes a list to rank of each page of results with a click.
+
+        Its titles have grades by the weights of their clicks, 0 without one,
+        and the positions at which they were shown.
+        """
         lists, titles = [], dict[str, None]()
         for page in pages:
             titles.update(dict.fromkeys(page.titles))

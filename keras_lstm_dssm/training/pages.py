@@ -63,7 +63,10 @@ def skipped_titles(pages: Iterable[Page]) -> dict[str, list[str]]:
 
 
 def open_pages(config: TrainingConfig) -> dict[int, ClickPages]:
-    """Opens the parts of the data that are pages, by their numbers.
+    """Opens the pages of results among the data of a training.
+
+    `data` may name several logs, separated by commas. Returns the place of each
+    one that holds pages, from 0, and its pages; none if all are click files.
 
     Raises:
         InputError: An option of pages is set, and the data are none; or see
@@ -90,7 +93,7 @@ def open_pages(config: TrainingConfig) -> dict[int, ClickPages]:
 
 
 def describe_pages(pages: ClickPages) -> None:
-    """Prints what was found while the pages were read."""
+    """Prints the first ordinal of a log that was read, and its bad lines."""
     if pages.base is not None:
         print(f"{pages.spec}: ordinals begin with {pages.base}")
     if pages.bad_lines:
@@ -100,13 +103,15 @@ def describe_pages(pages: ClickPages) -> None:
 def with_written_pages(
     config: TrainingConfig, run: RunFolder, verbose: Any = 0
 ) -> TrainingConfig:
-    """Writes the clicks of pages into a run, which its data then name.
+    """Writes the clicks of pages as click files into a run's folder.
 
-    For what is raised see `open_pages`.
+    Returns the settings of the training with these files as data, in place of
+    the pages. For what is raised see `open_pages`.
     """
+    if config.position_bias and config.recipe.kind == "ranker":
+        return config  # it opens whole pages itself
     found = open_pages(config)
-    # A ranker reads whole pages where their positions count.
-    if not found or (config.position_bias and config.recipe.kind == "ranker"):
+    if not found:
         return config
     parts = parts_of(config.data)
     wants_skipped = getattr(config.recipe, "skipped_negatives", 0)

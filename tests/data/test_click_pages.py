@@ -101,7 +101,7 @@ def test_wrong_lines(tmp_path):
 
 
 def test_odd_lines_are_no_errors(tmp_path):
-    """Titles and ids that are there twice, none, and half characters."""
+    """A log with equal titles, equal and missing ids, and lone surrogates."""
     (tmp_path / "queries-1.ndjson").write_text(
         '{"query_id": "1", "user_query": "bo\\u0000lt\\ud800",'
         ' "timestamp": "1712101500000",'

@@ -40,9 +40,11 @@ _WORDS = ("hex bolt steel glue wood lamp led hose paint white drill zinc "
 
 
 def rows_of(recipe: Recipe, step: int, alone: bool) -> tuple[Any, ...]:
-    """One whole batch: some titles occur on both workers, or twice.
+    """Returns the batch of a step, of which each worker trains on a part.
 
-    Clicks have weights; of one process `alone` they are repeated as often.
+    Some titles occur in both parts, or twice. With the recipe "weighted",
+    clicks have whole numbers as weights; in a process that trains `alone` each
+    click is repeated as often instead.
     """
     draw = random.Random(step)
 

@@ -138,7 +138,10 @@ def test_documents(tmp_path):
 
 
 def test_the_licence_of_a_teacher(run, tmp_path):
-    """That of a folder's card or of a package, on the cards of what learnt."""
+    """It is read from the encoder's folder or package by `teach`.
+
+    The cards of trained runs and of exported models then name it.
+    """
     front = "---\ntags: []\nlicense: apache-2.0 \n---\nlicense: none\n"
     (tmp_path / "README.md").write_text(front)
     assert licence_of(str(tmp_path)) == "apache-2.0"

@@ -26,7 +26,7 @@ STEPS, MEASURE = 20, "mrr@10"
 
 
 def weightings(run: str, data: str, teacher: str, least: str) -> dict:
-    """Returns the measure on dev with each weighting."""
+    """Returns MRR@10 on the dev queries of a data set, by weights."""
     parts = HybridParts.of(dssm.load_run(run), TeacherVectors.open(teacher))
     systems = {
         name: with_cached_vectors(system)
@@ -49,7 +49,7 @@ def weightings(run: str, data: str, teacher: str, least: str) -> dict:
 
 
 def main(output: str, *sets: str) -> None:
-    """Measures, and prints the weightings that are best on average."""
+    """Writes MRR@10 of all weights, and prints the ten of the largest mean."""
     results = {}
     for each in sets:
         run, data, teacher, least = each.split(":")
