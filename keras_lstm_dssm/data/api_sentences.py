@@ -10,7 +10,7 @@ import math
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -100,6 +100,49 @@ def write_lists(
         list(lists),
         {"test": HELD_OUT_SHARE, "dev": HELD_OUT_SHARE},
     )
+    return _write_drawn(folder, lists, all_answers, splits)
+
+
+def redraw_lists(
+    folder: str | os.PathLike[str], collection: Collection
+) -> Collection:
+    """Writes the lists of a collection anew, with 4 other negatives each.
+
+    They are drawn as those of `build_api_sentences`, from the best K answers
+    to the positive, where K is 0.7 % of all answers, but at least 50 and at
+    most 1,000. A query keeps its split and its first positive. The answers are
+    all positives of the collection; none should be in two splits.
+
+    Args:
+        folder: The folder to create, in BEIR's format.
+        collection: Judged lists with the splits train, dev and test; a score
+            of 1 or more is a positive.
+
+    Raises:
+        InputError: A split has fewer than 6 answers.
+
+    Source: Wan et al. 2016, "Question Answering", for the negatives.
+    """
+    lists, all_answers = _lists(
+        SentencePair(
+            collection.queries[query], collection.documents[document], split
+        )
+        for split in collection.splits
+        for query, scores in collection.qrels(split).items()
+        for document, score in scores.items()
+        if score > 0
+    )
+    splits = [pair.module for _, pair in lists.values()]
+    return _write_drawn(folder, lists, all_answers, splits)
+
+
+def _write_drawn(
+    folder: str | os.PathLike[str],
+    lists: Mapping[str, tuple[str, SentencePair]],
+    all_answers: Mapping[str, Sequence[str]],
+    splits: Sequence[str],
+) -> Collection:
+    """Draws the negatives of lists of known splits, and writes them."""
     # The answers that differ by words, numbered in their order.
     answer_texts: dict[str, str] = {}
     for answer, pair in lists.values():
@@ -114,7 +157,7 @@ def write_lists(
         if sizes[split] < 2 + NEGATIVES:
             raise InputError(
                 f"found {sizes[split]} answers for {split}, expected"
-                f" {2 + NEGATIVES} or more: give more docstrings"
+                f" {2 + NEGATIVES} or more: give more pairs"
             )
     k = max(50, min(1000, math.ceil(0.007 * len(titles))))
     # One more: the best answer is mostly the positive itself.

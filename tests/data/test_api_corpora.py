@@ -30,6 +30,7 @@ from keras_lstm_dssm.data.api_search import (
 from keras_lstm_dssm.data.api_sentences import (
     SentencePair,
     adjacent_sentences,
+    redraw_lists,
     write_lists,
 )
 from keras_lstm_dssm.data.api_sources import (
@@ -390,6 +391,28 @@ def test_few_answers_of_a_split_are_filled_up_by_rank(tmp_path):
         topic = collection.documents[positive].split()[0]
         near = [d for d in grades if topic in collection.documents[d]]
         assert len(grades) == 5 and len(near) == 3
+
+
+def test_lists_drawn_anew_keep_queries_positives_and_splits(lists, tmp_path):
+    def by_split(collection, grade):
+        return {
+            (split, collection.queries[query]): {
+                collection.documents[d] for d, g in grades.items() if g == grade
+            }
+            for split in collection.splits
+            for query, grades in collection.qrels(split).items()
+        }
+
+    drawn = redraw_lists(tmp_path / "drawn", lists)
+    assert by_split(drawn, 1) == by_split(lists, 1)
+    assert by_split(drawn, 0) != by_split(lists, 0)
+    answers = {
+        (split, *texts) for (split, _), texts in by_split(lists, 1).items()
+    }
+    for (split, _), negatives in by_split(drawn, 0).items():
+        assert len(negatives) == 4
+        assert {(split, text) for text in negatives} <= answers
+    assert set(drawn.clicks) == set(lists.clicks)
 
 
 def test_too_few_docstrings(tmp_path):
