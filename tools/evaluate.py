@@ -35,7 +35,7 @@ from typing import Any
 
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.settings.choices import MEASURES, MODES
-from keras_lstm_dssm.tools.mixture_flags import (
+from keras_lstm_dssm.tools.settings_flags import (
     define_bm25_words,
     define_mixture_flags,
 )

@@ -41,7 +41,7 @@ from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.choices import BM25_TERMS, MAX_K, VECTORS
 from keras_lstm_dssm.text_files import text_lines
-from keras_lstm_dssm.tools.mixture_flags import define_mixture_flags
+from keras_lstm_dssm.tools.settings_flags import define_mixture_flags
 
 if TYPE_CHECKING:
     from keras_lstm_dssm.distillation import TeacherVectors

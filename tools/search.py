@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any
 
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.tools.mixture_flags import (
-    define_bm25_words,
-    define_mixture_flags,
-)
 from keras_lstm_dssm.tools.query import (
     check_explain,
     define_explain,
     print_hits,
+)
+from keras_lstm_dssm.tools.settings_flags import (
+    define_bm25_words,
+    define_mixture_flags,
 )
 
 if TYPE_CHECKING:

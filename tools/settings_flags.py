@@ -1,4 +1,4 @@
-"""Flags that are made from the fields of settings dataclasses."""
+"""Flags that several programs have: fields of settings, bad lines, mixtures."""
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
@@ -7,6 +7,7 @@ from typing import Any, get_origin
 from absl import flags
 
 from keras_lstm_dssm.command_line import Definers
+from keras_lstm_dssm.settings.choices import BM25_TERMS, TOKENIZERS
 from keras_lstm_dssm.settings.fields import (
     Settings,
     help_of,
@@ -126,3 +127,32 @@ def define_bad_line_flags(values: flags.FlagValues) -> None:
 def allowed_bad_lines(values: flags.FlagValues) -> int:
     """Returns how many bad lines of the data the parsed flags allow."""
     return values.max_bad_lines if values.on_bad_line == "skip" else 0
+
+
+def define_mixture_flags(define: Definers, parts: str, weights: str) -> None:
+    """Defines the flags that add scores of other systems to the model's."""
+    define.list(
+        "mix", [],
+        "Systems whose scores are added to those of the model, separated by "
+        f"commas: {parts}.",
+    )  # fmt: skip
+    define.list(
+        "mix_weights", [],
+        "With --mix: a weight of 0 or more for the model of --run, then one "
+        f"for each system of --mix, separated by commas{weights}.",
+    )  # fmt: skip
+
+
+def define_bm25_words(define: Definers, hybrid: bool = False) -> None:
+    """Defines the flag that chooses how BM25 splits texts into words."""
+    more = (
+        " With --hybrid: English stems without stop words, words, or letter"
+        " trigrams; by default as the titles' script suggests."
+    )
+    define.enum(
+        "bm25_words", "model",
+        ["model", *TOKENIZERS, *(BM25_TERMS if hybrid else ())],
+        "The words of BM25: as the model reads them; separated by white "
+        "space; runs of letters and digits; or stems of such runs, without "
+        f"stop words.{more if hybrid else ''}",
+    )  # fmt: skip
