@@ -3,6 +3,7 @@
 import csv
 import fcntl
 import os
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -41,6 +42,8 @@ _OWN_FILES = (
     "epoch_replay.tsv", "replay.train.tsv", "given_texts.json",
 )  # fmt: skip
 """Names of the files that only a training writes."""
+
+_CLICKS_OF_PAGES = re.compile(r"clicks\.pages[0-9]+\.tsv")
 
 
 class RunFolder:
@@ -113,14 +116,27 @@ class RunFolder:
         write_json(self.config, config)
 
     def read_config(self) -> dict[str, Any]:
-        """Returns the settings that `create` was given."""
+        """Returns the settings that `create` was given.
+
+        Data that are files of the folder (the clicks of pages) are those in it,
+        wherever the folder was when they were written.
+        """
         if not self.config.exists():
             raise InputError(
                 f"{self.path}: no run here (no config.json); train one with "
                 f"lstm-dssm-train --output={self.path}"
             )
         check_plain_file(self.config, self.path)
-        return read_json(self.config)
+        config = read_json(self.config)
+        if isinstance(data := config.get("data"), str):
+            config["data"] = ",".join(map(self._found, data.split(",")))
+        return config
+
+    def _found(self, part: str) -> str:
+        """Returns the path of a part of the data in a folder that was moved."""
+        here = self.path.absolute() / os.path.basename(part)
+        moved = _CLICKS_OF_PAGES.fullmatch(here.name) and here.exists()
+        return str(here) if moved else part
 
     def save(self, model: keras.Model, path: Path) -> None:
         """Saves a model under one of the run's names."""

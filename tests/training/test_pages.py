@@ -46,13 +46,14 @@ def test_a_run_goes_on_without_its_pages(options, tmp_path, monkeypatch, eager):
         dssm.train(**options, output=tmp_path / "run", callbacks=[StopAt(4)])
     for path in ("ubi/queries-1.ndjson", "titles.txt"):
         (tmp_path / path).unlink()
+    (tmp_path / "run").rename(tmp_path / "moved")
     seen: list = []
     join = TextModel._batch
     monkeypatch.setattr(
         TextModel, "_batch",
         lambda self, data: seen.append(join(self, data)) or seen[-1],
     )  # fmt: skip
-    check_equal(dssm.resume(tmp_path / "run", verbose=0), model)
+    check_equal(dssm.resume(tmp_path / "moved", verbose=0), model)
     candidates = np.concatenate([b.candidates.numpy() for b in seen])
     assert candidates.shape == (26, 3)  # two skipped titles each
     assert {*seen[-1].weights.numpy()} <= {1.0, 2.0, 3.0}
