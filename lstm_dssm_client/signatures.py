@@ -241,10 +241,9 @@ class Output(NamedTuple):
 
 # Of an encoder, a retriever, a pair scorer and the key parts of a KeyVec.
 EMBEDDING = Output("embedding", np.float32, 2)
-IDS, SCORES = Output("ids", np.object_, 2), Output("scores", np.float32, 2)
+RANKING = Output("ids", np.object_, 2), Output("scores", np.float32, 2)
 EXPLANATION = (
-    IDS,
-    SCORES,
+    *RANKING,
     Output("parts", np.float32, 3),
     Output("words", np.object_, 2),
 )

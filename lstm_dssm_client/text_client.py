@@ -24,11 +24,10 @@ from lstm_dssm_client.signatures import (
     EXPLAINED,
     EXPLANATION,
     FILTERED,
-    IDS,
     KEY_PARTS,
     KEYS,
+    RANKING,
     SCORE,
-    SCORES,
     ExplainedHit,
     Hit,
     KeyParts,
@@ -49,9 +48,9 @@ from lstm_dssm_client.texts import (
     as_bytes,
     chunked,
     chunked_pairs,
+    chunked_with_count,
     pairs_as_bytes,
     query_as_bytes,
-    rows_for,
     tags_as_bytes,
 )
 
@@ -183,16 +182,11 @@ class AsyncTextClient:
         hits: list[list[Hit]] = []
         tag_text = tags_as_bytes(tags)
         signature = FILTERED if tag_text else ""
-        for rows in chunked(texts, rows_for(k)):
-            inputs = {"text": rows, "k": np.full(len(rows), k, np.int32)}
-            if tag_text:
-                inputs["tags"] = np.array([tag_text] * len(rows), object)
-            prediction = await self.predict(
-                model, inputs, ["ids", "scores"], version, signature
+        for inputs in chunked_with_count(texts, k, tags=tag_text):
+            outputs = await self._outputs(
+                model, inputs, RANKING, version, signature
             )
-            ids = checked_output(prediction, IDS, len(rows))
-            scores = checked_output(prediction, SCORES, len(rows))
-            hits += hits_from_outputs(ids, scores, k)
+            hits += hits_from_outputs(*outputs, k)
         return hits
 
     async def explain(
@@ -225,20 +219,12 @@ class AsyncTextClient:
             ({'towers': 0.41, 'words': 0.22, 'bm25': 0.2}, {'angle': 0.2})
         """
         hits: list[list[ExplainedHit]] = []
-        for rows in chunked(texts, rows_for(k)):
+        for inputs in chunked_with_count(texts, k):
             await self._check_explains(model, version)
-            prediction = await self.predict(
-                model,
-                {"text": rows, "k": np.full(len(rows), k, np.int32)},
-                [output.name for output in EXPLANATION],
-                version,
-                EXPLAINED,
+            outputs = await self._outputs(
+                model, inputs, EXPLANATION, version, EXPLAINED
             )
-            outputs = {
-                output.name: checked_output(prediction, output, len(rows))
-                for output in EXPLANATION
-            }
-            hits += explained_from_outputs(**outputs, k=k)
+            hits += explained_from_outputs(*outputs, k)
         return hits
 
     async def _check_explains(self, model: str, version: Version) -> None:
@@ -339,16 +325,11 @@ class AsyncTextClient:
             ([('A list is sorted.', 0.7)], ['sorting'])
         """
         parts: list[KeyParts] = []
-        for rows in chunked(texts, rows_for(n, "n")):
-            inputs = {"text": rows, "n": np.full(len(rows), n, np.int32)}
-            prediction = await self.predict(
-                model, inputs, [out.name for out in KEY_PARTS], version, KEYS
+        for inputs in chunked_with_count(texts, n, "n"):
+            outputs = await self._outputs(
+                model, inputs, KEY_PARTS, version, KEYS
             )
-            outputs = {
-                output.name: checked_output(prediction, output, len(rows))
-                for output in KEY_PARTS
-            }
-            parts += key_parts_from_outputs(**outputs, n=n)
+            parts += key_parts_from_outputs(*outputs, n)
         return parts
 
     async def predict(
@@ -477,14 +458,26 @@ class AsyncTextClient:
         output: Output,
         version: Version,
     ) -> np.ndarray:
-        parts = []
+        parts: list[np.ndarray] = []
         for inputs in chunks:
-            prediction = await self.predict(
-                model, inputs, [output.name], version
-            )
-            rows = len(next(iter(inputs.values())))
-            parts.append(checked_output(prediction, output, rows))
+            parts += await self._outputs(model, inputs, [output], version)
         return np.concatenate(parts)
+
+    async def _outputs(
+        self,
+        model: str,
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[Output],
+        version: Version,
+        signature: str = "",
+    ) -> list[np.ndarray]:
+        """Runs a signature, and returns its outputs after checking them."""
+        names = [output.name for output in outputs]
+        prediction = await self.predict(
+            model, inputs, names, version, signature
+        )
+        rows = len(next(iter(inputs.values())))
+        return [checked_output(prediction, output, rows) for output in outputs]
 
 
 class Transport(Protocol):

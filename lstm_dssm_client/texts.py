@@ -134,6 +134,21 @@ def chunked(
         yield np.array(encoded[rows], object)
 
 
+def chunked_with_count(
+    texts: Iterable[str | bytes], count: int, name: str = "k", tags: bytes = b""
+) -> Iterator[dict[str, np.ndarray]]:
+    """Divides texts into the inputs of each request for `count` results each.
+
+    The inputs are `text`, the number of results as `name` and, unless they are
+    empty, `tags`.
+    """
+    for rows in chunked(texts, rows_for(count, name)):
+        inputs = {"text": rows, name: np.full(len(rows), count, np.int32)}
+        if tags:
+            inputs["tags"] = np.full(len(rows), tags, object)
+        yield inputs
+
+
 def chunked_pairs(
     queries: Sequence[bytes], documents: Sequence[bytes]
 ) -> Iterator[dict[str, np.ndarray]]:

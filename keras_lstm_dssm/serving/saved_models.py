@@ -38,10 +38,9 @@ from lstm_dssm_client.signatures import (
 )
 from lstm_dssm_client.texts import (
     as_bytes,
-    chunked,
+    chunked_with_count,
     pairs_as_bytes,
     query_as_bytes,
-    rows_for,
     tags_as_bytes,
 )
 
@@ -241,9 +240,8 @@ class SavedKeyVec(SavedEncoder):
             InputError: n is below 1, or too large for int32.
         """
         parts: list[KeyParts] = []
-        for rows in chunked(texts, rows_for(n, "n")):
-            outputs = self._keys(text=rows, n=np.full(len(rows), n, np.int32))
-            parts += key_parts_from_outputs(**outputs, n=n)
+        for inputs in chunked_with_count(texts, n, "n"):
+            parts += key_parts_from_outputs(**self._keys(**inputs), n=n)
         return parts
 
 
@@ -297,10 +295,7 @@ class SavedRetriever:
                 f"{self._path}: it was exported without tags, and cannot"
                 " filter by them: export it with lines id TAB title TAB tags"
             )
-        for rows in chunked(texts, rows_for(k)):
-            inputs = {"text": rows, "k": np.full(len(rows), k, np.int32)}
-            if filter_tags:
-                inputs["tags"] = np.full(len(rows), filter_tags, object)
+        for inputs in chunked_with_count(texts, k, tags=filter_tags):
             outputs = serve(**inputs)
             hits += hits_from_outputs(outputs["ids"], outputs["scores"], k)
         return hits
@@ -324,10 +319,8 @@ class SavedRetriever:
         if self._explained is None:
             raise no_explanations(str(self._path))
         hits: list[list[ExplainedHit]] = []
-        for rows in chunked(texts, rows_for(k)):
-            k_of_rows = np.full(len(rows), k, np.int32)
-            outputs = self._explained(text=rows, k=k_of_rows)
-            hits += explained_from_outputs(**outputs, k=k)
+        for inputs in chunked_with_count(texts, k):
+            hits += explained_from_outputs(**self._explained(**inputs), k=k)
         return hits
 
 
