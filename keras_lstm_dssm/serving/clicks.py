@@ -1,4 +1,10 @@
-"""The click log of the page: signed tokens of results, each written once."""
+"""The click logs of the page: signed tokens of results, each written once.
+
+`ClickWriter` appends pairs of a query and a title. `UbiWriter` writes searches
+and clicks in the form of User Behavior Insights, version 1.3: its two files are
+read by `data.click_pages`, and by the dashboards of search engines. They name
+no client and no user.
+"""
 
 import fcntl
 import hmac
@@ -8,13 +14,14 @@ import secrets
 import stat
 import threading
 import time
+import uuid
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime, timezone
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from keras_lstm_dssm.data.click_log import Pair, click_line, parse_line
@@ -30,6 +37,9 @@ ROTATE_MB = 64
 
 _SIGNATURE_BYTES = sha256().digest_size
 _BLOCK = 1 << 16  # results whose marks are dropped together
+
+_APPLICATION = "lstm-dssm-serve"
+_LONGEST_ID = 256  # of an object in the schema
 
 
 class TokenError(ValueError):
@@ -116,7 +126,7 @@ class AppendedFile:
         os.fsync(self._file)
 
     def close(self) -> None:
-        """Closes the file of clicks; nothing can be written then."""
+        """Closes the file; nothing can be written then."""
         os.close(self._file)
 
 
@@ -226,13 +236,94 @@ class ClickWriter:
     def __enter__(self) -> "ClickWriter":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class UbiWriter(ClickWriter):
+    """Appends searches to `queries.ndjson` and clicks to `events.ndjson`.
+
+    A search is written when its results are shown, and is on disk before its
+    first click is. Ordinals begin with 1.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        rotate_mb: float = ROTATE_MB,
+        lifetime: float = LIFETIME_SECONDS,
+    ) -> None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        self._queries = AppendedFile(Path(folder, "queries.ndjson"), rotate_mb)
+        try:
+            super().__init__(Path(folder, "events.ndjson"), rotate_mb, lifetime)
+        except BaseException:
+            self._queries.close()
+            raise
+
+    def show(
+        self,
+        query: str,
+        ids: Sequence[str],
+        titles: Sequence[str],
+        attributes: Mapping[str, Any] | None = None,
+    ) -> list[str]:
+        """Writes a search; returns the tokens of its results, in their order.
+
+        A search without a word is not written, and neither are its clicks.
+        Raises `OSError` if it cannot be written.
+        """
+        query = cleaned(query)
+        query_id = str(uuid.uuid4()) if query else ""
+        row = {
+            "application": _APPLICATION,
+            "query_id": query_id,
+            "user_query": query,
+            "timestamp": _now(),
+            "query_attributes": dict(attributes or {}),
+            "query_response_hit_ids": list(ids),
+        }
+        if query:
+            with self._lock:
+                self._queries.append(_encoded(row), sync=False)
+        return [
+            self.issue(query, json.dumps([query_id, key, place]))
+            for place, key in enumerate(ids, 1)
+        ]
+
+    def _line(self, pair: Pair) -> bytes | None:
+        query_id, key, place = json.loads(pair.document)
+        if not query_id or len(key) > _LONGEST_ID:
+            return None
+        return _encoded(
+            {
+                "application": _APPLICATION,
+                "action_name": "click",
+                "query_id": query_id,
+                "timestamp": _now(),
+                "event_attributes": {
+                    "object": {"object_id": key},
+                    "position": {"ordinal": place},
+                },
+            }
+        )
+
+    def _append(self, line: bytes) -> None:
+        self._queries.sync()
+        super()._append(line)
+
+    def close(self) -> None:
+        """Closes both files."""
+        super().close()
+        self._queries.close()
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+
+
+def _encoded(row: Mapping[str, Any]) -> bytes:
+    return json.dumps(row).encode() + b"\n"
 
 
 def _write_all(number: int, line: bytes) -> None:

@@ -20,7 +20,7 @@ from grpc_health.v1.health_pb2 import HealthCheckResponse
 from keras_lstm_dssm.data.click_pages import UBI
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.export.bulk.documents import read_documents
-from keras_lstm_dssm.serving.clicks import ClickWriter
+from keras_lstm_dssm.serving.clicks import ClickWriter, UbiWriter
 from keras_lstm_dssm.serving.grpc_services import (
     MESSAGE_SECONDS,
     GrpcServices,
@@ -37,7 +37,6 @@ from keras_lstm_dssm.serving.limits import (
 from keras_lstm_dssm.serving.metrics import RequestMetrics
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
 from keras_lstm_dssm.serving.security import Security
-from keras_lstm_dssm.serving.ubi_log import UbiWriter
 
 if TYPE_CHECKING:
     from keras_lstm_dssm.serving.http_server import HttpServer

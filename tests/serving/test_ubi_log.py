@@ -11,9 +11,9 @@ import pytest
 from keras_lstm_dssm.data.click_pages import ClickPages
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.interleaving import verdicts
+from keras_lstm_dssm.serving.clicks import UbiWriter
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
 from keras_lstm_dssm.serving.search_page import SearchPage
-from keras_lstm_dssm.serving.ubi_log import UbiWriter
 from tests.data.pages import write_ubi
 from tests.serving.tiny_models import save_function
 
