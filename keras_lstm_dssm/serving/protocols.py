@@ -23,6 +23,7 @@ from keras_lstm_dssm.serving.rest_json import (
     JsonError,
     excerpt,
     string_of,
+    text_array,
     whole_number_of,
 )
 from keras_lstm_dssm.serving.servable import (
@@ -144,8 +145,8 @@ def _scores(
     servable = models.find(ModelSpec(name=name))
     call = servable.signature("")
     if call is not None and call.input_dtypes == _PAIR:
-        rows = _array([query] * len(documents))
-        inputs = {"query": rows, "document": _array(documents)}
+        queries = text_array([query] * len(documents))
+        inputs = {"query": queries, "document": text_array(documents)}
         bounds.check_arrays(inputs)
         return _finite(name, call.run_arrays(inputs)["score"])
     if name not in _TOWERS:
@@ -176,7 +177,7 @@ def _encode(
             f"{servable.name} is no encoder of texts; GET /v1/models lists "
             "the models"
         )
-    inputs = {"text": _array(texts)}
+    inputs = {"text": text_array(texts)}
     bounds.check_arrays(inputs)
     return _finite(servable.name, call.run_arrays(inputs)["embedding"])
 
@@ -193,10 +194,6 @@ def _texts(key: str, sent: Any, bounds: Bounds) -> list[str]:
                 "tokens are not supported"
             )
     return sent
-
-
-def _array(texts: Sequence[str]) -> np.ndarray:
-    return np.array([text.encode() for text in texts], object)
 
 
 def _finite(name: str, values: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import json
 import math
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, islice
 from typing import Any
 
@@ -98,6 +98,11 @@ def whole_number_of(
             f"{key!r} must be a whole number, {minimum} to {maximum}"
         )
     return value
+
+
+def text_array(texts: Iterable[str]) -> np.ndarray:
+    """Returns texts as an input of a model, an object array of bytes."""
+    return np.array([text.encode() for text in texts], object)
 
 
 def is_row_format(request: Mapping[str, Any]) -> bool:

@@ -31,6 +31,7 @@ from keras_lstm_dssm.serving.rest_json import (
     JsonError,
     parse_object,
     string_of,
+    text_array,
     whole_number_of,
 )
 from keras_lstm_dssm.serving.servable import (
@@ -204,11 +205,11 @@ class SearchPage:
         """
         listed = []
         for name in self._models.names():
-            versions = []
-            for version in reversed(self._models.versions(name)):
-                call = self._call(name, version)
-                if call is not None and call.input_dtypes == _INPUTS:
-                    versions.append(version)
+            versions = [
+                version
+                for version in reversed(self._models.versions(name))
+                if self._call(name, version)
+            ]
             if versions:
                 listed.append(
                     {
@@ -236,13 +237,13 @@ class SearchPage:
         if call is None:
             return []
         try:
-            titles = self._hits(self._run(call, [""], [MAX_RESULTS]), 0).titles
+            hits = self._hits(self._run(call, [""], [MAX_RESULTS]), 0)
         except StatusError:  # it is broken, which a search will say
             return []
-        step = max(1, len(titles) // _EXAMPLES)
+        step = max(1, len(hits) // _EXAMPLES)
         examples = [
-            " ".join(words_of([title], _EXAMPLE_WORDS))
-            for title in titles[::step][:_EXAMPLES]
+            " ".join(words_of([hit.title], _EXAMPLE_WORDS))
+            for hit in hits[::step][:_EXAMPLES]
         ]
         if examples:
             word = max(examples[-1].split(), key=len, default="")
@@ -285,7 +286,7 @@ class SearchPage:
         }
         if self._interleave:
             rows[0] = self._interleaved(rows[0], text, k, served)
-        words = words_of(title for row in rows for title in row.titles)
+        words = words_of(hit.title for row in rows for hit in row)
         vectors = None
         if not two_stages:
             vectors = self._vectors(servable.version, query_words, words)
@@ -297,15 +298,14 @@ class SearchPage:
         similarities = word_similarities(words, similarity, minimum)
         reasons = _reasons(outputs, k)
         hits: list[dict[str, Any]] = []
-        for id_, score, title in zip(*rows[0], strict=True):
-            parts = highlighted(title, similarities)
-            hits.append({"id": id_, "title": parts, "score": score})
-            if id_ in reasons:
-                hits[-1]["why"] = reasons[id_]
-        for hit, token in zip(
-            hits, self._shown(text, rows[0], served), strict=False
-        ):
-            hit["click"] = token
+        for hit in rows[0]:
+            parts = highlighted(hit.title, similarities)
+            hits.append({"id": hit.id, "title": parts, "score": hit.score})
+            if hit.id in reasons:
+                hits[-1]["why"] = reasons[hit.id]
+        tokens = self._shown(text, rows[0], served)
+        for shown, token in zip(hits, tokens, strict=False):
+            shown["click"] = token
         return {
             "model": servable.name,
             "version": servable.version,
@@ -315,8 +315,8 @@ class SearchPage:
         }
 
     def _interleaved(
-        self, hits: "_Hits", text: str, k: int, served: dict[str, Any]
-    ) -> "_Hits":
+        self, hits: list["_Hit"], text: str, k: int, served: dict[str, Any]
+    ) -> list["_Hit"]:
         """Merges results with those of the other of the two newest versions.
 
         What is logged of the search says which version each result is of.
@@ -326,24 +326,21 @@ class SearchPage:
             return hits
         own = versions.index(served["version"])
         call = self._call(served["model"], versions[1 - own])
-        if call is None or call.input_dtypes != _INPUTS:
+        if call is None:
             return hits
         both = [hits, self._hits(self._run(call, [text], [k]), 0)]
         if own:
             both.reverse()
-        drafted = team_draft(both[0].ids, both[1].ids, k, SystemRandom())
+        ids = ([hit.id for hit in each] for each in both)
+        drafted = team_draft(*ids, k, SystemRandom())
         served[ATTRIBUTE] = {
             "versions": versions,
             "teams": [team for team, _ in drafted],
         }
-        return _Hits(
-            [both[team].ids[row] for team, row in drafted],
-            [both[team].scores[row] for team, row in drafted],
-            [both[team].titles[row] for team, row in drafted],
-        )
+        return [both[team][row] for team, row in drafted]
 
     def _shown(
-        self, text: str, hits: "_Hits", served: Mapping[str, Any]
+        self, text: str, hits: list["_Hit"], served: Mapping[str, Any]
     ) -> list[str]:
         """Logs a search; returns tokens of its results, if clicks are written.
 
@@ -351,8 +348,9 @@ class SearchPage:
         """
         if self._clicks is None:
             return []
+        ids, titles = [hit.id for hit in hits], [hit.title for hit in hits]
         try:
-            return self._clicks.show(text, hits.ids, hits.titles, served)
+            return self._clicks.show(text, ids, titles, served)
         except OSError as error:
             _LOG.error("searches cannot be written: %s", error)
             return []
@@ -360,20 +358,22 @@ class SearchPage:
     def _run(
         self, call: SignatureCall, texts: Sequence[str], k: Sequence[int]
     ) -> dict[str, np.ndarray]:
-        inputs = {"text": _array(texts), "k": np.array(k, np.int32)}
+        inputs = {"text": text_array(texts), "k": np.array(k, np.int32)}
         self._bounds.check_arrays(inputs)
         return call.run_arrays(inputs)
 
-    def _hits(self, outputs: Mapping[str, np.ndarray], row: int) -> "_Hits":
+    def _hits(
+        self, outputs: Mapping[str, np.ndarray], row: int
+    ) -> list["_Hit"]:
         """Returns the results of one query from a retriever's outputs."""
         ids = [id_ for id_ in _texts(outputs["ids"][row]) if id_]
         # JSON of browsers has no NaN, which a broken model may return.
-        scores = np.nan_to_num(outputs["scores"][row][: len(ids)]).tolist()
+        scores = np.nan_to_num(outputs["scores"][row]).tolist()
         if "titles" in outputs:
-            titles = _texts(outputs["titles"][row][: len(ids)])
+            titles = _texts(outputs["titles"][row])
         else:
             titles = [self._titles.get(id_, id_) for id_ in ids]
-        return _Hits(ids, scores, titles)
+        return [*map(_Hit, ids, scores, titles)]  # columns beyond ids are empty
 
     def _vectors(
         self, version: int, query_words: Sequence[str], words: Sequence[str]
@@ -394,19 +394,22 @@ class SearchPage:
         self, names: Sequence[str], version: int, texts: Sequence[str]
     ) -> np.ndarray | None:
         for name in names:
-            call = self._call(name, version)
-            if texts and call and call.input_dtypes == {"text": "string"}:
-                return call.run_arrays({"text": _array(texts)}).get("embedding")
+            call = self._call(name, version, {"text": "string"})
+            if texts and call:
+                inputs = {"text": text_array(texts)}
+                return call.run_arrays(inputs).get("embedding")
         return None
 
-    def _call(self, name: str, version: int) -> SignatureCall | None:
-        """Returns the default signature of a version that is served."""
-        spec = ModelSpec(name=name)
-        spec.version.value = version
+    def _call(
+        self, name: str, version: int, inputs: Mapping[str, str] = _INPUTS
+    ) -> SignatureCall | None:
+        """Returns the signature of a served version that has these inputs."""
+        spec = ModelSpec(name=name, version={"value": version})
         try:
-            return self._models.find(spec).signature("")
+            call = self._models.find(spec).signature("")
         except StatusError:
             return None
+        return call if call and call.input_dtypes == inputs else None
 
     def click(self, request: Mapping[str, Any]) -> bool:
         """Writes a followed result, whose token is `click`, to the click log.
@@ -424,25 +427,21 @@ class SearchPage:
             raise invalid_argument(str(error)) from error
 
 
-class _Hits(NamedTuple):
-    """The results of a query, ordered from the highest score."""
+class _Hit(NamedTuple):
+    """A result of a query."""
 
-    ids: list[str]
-    scores: list[float]
-    titles: list[str]
+    id: str
+    score: float
+    title: str
 
 
 def _reasons(outputs: Mapping[str, np.ndarray], k: int) -> dict[str, str]:
     """Returns id -> why it was found, for the first query, if it is known."""
     if not {output.name for output in EXPLANATION} <= outputs.keys():
         return {}
-    first = {output.name: outputs[output.name][:1] for output in EXPLANATION}
-    (hits,) = explained_from_outputs(**first, k=k)
+    first = (outputs[output.name][:1] for output in EXPLANATION)
+    (hits,) = explained_from_outputs(*first, k)
     return {hit.id: hit.why for hit in hits}
-
-
-def _array(texts: Sequence[str]) -> np.ndarray:
-    return np.array([text.encode() for text in texts], object)
 
 
 def _texts(values: np.ndarray) -> list[str]:
