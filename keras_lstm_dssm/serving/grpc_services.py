@@ -9,7 +9,7 @@ import asyncio
 import gc
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,20 +18,8 @@ import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
-from grpc_health.v1.health_pb2 import (
-    HealthCheckRequest,
-    HealthCheckResponse,
-)
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from tensorflow_serving.apis import model_service_pb2, prediction_service_pb2
-from tensorflow_serving.apis.get_model_metadata_pb2 import (
-    GetModelMetadataRequest,
-    GetModelMetadataResponse,
-)
-from tensorflow_serving.apis.get_model_status_pb2 import (
-    GetModelStatusRequest,
-    GetModelStatusResponse,
-)
-from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 
 from keras_lstm_dssm.serving.limits import (
     MAX_WAITING,
@@ -41,7 +29,7 @@ from keras_lstm_dssm.serving.limits import (
     RequestSlots,
     overdue,
 )
-from keras_lstm_dssm.serving.metrics import Request, RequestMetrics
+from keras_lstm_dssm.serving.metrics import RequestMetrics
 from keras_lstm_dssm.serving.model_registry import (
     ModelRegistry,
     model_metadata,
@@ -81,34 +69,6 @@ class Services(NamedTuple):
     bounds: Bounds
     metrics: RequestMetrics | None = None
 
-    def predict(self, request: PredictRequest) -> PredictResponse:
-        """Runs a signature of the requested model."""
-        servable = self.models.find(request.model_spec)
-        self.bounds.check(request)
-        return servable.predict(request, self.bounds.check_arrays)
-
-    def get_model_metadata(
-        self, request: GetModelMetadataRequest
-    ) -> GetModelMetadataResponse:
-        """Returns the signatures of the requested model."""
-        if not request.metadata_field:
-            raise invalid_argument(
-                "GetModelMetadataRequest must specify at least one "
-                "metadata_field"
-            )
-        for field in request.metadata_field:
-            if field != "signature_def":
-                raise invalid_argument(
-                    f"Metadata field {field} is not supported"
-                )
-        return model_metadata(self.models, request.model_spec)
-
-    def get_model_status(
-        self, request: GetModelStatusRequest
-    ) -> GetModelStatusResponse:
-        """Returns the state of each version, or of the requested one."""
-        return model_status(self.models, request.model_spec)
-
     def answer(
         self,
         method: str,
@@ -129,11 +89,14 @@ class Services(NamedTuple):
                 raise invalid_argument("Missing ModelSpec")
             match method:
                 case "Predict":
-                    reply = self.predict(request)
+                    servable = self.models.find(request.model_spec)
+                    self.bounds.check(request)
+                    reply = servable.predict(request, self.bounds.check_arrays)
                 case "GetModelMetadata":
-                    reply = self.get_model_metadata(request)
+                    _check_fields(request.metadata_field)
+                    reply = model_metadata(self.models, request.model_spec)
                 case "GetModelStatus":
-                    reply = self.get_model_status(request)
+                    reply = model_status(self.models, request.model_spec)
             serialized: bytes = reply.SerializeToString()
             code = grpc.StatusCode.OK
             return serialized
@@ -143,8 +106,19 @@ class Services(NamedTuple):
         finally:
             if self.metrics is not None:
                 spec = request.model_spec
-                asked = Request(method, spec.name, spec.signature_name, start)
-                self.metrics.record("grpc", asked, code.name)
+                names = method, spec.name, spec.signature_name
+                self.metrics.record("grpc", *names, code.name, start)
+
+
+def _check_fields(metadata_fields: Sequence[str]) -> None:
+    """Raises `StatusError` unless a request asks for signatures only."""
+    if not metadata_fields:
+        raise invalid_argument(
+            "GetModelMetadataRequest must specify at least one metadata_field"
+        )
+    for field in metadata_fields:
+        if field != "signature_def":
+            raise invalid_argument(f"Metadata field {field} is not supported")
 
 
 @dataclass(eq=False)

@@ -1,7 +1,7 @@
 """Metrics for Prometheus: numbers and times of requests, loaded models."""
 
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 from keras_lstm_dssm.errors import import_optional
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
@@ -21,19 +21,6 @@ _TF_SERVING_COUNT = ":tensorflow:serving:request_count"
 
 _COUNTED = ("Predict", "Embeddings", "Rerank")
 """Methods that run a model; TF Serving counts no others."""
-
-
-class Request(NamedTuple):
-    """What a request asks for: names as they were sent, and when it began.
-
-    The method is TF Serving's, such as `Predict`; `start` is a time of
-    `time.perf_counter`.
-    """
-
-    method: str
-    model: str
-    signature: str
-    start: float
 
 
 class RequestMetrics:
@@ -92,19 +79,31 @@ class RequestMetrics:
             registry=self._registry,
         )
 
-    def record(self, protocol: str, request: Request, code: str) -> None:
-        """Adds a request over `grpc` or `http` that ended with a gRPC code."""
-        seconds = time.perf_counter() - request.start
-        model, signature = self._models.known(request.model, request.signature)
-        if request.method != "Predict":
+    def record(
+        self,
+        protocol: str,
+        method: str,
+        model: str,
+        signature: str,
+        code: str,
+        start: float,
+    ) -> None:
+        """Adds a request over `grpc` or `http` that ended with a gRPC code.
+
+        The method is TF Serving's, such as `Predict`, model and signature are
+        names as they were sent, `start` is a time of `time.perf_counter`.
+        """
+        seconds = time.perf_counter() - start
+        model, signature = self._models.known(model, signature)
+        if method != "Predict":
             signature = ""
-        labels = (protocol, request.method, model, signature, code)
+        labels = (protocol, method, model, signature, code)
         # Looking them up in prometheus-client takes most of a record's time.
         if labels not in self._of_labels:
             self._of_labels[labels] = (
                 self._requests.labels(*labels),
                 self._seconds.labels(*labels[:-1]),
-                *self._of_tf_serving(protocol, request.method, model, code),
+                *self._of_tf_serving(protocol, method, model, code),
             )
         requests, histogram, *more = self._of_labels[labels]
         requests.inc()

@@ -22,7 +22,7 @@ from tensorflow_serving.apis.model_pb2 import ModelSpec
 
 from keras_lstm_dssm.serving.grpc_services import truncated
 from keras_lstm_dssm.serving.limits import Bounds
-from keras_lstm_dssm.serving.metrics import Request, RequestMetrics
+from keras_lstm_dssm.serving.metrics import RequestMetrics
 from keras_lstm_dssm.serving.model_registry import (
     ModelRegistry,
     model_metadata,
@@ -105,29 +105,25 @@ class RestApi:
 
         The path is that of the request, percent-encoded, without a query.
         """
-        measured = Request("", "", "", time.perf_counter())
+        start = time.perf_counter()
+        label = model = signature = ""
         code = "OK"
         route = ROUTES.get(path)
         try:
             if route and self._takes(route, method):
                 sent = parse_object(body) if method == "POST" else {}
-                measured = measured._replace(
-                    method=route.label, model=str(sent.get("model", ""))
-                )
+                label, model = route.label, str(sent.get("model", ""))
                 value = route.answer(self._models, self._bounds, sent)
-                measured = measured._replace(model=value.get("model", ""))
+                model = value.get("model", "")
                 reply = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
             else:
-                method_name, spec = _method_and_model(method, path)
-                measured = measured._replace(
-                    method=method_name, model=spec.name
-                )
-                if method_name == "Predict":
+                label, spec = _method_and_model(method, path)
+                model = spec.name
+                if label == "Predict":
                     request = parse_object(body)
-                    name = signature_name(request)
-                    measured = measured._replace(signature=name)
-                    reply = self._predict(spec, name, request)
-                elif method_name == "GetModelMetadata":
+                    signature = signature_name(request)
+                    reply = self._predict(spec, signature, request)
+                elif label == "GetModelMetadata":
                     reply = _metadata_json(self._models, spec)
                 else:
                     status = model_status(self._models, spec)
@@ -136,7 +132,7 @@ class RestApi:
             code, message = code_and_message(error, f"{method} {path}")
             reply = error_body(path, HTTP_CODES[code], message)
         if self._metrics is not None:
-            self._metrics.record("http", measured, code)
+            self._metrics.record("http", label, model, signature, code, start)
         return Reply(HTTP_CODES[code], reply)
 
     def _takes(self, route: Route, method: str) -> bool:
