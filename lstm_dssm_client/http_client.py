@@ -420,13 +420,10 @@ class _HttpTransport:
                 connection, used = self._connected(end), False
             try:
                 reply, data = self._exchange(connection, path, body, end)
-            except (ConnectionError, http.client.RemoteDisconnected):
+            except BaseException as error:
                 connection.close()
-                if used:  # the server closed it while it was not in use
-                    continue
-                raise
-            except BaseException:
-                connection.close()
+                if used and isinstance(error, ConnectionError):
+                    continue  # the server closed it while it was not in use
                 raise
             if reply.isclosed() and not reply.will_close:
                 self._idle.append(connection)

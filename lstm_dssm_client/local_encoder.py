@@ -277,9 +277,8 @@ def _sigmoid(minus_z: np.ndarray) -> None:
 
 
 def _bidirectional(config: Mapping[str, Any], weights: Weights) -> Compose:
-    forward = _lstm(config, weights)
     backward = _lstm(config, weights, "lstm_backward")
-    return lambda words: np.hstack([forward(words), backward(words)])
+    return _joined(_lstm(config, weights), backward)
 
 
 def _lengths(config: Mapping[str, Any]) -> np.ndarray:

@@ -256,14 +256,9 @@ def dtype_of(number: int) -> str:
     return _NAMES.get(number, f"DataType {number}")
 
 
-_ModelSpec = message_class("ModelSpec")
-_SignatureDefMap = message_class("SignatureDefMap")
-_TensorProto = message_class("TensorProto")
-
-
 def input_proto(name: str, values: np.ndarray) -> Any:
     """Returns an input as a message `TensorProto`, or raises `InputError`."""
-    proto = _TensorProto()
+    proto = message_class("TensorProto")()
     try:
         write_tensor(values, proto)
     except (TypeError, ValueError) as error:
@@ -276,7 +271,7 @@ def input_proto(name: str, values: np.ndarray) -> Any:
 
 def model_spec(model: str, version: Version, signature: str = "") -> Any:
     """Returns the message `ModelSpec`: model, version and signature."""
-    spec = _ModelSpec(name=model, signature_name=signature)
+    spec = message_class("ModelSpec")(name=model, signature_name=signature)
     if isinstance(version, str):
         spec.version_label = version
     elif version is not None:
@@ -296,10 +291,10 @@ def signatures(packed: bytes) -> dict[str, Signature]:
             for name, info in sorted(infos.items())
         }
 
-    by_name = _SignatureDefMap.FromString(packed).signature_def
+    packed_map = message_class("SignatureDefMap").FromString(packed)
     return {
         name: Signature(tensors(value.inputs), tensors(value.outputs))
-        for name, value in sorted(by_name.items())
+        for name, value in sorted(packed_map.signature_def.items())
         # TensorFlow stores the op that initialises the graph as a signature.
         if value.method_name == PREDICT
     }

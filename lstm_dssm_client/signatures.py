@@ -89,12 +89,6 @@ def dtype_name(values: np.ndarray) -> str:
     return "string" if values.dtype.kind in "OSU" else values.dtype.name
 
 
-def check_rows(name: str, values: np.ndarray) -> None:
-    """Raises `InputError` for an input without rows; a scalar is one row."""
-    if values.ndim and not len(values):
-        raise InputError(f"input {name!r} has no rows; expected one or more")
-
-
 def describe_misfit(
     arrays: Mapping[str, np.ndarray], signature: Signature | None
 ) -> str:

@@ -36,7 +36,6 @@ from lstm_dssm_client.signatures import (
     Signature,
     Version,
     VersionStatus,
-    check_rows,
     checked_output,
     describe_misfit,
     explained_from_outputs,
@@ -220,20 +219,16 @@ class AsyncTextClient:
         """
         hits: list[list[ExplainedHit]] = []
         for inputs in chunked_with_count(texts, k):
-            await self._check_explains(model, version)
+            cached = self._cache.get((model, version))
+            if cached is None or EXPLAINED not in cached.signatures:
+                # A new version may have it.
+                if EXPLAINED not in await self.signatures(model, version):
+                    raise no_explanations(model)
             outputs = await self._outputs(
                 model, inputs, EXPLANATION, version, EXPLAINED
             )
             hits += explained_from_outputs(*outputs, k)
         return hits
-
-    async def _check_explains(self, model: str, version: Version) -> None:
-        """Raises `InputError` for a model without the signature `explained`."""
-        cached = self._cache.get((model, version))
-        if cached is None or EXPLAINED not in cached.signatures:
-            # A new version may have it.
-            if EXPLAINED not in await self.signatures(model, version):
-                raise no_explanations(model)
 
     async def score(
         self,
@@ -361,7 +356,10 @@ class AsyncTextClient:
         name = signature or DEFAULT
         arrays = {key: np.asarray(values) for key, values in inputs.items()}
         for key, values in arrays.items():
-            check_rows(key, values)
+            if values.ndim and not len(values):  # a scalar is one row
+                raise InputError(
+                    f"input {key!r} has no rows; expected one or more"
+                )
         cached = self._cache.get((model, version))
         if not cached or describe_misfit(arrays, cached.signatures.get(name)):
             # A new version may have other inputs.
