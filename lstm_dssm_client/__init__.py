@@ -36,20 +36,14 @@ if TYPE_CHECKING:
 _MODULES = {
     "AsyncClient": "grpc_client",
     "Client": "grpc_client",
-    "ExplainedHit": "signatures",
-    "Hit": "signatures",
     "HttpClient": "http_client",
     "InputError": "errors",
-    "KeyParts": "signatures",
     "LocalModel": "local_model",
-    "Prediction": "signatures",
     "ServingError": "errors",
-    "Signature": "signatures",
-    "TensorInfo": "signatures",
-    "VersionStatus": "signatures",
     "tls_context": "http_client",
     "tls_credentials": "grpc_client",
 }
+"""Public name -> its module; the others are in `signatures`."""
 
 __all__ = [
     "AsyncClient",
@@ -75,10 +69,12 @@ _EXTRAS = {"grpc": "grpc", "google": "grpc", "safetensors": "local"}
 
 def __getattr__(name: str) -> Any:
     """Imports a public name when it is first asked for."""
-    if name not in _MODULES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__} has no attribute {name}")
     try:
-        module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
+        module = importlib.import_module(
+            f"{__name__}.{_MODULES.get(name, 'signatures')}"
+        )
     except ModuleNotFoundError as error:
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
         if not extra:

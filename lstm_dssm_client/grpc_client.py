@@ -24,10 +24,7 @@ from lstm_dssm_client.options import (
     message_bytes,
     token_headers,
 )
-from lstm_dssm_client.signatures import (
-    Signature,
-    VersionStatus,
-)
+from lstm_dssm_client.signatures import Signature, VersionStatus
 from lstm_dssm_client.text_client import (
     AsyncTextClient,
     GetMetadata,

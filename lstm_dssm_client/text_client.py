@@ -6,14 +6,7 @@ sends them; `TextClient` does the same without coroutines.
 
 import functools
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import (
-    Any,
-    Concatenate,
-    NamedTuple,
-    ParamSpec,
-    Protocol,
-    TypeVar,
-)
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 

@@ -14,6 +14,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from importlib import resources
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -189,16 +190,8 @@ class Normalizer:
 
         Accents of the same class keep their order.
         """
-        result: list[str] = []
-        marks: list[str] = []
-        for char in text:
-            if char in self._rank:
-                marks.append(char)
-                continue
-            result += sorted(marks, key=self._rank.__getitem__)
-            marks.clear()
-            result.append(char)
-        return result + sorted(marks, key=self._rank.__getitem__)
+        for _, chars in groupby(text, self._rank.__contains__):
+            yield from sorted(chars, key=lambda char: self._rank.get(char, 0))
 
     def _composed(self, pair: str) -> str | None:
         if "\u1161" <= pair[1] <= "\u11c2":  # Hangul is the same in all Pythons

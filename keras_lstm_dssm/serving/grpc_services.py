@@ -283,8 +283,7 @@ class Health:
         of_peer = list(self._watches.values()).count(peer)
         if len(self._watches) >= MAX_WATCHES or of_peer >= MAX_WAITING_OF_PEER:
             raise StatusError(
-                grpc.StatusCode.RESOURCE_EXHAUSTED,
-                "too many streams of Watch",
+                grpc.StatusCode.RESOURCE_EXHAUSTED, "too many streams of Watch"
             )
         changed, sent = asyncio.Event(), None
         self._watches[changed] = peer
@@ -369,10 +368,7 @@ class GrpcServices(grpc.GenericRpcHandler):
         self._waiting_health.stop(answered=True)
 
     async def _answer(
-        self,
-        method: str,
-        message: type[Any],
-        context: grpc.aio.ServicerContext,
+        self, method: str, message: type[Any], context: grpc.aio.ServicerContext
     ) -> bytes:
         start = time.perf_counter()
         self._check_token(context)

@@ -135,7 +135,8 @@ class ModelVersions:
         with _verified(folder) if self._verify else nullcontext():
             servable = Servable(self.name, version, folder)
             warmed = servable.warm_up(folder)
-        self._set_versions({**self.available.versions, version: servable})
+        versions = {**self.available.versions, version: servable}
+        self.available = self.available._replace(versions=versions)
         self._states[version] = VersionState(ModelVersionStatus.AVAILABLE)
         _LOG.info(
             "%s version %d: available after %.2f s, %d warm-up requests",
@@ -161,11 +162,9 @@ class ModelVersions:
             weakref.finalize(
                 self.available.versions[version], self._end, version, unloading
             ).atexit = False
-        remaining = self.available.versions.items()
-        self._set_versions({v: s for v, s in remaining if v not in versions})
-
-    def _set_versions(self, versions: Mapping[int, Servable]) -> None:
-        self.available = self.available._replace(versions=versions)
+        served = self.available.versions.items()
+        remaining = {v: s for v, s in served if v not in versions}
+        self.available = self.available._replace(versions=remaining)
 
     def _end(self, version: int, unloading: VersionState) -> None:
         # The number may have been published again in the meantime.

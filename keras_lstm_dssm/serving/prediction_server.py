@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import grpc
@@ -295,7 +295,7 @@ class PredictionServer:
                 ),
                 # Clients connect again when they need to.
                 ("grpc.max_connection_idle_ms", 1000 * _IDLE_SECONDS),
-            ],
+            ]
         )
         server.add_generic_rpc_handlers([services])
         if ":" in host and not host.startswith("["):
@@ -332,7 +332,8 @@ class PredictionServer:
         from keras_lstm_dssm.serving.rest_api import RestApi
         from keras_lstm_dssm.serving.search_page import SearchPage, page_routes
 
-        titles = clicks = None
+        titles = None
+        clicks: ClickWriter | None = None
         if self._page.titles is not None:
             documents = read_documents(self._page.titles)
             titles = dict(zip(documents.ids, documents.titles, strict=True))
@@ -343,14 +344,10 @@ class PredictionServer:
                 if path.startswith(UBI)
                 else ClickWriter(path)
             )
-        try:
+        with clicks or nullcontext():
             slots = self._http_slots
             page = SearchPage(
-                self.models,
-                self._bounds,
-                titles,
-                clicks,
-                self._page.interleave,
+                self.models, self._bounds, titles, clicks, self._page.interleave
             )
             guard = Guard(
                 RestApi(self.models, self._bounds, self.metrics),
@@ -365,6 +362,3 @@ class PredictionServer:
             )
             self.http_address = server.address
             yield server
-        finally:
-            if clicks is not None:
-                clicks.close()

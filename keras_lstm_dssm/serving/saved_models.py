@@ -268,10 +268,7 @@ class SavedRetriever:
         )
 
     def search(
-        self,
-        texts: Sequence[str | bytes],
-        k: int = 5,
-        tags: Iterable[str] = (),
+        self, texts: Sequence[str | bytes], k: int = 5, tags: Iterable[str] = ()
     ) -> list[list[Hit]]:
         """Returns the k best documents of each query, best first.
 

@@ -27,10 +27,7 @@ from keras_lstm_dssm.serving.search_page import (
     words_of,
 )
 from tests.browser import BROWSER, Page, browser_page
-from tests.serving.tiny_models import (
-    save_encoder,
-    save_function,
-)
+from tests.serving.tiny_models import save_encoder, save_function
 
 
 def two_stage(text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
