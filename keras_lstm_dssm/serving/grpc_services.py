@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import grpc
-from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
@@ -337,18 +336,16 @@ class GrpcServices(grpc.GenericRpcHandler):
             (prediction_service_pb2, "PredictionService"),
             (model_service_pb2, "ModelService"),
         ):
-            self._add(file.DESCRIPTOR.services_by_name[name])
-
-    def _add(self, service: ServiceDescriptor) -> None:
-        for method in service.methods:
-            message = GetMessageClass(method.input_type)
-            answer = (
-                partial(self._answer, method.name, message)
-                if method.name in _OFFERED
-                else partial(self._not_offered, message.__name__)
-            )
-            path = f"/{service.full_name}/{method.name}"
-            self._handlers[path] = _unary(answer)
+            service = file.DESCRIPTOR.services_by_name[name]
+            for method in service.methods:
+                message = GetMessageClass(method.input_type)
+                answer = (
+                    partial(self._answer, method.name, message)
+                    if method.name in _OFFERED
+                    else partial(self._not_offered, message.__name__)
+                )
+                path = f"/{service.full_name}/{method.name}"
+                self._handlers[path] = _unary(answer)
 
     def service(
         self, handler_call_details: grpc.HandlerCallDetails

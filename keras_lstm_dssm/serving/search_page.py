@@ -487,27 +487,22 @@ def page_routes(page: SearchPage, threads: Executor) -> list[BaseRoute]:
     async def models(_: Request) -> Response:
         return await run(page.models)
 
-    async def search(request: Request) -> Response:
-        return await posted(request, page.search)
+    def posted(path: str, method: Callable[[Mapping[str, Any]], Any]) -> Route:
+        async def answer(request: Request) -> Response:
+            # Other sites cannot send this type without asking the server first.
+            kind = request.headers.get("content-type", "").partition(";")[0]
+            if kind.strip().lower() != "application/json":
+                return _error(415, "expected the content-type application/json")
+            body = await request.body()
+            return await run(lambda: method(parse_object(body)))
 
-    async def click(request: Request) -> Response:
-        return await posted(request, lambda sent: {"written": page.click(sent)})
-
-    async def posted(
-        request: Request, method: Callable[[Mapping[str, Any]], Any]
-    ) -> Response:
-        # Other sites cannot send this type without asking the server first.
-        kind = request.headers.get("content-type", "").partition(";")[0]
-        if kind.strip().lower() != "application/json":
-            return _error(415, "expected the content-type application/json")
-        body = await request.body()
-        return await run(lambda: method(parse_object(body)))
+        return Route(path, answer, methods=["POST"])
 
     return [
         *(_file_route(path, *file) for path, file in _FILES.items()),
         Route("/page/models", models),
-        Route("/page/search", search, methods=["POST"]),
-        Route("/page/click", click, methods=["POST"]),
+        posted("/page/search", page.search),
+        posted("/page/click", lambda sent: {"written": page.click(sent)}),
     ]
 
 
