@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lstm_dssm_client.errors import InputError, serving_error
+from lstm_dssm_client.errors import serving_error
 from lstm_dssm_client.local_encoder import LocalEncoder
 from lstm_dssm_client.local_hybrid import (
     TOWERS,
@@ -31,6 +31,7 @@ from lstm_dssm_client.signatures import (
     Version,
     VersionStatus,
     no_explanations,
+    no_tags,
 )
 from lstm_dssm_client.texts import (
     as_bytes,
@@ -130,10 +131,7 @@ class LocalModel:
         wanted = tags_as_bytes(tags)
         documents = self._found_documents(model, version)
         if wanted and not documents.rows_of_tag:
-            raise InputError(
-                f"{self.target}: it was exported without tags, and cannot"
-                " filter by them: export it with lines id TAB title TAB tags"
-            )
+            raise no_tags(self.target)
         encoded = as_bytes(texts)
         vectors = self._query_vectors(encoded)
         return [

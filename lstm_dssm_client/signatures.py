@@ -225,51 +225,49 @@ class VersionStatus(NamedTuple):
     message: str
 
 
-class Output(NamedTuple):
-    """What a client expects of an output; its first axis is the rows."""
-
-    name: str
-    dtype: type[np.generic]
-    rank: int
-
+Outputs = Mapping[str, tuple[type, int]]
+"""What a client expects of outputs: the dtype and the rank by name. The first
+axis of each is the rows."""
 
 # Of an encoder, a retriever, a pair scorer and the key parts of a KeyVec.
-EMBEDDING = Output("embedding", np.float32, 2)
-RANKING = Output("ids", np.object_, 2), Output("scores", np.float32, 2)
-EXPLANATION = (
-    *RANKING,
-    Output("parts", np.float32, 3),
-    Output("words", np.object_, 2),
-)
-SCORE = Output("score", np.float32, 1)
-KEY_PARTS = (
-    Output("sentences", np.object_, 2),
-    Output("probabilities", np.float32, 2),
-    Output("words", np.object_, 2),
-)
+EMBEDDING: Outputs = {"embedding": (np.float32, 2)}
+RANKING: Outputs = {"ids": (object, 2), "scores": (np.float32, 2)}
+EXPLANATION: Outputs = {
+    **RANKING,
+    "parts": (np.float32, 3),
+    "words": (object, 2),
+}
+SCORE: Outputs = {"score": (np.float32, 1)}
+KEY_PARTS: Outputs = {
+    "sentences": (object, 2),
+    "probabilities": (np.float32, 2),
+    "words": (object, 2),
+}
 
 
-def checked_output(
-    prediction: Prediction, output: Output, rows: int
-) -> np.ndarray:
-    """Returns an output after checking its dtype and shape."""
-    name, dtype, rank = output
-    shape = ", ".join([str(rows), *["any"] * (rank - 1)])
-    expected = (
-        f"expected {np.dtype(dtype)} [{shape}]; name a model that"
-        " lstm-dssm-export wrote"
-    )
-    values = prediction.outputs.get(name)
-    if values is None:
-        raise InputError(
-            f"model {prediction.model}: it has no output {name}, {expected}"
+def checked_outputs(
+    prediction: Prediction, outputs: Outputs, rows: int
+) -> list[np.ndarray]:
+    """Returns outputs after checking their dtypes and shapes."""
+    arrays = []
+    for name, (dtype, rank) in outputs.items():
+        shape = ", ".join([str(rows), *["any"] * (rank - 1)])
+        expected = (
+            f"expected {np.dtype(dtype)} [{shape}]; name a model that"
+            " lstm-dssm-export wrote"
         )
-    if values.dtype != dtype or values.ndim != rank or len(values) != rows:
-        raise InputError(
-            f"model {prediction.model}: its output {name} is {values.dtype} "
-            f"{list(values.shape)}, {expected}"
-        )
-    return values
+        values = prediction.outputs.get(name)
+        if values is None:
+            raise InputError(
+                f"model {prediction.model}: it has no output {name}, {expected}"
+            )
+        if values.dtype != dtype or values.ndim != rank or len(values) != rows:
+            raise InputError(
+                f"model {prediction.model}: its output {name} is {values.dtype}"
+                f" {list(values.shape)}, {expected}"
+            )
+        arrays.append(values)
+    return arrays
 
 
 def hits_from_outputs(
@@ -323,6 +321,14 @@ def no_explanations(model: str) -> InputError:
     return InputError(
         f"model {model}: it has no signature {EXPLAINED}, which explains the"
         " scores of a hybrid retriever: export it with --hybrid"
+    )
+
+
+def no_tags(model: str) -> InputError:
+    """Returns the error of a retriever whose documents have no tags."""
+    return InputError(
+        f"{model}: it was exported without tags, and cannot filter by them:"
+        " export it with lines id TAB title TAB tags"
     )
 
 

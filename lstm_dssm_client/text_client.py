@@ -24,12 +24,12 @@ from lstm_dssm_client.signatures import (
     ExplainedHit,
     Hit,
     KeyParts,
-    Output,
+    Outputs,
     Prediction,
     Signature,
     Version,
     VersionStatus,
-    checked_output,
+    checked_outputs,
     describe_misfit,
     explained_from_outputs,
     hits_from_outputs,
@@ -415,7 +415,7 @@ class AsyncTextClient:
         self,
         model: str,
         chunks: Sequence[dict[str, np.ndarray]],
-        output: Output,
+        outputs: Outputs,
         version: Version,
     ) -> np.ndarray:
         """Predicts an output of one or more chunks by one and the same version.
@@ -425,13 +425,13 @@ class AsyncTextClient:
         meanwhile, all of them are sent again to the next one.
         """
         if len(chunks) == 1 or isinstance(version, int):
-            return await self._joined(model, chunks, output, version)
+            return await self._joined(model, chunks, outputs, version)
         numbers: set[int] = set()
         for _ in range(_ATTEMPTS):
             number = (await self._metadata(model, version)).version
             numbers.add(number)
             try:
-                return await self._joined(model, chunks, output, number)
+                return await self._joined(model, chunks, outputs, number)
             except ServingError as error:
                 if code_name(error.code) != "NOT_FOUND":
                     raise
@@ -446,29 +446,28 @@ class AsyncTextClient:
         self,
         model: str,
         chunks: Sequence[dict[str, np.ndarray]],
-        output: Output,
+        outputs: Outputs,
         version: Version,
     ) -> np.ndarray:
         parts: list[np.ndarray] = []
         for inputs in chunks:
-            parts += await self._outputs(model, inputs, [output], version)
+            parts += await self._outputs(model, inputs, outputs, version)
         return np.concatenate(parts)
 
     async def _outputs(
         self,
         model: str,
         inputs: Mapping[str, np.ndarray],
-        outputs: Sequence[Output],
+        outputs: Outputs,
         version: Version,
         signature: str = "",
     ) -> list[np.ndarray]:
         """Runs a signature, and returns its outputs after checking them."""
-        names = [output.name for output in outputs]
         prediction = await self.predict(
-            model, inputs, names, version, signature
+            model, inputs, outputs, version, signature
         )
         rows = len(next(iter(inputs.values())))
-        return [checked_output(prediction, output, rows) for output in outputs]
+        return checked_outputs(prediction, outputs, rows)
 
 
 class Transport(Protocol):

@@ -35,6 +35,7 @@ from lstm_dssm_client.signatures import (
     hits_from_outputs,
     key_parts_from_outputs,
     no_explanations,
+    no_tags,
 )
 from lstm_dssm_client.texts import (
     as_bytes,
@@ -288,10 +289,7 @@ class SavedRetriever:
         filter_tags = tags_as_bytes(tags)
         serve = self._filtered if filter_tags else self._serve
         if serve is None:
-            raise InputError(
-                f"{self._path}: it was exported without tags, and cannot"
-                " filter by them: export it with lines id TAB title TAB tags"
-            )
+            raise no_tags(str(self._path))
         for inputs in chunked_with_count(texts, k, tags=filter_tags):
             outputs = serve(**inputs)
             hits += hits_from_outputs(outputs["ids"], outputs["scores"], k)

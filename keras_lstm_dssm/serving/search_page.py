@@ -437,10 +437,10 @@ class _Hit(NamedTuple):
 
 def _reasons(outputs: Mapping[str, np.ndarray], k: int) -> dict[str, str]:
     """Returns id -> why it was found, for the first query, if it is known."""
-    if not {output.name for output in EXPLANATION} <= outputs.keys():
+    if not EXPLANATION.keys() <= outputs.keys():
         return {}
-    first = (outputs[output.name][:1] for output in EXPLANATION)
-    (hits,) = explained_from_outputs(*first, k)
+    first = {name: outputs[name][:1] for name in EXPLANATION}
+    (hits,) = explained_from_outputs(**first, k=k)
     return {hit.id: hit.why for hit in hits}
 
 
