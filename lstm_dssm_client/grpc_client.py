@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -97,7 +97,25 @@ _RETRIES = {
 }
 
 
-def _predict_message(request: Predict) -> Any:
+_METHODS = {
+    Predict: "PredictionService/Predict",
+    GetMetadata: "PredictionService/GetModelMetadata",
+    GetStatus: "ModelService/GetModelStatus",
+}
+"""Kind of a request -> the method of TF Serving's API."""
+
+
+def _message(request: Request) -> Any:
+    """Returns the message of a request."""
+    if isinstance(request, GetStatus):
+        return message_class("GetModelStatusRequest")(
+            model_spec=model_spec(request.model, None)
+        )
+    if isinstance(request, GetMetadata):
+        return message_class("GetModelMetadataRequest")(
+            model_spec=model_spec(request.model, request.version),
+            metadata_field=["signature_def"],
+        )
     return message_class("PredictRequest")(
         model_spec=model_spec(
             request.model, request.version, request.signature
@@ -110,24 +128,6 @@ def _predict_message(request: Predict) -> Any:
     )
 
 
-def _metadata_message(request: GetMetadata) -> Any:
-    return message_class("GetModelMetadataRequest")(
-        model_spec=model_spec(request.model, request.version),
-        metadata_field=["signature_def"],
-    )
-
-
-def _status_message(request: GetStatus) -> Any:
-    return message_class("GetModelStatusRequest")(
-        model_spec=model_spec(request.model, None)
-    )
-
-
-def _read_metadata(reply: Any) -> Metadata:
-    packed = reply.metadata["signature_def"].value
-    return Metadata(reply.model_spec.version.value, signatures(packed))
-
-
 _STATES = {
     10: "START",
     20: "LOADING",
@@ -138,14 +138,20 @@ _STATES = {
 _CODES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 
-def _read_status(reply: Any) -> dict[int, VersionStatus]:
+def _reply(request: Request, message: Any) -> Any:
+    """Reads the message of the reply to a request."""
+    if isinstance(request, Predict):
+        return _PredictReply(message)
+    if isinstance(request, GetMetadata):
+        packed = message.metadata["signature_def"].value
+        return Metadata(message.model_spec.version.value, signatures(packed))
     return {
         status.version: VersionStatus(
             _STATES.get(status.state, "UNKNOWN"),
             _CODES[status.status.error_code],
             status.status.error_message,
         )
-        for status in reply.model_version_status
+        for status in message.model_version_status
     }
 
 
@@ -159,19 +165,6 @@ class _PredictReply:
     def outputs(self, _: Signature | None) -> dict[str, np.ndarray]:
         protos = self._message.outputs
         return {name: read_tensor(proto) for name, proto in protos.items()}
-
-
-_METHODS: dict[type, tuple[str, Callable[..., Any], Callable[..., Any]]] = {
-    Predict: ("PredictionService/Predict", _predict_message, _PredictReply),
-    GetMetadata: (
-        "PredictionService/GetModelMetadata",
-        _metadata_message,
-        _read_metadata,
-    ),
-    GetStatus: ("ModelService/GetModelStatus", _status_message, _read_status),
-}
-"""Kind of a request -> the method of TF Serving's API, the function that writes
-the request's message, and the function that reads the reply's."""
 
 
 class _GrpcTransport:
@@ -212,7 +205,7 @@ class _GrpcTransport:
             else channels.secure_channel(target, credentials, options=options)
         )
         self._calls = {}
-        for kind, (path, *_) in _METHODS.items():
+        for kind, path in _METHODS.items():
             method = path.partition("/")[2]
             self._calls[kind] = channel.unary_unary(
                 f"/tensorflow.serving.{path}",
@@ -221,23 +214,20 @@ class _GrpcTransport:
             )
 
     def send(self, request: Request) -> Any:
-        _, _, read = _METHODS[type(request)]
         with self._errors(request):
-            return read(self._call(request))
+            return _reply(request, self._call(request))
 
     async def send_async(self, request: Request) -> Any:
-        _, _, read = _METHODS[type(request)]
         with self._errors(request):
-            return read(await self._call(request))
+            return _reply(request, await self._call(request))
 
     def close(self) -> None:
         self.channel.close()
 
     def _call(self, request: Request) -> Any:
         """Calls a method: the reply, or of `grpc.aio` an awaitable of it."""
-        _, write, _ = _METHODS[type(request)]
         return self._calls[type(request)](
-            write(request), timeout=self.timeout, metadata=self._metadata
+            _message(request), timeout=self.timeout, metadata=self._metadata
         )
 
     @contextmanager
