@@ -31,9 +31,7 @@ class Words(NamedTuple):
 
     ids: np.ndarray  # of the trigrams of all distinct words, in their order
     bounds: np.ndarray  # where those of each distinct word begin, and the end
-    flat: (
-        np.ndarray
-    )  # for each word of each text the number of the distinct one
+    flat: np.ndarray  # number of the distinct word, of each word of each text
     lengths: np.ndarray  # number of words of each text
 
     def table_sums(self, table: Table) -> np.ndarray:

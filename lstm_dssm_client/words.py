@@ -12,7 +12,7 @@ import re
 import string
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from importlib import resources
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -119,8 +119,8 @@ class Normalizer:
             for rank, marks in enumerate(tables.order, 1)
             for mark in marks
         }
-        self._compatible = _Decompositions(tables.compatible)
-        self._folded = _Decompositions(tables.compatible | tables.folded)
+        self._compatible = _Filled(_decomposed, tables.compatible)
+        self._folded = _Filled(_decomposed, tables.compatible | tables.folded)
         for start, end in zip(
             tables.ignored[::2], tables.ignored[1::2], strict=True
         ):
@@ -133,15 +133,11 @@ class Normalizer:
             for char, text in tables.compatible.items()
             if text[0] in self._joining
         }
-        self._single = _Filled(lambda point: self._both(chr(point)))
+        self._single = _Filled(self._both)
         self._split = {
-            "space": _Filled(
-                lambda point: " " if _SPACE.match(chr(point)) else chr(point)
-            ),
+            "space": _Filled(lambda char: " " if _SPACE.match(char) else char),
             "alphanumeric": _Filled(
-                lambda point: (
-                    chr(point) if _inside(tables.alphanumeric, point) else " "
-                )
+                lambda char: char if _inside(tables.alphanumeric, char) else " "
             ),
         }
 
@@ -158,7 +154,7 @@ class Normalizer:
 
     def is_letter(self, char: str) -> bool:
         """Returns whether RE2 takes a character for a letter."""
-        return _inside(self._tables.letters, ord(char))
+        return _inside(self._tables.letters, char)
 
     def _both(self, text: str) -> str:
         compatible = self._compose(text.translate(self._compatible))
@@ -201,36 +197,32 @@ class Normalizer:
 
 
 class _Filled(dict[int, str]):
-    """Dictionary from code points to texts, each computed when first read."""
+    """Dictionary from code points to texts, each computed when first read.
 
-    def __init__(self, function: Any) -> None:
-        super().__init__()
+    It begins with the texts of some characters.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[str], str],
+        texts: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(str.maketrans(texts or {}))
         self._function = function
 
     def __missing__(self, point: int) -> str:
-        return self.setdefault(point, self._function(point))
+        return self.setdefault(point, self._function(chr(point)))
 
 
-class _Decompositions(_Filled):
-    """Dictionary from a code point to the characters that it is made of.
-
-    A character that cannot be decomposed stands for itself.
-    """
-
-    def __init__(self, decompositions: Mapping[str, str]) -> None:
-        super().__init__(
-            lambda point: (
-                unicodedata.normalize("NFD", chr(point))
-                if 0xAC00 <= point <= 0xD7A3  # the syllables of Hangul
-                else chr(point)
-            )
-        )
-        self.update({ord(char): text for char, text in decompositions.items()})
+def _decomposed(char: str) -> str:
+    """Decomposes a syllable of Hangul; other characters are in the tables."""
+    is_syllable = "\uac00" <= char <= "\ud7a3"
+    return unicodedata.normalize("NFD", char) if is_syllable else char
 
 
-def _inside(bounds: list[int], point: int) -> bool:
+def _inside(bounds: list[int], char: str) -> bool:
     """Returns whether a code point is in ranges `[start, end, start, ...]`."""
-    return bisect_right(bounds, point) % 2 == 1
+    return bisect_right(bounds, ord(char)) % 2 == 1
 
 
 @functools.cache

@@ -70,7 +70,8 @@ class AppendedFile:
             os.close(old)
         end = os.fstat(self._file).st_size
         try:
-            _write_all(self._file, line)
+            while line:
+                line = line[os.write(self._file, line) :]
             if sync:
                 os.fsync(self._file)
         except OSError:
@@ -324,11 +325,6 @@ def _now() -> str:
 
 def _encoded(row: Mapping[str, Any]) -> bytes:
     return json.dumps(row).encode() + b"\n"
-
-
-def _write_all(number: int, line: bytes) -> None:
-    while line:
-        line = line[os.write(number, line) :]
 
 
 def _remove_partial_line(number: int) -> None:

@@ -62,7 +62,13 @@ class ServerTLS:
 
     def ssl_context(self) -> ssl.SSLContext:
         """Returns the settings of TLS for a server of Python, 1.2 or newer."""
-        _check_readable(self.certificate, self.key, self.client_ca)
+        for path in filter(None, (self.certificate, self.key, self.client_ca)):
+            try:
+                path.open("rb").close()
+            except OSError as error:
+                raise InputError(
+                    f"{path}: {error.strerror}; expected a file in PEM"
+                ) from error
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
@@ -94,17 +100,6 @@ class ServerTLS:
             root_certificates=self.client_ca and self.client_ca.read_bytes(),
             require_client_auth=self.client_ca is not None,
         )
-
-
-def _check_readable(*paths: Path | None) -> None:
-    for path in paths:
-        if path is not None:
-            try:
-                path.open("rb").close()
-            except OSError as error:
-                raise InputError(
-                    f"{path}: {error.strerror}; expected a file in PEM"
-                ) from error
 
 
 def _reason(error: Exception) -> str:
