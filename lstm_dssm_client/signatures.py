@@ -247,9 +247,9 @@ KEY_PARTS: Outputs = {
 
 def checked_outputs(
     prediction: Prediction, outputs: Outputs, rows: int
-) -> list[np.ndarray]:
-    """Returns outputs after checking their dtypes and shapes."""
-    arrays = []
+) -> dict[str, np.ndarray]:
+    """Returns outputs by name, after checking their dtypes and shapes."""
+    arrays = {}
     for name, (dtype, rank) in outputs.items():
         shape = ", ".join([str(rows), *["any"] * (rank - 1)])
         expected = (
@@ -266,7 +266,7 @@ def checked_outputs(
                 f"model {prediction.model}: its output {name} is {values.dtype}"
                 f" {list(values.shape)}, {expected}"
             )
-        arrays.append(values)
+        arrays[name] = values
     return arrays
 
 

@@ -178,7 +178,7 @@ class AsyncTextClient:
             outputs = await self._outputs(
                 model, inputs, RANKING, version, signature
             )
-            hits += hits_from_outputs(*outputs, k)
+            hits += hits_from_outputs(**outputs, k=k)
         return hits
 
     async def explain(
@@ -220,7 +220,7 @@ class AsyncTextClient:
             outputs = await self._outputs(
                 model, inputs, EXPLANATION, version, EXPLAINED
             )
-            hits += explained_from_outputs(*outputs, k)
+            hits += explained_from_outputs(**outputs, k=k)
         return hits
 
     async def score(
@@ -317,7 +317,7 @@ class AsyncTextClient:
             outputs = await self._outputs(
                 model, inputs, KEY_PARTS, version, KEYS
             )
-            parts += key_parts_from_outputs(*outputs, n)
+            parts += key_parts_from_outputs(**outputs, n=n)
         return parts
 
     async def predict(
@@ -451,7 +451,8 @@ class AsyncTextClient:
     ) -> np.ndarray:
         parts: list[np.ndarray] = []
         for inputs in chunks:
-            parts += await self._outputs(model, inputs, outputs, version)
+            arrays = await self._outputs(model, inputs, outputs, version)
+            parts += arrays.values()
         return np.concatenate(parts)
 
     async def _outputs(
@@ -461,7 +462,7 @@ class AsyncTextClient:
         outputs: Outputs,
         version: Version,
         signature: str = "",
-    ) -> list[np.ndarray]:
+    ) -> dict[str, np.ndarray]:
         """Runs a signature, and returns its outputs after checking them."""
         prediction = await self.predict(
             model, inputs, outputs, version, signature

@@ -215,7 +215,7 @@ class _Filled(dict[int, str]):
 
 
 def _decomposed(char: str) -> str:
-    """Decomposes a syllable of Hangul; other characters are in the tables."""
+    """Decomposes a syllable of Hangul; others stand for themselves."""
     is_syllable = "\uac00" <= char <= "\ud7a3"
     return unicodedata.normalize("NFD", char) if is_syllable else char
 

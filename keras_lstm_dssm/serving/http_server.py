@@ -9,7 +9,7 @@ import asyncio
 import math
 import socket
 import time
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from email.utils import formatdate
 from functools import partial
@@ -23,6 +23,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
@@ -35,11 +36,7 @@ from keras_lstm_dssm.serving.rest_api import HTTP_CODES, RestApi
 from keras_lstm_dssm.serving.security import NO_TOKEN, Security, ServerTLS
 from keras_lstm_dssm.serving.servable import StatusError
 
-Headers = list[tuple[bytes, bytes]]
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Headers = Sequence[tuple[bytes, bytes]]
 
 REQUEST_SECONDS = 30.0
 """Time limit for a request to arrive, not extended by parts of the request."""
@@ -163,10 +160,7 @@ class _RefusedError(Exception):
     """Raised within `Guard` for a request that fails a check."""
 
     def __init__(
-        self,
-        status: int,
-        message: str,
-        headers: Sequence[tuple[bytes, bytes]] = (),
+        self, status: int, message: str, headers: Headers = ()
     ) -> None:
         super().__init__(message)
         self.status, self.message, self.headers = status, message, headers
@@ -184,7 +178,7 @@ class Guard:
         self,
         rest: RestApi,
         slots: RequestSlots,
-        pages: App,
+        pages: ASGIApp,
         security: Security,
         host: str,
         max_bytes: int,
@@ -223,7 +217,7 @@ class Guard:
     ) -> None:
         whole = [{"type": "http.request", "body": body, "more_body": False}]
 
-        async def replay() -> MutableMapping[str, Any]:
+        async def replay() -> Message:
             return whole.pop() if whole else await receive()
 
         await self._pages(scope, replay, send)
@@ -300,7 +294,7 @@ class Guard:
         key = None
         if len(body) <= QUICK_BYTES:
             key = self._rest.known(method, path)
-        headers: Headers = []
+        headers: Headers = ()
         try:
             status, reply = await self._slots.run(
                 key, partial(self._rest.answer, method, path, body)
@@ -308,7 +302,7 @@ class Guard:
         except StatusError as error:
             status = HTTP_CODES[error.code.name]
             reply = error_body(path, status, error.details)
-            headers.append((b"retry-after", b"1"))
+            headers = [(b"retry-after", b"1")]
         await _send(send, status, reply, headers)
 
 
@@ -316,7 +310,7 @@ async def _send(
     send: Send,
     status: int,
     body: bytes,
-    headers: Sequence[tuple[bytes, bytes]] = (),
+    headers: Headers = (),
     more: bool = False,
 ) -> None:
     """Sends JSON, and ends the reply unless `more` of the body follows."""
@@ -359,7 +353,7 @@ def new_pages(
     models: ModelRegistry,
     metrics: RequestMetrics,
     routes: Sequence[BaseRoute] = (),
-) -> App:
+) -> ASGIApp:
     """Returns the application that answers all paths outside of REST.
 
     `/livez` answers 200 while the process runs; `/readyz` answers 200 when
@@ -410,7 +404,7 @@ class HttpServer:
 
     def __init__(
         self,
-        application: App,
+        application: ASGIApp,
         port: int = 8501,
         host: str = "127.0.0.1",
         tls: ServerTLS | None = None,

@@ -130,9 +130,7 @@ def _load_graph(session: tf.compat.v1.Session, folder: Path) -> None:
 
 def _array(values: np.ndarray | np.generic | bytes) -> np.ndarray:
     # A session returns scalars without an array around them.
-    if isinstance(values, np.ndarray):
-        return values
-    return np.array(values, object if isinstance(values, bytes) else None)
+    return np.asarray(values, object if isinstance(values, bytes) else None)
 
 
 @contextmanager

@@ -331,8 +331,8 @@ class SearchPage:
         both = [hits, self._hits(self._run(call, [text], [k]), 0)]
         if own:
             both.reverse()
-        ids = ([hit.id for hit in each] for each in both)
-        drafted = team_draft(*ids, k, SystemRandom())
+        first, second = ([hit.id for hit in each] for each in both)
+        drafted = team_draft(first, second, k, SystemRandom())
         served[ATTRIBUTE] = {
             "versions": versions,
             "teams": [team for team, _ in drafted],
