@@ -35,7 +35,10 @@ class RequestMetrics:
     def __init__(self, models: ModelRegistry) -> None:
         self._prometheus = import_optional("prometheus_client", "http")
         self._models = models
-        self._of_labels: dict[tuple[str, ...], tuple[Any, ...]] = {}
+        # Labels -> counters, and histograms with their units in a second.
+        self._of_labels: dict[
+            tuple[str, ...], tuple[list[Any], list[tuple[Any, float]]]
+        ] = {}
         self._registry = self._prometheus.CollectorRegistry()
         labels = ["protocol", "method", "model", "signature"]
         self._requests = self._prometheus.Counter(
@@ -100,34 +103,22 @@ class RequestMetrics:
         labels = (protocol, method, model, signature, code)
         # Looking them up in prometheus-client takes most of a record's time.
         if labels not in self._of_labels:
-            self._of_labels[labels] = (
-                self._requests.labels(*labels),
-                self._seconds.labels(*labels[:-1]),
-                *self._of_tf_serving(protocol, method, model, code),
-            )
-        requests, histogram, *more = self._of_labels[labels]
-        requests.inc()
-        histogram.observe(seconds)
-        if more:
-            more[0].inc()
-        if len(more) > 1:
-            more[1].observe(1e6 * seconds)
-
-    def _of_tf_serving(
-        self, protocol: str, method: str, model: str, code: str
-    ) -> list[Any]:
-        """Returns TF Serving's counter, and its histogram of what succeeded."""
-        if method not in _COUNTED:
-            return []
-        metrics = [self._tf_serving_requests.labels(model, code)]
-        if code == "OK":
-            over_grpc = protocol == "grpc"
-            api = method if over_grpc else method.lower()
-            entrypoint = "GRPC" if over_grpc else "REST"
-            metrics.append(
-                self._tf_serving_latency.labels(model, api, entrypoint)
-            )
-        return metrics
+            counters = [self._requests.labels(*labels)]
+            timers = [(self._seconds.labels(*labels[:-1]), 1.0)]
+            if method in _COUNTED:
+                counters.append(self._tf_serving_requests.labels(model, code))
+            if method in _COUNTED and code == "OK":
+                names = (method.lower(), "REST")
+                if protocol == "grpc":
+                    names = (method, "GRPC")
+                latency = self._tf_serving_latency.labels(model, *names)
+                timers.append((latency, 1e6))
+            self._of_labels[labels] = counters, timers
+        counters, timers = self._of_labels[labels]
+        for counter in counters:
+            counter.inc()
+        for histogram, units in timers:
+            histogram.observe(units * seconds)
 
     def text(self) -> bytes:
         """Returns all metrics in Prometheus' text format."""
