@@ -47,7 +47,7 @@ from keras_lstm_dssm.benchmarks.measure import (
     program_command,
     running_server,
 )
-from keras_lstm_dssm.benchmarks.towers import PackageTowers
+from keras_lstm_dssm.benchmarks.towers import new_model
 from keras_lstm_dssm.export.bulk.documents import Documents
 from keras_lstm_dssm.export.export_models import export_model, export_models
 from keras_lstm_dssm.export.publish.versions import publish, version_folders
@@ -71,7 +71,7 @@ def measure_serving(queries: Sequence[str], rounds: int) -> dict[str, Any]:
     `in_process` is the exported encoder, `grpc` the same behind the local
     service and `Client`.
     """
-    model = PackageTowers().model
+    model = new_model()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "query_encoder")
         export_model(model.query_encoder, path)
@@ -108,7 +108,7 @@ def measure_batches(
     """
     documents = Documents(list(titles), list(titles))
     with tempfile.TemporaryDirectory() as folder:
-        export_models(PackageTowers().model, Path(folder), documents)
+        export_models(new_model(), Path(folder), documents)
         command = program_command("serve", f"--models={folder}", "--port=0")
         with (
             running_server(command) as target,
@@ -161,7 +161,7 @@ def measure_load(
     bodies = http_bodies(as_bytes(queries))
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder, "models", MODEL)
-        export_model(PackageTowers().model.query_encoder, base)
+        export_model(new_model().query_encoder, base)
         http_target = f"127.0.0.1:{_free_port()}"
         command = program_command(
             "serve", f"--models={base.parent}", "--port=0",
