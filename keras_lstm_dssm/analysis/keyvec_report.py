@@ -327,8 +327,7 @@ def report_on_documents(
     vectors = model.encode([document.sentences for document in documents])
     labels = [documents[row].label for row in on_map]
     layout = document_map(vectors[on_map], labels, settings.map)
-    compared = [documents[row] for row in sorted(with_summary)]
-    agreements = _agreements(model, compared, source.targets)
+    agreements = key_sentence_agreements(model, documents, source.targets)
     explained = explain_documents(
         model,
         documents,
@@ -339,7 +338,7 @@ def report_on_documents(
     picture = pictures / "document_map.png"
     draw_map(picture, layout, legend=True)
     sections = [
-        *_agreement_sections(agreements, len(compared), source.teacher),
+        *_agreement_sections(agreements, len(with_summary), source.teacher),
         *map(_document_section, explained),
         HtmlSection(
             "A map of documents",
@@ -378,8 +377,8 @@ def report_on_documents(
         sections,
         {
             "key_sentences": {
-                name: values and values._asdict()
-                for name, values in agreements.items()
+                name: agreements[name]._asdict() if agreements else None
+                for name in ("model", "position")
             },
             "documents": [asdict(document) for document in explained],
             "map": map_rows,
@@ -407,12 +406,17 @@ def _records(
     ]
 
 
-def _agreements(
+def key_sentence_agreements(
     model: KeyVec, documents: Sequence[Document], targets: DocumentTargets
-) -> dict[str, Agreement | None]:
-    """Compute how well p_i and the order of sentences rank S* first."""
+) -> dict[str, Agreement]:
+    """Compute how well p_i and the order of sentences rank S* first.
+
+    The documents are those with a summary, without which there is no S*;
+    nothing is returned if there are none.
+    """
+    documents = [document for document in documents if document.summary]
     if not documents:
-        return {"model": None, "position": None}
+        return {}
     p = model.probabilities([document.sentences for document in documents])
     marks = [targets.of(document).marks() for document in documents]
     by_position = agreement(marks, [-np.arange(len(m)) for m in marks])
@@ -420,19 +424,18 @@ def _agreements(
 
 
 def _agreement_sections(
-    agreements: dict[str, Agreement | None], number: int, teacher: str
+    agreements: dict[str, Agreement], number: int, teacher: str
 ) -> Iterator[HtmlSection]:
     """Yield the section on all documents with a summary, if there are any."""
-    by_model, by_position = agreements["model"], agreements["position"]
-    if not by_model or not by_position:
+    if not agreements:
         return
-    compared = {
-        "p of the model": by_model,
-        "position in the document": by_position,
-    }
+    by_model, by_position = agreements["model"], agreements["position"]
     rows = [
         [name, f"{values.average_precision:.3f}", f"{values.precision:.3f}"]
-        for name, values in compared.items()
+        for name, values in (
+            ("p of the model", by_model),
+            ("position in the document", by_position),
+        )
     ]
     yield HtmlSection(
         "Key sentences of all documents",
