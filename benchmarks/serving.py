@@ -32,9 +32,7 @@ import grpc
 import numpy as np
 from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 from tensorflow_serving.apis.prediction_service_pb2_grpc import (
-    PredictionServiceServicer,
     PredictionServiceStub,
-    add_PredictionServiceServicer_to_server,
 )
 
 from keras_lstm_dssm.benchmarks import hostile_clients
@@ -470,24 +468,18 @@ def resident_megabytes(address: str) -> float:
     return float(match[1]) / 1e6 if match else float("nan")
 
 
-class EchoServicer(PredictionServiceServicer):
-    """Answers every Predict request with the same reply."""
-
-    def __init__(self, reply: PredictResponse) -> None:
-        self._reply = reply
-
-    def Predict(
-        self, request: PredictRequest, context: grpc.ServicerContext
-    ) -> PredictResponse:
-        """Returns the reply."""
-        return self._reply
-
-
 def run_grpc_echo_server(reply: bytes) -> None:
     """Serves a serialized `PredictResponse` on a free port until killed."""
-    server = grpc.server(ThreadPoolExecutor(8))
-    servicer = EchoServicer(PredictResponse.FromString(reply))
-    add_PredictionServiceServicer_to_server(servicer, server)
+    message = PredictResponse.FromString(reply)
+    predict = grpc.unary_unary_rpc_method_handler(
+        lambda request, context: message,
+        PredictRequest.FromString,
+        PredictResponse.SerializeToString,
+    )
+    service = grpc.method_handlers_generic_handler(
+        "tensorflow.serving.PredictionService", {"Predict": predict}
+    )
+    server = grpc.server(ThreadPoolExecutor(8), [service])
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     print(f"serving on 127.0.0.1:{port}", flush=True)
