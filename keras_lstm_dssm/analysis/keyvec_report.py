@@ -231,18 +231,16 @@ def _words(
 ) -> tuple[list[PredictedWord], list[KeyWord]]:
     key_words = [] if targets is None else targets.of(document).key_words
     ids = model.key_word_ids(key_words).tolist()
-    known, order = set(ids), np.argsort(-p, kind="stable").tolist()
-    rank_of: dict[int, tuple[int | None, float | None]] = {
-        row + 1: (rank, float(p[row]))
-        for rank, row in enumerate(order, 1)
-        if row + 1 in known
-    }
+    order = np.argsort(-p, kind="stable")
+    ranks = 1 + np.argsort(order)
     predicted = [
-        PredictedWord(vocabulary[row], float(p[row]), row + 1 in rank_of)
-        for row in order[:count]
+        PredictedWord(vocabulary[row], float(p[row]), row + 1 in ids)
+        for row in order[:count].tolist()
     ]
     return predicted, [
-        KeyWord(word, *rank_of.get(i, (None, None)))
+        KeyWord(word, int(ranks[i - 1]), float(p[i - 1]))
+        if i
+        else KeyWord(word, None, None)
         for word, i in zip(key_words, ids, strict=True)
     ]
 
