@@ -15,7 +15,7 @@ from keras_lstm_dssm.analysis.keyvec_report import key_sentence_agreements
 from keras_lstm_dssm.data.documents import DocumentFolder
 from keras_lstm_dssm.evaluation.systems import DenseSystem, System, system_of
 from keras_lstm_dssm.evaluation.task import document_sentences
-from keras_lstm_dssm.models import KeyVecRecipe, Recipe
+from keras_lstm_dssm.models import Recipe
 from keras_lstm_dssm.models.keyvec import KeyVec
 from keras_lstm_dssm.models.kinds import AnyRecipe
 from keras_lstm_dssm.papers.run_systems import Hyperparameters, TrainedSystem
@@ -133,7 +133,8 @@ class Neural:
                 epochs=settings.epochs, batch_size=settings.batch_size
             )
         if not self.trained:
-            model: Any = _untrained(recipe, seed, data.texts)
+            sentences = [s for t in data.texts for s in document_sentences(t)]
+            model: Any = new_keyvec(recipe, seed, sentences, len(data.texts))
             dev = data.measure_on_dev(system_of(model))
             return self._timed(model, data, {"dev": dev})
         recipe, arguments = self._for_table(recipe, data)
@@ -219,12 +220,6 @@ def _speed(system: System, dev: Any) -> dict[str, Any]:
     system.list_scores(dev.queries, candidates, dev.documents)
     seconds = time.perf_counter() - start
     return {"pairs_per_second": sum(map(len, candidates.values())) / seconds}
-
-
-def _untrained(recipe: KeyVecRecipe, seed: int, texts: list[str]) -> KeyVec:
-    """Makes a `KeyVec` with its initial weights."""
-    sentences = [s for text in texts for s in document_sentences(text)]
-    return new_keyvec(recipe, seed, sentences, len(texts))
 
 
 def _with_updates_of(clicks: int, recipe: Recipe, data: TableData) -> Recipe:
