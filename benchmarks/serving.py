@@ -22,7 +22,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
@@ -390,20 +390,19 @@ def _http_sender(
     address: str, path: str = HTTP_PATH
 ) -> Iterator[Callable[[bytes], bytes]]:
     """Opens a connection, and yields a function that sends a body on it."""
-    connection = http.client.HTTPConnection(address, timeout=_TIMEOUT_SECONDS)
+    with closing(
+        http.client.HTTPConnection(address, timeout=_TIMEOUT_SECONDS)
+    ) as connection:
 
-    def send(body: bytes) -> bytes:
-        connection.request("POST", path, body)
-        reply = connection.getresponse()
-        content = reply.read()
-        if reply.status != 200:
-            raise OSError(f"{reply.status}: {content.decode()}")
-        return content
+        def send(body: bytes) -> bytes:
+            connection.request("POST", path, body)
+            reply = connection.getresponse()
+            content = reply.read()
+            if reply.status != 200:
+                raise OSError(f"{reply.status}: {content.decode()}")
+            return content
 
-    try:
         yield send
-    finally:
-        connection.close()
 
 
 async def run_http_client(
