@@ -38,8 +38,7 @@ class MeanAndSpread(NamedTuple):
 class SystemResults:
     """Reads the results (`result.json`) of all seeds of a system."""
 
-    def __init__(self, name: str, row: Row, folders: Sequence[Path]) -> None:
-        self.name = name
+    def __init__(self, row: Row, folders: Sequence[Path]) -> None:
         self.row = row
         self.folders = folders
         self.seeds: list[dict[str, Any]] = [
@@ -114,7 +113,7 @@ def read_results(
         folders = seed_folders(output, name, row, seeds)
         folders = [folder for folder in folders if folder.exists()]
         if folders:
-            results[name] = SystemResults(name, row, folders)
+            results[name] = SystemResults(row, folders)
     return results
 
 
