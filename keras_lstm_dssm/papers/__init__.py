@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keras_lstm_dssm.papers.baselines import (
+        Doc2VecSystem,
         LSASystem,
         RandomVectorSystem,
         TfidfSystem,
         UnigramLMSystem,
-    )
-    from keras_lstm_dssm.papers.gensim_baselines import (
-        Doc2VecSystem,
         Word2VecSystem,
     )
     from keras_lstm_dssm.papers.plsa import PLSASystem
@@ -27,9 +25,9 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "papers.baselines": (
-        "LSASystem RandomVectorSystem TfidfSystem UnigramLMSystem"
+        "Doc2VecSystem LSASystem RandomVectorSystem TfidfSystem UnigramLMSystem"
+        " Word2VecSystem"
     ),
-    "papers.gensim_baselines": "Doc2VecSystem Word2VecSystem",
     "papers.plsa": "PLSASystem",
     "papers.run_systems": "Row choose_rows",
     "papers.skip_thought": "SkipThoughtSystem",

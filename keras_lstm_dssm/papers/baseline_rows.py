@@ -44,13 +44,11 @@ from keras_lstm_dssm.files import (
 )
 from keras_lstm_dssm.models import ScorerRecipe
 from keras_lstm_dssm.papers.baselines import (
+    Doc2VecSystem,
     LSASystem,
     RandomVectorSystem,
     TfidfSystem,
     UnigramLMSystem,
-)
-from keras_lstm_dssm.papers.gensim_baselines import (
-    Doc2VecSystem,
     Word2VecSystem,
 )
 from keras_lstm_dssm.papers.plsa import PLSASystem
