@@ -167,7 +167,7 @@ def curve(values: Mapping[int, MeanAndSpread]) -> Curve:
 
 @contextmanager
 def _bar_panels(
-    path: Path, summary: Summary, titles: Sequence[str]
+    path: Path, summary: Mapping[str, Any], titles: Sequence[str]
 ) -> Iterator[list[Any]]:
     """Opens panels for bars of all systems, the first one on top.
 
@@ -526,9 +526,7 @@ def _table(mode: str, summaries: Mapping[str, Summary]) -> TextTable:
     for system, label in labels.items():
         row = [label]
         for summary in having.values():
-            if system in summary["systems"]:
-                row += measure_cells(summary["systems"][system], mode, names)
-            else:
-                row += ["-"] * len(names)
+            values = summary["systems"].get(system, {"test": {}})
+            row += measure_cells(values, mode, names)
         rows.append(row)
     return TextTable(MODE_TITLES[mode], header, rows)
