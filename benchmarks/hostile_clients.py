@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
@@ -127,16 +127,11 @@ def _calls(
 def _connections(target: str, sent: bytes) -> None:
     """Opens connections, sends the same bytes on each, and reads nothing."""
     host, _, port = target.rpartition(":")
-    connections = []
-    try:
+    with ExitStack() as stack:
         for _ in range(_TOGETHER):
             connection = socket.create_connection((host, int(port)), 5)
-            connections.append(connection)
-            connection.sendall(sent)
+            stack.enter_context(connection).sendall(sent)
         time.sleep(_HOLD_SECONDS)
-    finally:
-        for connection in connections:
-            connection.close()
 
 
 def attacks(

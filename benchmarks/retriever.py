@@ -21,7 +21,7 @@ from keras_lstm_dssm.benchmarks.measure import (
     memory_megabytes,
     results_of_process,
 )
-from keras_lstm_dssm.benchmarks.towers import PackageTowers
+from keras_lstm_dssm.benchmarks.towers import new_model
 from keras_lstm_dssm.data import ClickLog, training_batches
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Index
@@ -97,7 +97,7 @@ def write_retrievers(
     The vectors of an untrained encoder lie close together, so that int8 would
     lose more recall. Writes `titles.npy`, `queries.txt` and `models/`.
     """
-    model = PackageTowers().model
+    model = new_model()
     batches = training_batches(log, _BATCH, epochs=_EPOCHS, seed=_SEED)
     model.fit(batches, shuffle=False, verbose=0)
     texts = fill_up_titles(list(islice(log.documents(), titles)), titles)

@@ -41,8 +41,8 @@ from keras_lstm_dssm.benchmarks.measure import (
 )
 from keras_lstm_dssm.benchmarks.towers import (
     PRESET,
-    PackageTowers,
     batches_of,
+    new_model,
 )
 from keras_lstm_dssm.data import ClickLog, open_log
 from keras_lstm_dssm.errors import InputError
@@ -130,11 +130,12 @@ def measure_on(
     """
     usable = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, usable[:cores])
-    towers, log = PackageTowers(), open_log(paths)
-    step = towers.train(batches_of(log, batch_size, steps), steps)
+    model, log = new_model(), open_log(paths)
+    step = fit_seconds(model, batches_of(log, batch_size, steps), steps)
     titles = list(islice(log.documents(), batch_size * steps))
-    towers.encode(titles, batch_size)
-    encoding = seconds(partial(towers.encode, titles, batch_size))
+    encode = partial(model.document_encoder.encode, titles, batch_size)
+    encode()
+    encoding = seconds(encode)
     batches = -(-len(titles) // batch_size)
     return {"train": 1000 * step, "encode": 1000 * encoding / batches}
 
@@ -197,7 +198,7 @@ def measure_log(path: str, batch_size: int, steps: int) -> dict[str, Any]:
     log = ClickLog(path)
     count_seconds = seconds(log.count)
     batches = batches_of(log, batch_size, steps)
-    step = 1e6 * PackageTowers().train(batches, steps) / batch_size
+    step = 1e6 * fit_seconds(new_model(), batches, steps) / batch_size
     return {
         "count_seconds": count_seconds,
         "step_microseconds_per_pair": step,

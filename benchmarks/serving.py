@@ -22,7 +22,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
@@ -32,9 +32,7 @@ import grpc
 import numpy as np
 from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 from tensorflow_serving.apis.prediction_service_pb2_grpc import (
-    PredictionServiceServicer,
     PredictionServiceStub,
-    add_PredictionServiceServicer_to_server,
 )
 
 from keras_lstm_dssm.benchmarks import hostile_clients
@@ -47,7 +45,7 @@ from keras_lstm_dssm.benchmarks.measure import (
     program_command,
     running_server,
 )
-from keras_lstm_dssm.benchmarks.towers import PackageTowers
+from keras_lstm_dssm.benchmarks.towers import new_model
 from keras_lstm_dssm.export.bulk.documents import Documents
 from keras_lstm_dssm.export.export_models import export_model, export_models
 from keras_lstm_dssm.export.publish.versions import publish, version_folders
@@ -71,7 +69,7 @@ def measure_serving(queries: Sequence[str], rounds: int) -> dict[str, Any]:
     `in_process` is the exported encoder, `grpc` the same behind the local
     service and `Client`.
     """
-    model = PackageTowers().model
+    model = new_model()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "query_encoder")
         export_model(model.query_encoder, path)
@@ -108,7 +106,7 @@ def measure_batches(
     """
     documents = Documents(list(titles), list(titles))
     with tempfile.TemporaryDirectory() as folder:
-        export_models(PackageTowers().model, Path(folder), documents)
+        export_models(new_model(), Path(folder), documents)
         command = program_command("serve", f"--models={folder}", "--port=0")
         with (
             running_server(command) as target,
@@ -161,7 +159,7 @@ def measure_load(
     bodies = http_bodies(as_bytes(queries))
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder, "models", MODEL)
-        export_model(PackageTowers().model.query_encoder, base)
+        export_model(new_model().query_encoder, base)
         http_target = f"127.0.0.1:{_free_port()}"
         command = program_command(
             "serve", f"--models={base.parent}", "--port=0",
@@ -392,20 +390,19 @@ def _http_sender(
     address: str, path: str = HTTP_PATH
 ) -> Iterator[Callable[[bytes], bytes]]:
     """Opens a connection, and yields a function that sends a body on it."""
-    connection = http.client.HTTPConnection(address, timeout=_TIMEOUT_SECONDS)
+    with closing(
+        http.client.HTTPConnection(address, timeout=_TIMEOUT_SECONDS)
+    ) as connection:
 
-    def send(body: bytes) -> bytes:
-        connection.request("POST", path, body)
-        reply = connection.getresponse()
-        content = reply.read()
-        if reply.status != 200:
-            raise OSError(f"{reply.status}: {content.decode()}")
-        return content
+        def send(body: bytes) -> bytes:
+            connection.request("POST", path, body)
+            reply = connection.getresponse()
+            content = reply.read()
+            if reply.status != 200:
+                raise OSError(f"{reply.status}: {content.decode()}")
+            return content
 
-    try:
         yield send
-    finally:
-        connection.close()
 
 
 async def run_http_client(
@@ -470,24 +467,18 @@ def resident_megabytes(address: str) -> float:
     return float(match[1]) / 1e6 if match else float("nan")
 
 
-class EchoServicer(PredictionServiceServicer):
-    """Answers every Predict request with the same reply."""
-
-    def __init__(self, reply: PredictResponse) -> None:
-        self._reply = reply
-
-    def Predict(
-        self, request: PredictRequest, context: grpc.ServicerContext
-    ) -> PredictResponse:
-        """Returns the reply."""
-        return self._reply
-
-
 def run_grpc_echo_server(reply: bytes) -> None:
     """Serves a serialized `PredictResponse` on a free port until killed."""
-    server = grpc.server(ThreadPoolExecutor(8))
-    servicer = EchoServicer(PredictResponse.FromString(reply))
-    add_PredictionServiceServicer_to_server(servicer, server)
+    message = PredictResponse.FromString(reply)
+    predict = grpc.unary_unary_rpc_method_handler(
+        lambda request, context: message,
+        PredictRequest.FromString,
+        PredictResponse.SerializeToString,
+    )
+    service = grpc.method_handlers_generic_handler(
+        "tensorflow.serving.PredictionService", {"Predict": predict}
+    )
+    server = grpc.server(ThreadPoolExecutor(8), [service])
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     print(f"serving on 127.0.0.1:{port}", flush=True)

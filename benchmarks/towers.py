@@ -22,7 +22,7 @@ from keras_lstm_dssm.benchmarks.clocks import (
     interleaved_medians,
     wall_and_cpu,
 )
-from keras_lstm_dssm.benchmarks.machine import StepWork, step_work
+from keras_lstm_dssm.benchmarks.machine import step_work
 from keras_lstm_dssm.benchmarks.measure import (
     Contender,
     compare,
@@ -94,38 +94,16 @@ _KINDS = {
 }  # fmt: skip
 
 
-def new_model(cells: int) -> dssm.TwoTower:
-    """Returns a compiled LSTM-DSSM with in-batch negatives and Nesterov."""
+def new_model(cells: int | None = None) -> dssm.TwoTower:
+    """Returns a compiled LSTM-DSSM with in-batch negatives and Nesterov.
+
+    By default it has `CELLS` cells.
+    """
     model = dssm.TwoTower.from_preset(
-        PRESET, negatives="in_batch", encoder_config={"cells": cells}
+        PRESET, negatives="in_batch", encoder_config={"cells": cells or CELLS}
     )
     model.compile(dssm.NesterovMomentum(0.1), dssm.CosineSoftmax(10.0))
     return model
-
-
-class PackageTowers:
-    """Runs `TwoTower` as its users do."""
-
-    def __init__(self, cells: int | None = None) -> None:
-        self.model = new_model(cells or CELLS)
-
-    def train(self, batches: tf.data.Dataset, steps: int) -> float:
-        """Return the seconds of a training step from strings to new weights."""
-        return fit_seconds(self.model, batches, steps)
-
-    def encode(self, titles: list[str], batch_size: int) -> Any:
-        """Encode titles into `[len(titles), cells]`."""
-        return self.model.document_encoder.encode(titles, batch_size)
-
-    def work(self, query: tf.Tensor, document: tf.Tensor) -> StepWork:
-        """Count the work of a training step on a batch of strings."""
-        cell = self.model.query_encoder.lstm.cell
-        return step_work(
-            self.model.query_encoder.trigrams.distinct(query),
-            self.model.document_encoder.trigrams.distinct(document),
-            cell.units,
-            len(cell.gates),
-        )
 
 
 def measure_training(
@@ -147,10 +125,16 @@ def measure_training(
             "train",
             rounds,
         )
-    own = PackageTowers()
+    model = new_model()
+    cell = model.query_encoder.lstm.cell
     limits = [
-        own.work(*pair).seconds(machine["gemm_flops"], machine["copy_bytes"])
-        for pair in batches.take(_COUNTED_BATCHES)
+        step_work(
+            model.query_encoder.trigrams.distinct(query),
+            model.document_encoder.trigrams.distinct(document),
+            cell.units,
+            len(cell.gates),
+        ).seconds(machine["gemm_flops"], machine["copy_bytes"])
+        for query, document in batches.take(_COUNTED_BATCHES)
     ]
     result = compared(
         {name: batch_size / wall for name, (wall, _) in taken.items()},
@@ -189,18 +173,10 @@ def contenders(
 ) -> dict[str, Contender]:
     """Returns our towers and the peers whose libraries are installed."""
     arguments = [*map(str, paths)], list(titles), batch_size, steps, CELLS
-    found = {"ours": ours(folder, "ours", own_works, *arguments)}
-    if titles:
-        found["exported"] = ours(
-            folder,
-            "exported",
-            exported_works,
-            list(titles),
-            batch_size,
-            CELLS,
-        )
-    for form in KERAS_FORMS:
-        found[form] = ours(folder, form, keras_works, form, *arguments)
+    found = {
+        form: ours(folder, form, tower_works, form, *arguments)
+        for form in ("ours", *["exported"] * bool(titles), *KERAS_FORMS)
+    }
     with_torch, with_jax = has_library("torch"), has_library("jax")
     if with_torch or with_jax:
         write_input(
@@ -233,39 +209,7 @@ def hash_texts(texts: tf.Tensor | Sequence[str]) -> Texts:
     )
 
 
-def own_works(
-    paths: Sequence[str],
-    titles: list[str],
-    batch_size: int,
-    steps: int,
-    cells: int,
-) -> dict[str, Callable[[], Any]]:
-    """Returns the work of the towers of this package, in their process.
-
-    It is `train` on the clicks in `paths`, or else `encode` of the titles.
-    """
-    towers = PackageTowers(cells)
-    if paths:
-        batches = batches_of(ClickLog(paths), batch_size, steps)
-        return {
-            "train": partial(fit_wall_and_cpu, towers.model, batches, steps)
-        }
-    encode = partial(towers.encode, titles, batch_size)
-    return {"encode": partial(wall_and_cpu, encode)}
-
-
-def exported_works(
-    titles: list[str], batch_size: int, cells: int
-) -> dict[str, Callable[[], Any]]:
-    """Returns the work of the exported encoder, in its process."""
-    with tempfile.TemporaryDirectory() as folder:
-        export_model(PackageTowers(cells).model.document_encoder, folder)
-        encoder = SavedEncoder(folder)
-    encode = partial(encoder.encode, titles, batch_size)
-    return {"encode": partial(wall_and_cpu, encode)}
-
-
-def keras_works(
+def tower_works(
     form: str,
     paths: Sequence[str],
     titles: list[str],
@@ -273,13 +217,31 @@ def keras_works(
     steps: int,
     cells: int,
 ) -> dict[str, Callable[[], Any]]:
-    """Returns the work of the towers of stock Keras layers, as `own_works`."""
-    towers = keras_towers.KerasTowers(KERAS_FORMS[form], cells)
+    """Returns the work of towers, in their process.
+
+    The towers are `ours`, of which the encoder may be `exported`, or those of
+    stock Keras layers of one of the `KERAS_FORMS`. The work is `train` on the
+    clicks in `paths`, or else `encode` of the titles.
+    """
+    train: Callable[..., Any]
+    encode: Callable[..., Any]
+    if form in KERAS_FORMS:
+        towers = keras_towers.KerasTowers(KERAS_FORMS[form], cells)
+        train, encode = towers.train, towers.encode
+    else:
+        model = new_model(cells)
+        train = partial(fit_wall_and_cpu, model)
+        encode = model.document_encoder.encode
+    if form == "exported":
+        with tempfile.TemporaryDirectory() as folder:
+            export_model(model.document_encoder, folder)
+            encode = SavedEncoder(folder).encode
     if paths:
         batches = batches_of(ClickLog(paths), batch_size, steps)
-        return {"train": partial(towers.train, batches, steps)}
-    encode = partial(towers.encode, titles, batch_size)
-    return {"encode": partial(wall_and_cpu, encode)}
+        return {"train": partial(train, batches, steps)}
+    return {
+        "encode": partial(wall_and_cpu, partial(encode, titles, batch_size))
+    }
 
 
 def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ answer as those of `peers` do.
 """
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -92,10 +92,19 @@ def measure_matching(
             }  # fmt: skip
             if with_torch:
                 words = new_scorer(preset, vocabulary_of(triples.texts)).words
-                contenders |= _scorer_peers(
-                    preset, folder, words, batches.take(WARM_STEPS + steps),
-                    query, candidates,
-                )  # fmt: skip
+                contenders |= _torch_peers(
+                    folder,
+                    {"kind": preset, "rows": words.embedding.size},
+                    train=(
+                        pair_batch(words, text, tf.concat(documents, 0))
+                        for text, *documents in batches.take(WARM_STEPS + steps)
+                    ),
+                    score=[
+                        pair_batch(
+                            words, tf.constant([query]), tf.constant(candidates)
+                        )
+                    ],
+                )
             taken, chosen = compare(contenders, "train", rounds)
             results[preset] = {
                 model: {
@@ -171,26 +180,11 @@ def new_scorer(preset: str, vocabulary: Sequence[str]) -> PairScorer:
     return model
 
 
-def _scorer_peers(
-    preset: str,
-    folder: Path,
-    words: VocabularyVectors,
-    batches: tf.data.Dataset,
-    query: str,
-    candidates: Sequence[str],
+def _torch_peers(
+    folder: Path, settings: Mapping[str, Any], **batches: Iterable[Batch]
 ) -> dict[str, Contender]:
-    """Writes what the peers of a pair scorer read, and returns them."""
-    write_input(
-        folder,
-        {"kind": preset, "rows": words.embedding.size},
-        train=(
-            pair_batch(words, query, tf.concat([positive, negative], 0))
-            for query, positive, negative in batches
-        ),
-        score=[
-            pair_batch(words, tf.constant([query]), tf.constant(candidates))
-        ],
-    )
+    """Writes what the peers in PyTorch read, and returns them."""
+    write_input(folder, settings, **batches)
     return {
         f"torch_{form}": peer("torch_word_models", folder, form)
         for form in FORMS
@@ -340,7 +334,7 @@ def _keyvec_peers(
 ) -> dict[str, Contender]:
     """Writes what the peers of a KeyVec read, and returns them."""
     order = sorted(some, key=len)
-    write_input(
+    return _torch_peers(
         folder,
         {
             "kind": "keyvec",
@@ -357,10 +351,6 @@ def _keyvec_peers(
             for start in range(0, len(order), batch_size)
         ),
     )
-    return {
-        f"torch_{form}": peer("torch_word_models", folder, form)
-        for form in FORMS
-    }
 
 
 def keyvec_sizes(model: KeyVec) -> dict[str, Any]:

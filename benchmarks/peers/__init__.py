@@ -10,10 +10,13 @@ memory would be beside its own.
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from keras_lstm_dssm.benchmarks.clocks import wall_and_cpu
 
 _SETTINGS = "settings.json"
 
@@ -85,3 +88,30 @@ def answer(works: Mapping[str, Callable[[], Any]]) -> None:
     for line in sys.stdin:
         result = np.asarray(works[line.strip()]())
         print(json.dumps(result.tolist()), flush=True)
+
+
+def answer_as_towers(
+    folder: Path,
+    prepare: Callable[[Texts], Any],
+    train: Callable[[list[list[Any]]], Any],
+    encode: Callable[[list[Any]], Any],
+) -> None:
+    """Answers with the works of two towers, see `answer`.
+
+    They are `train`, on batches of two texts each, and `encode`, of batches of
+    titles. `prepare` brings hashed texts into the form that the towers read.
+    """
+    pairs, titles = (
+        [
+            list(map(prepare, texts_of(batch)))
+            for batch in read_batches(folder, work)
+        ]
+        for work in ("train", "encode")
+    )
+    batches = [texts for (texts,) in titles]
+    answer(
+        {
+            "train": partial(train, pairs),
+            "encode": partial(wall_and_cpu, partial(encode, batches)),
+        }
+    )

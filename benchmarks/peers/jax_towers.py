@@ -21,10 +21,8 @@ import numpy as np
 from keras_lstm_dssm.benchmarks.clocks import WARM_STEPS, wall_and_cpu
 from keras_lstm_dssm.benchmarks.peers import (
     Texts,
-    answer,
-    read_batches,
+    answer_as_towers,
     read_settings,
-    texts_of,
 )
 
 GAMMA, RATE, MOMENTUM, THRESHOLD = 10.0, 0.1, 0.9, 1.0
@@ -194,21 +192,7 @@ class JaxTowers:
 def main(folder: Path) -> None:
     """Answers what is asked on standard input, see `answer`."""
     towers = JaxTowers(**read_settings(folder))
-    pairs = [
-        list(map(distinct, texts_of(batch)))
-        for batch in read_batches(folder, "train")
-    ]
-    titles = [
-        distinct(texts)
-        for batch in read_batches(folder, "encode")
-        for texts in texts_of(batch)
-    ]
-    answer(
-        {
-            "train": partial(towers.train, pairs),
-            "encode": partial(wall_and_cpu, partial(towers.encode, titles)),
-        }
-    )
+    answer_as_towers(folder, distinct, towers.train, towers.encode)
 
 
 if __name__ == "__main__":

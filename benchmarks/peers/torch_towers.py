@@ -14,13 +14,11 @@ import numpy as np
 import torch
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
-from keras_lstm_dssm.benchmarks.clocks import timed_steps, wall_and_cpu
+from keras_lstm_dssm.benchmarks.clocks import timed_steps
 from keras_lstm_dssm.benchmarks.peers import (
     Texts,
-    answer,
-    read_batches,
+    answer_as_towers,
     read_settings,
-    texts_of,
 )
 
 
@@ -99,21 +97,8 @@ class TorchTowers:
 def main(folder: Path) -> None:
     """Answers what is asked on standard input, see `answer`."""
     towers = TorchTowers(**read_settings(folder))
-    pairs = [
-        list(map(packed, texts_of(batch)))
-        for batch in read_batches(folder, "train")
-    ]
-    titles = [
-        packed(texts)
-        for batch in read_batches(folder, "encode")
-        for texts in texts_of(batch)
-    ]
-    answer(
-        {
-            "train": partial(timed_steps, towers.step, pairs),
-            "encode": partial(wall_and_cpu, partial(towers.encode, titles)),
-        }
-    )
+    train = partial(timed_steps, towers.step)
+    answer_as_towers(folder, packed, train, towers.encode)
 
 
 if __name__ == "__main__":

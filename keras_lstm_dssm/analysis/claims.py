@@ -7,6 +7,7 @@ similarity of the words of a cell with that of exchanged cells.
 import string
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import keras
@@ -27,6 +28,7 @@ from keras_lstm_dssm.analysis.words import (
 from keras_lstm_dssm.encoders.activations import each_activations, words_of
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.evaluation.bm25 import count_matrix
 from keras_lstm_dssm.evaluation.significance import randomisation_test
 
 
@@ -245,6 +247,8 @@ def coherence(
     Any encoder of trigrams treats words that share one alike, even untrained:
     pairs of such words count only with `same_trigrams`.
     """
+    from scipy import sparse
+
     names, name_of, counts = np.unique(
         assignments.word.astype(str), return_inverse=True, return_counts=True
     )
@@ -265,7 +269,6 @@ def coherence(
         pairs[_share_trigram(encoder, names[frequent])] = 0
     vectors = np.array([word_vectors[name] for name in names[frequent]])
     similarity = pairs * (vectors @ vectors.T)
-    sparse = import_optional("scipy.sparse", "analysis")
 
     def mean(active: np.ndarray) -> float:
         table = sparse.csr_array(
@@ -283,18 +286,9 @@ def coherence(
 
 def _share_trigram(encoder: TextEncoder, words: np.ndarray) -> np.ndarray:
     """Return which words share a letter trigram, bool `[words, words]`."""
-    sparse = import_optional("scipy.sparse", "analysis")
-    ids = encoder.trigrams(list(words)).to_list()
-    table = sparse.csr_array(
-        (
-            np.ones(sum(len(t) for text in ids for t in text), np.float32),
-            (
-                [i for i, text in enumerate(ids) for t in text for _ in t],
-                [j for text in ids for t in text for j in t],
-            ),
-        ),
-        shape=(len(words), encoder.trigrams.size),
-    )
+    hashing = encoder.trigrams
+    ids = [list(chain(*text)) for text in hashing(list(words)).to_list()]
+    table = count_matrix(ids, hashing.size)
     return (table @ table.T).toarray() > 0
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from keras_lstm_dssm.analysis.hybrid import (
     measure_hybrid,
     read_hybrid,
+    report_choice,
     write_hybrid,
 )
 from keras_lstm_dssm.data.click_log import describe_bad
@@ -327,9 +328,10 @@ def measure_titles(
                 parts[name] = with_cached_vectors(part)
         on_dev: dict[str, Any] = {}
         if weights is None:
-            weights, on_dev = _weights_on_dev(
-                parts, chosen_on, select or MAIN_MEASURES[mode], report
-            )
+            measure = select or MAIN_MEASURES[mode]
+            chosen = choose_weights(parts, chosen_on, measure)
+            weights = chosen.weights
+            on_dev = report_choice(MIXTURE, chosen, chosen_on, measure, report)
         listed = ", ".join(f"{name} {w:.3g}" for name, w in weights.items())
         flag = ",".join(f"{weight:.10g}" for weight in weights.values())
         report(f"mixture: {listed} (--mix_weights={flag})")
@@ -341,27 +343,6 @@ def measure_titles(
     )
     report(format_table(means(by_query)))
     return task, by_query, about
-
-
-def _weights_on_dev(
-    parts: Mapping[str, System], dev: Task, measure: str, report: Report
-) -> tuple[dict[str, float], dict[str, Any]]:
-    """Returns the weights that are best on dev, and facts about them."""
-    chosen = choose_weights(parts, dev, measure)
-    alone = ", ".join(
-        f"{name} {100 * value:.2f}" for name, value in chosen.alone.items()
-    )
-    report(
-        f"mixture: {measure} on the {len(dev.queries)} queries of dev"
-        f" {100 * chosen.value:.2f} (alone: {alone})"
-    )
-    return chosen.weights, {
-        "mixture_dev": {
-            measure: chosen.value,
-            "alone": chosen.alone,
-            "queries": len(dev.queries),
-        }
-    }
 
 
 def given_weights(

@@ -157,18 +157,7 @@ def measure_hybrid(
         )
         measure = select or MAIN_MEASURES["retrieve"]
         chosen, best = choose_hybrid(systems, chosen, on_dev, measure)
-        alone = ", ".join(
-            f"{name} {100 * value:.2f}" for name, value in best.alone.items()
-        )
-        report(
-            f"hybrid: {measure} on the {len(on_dev.queries)} queries of dev"
-            f" {100 * best.value:.2f} (alone: {alone})"
-        )
-        about["hybrid_dev"] = {
-            measure: best.value,
-            "alone": best.alone,
-            "queries": len(on_dev.queries),
-        }
+        about = report_choice(HYBRID, best, on_dev, measure, report)
     else:
         chosen = chosen.of_parts(parts.names)
         report(
@@ -209,6 +198,33 @@ def choose_hybrid(
     best = choose_weights({**systems, BM25: bm25_part(settings)}, dev, measure)
     weights = {"towers": 0.0, "words": 0.0, **best.weights}
     return settings.replace(**weights), best
+
+
+def report_choice(
+    name: str,
+    chosen: ChosenWeights,
+    dev: Task,
+    measure: str,
+    report: Callable[[str], object],
+) -> dict[str, Any]:
+    """Reports how good the weights are on dev that were chosen there.
+
+    Returns the same as a fact of the results, `NAME_dev`.
+    """
+    alone = ", ".join(
+        f"{part} {100 * value:.2f}" for part, value in chosen.alone.items()
+    )
+    report(
+        f"{name}: {measure} on the {len(dev.queries)} queries of dev"
+        f" {100 * chosen.value:.2f} (alone: {alone})"
+    )
+    return {
+        f"{name}_dev": {
+            measure: chosen.value,
+            "alone": chosen.alone,
+            "queries": len(dev.queries),
+        }
+    }
 
 
 def describe_hybrid(settings: HybridSettings, names: Container[str]) -> str:

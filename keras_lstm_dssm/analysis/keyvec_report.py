@@ -231,18 +231,16 @@ def _words(
 ) -> tuple[list[PredictedWord], list[KeyWord]]:
     key_words = [] if targets is None else targets.of(document).key_words
     ids = model.key_word_ids(key_words).tolist()
-    known, order = set(ids), np.argsort(-p, kind="stable").tolist()
-    rank_of: dict[int, tuple[int | None, float | None]] = {
-        row + 1: (rank, float(p[row]))
-        for rank, row in enumerate(order, 1)
-        if row + 1 in known
-    }
+    order = np.argsort(-p, kind="stable")
+    ranks = 1 + np.argsort(order)
     predicted = [
-        PredictedWord(vocabulary[row], float(p[row]), row + 1 in rank_of)
-        for row in order[:count]
+        PredictedWord(vocabulary[row], float(p[row]), row + 1 in ids)
+        for row in order[:count].tolist()
     ]
     return predicted, [
-        KeyWord(word, *rank_of.get(i, (None, None)))
+        KeyWord(word, int(ranks[i - 1]), float(p[i - 1]))
+        if i
+        else KeyWord(word, None, None)
         for word, i in zip(key_words, ids, strict=True)
     ]
 
@@ -327,8 +325,7 @@ def report_on_documents(
     vectors = model.encode([document.sentences for document in documents])
     labels = [documents[row].label for row in on_map]
     layout = document_map(vectors[on_map], labels, settings.map)
-    compared = [documents[row] for row in sorted(with_summary)]
-    agreements = _agreements(model, compared, source.targets)
+    agreements = key_sentence_agreements(model, documents, source.targets)
     explained = explain_documents(
         model,
         documents,
@@ -339,7 +336,7 @@ def report_on_documents(
     picture = pictures / "document_map.png"
     draw_map(picture, layout, legend=True)
     sections = [
-        *_agreement_sections(agreements, len(compared), source.teacher),
+        *_agreement_sections(agreements, len(with_summary), source.teacher),
         *map(_document_section, explained),
         HtmlSection(
             "A map of documents",
@@ -378,8 +375,8 @@ def report_on_documents(
         sections,
         {
             "key_sentences": {
-                name: values and values._asdict()
-                for name, values in agreements.items()
+                name: agreements[name]._asdict() if agreements else None
+                for name in ("model", "position")
             },
             "documents": [asdict(document) for document in explained],
             "map": map_rows,
@@ -407,12 +404,17 @@ def _records(
     ]
 
 
-def _agreements(
+def key_sentence_agreements(
     model: KeyVec, documents: Sequence[Document], targets: DocumentTargets
-) -> dict[str, Agreement | None]:
-    """Compute how well p_i and the order of sentences rank S* first."""
+) -> dict[str, Agreement]:
+    """Compute how well p_i and the order of sentences rank S* first.
+
+    The documents are those with a summary, without which there is no S*;
+    nothing is returned if there are none.
+    """
+    documents = [document for document in documents if document.summary]
     if not documents:
-        return {"model": None, "position": None}
+        return {}
     p = model.probabilities([document.sentences for document in documents])
     marks = [targets.of(document).marks() for document in documents]
     by_position = agreement(marks, [-np.arange(len(m)) for m in marks])
@@ -420,19 +422,18 @@ def _agreements(
 
 
 def _agreement_sections(
-    agreements: dict[str, Agreement | None], number: int, teacher: str
+    agreements: dict[str, Agreement], number: int, teacher: str
 ) -> Iterator[HtmlSection]:
     """Yield the section on all documents with a summary, if there are any."""
-    by_model, by_position = agreements["model"], agreements["position"]
-    if not by_model or not by_position:
+    if not agreements:
         return
-    compared = {
-        "p of the model": by_model,
-        "position in the document": by_position,
-    }
+    by_model, by_position = agreements["model"], agreements["position"]
     rows = [
         [name, f"{values.average_precision:.3f}", f"{values.precision:.3f}"]
-        for name, values in compared.items()
+        for name, values in (
+            ("p of the model", by_model),
+            ("position in the document", by_position),
+        )
     ]
     yield HtmlSection(
         "Key sentences of all documents",

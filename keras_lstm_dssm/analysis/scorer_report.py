@@ -5,7 +5,7 @@ It shows queries of a data set with a right and a wrong answer.
 
 import os
 from collections.abc import Iterator, Sequence
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -230,7 +230,16 @@ def compare_words(scorer: PairScorer, query: str, document: str) -> WordMatrix:
         score = matcher.mlp(tf.reshape(pool(cells, *lengths), [1, -1]))
     # A cell of dynamic pooling may occur in several regions, or in none.
     contributions = (cells * tape.gradient(score, cells)).numpy()[0]
-    words = [_words_of(scorer, text) for text in (query, document)]
+    layer = scorer.words
+    split = split_words(
+        as_strings([query, document]), layer.max_words, layer.split
+    )
+    words = [tuple(w.decode() for w in row) for row in split.to_list()]
+    unknown: tuple[str, ...] = ()
+    if isinstance(layer, VocabularyVectors):
+        known = set(layer.vocabulary)
+        distinct = dict.fromkeys(chain(*words))
+        unknown = tuple(word for word in distinct if word not in known)
     values, *positions = (part.numpy()[0] for part in matcher.explain(*texts))
     strongest = []
     for (number, rank), row in np.ndenumerate(positions[0]):
@@ -251,7 +260,7 @@ def compare_words(scorer: PairScorer, query: str, document: str) -> WordMatrix:
     return WordMatrix(
         words[0],
         words[1],
-        _unknown(scorer, words),
+        unknown,
         cells.numpy()[0],
         float(score[0]),
         float(score[0]) - float(contributions.sum()),
@@ -295,22 +304,6 @@ def check_matrix(scorer: PairScorer) -> MVLSTM:
             "--preset=mv_lstm_cosine, mv_lstm_bilinear or mv_lstm_tensor"
         )
     return scorer.matcher
-
-
-def _words_of(scorer: PairScorer, text: str) -> tuple[str, ...]:
-    layer = scorer.words
-    (words,) = split_words(as_strings([text]), layer.max_words, layer.split)
-    return tuple(word.decode() for word in words.numpy().tolist())
-
-
-def _unknown(
-    scorer: PairScorer, words: list[tuple[str, ...]]
-) -> tuple[str, ...]:
-    if not isinstance(scorer.words, VocabularyVectors):
-        return ()
-    known = set(scorer.words.vocabulary)
-    distinct = dict.fromkeys(word for side in words for word in side)
-    return tuple(word for word in distinct if word not in known)
 
 
 def report_on_scorer(

@@ -10,31 +10,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keras_lstm_dssm.papers.baselines import (
+        Doc2VecSystem,
         LSASystem,
         RandomVectorSystem,
         TfidfSystem,
         UnigramLMSystem,
-    )
-    from keras_lstm_dssm.papers.gensim_baselines import (
-        Doc2VecSystem,
         Word2VecSystem,
     )
     from keras_lstm_dssm.papers.plsa import PLSASystem
-    from keras_lstm_dssm.papers.report import PaperTable
     from keras_lstm_dssm.papers.run_systems import Row, choose_rows
     from keras_lstm_dssm.papers.skip_thought import SkipThoughtSystem
+    from keras_lstm_dssm.papers.table import PAPERS
     from keras_lstm_dssm.settings.papers import TableSettings
-
-    PAPERS: dict[str, PaperTable]
 
 _NAMES = {
     "papers.baselines": (
-        "LSASystem RandomVectorSystem TfidfSystem UnigramLMSystem"
+        "Doc2VecSystem LSASystem RandomVectorSystem TfidfSystem UnigramLMSystem"
+        " Word2VecSystem"
     ),
-    "papers.gensim_baselines": "Doc2VecSystem Word2VecSystem",
     "papers.plsa": "PLSASystem",
     "papers.run_systems": "Row choose_rows",
     "papers.skip_thought": "SkipThoughtSystem",
+    "papers.table": "PAPERS",
     "settings.papers": "TableSettings",
 }
 _MODULES = {
@@ -42,13 +39,6 @@ _MODULES = {
     for module, names in _NAMES.items()
     for name in names.split()
 }
-_PAPERS = {
-    "table_iv": ("table_iv", "TABLE_IV"),
-    "mv_lstm": ("mv_lstm", "MV_LSTM_TABLE"),
-    "keyvec": ("keyvec", "KEYVEC_TABLE"),
-    "few_clicks": ("few_clicks", "FEW_CLICKS"),
-}
-"""Name of `PAPERS` -> module and constant."""
 
 __all__ = [
     "Doc2VecSystem",
@@ -67,15 +57,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "PAPERS":
-        value: Any = {
-            paper: getattr(import_module(f"{__name__}.{module}"), constant)
-            for paper, (module, constant) in _PAPERS.items()
-        }
-    elif name in _MODULES:
-        value = getattr(import_module(_MODULES[name]), name)
-    else:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULES[name]), name)
     globals()[name] = value
     return value
 

@@ -44,13 +44,11 @@ from keras_lstm_dssm.files import (
 )
 from keras_lstm_dssm.models import ScorerRecipe
 from keras_lstm_dssm.papers.baselines import (
+    Doc2VecSystem,
     LSASystem,
     RandomVectorSystem,
     TfidfSystem,
     UnigramLMSystem,
-)
-from keras_lstm_dssm.papers.gensim_baselines import (
-    Doc2VecSystem,
     Word2VecSystem,
 )
 from keras_lstm_dssm.papers.plsa import PLSASystem
@@ -148,18 +146,15 @@ class Baseline:
         settings, texts = data.settings, data.texts
         if name == "random":
             return TrainedSystem(None, 0, data.dev.random()[data.dev_measure])
-        if name == "document_order":
-            order = DocumentOrder()
-            return TrainedSystem(order, 0, data.measure_on_dev(order))
         system: Any
-        if name == "teacher":
-            system = teacher_system(settings)
+        if name in ("document_order", "teacher"):
+            taught = name == "teacher"
+            system = teacher_system(settings) if taught else DocumentOrder()
             return TrainedSystem(system, 0, data.measure_on_dev(system))
         options = dict(options)
         if "tokenizer" in options:
             options["tokenizer"] = TOKENIZERS[options["tokenizer"]]
         start = time.perf_counter()
-        seconds = None
         match name:
             case "bm25":
                 system = BM25System(**options)
@@ -188,15 +183,14 @@ class Baseline:
             case "skip_thought":
                 path = settings.paragraphs
                 text = read_paragraphs(path) if path else api_paragraphs()
-                # The training, and so its duration, may be cached.
                 system = SkipThoughtSystem(seed=seed, **options).fit(
                     text, cache=cache_folder()
                 )
-                seconds = system.seconds
             case _:
                 raise ValueError(name)
-        if seconds is None:
-            seconds = time.perf_counter() - start
+        seconds = time.perf_counter() - start
+        if isinstance(system, SkipThoughtSystem):
+            seconds = system.seconds  # of the training, which may be cached
         dev = data.measure_on_dev(system)
         parameters = getattr(system, "parameters", 0)
         return TrainedSystem(system, parameters, dev, seconds)

@@ -6,17 +6,16 @@ two towers, are chosen on dev, and so is the epoch.
 
 import functools
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import keras
-import numpy as np
 
+from keras_lstm_dssm.analysis.keyvec_report import key_sentence_agreements
 from keras_lstm_dssm.data.documents import DocumentFolder
 from keras_lstm_dssm.evaluation.systems import DenseSystem, System, system_of
 from keras_lstm_dssm.evaluation.task import document_sentences
-from keras_lstm_dssm.models import KeyVecRecipe, Recipe, ScorerRecipe
+from keras_lstm_dssm.models import Recipe
 from keras_lstm_dssm.models.keyvec import KeyVec
 from keras_lstm_dssm.models.kinds import AnyRecipe
 from keras_lstm_dssm.papers.run_systems import Hyperparameters, TrainedSystem
@@ -24,7 +23,6 @@ from keras_lstm_dssm.papers.table_data import TableData
 from keras_lstm_dssm.settings.papers import TableSettings
 from keras_lstm_dssm.training.document_targets import DocumentTargets
 from keras_lstm_dssm.training.keyvec_training import new_keyvec, targets_of
-from keras_lstm_dssm.training.salience import agreement
 from keras_lstm_dssm.training.train import train
 
 
@@ -135,10 +133,11 @@ class Neural:
                 epochs=settings.epochs, batch_size=settings.batch_size
             )
         if not self.trained:
-            model: Any = _untrained(recipe, seed, data.texts)
+            sentences = [s for t in data.texts for s in document_sentences(t)]
+            model: Any = new_keyvec(recipe, seed, sentences, len(data.texts))
             dev = data.measure_on_dev(system_of(model))
             return self._timed(model, data, {"dev": dev})
-        recipe, arguments = _OF_KIND[recipe.kind](self, recipe, data)
+        recipe, arguments = self._for_table(recipe, data)
         times = EpochTimes()
         model = train(
             data.examples,
@@ -160,11 +159,21 @@ class Neural:
             )
         return self._timed(model, data, results)
 
-    def of_towers(
-        self, recipe: Recipe, data: TableData
-    ) -> tuple[Recipe, dict[str, Any]]:
-        """Returns a recipe of two towers for a table, and their teacher."""
+    def _for_table(
+        self, recipe: Any, data: TableData
+    ) -> tuple[Any, dict[str, Any]]:
+        """Returns the recipe for a table, and further data of `train`.
+
+        These are the teacher of two towers, and the targets of a `KeyVec`. The
+        recipes of a `KeyVec` and of a pair scorer stay as they are.
+        """
         settings = data.settings
+        if recipe.kind == "scorer":
+            return recipe, {}
+        if recipe.kind == "keyvec":
+            salience = self.salience or settings.salience
+            targets = _targets(data.examples, salience, recipe.key_words_of)
+            return recipe, {"salience": targets}
         recipe = recipe.replace(
             patience=0,  # the curves show all epochs
             judged_negatives=settings.judged_negatives,
@@ -174,24 +183,6 @@ class Neural:
         if self.taught:
             return recipe, {"teacher": settings.teacher_folder()}
         return recipe, {}
-
-    def of_scorer(
-        self, recipe: ScorerRecipe, data: TableData
-    ) -> tuple[ScorerRecipe, dict[str, Any]]:
-        """Returns the recipe of a pair scorer as it is."""
-        return recipe, {}
-
-    def of_keyvec(
-        self, recipe: KeyVecRecipe, data: TableData
-    ) -> tuple[KeyVecRecipe, dict[str, Any]]:
-        """Returns the recipe of a `KeyVec` as it is, and its targets."""
-        targets = _targets(
-            data.examples, self._salience(data), recipe.key_words_of
-        )
-        return recipe, {"salience": targets}
-
-    def _salience(self, data: TableData) -> str:
-        return self.salience or data.settings.salience
 
     def _timed(
         self, model: Any, data: TableData, results: dict[str, Any]
@@ -209,13 +200,6 @@ class Neural:
             **results,
         )
 
-
-_OF_KIND: dict[str, Callable[[Neural, Any, TableData], tuple[Any, dict]]] = {
-    "towers": Neural.of_towers,
-    "scorer": Neural.of_scorer,
-    "keyvec": Neural.of_keyvec,
-}
-"""Kind of a recipe -> the recipe for a table, and further data of `train`."""
 
 _COUNTED = {"towers": "document_encoder", "scorer": "matcher"}
 """Kind of a recipe -> the part of the model whose parameters are counted."""
@@ -236,12 +220,6 @@ def _speed(system: System, dev: Any) -> dict[str, Any]:
     system.list_scores(dev.queries, candidates, dev.documents)
     seconds = time.perf_counter() - start
     return {"pairs_per_second": sum(map(len, candidates.values())) / seconds}
-
-
-def _untrained(recipe: KeyVecRecipe, seed: int, texts: list[str]) -> KeyVec:
-    """Makes a `KeyVec` with its initial weights."""
-    sentences = [s for text in texts for s in document_sentences(text)]
-    return new_keyvec(recipe, seed, sentences, len(texts))
 
 
 def _with_updates_of(clicks: int, recipe: Recipe, data: TableData) -> Recipe:
@@ -268,16 +246,13 @@ def _salience_agreement(
     The order of the sentences in the document is compared with them, too.
     Returns nothing if no test document has a summary.
     """
-    documents = [d for d in folder.of("test") if d.summary]
-    if not documents:
+    documents = list(folder.of("test"))
+    agreements = key_sentence_agreements(model, documents, targets)
+    if not agreements:
         return {}
-    marks = [targets.of(document).marks() for document in documents]
-    texts = [document.sentences for document in documents]
-    by_model = agreement(marks, model.probabilities(texts))
-    by_order = agreement(marks, [-np.arange(len(row)) for row in marks])
     metrics = {
-        f"salience_{name}": float(value)
-        for name, value in by_model._asdict().items()
+        f"salience_{name}": value
+        for name, value in agreements["model"]._asdict().items()
     }
-    metrics["salience_order_average_precision"] = by_order.average_precision
-    return metrics
+    by_order = agreements["position"].average_precision
+    return {**metrics, "salience_order_average_precision": by_order}

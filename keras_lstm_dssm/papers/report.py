@@ -4,7 +4,8 @@ The charts show the systems as bars, dev by epoch, and the loss by misspelled
 queries; `write_overview` compares several data sets.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -164,10 +165,25 @@ def curve(values: Mapping[int, MeanAndSpread]) -> Curve:
     return Curve(list(values), means, deviations)
 
 
-def bar_panels(labels: Sequence[str], columns: int) -> dict[str, Any]:
-    """Returns arguments of `drawing` for panels with a bar for each label."""
-    size = (3.0 + 3.5 * columns, 1.6 + 0.3 * len(labels))
-    return {"columns": columns, "figsize": size}
+@contextmanager
+def _bar_panels(
+    path: Path, summary: Mapping[str, Any], titles: Sequence[str]
+) -> Iterator[list[Any]]:
+    """Opens panels for bars of all systems, the first one on top.
+
+    When the bars are drawn, the panels get the systems' labels and `titles`,
+    and the figure a legend.
+    """
+    labels = [system["label"] for system in summary["systems"].values()]
+    size = (3.0 + 3.5 * len(titles), 1.6 + 0.3 * len(labels))
+    with drawing(path, len(titles), figsize=size) as axes:
+        yield axes
+        for axis, title in zip(axes, titles, strict=True):
+            axis.set_yticks(range(len(labels)), labels)
+            axis.set_title(title, fontsize=10)
+        axis.margins(y=0.01)
+        axis.invert_yaxis()
+        add_legend(axis, 3)
 
 
 def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
@@ -182,8 +198,8 @@ def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
         for mode in summary["random"]
         for name in CHART_MEASURES[mode]
     ]
-    labels = [system["label"] for system in systems]
-    with drawing(path, **bar_panels(labels, len(panels))) as axes:
+    titles = [MODE_TITLES[mode] for mode, _ in panels]
+    with _bar_panels(path, summary, titles) as axes:
         for axis, (mode, name) in zip(axes, panels, strict=True):
             chance = 100 * summary["random"][mode][name]
             for kind, (colour, hatch) in _KINDS.items():
@@ -204,19 +220,9 @@ def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
                     label=kind if rows else None,
                 )  # fmt: skip
             axis.axvline(chance, color="#222222", linewidth=1)
-            axis.set_yticks(range(len(labels)), labels)
-            axis.set_title(MODE_TITLES[mode], fontsize=10)
             axis.set_xlabel(f"{name.upper()}, percent; bars begin at chance")
             axis.grid(axis="x", color="#dddddd")
             axis.set_axisbelow(True)
-        finish_bars(axis)
-
-
-def finish_bars(axis: Any) -> None:
-    """Orders the bars from top to bottom and adds a legend below."""
-    axis.margins(y=0.01)
-    axis.invert_yaxis()
-    add_legend(axis, 3)
 
 
 def draw_dev_curves(
@@ -318,24 +324,21 @@ def _draw(
     summary: Mapping[str, Any],
     losses: dict[str, dict[str, dict[str, float]]],
 ) -> None:
-    labels = [s["label"] for s in summary["systems"].values()]
-    with drawing(path, **bar_panels(labels, len(losses))) as axes:
+    titles = [MODE_TITLES[mode] for mode in losses]
+    with _bar_panels(path, summary, titles) as axes:
         for axis, (mode, systems) in zip(axes, losses.items(), strict=True):
             rates = list(next(iter(systems.values())))
             height = 0.8 / len(rates)
             for number, rate in enumerate(rates):
                 shift = (number - (len(rates) - 1) / 2) * height
                 axis.barh(
-                    [i + shift for i in range(len(labels))],
+                    [i + shift for i in range(len(systems))],
                     [loss[rate] for loss in systems.values()],
                     height, color=COLOURS[number], edgecolor="#222222",
                     linewidth=0.6, hatch=("", "//", "..")[number % 3],
                     label=f"{100 * float(rate):g} % of the words",
                 )  # fmt: skip
-            axis.set_yticks(range(len(labels)), labels)
-            axis.set_title(MODE_TITLES[mode], fontsize=10)
             axis.set_xlabel(f"loss of {MAIN_MEASURES[mode].upper()}, percent")
-        finish_bars(axis)
 
 
 _SIGNIFICANCE_LEVEL = 0.05
@@ -523,9 +526,7 @@ def _table(mode: str, summaries: Mapping[str, Summary]) -> TextTable:
     for system, label in labels.items():
         row = [label]
         for summary in having.values():
-            if system in summary["systems"]:
-                row += measure_cells(summary["systems"][system], mode, names)
-            else:
-                row += ["-"] * len(names)
+            values = summary["systems"].get(system, {"test": {}})
+            row += measure_cells(values, mode, names)
         rows.append(row)
     return TextTable(MODE_TITLES[mode], header, rows)

@@ -38,8 +38,7 @@ class MeanAndSpread(NamedTuple):
 class SystemResults:
     """Reads the results (`result.json`) of all seeds of a system."""
 
-    def __init__(self, name: str, row: Row, folders: Sequence[Path]) -> None:
-        self.name = name
+    def __init__(self, row: Row, folders: Sequence[Path]) -> None:
         self.row = row
         self.folders = folders
         self.seeds: list[dict[str, Any]] = [
@@ -114,23 +113,8 @@ def read_results(
         folders = seed_folders(output, name, row, seeds)
         folders = [folder for folder in folders if folder.exists()]
         if folders:
-            results[name] = SystemResults(name, row, folders)
+            results[name] = SystemResults(row, folders)
     return results
-
-
-def compare_with(
-    references: Sequence[str],
-    results: Mapping[str, SystemResults],
-    mode: str,
-    measure: str,
-) -> dict[str, dict[str, dict[str, float]]]:
-    """Tests whether systems differ from reference systems, over queries.
-
-    The compared value of a query is the mean over seeds, see
-    `compare_systems`.
-    """
-    by_query = {n: r.queries(mode, measure) for n, r in results.items()}
-    return compare_systems(by_query, references)
 
 
 Summary = dict[str, Any]
@@ -179,8 +163,8 @@ def summarise(
     keys.pop(CLUSTER, None)  # runs of k-means are no sample of queries
     keys |= {m: (mode, m) for m, mode in compared.items() if mode in data.tests}
     for key, (mode, measure) in keys.items():
-        compared_by = compare_with(references, results, mode, measure)
-        for name, tests in compared_by.items():
+        by_query = {n: r.queries(mode, measure) for n, r in results.items()}
+        for name, tests in compare_systems(by_query, references).items():
             systems[name]["significance"][key] = tests
     settings = read_json(output / "settings.json")
     for name in ("data", "paragraphs", "salience", "teacher"):

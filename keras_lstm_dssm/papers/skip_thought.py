@@ -350,7 +350,7 @@ class SkipThoughtSystem(DenseSystem):
 
         Args:
             paragraphs: The sentences of each paragraph, in their order; see
-                `data.api_paragraphs`.
+                `api_paragraphs`.
             progress: Whether to show Keras's progress bar.
             cache: Folder in which each trained encoder is stored; one that
                 was trained in the same way before is loaded. Default `None`:

@@ -12,6 +12,9 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.task import MAIN_MEASURES
 from keras_lstm_dssm.files import write_csv
 from keras_lstm_dssm.papers.baseline_rows import Hybrid, Mixed
+from keras_lstm_dssm.papers.few_clicks import FEW_CLICKS
+from keras_lstm_dssm.papers.keyvec import KEYVEC_TABLE
+from keras_lstm_dssm.papers.mv_lstm import MV_LSTM_TABLE
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.report import (
     PaperTable,
@@ -28,7 +31,16 @@ from keras_lstm_dssm.papers.results import (
 )
 from keras_lstm_dssm.papers.run_systems import Row, run_systems
 from keras_lstm_dssm.papers.table_data import TableData, open_data
+from keras_lstm_dssm.papers.table_iv import TABLE_IV
 from keras_lstm_dssm.settings.papers import TableSettings
+
+PAPERS = {
+    "table_iv": TABLE_IV,
+    "mv_lstm": MV_LSTM_TABLE,
+    "keyvec": KEYVEC_TABLE,
+    "few_clicks": FEW_CLICKS,
+}
+"""Name of a paper, as in `PAPER_DEFAULTS` -> its table."""
 
 _FURTHER_MEASURES = {"retrieve": ("recall@100",)}
 """`"retrieve"`, the search of the whole corpus -> measures that are listed in

@@ -157,11 +157,8 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
         return Task.from_collection(collection, split, mode, least, depth)
 
     if settings.lists:
-        dev, test = (
-            Task.from_collection(collection, split, "lists", min_relevant)
-            for split in ("dev", "test")
-        )
-        tests = {"lists": test}
+        dev = task("dev", "lists", _DEV_DEPTH)
+        tests = {"lists": task("test", "lists", settings.depth)}
         measure = settings.select or _list_measure(dev)
     else:
         mode = settings.dev_mode

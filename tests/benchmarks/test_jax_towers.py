@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.benchmarks import towers
-from keras_lstm_dssm.benchmarks.towers import PackageTowers, hash_texts
+from keras_lstm_dssm.benchmarks.towers import hash_texts, new_model
 
 pytest.importorskip("jax")
 
@@ -32,9 +32,9 @@ def test_losses_weights_and_vectors_equal_ours():
 
     from keras_lstm_dssm.benchmarks.peers.jax_towers import JaxTowers, distinct
 
-    own = PackageTowers()
+    own = new_model()
     peer = JaxTowers(towers.HASHING.size, towers.CELLS)
-    start = weights_of(own.model)
+    start = weights_of(own)
     peer.towers = tuple(
         {name: jnp.array(value) for name, value in tower.items()}
         for tower in start
@@ -42,21 +42,21 @@ def test_losses_weights_and_vectors_equal_ours():
     for first in (0, 2, 0):
         query = tf.constant(QUERIES[first : first + 4])
         document = tf.constant(TITLES[first : first + 4])
-        loss = float(own.model.train_on_batch(query, document)[0])
+        loss = float(own.train_on_batch(query, document)[0])
         theirs = peer.step(
             distinct(hash_texts(query)), distinct(hash_texts(document))
         )
         assert float(theirs) == pytest.approx(loss, rel=1e-5)
-    own.model.optimizer.sync()
+    own.optimizer.sync()
     for ours, tower, initial in zip(
-        weights_of(own.model), peer.towers, start, strict=True
+        weights_of(own), peer.towers, start, strict=True
     ):
         for name, value in ours.items():
             assert np.abs(value - initial[name]).max() > 1e-3
             np.testing.assert_allclose(
                 tower[name], value, rtol=1e-5, atol=1e-6, err_msg=name
             )
-    vectors = own.model.document_encoder.encode(TITLES, 4)
+    vectors = own.document_encoder.encode(TITLES, 4)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     batches = [distinct(hash_texts(each)) for each in (TITLES[:4], TITLES[4:])]
     np.testing.assert_allclose(peer.encode(batches), vectors, atol=1e-5)

@@ -1,5 +1,7 @@
 """The suites of towers: peers compute what the model computes."""
 
+import io
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -94,6 +96,23 @@ def test_hashed_texts_are_read_as_they_were_written(tmp_path):
     for found, expected in zip([*both, *one], [*pair, hashed], strict=True):
         for ours, theirs in zip(expected, found, strict=True):
             np.testing.assert_array_equal(ours, theirs)
+
+
+def test_peers_train_on_pairs_and_encode_titles(tmp_path, monkeypatch, capsys):
+    four, two = towers.hash_texts(TEXTS), towers.hash_texts(TEXTS[:2])
+    titles = [peers.as_batch(two), peers.as_batch(four)]
+    peers.write_input(
+        tmp_path, {}, train=[peers.as_batch(four, two)] * 3, encode=titles
+    )
+    monkeypatch.setattr(sys, "stdin", io.StringIO("train\nencode\n"))
+    encoded: list[int] = []
+    peers.answer_as_towers(
+        tmp_path, lambda texts: len(texts.words), np.array, encoded.extend
+    )
+    assert encoded == [2, 4]
+    ready, trained, seconds = capsys.readouterr().out.splitlines()
+    assert (ready, trained) == ("ready", "[[4, 2], [4, 2], [4, 2]]")
+    assert len(json.loads(seconds)) == 2
 
 
 def test_ratios_are_ours_by_theirs():

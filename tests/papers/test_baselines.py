@@ -24,16 +24,14 @@ from keras_lstm_dssm.evaluation.bm25 import (
 )
 from keras_lstm_dssm.papers.baseline_rows import Baseline, baseline_grid
 from keras_lstm_dssm.papers.baselines import (
+    Doc2VecSystem,
     LSASystem,
     RandomVectorSystem,
     TfidfSystem,
     UnigramLMSystem,
-    document_baselines,
-)
-from keras_lstm_dssm.papers.gensim_baselines import (
-    Doc2VecSystem,
     Word2VecSystem,
     _hash,
+    document_baselines,
 )
 from keras_lstm_dssm.papers.plsa import PLSASystem
 from keras_lstm_dssm.papers.skip_thought import SkipThoughtSystem
