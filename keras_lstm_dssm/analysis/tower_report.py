@@ -3,7 +3,6 @@
 It covers section V-A of Palangi et al. 2016.
 """
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -50,7 +49,11 @@ from keras_lstm_dssm.analysis.words import (
     topics,
 )
 from keras_lstm_dssm.data.click_log import ClickLog, Pair
-from keras_lstm_dssm.data.sources import API, open_collection, open_log
+from keras_lstm_dssm.data.sources import (
+    is_collection,
+    open_collection,
+    open_log,
+)
 from keras_lstm_dssm.encoders.activations import Activations, activations
 from keras_lstm_dssm.encoders.text_encoder import WHOLE_VECTOR, TextEncoder
 from keras_lstm_dssm.evaluation.index import Index
@@ -429,14 +432,14 @@ class ReportTexts(NamedTuple):
 def read_report_texts(
     data: str, max_bad_lines: int = 0, most: int = 60_000, pairs: int = 1000
 ) -> ReportTexts:
-    """Read the texts for a report from "api", a BEIR folder or click files.
+    """Read the texts for a report from a collection or click files.
 
     These are the first `most` titles and contexts, and `pairs` queries that
     are drawn at random.
     """
     log: ClickLog | None
     titles: Iterable[str]
-    if data == API or os.path.isdir(data):
+    if is_collection(data):
         collection = open_collection(data)
         log = collection.clicks
         if log:

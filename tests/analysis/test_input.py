@@ -11,8 +11,10 @@ from keras_lstm_dssm.analysis.evaluate import measure_documents
 from keras_lstm_dssm.analysis.keyvec_report import read_report_documents
 from keras_lstm_dssm.analysis.tower_report import read_report_texts
 from keras_lstm_dssm.data import (
+    Collection,
     DocumentFolder,
     Pair,
+    sources,
     write_collection,
     write_documents,
 )
@@ -29,7 +31,7 @@ KEYVEC: Any = None
 """Stands for a trained KeyVec: the tests replace what would encode by it."""
 
 
-def test_texts_of_a_collection(collection_folder, tmp_path):
+def test_texts_of_a_collection(collection_folder, tmp_path, monkeypatch):
     texts = read_report_texts(str(collection_folder))
     assert texts.titles == [title for _, title in TOPICS.values()]
     assert sorted(texts.pairs) == sorted(TOPICS.values())
@@ -48,6 +50,11 @@ def test_texts_of_a_collection(collection_folder, tmp_path):
     texts = read_report_texts(str(tmp_path / "data"))
     assert texts.pairs == [Pair("wood", "wood glue")]
     assert texts.contexts == ["glue", "wood glue"]
+    monkeypatch.setattr(
+        sources, "build_api_sentences",
+        lambda progress: Collection(tmp_path / "data"),
+    )  # fmt: skip
+    assert read_report_texts("api_sentences") == texts
 
 
 def test_texts_of_a_log(collection_folder, tmp_path):
