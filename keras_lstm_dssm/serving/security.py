@@ -32,7 +32,7 @@ NO_TOKEN = (
 
 
 class ServerTLS:
-    """Holds the certificate and the key of a server, read once and checked.
+    """Names the files of a server's certificate and key; they are checked.
 
     Args:
         certificate: File of the server's certificate, in PEM, followed by
