@@ -28,6 +28,7 @@ from keras_lstm_dssm.export.graphs.retriever import (
     DocumentTags,
     RetrieverSource,
     best_rows,
+    filtered_signature,
     stored_vectors,
 )
 from keras_lstm_dssm.export.graphs.saved_module import ServedModule, signature
@@ -220,21 +221,10 @@ class HybridModule(ServedModule):
             )
             self._encode = lambda text: encode(text)
             self._word_rows = lambda words: encoder.word_rows(words)
-            self.vectors = (
-                stored_vectors(rows.vectors, kind)
-                if isinstance(rows.vectors, np.ndarray)
-                else rows.vectors
-            )
+            self.vectors = stored_vectors(rows.vectors, kind)
         if any(rows.tags):
             self.tags = DocumentTags(rows.tags)
-
-            @signature(text=tf.string, k=tf.int32, tags=tf.string)
-            def filtered(
-                text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
-            ) -> dict[str, tf.Tensor]:
-                return self._search(text, k, tags)
-
-            self.filtered = filtered
+            self.filtered = filtered_signature(self._search)
 
     def write_extra(self, version: Path) -> None:
         """Writes what the retriever was made from."""

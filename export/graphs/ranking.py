@@ -3,7 +3,7 @@
 In the latter a ranker orders the documents that a retriever returns.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,13 +11,12 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.bulk.documents import Documents, check_documents
 from keras_lstm_dssm.export.graphs.encoder import EncoderModule
 from keras_lstm_dssm.export.graphs.retriever import (
     MAX_K,
     PADDING_COSINE,
     DocumentTags,
-    TagMask,
-    check_documents,
     check_retriever_options,
     filtered_signature,
     nearest,
@@ -143,15 +142,13 @@ class TwoStageModule(RankerModule):
     def __init__(
         self,
         ranker: Ranker,
-        ids: Sequence[str],
-        titles: Sequence[str],
-        tags: Sequence[Sequence[str]] = (),
+        documents: Documents,
         vectors: str = "float32",
         max_k: int = MAX_K,
         progress: bool = False,
     ) -> None:
         check_retriever_options(vectors, max_k)
-        check_documents(ids, titles, tags)
+        check_documents(documents)
         if ranker.towers is None:
             raise InputError(
                 "the ranker reads no towers, which find the candidates among"
@@ -159,7 +156,8 @@ class TwoStageModule(RankerModule):
                 " --features, or export it without documents"
             )
         super().__init__(ranker)
-        self.ids = tf.Variable(as_strings(ids), trainable=False)
+        titles = documents.titles
+        self.ids = tf.Variable(as_strings(documents.ids), trainable=False)
         self.titles = tf.Variable(as_strings(titles), trainable=False)
         towers = {
             name: source.towers
@@ -175,11 +173,11 @@ class TwoStageModule(RankerModule):
             stored_vectors(encoder.encode_all(titles, progress), vectors)
             for encoder in encoders
         ]
-        self._candidates = min(CANDIDATES, len(ids))
+        self._candidates = min(CANDIDATES, len(titles))
         self._widest = min(max_k, self._candidates)
-        if any(tags):
-            self.tags = DocumentTags(tags)
-            self.filtered = filtered_signature(self._search, self.tags)
+        if any(documents.tags):
+            self.tags = DocumentTags(documents.tags)
+            self.filtered = filtered_signature(self._search)
 
     @signature(text=tf.string, k=tf.int32)
     def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -190,11 +188,12 @@ class TwoStageModule(RankerModule):
         k, but at most 100, `max_k` and the number of documents. Columns beyond
         the k of a row hold "" and `PADDING_SCORE`.
         """
-        return self._search(text, k, None)
+        return self._search(text, k)
 
     def _search(
-        self, text: tf.Tensor, k: tf.Tensor, mask: TagMask | None
+        self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
+        mask = None if tags is None else self.tags.mask(tags)
         with self._served.reading():
             queries = [
                 tf.cast(encode(text), tf.float32) for _, encode in self._towers

@@ -5,7 +5,7 @@ documents with tags. `RetrieverSource` is what a later update reads.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -14,13 +14,13 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.bulk.documents import checked_tags
 from keras_lstm_dssm.export.graphs.saved_module import ServedModule, signature
 from keras_lstm_dssm.files import read_json, write_json
 from keras_lstm_dssm.fingerprints import HASH_BYTES
 from keras_lstm_dssm.settings import choices
 from keras_lstm_dssm.settings.choices import MAX_K
 from keras_lstm_dssm.text.strings import as_strings
-from lstm_dssm_client.texts import tags_as_bytes
 
 
 class DocumentTags(tf.Module):
@@ -81,22 +81,6 @@ class DocumentTags(tf.Module):
 TagMask = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 """Function of the first row of a block of documents and the row after it; it
 returns which of them each query may find, booleans `[batch, block]`."""
-
-
-MAX_TAGS = 32
-"""Maximum number of tags of a document."""
-
-
-def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Returns the tags of one document, once each, without outer space."""
-    joined = tags_as_bytes(tags).decode("utf-8", "surrogateescape")
-    distinct = tuple(dict.fromkeys(joined.split(","))) if joined else ()
-    if len(distinct) > MAX_TAGS:
-        raise InputError(
-            f"found {len(distinct)} tags of one title, expected {MAX_TAGS} at"
-            " most"
-        )
-    return distinct
 
 
 class Float32Vectors(tf.Module):
@@ -207,8 +191,15 @@ VECTORS: dict[str, type[DocumentVectors]] = dict(
 """Classes by the values of `lstm-dssm-export --vectors`."""
 
 
-def stored_vectors(vectors: np.ndarray, kind: str) -> DocumentVectors:
-    """Stores unit vectors, float32 `[n, d]`; `kind` is a key of `VECTORS`."""
+def stored_vectors(
+    vectors: np.ndarray | DocumentVectors, kind: str
+) -> DocumentVectors:
+    """Stores unit vectors, float32 `[n, d]`, unless they are stored already.
+
+    `kind` is a key of `VECTORS`.
+    """
+    if not isinstance(vectors, np.ndarray):
+        return vectors
     return VECTORS[kind](*VECTORS[kind].stored(vectors))
 
 
@@ -365,29 +356,6 @@ class DocumentRows(NamedTuple):
         return self.tags or [()] * len(self.ids)
 
 
-def check_documents(
-    ids: Sequence[str], texts: Sequence[Any], tags: Sequence[Sequence[str]] = ()
-) -> None:
-    """Checks that there are documents, each with an id, and their tags."""
-    if len(texts) == 0 or len(ids) != len(texts):
-        raise InputError(
-            f"a retriever needs titles and as many ids; got {len(texts)} "
-            f"titles and {len(ids)} ids"
-        )
-    if not all(ids):  # "" fills the columns beyond a query's own k
-        raise InputError(f"id {[*map(bool, ids)].index(False)} is empty")
-    if len(tags) not in (0, len(ids)):
-        raise InputError(
-            f"found tags of {len(tags)} documents, expected those of"
-            f" {len(ids)}: give an empty list to each document without tags"
-        )
-    for row, document_tags in enumerate(tags):
-        try:
-            checked_tags(document_tags)
-        except InputError as error:
-            raise InputError(f"document {row}: {error}") from None
-
-
 def check_retriever_options(vectors: str, max_k: int) -> None:
     """Raises `InputError` for unknown `vectors`, or `max_k` out of range."""
     if vectors not in VECTORS:
@@ -399,23 +367,21 @@ def check_retriever_options(vectors: str, max_k: int) -> None:
 
 
 def filtered_signature(
-    search: Callable[
-        [tf.Tensor, tf.Tensor, TagMask | None], dict[str, tf.Tensor]
-    ],
-    document_tags: DocumentTags,
+    search: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], dict[str, tf.Tensor]],
 ) -> Any:
     """Returns the signature `filtered`: a search of documents with tags only.
 
     It is an attribute of a module, since TensorFlow saves every signature that
     a class has. Inputs are those of `serving_default`, and `tags`: for each
-    query tags separated by commas, or "" for all documents.
+    query tags separated by commas, or "" for all documents (see
+    `DocumentTags.mask`).
     """
 
     @signature(text=tf.string, k=tf.int32, tags=tf.string)
     def filtered(
         text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        return search(text, k, document_tags.mask(tags))
+        return search(text, k, tags)
 
     return filtered
 
@@ -442,15 +408,11 @@ class RetrieverModule(ServedModule):
         # A plain function: the module's own signatures are not saved.
         self._encode = encoder.encode
         self.ids = tf.Variable(as_strings(rows.ids), trainable=False)
-        self.vectors = (
-            stored_vectors(rows.vectors, kind)
-            if isinstance(rows.vectors, np.ndarray)
-            else rows.vectors
-        )
+        self.vectors = stored_vectors(rows.vectors, kind)
         self._widest = min(max_k, self.vectors.count)
         if any(rows.tags):
             self.tags = DocumentTags(rows.tags)
-            self.filtered = filtered_signature(self._search, self.tags)
+            self.filtered = filtered_signature(self._search)
 
     def write_extra(self, version: Path) -> None:
         """Writes what the retriever was made from."""
@@ -469,11 +431,12 @@ class RetrieverModule(ServedModule):
         best first. The width is the largest k, but at most `max_k` and the
         number of documents. Columns beyond the k of a row hold "" and -2.
         """
-        return self._search(text, k, None)
+        return self._search(text, k)
 
     def _search(
-        self, text: tf.Tensor, k: tf.Tensor, mask: TagMask | None
+        self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
+        mask = None if tags is None else self.tags.mask(tags)
         largest = tf.reduce_max(tf.concat([k, [0]], axis=0))
         width = tf.minimum(largest, self._widest)
         scores, numbers = nearest(self._encode(text), self.vectors, width, mask)
