@@ -22,6 +22,7 @@ from keras_lstm_dssm.distillation.teacher_vectors import (
     TaughtBatches,
     TeacherVectors,
 )
+from keras_lstm_dssm.distillation.word_fit import with_fitted_words
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import (
     check_plain_file,
@@ -36,7 +37,6 @@ from keras_lstm_dssm.training.mining import HardNegatives
 from keras_lstm_dssm.training.pages import SKIPPED_FILE
 from keras_lstm_dssm.training.replay import EpochTitlePairs, Replay, ReplaySpec
 from keras_lstm_dssm.training.session import Training, open_clicks
-from keras_lstm_dssm.training.word_training import with_fitted_words
 
 
 def check_knows(
@@ -142,9 +142,7 @@ class TowerTraining(Training):
                     " lstm-dssm-teach, to which a part of the encoders is"
                     " fitted"
                 )
-            model: TwoTower = with_fitted_words(
-                recipe, self.teacher.folder, seed
-            )
+            model = with_fitted_words(recipe, self.teacher.folder, seed)
         else:
             model = recipe.build(seed)
         if initial is not None:
