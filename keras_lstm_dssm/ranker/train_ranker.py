@@ -202,7 +202,6 @@ class _EveryFew:
 def run_ranker_training(
     config: TrainingConfig,
     run: RunFolder,
-    stored: None = None,
     callbacks: Sequence[Any] = (),
     verbose: Any = "auto",
     saved: bool = True,

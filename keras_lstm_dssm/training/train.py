@@ -46,7 +46,7 @@ TRAININGS: dict[str, type[Training]] = {
 ROADS: dict[str, Callable[..., Any]] = {}
 """The training functions of models that are not trained in epochs, such as a
 ranker's trees: name of the kind of model -> function with the arguments of
-`run_training`, but for `processes`."""
+`run_training`, but for `stored` and `processes`."""
 
 
 def train(
@@ -119,7 +119,9 @@ def train(
             return _fit_word_sum(config, run, verbose, saved)
         config = with_written_pages(config, run, verbose)
         train_kind = ROADS.get(config.recipe.kind, run_training)
-        return train_kind(config, run, None, callbacks, verbose, saved)
+        return train_kind(
+            config, run, callbacks=callbacks, verbose=verbose, saved=saved
+        )
 
 
 def _fit_word_sum(
