@@ -16,9 +16,8 @@ from keras_lstm_dssm.export.graphs.encoder import EncoderModule
 from keras_lstm_dssm.export.graphs.retriever import (
     MAX_K,
     PADDING_COSINE,
-    DocumentTags,
+    SearchModule,
     check_retriever_options,
-    filtered_signature,
     nearest,
     stored_vectors,
 )
@@ -132,11 +131,17 @@ class RankerModule(ServedModule):
         return self._ranker.score_features(tf.concat(columns, axis=1))
 
 
-class TwoStageModule(RankerModule):
+class TwoStageModule(SearchModule, RankerModule):
     """An exact retriever of candidates, and a ranker that orders them.
 
     The candidates are the 100 titles with the largest cosine of the ranker's
-    first two towers. For the arguments see `export_models`.
+    first two towers. For the arguments see `export_models`, for the inputs
+    `SearchModule.serve`.
+
+    Of the outputs, `ids` and `titles` are strings `[batch, width]`, `scores`
+    those of the ranker, float32 of the same shape, best first. The width is the
+    largest k, but at most 100, `max_k` and the number of documents. Columns
+    beyond the k of a row hold "" and `PADDING_SCORE`.
     """
 
     def __init__(
@@ -155,9 +160,10 @@ class TwoStageModule(RankerModule):
                 " --documents: train it with the run of two towers in"
                 " --features, or export it without documents"
             )
-        super().__init__(ranker)
-        titles = documents.titles
-        self.ids = tf.Variable(as_strings(documents.ids), trainable=False)
+        RankerModule.__init__(self, ranker)
+        ids, titles, _, tags = documents
+        self._candidates = min(CANDIDATES, len(ids))
+        self._set_documents(ids, tags, min(max_k, self._candidates))
         self.titles = tf.Variable(as_strings(titles), trainable=False)
         towers = {
             name: source.towers
@@ -173,22 +179,6 @@ class TwoStageModule(RankerModule):
             stored_vectors(encoder.encode_all(titles, progress), vectors)
             for encoder in encoders
         ]
-        self._candidates = min(CANDIDATES, len(titles))
-        self._widest = min(max_k, self._candidates)
-        if any(documents.tags):
-            self.tags = DocumentTags(documents.tags)
-            self.filtered = filtered_signature(self._search)
-
-    @signature(text=tf.string, k=tf.int32)
-    def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Signature `serving_default`; for inputs see `RetrieverModule.serve`.
-
-        `ids` and `titles` are strings `[batch, width]`, `scores` those of the
-        ranker, float32 of the same shape, best first. The width is the largest
-        k, but at most 100, `max_k` and the number of documents. Columns beyond
-        the k of a row hold "" and `PADDING_SCORE`.
-        """
-        return self._search(text, k)
 
     def _search(
         self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor | None = None
@@ -215,8 +205,7 @@ class TwoStageModule(RankerModule):
             tf.gather(self.titles, tf.reshape(rows, [-1])),
             known,
         )
-        width = tf.reduce_max(tf.concat([k, [0]], axis=0))
-        width = tf.minimum(width, self._widest)
+        width = self._width(k)
         scores = tf.reshape(scores, [-1, self._candidates])
         if mask is not None:
             # `nearest` fills up with documents outside the mask.

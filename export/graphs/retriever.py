@@ -5,6 +5,7 @@ documents with tags. `RetrieverSource` is what a later update reads.
 """
 
 import dataclasses
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -366,27 +367,60 @@ def check_retriever_options(vectors: str, max_k: int) -> None:
         raise InputError(f"max_k is {max_k}; expected 1 or more, below 2**31")
 
 
-def filtered_signature(
-    search: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], dict[str, tf.Tensor]],
-) -> Any:
-    """Returns the signature `filtered`: a search of documents with tags only.
+class SearchModule(ServedModule):
+    """Base of modules that search documents, by a method `_search`."""
 
-    It is an attribute of a module, since TensorFlow saves every signature that
-    a class has. Inputs are those of `serving_default`, and `tags`: for each
-    query tags separated by commas, or "" for all documents (see
-    `DocumentTags.mask`).
-    """
+    def _set_documents(
+        self, ids: Sequence[str], tags: Sequence[Sequence[str]], widest: int
+    ) -> None:
+        """Stores ids and tags; a query has `widest` results at most.
 
-    @signature(text=tf.string, k=tf.int32, tags=tf.string)
-    def filtered(
-        text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
+        If a document has tags, the signature `filtered` searches those with
+        some tags only. It is an attribute of the module, since TensorFlow saves
+        every signature that a class has. Inputs are those of `serving_default`,
+        and `tags`, see `DocumentTags.mask`.
+        """
+        self.ids = tf.Variable(as_strings(ids), trainable=False)
+        self._widest = widest
+        if not any(tags):
+            return
+        self.tags = DocumentTags(tags)
+
+        @signature(text=tf.string, k=tf.int32, tags=tf.string)
+        def filtered(
+            text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
+        ) -> dict[str, tf.Tensor]:
+            return self._search(text, k, tags)
+
+        self.filtered = filtered
+
+    @signature(text=tf.string, k=tf.int32)
+    def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Signature `serving_default`: finds the best documents for queries.
+
+        `text` is strings `[batch]`, `k` the number of results for each, int32
+        `[batch]`, because a server that batches requests needs the batch as
+        the first dimension of every input.
+
+        `ids` are strings `[batch, width]`, `scores` float32 of the same shape,
+        best first. The width is the largest k, but at most `max_k` and the
+        number of documents. Columns beyond the k of a row hold "" and -2.
+        """
+        return self._search(text, k)
+
+    @abstractmethod
+    def _search(
+        self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
-        return search(text, k, tags)
+        """Returns the outputs of `serve`, or with tags of `filtered`."""
 
-    return filtered
+    def _width(self, k: tf.Tensor) -> tf.Tensor:
+        """Returns the number of columns of the results."""
+        largest = tf.reduce_max(tf.concat([k, [0]], axis=0))
+        return tf.minimum(largest, self._widest)
 
 
-class RetrieverModule(ServedModule):
+class RetrieverModule(SearchModule):
     """A query encoder with the vectors and ids of all documents.
 
     A k above `max_k` in a request is reduced to it. Without `encoder_sha256`,
@@ -407,38 +441,20 @@ class RetrieverModule(ServedModule):
         self.resources = encoder.resources
         # A plain function: the module's own signatures are not saved.
         self._encode = encoder.encode
-        self.ids = tf.Variable(as_strings(rows.ids), trainable=False)
         self.vectors = stored_vectors(rows.vectors, kind)
-        self._widest = min(max_k, self.vectors.count)
-        if any(rows.tags):
-            self.tags = DocumentTags(rows.tags)
-            self.filtered = filtered_signature(self._search)
+        widest = min(max_k, self.vectors.count)
+        self._set_documents(rows.ids, rows.tags, widest)
 
     def write_extra(self, version: Path) -> None:
         """Writes what the retriever was made from."""
         if self.source.encoder_sha256:
             self.source.write(version)
 
-    @signature(text=tf.string, k=tf.int32)
-    def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Signature `serving_default`: finds the documents nearest to queries.
-
-        `text` is strings `[batch]`, `k` the number of results for each, int32
-        `[batch]`, because a server that batches requests needs the batch as
-        the first dimension of every input.
-
-        `ids` are strings `[batch, width]`, `scores` float32 of the same shape,
-        best first. The width is the largest k, but at most `max_k` and the
-        number of documents. Columns beyond the k of a row hold "" and -2.
-        """
-        return self._search(text, k)
-
     def _search(
         self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
         mask = None if tags is None else self.tags.mask(tags)
-        largest = tf.reduce_max(tf.concat([k, [0]], axis=0))
-        width = tf.minimum(largest, self._widest)
+        width = self._width(k)
         scores, numbers = nearest(self._encode(text), self.vectors, width, mask)
         is_result = tf.range(width) < k[:, tf.newaxis]
         if mask is not None:
