@@ -165,20 +165,14 @@ class TwoStageModule(SearchModule, RankerModule):
         self._candidates = min(CANDIDATES, len(ids))
         self._set_documents(ids, tags, min(max_k, self._candidates))
         self.titles = tf.Variable(as_strings(titles), trainable=False)
-        towers = {
-            name: source.towers
-            for name, source in ranker.features.sources.items()
-            if source.towers is not None
-        }
-        self._towers = [
-            (name, model.query_encoder.unit_vectors)
-            for name, model in towers.items()
-        ]
-        encoders = [EncoderModule(m.document_encoder) for m in towers.values()]
-        self.vectors = [
-            stored_vectors(encoder.encode_all(titles, progress), vectors)
-            for encoder in encoders
-        ]
+        towers, stored = [], []
+        for name, source in ranker.features.sources.items():
+            if (model := source.towers) is not None:
+                towers.append((name, model.query_encoder.unit_vectors))
+                encoder = EncoderModule(model.document_encoder)
+                encoded = encoder.encode_all(titles, progress)
+                stored.append(stored_vectors(encoded, vectors))
+        self._towers, self.vectors = towers, stored
 
     def _search(
         self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor | None = None
