@@ -14,7 +14,11 @@ from keras_lstm_dssm.distillation import TeacherVectors
 from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Mixture
-from keras_lstm_dssm.export.bulk.documents import Documents, joined_sentences
+from keras_lstm_dssm.export.bulk.documents import (
+    Documents,
+    check_documents,
+    joined_sentences,
+)
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.export.graphs.encoder import (
     EncoderModule,
@@ -34,7 +38,6 @@ from keras_lstm_dssm.export.graphs.retriever import (
     MAX_K,
     DocumentRows,
     RetrieverModule,
-    check_documents,
     check_retriever_options,
 )
 from keras_lstm_dssm.export.graphs.saved_module import (
@@ -233,11 +236,12 @@ def export_retriever(
     'shop/1'
     """
     check_retriever_options(vectors, max_k)
-    check_documents(ids, titles, tags)
+    documents = Documents([*ids], [*titles], tags=tags)
+    check_documents(documents)
     encoder = _module(document_encoder)
     module = RetrieverModule(
         _module(query_encoder),
-        _encoded_rows(encoder, ids, titles, tags),
+        _encoded_rows(encoder, documents),
         vectors,
         max_k,
         encoder.fingerprint,
@@ -277,7 +281,7 @@ def _hybrid_graphs(
         )
     parts = HybridParts.of(model, teacher)
     settings = parts.settled(settings, documents.titles)
-    check_documents(documents.ids, documents.titles, documents.tags)
+    check_documents(documents)
     pair = parts.encoders(settings.weights)
     graphs: Graphs = {}
     query = document = None
@@ -293,9 +297,7 @@ def _hybrid_graphs(
         source = HybridSource.of(
             settings, documents.titles, texts, pair and pair[0]
         )
-        rows = _encoded_rows(
-            document, documents.ids, documents.titles, documents.tags, progress
-        )
+        rows = _encoded_rows(document, documents, progress)
         sha256 = document.fingerprint if document else ""
         return HybridModule(query, rows, source, vectors, max_k, sha256)
 
@@ -333,9 +335,7 @@ def _ranker_graphs(
         )
     graphs: Graphs = {"ranker": lambda: RankerModule(model)}
     if documents is not None:
-        graphs["two_stage"] = lambda: TwoStageModule(
-            model, documents.ids, documents.titles, documents.tags, *options
-        )
+        graphs["two_stage"] = lambda: TwoStageModule(model, documents, *options)
     return graphs
 
 
@@ -357,44 +357,30 @@ def _retriever_graph(
     query: EncodingModule,
     document: EncodingModule,
     documents: Documents | EncodedParts | None,
-    *options: Any,
-) -> Graphs:
-    if documents is None:
-        return {}
-    return {
-        "retriever": lambda: _retriever(query, document, documents, *options)
-    }
-
-
-def _retriever(
-    query: EncodingModule,
-    document: EncodingModule,
-    documents: Documents | EncodedParts,
     vectors: str,
     max_k: int,
     progress: bool,
-) -> RetrieverModule:
-    """Makes a retriever of documents; encodes them unless they are parts."""
-    if isinstance(documents, EncodedParts):
-        if documents.encoder_sha256 != document.fingerprint:
-            raise InputError(
-                f"{documents.folder}: found titles encoded by the encoder "
-                f"{documents.encoder_sha256:.12}, expected "
-                f"{document.fingerprint:.12} as in the run: encode them with "
-                "the document_encoder of this run"
-            )
-        rows = documents.read()
-    else:
-        check_documents(documents.ids, documents.titles, documents.tags)
-        rows = _encoded_rows(
-            document,
-            documents.ids,
-            (document.reads_sentences and documents.sentences)
-            or documents.titles,
-            documents.tags,
-            progress,
-        )
-    return RetrieverModule(query, rows, vectors, max_k, document.fingerprint)
+) -> Graphs:
+    if documents is None:
+        return {}
+
+    def retriever() -> RetrieverModule:
+        sha256 = document.fingerprint
+        if isinstance(documents, EncodedParts):
+            if documents.encoder_sha256 != sha256:
+                raise InputError(
+                    f"{documents.folder}: found titles encoded by the encoder"
+                    f" {documents.encoder_sha256:.12}, expected {sha256:.12}"
+                    " as in the run: encode them with the document_encoder of"
+                    " this run"
+                )
+            rows = documents.read()
+        else:
+            check_documents(documents)
+            rows = _encoded_rows(document, documents, progress)
+        return RetrieverModule(query, rows, vectors, max_k, sha256)
+
+    return {"retriever": retriever}
 
 
 def _count(documents: Documents | EncodedParts | None) -> int | None:
@@ -405,16 +391,17 @@ def _count(documents: Documents | EncodedParts | None) -> int | None:
 
 def _encoded_rows(
     encoder: EncodingModule | None,
-    ids: Sequence[str],
-    texts: Sequence[Any],
-    tags: Sequence[Sequence[str]],
+    documents: Documents,
     progress: bool = False,
 ) -> DocumentRows:
+    texts: Sequence[Any] = documents.titles
+    if encoder and encoder.reads_sentences and documents.sentences:
+        texts = documents.sentences
     return DocumentRows(
-        ids,
+        documents.ids,
         encoder and encoder.encode_all(texts, progress),
         title_hashes(map(joined_sentences, texts)),
-        tags,
+        documents.tags,
     )
 
 

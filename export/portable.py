@@ -13,17 +13,17 @@ from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError, check_choice
 from keras_lstm_dssm.evaluation.postings import Postings
-from keras_lstm_dssm.export.bulk.documents import Documents
+from keras_lstm_dssm.export.bulk.documents import (
+    Documents,
+    check_documents,
+    checked_tags,
+)
 from keras_lstm_dssm.export.graphs.encoder import (
     EncoderModule,
     HybridEncoderModule,
 )
 from keras_lstm_dssm.export.graphs.hybrid import HybridSource
-from keras_lstm_dssm.export.graphs.retriever import (
-    check_documents,
-    checked_tags,
-    int8_codes,
-)
+from keras_lstm_dssm.export.graphs.retriever import int8_codes
 from keras_lstm_dssm.files import check_writable, replacing
 from keras_lstm_dssm.model_cards.record import (
     iso_time,
@@ -97,7 +97,7 @@ def export_portable(
     check_choice(VECTORS, vectors=vectors)
     check_writable(path)
     if documents:
-        check_documents(documents.ids, documents.titles, documents.tags)
+        check_documents(documents)
     arrays: Arrays = {}
     encoder: EncoderModule | None
     if hybrid is None:

@@ -17,8 +17,8 @@ from keras_lstm_dssm.data.documents import (
     parse_document,
 )
 from keras_lstm_dssm.errors import InputError, import_optional
-from keras_lstm_dssm.export.graphs.retriever import checked_tags
 from keras_lstm_dssm.text_files import EmptyFile, line_chunks
+from lstm_dssm_client.texts import tags_as_bytes
 
 ID, TITLE, TAGS = "id", "title", "tags"
 """Columns of a parquet file; the first and the last may be missing."""
@@ -65,6 +65,45 @@ class Documents(NamedTuple):
             sentences if any(sentences) else (),
             tags if any(tags) else (),
         )
+
+
+def check_documents(documents: Documents) -> None:
+    """Checks that there are documents, each with an id, and their tags."""
+    ids, tags = documents.ids, documents.tags
+    titles = len(documents.titles)
+    if titles == 0 or len(ids) != titles:
+        raise InputError(
+            f"a retriever needs titles and as many ids; got {titles} titles "
+            f"and {len(ids)} ids"
+        )
+    if not all(ids):  # "" fills the columns beyond a query's own k
+        raise InputError(f"id {[*map(bool, ids)].index(False)} is empty")
+    if len(tags) not in (0, len(ids)):
+        raise InputError(
+            f"found tags of {len(tags)} documents, expected those of"
+            f" {len(ids)}: give an empty list to each document without tags"
+        )
+    for row, document_tags in enumerate(tags):
+        try:
+            checked_tags(document_tags)
+        except InputError as error:
+            raise InputError(f"document {row}: {error}") from None
+
+
+MAX_TAGS = 32
+"""Maximum number of tags of a document."""
+
+
+def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Returns the tags of one document, once each, without outer space."""
+    joined = tags_as_bytes(tags).decode("utf-8", "surrogateescape")
+    distinct = tuple(dict.fromkeys(joined.split(","))) if joined else ()
+    if len(distinct) > MAX_TAGS:
+        raise InputError(
+            f"found {len(distinct)} tags of one title, expected {MAX_TAGS} at"
+            " most"
+        )
+    return distinct
 
 
 def read_documents(path: str | os.PathLike[str]) -> Documents:

@@ -216,7 +216,11 @@ def encode_with_ray(
         context.enable_progress_bars = False
         context.print_on_execution_start = False
         logging.getLogger("ray.data").setLevel(logging.ERROR)
-        parts = _parts(job, _counts(ray, job, address))
+        parts = [
+            {"file_number": number, "part": part}
+            for number, lines in enumerate(_counts(ray, job, address))
+            for part in range(max(1, -(-lines // job.lines)))
+        ]
         results = data.from_items(
             parts, override_num_blocks=len(parts)
         ).map_batches(
@@ -322,14 +326,6 @@ def _counts(ray: Any, job: PartJob, address: str | None) -> list[int]:
     if problems:
         raise InputError(problems[0])
     return [lines for lines, _ in counts]
-
-
-def _parts(job: PartJob, counts: Sequence[int]) -> list[dict[str, int]]:
-    return [
-        {"file_number": number, "part": part}
-        for number, lines in enumerate(counts)
-        for part in range(max(1, -(-lines // job.lines)))
-    ]
 
 
 def _count(path: str) -> tuple[int, str]:

@@ -184,12 +184,11 @@ def mixture_towers(mixture: Mixture) -> MixtureTowers:
                 " from Python, with Mixture.retrieve"
             )
     return MixtureTowers(
-        MixtureEncoder(
-            {name: model.query_encoder for name, model in models.items()},
-            weights,
-        ),
-        MixtureEncoder(
-            {name: model.document_encoder for name, model in models.items()},
-            weights,
-        ),
+        *(
+            MixtureEncoder(
+                {name: getattr(model, side) for name, model in models.items()},
+                weights,
+            )
+            for side in MixtureTowers._fields
+        )
     )

@@ -25,16 +25,15 @@ from keras_lstm_dssm.export.graphs.retriever import (
     MAX_K,
     PADDING_COSINE,
     DocumentRows,
-    DocumentTags,
     RetrieverSource,
+    SearchModule,
     best_rows,
     stored_vectors,
 )
-from keras_lstm_dssm.export.graphs.saved_module import ServedModule, signature
+from keras_lstm_dssm.export.graphs.saved_module import signature
 from keras_lstm_dssm.files import read_json, write_json
 from keras_lstm_dssm.settings.choices import HYBRID_PARTS
 from keras_lstm_dssm.settings.hybrid import HybridSettings
-from keras_lstm_dssm.text.strings import as_strings
 from lstm_dssm_client import terms
 
 CELLS = 2**24
@@ -175,7 +174,7 @@ class HybridSource:
             ) from error
 
 
-class HybridModule(ServedModule):
+class HybridModule(SearchModule):
     """Ranks all documents by a weighted sum of cosines and BM25.
 
     The score is `towers * cosine + words * cosine + bm25 * s / max s`, with
@@ -198,9 +197,8 @@ class HybridModule(ServedModule):
         self.source = RetrieverSource(encoder_sha256, rows.hashes, kind, max_k)
         self.hybrid = source
         self._count = len(rows.ids)
-        self._widest = min(max_k, self._count)
         self._chunk = max(1, CELLS // self._count)
-        self.ids = tf.Variable(as_strings(rows.ids), trainable=False)
+        self._set_documents(rows.ids, rows.tags, min(max_k, self._count))
         weights = source.settings.weights
         self._bm25_weight = weights["bm25"]
         self._vector_weight = weights[TOWERS] + weights[WORDS]
@@ -220,31 +218,12 @@ class HybridModule(ServedModule):
             )
             self._encode = lambda text: encode(text)
             self._word_rows = lambda words: encoder.word_rows(words)
-            self.vectors = (
-                stored_vectors(rows.vectors, kind)
-                if isinstance(rows.vectors, np.ndarray)
-                else rows.vectors
-            )
-        if any(rows.tags):
-            self.tags = DocumentTags(rows.tags)
-
-            @signature(text=tf.string, k=tf.int32, tags=tf.string)
-            def filtered(
-                text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
-            ) -> dict[str, tf.Tensor]:
-                return self._search(text, k, tags)
-
-            self.filtered = filtered
+            self.vectors = stored_vectors(rows.vectors, kind)
 
     def write_extra(self, version: Path) -> None:
         """Writes what the retriever was made from."""
         self.source.write(version)
         self.hybrid.write(version)
-
-    @signature(text=tf.string, k=tf.int32)
-    def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Signature `serving_default`; see `RetrieverModule.serve`."""
-        return self._search(text, k)
 
     @signature(text=tf.string, k=tf.int32)
     def explained(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -266,8 +245,7 @@ class HybridModule(ServedModule):
         explained: bool = False,
     ) -> dict[str, tf.Tensor]:
         batch = tf.shape(text)[0]
-        largest = tf.reduce_max(tf.concat([k, [0]], axis=0))
-        width = tf.minimum(largest, self._widest)
+        width = self._width(k)
         vectors = tf.zeros([batch, 0])
         if self._vector_weight:
             vectors = self._encode(text)

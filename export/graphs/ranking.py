@@ -3,7 +3,7 @@
 In the latter a ranker orders the documents that a retriever returns.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,15 +11,13 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.bulk.documents import Documents, check_documents
 from keras_lstm_dssm.export.graphs.encoder import EncoderModule
 from keras_lstm_dssm.export.graphs.retriever import (
     MAX_K,
     PADDING_COSINE,
-    DocumentTags,
-    TagMask,
-    check_documents,
+    SearchModule,
     check_retriever_options,
-    filtered_signature,
     nearest,
     stored_vectors,
 )
@@ -133,68 +131,53 @@ class RankerModule(ServedModule):
         return self._ranker.score_features(tf.concat(columns, axis=1))
 
 
-class TwoStageModule(RankerModule):
+class TwoStageModule(SearchModule, RankerModule):
     """An exact retriever of candidates, and a ranker that orders them.
 
     The candidates are the 100 titles with the largest cosine of the ranker's
-    first two towers. For the arguments see `export_models`.
+    first two towers. For the arguments see `export_models`, for the inputs
+    `SearchModule.serve`.
+
+    Of the outputs, `ids` and `titles` are strings `[batch, width]`, `scores`
+    those of the ranker, float32 of the same shape, best first. The width is the
+    largest k, but at most 100, `max_k` and the number of documents. Columns
+    beyond the k of a row hold "" and `PADDING_SCORE`.
     """
 
     def __init__(
         self,
         ranker: Ranker,
-        ids: Sequence[str],
-        titles: Sequence[str],
-        tags: Sequence[Sequence[str]] = (),
+        documents: Documents,
         vectors: str = "float32",
         max_k: int = MAX_K,
         progress: bool = False,
     ) -> None:
         check_retriever_options(vectors, max_k)
-        check_documents(ids, titles, tags)
+        check_documents(documents)
         if ranker.towers is None:
             raise InputError(
                 "the ranker reads no towers, which find the candidates among"
                 " --documents: train it with the run of two towers in"
                 " --features, or export it without documents"
             )
-        super().__init__(ranker)
-        self.ids = tf.Variable(as_strings(ids), trainable=False)
-        self.titles = tf.Variable(as_strings(titles), trainable=False)
-        towers = {
-            name: source.towers
-            for name, source in ranker.features.sources.items()
-            if source.towers is not None
-        }
-        self._towers = [
-            (name, model.query_encoder.unit_vectors)
-            for name, model in towers.items()
-        ]
-        encoders = [EncoderModule(m.document_encoder) for m in towers.values()]
-        self.vectors = [
-            stored_vectors(encoder.encode_all(titles, progress), vectors)
-            for encoder in encoders
-        ]
+        RankerModule.__init__(self, ranker)
+        ids, titles, _, tags = documents
         self._candidates = min(CANDIDATES, len(ids))
-        self._widest = min(max_k, self._candidates)
-        if any(tags):
-            self.tags = DocumentTags(tags)
-            self.filtered = filtered_signature(self._search, self.tags)
-
-    @signature(text=tf.string, k=tf.int32)
-    def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Signature `serving_default`; for inputs see `RetrieverModule.serve`.
-
-        `ids` and `titles` are strings `[batch, width]`, `scores` those of the
-        ranker, float32 of the same shape, best first. The width is the largest
-        k, but at most 100, `max_k` and the number of documents. Columns beyond
-        the k of a row hold "" and `PADDING_SCORE`.
-        """
-        return self._search(text, k, None)
+        self._set_documents(ids, tags, min(max_k, self._candidates))
+        self.titles = tf.Variable(as_strings(titles), trainable=False)
+        towers, stored = [], []
+        for name, source in ranker.features.sources.items():
+            if (model := source.towers) is not None:
+                towers.append((name, model.query_encoder.unit_vectors))
+                encoder = EncoderModule(model.document_encoder)
+                encoded = encoder.encode_all(titles, progress)
+                stored.append(stored_vectors(encoded, vectors))
+        self._towers, self.vectors = towers, stored
 
     def _search(
-        self, text: tf.Tensor, k: tf.Tensor, mask: TagMask | None
+        self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
+        mask = None if tags is None else self.tags.mask(tags)
         with self._served.reading():
             queries = [
                 tf.cast(encode(text), tf.float32) for _, encode in self._towers
@@ -216,8 +199,7 @@ class TwoStageModule(RankerModule):
             tf.gather(self.titles, tf.reshape(rows, [-1])),
             known,
         )
-        width = tf.reduce_max(tf.concat([k, [0]], axis=0))
-        width = tf.minimum(width, self._widest)
+        width = self._width(k)
         scores = tf.reshape(scores, [-1, self._candidates])
         if mask is not None:
             # `nearest` fills up with documents outside the mask.

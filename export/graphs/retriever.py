@@ -5,7 +5,8 @@ documents with tags. `RetrieverSource` is what a later update reads.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -14,13 +15,13 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.bulk.documents import checked_tags
 from keras_lstm_dssm.export.graphs.saved_module import ServedModule, signature
 from keras_lstm_dssm.files import read_json, write_json
 from keras_lstm_dssm.fingerprints import HASH_BYTES
 from keras_lstm_dssm.settings import choices
 from keras_lstm_dssm.settings.choices import MAX_K
 from keras_lstm_dssm.text.strings import as_strings
-from lstm_dssm_client.texts import tags_as_bytes
 
 
 class DocumentTags(tf.Module):
@@ -81,22 +82,6 @@ class DocumentTags(tf.Module):
 TagMask = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 """Function of the first row of a block of documents and the row after it; it
 returns which of them each query may find, booleans `[batch, block]`."""
-
-
-MAX_TAGS = 32
-"""Maximum number of tags of a document."""
-
-
-def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Returns the tags of one document, once each, without outer space."""
-    joined = tags_as_bytes(tags).decode("utf-8", "surrogateescape")
-    distinct = tuple(dict.fromkeys(joined.split(","))) if joined else ()
-    if len(distinct) > MAX_TAGS:
-        raise InputError(
-            f"found {len(distinct)} tags of one title, expected {MAX_TAGS} at"
-            " most"
-        )
-    return distinct
 
 
 class Float32Vectors(tf.Module):
@@ -207,8 +192,15 @@ VECTORS: dict[str, type[DocumentVectors]] = dict(
 """Classes by the values of `lstm-dssm-export --vectors`."""
 
 
-def stored_vectors(vectors: np.ndarray, kind: str) -> DocumentVectors:
-    """Stores unit vectors, float32 `[n, d]`; `kind` is a key of `VECTORS`."""
+def stored_vectors(
+    vectors: np.ndarray | DocumentVectors, kind: str
+) -> DocumentVectors:
+    """Stores unit vectors, float32 `[n, d]`, unless they are stored already.
+
+    `kind` is a key of `VECTORS`.
+    """
+    if not isinstance(vectors, np.ndarray):
+        return vectors
     return VECTORS[kind](*VECTORS[kind].stored(vectors))
 
 
@@ -365,29 +357,6 @@ class DocumentRows(NamedTuple):
         return self.tags or [()] * len(self.ids)
 
 
-def check_documents(
-    ids: Sequence[str], texts: Sequence[Any], tags: Sequence[Sequence[str]] = ()
-) -> None:
-    """Checks that there are documents, each with an id, and their tags."""
-    if len(texts) == 0 or len(ids) != len(texts):
-        raise InputError(
-            f"a retriever needs titles and as many ids; got {len(texts)} "
-            f"titles and {len(ids)} ids"
-        )
-    if not all(ids):  # "" fills the columns beyond a query's own k
-        raise InputError(f"id {[*map(bool, ids)].index(False)} is empty")
-    if len(tags) not in (0, len(ids)):
-        raise InputError(
-            f"found tags of {len(tags)} documents, expected those of"
-            f" {len(ids)}: give an empty list to each document without tags"
-        )
-    for row, document_tags in enumerate(tags):
-        try:
-            checked_tags(document_tags)
-        except InputError as error:
-            raise InputError(f"document {row}: {error}") from None
-
-
 def check_retriever_options(vectors: str, max_k: int) -> None:
     """Raises `InputError` for unknown `vectors`, or `max_k` out of range."""
     if vectors not in VECTORS:
@@ -398,29 +367,60 @@ def check_retriever_options(vectors: str, max_k: int) -> None:
         raise InputError(f"max_k is {max_k}; expected 1 or more, below 2**31")
 
 
-def filtered_signature(
-    search: Callable[
-        [tf.Tensor, tf.Tensor, TagMask | None], dict[str, tf.Tensor]
-    ],
-    document_tags: DocumentTags,
-) -> Any:
-    """Returns the signature `filtered`: a search of documents with tags only.
+class SearchModule(ServedModule):
+    """Base of modules that search documents, by a method `_search`."""
 
-    It is an attribute of a module, since TensorFlow saves every signature that
-    a class has. Inputs are those of `serving_default`, and `tags`: for each
-    query tags separated by commas, or "" for all documents.
-    """
+    def _set_documents(
+        self, ids: Sequence[str], tags: Sequence[Sequence[str]], widest: int
+    ) -> None:
+        """Stores ids and tags; a query has `widest` results at most.
 
-    @signature(text=tf.string, k=tf.int32, tags=tf.string)
-    def filtered(
-        text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
+        If a document has tags, the signature `filtered` searches those with
+        some tags only. It is an attribute of the module, since TensorFlow saves
+        every signature that a class has. Inputs are those of `serving_default`,
+        and `tags`, see `DocumentTags.mask`.
+        """
+        self.ids = tf.Variable(as_strings(ids), trainable=False)
+        self._widest = widest
+        if not any(tags):
+            return
+        self.tags = DocumentTags(tags)
+
+        @signature(text=tf.string, k=tf.int32, tags=tf.string)
+        def filtered(
+            text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
+        ) -> dict[str, tf.Tensor]:
+            return self._search(text, k, tags)
+
+        self.filtered = filtered
+
+    @signature(text=tf.string, k=tf.int32)
+    def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Signature `serving_default`: finds the best documents for queries.
+
+        `text` is strings `[batch]`, `k` the number of results for each, int32
+        `[batch]`, because a server that batches requests needs the batch as
+        the first dimension of every input.
+
+        `ids` are strings `[batch, width]`, `scores` float32 of the same shape,
+        best first. The width is the largest k, but at most `max_k` and the
+        number of documents. Columns beyond the k of a row hold "" and -2.
+        """
+        return self._search(text, k)
+
+    @abstractmethod
+    def _search(
+        self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
-        return search(text, k, document_tags.mask(tags))
+        """Returns the outputs of `serve`, or with tags of `filtered`."""
 
-    return filtered
+    def _width(self, k: tf.Tensor) -> tf.Tensor:
+        """Returns the number of columns of the results."""
+        largest = tf.reduce_max(tf.concat([k, [0]], axis=0))
+        return tf.minimum(largest, self._widest)
 
 
-class RetrieverModule(ServedModule):
+class RetrieverModule(SearchModule):
     """A query encoder with the vectors and ids of all documents.
 
     A k above `max_k` in a request is reduced to it. Without `encoder_sha256`,
@@ -441,41 +441,20 @@ class RetrieverModule(ServedModule):
         self.resources = encoder.resources
         # A plain function: the module's own signatures are not saved.
         self._encode = encoder.encode
-        self.ids = tf.Variable(as_strings(rows.ids), trainable=False)
-        self.vectors = (
-            stored_vectors(rows.vectors, kind)
-            if isinstance(rows.vectors, np.ndarray)
-            else rows.vectors
-        )
-        self._widest = min(max_k, self.vectors.count)
-        if any(rows.tags):
-            self.tags = DocumentTags(rows.tags)
-            self.filtered = filtered_signature(self._search, self.tags)
+        self.vectors = stored_vectors(rows.vectors, kind)
+        widest = min(max_k, self.vectors.count)
+        self._set_documents(rows.ids, rows.tags, widest)
 
     def write_extra(self, version: Path) -> None:
         """Writes what the retriever was made from."""
         if self.source.encoder_sha256:
             self.source.write(version)
 
-    @signature(text=tf.string, k=tf.int32)
-    def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Signature `serving_default`: finds the documents nearest to queries.
-
-        `text` is strings `[batch]`, `k` the number of results for each, int32
-        `[batch]`, because a server that batches requests needs the batch as
-        the first dimension of every input.
-
-        `ids` are strings `[batch, width]`, `scores` float32 of the same shape,
-        best first. The width is the largest k, but at most `max_k` and the
-        number of documents. Columns beyond the k of a row hold "" and -2.
-        """
-        return self._search(text, k, None)
-
     def _search(
-        self, text: tf.Tensor, k: tf.Tensor, mask: TagMask | None
+        self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
-        largest = tf.reduce_max(tf.concat([k, [0]], axis=0))
-        width = tf.minimum(largest, self._widest)
+        mask = None if tags is None else self.tags.mask(tags)
+        width = self._width(k)
         scores, numbers = nearest(self._encode(text), self.vectors, width, mask)
         is_result = tf.range(width) < k[:, tf.newaxis]
         if mask is not None:

@@ -9,15 +9,17 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.bulk.documents import Documents
+from keras_lstm_dssm.export.bulk.documents import (
+    Documents,
+    check_documents,
+    checked_tags,
+)
 from keras_lstm_dssm.export.graphs.hybrid import HybridModule, HybridSource
 from keras_lstm_dssm.export.graphs.retriever import (
     VECTORS,
     DocumentRows,
     RetrieverModule,
     RetrieverSource,
-    check_documents,
-    checked_tags,
 )
 from keras_lstm_dssm.export.graphs.saved_module import SIGNATURE, ServedModule
 from keras_lstm_dssm.export.publish.models_config import (
@@ -91,7 +93,7 @@ def update_retriever(
             "MODELS/retriever: export one with --run and --documents"
         )
     if add is not None and add.ids:
-        check_documents(add.ids, add.titles, add.tags)
+        check_documents(add)
     with publication(base.parent):
         return _updated(base, add, delete, progress)
 

@@ -194,20 +194,18 @@ class TeacherVectors:
                 " names: restore the file, or make the vectors anew in another"
                 " folder"
             )
-        starts = range(0, len(texts), BLOCK)
-        missing = sum(
-            not files.block(number).exists() for number in range(len(starts))
-        )
+        blocks = _blocks_of(texts)
+        missing = sum(not files.block(n).exists() for n in range(len(blocks)))
         if missing:
             raise InputError(
-                f"{folder}: {missing} of {len(starts)} blocks of vectors are"
+                f"{folder}: {missing} of {len(blocks)} blocks of vectors are"
                 " missing: run lstm-dssm-teach again, which continues"
             )
-        blocks = [
-            files.read_block(number, len(texts[start : start + BLOCK]))
-            for number, start in enumerate(starts)
+        vectors = [
+            files.read_block(number, len(block))
+            for number, block in enumerate(blocks)
         ]
-        return cls(texts, np.concatenate(blocks), os.path.abspath(folder))
+        return cls(texts, np.concatenate(vectors), os.path.abspath(folder))
 
     def __len__(self) -> int:
         """Returns the number of texts."""
@@ -261,6 +259,12 @@ class TeacherVectors:
         digest = hashlib.sha256(fingerprint(self._row).encode())
         digest.update(np.ascontiguousarray(self.vectors).tobytes())
         return digest.hexdigest()
+
+
+def _blocks_of(texts: list[str]) -> list[list[str]]:
+    """Divides texts into those of each file of vectors."""
+    starts = range(0, len(texts), BLOCK)
+    return [texts[start : start + BLOCK] for start in starts]
 
 
 def fingerprint(texts: Iterable[str]) -> str:
@@ -484,24 +488,33 @@ def _encode_blocks(
     files: TeacherFolder, texts: list[str], spec: str, progress: bool
 ) -> None:
     """Encodes the blocks of texts that have no file of vectors."""
-    starts = range(0, len(texts), BLOCK)
-    numbers = range(len(starts))
+    blocks = _blocks_of(texts)
+    numbers = range(len(blocks))
     left = [number for number in numbers if not files.block(number).exists()]
     if not left:
         return
     encode = open_outside_encoder(spec)
     done = [number for number in numbers if number not in set(left)]
-    width = _width_of(files, texts, done[0], encode) if done else None
+    width = None
+    if done:
+        first = files.read_block(done[0], len(blocks[done[0]]))
+        checked = blocks[done[0]][:CHECKED_TEXTS]
+        if not is_same_encoder(encode, checked, first[:CHECKED_TEXTS]):
+            raise InputError(
+                f"{files.path}: the encoder gives other vectors now than when"
+                " the folder was begun: name another folder, or restore the"
+                " encoder"
+            )
+        width = first.shape[1]
     files.block(0).parent.mkdir(exist_ok=True)
     with tqdm(
         total=len(texts),
-        initial=sum(len(texts[starts[n] : starts[n] + BLOCK]) for n in done),
+        initial=sum(len(blocks[number]) for number in done),
         unit="text",
         disable=not progress,
     ) as bar:
         for number in left:
-            block = texts[starts[number] : starts[number] + BLOCK]
-            vectors = encode(block)
+            vectors = encode(blocks[number])
             width = width or vectors.shape[1]
             if vectors.shape[1] != width:
                 raise InputError(
@@ -510,23 +523,7 @@ def _encode_blocks(
                 )
             with replacing(files.block(number)) as partial:
                 np.save(partial, vectors)
-            bar.update(len(block))
-
-
-def _width_of(
-    files: TeacherFolder, texts: list[str], number: int, encode: OutsideEncoder
-) -> int:
-    """Returns the width of a block, and checks that its encoder is the same."""
-    block = texts[number * BLOCK : (number + 1) * BLOCK]
-    vectors = files.read_block(number, len(block))
-    if not is_same_encoder(
-        encode, block[:CHECKED_TEXTS], vectors[:CHECKED_TEXTS]
-    ):
-        raise InputError(
-            f"{files.path}: the encoder gives other vectors now than when the"
-            " folder was begun: name another folder, or restore the encoder"
-        )
-    return vectors.shape[1]
+            bar.update(len(vectors))
 
 
 class _StoredVectors:

@@ -17,6 +17,7 @@ from keras_lstm_dssm.evaluation.index import unit_vectors
 from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
 from keras_lstm_dssm.layers.word_rows import WordRows
 from keras_lstm_dssm.layers.word_sketch import word_keys
+from keras_lstm_dssm.settings.recipes import Recipe
 
 QUERY_WEIGHT = 3.0
 """Weight of a query among the texts; that of a title is 1."""
@@ -122,6 +123,27 @@ def fit_words(
         ids.astype(np.int64),
         rows_of_ids * unknown,
     )
+
+
+def with_fitted_words(
+    recipe: Recipe, teacher: str | os.PathLike[str], seed: int
+) -> Any:
+    """Builds towers whose encoders have vectors of words fitted to a teacher.
+
+    Args:
+        recipe: A recipe that `has_word_sum`.
+        teacher: The folder of `teach`.
+        seed: Seed of all other weights.
+
+    Raises:
+        InputError: The folder is damaged.
+    """
+    hashing = recipe.build(seed).query_encoder.trigrams
+    fitted = fit_words(teacher, hashing)
+    model: Any = recipe.build(seed, **fitted.config)
+    for tower in dict.fromkeys(model.towers):
+        fitted.write_to(tower.word_rows)
+    return model
 
 
 def check_fitted(encoder: Any, teacher: TeacherVectors) -> None:

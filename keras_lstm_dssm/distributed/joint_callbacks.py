@@ -3,7 +3,6 @@
 import signal
 import threading
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import keras
 from keras_lstm_dssm.callbacks.best_epoch import BestEpoch
 from keras_lstm_dssm.distributed.collectives import Collectives, JointError
 from keras_lstm_dssm.distributed.joint_step import JointStep
+from keras_lstm_dssm.fingerprints import weights_hash
 
 STOP_FILE = ".stop"
 """A file in the run folder that stops the training, with a checkpoint."""
@@ -111,7 +111,8 @@ class JointFigures(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Adds the sums of all workers."""
-        mine = {"sums": self._sums, "weights": _checksum(self.model)}
+        weights = self.model.trainable_weights
+        mine = {"sums": self._sums, "weights": weights_hash(weights)}
         all_workers = self.collectives.gather_objects(mine)
         for rank, worker in enumerate(all_workers):
             if worker["weights"] != all_workers[0]["weights"]:
@@ -128,13 +129,6 @@ class JointFigures(keras.callbacks.Callback):
             )
             if logs is not None and name in logs:
                 logs[name] = total / count
-
-
-def _checksum(model: Any) -> int:
-    value = 0
-    for weight in model.trainable_weights:
-        value = zlib.crc32(weight.numpy().tobytes(), value)
-    return value
 
 
 class JointEvaluation(BestEpoch):

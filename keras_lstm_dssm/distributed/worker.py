@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -166,10 +167,9 @@ class Workers(Processes):
         parts = on_all(self.collectives, read)
         # All workers have batches of the same parts.
         training.log.weighted = any(part["weighted"] for part in parts)
-        bad: dict[str, int] = {}
+        bad: Counter[str] = Counter()
         for part in parts:
-            for problem, count in part["bad"].items():
-                bad[problem] = bad.get(problem, 0) + count
+            bad.update(part["bad"])
         if sum(bad.values()) > most:
             raise JointError(
                 f"{training.clicks.paths[0]}: found {sum(bad.values())} bad "

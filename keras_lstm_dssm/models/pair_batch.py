@@ -240,13 +240,11 @@ class PairHasher(Hasher):
                     "dataset of strings"
                 )
             return batches
+        caches: tuple[Any, Any] = self.query_cache, self.document_cache
         if untrained:
             self.clear_if_stale()
-            hash_batch = partial(self, caches=self._with_untrained)
-        else:
-            caches = self.query_cache, self.document_cache
-            hash_batch = partial(self, caches=caches)
-        return hashed_in_parallel(batches, hash_batch)
+            caches = self._with_untrained
+        return hashed_in_parallel(batches, partial(self, caches=caches))
 
     def clear_if_stale(self) -> None:
         """Empties caches of untrained columns that other weights filled."""

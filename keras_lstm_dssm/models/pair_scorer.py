@@ -347,9 +347,7 @@ class PairScorer(TextModel):
         labels = tf.broadcast_to(
             tf.constant([1, 0], scores.dtype), tf.shape(scores)
         )
-        weights = batch.weights
-        if weights is not None:
-            weights = relative_weights(self, weights)
+        weights = relative_weights(self, batch.weights)
         loss = self.compute_loss(
             y=labels, y_pred=scores, sample_weight=weights, training=training
         )

@@ -112,13 +112,13 @@ def check_rows(**parts: Any) -> Any:
     )
 
 
-def relative_weights(model: Any, weights: tf.Tensor) -> tf.Tensor:
-    """Divides the weights of a batch's rows by their mean.
+def relative_weights(model: Any, weights: tf.Tensor | None) -> tf.Tensor | None:
+    """Divides the weights of a batch's rows, if there are any, by their mean.
 
     Keras divides the sum of the losses by the number of rows; with these
     weights that is sum(w loss) / sum(w). A loss that is a sum keeps them.
     """
-    if getattr(model.loss, "reduction", None) == "sum":
+    if weights is None or getattr(model.loss, "reduction", None) == "sum":
         return weights
     mean = tf.reduce_mean(weights)
     if replica_count(model) > 1:  # all replicas have one mean

@@ -454,9 +454,7 @@ class TwoTower(SyncedWeights, TextModel):
         titles = self.exchange.share_titles(titles, batch)
         cosines, labels = self._compare(queries, titles, batch, training)
         scores = self._correct_log_q(cosines, batch)
-        weights = batch.weights
-        if weights is not None:
-            weights = relative_weights(self, weights)
+        weights = relative_weights(self, batch.weights)
         loss = self.compute_loss(
             y=self._labels(labels, scores),
             y_pred=scores,

@@ -155,14 +155,13 @@ class GradedLists:
         out.
         """
         queries, documents = collection.queries, collection.documents
-        held_out = {
-            query
+        held_out = [
+            queries[query]
             for split in collection.splits
             if split != "train"
             for query in collection.qrels(split)
-        }
-        held_out_texts = [queries[query] for query in held_out]
-        asked = set(normalize(held_out_texts, "alphanumeric"))
+        ]
+        asked = set(normalize(held_out, "alphanumeric"))
         qrels = collection.graded_qrels("train")
         words = normalize([queries[query] for query in qrels], "alphanumeric")
         return cls(

@@ -394,18 +394,14 @@ class OverlapFeatures(tf.Module):
         query_words, query_parts = split_both_ways(query_texts)
         title_words, title_parts = split_both_ways(title_texts)
         words = paired_ids(query_words, title_words, *rows)
-        query_parts, title_parts = (
-            parts.with_flat_values(stems(parts.flat_values))
+        query_stems, title_stems = (
+            tf.ragged.map_flat_values(stems, parts)
             for parts in (query_parts, title_parts)
         )
-        stem = paired_ids(query_parts, title_parts, *rows)
+        stem = paired_ids(query_stems, title_stems, *rows)
         query_prefixes, title_prefixes = (
-            parts.with_flat_values(
-                tf.strings.substr(
-                    parts.flat_values, 0, _PREFIX, unit="UTF8_CHAR"
-                )
-            )
-            for parts in (query_parts, title_parts)
+            tf.strings.substr(side, 0, _PREFIX, unit="UTF8_CHAR")
+            for side in (query_stems, title_stems)
         )
         prefix = paired_ids(query_prefixes, title_prefixes, *rows)
         trigrams = paired_trigrams(query_words, title_words, *rows)

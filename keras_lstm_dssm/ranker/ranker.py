@@ -64,34 +64,17 @@ class FeatureSource(NamedTuple):
         return self.model if kind_name(self.model) == "towers" else None
 
 
-def _source_of_towers(model: TwoTower) -> FeatureSource | None:
-    if model.needs_adapt:
-        return None
-    encoders = model.query_encoder.encode, model.document_encoder.encode
-    return FeatureSource(partial(_cosines, encoders), model)
-
-
-def _source_of_scorer(model: PairScorer) -> FeatureSource | None:
-    if model.matcher.needs_pretraining:
-        return None
-    return FeatureSource(model.score_pairs, model)
-
-
-_SOURCES: dict[str | None, Callable[[Any], FeatureSource | None]] = {
-    "towers": _source_of_towers,
-    "scorer": _source_of_scorer,
-}
-"""Name of a kind of model -> its score as a feature; `None` if untrained."""
-
-
 def source_of(model: Any, name: str) -> FeatureSource:
     """Returns the score of a pair scorer, or the cosine of two towers.
 
     Raises `InputError` for another model, called `name`, or an untrained one.
     """
-    make = _SOURCES.get(kind_name(model))
-    if source := make and make(model):
-        return source
+    kind = kind_name(model)
+    if kind == "towers" and not model.needs_adapt:
+        encoders = model.query_encoder.encode, model.document_encoder.encode
+        return FeatureSource(partial(_cosines, encoders), model)
+    if kind == "scorer" and not model.matcher.needs_pretraining:
+        return FeatureSource(model.score_pairs, model)
     raise InputError(
         f"{name}: found a {type(model).__name__}, expected trained features:"
         " the run of two towers or of a pair scorer"

@@ -163,7 +163,7 @@ def train_trees(
             "valid_sets": [
                 data.create_valid(dev.features, dev.grades, group=dev.sizes)
             ],
-            "feval": _EveryFew(dev.measure, options.every),
+            "feval": _every_few(dev.measure, options.every),
             "callbacks": [
                 lightgbm.early_stopping(
                     options.every * options.patience, verbose=False
@@ -178,31 +178,28 @@ def train_trees(
     return BoostedTrees(booster.model_to_string(num_iteration=best or rounds))
 
 
-class _EveryFew:
-    """LightGBM's custom metric: evaluates every n trees, as it takes time.
+def _every_few(
+    measure: Callable[[np.ndarray], float], every: int
+) -> Callable[..., tuple[str, float, bool]]:
+    """Returns LightGBM's custom metric: evaluates every n trees, to save time.
 
     In between it returns the last value, which early stopping ignores.
     """
+    calls, metric = 0, 0.0
 
-    def __init__(
-        self, measure: Callable[[np.ndarray], float], every: int
-    ) -> None:
-        self._measure = measure
-        self._every = every
-        self._calls = 0
-        self._metric = 0.0
+    def evaluate(scores: np.ndarray, _: Any) -> tuple[str, float, bool]:
+        nonlocal calls, metric
+        calls += 1
+        if calls % every == 0:
+            metric = measure(scores)
+        return "dev", metric, True
 
-    def __call__(self, scores: np.ndarray, _: Any) -> tuple[str, float, bool]:
-        self._calls += 1
-        if self._calls % self._every == 0:
-            self._metric = self._measure(scores)
-        return "dev", self._metric, True
+    return evaluate
 
 
 def run_ranker_training(
     config: TrainingConfig,
     run: RunFolder,
-    stored: None = None,
     callbacks: Sequence[Any] = (),
     verbose: Any = "auto",
     saved: bool = True,

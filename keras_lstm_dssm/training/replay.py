@@ -1,4 +1,4 @@
-"""Old clicks mixed into a training on new ones, and redrawn synthetic pairs."""
+"""Old clicks that are mixed into a training on new ones."""
 
 import math
 import os
@@ -7,39 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_lstm_dssm.data.augmentation import redrawn_pairs
 from keras_lstm_dssm.data.batches import permutation
-from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
+from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.sources import absolute_spec, open_log
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import replacing
-
-_SEEDS_PER_RUN = 2**32  # more than there are epochs
-
-
-class EpochTitlePairs:
-    """Makes the pairs of each epoch: clicks, and redrawn synthetic pairs.
-
-    A function of the epoch and the seed, so that a resumed run reads the pairs
-    of an uninterrupted one. The file `path` has those of one epoch.
-    """
-
-    def __init__(
-        self, clicks: ClickLog, synthetic: ClickLog, path: Path, seed: int
-    ) -> None:
-        self.clicks = clicks
-        self.synthetic = synthetic
-        self.path = path
-        self.seed = seed
-
-    def of_epoch(self, epoch: int) -> ClickLog:
-        """Writes the pairs of an epoch, counted from 0, and opens them."""
-        seed = self.seed * _SEEDS_PER_RUN + epoch
-        write_pairs(redrawn_pairs(self.synthetic, seed), self.path)
-        return ClickLog(
-            [*self.clicks.paths, self.path], self.clicks.max_bad_lines
-        )
-
 
 _FILE = "epoch_replay.tsv"
 _CLICKS = "replay.train.tsv"

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.data.augmentation import title_pairs
+from keras_lstm_dssm.data.augmentation import redrawn_pairs, title_pairs
 from keras_lstm_dssm.data.batches import (
     ClickFrequencies,
     GivenNegatives,
@@ -22,6 +22,7 @@ from keras_lstm_dssm.distillation.teacher_vectors import (
     TaughtBatches,
     TeacherVectors,
 )
+from keras_lstm_dssm.distillation.word_fit import with_fitted_words
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import (
     check_plain_file,
@@ -34,9 +35,10 @@ from keras_lstm_dssm.settings.recipes import Recipe
 from keras_lstm_dssm.training.initial_model import InitialModel
 from keras_lstm_dssm.training.mining import HardNegatives
 from keras_lstm_dssm.training.pages import SKIPPED_FILE
-from keras_lstm_dssm.training.replay import EpochTitlePairs, Replay, ReplaySpec
+from keras_lstm_dssm.training.replay import Replay, ReplaySpec
 from keras_lstm_dssm.training.session import Training, open_clicks
-from keras_lstm_dssm.training.word_training import with_fitted_words
+
+_SEEDS_PER_RUN = 2**32  # more than there are epochs
 
 
 def check_knows(
@@ -72,9 +74,9 @@ def check_same_teacher(
 class TowerTraining(Training):
     """The training of two towers.
 
-    `clicks` are those of the data, `log` clicks and synthetic pairs; `redrawn`
-    makes other synthetic pairs in each epoch, `replay` mixes in old clicks,
-    `taught` adds a teacher's vectors. `rows` are the pairs of this process in a
+    `clicks` are those of the data, `log` clicks and synthetic pairs; of those
+    in `redrawn` each epoch has others, `replay` mixes in old clicks, `taught`
+    adds a teacher's vectors. `rows` are the pairs of this process in a
     batch, `joint_steps` the steps in an epoch of several workers.
     """
 
@@ -142,9 +144,7 @@ class TowerTraining(Training):
                     " lstm-dssm-teach, to which a part of the encoders is"
                     " fitted"
                 )
-            model: TwoTower = with_fitted_words(
-                recipe, self.teacher.folder, seed
-            )
+            model = with_fitted_words(recipe, self.teacher.folder, seed)
         else:
             model = recipe.build(seed)
         if initial is not None:
@@ -176,7 +176,7 @@ class TowerTraining(Training):
                 replay, self.clicks.count(), folder, seed,
                 config.min_relevant, self.clicks.max_bad_lines,
             )  # fmt: skip
-        self.redrawn: EpochTitlePairs | None = None
+        self.redrawn: ClickLog | None = None
         if recipe.title_pairs:
             path = folder / "title_pairs.tsv"
             if not (self.resumed and path.exists()):
@@ -186,10 +186,7 @@ class TowerTraining(Training):
                 [*self.clicks.paths, path], self.clicks.max_bad_lines
             )
             if self.taught:
-                self.redrawn = EpochTitlePairs(
-                    self.clicks, ClickLog(path), folder / "epoch_pairs.tsv",
-                    seed,
-                )  # fmt: skip
+                self.redrawn = ClickLog(path)
         self.skipped: GivenNegatives | None = None
         if recipe.skipped_negatives:
             titles = read_json_gz(
@@ -267,14 +264,21 @@ class TowerTraining(Training):
 
     @property
     def _differs_by_epoch(self) -> bool:
-        return bool(self.redrawn or self.replay)
+        return self.redrawn is not None or self.replay is not None
 
     def _log_of(self, epoch: int) -> ClickLog:
-        """Returns the pairs of an epoch that differ from those of others."""
-        if self.redrawn:
-            return self.redrawn.of_epoch(epoch)
-        assert self.replay
-        return self.replay.joined(self.log, epoch)
+        """Returns the pairs of an epoch that differ from those of others.
+
+        They are a function of the epoch and the seed, so that a resumed run
+        reads those of an uninterrupted one.
+        """
+        if self.replay:
+            return self.replay.joined(self.log, epoch)
+        assert self.redrawn
+        path = self.run.path / "epoch_pairs.tsv"
+        seed = self.config.seed * _SEEDS_PER_RUN + epoch
+        write_pairs(redrawn_pairs(self.redrawn, seed), path)
+        return ClickLog([*self.clicks.paths, path], self.clicks.max_bad_lines)
 
     def batches_of_fit(
         self, first: int, model: TwoTower

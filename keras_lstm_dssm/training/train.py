@@ -10,7 +10,9 @@ from typing import Any
 import keras
 
 from keras_lstm_dssm.callbacks.gate_histograms import GateHistograms
+from keras_lstm_dssm.distillation.word_fit import with_fitted_words
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.model_cards.record import record_training
 from keras_lstm_dssm.models.keyvec import KeyVec
 from keras_lstm_dssm.models.kinds import AnyRecipe
 from keras_lstm_dssm.models.pair_scorer import PairScorer
@@ -32,7 +34,6 @@ from keras_lstm_dssm.training.session import (
     warn_of_version,
 )
 from keras_lstm_dssm.training.tower_training import TowerTraining
-from keras_lstm_dssm.training.word_training import fit_word_sum
 from keras_lstm_dssm.version import __version__
 
 TRAININGS: dict[str, type[Training]] = {
@@ -45,7 +46,7 @@ TRAININGS: dict[str, type[Training]] = {
 ROADS: dict[str, Callable[..., Any]] = {}
 """The training functions of models that are not trained in epochs, such as a
 ranker's trees: name of the kind of model -> function with the arguments of
-`run_training`, but for `processes`."""
+`run_training`, but for `stored` and `processes`."""
 
 
 def train(
@@ -113,14 +114,39 @@ def train(
         run = RunFolder(folder)
         run.check_new()
         stack.enter_context(run.locked())
-        train_kind = ROADS.get(config.recipe.kind, run_training)
+        saved = output is not None
         if config.fitted:
-            train_kind = fit_word_sum
-        else:
-            config = with_written_pages(config, run, verbose)
+            return _fit_word_sum(config, run, verbose, saved)
+        config = with_written_pages(config, run, verbose)
+        train_kind = ROADS.get(config.recipe.kind, run_training)
         return train_kind(
-            config, run, None, callbacks, verbose, output is not None
+            config, run, callbacks=callbacks, verbose=verbose, saved=saved
         )
+
+
+def _fit_word_sum(
+    config: TrainingConfig, run: RunFolder, verbose: Any, saved: bool
+) -> TwoTower:
+    """Fits two towers of a `WordSumEncoder` to the vectors of a teacher.
+
+    The texts are those of `config.teacher`. There are no epochs, which
+    callbacks would be called in. Raises `InputError` if the teacher's folder is
+    damaged.
+    """
+    recipe, teacher = config.recipe, config.teacher
+    model: TwoTower = with_fitted_words(recipe, teacher, config.seed)
+    layer: Any = model.query_encoder.word_rows
+    if verbose:
+        print(
+            f"vectors of {layer.words:,} words and {layer.trigrams:,} trigrams"
+        )
+    if saved:
+        settings = {**config.to_dict(), "data": os.path.abspath(teacher)}
+        run.create({"version": __version__, **settings}, model)
+        run.save(model, run.model)
+        run.add_metrics("train", {"words": layer.words})
+        record_training(run.path)
+    return model
 
 
 def resume(

@@ -152,9 +152,8 @@ def test_a_filter_orders_the_titles_with_a_tag(ranker):
     tags = [title.split()[:1] for title in kinds.RANKED]
     of_colour = [title for title in kinds.RANKED if title.startswith(colour)]
     assert 3 < len(of_colour) < 50
-    module = ranking.TwoStageModule(
-        ranker, kinds.RANKED_IDS, kinds.RANKED, tags
-    )
+    documents = Documents(kinds.RANKED_IDS, kinds.RANKED, tags=tags)
+    module = ranking.TwoStageModule(ranker, documents)
     found = module.filtered(
         *(tf.constant(["wood glue"] * 2), tf.constant([50, 50])),
         tf.constant([f"{colour},absent", "absent"]),

@@ -37,8 +37,8 @@ def test_all_signatures_are_checked():
             if name in names and "def " in line:
                 assert before.strip().startswith("@signature("), (file, name)
                 found.append((file.stem, name))
-    # Encoders and KeyVecs share one `serve`.
-    assert len(found) == 10 and ("keyvec", "keys") in found
+    # Encoders and KeyVecs share one `serve`, and so do all that search.
+    assert len(found) == 7 and ("keyvec", "keys") in found
 
 
 @pytest.mark.parametrize("new", [
