@@ -1,12 +1,13 @@
 """Builds a larger API search, of the docstrings of more packages.
 
-    cd docs/results/claims
-    pip install --no-deps --target=PACKAGES --requirement=api_large.txt
-    python api_large.py PACKAGES FOLDER
+    pip install --no-deps --target=PACKAGES \
+        --requirement=docs/results/claims/api_large.txt
+    PYTHONPATH=. python docs/results/claims/api_large.py PACKAGES FOLDER
 
-PACKAGES is only read, not imported. Beside it, the packages of this environment
-are read (here, those of `make setup`), in the same way as `--data=api` reads
-those that this package requires. FOLDER is a BEIR folder for `--data`.
+PACKAGES is only read, not imported. Beside it, the packages of this
+environment are read (here, those of `make setup`, and this one, whose checkout
+is the working folder), in the same way as `--data=api` reads those that this
+package requires. FOLDER is a BEIR folder for `--data`.
 """
 
 import sys
