@@ -217,11 +217,11 @@ def tower_works(
     steps: int,
     cells: int,
 ) -> dict[str, Callable[[], Any]]:
-    """Returns the work of towers, in their process.
+    """Returns the functions that a benchmark process runs and times, by name.
 
-    The towers are `ours`, of which the encoder may be `exported`, or those of
-    stock Keras layers of one of the `KERAS_FORMS`. The work is `train` on the
-    clicks in `paths`, or else `encode` of the titles.
+    They are `train`, on the clicks in `paths`, or without paths `encode`, of
+    the titles. `form` names the model: `ours`; `exported`, our encoder as a
+    SavedModel; or a key of `KERAS_FORMS`, a model of stock Keras layers.
     """
     train: Callable[..., Any]
     encode: Callable[..., Any]

@@ -183,7 +183,7 @@ def new_scorer(preset: str, vocabulary: Sequence[str]) -> PairScorer:
 def _torch_peers(
     folder: Path, settings: Mapping[str, Any], **batches: Iterable[Batch]
 ) -> dict[str, Contender]:
-    """Writes what the peers in PyTorch read, and returns them."""
+    """Writes settings and batches for the PyTorch peers, and returns these."""
     write_input(folder, settings, **batches)
     return {
         f"torch_{form}": peer("torch_word_models", folder, form)

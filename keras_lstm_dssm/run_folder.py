@@ -129,10 +129,10 @@ class RunFolder:
         check_plain_file(self.config, self.path)
         config = read_json(self.config)
         if isinstance(data := config.get("data"), str):
-            config["data"] = ",".join(map(self._found, data.split(",")))
+            config["data"] = ",".join(map(self._data_path, data.split(",")))
         return config
 
-    def _found(self, part: str) -> str:
+    def _data_path(self, part: str) -> str:
         """Returns the path of a part of the data in a folder that was moved."""
         here = self.path.absolute() / os.path.basename(part)
         moved = _CLICKS_OF_PAGES.fullmatch(here.name) and here.exists()

@@ -226,8 +226,8 @@ class VersionStatus(NamedTuple):
 
 
 Outputs = Mapping[str, tuple[type, int]]
-"""What a client expects of outputs: the dtype and the rank by name. The first
-axis of each is the rows."""
+"""The outputs that a client expects of a model: output name -> NumPy dtype and
+number of dimensions, of which the first is the batch."""
 
 # Of an encoder, a retriever, a pair scorer and the key parts of a KeyVec.
 EMBEDDING: Outputs = {"embedding": (np.float32, 2)}
@@ -248,7 +248,10 @@ KEY_PARTS: Outputs = {
 def checked_outputs(
     prediction: Prediction, outputs: Outputs, rows: int
 ) -> dict[str, np.ndarray]:
-    """Returns outputs by name, after checking their dtypes and shapes."""
+    """Returns the outputs of a prediction of `rows` rows, by name.
+
+    A missing output, or one of another dtype or shape, raises `InputError`.
+    """
     arrays = {}
     for name, (dtype, rank) in outputs.items():
         shape = ", ".join([str(rows), *["any"] * (rank - 1)])

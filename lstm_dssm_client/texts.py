@@ -137,7 +137,7 @@ def chunked(
 def chunked_with_count(
     texts: Iterable[str | bytes], count: int, name: str = "k", tags: bytes = b""
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Divides texts into the inputs of each request for `count` results each.
+    """Yields the inputs of requests that ask for `count` results for each text.
 
     The inputs are `text`, the number of results as `name` and, unless they are
     empty, `tags`.

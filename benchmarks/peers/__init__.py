@@ -96,10 +96,10 @@ def answer_as_towers(
     train: Callable[[list[list[Any]]], Any],
     encode: Callable[[list[Any]], Any],
 ) -> None:
-    """Answers with the works of two towers, see `answer`.
+    """Runs and times a peer's two towers when asked to, see `answer`.
 
-    They are `train`, on batches of two texts each, and `encode`, of batches of
-    titles. `prepare` brings hashed texts into the form that the towers read.
+    `train` gets the batches of queries and titles in `folder`, `encode` those
+    of titles. `prepare` converts hashed texts into the inputs of the towers.
     """
     pairs, titles = (
         [

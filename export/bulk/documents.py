@@ -68,7 +68,7 @@ class Documents(NamedTuple):
 
 
 def check_documents(documents: Documents) -> None:
-    """Checks that there are documents, each with an id, and their tags."""
+    """Raises `InputError` for no documents, empty ids or invalid tags."""
     ids, tags = documents.ids, documents.tags
     titles = len(documents.titles)
     if titles == 0 or len(ids) != titles:
@@ -91,11 +91,14 @@ def check_documents(documents: Documents) -> None:
 
 
 MAX_TAGS = 32
-"""Maximum number of tags of a document."""
+"""Largest number of distinct tags that a document may have."""
 
 
 def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Returns the tags of one document, once each, without outer space."""
+    """Returns a document's distinct tags, without white space around them.
+
+    More than `MAX_TAGS` raise `InputError`.
+    """
     joined = tags_as_bytes(tags).decode("utf-8", "surrogateescape")
     distinct = tuple(dict.fromkeys(joined.split(","))) if joined else ()
     if len(distinct) > MAX_TAGS:

@@ -195,9 +195,9 @@ VECTORS: dict[str, type[DocumentVectors]] = dict(
 def stored_vectors(
     vectors: np.ndarray | DocumentVectors, kind: str
 ) -> DocumentVectors:
-    """Stores unit vectors, float32 `[n, d]`, unless they are stored already.
+    """Converts unit vectors, float32 `[n, d]`, to the form of an index.
 
-    `kind` is a key of `VECTORS`.
+    `kind` is a key of `VECTORS`. A `DocumentVectors` is returned as it is.
     """
     if not isinstance(vectors, np.ndarray):
         return vectors
@@ -368,7 +368,10 @@ def check_retriever_options(vectors: str, max_k: int) -> None:
 
 
 class SearchModule(ServedModule):
-    """Base of modules that search documents, by a method `_search`."""
+    """Base of exported modules that search documents.
+
+    A subclass implements the search as `_search`.
+    """
 
     def _set_documents(
         self, ids: Sequence[str], tags: Sequence[Sequence[str]], widest: int
@@ -415,7 +418,7 @@ class SearchModule(ServedModule):
         """Returns the outputs of `serve`, or with tags of `filtered`."""
 
     def _width(self, k: tf.Tensor) -> tf.Tensor:
-        """Returns the number of columns of the results."""
+        """Returns the largest k of a batch, at most the largest supported."""
         largest = tf.reduce_max(tf.concat([k, [0]], axis=0))
         return tf.minimum(largest, self._widest)
 

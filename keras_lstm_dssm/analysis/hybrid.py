@@ -207,9 +207,9 @@ def report_choice(
     measure: str,
     report: Callable[[str], object],
 ) -> dict[str, Any]:
-    """Reports how good the weights are on dev that were chosen there.
+    """Prints the metric on dev of the weights that were chosen on it.
 
-    Returns the same as a fact of the results, `NAME_dev`.
+    Returns it for the results as JSON, under the key `NAME_dev`.
     """
     alone = ", ".join(
         f"{part} {100 * value:.2f}" for part, value in chosen.alone.items()

@@ -407,10 +407,10 @@ def _records(
 def key_sentence_agreements(
     model: KeyVec, documents: Sequence[Document], targets: DocumentTargets
 ) -> dict[str, Agreement]:
-    """Compute how well p_i and the order of sentences rank S* first.
+    """Measure how well p_i and the order of sentences rank the key sentences.
 
-    The documents are those with a summary, without which there is no S*;
-    nothing is returned if there are none.
+    Key sentences (S* of the paper) are chosen by a document's summary, so that
+    documents without one are left out. Returns an empty dictionary if all are.
     """
     documents = [document for document in documents if document.summary]
     if not documents:

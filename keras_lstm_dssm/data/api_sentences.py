@@ -142,7 +142,7 @@ def _write_drawn(
     all_answers: Mapping[str, Sequence[str]],
     splits: Sequence[str],
 ) -> Collection:
-    """Draws the negatives of lists of known splits, and writes them."""
+    """Draws each list's negatives from its split, and writes the collection."""
     # The answers that differ by words, numbered in their order.
     answer_texts: dict[str, str] = {}
     for answer, pair in lists.values():

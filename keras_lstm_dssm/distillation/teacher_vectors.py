@@ -262,7 +262,7 @@ class TeacherVectors:
 
 
 def _blocks_of(texts: list[str]) -> list[list[str]]:
-    """Divides texts into those of each file of vectors."""
+    """Splits texts into blocks, whose vectors are in one file each."""
     starts = range(0, len(texts), BLOCK)
     return [texts[start : start + BLOCK] for start in starts]
 

@@ -169,10 +169,11 @@ def curve(values: Mapping[int, MeanAndSpread]) -> Curve:
 def _bar_panels(
     path: Path, summary: Mapping[str, Any], titles: Sequence[str]
 ) -> Iterator[list[Any]]:
-    """Opens panels for bars of all systems, the first one on top.
+    """Writes a figure of horizontal bar charts, one panel for each title.
 
-    When the bars are drawn, the panels get the systems' labels and `titles`,
-    and the figure a legend.
+    Yields the panels' axes, on which the caller draws the bar of system i at
+    the height i. The y axes are then labelled with the systems' names, from top
+    to bottom, and a legend is added.
     """
     labels = [system["label"] for system in summary["systems"].values()]
     size = (3.0 + 3.5 * len(titles), 1.6 + 0.3 * len(labels))

@@ -40,7 +40,7 @@ PAPERS = {
     "keyvec": KEYVEC_TABLE,
     "few_clicks": FEW_CLICKS,
 }
-"""Name of a paper, as in `PAPER_DEFAULTS` -> its table."""
+"""Name that `lstm-dssm-table --paper` takes -> the tables of that paper."""
 
 _FURTHER_MEASURES = {"retrieve": ("recall@100",)}
 """`"retrieve"`, the search of the whole corpus -> measures that are listed in

@@ -1,4 +1,7 @@
-"""The click logs of the page: signed tokens of results, each written once.
+"""The click logs of the search page.
+
+Each result that the page shows has a signed token, which its click sends back;
+a token is written once.
 
 `ClickWriter` appends pairs of a query and a title. `UbiWriter` writes searches
 and clicks in the form of User Behavior Insights, version 1.3: its two files are
@@ -127,7 +130,7 @@ class AppendedFile:
         os.fsync(self._file)
 
     def close(self) -> None:
-        """Closes the file; nothing can be written then."""
+        """Closes the file; `append` then raises `OSError`."""
         os.close(self._file)
 
 

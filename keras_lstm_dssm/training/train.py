@@ -127,11 +127,11 @@ def train(
 def _fit_word_sum(
     config: TrainingConfig, run: RunFolder, verbose: Any, saved: bool
 ) -> TwoTower:
-    """Fits two towers of a `WordSumEncoder` to the vectors of a teacher.
+    """Trains two towers of the preset `word_sum`, without epochs.
 
-    The texts are those of `config.teacher`. There are no epochs, which
-    callbacks would be called in. Raises `InputError` if the teacher's folder is
-    damaged.
+    Their encoders add up vectors of words, which are computed by least squares
+    so that the sums approximate the text vectors that `lstm-dssm-teach` wrote
+    to `config.teacher`. A damaged folder raises `InputError`.
     """
     recipe, teacher = config.recipe, config.teacher
     model: TwoTower = with_fitted_words(recipe, teacher, config.seed)

@@ -1,4 +1,4 @@
-"""Builds a larger API search, of the docstrings of more packages.
+"""Builds the API-search collection from the docstrings of 263 Python packages.
 
     pip install --no-deps --target=PACKAGES \
         --requirement=docs/results/claims/api_large.txt
