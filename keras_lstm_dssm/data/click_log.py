@@ -24,6 +24,7 @@ from keras_lstm_dssm.text_files import (
     line_chunks,
     one_line,
     reading,
+    write_lines,
 )
 
 _LONGEST = 1 << 20
@@ -498,18 +499,15 @@ def write_pairs(
 
     Args:
         pairs: Query and clicked title of each pair.
-        path: The file to write.
+        path: The file to write, compressed if it ends in `.gz`.
 
     Example:
     >>> pairs = [("bolt", "hex bolt"), ("glue", "wood glue")]
     >>> write_pairs(pairs, "two.tsv").count()
     2
     """
-    with (
-        replacing(path) as partial,
-        partial.open("w", encoding="utf-8") as file,
-    ):
-        file.writelines(click_line(Pair(*pair)) for pair in pairs)
+    with replacing(path) as partial:
+        write_lines(partial, (click_line(Pair(*pair)) for pair in pairs))
     return ClickLog(path)
 
 
