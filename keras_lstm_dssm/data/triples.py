@@ -29,10 +29,9 @@ class JudgedList(NamedTuple):
     A positive that is in the list twice counts twice.
     """
 
-    query: str  # The query's text
-    # Titles that answer it; one that is in the list twice counts twice.
-    positives: list[str]
-    negatives: list[str]  # Titles that do not
+    query: str
+    positives: list[str]  # titles that answer it
+    negatives: list[str]  # titles that do not
     weights: list[float] | None = None  # of the positives; `None`: 1 each
 
 
