@@ -56,12 +56,12 @@ program.string(
     "then on are test, and those before dev and training.",
 )  # fmt: skip
 define_settings(
-    FLAGS,
+    program,
     {"pages": TrainingConfig},
     leave_out=set(flag_names([TrainingConfig])) - {"documents", "actions"},
     defaults=True,
 )
-define_bad_line_flags(FLAGS)
+define_bad_line_flags(program)
 
 
 def main(_: list[str]) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def table_program(doc: str | None, papers: Sequence[str]) -> Program:
         users = [p for p in papers if p in field.metadata.get("papers", ())]
         if users:
             text = texts[field.name] + _defaults(field, users)
-            define_field(program.flags, field, None, text)
+            define_field(program, field, None, text)
     if {*papers} & {*LEARNING_CURVES}:
         program.list(
             "pairs", None,

@@ -62,9 +62,9 @@ program.bool(
     "Continue the run in --output, with the settings it was started with.",
 )  # fmt: skip
 define_settings(
-    FLAGS, {"": TrainingConfig}, leave_out=["max_bad_lines"], defaults=True
+    program, {"": TrainingConfig}, leave_out=["max_bad_lines"], defaults=True
 )
-define_bad_line_flags(FLAGS)
+define_bad_line_flags(program)
 program.enum(
     "preset", "lstm_96",
     [*TOWER_PRESETS, *SCORER_PRESETS, *KEYVEC_PRESETS, *RANKER_PRESETS],
@@ -75,7 +75,7 @@ program.enum(
     "their default is the preset's.",
 )  # fmt: skip
 define_settings(
-    FLAGS,
+    program,
     {
         "two towers": Recipe,
         "pair scorers": ScorerRecipe,
@@ -108,7 +108,7 @@ program.float(
     "start_minutes", 5.0,
     "With workers: minutes to wait for all of them to start.", 0.0,
 )  # fmt: skip
-check_finite(FLAGS, "start_minutes")
+check_finite(program, "start_minutes")
 
 OPTION_FLAGS = flag_names([TrainingConfig])
 """Flags that are options of a training."""

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 from absl import flags
 
+from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.fields import Settings, help_of, setting
 from keras_lstm_dssm.settings.recipes import KeyVecRecipe, Recipe, ScorerRecipe
@@ -75,10 +76,10 @@ def test_bounds(changes, message):
 
 
 def parsed(*arguments: str) -> flags.FlagValues:
-    values = flags.FlagValues()
-    define_settings(values, {"sizes": Size, "others": Other})
-    values(["program", *arguments])
-    return values
+    program = Program(None)
+    define_settings(program, {"sizes": Size, "others": Other})
+    program.flags(["program", *arguments])
+    return program.flags
 
 
 def test_flags():
@@ -99,8 +100,9 @@ def test_flags():
     ):  # fmt: skip
         with pytest.raises(flags.IllegalFlagValueError):
             parsed(wrong)
-    values = flags.FlagValues()
-    define_settings(values, {"sizes": Size}, leave_out=["fast"], defaults=True)
+    program = Program(None)
+    define_settings(program, {"sizes": Size}, leave_out=["fast"], defaults=True)
+    values = program.flags
     values(["program"])
     assert (values.kind, values.rate) == ("one", 1.0)
     assert "fast" not in values
