@@ -184,9 +184,12 @@ def flagged_recipe() -> "AnyRecipe":
     from keras_lstm_dssm.models import find_recipe
     from keras_lstm_dssm.training.initial_model import InitialModel
 
-    recipe = find_recipe(FLAGS.preset)
     if FLAGS.init and not FLAGS["preset"].present:
         recipe = InitialModel.recipe_of(FLAGS.init)
+        source = f"the run --init={FLAGS.init}"
+    else:
+        recipe = find_recipe(FLAGS.preset)
+        source = f"--preset={FLAGS.preset}"
     changes = {
         name: FLAGS[name].value
         for name in (*RECIPE_FLAGS, "oov_buckets")
@@ -203,8 +206,7 @@ def flagged_recipe() -> "AnyRecipe":
     for name in changes:
         if not hasattr(recipe, name):
             raise InputError(
-                f"--{name} is not a flag of --preset={FLAGS.preset}: leave it "
-                "out"
+                f"--{name} is not a flag of {source}: leave it out"
             )
     return recipe.replace(**changes)
 

@@ -76,6 +76,7 @@ REFUSED = {
     --output={clicks}/run -> clicks.tsv: found a file, expected a folder to wri
     --preset=lstm_97 -> lstm_96
     --preset=keyvec --gamma=3 -> --gamma is not a flag
+    --init={scorer_run} --gamma=3 -> --gamma is not a flag of the run --init=
     --init={trained_run} --preset=dssm -> ='LSTMEncoder', expected 'DSSMEncoder'
     --epochs=0 -> epochs is 0 with the encoder LSTMEncoder: expected 0 for
     --select=mrr@7 -> --select=mrr@7
