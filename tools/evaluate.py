@@ -139,7 +139,8 @@ def compare_versions(folder: str) -> dict[str, Any]:
     from keras_lstm_dssm.evaluation.interleaving import verdicts
 
     program.check_unused(
-        (*program.required, *_OF_TITLES), "is not used with --interleaved"
+        (*program.required, "split", "min_relevant", *_OF_TITLES),
+        "is not used with --interleaved",
     )
     found = verdicts(ClickPages(UBI + folder.removeprefix(UBI)))
     if not found:
