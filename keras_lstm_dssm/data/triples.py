@@ -413,12 +413,9 @@ class Triples:
                 first = skipped * batch_size if epoch == first_epoch else 0
                 order = permutation(len(self), seed, epoch)
                 for start in range(first, len(order), size):
-                    rows = self.rows(order[start : start + size])
-                    if weights is None:
-                        yield rows
-                        continue
-                    place = self._places(order[start : start + size])[1]
-                    yield np.column_stack([rows, place.astype(np.int32)])
+                    numbers = order[start : start + size]
+                    positive = self._places(numbers)[1].astype(np.int32)
+                    yield np.column_stack([self.rows(numbers), positive])
 
         texts = as_strings(self.texts)
         weights = None if self._weight is None else tf.constant(self._weight)
@@ -431,10 +428,7 @@ class Triples:
 
         return (
             tf.data.Dataset.from_generator(
-                elements,
-                output_signature=tf.TensorSpec(
-                    [None, 3 if weights is None else 4], tf.int32
-                ),
+                elements, output_signature=tf.TensorSpec([None, 4], tf.int32)
             )
             .flat_map(lambda rows: cut(rows, batch_size))
             .map(batch, tf.data.AUTOTUNE)

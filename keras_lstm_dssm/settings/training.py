@@ -343,11 +343,9 @@ class TrainingConfig(Settings):
                 "hold to be resumed: give the folder of the collection, or no "
                 "output"
             )
-        if name == "actions":
-            return value
         if name in ("data", "validation", "dev"):
             return absolute_spec(os.fspath(value))
-        if name == "select" or (
+        if name in ("actions", "select") or (
             name == "salience" and value in SALIENCE_TEACHERS
         ):
             return value
