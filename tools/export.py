@@ -188,15 +188,20 @@ def _hybrid(teacher: "TeacherVectors | None") -> dict[str, Any]:
 
 
 def _training_queries(run: str) -> list[str]:
-    """Returns the queries that a run was trained on, if they are at hand."""
-    from keras_lstm_dssm.data.sources import open_log
+    """Returns the queries that a run was trained on, if they are at hand.
+
+    API search is not made anew for them.
+    """
+    from keras_lstm_dssm.data.sources import API, API_SENTENCES, open_log
     from keras_lstm_dssm.run_folder import RunFolder
 
-    data = RunFolder(run).read_config().get("data") or ""
-    if not all(os.path.exists(path) for path in data.split(",")):
+    config = RunFolder(run).read_config()
+    data = config.get("data") or ""
+    if {API, API_SENTENCES} & {*data.split(",")}:
         return []
     try:
-        return list(dict.fromkeys(query for query, _ in open_log(data)))
+        log = open_log(data, max_bad_lines=config.get("max_bad_lines", 0))
+        return list(dict.fromkeys(query for query, _ in log))
     except InputError:
         return []
 
