@@ -194,10 +194,10 @@ class ClickPages:
         return self._base
 
     def _title(self, key: Any) -> str | None:
-        if not isinstance(key, str | int) or isinstance(key, bool):
+        if not (own_title := _key(key)):
             return None
         if self.documents is None:
-            return cleaned(str(key)) or None
+            return own_title
         return self.documents.get(str(key)) or None
 
     def _page_of_row(self, row: Mapping[str, Any]) -> Page | str:
