@@ -187,6 +187,10 @@ class TrainingConfig(Settings):
         object.__setattr__(self, "patience", patience)
         object.__setattr__(self, "salience", salience)
         object.__setattr__(self, "select", select)
+        if isinstance(self.features, str | os.PathLike):
+            raise InputError(
+                f"features is {self.features!r}: expected a list of run folders"
+            )
         object.__setattr__(self, "features", tuple(self.features))
         super().__post_init__()
         self._check_kind()
