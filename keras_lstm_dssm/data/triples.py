@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.data.batches import cut, permutation
+from keras_lstm_dssm.data.batches import cut, permutation, random_bits
 from keras_lstm_dssm.data.click_log import ClickLog, weight_of
 from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.errors import InputError
@@ -151,8 +151,8 @@ def _nearest(
 
 def _drawn(titles: list[str], count: int, *seeds: int) -> list[str]:
     """Draws titles with repetition, the same in every version of NumPy."""
-    bits = np.random.PCG64(list(seeds)).random_raw(count)
-    return [titles[row] for row in bits % np.uint64(len(titles))]
+    rows = random_bits(count, *seeds) % np.uint64(len(titles))
+    return [titles[row] for row in rows]
 
 
 _ROWS_PER_ELEMENT = 8192
