@@ -27,18 +27,6 @@ Main = Callable[[list[str]], Mapping[str, Any] | None]
 what `--json=FILE` writes."""
 
 
-class Definers:
-    """absl's functions `DEFINE_string`, ..., for the flags of one program."""
-
-    def __init__(self, values: flags.FlagValues) -> None:
-        self.string = partial(flags.DEFINE_string, flag_values=values)
-        self.integer = partial(flags.DEFINE_integer, flag_values=values)
-        self.float = partial(flags.DEFINE_float, flag_values=values)
-        self.bool = partial(flags.DEFINE_bool, flag_values=values)
-        self.enum = partial(_define_enum, values)
-        self.list = partial(flags.DEFINE_list, flag_values=values)
-
-
 def _define_enum(
     values: flags.FlagValues,
     name: str,
@@ -51,7 +39,7 @@ def _define_enum(
     values[name].help = f"<{' | '.join(names)}>: {text}"
 
 
-class Program(Definers):
+class Program:
     """The help and the flags of a program, and how it parses them.
 
     Every program has the flags `--json`, `--debug` and `--help`, in a set of
@@ -73,7 +61,12 @@ class Program(Definers):
     ) -> None:
         self.doc = doc or ""  # none with `python -OO`
         self.flags = flags.FlagValues()
-        super().__init__(self.flags)
+        self.string = partial(flags.DEFINE_string, flag_values=self.flags)
+        self.integer = partial(flags.DEFINE_integer, flag_values=self.flags)
+        self.float = partial(flags.DEFINE_float, flag_values=self.flags)
+        self.bool = partial(flags.DEFINE_bool, flag_values=self.flags)
+        self.enum = partial(_define_enum, self.flags)
+        self.list = partial(flags.DEFINE_list, flag_values=self.flags)
         self.required = required
         self.unless = unless
         self.arguments = arguments

@@ -18,6 +18,7 @@ from keras_lstm_dssm.files import (
     check_plain_file,
     check_unpacked_size,
     lock_folder,
+    read_csv,
     read_json,
     replacing,
     write_json,
@@ -198,20 +199,19 @@ class RunFolder:
         if not self.history.exists():
             return []
         try:
-            with self.history.open(newline="", encoding="utf-8") as file:
-                return [
-                    {
-                        "epoch": int(row.pop("epoch")),
-                        "updates": int(row.pop("updates")),
-                        # Empty in epochs that were not evaluated on dev.
-                        **{
-                            name: float(value)
-                            for name, value in row.items()
-                            if value != ""
-                        },
-                    }
-                    for row in csv.DictReader(file)
-                ]
+            return [
+                {
+                    "epoch": int(row.pop("epoch")),
+                    "updates": int(row.pop("updates")),
+                    # Empty in epochs that were not evaluated on dev.
+                    **{
+                        name: float(value)
+                        for name, value in row.items()
+                        if value != ""
+                    },
+                }
+                for row in read_csv(self.history)
+            ]
         except (ValueError, TypeError, KeyError, csv.Error) as error:
             raise InputError(
                 f"{self.history}: not the figures of epochs ({error}); "

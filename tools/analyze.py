@@ -41,8 +41,8 @@ program.string(
     "A file with queries for the topics of the cells, one a line; by default "
     "the queries of the data.",
 )  # fmt: skip
-define_bad_line_flags(FLAGS)
-define_settings(FLAGS, {"": ReportSettings}, defaults=True)
+define_bad_line_flags(program)
+define_settings(program, {"": ReportSettings}, defaults=True)
 
 
 def main(_: list[str]) -> dict[str, Any]:

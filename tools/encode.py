@@ -98,6 +98,8 @@ def main(_: list[str]) -> dict[str, Any]:
     from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 
     use_one_intra_op_thread()
+    if not FLAGS.workers:
+        program.check_unused(["ray_address"], "is used with --workers only")
     if any(FLAGS[name].present for name in PART_FLAGS):
         program.check_unused(
             ["ids"],
@@ -136,8 +138,6 @@ def _encode_parts() -> dict[str, Any]:
     from keras_lstm_dssm.export.publish.models_config import saved_fingerprint
 
     shard = bulk.Shard.parse(FLAGS.shard)
-    if FLAGS.ray_address and not FLAGS.workers:
-        raise InputError("--ray_address is used with --workers only")
     if FLAGS.workers and FLAGS["shard"].present:
         raise InputError(
             "--shard and --workers are both set: expected one of them, since "

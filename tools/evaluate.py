@@ -34,6 +34,7 @@ import sys
 from typing import Any
 
 from keras_lstm_dssm.command_line import Program
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.choices import MEASURES, MODES
 from keras_lstm_dssm.tools.settings_flags import (
     define_bm25_words,
@@ -135,11 +136,11 @@ def main(_: list[str]) -> dict[str, Any]:
 def compare_versions(folder: str) -> dict[str, Any]:
     """Prints and returns which of two versions the clicks of a log prefer."""
     from keras_lstm_dssm.data.click_pages import UBI, ClickPages
-    from keras_lstm_dssm.errors import InputError
     from keras_lstm_dssm.evaluation.interleaving import verdicts
 
     program.check_unused(
-        (*program.required, *_OF_TITLES), "is not used with --interleaved"
+        (*program.required, "split", "min_relevant", *_OF_TITLES),
+        "is not used with --interleaved",
     )
     found = verdicts(ClickPages(UBI + folder.removeprefix(UBI)))
     if not found:

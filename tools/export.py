@@ -142,6 +142,8 @@ def main(_: list[str]) -> dict[str, Any]:
         ("add", "delete"),
         "is used with --update=MODELS/retriever only: leave it out",
     )
+    if not FLAGS.hybrid:
+        program.check_unused(["bm25_words"], "is used with --hybrid only")
     if FLAGS.portable:
         return _portable()
     program.check_unused(["weights"], "is used with --portable only")
@@ -186,15 +188,20 @@ def _hybrid(teacher: "TeacherVectors | None") -> dict[str, Any]:
 
 
 def _training_queries(run: str) -> list[str]:
-    """Returns the queries that a run was trained on, if they are at hand."""
-    from keras_lstm_dssm.data.sources import open_log
+    """Returns the queries that a run was trained on, if they are at hand.
+
+    API search is not made anew for them.
+    """
+    from keras_lstm_dssm.data.sources import API, API_SENTENCES, open_log
     from keras_lstm_dssm.run_folder import RunFolder
 
-    data = RunFolder(run).read_config().get("data") or ""
-    if not all(os.path.exists(path) for path in data.split(",")):
+    config = RunFolder(run).read_config()
+    data = config.get("data") or ""
+    if {API, API_SENTENCES} & {*data.split(",")}:
         return []
     try:
-        return list(dict.fromkeys(query for query, _ in open_log(data)))
+        log = open_log(data, max_bad_lines=config.get("max_bad_lines", 0))
+        return list(dict.fromkeys(query for query, _ in log))
     except InputError:
         return []
 
@@ -207,7 +214,7 @@ def _portable() -> dict[str, Any]:
     from keras_lstm_dssm.run_folder import RunFolder
 
     program.check_unused(
-        ("output", "max_k", "mix"),
+        ("output", "max_k", "mix", "mix_weights"),
         "is not used with --portable: leave it out",
     )
     documents = _documents(FLAGS.documents) if FLAGS.documents else None
@@ -276,10 +283,11 @@ def _updated() -> dict[str, Any]:
     from keras_lstm_dssm.export.publish.retriever_update import update_retriever
 
     program.check_unused(
-        ("run", "output", "documents", "mix", "vectors", "max_k", "hybrid"),
+        ("run", "output", "portable", "weights", "documents", "teacher",
+         "hybrid", "bm25_words", "vectors", "max_k", "mix", "mix_weights"),
         "is not used with --update, which keeps the model and its settings: "
         "leave it out",
-    )
+    )  # fmt: skip
     if not (FLAGS.add or FLAGS.delete):
         raise InputError("--update needs --add, --delete or both")
     deleted = text_lines(FLAGS.delete) if FLAGS.delete else ()

@@ -31,10 +31,7 @@ if TYPE_CHECKING:
 
     from lstm_dssm_client.signatures import Hit
 
-program = Program(
-    __doc__,
-    tensorflow=lambda: _needs_tensorflow(),
-)
+program = Program(__doc__, tensorflow=lambda: _needs_tensorflow())
 FLAGS = program.flags
 program.string(
     "models", None,

@@ -73,7 +73,7 @@ program.integer(
     "version policy for it.",
     1,
 )  # fmt: skip
-define_settings(FLAGS, {"": ServerBounds}, defaults=True)
+define_settings(program, {"": ServerBounds}, defaults=True)
 program.string(
     "tls_cert", None,
     "Certificate of the server in PEM, with those of intermediate "

@@ -6,7 +6,7 @@ from typing import Any, get_origin
 
 from absl import flags
 
-from keras_lstm_dssm.command_line import Definers
+from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.settings.choices import BM25_TERMS, TOKENIZERS
 from keras_lstm_dssm.settings.fields import (
     Settings,
@@ -20,7 +20,7 @@ _MOST = 1e30  # absl's bounds let NaN pass; float32 overflows at 3e38
 
 
 def define_settings(
-    values: flags.FlagValues,
+    program: Program,
     classes: Mapping[str, type[Settings]],
     leave_out: Collection[str] = (),
     defaults: bool = False,
@@ -50,50 +50,51 @@ def define_settings(
         default = field.default if defaults else None
         if default is dataclasses.MISSING:
             default = None
-        define_field(values, field, default, text)
+        define_field(program, field, default, text)
 
 
 def define_field(
-    values: flags.FlagValues,
+    program: Program,
     field: dataclasses.Field[Any],
     default: Any,
     text: str,
 ) -> None:
     """Defines a flag for a field, by its name or the `flag` it declares."""
-    define = Definers(values)
     bounds, types = field.metadata, types_of(field)
     name = bounds.get("flag", field.name)
     if names := bounds.get("choices") or bounds.get("names"):
-        define.enum(name, default, list(names), text)
+        program.enum(name, default, list(names), text)
     elif bool in types:
-        define.bool(name, default, text)
+        program.bool(name, default, text)
     elif int in types:
         most = bounds.get("most")
-        define.integer(name, default, text, least_of(field), most)
+        program.integer(name, default, text, least_of(field), most)
     elif get_origin(types[0]) is tuple:
-        define.list(name, default and [*default], text)
+        program.list(name, default and [*default], text)
     elif float not in types:
-        define.string(name, default, text)
+        program.string(name, default, text)
     elif "below" in bounds:
         below = bounds["below"]
-        define.float(name, default, text, 0.0, below - _SMALLEST)
-        values[name].parser.syntactic_help = f"a number from 0, below {below:g}"
+        program.float(name, default, text, 0.0, below - _SMALLEST)
+        expected = f"a number from 0, below {below:g}"
+        program.flags[name].parser.syntactic_help = expected
     else:
         above = bounds.get("above")
         least = bounds.get("least", 0.0) if above is None else above + _SMALLEST
-        define.float(name, default, text, float(least), bounds.get("most"))
+        program.float(name, default, text, float(least), bounds.get("most"))
         if above is not None:
-            values[name].parser.syntactic_help = f"a number above {above:g}"
-        check_finite(values, name)
+            expected = f"a number above {above:g}"
+            program.flags[name].parser.syntactic_help = expected
+        check_finite(program, name)
 
 
-def check_finite(values: flags.FlagValues, name: str) -> None:
+def check_finite(program: Program, name: str) -> None:
     """Lets a flag of a number refuse NaN and what is too large for float32."""
     flags.register_validator(
         name,
         lambda value: value is None or value <= _MOST,
         f"expected a finite number, {_MOST} at most",
-        flag_values=values,
+        flag_values=program.flags,
     )
 
 
@@ -109,15 +110,14 @@ def flag_names(classes: Iterable[type[Settings]]) -> list[str]:
     )
 
 
-def define_bad_line_flags(values: flags.FlagValues) -> None:
+def define_bad_line_flags(program: Program) -> None:
     """Defines `--on_bad_line` and `--max_bad_lines`."""
-    define = Definers(values)
-    define.enum(
+    program.enum(
         "on_bad_line", "stop", ["stop", "skip"],
         "What to do with a line of the data that is not a click, or not a "
         "document: stop and report its number, or skip and count it.",
     )  # fmt: skip
-    define.integer(
+    program.integer(
         "max_bad_lines", 100,
         "With --on_bad_line=skip: largest number of bad lines; more stop the "
         "program.", 0,
@@ -129,27 +129,27 @@ def allowed_bad_lines(values: flags.FlagValues) -> int:
     return values.max_bad_lines if values.on_bad_line == "skip" else 0
 
 
-def define_mixture_flags(define: Definers, parts: str, weights: str) -> None:
+def define_mixture_flags(program: Program, parts: str, weights: str) -> None:
     """Defines the flags that add scores of other systems to the model's."""
-    define.list(
+    program.list(
         "mix", [],
         "Systems whose scores are added to those of the model, separated by "
         f"commas: {parts}.",
     )  # fmt: skip
-    define.list(
+    program.list(
         "mix_weights", [],
         "With --mix: a weight of 0 or more for the model of --run, then one "
         f"for each system of --mix, separated by commas{weights}.",
     )  # fmt: skip
 
 
-def define_bm25_words(define: Definers, hybrid: bool = False) -> None:
+def define_bm25_words(program: Program, hybrid: bool = False) -> None:
     """Defines the flag that chooses how BM25 splits texts into words."""
     more = (
         " With --hybrid: English stems without stop words, words, or letter"
         " trigrams; by default as the titles' script suggests."
     )
-    define.enum(
+    program.enum(
         "bm25_words", "model",
         ["model", *TOKENIZERS, *(BM25_TERMS if hybrid else ())],
         "The words of BM25: as the model reads them; separated by white "

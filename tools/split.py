@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_lstm_dssm.command_line import Program
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.tools.settings_flags import (
@@ -56,12 +57,12 @@ program.string(
     "then on are test, and those before dev and training.",
 )  # fmt: skip
 define_settings(
-    FLAGS,
+    program,
     {"pages": TrainingConfig},
     leave_out=set(flag_names([TrainingConfig])) - {"documents", "actions"},
     defaults=True,
 )
-define_bad_line_flags(FLAGS)
+define_bad_line_flags(program)
 
 
 def main(_: list[str]) -> dict[str, Any]:
@@ -74,7 +75,6 @@ def main(_: list[str]) -> dict[str, Any]:
     )
     from keras_lstm_dssm.data.sources import open_files, parts_of
     from keras_lstm_dssm.data.split import split_log, split_pages
-    from keras_lstm_dssm.errors import InputError
 
     check_folder(Path(FLAGS.output).parent)
     percents = FLAGS.dev_percent, FLAGS.test_percent
@@ -114,7 +114,6 @@ def main(_: list[str]) -> dict[str, Any]:
 def _test_after() -> float | None:
     """Reads --test_after as seconds since 1970, of UTC without a zone."""
     from keras_lstm_dssm.data.click_pages import seconds_of
-    from keras_lstm_dssm.errors import InputError
 
     seconds = seconds_of(FLAGS.test_after)
     if FLAGS.test_after and seconds is None:

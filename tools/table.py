@@ -48,7 +48,6 @@ from keras_lstm_dssm.settings.papers import (
     PAPER_ALIASES,
     PAPER_DEFAULTS,
     TableSettings,
-    options_of,
 )
 from keras_lstm_dssm.tools.settings_flags import define_field
 
@@ -77,7 +76,7 @@ def table_program(doc: str | None, papers: Sequence[str]) -> Program:
         users = [p for p in papers if p in field.metadata.get("papers", ())]
         if users:
             text = texts[field.name] + _defaults(field, users)
-            define_field(program.flags, field, None, text)
+            define_field(program, field, None, text)
     if {*papers} & {*LEARNING_CURVES}:
         program.list(
             "pairs", None,
@@ -158,20 +157,21 @@ def _given(
     values: flags.FlagValues, name: str
 ) -> tuple[dict[str, Any], tuple[int, ...]]:
     """Returns the settings of a paper's tables, and its curve's sizes."""
-    settings, known = dict(PAPER_DEFAULTS[name]), options_of(name)
+    settings = dict(PAPER_DEFAULTS[name])
     pairs: tuple[float, ...] = ()
     if "pairs" in values and values.pairs is not None:
         if name not in LEARNING_CURVES:
             raise _unknown("pairs", name)
         pairs = _numbers("pairs", values.pairs, 1)
     for field in fields(TableSettings):
-        flag, bounds = field.metadata.get("flag", field.name), field.metadata
-        if not bounds.get("papers") or flag not in values:
+        bounds = field.metadata
+        flag, papers = bounds.get("flag", field.name), bounds.get("papers")
+        if not papers or flag not in values:
             continue
         value = values[flag].value
         if value is None:
             continue
-        if field.name not in known:
+        if name not in papers:
             raise _unknown(flag, name)
         if isinstance(value, list):
             least, most = bounds["least"], bounds.get("most", float("inf"))

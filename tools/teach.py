@@ -67,7 +67,7 @@ program.integer(
     "For a BEIR folder without clicks: grade from which a judged title of the "
     "training split counts as clicked.", 1,
 )  # fmt: skip
-define_bad_line_flags(FLAGS)
+define_bad_line_flags(program)
 
 
 def main(_: list[str]) -> dict[str, Any]:

@@ -62,9 +62,9 @@ program.bool(
     "Continue the run in --output, with the settings it was started with.",
 )  # fmt: skip
 define_settings(
-    FLAGS, {"": TrainingConfig}, leave_out=["max_bad_lines"], defaults=True
+    program, {"": TrainingConfig}, leave_out=["max_bad_lines"], defaults=True
 )
-define_bad_line_flags(FLAGS)
+define_bad_line_flags(program)
 program.enum(
     "preset", "lstm_96",
     [*TOWER_PRESETS, *SCORER_PRESETS, *KEYVEC_PRESETS, *RANKER_PRESETS],
@@ -75,7 +75,7 @@ program.enum(
     "their default is the preset's.",
 )  # fmt: skip
 define_settings(
-    FLAGS,
+    program,
     {
         "two towers": Recipe,
         "pair scorers": ScorerRecipe,
@@ -108,7 +108,7 @@ program.float(
     "start_minutes", 5.0,
     "With workers: minutes to wait for all of them to start.", 0.0,
 )  # fmt: skip
-check_finite(FLAGS, "start_minutes")
+check_finite(program, "start_minutes")
 
 OPTION_FLAGS = flag_names([TrainingConfig])
 """Flags that are options of a training."""
@@ -184,9 +184,12 @@ def flagged_recipe() -> "AnyRecipe":
     from keras_lstm_dssm.models import find_recipe
     from keras_lstm_dssm.training.initial_model import InitialModel
 
-    recipe = find_recipe(FLAGS.preset)
     if FLAGS.init and not FLAGS["preset"].present:
         recipe = InitialModel.recipe_of(FLAGS.init)
+        source = f"the run --init={FLAGS.init}"
+    else:
+        recipe = find_recipe(FLAGS.preset)
+        source = f"--preset={FLAGS.preset}"
     changes = {
         name: FLAGS[name].value
         for name in (*RECIPE_FLAGS, "oov_buckets")
@@ -203,8 +206,7 @@ def flagged_recipe() -> "AnyRecipe":
     for name in changes:
         if not hasattr(recipe, name):
             raise InputError(
-                f"--{name} is not a flag of --preset={FLAGS.preset}: leave it "
-                "out"
+                f"--{name} is not a flag of {source}: leave it out"
             )
     return recipe.replace(**changes)
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from keras_lstm_dssm.data.api_prose import sentence_runs
 from keras_lstm_dssm.data.api_search import cached_folder
-from keras_lstm_dssm.data.api_sources import distributions, docstrings
+from keras_lstm_dssm.data.api_sources import distributions, documented
 from keras_lstm_dssm.data.batches import permutation
 from keras_lstm_dssm.data.click_log import Pair
 from keras_lstm_dssm.data.collection import (
@@ -56,7 +56,8 @@ def build_api_sentences(progress: bool = False) -> Collection:
         return Collection(folder)
     if progress:
         print("Reading docstrings (once, ~1 minute) ...", file=sys.stderr)
-    collection = write_lists(folder, adjacent_sentences(docstrings()))
+    docs = ((one.module, one.doc) for one in documented())
+    collection = write_lists(folder, adjacent_sentences(docs))
     if progress:
         print(collection.describe(), file=sys.stderr)
     return collection

@@ -274,7 +274,8 @@ def documented() -> Iterator[Definition]:
     """Yields modules, classes and functions with their docstrings, or "".
 
     A module comes before what it contains, and its own name is "". That of
-    a method has no class.
+    a method has no class. Modules are dotted names, a package has that of its
+    folder. Docstrings may repeat.
     """
     packages = distributions()
     for path, path_in_root in source_files(packages):
@@ -290,11 +291,3 @@ def documented() -> Iterator[Definition]:
     for module in read_modules(packages).values():
         for definitions in module.definitions.values():
             yield from definitions
-
-
-def docstrings() -> Iterator[tuple[str, str]]:
-    """Yields (module, docstring) of every definition; docstrings may repeat.
-
-    The module is a dotted name; a package has the name of its folder.
-    """
-    return ((one.module, one.doc) for one in documented())

@@ -153,9 +153,13 @@ def _split(blocks: np.ndarray, lines: int, buffer: int) -> list[np.ndarray]:
 
 def permutation(count: int, *seeds: int) -> np.ndarray:
     """Permutes 0 .. count - 1, identically in every version of NumPy."""
+    return np.argsort(random_bits(count, *seeds), kind="stable")
+
+
+def random_bits(count: int, *seeds: int) -> np.ndarray:
+    """Draws uint64 numbers, identically in every version of NumPy."""
     # NumPy may change its distributions between versions, but not raw bits.
-    bits = np.random.PCG64([seed % 2**64 for seed in seeds]).random_raw(count)
-    return np.argsort(bits, kind="stable")
+    return np.random.PCG64([seed % 2**64 for seed in seeds]).random_raw(count)
 
 
 def cut(rows: tf.Tensor, batch_size: int) -> tf.data.Dataset:

@@ -5,13 +5,15 @@ checked, read at random to shuffle them, and divided among the workers of a
 distributed training.
 """
 
+import functools
 import glob
 import os
 import tempfile
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import add
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -24,6 +26,7 @@ from keras_lstm_dssm.text_files import (
     line_chunks,
     one_line,
     reading,
+    write_lines,
 )
 
 _LONGEST = 1 << 20
@@ -498,18 +501,15 @@ def write_pairs(
 
     Args:
         pairs: Query and clicked title of each pair.
-        path: The file to write.
+        path: The file to write, compressed if it ends in `.gz`.
 
     Example:
     >>> pairs = [("bolt", "hex bolt"), ("glue", "wood glue")]
     >>> write_pairs(pairs, "two.tsv").count()
     2
     """
-    with (
-        replacing(path) as partial,
-        partial.open("w", encoding="utf-8") as file,
-    ):
-        file.writelines(click_line(Pair(*pair)) for pair in pairs)
+    with replacing(path) as partial:
+        write_lines(partial, (click_line(Pair(*pair)) for pair in pairs))
     return ClickLog(path)
 
 
@@ -612,42 +612,38 @@ def _copy_part(
     """Copies the clicks of a worker's lines, and returns their number."""
     count = 0
     read = _every_nth_run if path.endswith(".gz") else _range_of_bytes
-    for number, chunk in read(path, rank, workers, bad):
+    for number_of, chunk in read(path, rank, workers, bad):
         lines = chunk.split(b"\n")[:-1]
         for index, problem in reversed(list(find_bad(chunk))):
-            bad.add(path, number(index), problem)
+            # Only a message has the number, and finding it may take long.
+            raises = bad.counts.total() >= bad.allowed
+            bad.add(path, number_of(index) if raises else None, problem)
             del lines[index]
         target.writelines(line + b"\n" for line in lines)
         count += len(lines)
     return count
 
 
-class _LineNumber:
-    """Computes the number of a line when an error message needs it.
+_NumberOf = Callable[[int], int]
+"""Index of a line in a chunk -> its number in the file, from 1."""
 
-    `start` is the position of the chunk's first byte, or the number of its
-    first line if `path` is `None`.
+
+def _line_number(path: str, position: int, index: int) -> int:
+    """Returns the number, from 1, of line `index` of a chunk of a file.
+
+    `position` is that of the chunk's first byte.
     """
-
-    def __init__(self, path: str | None, start: int) -> None:
-        self._path = path
-        self._start = start
-
-    def __call__(self, index: int) -> int:
-        """Returns the number, from 1, of the chunk's line `index`."""
-        if self._path is None:
-            return self._start + index
-        lines, left = 0, self._start
-        with reading(self._path) as file:
-            while left and (data := file.read(min(_CHUNK, left))):
-                lines += data.count(b"\n")
-                left -= len(data)
-        return lines + index + 1
+    lines, left = 0, position
+    with reading(path) as file:
+        while left and (data := file.read(min(_CHUNK, left))):
+            lines += data.count(b"\n")
+            left -= len(data)
+    return lines + index + 1
 
 
 def _every_nth_run(
     path: str, rank: int, workers: int, bad: BadLines
-) -> Iterator[tuple[_LineNumber, bytes]]:
+) -> Iterator[tuple[_NumberOf, bytes]]:
     first = 0  # number of the chunk's first line, from 0
     try:
         for chunk in line_chunks(path):
@@ -658,7 +654,7 @@ def _every_nth_run(
                 end = min(len(lines), (run + 1) * _RUN - first)
                 if run % workers == rank:
                     part = b"\n".join(lines[start:end]) + b"\n"
-                    yield _LineNumber(None, first + start + 1), part
+                    yield functools.partial(add, first + start + 1), part
                 start = end
             first += len(lines)
     except EmptyFile:
@@ -668,7 +664,7 @@ def _every_nth_run(
 
 def _range_of_bytes(
     path: str, rank: int, workers: int, bad: BadLines
-) -> Iterator[tuple[_LineNumber, bytes]]:
+) -> Iterator[tuple[_NumberOf, bytes]]:
     """Reads the lines that begin in the worker's range of the file's bytes."""
     with reading(path) as file:
         size = file.seek(0, os.SEEK_END)
@@ -687,16 +683,16 @@ def _range_of_bytes(
                 chunk += b"\n"
             if not position:
                 chunk = chunk.removeprefix(BOM)
-            number = _LineNumber(path, position)
+            number_of = functools.partial(_line_number, path, position)
             if not chunk.split(b"\n")[-2].strip():
                 following = file.tell()
                 if _is_blank(file, following):  # to the file's very end
                     chunk = chunk.rstrip() + b"\n"
                     if chunk.strip():
-                        yield number, chunk
+                        yield number_of, chunk
                     return
                 file.seek(following)
-            yield number, chunk
+            yield number_of, chunk
 
 
 def _is_blank(file: Any, position: int) -> bool:

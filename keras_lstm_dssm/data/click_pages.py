@@ -6,7 +6,6 @@ and events with an object and perhaps its position.
 """
 
 import glob
-import gzip
 import json
 import os
 import tempfile
@@ -26,6 +25,7 @@ from keras_lstm_dssm.text_files import (
     cleaned,
     line_chunks,
     text_lines,
+    write_lines,
 )
 
 UBI = "ubi:"
@@ -194,10 +194,10 @@ class ClickPages:
         return self._base
 
     def _title(self, key: Any) -> str | None:
-        if not isinstance(key, str | int) or isinstance(key, bool):
+        if not (own_title := _key(key)):
             return None
         if self.documents is None:
-            return cleaned(str(key)) or None
+            return own_title
         return self.documents.get(str(key)) or None
 
     def _page_of_row(self, row: Mapping[str, Any]) -> Page | str:
@@ -490,19 +490,19 @@ def write_clicks(
 
     Args:
         pages: The pages.
-        path: The file to write.
+        path: The file to write, compressed if it ends in `.gz`.
         shares: Position -> share of the users who look at it, by which the
             weight of a click there is divided; 1 for others. Default `None`.
     """
-    compressed = os.fspath(path).endswith(".gz")
+    share_of = shares or {}
+    lines = (
+        weighted_line(page.query, title, weight / share_of.get(position, 1.0))
+        for page in pages
+        for title, weight, position in zip(
+            page.titles, page.weights, page.positions, strict=True
+        )
+        if weight
+    )
     with replacing(path) as partial:
-        opened = gzip.open if compressed else open
-        with opened(partial, "wt", encoding="utf-8") as file:
-            for page in pages:
-                for title, weight, position in zip(
-                    page.titles, page.weights, page.positions, strict=True
-                ):
-                    if weight:
-                        weight /= (shares or {}).get(position, 1.0)
-                        file.write(weighted_line(page.query, title, weight))
+        write_lines(partial, lines)
     return ClickLog(path)

@@ -25,6 +25,13 @@ from keras_lstm_dssm.text_files import text_lines, write_lines
 SPLITS = ("train", "dev", "test")
 
 
+def find_file(folder: str, name: str) -> str | None:
+    """Returns the path of a file of a folder, plain or with `.gz` added."""
+    path = os.path.join(folder, name)
+    paths = [p for p in (path, f"{path}.gz") if os.path.isfile(p)]
+    return paths[0] if paths else None
+
+
 class JudgedQueries:
     """Reads the queries of a folder, and which documents are relevant to them.
 
@@ -106,13 +113,14 @@ class JudgedQueries:
     def _qrels_path(self, split: str) -> str:
         return os.path.join(self.folder, "qrels", f"{split}.tsv")
 
-    def _find(self, name: str) -> str | None:
-        path = os.path.join(self.folder, name)
-        paths = [p for p in (path, f"{path}.gz") if os.path.isfile(p)]
-        return paths[0] if paths else None
+    def _sizes(self, split: str) -> str:
+        """Describes the numbers of queries and of judged pairs of a split."""
+        qrels = self.qrels(split)
+        pairs = sum(map(len, qrels.values()))
+        return f"{len(qrels):,} queries, {pairs:,} pairs"
 
     def _file(self, name: str) -> str:
-        if path := self._find(name):
+        if path := find_file(self.folder, name):
             return path
         raise InputError(
             f"{os.path.join(self.folder, name)}: no such file (nor with .gz),"
@@ -234,7 +242,7 @@ class Collection(JudgedQueries):
     @functools.cached_property
     def clicks(self) -> ClickLog | None:
         """The folder's click file, or `None` without one."""
-        path = self._find(CLICKS)
+        path = find_file(self.folder, CLICKS)
         return ClickLog(path) if path else None
 
     def training_log(
@@ -305,9 +313,7 @@ class Collection(JudgedQueries):
         if self.clicks and "train" not in self.splits:
             lines.append(f"train: {self.clicks.count():,} clicks")
         for split in self.splits:
-            qrels = self.qrels(split)
-            pairs = sum(map(len, qrels.values()))
-            lines.append(f"{split}: {len(qrels):,} queries, {pairs:,} pairs")
+            lines.append(f"{split}: {self._sizes(split)}")
         return "\n".join(lines)
 
     def _judged_documents(self, split: str) -> Container[str]:

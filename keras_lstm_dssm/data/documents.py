@@ -287,9 +287,7 @@ class DocumentFolder(JudgedQueries):
         for split in SPLITS:
             line = f"{split}: {self.count(split):,} documents"
             if split in self.splits:
-                qrels = self.qrels(split)
-                pairs = sum(map(len, qrels.values()))
-                line += f", {len(qrels):,} queries, {pairs:,} pairs"
+                line += f", {self._sizes(split)}"
             lines.append(line)
         lines += [
             f"{count:,} {what}"

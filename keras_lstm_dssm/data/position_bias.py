@@ -43,9 +43,9 @@ class PositionBias(NamedTuple):
     `reason` says why there is no estimate, and `shares` is empty then.
     """
 
-    shares: Mapping[int, float]
+    shares: Mapping[int, float] = {}
     # Half the widths of the 95 % intervals of the shares' logarithms.
-    errors: Mapping[int, float]
+    errors: Mapping[int, float] = {}
     reason: str | None = None
 
     def weights(self) -> dict[int, float]:
@@ -77,7 +77,7 @@ def position_bias(pages: Iterable[Page]) -> PositionBias:
     """
     queries, keys, positions, clicks = _shown(pages)
     if not clicks.sum():
-        return PositionBias({}, {}, "no click has a position")
+        return PositionBias(reason="no click has a position")
     of_position = np.bincount(positions, clicks, MOST_POSITIONS + 1)
     needed = np.flatnonzero(of_position >= _LEAST_PART * of_position.sum())
     # Parts of the queries, as what is clicked on a page can depend on the rest.
@@ -89,10 +89,10 @@ def position_bias(pages: Iterable[Page]) -> PositionBias:
             if (part := queries % _GROUPS == group).any()
         ]
     )
-    # counts[k, l]: clicks at k of titles that were at k and at l.
-    counts, variances = parts.sum(axis=0)
+    tables = parts.sum(axis=0)
+    counts = tables[0]  # [k, l]: clicks at k of titles that were at k and at l
     if not counts.any():
-        return PositionBias({}, {}, "no title was shown at two positions")
+        return PositionBias(reason="no title was shown at two positions")
     heavy = np.minimum(counts, counts.T) >= _LEAST_CLICKS
     rows, columns = np.nonzero(np.triu(heavy, 1))
     found, size = set(needed[:1].tolist()), 0
@@ -103,24 +103,18 @@ def position_bias(pages: Iterable[Page]) -> PositionBias:
                 found |= {row, column}
     if missing := [k for k in needed.tolist() if k not in found]:
         return PositionBias(
-            {},
-            {},
-            f"position {missing[0]} and position {needed[0]} are not joined by"
-            f" {_LEAST_CLICKS:.0f} clicks of titles that were at both, or at"
-            " others between: the rankings were always the same",
+            reason=f"position {missing[0]} and position {needed[0]} are not"
+            f" joined by {_LEAST_CLICKS:.0f} clicks of titles that were at"
+            " both, or at others between: the rankings were always the same"
         )
     if len(distinct) < _GROUPS:
         return PositionBias(
-            {},
-            {},
-            f"found {len(distinct)} queries, expected {_GROUPS} or more, to"
-            " estimate errors by",
+            reason=f"found {len(distinct)} queries, expected {_GROUPS} or more,"
+            " to estimate errors by"
         )
     grid = (..., *np.ix_(sorted(found), sorted(found)))
-    logs = _solve(parts.sum(axis=0)[grid])
-    left_out = np.stack(
-        [_solve((parts.sum(axis=0) - part)[grid]) for part in parts]
-    )
+    logs = _solve(tables[grid])
+    left_out = np.stack([_solve((tables - part)[grid]) for part in parts])
     spread = ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0)
     errors = _QUANTILE * np.sqrt(spread * (len(parts) - 1) / len(parts))
     shares, of_node = (
@@ -129,11 +123,9 @@ def position_bias(pages: Iterable[Page]) -> PositionBias:
     )
     if wide := [k for k in needed.tolist() if of_node[k] > LARGEST_ERROR]:
         return PositionBias(
-            {},
-            {},
-            f"the share of position {wide[0]} is known to"
+            reason=f"the share of position {wide[0]} is known to"
             f" {100 * of_node[wide[0]]:.0f} % only: too few clicks of titles"
-            " that moved",
+            " that moved"
         )
     return PositionBias(shares, of_node)
 

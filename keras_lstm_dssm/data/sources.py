@@ -8,7 +8,7 @@ from keras_lstm_dssm.data.api_search import build_api_search
 from keras_lstm_dssm.data.api_sentences import build_api_sentences
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.click_pages import UBI, is_pages
-from keras_lstm_dssm.data.collection import Collection
+from keras_lstm_dssm.data.collection import Collection, find_file
 from keras_lstm_dssm.data.documents import (
     DOCUMENTS_FILE,
     MAX_SENTENCES,
@@ -237,15 +237,10 @@ def is_collection(part: str | os.PathLike[str]) -> bool:
 def refuse_documents(spec: str) -> None:
     """Raises `InputError` if a specification of titles names documents."""
     if spec == API_DOCUMENTS or (
-        _has(spec, DOCUMENTS_FILE) and not _has(spec, "corpus.jsonl")
+        find_file(spec, DOCUMENTS_FILE) and not find_file(spec, "corpus.jsonl")
     ):
         raise InputError(
             f"{spec}: found documents of many sentences, expected queries and"
             " titles: train a KeyVec on them (--preset=keyvec), or name click"
             " files or a BEIR folder"
         )
-
-
-def _has(folder: str, name: str) -> bool:
-    path = os.path.join(folder, name)
-    return os.path.isfile(path) or os.path.isfile(f"{path}.gz")

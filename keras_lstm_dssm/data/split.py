@@ -6,7 +6,8 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from operator import attrgetter, itemgetter
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.measures import MAX_GRADE, click_grades
 from keras_lstm_dssm.text.word_hashing import normalize
 from keras_lstm_dssm.text_files import one_line
+
+_T = TypeVar("_T")
 
 
 def joined(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
@@ -100,7 +103,7 @@ def near_duplicates(
             by_word.setdefault(word, []).append(number)
 
 
-_CLICKS_AT_ONCE = 8192
+_ITEMS_AT_ONCE = 8192
 
 
 def splits_of(
@@ -149,19 +152,22 @@ def split_log(
     document_ids: dict[str, str] = {}
     queries: dict[str, _JudgedQuery] = {}  # by their normalised words
     has_training = False
-    for click in _split_clicks(log, percents):
+
+    def clicks() -> Iterator[tuple[tuple[str, str, float], str, str]]:
+        return _with_splits(_clean_clicks(log), itemgetter(0), percents)
+
+    for (query, title, weight), split, words in clicks():
         document_id = document_ids.setdefault(
-            click.title, f"d{len(document_ids) + 1}"
+            title, f"d{len(document_ids) + 1}"
         )
-        if click.split == "train":
+        if split == "train":
             has_training = True
-        else:
-            judged = _JudgedQuery(
-                f"q{len(queries) + 1}", click.query, click.split, {}
-            )
-            judged = queries.setdefault(click.words, judged)
-            clicks = judged.clicks
-            clicks[document_id] = clicks.get(document_id, 0) + click.weight
+            continue
+        judged = queries.setdefault(
+            words, _JudgedQuery(f"q{len(queries) + 1}", query, split, {})
+        )
+        before = judged.clicks.get(document_id, 0)
+        judged.clicks[document_id] = before + weight
     return _write(
         log.paths[0],
         folder,
@@ -169,11 +175,7 @@ def split_log(
         queries.values(),
         {split: click_grades for split in percents if percents[split]},
         has_training,
-        (
-            (click.query, click.title, click.weight)
-            for click in _split_clicks(log, percents)
-            if click.split == "train"
-        ),
+        (click for click, split, _ in clicks() if split == "train"),
     )
 
 
@@ -340,47 +342,37 @@ def _split_of_pages(
     test_after: float | None,
 ) -> Iterator[tuple[Page, str, str]]:
     """Yields each page, its split and the normalised words of its query."""
-    stream = iter(pages)
-    test_percent = 0 if test_after is not None else percents["test"]
-    while block := list(itertools.islice(stream, _CLICKS_AT_ONCE)):
-        queries = [page.query for page in block]
-        splits = splits_of(queries, percents["dev"], test_percent)
-        for page, split, words in zip(
-            block, splits, normalize(queries), strict=True
-        ):
-            if test_after is not None:
-                if page.time is None:
-                    raise InputError(
-                        f"query {page.query!r:.60}: found no timestamp, which"
-                        " --test_after needs: split by query, without it"
-                    )
-                split = "test" if page.time >= test_after else split
-            yield page, split, words
+    if test_after is not None:
+        percents = {**percents, "test": 0}
+    for page, split, words in _with_splits(
+        pages, attrgetter("query"), percents
+    ):
+        if test_after is not None:
+            if page.time is None:
+                raise InputError(
+                    f"query {page.query!r:.60}: found no timestamp, which"
+                    " --test_after needs: split by query, without it"
+                )
+            split = "test" if page.time >= test_after else split
+        yield page, split, words
 
 
-class _SplitClick(NamedTuple):
-    """Holds a click, its query's split and the query's normalised words."""
-
-    query: str
-    title: str
-    split: str
-    words: str
-    weight: float
+def _clean_clicks(log: ClickLog) -> Iterator[tuple[str, str, float]]:
+    """Yields query, title and weight of the clicks that have both texts."""
+    for pair, line in log.lines():
+        query, title = map(one_line, pair)
+        if query and title:
+            yield query, title, weight_of(line)
 
 
-def _split_clicks(
-    log: ClickLog, percents: dict[str, int]
-) -> Iterator[_SplitClick]:
-    lines = log.lines()
-    while block := list(itertools.islice(lines, _CLICKS_AT_ONCE)):
-        cleaned = [
-            (one_line(pair.query), one_line(pair.document), weight_of(line))
-            for pair, line in block
-        ]
-        cleaned = [click for click in cleaned if all(click)]
-        queries = [click[0] for click in cleaned]
+def _with_splits(
+    items: Iterable[_T],
+    query_of: Callable[[_T], str],
+    percents: Mapping[str, int],
+) -> Iterator[tuple[_T, str, str]]:
+    """Yields each item, its query's split and the query's normalised words."""
+    stream = iter(items)
+    while block := list(itertools.islice(stream, _ITEMS_AT_ONCE)):
+        queries = list(map(query_of, block))
         splits = splits_of(queries, percents["dev"], percents["test"])
-        for (query, title, weight), split, words in zip(
-            cleaned, splits, normalize(queries), strict=True
-        ):
-            yield _SplitClick(query, title, split, words, weight)
+        yield from zip(block, splits, normalize(queries), strict=True)

@@ -18,11 +18,10 @@ from keras_lstm_dssm.data.batches import training_batches
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.sources import (
     API_DOCUMENTS,
-    DataSource,
     is_collection,
     open_collection,
     open_documents,
-    open_files,
+    parts_of,
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.fingerprints import files_hash
@@ -54,17 +53,17 @@ def data_statistics(spec: str) -> dict[str, Any]:
 def _files(spec: str) -> list[Path]:
     """Returns the files of a data set, in a fixed order."""
     paths: list[Path] = []
-    for part in DataSource(spec).parts:
+    for part in parts_of(spec):
         if part == API_DOCUMENTS:
-            folder = Path(open_documents(part).folder)
+            folder = open_documents(part).folder
         elif os.path.isdir(part):  # of judged queries or of documents
-            folder = Path(part)
+            folder = part
         elif is_collection(part):
-            folder = Path(open_collection(part).folder)
+            folder = open_collection(part).folder
         else:
-            paths += map(Path, open_files(part).paths)
+            paths += map(Path, ClickLog(part).paths)
             continue
-        found = {path for form in _PATTERNS for path in folder.glob(form)}
+        found = {path for form in _PATTERNS for path in Path(folder).glob(form)}
         paths += sorted(path for path in found if path.is_file())
     return paths
 

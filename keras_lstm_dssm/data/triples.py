@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.data.batches import cut, permutation
+from keras_lstm_dssm.data.batches import cut, permutation, random_bits
 from keras_lstm_dssm.data.click_log import ClickLog, weight_of
 from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.errors import InputError
@@ -29,10 +29,9 @@ class JudgedList(NamedTuple):
     A positive that is in the list twice counts twice.
     """
 
-    query: str  # The query's text
-    # Titles that answer it; one that is in the list twice counts twice.
-    positives: list[str]
-    negatives: list[str]  # Titles that do not
+    query: str
+    positives: list[str]  # titles that answer it
+    negatives: list[str]  # titles that do not
     weights: list[float] | None = None  # of the positives; `None`: 1 each
 
 
@@ -152,8 +151,8 @@ def _nearest(
 
 def _drawn(titles: list[str], count: int, *seeds: int) -> list[str]:
     """Draws titles with repetition, the same in every version of NumPy."""
-    bits = np.random.PCG64(list(seeds)).random_raw(count)
-    return [titles[row] for row in bits % np.uint64(len(titles))]
+    rows = random_bits(count, *seeds) % np.uint64(len(titles))
+    return [titles[row] for row in rows]
 
 
 _ROWS_PER_ELEMENT = 8192
@@ -414,12 +413,9 @@ class Triples:
                 first = skipped * batch_size if epoch == first_epoch else 0
                 order = permutation(len(self), seed, epoch)
                 for start in range(first, len(order), size):
-                    rows = self.rows(order[start : start + size])
-                    if weights is None:
-                        yield rows
-                        continue
-                    place = self._places(order[start : start + size])[1]
-                    yield np.column_stack([rows, place.astype(np.int32)])
+                    numbers = order[start : start + size]
+                    positive = self._places(numbers)[1].astype(np.int32)
+                    yield np.column_stack([self.rows(numbers), positive])
 
         texts = as_strings(self.texts)
         weights = None if self._weight is None else tf.constant(self._weight)
@@ -432,10 +428,7 @@ class Triples:
 
         return (
             tf.data.Dataset.from_generator(
-                elements,
-                output_signature=tf.TensorSpec(
-                    [None, 3 if weights is None else 4], tf.int32
-                ),
+                elements, output_signature=tf.TensorSpec([None, 4], tf.int32)
             )
             .flat_map(lambda rows: cut(rows, batch_size))
             .map(batch, tf.data.AUTOTUNE)

@@ -21,7 +21,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.data.api_prose import sentence_runs
 from keras_lstm_dssm.data.api_search import build_api_search
-from keras_lstm_dssm.data.api_sources import docstrings
+from keras_lstm_dssm.data.api_sources import documented
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import alphanumeric, not_fitted
 from keras_lstm_dssm.evaluation.systems import DenseSystem
@@ -485,7 +485,7 @@ def api_paragraphs() -> list[list[str]]:
             for split in ("dev", "test")
             for query in collection.qrels(split)
         }
-        docs = (doc for _, doc in docstrings())
+        docs = (one.doc for one in documented())
         with replacing(path) as partial:
             paragraphs = _clean(docs, held_out)
             write_lines(partial, ("\n".join(p) + "\n\n" for p in paragraphs))

@@ -7,7 +7,7 @@ that an option is written once.
 import dataclasses
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import UnionType
 from typing import Any, ClassVar, TypeVar, get_args
 
@@ -25,7 +25,8 @@ def setting(default: Any, **facts: Any) -> Any:
             `least`, or `below` (from 0); for an int `least` (by default
             0 if that is the default, else 1), `most`, and `expected`, what
             the error says instead of these bounds; for a tuple `each`, the
-            names that it may have. A type with `None` allows `None`, too.
+            names that it may have, or `each_least`, the least of its whole
+            numbers, one or more. A type with `None` allows `None`, too.
             `names`, the names that a flag allows, but not only they are
             allowed in Python; `flag=False` for a field without a flag. Other
             facts are read by the subclass, see `TrainingConfig`.
@@ -117,8 +118,16 @@ def _check(field: dataclasses.Field[Any], value: Any) -> tuple[bool, str]:
         return value in choices, f"one of {', '.join(choices)}"
     if "each" in bounds:
         names = bounds["each"]
-        is_allowed = not isinstance(value, str) and {*value} <= {*names}
+        is_allowed = _is_list(value) and all(name in names for name in value)
         return is_allowed, f"none, one or more of {', '.join(names)}"
+    if "each_least" in bounds:
+        least = bounds["each_least"]
+        is_allowed = (
+            _is_list(value)
+            and len(value) > 0
+            and all(type(number) is int and number >= least for number in value)
+        )
+        return is_allowed, f"whole numbers of {least} or more"
     if bool in types:
         return type(value) is bool, "True or False"
     if int in types:
@@ -143,6 +152,10 @@ def _check(field: dataclasses.Field[Any], value: Any) -> tuple[bool, str]:
         is_allowed = is_number and above < value < float("inf")
         return is_allowed, f"a finite number above {above:g}"
     return True, ""
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Collection) and not isinstance(value, str)
 
 
 def help_of(cls: type) -> dict[str, str]:

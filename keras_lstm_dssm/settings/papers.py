@@ -166,12 +166,3 @@ class TableSettings:
                     " same settings: give these settings again, or another"
                     " --output"
                 )
-
-
-def options_of(paper: str) -> list[str]:
-    """Returns the names of the settings that a user of a paper can choose."""
-    return [
-        field.name
-        for field in dataclasses.fields(TableSettings)
-        if paper in field.metadata.get("papers", ())
-    ]

@@ -428,7 +428,7 @@ class KeyVecRecipe(WordsRecipe):
     key_words_of: str = setting("summary", choices=KEY_WORDS_OF)
     key_word_start: float = setting(0.0, least=0)
     filters: int = 50
-    windows: Sequence[int] = setting((3, 4, 5), flag=False)
+    windows: Sequence[int] = setting((3, 4, 5), flag=False, each_least=1)
     units: int = 100
     dimension: int = 100
     weighted: bool = setting(True, flag=False)
@@ -445,13 +445,6 @@ class KeyVecRecipe(WordsRecipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.windows or not all(
-            type(width) is int and width > 0 for width in self.windows
-        ):
-            raise InputError(
-                f"windows is {self.windows!r}: expected whole numbers of 1 or "
-                "more"
-            )
         # A recipe that was read from JSON has a list, and is equal.
         object.__setattr__(self, "windows", tuple(self.windows))
 
@@ -697,7 +690,7 @@ class RankerRecipe(Settings):
     objective: str | None = None
     rounds: int = 1000
     rounds_without_dev: int = 200
-    leaves: tuple[int, ...] = (15, 7, 31)
+    leaves: tuple[int, ...] = setting((15, 7, 31), each_least=2)
     learning_rate: float = setting(0.05, above=0)
     min_rows: int = 20
     every: int = 10

@@ -187,6 +187,10 @@ class TrainingConfig(Settings):
         object.__setattr__(self, "patience", patience)
         object.__setattr__(self, "salience", salience)
         object.__setattr__(self, "select", select)
+        if isinstance(self.features, str | os.PathLike):
+            raise InputError(
+                f"features is {self.features!r}: expected a list of run folders"
+            )
         object.__setattr__(self, "features", tuple(self.features))
         super().__post_init__()
         self._check_kind()
@@ -343,11 +347,9 @@ class TrainingConfig(Settings):
                 "hold to be resumed: give the folder of the collection, or no "
                 "output"
             )
-        if name == "actions":
-            return value
         if name in ("data", "validation", "dev"):
             return absolute_spec(os.fspath(value))
-        if name == "select" or (
+        if name in ("actions", "select") or (
             name == "salience" and value in SALIENCE_TEACHERS
         ):
             return value

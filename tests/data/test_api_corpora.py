@@ -207,19 +207,21 @@ def test_documents_and_lists_are_built_once_in_the_cache(
     documents, lists, tmp_path, monkeypatch, capsys
 ):
     docs = [
-        (p.module, f"{p.query.capitalize()}. {p.answer.capitalize()}.")
+        Definition(
+            p.module, "", f"{p.query.capitalize()}. {p.answer.capitalize()}."
+        )
         for p in pairs()
     ]
-    for module, read, made, name, build, said in (
-        (api_documents, "documented", definitions(), "api_documents",
-         open_documents, {"242"}),
-        (api_sentences, "docstrings", docs, "api_sentences", open_collection,
+    for module, made, name, build, said in (
+        (api_documents, definitions(), "api_documents", open_documents,
+         {"242"}),
+        (api_sentences, docs, "api_sentences", open_collection,
          {"train:", "dev:", "test:"}),
     ):  # fmt: skip
         cache = tmp_path / name
         monkeypatch.setenv("KERAS_LSTM_DSSM_CACHE", str(cache))
         monkeypatch.setattr(module, "distributions", lambda: [])
-        monkeypatch.setattr(module, read, lambda made=made: made)
+        monkeypatch.setattr(module, "documented", lambda made=made: made)
         built = build(name)
         (folder,) = cache.iterdir()
         assert folder.name.startswith(f"{name}-")
@@ -227,7 +229,7 @@ def test_documents_and_lists_are_built_once_in_the_cache(
         head, *tail = capsys.readouterr().err.splitlines()
         assert head.startswith("Reading docstrings (once")
         assert said <= {line.split()[0] for line in tail}
-        monkeypatch.delattr(module, read)
+        monkeypatch.delattr(module, "documented")
         again = build(name)
         assert capsys.readouterr().err == ""
         assert again.qrels("test") == built.qrels("test")

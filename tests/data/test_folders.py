@@ -265,8 +265,9 @@ def test_a_title_of_both_kinds_is_no_negative(tmp_path):
     assert DataSource(f"{one},{two}").judged_negatives() == both
 
 
-def test_writes_pairs_as_a_log(tmp_path):
-    log = write_pairs([("na\u00efve  lamp", "a\tlamp")], tmp_path / "more.tsv")
+@pytest.mark.parametrize("name", ["more.tsv", "more.tsv.gz"])
+def test_writes_pairs_as_a_log(tmp_path, name):
+    log = write_pairs([("na\u00efve  lamp", "a\tlamp")], tmp_path / name)
     assert list(log) == [("na\u00efve lamp", "a lamp")]
 
 

@@ -13,7 +13,7 @@ from scipy.special import log_softmax
 
 from keras_lstm_dssm import InputError
 from keras_lstm_dssm.data import write_collection
-from keras_lstm_dssm.data.api_sources import docstrings
+from keras_lstm_dssm.data.api_sources import documented
 from keras_lstm_dssm.papers.baseline_rows import Baseline
 from keras_lstm_dssm.papers.skip_thought import (
     END,
@@ -323,7 +323,7 @@ def test_api_paragraphs(tmp_path, monkeypatch):
         seen.append("read")
         return [(str(path), path.name), (str(tmp_path / "gone.py"), "gone.py")]
 
-    for function in (api_paragraphs, docstrings):
+    for function in (api_paragraphs, documented):
         patched = function.__globals__
         monkeypatch.setitem(patched, "build_api_search", lambda: collection)
         monkeypatch.setitem(patched, "source_files", source_files)

@@ -1,13 +1,21 @@
 """Settings: fields with bounds, and the help and the flags made of them."""
 
 import dataclasses
+import re
 
 import pytest
 from absl import flags
 
+from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.fields import Settings, help_of, setting
-from keras_lstm_dssm.settings.recipes import KeyVecRecipe, Recipe, ScorerRecipe
+from keras_lstm_dssm.settings.recipes import (
+    KeyVecRecipe,
+    RankerRecipe,
+    Recipe,
+    ScorerRecipe,
+)
+from keras_lstm_dssm.settings.server import ServerBounds
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.tools.settings_flags import define_settings, flag_names
 
@@ -74,11 +82,30 @@ def test_bounds(changes, message):
             make(**changes)
 
 
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: KeyVecRecipe(windows=5), "windows is 5: expected whole numbers"),
+    (lambda: KeyVecRecipe(windows=()), "windows is (): expected whole numbers"),
+    (lambda: KeyVecRecipe(windows="34"), "windows is '34': expected whole"),
+    (lambda: KeyVecRecipe(windows=[3, 0]), "expected whole numbers of 1 or"),
+    (lambda: RankerRecipe(leaves=()), "leaves is (): expected whole numbers"),
+    (lambda: RankerRecipe(leaves=7), "leaves is 7: expected whole numbers"),
+    (lambda: RankerRecipe(leaves=(7, 1)), "expected whole numbers of 2 or"),
+    (lambda: ServerBounds(protocols=3), "protocols is 3: expected none, one"),
+    (lambda: ServerBounds(protocols="openai"), "protocols is 'openai': expect"),
+    (lambda: TrainingConfig("a", "ranker", features="run"),
+     "features is 'run': expected a list of run folders"),
+])  # fmt: skip
+def test_wrong_lists(make, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        make()
+    assert KeyVecRecipe(windows=[2, 3]).windows == (2, 3)
+
+
 def parsed(*arguments: str) -> flags.FlagValues:
-    values = flags.FlagValues()
-    define_settings(values, {"sizes": Size, "others": Other})
-    values(["program", *arguments])
-    return values
+    program = Program(None)
+    define_settings(program, {"sizes": Size, "others": Other})
+    program.flags(["program", *arguments])
+    return program.flags
 
 
 def test_flags():
@@ -99,8 +126,9 @@ def test_flags():
     ):  # fmt: skip
         with pytest.raises(flags.IllegalFlagValueError):
             parsed(wrong)
-    values = flags.FlagValues()
-    define_settings(values, {"sizes": Size}, leave_out=["fast"], defaults=True)
+    program = Program(None)
+    define_settings(program, {"sizes": Size}, leave_out=["fast"], defaults=True)
+    values = program.flags
     values(["program"])
     assert (values.kind, values.rate) == ("one", 1.0)
     assert "fast" not in values

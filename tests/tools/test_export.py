@@ -43,6 +43,19 @@ def test_one_file_is_searched_without_a_folder_of_models(
     assert {len(of_query["hits"]) for of_query in found} == {2}
 
 
+@pytest.mark.parametrize(("data", "expected"), [
+    ("{0}/clicks-*.tsv", ["red bolt", "glue"]),
+    ("{0}/clicks-2.tsv,{0}/clicks-1.tsv", ["glue", "red bolt"]),
+    ("{0}/gone.tsv", []), ("api", []), ("", []),
+])  # fmt: skip
+def test_training_queries_that_are_at_hand(tmp_path, data, expected):
+    for number, line in enumerate(("red bolt\tbolt\nbad\n", "glue\tglue\n"), 1):
+        (tmp_path / f"clicks-{number}.tsv").write_text(line)
+    config = {"data": data.format(tmp_path), "max_bad_lines": 1}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert export._training_queries(str(tmp_path)) == expected
+
+
 def test_bm25_alone_is_a_file_whose_hits_are_explained(
     titles, tmp_path, capsys
 ):

@@ -76,6 +76,7 @@ REFUSED = {
     --output={clicks}/run -> clicks.tsv: found a file, expected a folder to wri
     --preset=lstm_97 -> lstm_96
     --preset=keyvec --gamma=3 -> --gamma is not a flag
+    --init={scorer_run} --gamma=3 -> --gamma is not a flag of the run --init=
     --init={trained_run} --preset=dssm -> ='LSTMEncoder', expected 'DSSMEncoder'
     --epochs=0 -> epochs is 0 with the encoder LSTMEncoder: expected 0 for
     --select=mrr@7 -> --select=mrr@7
@@ -151,6 +152,8 @@ REFUSED = {
     --interleaved=ubi:x -> --run is not used with --interleaved
 """,
     "evaluate": """
+    --interleaved=ubi:x --split=dev -> --split is not used with --interleaved
+    --interleaved=ubi:x --min_relevant=1 -> --min_relevant is not used with
     --interleaved=ubi:nowhere -> nowhere: found no queries*.ndjson, .ndjson.gz
     --interleaved=ubi:{ubi} -> found no click on a page of two versions, expe
     --interleaved=ubi:{faulty_ubi} -> queries-1.ndjson:2: found no JSON, expec
@@ -178,6 +181,7 @@ REFUSED = {
     --run={tmp_path}/none -> no model here
     --run= -> --run is missing
     --add=x -> --add is used with
+    --bm25_words=words -> --bm25_words is used with --hybrid only
     --documents={tmp_path}/no.txt -> no.txt
     --vectors=int4 -> should be one of
     --max_k=0 -> --max_k=0: expected an integer
@@ -191,6 +195,9 @@ REFUSED = {
     "export --update={models}/retriever": """
     --add= -> --update needs --add, --delete or both
     --add=x --run=y -> --run is not used
+    --add=x --teacher=y -> --teacher is not used with --update
+    --add=x --portable=y -> --portable is not used with --update
+    --add=x --mix_weights=1 -> --mix_weights is not used with --update
     --add={titles} --update={tmp_path}/no -> no version here
     --delete={all_ids} -> no title would be left: add some
 """,
@@ -211,6 +218,7 @@ REFUSED = {
     --weights=float32 -> --run is missing
     --run={trained_run} --output=x -> not used with --portable
     --run={trained_run} --mix={trained_run} -> not used with --portable
+    --run={trained_run} --mix_weights=1 -> --mix_weights is not used with --por
     --hybrid -> a hybrid retriever ranks titles: give them with
 """,
     "index": """
@@ -225,6 +233,7 @@ REFUSED = {
     --output={tmp_path}/no/v.npy -> v.npy: there is no folder
     --input={latin_1} -> latin_1.txt:2: found invalid UTF-8
     --shard=2/2 -> shard is '2/2': expected a number, a slash
+    --ray_address=auto -> --ray_address is used with --workers only
     --shard=0/1 --ids={tmp_path}/ids -> --ids is a flag for
     --shard=0/1 --ray_address=auto -> --ray_address is used with --workers only
     --shard=0/1 --workers=2 -> are both set: expected one of them
