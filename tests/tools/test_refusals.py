@@ -197,6 +197,8 @@ REFUSED = {
     --add=x --run=y -> --run is not used
     --add=x --teacher=y -> --teacher is not used with --update
     --add=x --portable=y -> --portable is not used with --update
+    --add=x --weights=float32 -> --weights is not used with --update
+    --add=x --bm25_words=words -> --bm25_words is not used with --upd
     --add=x --mix_weights=1 -> --mix_weights is not used with --update
     --add={titles} --update={tmp_path}/no -> no version here
     --delete={all_ids} -> no title would be left: add some
