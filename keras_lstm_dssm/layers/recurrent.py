@@ -380,7 +380,6 @@ class Recurrent(keras.layers.Layer):
             input_shape = input_shape.values
         if not self.cell.built:  # loading builds the cell first
             self.cell.build((None, input_shape[-1]))
-            self.cell.built = True
 
     def call(
         self,

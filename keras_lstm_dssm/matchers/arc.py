@@ -192,7 +192,6 @@ class ARCII(Matcher):
         ]
         for layer in self.first:
             layer.build((None, None, word_dimension))
-            layer.built = True
         self.convolutions = []
         for number, count in enumerate(self.filters[1:], 2):
             convolution = keras.layers.Conv2D(

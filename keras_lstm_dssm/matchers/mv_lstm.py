@@ -136,7 +136,6 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
                 lstm(
                     word_dimension,
                     units,
-                    return_sequences=True,
                     dtype=self.dtype_policy,
                     name=name,
                 )
@@ -163,7 +162,6 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
 def lstm(
     word_dimension: int,
     units: int,
-    return_sequences: bool,
     forget_bias: float = 0.0,
     **kwargs: Any,
 ) -> PeepholeLSTM:
@@ -174,7 +172,6 @@ def lstm(
     layer = PeepholeLSTM(
         units,
         forget_gate=True,
-        return_sequences=return_sequences,
         kernel_initializer=small_uniform(),
         recurrent_initializer=small_uniform(),
         **kwargs,

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
+from keras_lstm_dssm.layers.scoring_mlp import small_uniform
 from keras_lstm_dssm.layers.word_vectors import WordSequences, WordVectors
 from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.registration import Configured, register
@@ -97,10 +98,6 @@ def balanced_children(max_words: int) -> np.ndarray:
 TREES = ("greedy", "balanced")
 
 
-def _uniform(seed: int | None) -> keras.initializers.Initializer:
-    return keras.initializers.RandomUniform(-0.1, 0.1, seed)
-
-
 @register
 class RecursiveAutoencoder(Configured, keras.layers.Layer):
     """Merges the words of a text, two neighbours at a time, into one vector.
@@ -143,7 +140,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
             "decoder_kernel": (dimension, 2 * dimension),
             "decoder_bias": (2 * dimension,),
         }.items():
-            initializer = "zeros" if len(shape) == 1 else _uniform(None)
+            initializer = "zeros" if len(shape) == 1 else small_uniform()
             weight = self.add_weight(shape, initializer, name=name)
             setattr(self, name, weight)
 
@@ -152,10 +149,10 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
 
     def restart(self, seed: int) -> None:
         """Draw new weights from U(-0.1, 0.1), and set the biases to 0."""
-        for number, kernel in enumerate(
-            (self.encoder_kernel, self.decoder_kernel)
-        ):
-            kernel.assign(_uniform(seed + number)(kernel.shape, kernel.dtype))
+        kernels = self.encoder_kernel, self.decoder_kernel
+        for kernel_seed, kernel in enumerate(kernels, seed):
+            draw = small_uniform(seed=kernel_seed)
+            kernel.assign(draw(kernel.shape, kernel.dtype))
         for bias in self.encoder_bias, self.decoder_bias:
             bias.assign(tf.zeros_like(bias.value))
 
