@@ -112,9 +112,8 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
     Wan et al. 2016, section "Positional Sentence Representation". The LSTMs
     have a forget gate and no peepholes, all biases start at 0 and all weights
     as U(-0.1, 0.1). The backward LSTM starts at the last word of each text;
-    padding is never read. With `include_word`, p_t begins with the word vector
-    x_t, as in the authors' programs. Takes `WordSequences`; returns `(texts,
-    time, dimension)`, zero past the end of a text.
+    there is no padding. With `include_word`, p_t begins with the word vector
+    x_t, as in the authors' programs; with `unit_length`, p_t has length 1.
     """
 
     def __init__(
@@ -142,12 +141,6 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
                 for name in ("forward", "backward")
             )
         self.built = True
-
-    def call(self, texts: WordSequences, training: bool = False) -> tf.Tensor:
-        """Compute p_t of all positions."""
-        rows = FlatSequences.from_padded(texts.vectors, texts.lengths)
-        flat = self.flat(rows, training)
-        return rows.padded(flat, tf.shape(texts.vectors)[1])
 
     def flat(self, texts: FlatSequences, training: bool = False) -> tf.Tensor:
         """Compute p_t of all positions, `(words, dimension)`."""

@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from keras_lstm_dssm import InputError, PairScorer
 from keras_lstm_dssm.layers import VocabularyVectors
-from keras_lstm_dssm.layers.interactions import PhraseSimilarity
 from keras_lstm_dssm.matchers import (
     ARCI,
     ARCII,
@@ -293,8 +292,6 @@ def test_gates_start_small_and_the_forget_gate_open():
     (MultiGranCNN, {"similarity": "dot"}, "kind must be .* not 'dot'"),
     (MultiGranCNN, {"similarity_activation": "gelu"},
      "activation must be .* not 'gelu'"),
-    (PhraseSimilarity, {"dimension": 3, "beta": 0},
-     "beta must be greater than 0, not 0"),
     (MVLSTM, {"interaction": "product"}, "interaction must be .* 'product'"),
     (MVLSTM, {"pooling": "mean"}, "pooling must be one of .* 'mean'"),
     (DeepMatch, {"topics": [20]}, "two or more levels, not"),
