@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders.parts import sum_words
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.layers.letter_trigrams import gather_sum
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text.word_batch import WordBatch
@@ -99,6 +99,7 @@ class CLSMEncoder(TextEncoder):
         super().__init__(**kwargs)
         if window < 1 or window % 2 == 0:
             raise InputError(f"window must be odd and positive, not {window}")
+        check_at_least(1, filters=filters, units=units)
         self.window = window
         self.filters = filters
         self.units = self.dimension = units

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.layers.convolution import (
     ConvolutionStack,
     Features,
@@ -194,6 +194,7 @@ class ARCII(Matcher):
             layer.build((None, None, word_dimension))
         self.convolutions = []
         for number, count in enumerate(self.filters[1:], 2):
+            check_at_least(1, filters=count)
             convolution = keras.layers.Conv2D(
                 count,
                 width,

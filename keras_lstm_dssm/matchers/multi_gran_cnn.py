@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.layers.convolution import (
     Features,
     KMaxStack,
@@ -113,6 +113,7 @@ class MultiGranCNN(Matcher):
         self.convolutions = []
         channels = 1
         for number, count in enumerate(self.match_filters, 1):
+            check_at_least(1, match_filters=count)
             convolution = keras.layers.Conv2D(
                 count,
                 3,
