@@ -303,15 +303,7 @@ class MVLSTM(Matcher):
         if self.pooling == "dynamic":
             cells = self.comparison.compare(query[1], document[1])
             return self._score(self.dynamic(cells, query[2], document[2]))
-        if not training:
-            return self._score(self._strongest(query, document).values)
-        sides = []
-        for vectors, _, lengths in (query, document):
-            rows = tf.range(tf.size(lengths))
-            flat = tf.reshape(vectors, [-1, vectors.shape[-1]])
-            starts = rows * tf.shape(vectors)[1]
-            sides.append(PairedTexts(flat, starts, lengths, rows))
-        return self._score_chosen(sides[0].vectors, *sides)
+        return self._score(self._strongest(query, document).values)
 
     def score_rows(
         self,
