@@ -19,7 +19,7 @@ from keras_lstm_dssm.layers.word_vectors import (
     WordSequences,
     WordVectors,
 )
-from keras_lstm_dssm.matchers.matcher import Matcher, check_pairs
+from keras_lstm_dssm.matchers.matcher import Matcher, check_pairs, rows_of
 from keras_lstm_dssm.matchers.recursive_autoencoder import (
     RecursiveAutoencoder,
     clip,
@@ -258,8 +258,8 @@ class RAE(Matcher):
             words,
             [*queries, *documents],
             self.epochs,
-            learning_rate=self.learning_rate,
-            seed=seed,
+            self.learning_rate,
+            seed,
         )
         known: list[int] = []
         if isinstance(words, VocabularyVectors):
@@ -291,9 +291,7 @@ class RAE(Matcher):
         def phrases(texts: Sequence[str], side: str) -> Phrases:
             batch = words.distinct(tf.constant(texts))
             distinct = self.represent(words(batch), side)
-            return tf.nest.map_structure(
-                lambda rows: tf.gather(rows, batch.text_index), distinct
-            )
+            return rows_of(distinct, batch.text_index)
 
         entries, differences = [], []
         for start in range(0, len(pairs), _BATCH):

@@ -97,6 +97,8 @@ def balanced_children(max_words: int) -> np.ndarray:
 
 TREES = ("greedy", "balanced")
 
+_BATCH = 64  # texts of a step of the pre-training
+
 
 @register
 class RecursiveAutoencoder(Configured, keras.layers.Layer):
@@ -346,20 +348,19 @@ def pretrain_autoencoder(
     words: WordVectors,
     texts: Sequence[str],
     epochs: int,
-    batch_size: int = 64,
-    learning_rate: float = 3e-3,
-    seed: int = 0,
-) -> list[float]:
+    learning_rate: float,
+    seed: int,
+) -> None:
     """Train a recursive autoencoder on texts, from new weights, by Adam.
 
     The loss is the unfolding error of an inner node, averaged over those of
     a batch of distinct texts of similar length. Greedy trees are chosen again
-    for every batch. The word vectors are constants. Returns the mean loss of
-    each epoch; raises `InputError` if no text has two words.
+    for every batch. The word vectors are constants. Raises `InputError` if no
+    text has two words.
     """
     autoencoder.restart(seed)
     ordered = np.array(sorted(set(texts), key=lambda text: (len(text), text)))
-    batches = np.array_split(ordered, -(-len(ordered) // batch_size) or 1)
+    batches = np.array_split(ordered, -(-len(ordered) // _BATCH))
     optimizer = keras.optimizers.Adam(learning_rate)
     variables = autoencoder.variables
     optimizer.build(variables)
@@ -378,17 +379,14 @@ def pretrain_autoencoder(
 
     hashed = [words.distinct(tf.constant(batch)) for batch in batches]
     random = np.random.default_rng(seed)
-    history = []
+    losses = []
     for _ in range(epochs):
-        losses = []
         for number in random.permutation(len(batches)):
             sequences = words(hashed[number])
             vectors, lengths = clip(sequences, autoencoder.max_words)
             losses.append(step(vectors, lengths))
-        history.append(float(np.mean(losses)))
-    if not any(history):
+    if not np.any(losses):
         raise InputError(
             f"no text of {len(ordered)} has two words; pre-train on texts with"
             " several words each"
         )
-    return history
