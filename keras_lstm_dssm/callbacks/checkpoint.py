@@ -26,10 +26,7 @@ class Checkpoint(keras.callbacks.Callback):
     """
 
     def __init__(
-        self,
-        run: RunFolder,
-        minutes: float,
-        needed: Callable[[int], bool] | None = None,
+        self, run: RunFolder, minutes: float, needed: Callable[[int], bool]
     ) -> None:
         super().__init__()
         self.run = run
@@ -53,7 +50,7 @@ class Checkpoint(keras.callbacks.Callback):
         if (
             self._seconds < _QUICK
             or time.monotonic() - self._saved > _RARELY * self._seconds
-            or (self.needed and self.needed(epoch + 1))
+            or self.needed(epoch + 1)
             or self.model.stop_training
             or epoch + 1 == self.params["epochs"]
         ):
@@ -82,7 +79,7 @@ class HistoryFile(keras.callbacks.Callback):
     A resumed run keeps the rows of the `initial_epoch` complete epochs.
     """
 
-    def __init__(self, run: RunFolder, initial_epoch: int = 0) -> None:
+    def __init__(self, run: RunFolder, initial_epoch: int) -> None:
         super().__init__()
         self.run = run
         self.rows = [

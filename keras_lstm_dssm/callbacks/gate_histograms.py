@@ -1,7 +1,7 @@
 """A callback that writes histograms of an LSTM's gates to TensorBoard."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.encoders.activations import (
     each_activations,
     recurrent_networks,
@@ -24,38 +23,32 @@ class GateHistograms(keras.callbacks.Callback):
     """Writes histograms of the activations of both encoders after each epoch.
 
     A histogram has the values of i, f, c, o or y of all cells at all words of
-    the same texts, a few hundred, computed with the weights at the end of the
-    epoch. They show, for example, gates that are saturated near 0 or 1.
+    the same texts, those of the first 256 clicks of a log, computed with the
+    weights at the end of the epoch. They show, for example, gates that are
+    saturated near 0 or 1. `folder` is where TensorBoard's files are written.
     """
 
     def __init__(
         self,
-        logs: str | os.PathLike[str],
-        queries: Sequence[str],
-        documents: Sequence[str],
+        folder: str | os.PathLike[str],
+        model: Any,
+        clicks: Iterable[tuple[str, str]] | None,
     ) -> None:
         super().__init__()
-        self.logs = Path(logs)
-        self.texts = {"query": queries, "document": documents}
-
-    @classmethod
-    def from_log(
-        cls, logs: str | os.PathLike[str], model: Any, log: ClickLog | None
-    ) -> "GateHistograms":
-        """Makes a callback whose texts are the first 256 clicks of a log."""
-        if log is None or kind_of(model) is not TOWERS:
+        if clicks is None or kind_of(model) is not TOWERS:
             raise InputError(
                 "histograms are those of the gates of two towers, and a "
                 f"{type(model).__name__} has none: leave them out"
             )
         for encoder in (model.query_encoder, model.document_encoder):
             recurrent_networks(encoder)
-        queries, documents = zip(*islice(log, 256), strict=True)
-        return cls(logs, queries, documents)
+        queries, documents = zip(*islice(clicks, 256), strict=True)
+        self.folder = Path(folder)
+        self.texts = {"query": queries, "document": documents}
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Open TensorBoard's file."""
-        self._writer = tf.summary.create_file_writer(str(self.logs))
+        self._writer = tf.summary.create_file_writer(str(self.folder))
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Write the histograms of an epoch."""

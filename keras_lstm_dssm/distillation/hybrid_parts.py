@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 from keras_lstm_dssm.distillation.teacher_vectors import TeacherVectors
 from keras_lstm_dssm.distillation.word_fit import fit_words
-from keras_lstm_dssm.encoders import TextEncoder
+from keras_lstm_dssm.encoders import TextEncoder, WordSumEncoder
 from keras_lstm_dssm.encoders.hybrid_encoder import HybridEncoder
 from keras_lstm_dssm.encoders.parts import TOWERS, WORDS
-from keras_lstm_dssm.encoders.word_sum_encoder import WordSumEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.postings import default_terms
 from keras_lstm_dssm.evaluation.systems import DenseSystem

@@ -4,6 +4,7 @@ from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
 from keras_lstm_dssm.encoders.feed_forward_encoders import (
     CLSMEncoder,
     DSSMEncoder,
+    WordSumEncoder,
 )
 from keras_lstm_dssm.encoders.recurrent_encoders import (
     BidirectionalLSTMEncoder,
@@ -11,7 +12,6 @@ from keras_lstm_dssm.encoders.recurrent_encoders import (
     RNNEncoder,
 )
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
-from keras_lstm_dssm.encoders.word_sum_encoder import WordSumEncoder
 
 __all__ = [
     "BidirectionalLSTMEncoder",

@@ -23,7 +23,7 @@ from keras_lstm_dssm.encoders.parts import (
 )
 from keras_lstm_dssm.encoders.recurrent_encoders import lstm_layers, run_network
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.fingerprints import weights_hash
 from keras_lstm_dssm.layers.cosine import unit
 from keras_lstm_dssm.layers.letter_trigrams import TrigramEmbedding
@@ -129,6 +129,8 @@ class CombinedEncoder(TextEncoder):
             raise InputError(
                 f"length_norm must be from 0 to 1, not {length_norm}"
             )
+        check_at_least(1, bag=bag)
+        check_at_least(0, sketch=sketch)
         self.cells = cells
         self.bag = bag
         self.sketch = sketch

@@ -1,4 +1,8 @@
-"""Encoders without recurrence: DSSM (bag of trigrams), CLSM (convolution)."""
+"""Encoders without recurrence: DSSM, CLSM, and the sum of fixed word vectors.
+
+DSSM reads a bag of trigrams, CLSM has a convolution over words; the fixed
+vectors are fitted to those of a teacher.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +12,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders.parts import sum_words
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.layers.letter_trigrams import gather_sum
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text.word_batch import WordBatch
@@ -95,6 +99,7 @@ class CLSMEncoder(TextEncoder):
         super().__init__(**kwargs)
         if window < 1 or window % 2 == 0:
             raise InputError(f"window must be odd and positive, not {window}")
+        check_at_least(1, filters=filters, units=units)
         self.window = window
         self.filters = filters
         self.units = self.dimension = units
@@ -133,3 +138,55 @@ class CLSMEncoder(TextEncoder):
         return tf.stack(
             [padded[shift : shift + size] for shift in range(self.window)], 1
         )
+
+
+@register
+class WordSumEncoder(TextEncoder):
+    """Sums a fixed vector of each word of a text.
+
+        y = sum over the words w of a text of r(w)
+
+    The vectors r, which contain the weight of the word, are fitted in closed
+    form to those that a pretrained sentence encoder, the teacher, gives whole
+    texts (`fit_words`): a text's vector costs a look-up and a sum, and needs
+    neither the teacher nor a click. The order of the words does not matter. A
+    word that no text of the teacher has, such as a misspelled one, has a
+    vector by its trigrams, see `WordRows`.
+
+    Nothing is trained by gradients. This encoder is not in the papers;
+    docs/few_clicks.md has what it finds without clicks, and with few.
+
+    Args:
+        known_words: Number of words with a vector of their own. Default 1,
+            before the fit.
+        known_trigrams: Number of trigrams with a vector. Default 1.
+        units: Width of the vectors, that of the teacher's. Default 1.
+        split: Rule that separates words, see `LetterTrigrams`. Default
+            `"alphanumeric"`.
+        **kwargs: Arguments of `TextEncoder`.
+
+    Example:
+    >>> encoder = WordSumEncoder(known_words=9, units=384)
+    >>> encoder.dimension
+    384
+    """
+
+    fitted = True
+
+    def __init__(
+        self,
+        known_words: int = 1,
+        known_trigrams: int = 1,
+        units: int = 1,
+        split: str = "alphanumeric",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(split=split, **kwargs)
+        self.known_words = known_words
+        self.known_trigrams = known_trigrams
+        self.dimension = self.units = units
+        self.word_rows = self._word_rows(known_words, known_trigrams, units)
+
+    def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
+        """Sum the vectors of each text's words."""
+        return sum_words(self.word_rows, words)

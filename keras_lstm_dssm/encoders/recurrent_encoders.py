@@ -5,6 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
+from keras_lstm_dssm.errors import check_at_least
 from keras_lstm_dssm.layers.letter_trigrams import TrigramEmbedding, gather_sum
 from keras_lstm_dssm.layers.packed_sequence import pack
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
@@ -72,6 +73,7 @@ class RNNEncoder(TextEncoder):
         self, units: int = 288, truncate: int | None = None, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
+        check_at_least(1, units=units)
         self.units = self.dimension = units
         self.truncate = truncate
         self.embedding = self._embedding(units, "embedding")

@@ -14,9 +14,8 @@ from keras_lstm_dssm.layers.packed_sequence import (
     earlier_values,
 )
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM, PeepholeLSTMCell
+from keras_lstm_dssm.layers.recurrent import Arrays, array_of_steps
 from keras_lstm_dssm.private_api import custom_gradient
-
-Arrays = dict[str, tf.TensorArray]
 
 
 def loop_forward(
@@ -55,10 +54,10 @@ def loop_forward(
         return t + 1, y, c, outputs, arrays
 
     wide = tf.TensorShape([directions, None, cell.units])
-    outputs = [_array(dtype, time, wide[1:]) for _ in range(directions)]
-    arrays = {name: _array(dtype, time, wide) for name in kept}
+    outputs = [array_of_steps(dtype, time, wide[1:]) for _ in range(directions)]
+    arrays = {name: array_of_steps(dtype, time, wide) for name in kept}
     if kept:
-        arrays["c"] = _array(dtype, time + 1, wide).write(0, zeros)
+        arrays["c"] = array_of_steps(dtype, time + 1, wide).write(0, zeros)
     *_, outputs, arrays = tf.while_loop(
         lambda t, *_: t < time,
         body,
@@ -117,7 +116,7 @@ def loop_backward(
             time - 1,
             nothing,
             nothing,
-            [_array(dtype, time, width) for _ in range(directions)],
+            [array_of_steps(dtype, time, width) for _ in range(directions)],
         ),
         shape_invariants=(
             tf.TensorShape([]),
@@ -127,18 +126,6 @@ def loop_backward(
         ),
     )
     return tuple(array.concat() for array in arrays)
-
-
-def _array(
-    dtype: tf.DType, size: tf.Tensor, shape: tf.TensorShape
-) -> tf.TensorArray:
-    return tf.TensorArray(
-        dtype,
-        size,
-        element_shape=shape,
-        infer_shape=False,
-        clear_after_read=False,
-    )
 
 
 _KEPT = ("i", "f", "g", "o")

@@ -169,7 +169,6 @@ class ConvolutionStack(Configured, keras.layers.Layer):
         features = input_shape[-1]
         for convolution in self.convolutions:
             convolution.build((None, None, features))
-            convolution.built = True
             features = convolution.filters
 
     @property

@@ -49,7 +49,7 @@ class SentenceEncoder(Configured, keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if min(word_dimension, filters, *windows, 1) < 1 or not windows:
+        if min(word_dimension, filters, *windows) < 1 or not windows:
             raise InputError(
                 "word_dimension, filters and windows must be at least 1, not "
                 f"{word_dimension}, {filters} and {list(windows)}"

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
+from keras_lstm_dssm.errors import check_at_least, check_choice
 from keras_lstm_dssm.layers.cosine import cosine_pairs, unit
 from keras_lstm_dssm.layers.letter_trigrams import gather_sum
 from keras_lstm_dssm.layers.scoring_mlp import near_identity, small_uniform
@@ -302,7 +302,7 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
     """Compares all phrases of two texts, before a monotone activation.
 
         indirect: f(g1' W g2 + b), W near the identity at the start
-        direct:   exp(-|g1 - g2|^2 / (2 beta))
+        direct:   exp(-|g1 - g2|^2 / (2 beta)), beta = 2
         concat:   f(w' [g1; g2] + b)
 
     The match feature models of Yin and Schuetze 2015. A call gives the
@@ -318,19 +318,15 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         kind: str = "indirect",
         activation: str = "sigmoid",
         use_bias: bool = True,
-        beta: float = 2.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         check_choice(KINDS, kind=kind)
         check_choice(ACTIVATIONS, activation=activation)
-        if beta <= 0:
-            raise InputError(f"beta must be greater than 0, not {beta}")
         self.dimension = dimension
         self.kind = kind
         self.activation = activation
         self.use_bias = use_bias
-        self.beta = beta
         self.bias = None
         if kind != "direct":
             indirect = kind == "indirect"
@@ -355,9 +351,7 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         """Compute the argument of the activation."""
         if self.kind == "direct":
             products = tf.matmul(query, document, transpose_b=True)
-            squares = sum_squares(query)[:, :, tf.newaxis]
-            squares += sum_squares(document)[:, tf.newaxis]
-            return (products - squares / 2) / self.beta
+            return (products - sums_of_squares(query, document) / 2) / 2
         if self.kind == "indirect":
             values = tf.matmul(query, document, transpose_b=True)
         else:
@@ -376,6 +370,9 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         return keras.activations.get(self.activation)(values)
 
 
-def sum_squares(vectors: tf.Tensor) -> tf.Tensor:
-    """Compute the square of the length of each vector, `[texts, time]`."""
-    return tf.reduce_sum(vectors * vectors, axis=-1)
+def sums_of_squares(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
+    """Compute `|u|^2 + |v|^2` of all positions of pairs, `(pairs, m, n)`."""
+    return (
+        tf.reduce_sum(query * query, axis=-1)[:, :, tf.newaxis]
+        + tf.reduce_sum(document * document, axis=-1)[:, tf.newaxis]
+    )

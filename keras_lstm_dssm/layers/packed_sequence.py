@@ -41,16 +41,12 @@ class FlatSequences(NamedTuple):
         """Index of the first value of each sequence, int32 `(sequences,)`."""
         return tf.cumsum(self.lengths, exclusive=True)
 
-    def padded(
-        self, values: tf.Tensor, time: tf.Tensor | None = None
-    ) -> tf.Tensor:
+    def padded(self, values: tf.Tensor) -> tf.Tensor:
         """Pad a result for each value, `(values, width)`, with 0.
 
-        Returns `(sequences, time, width)`; `None` is the time of the longest
-        one.
+        Returns `(sequences, time, width)`, with the time of the longest one.
         """
-        if time is None:
-            time = tf.maximum(tf.reduce_max(self.lengths), 1)
+        time = tf.maximum(tf.reduce_max(self.lengths), 1)
         is_value = tf.sequence_mask(self.lengths, time)
         index = self.starts[:, tf.newaxis] + tf.range(time)
         return tf.where(

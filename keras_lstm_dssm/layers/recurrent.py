@@ -70,6 +70,20 @@ def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
 Arrays = dict[str, tf.TensorArray]
 
 
+def array_of_steps(dtype: tf.DType, size: Any, shape: Any) -> tf.TensorArray:
+    """Create an array of tensors whose first dimensions differ.
+
+    The elements of such an array may be read more than once.
+    """
+    return tf.TensorArray(
+        dtype,
+        size,
+        element_shape=shape,
+        infer_shape=False,
+        clear_after_read=False,
+    )
+
+
 def run_forward(
     cell: RecurrentCell,
     weights: Tensors,
@@ -138,16 +152,7 @@ def _loop(
         steps.values[:rows], dict.fromkeys(cell.state_names, zeros), weights
     )
     wide = tf.TensorShape([None, cell.units])
-    arrays = {
-        name: tf.TensorArray(
-            dtype,
-            time,
-            element_shape=wide,
-            infer_shape=False,
-            clear_after_read=False,
-        )
-        for name in names
-    }
+    arrays = {name: array_of_steps(dtype, time, wide) for name in names}
     _, _, arrays = tf.while_loop(
         lambda t, *_: t < time,
         body,
@@ -266,12 +271,7 @@ def backpropagate_through_time(
         (
             time - 1,
             {name: error[:0] for name in cell.state_names},
-            tf.TensorArray(
-                error.dtype,
-                time,
-                element_shape=[None, steps.values.shape[-1]],
-                infer_shape=False,
-            ),
+            array_of_steps(error.dtype, time, [None, steps.values.shape[-1]]),
         ),
         shape_invariants=(
             tf.TensorShape([]),
@@ -380,7 +380,6 @@ class Recurrent(keras.layers.Layer):
             input_shape = input_shape.values
         if not self.cell.built:  # loading builds the cell first
             self.cell.build((None, input_shape[-1]))
-            self.cell.built = True
 
     def call(
         self,
@@ -551,9 +550,8 @@ class Recurrent(keras.layers.Layer):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Recurrent":
         """Rebuild the layer and its cell from a configuration."""
-        config = dict(config)
-        config["cell"] = keras.saving.deserialize_keras_object(config["cell"])
-        return cls(**config)
+        cell = keras.saving.deserialize_keras_object(config["cell"])
+        return cls(**{**config, "cell": cell})
 
 
 def _pack_any_order(

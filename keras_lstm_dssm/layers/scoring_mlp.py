@@ -10,12 +10,14 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.registration import Configured, register
 
 
-def small_uniform(limit: float = 0.1) -> keras.initializers.Initializer:
+def small_uniform(
+    limit: float = 0.1, seed: int | None = None
+) -> keras.initializers.Initializer:
     """Return a new U(-limit, limit), by default that of Wan et al. 2016.
 
     One initializer would give equal values to weights of equal shape.
     """
-    return keras.initializers.RandomUniform(-limit, limit)
+    return keras.initializers.RandomUniform(-limit, limit, seed)
 
 
 def near_identity() -> Callable[..., tf.Tensor]:

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_lstm_dssm.errors import check_at_least
 from keras_lstm_dssm.layers.word_sketch import word_keys
 from keras_lstm_dssm.registration import Configured, register
 from keras_lstm_dssm.text.word_batch import WordBatch
@@ -97,6 +98,9 @@ class WordRows(Configured, keras.layers.Layer):
     Returns:
         Float tensor `(n, units)`; zero for a word without a known trigram.
 
+    Raises:
+        InputError: An argument is less than 1.
+
     Example:
     >>> layer = WordRows(words=2, trigrams=1, units=4)
     >>> layer(dssm.LetterTrigrams().distinct(["hex bolt"])).shape
@@ -107,6 +111,7 @@ class WordRows(Configured, keras.layers.Layer):
         self, words: int = 1, trigrams: int = 1, units: int = 1, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
+        check_at_least(1, words=words, trigrams=trigrams, units=units)
         self.words = words
         self.trigrams = trigrams
         self.units = units

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.layers.convolution import (
     ConvolutionStack,
     Features,
@@ -192,9 +192,9 @@ class ARCII(Matcher):
         ]
         for layer in self.first:
             layer.build((None, None, word_dimension))
-            layer.built = True
         self.convolutions = []
         for number, count in enumerate(self.filters[1:], 2):
+            check_at_least(1, filters=count)
             convolution = keras.layers.Conv2D(
                 count,
                 width,

@@ -184,11 +184,8 @@ class Matcher(Configured, keras.layers.Layer):
         training: bool = False,
     ) -> tf.Tensor:
         """Score pairs of texts."""
-        return self.match(
-            self.represent(query, "query", training),
-            self.represent(document, "document", training),
-            training,
-        )
+        rows = tf.range(tf.size(query.lengths))
+        return self.score_rows(query, document, rows, rows, training)
 
 
 def as_rows(texts: Texts) -> FlatSequences:

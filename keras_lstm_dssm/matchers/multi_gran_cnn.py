@@ -6,8 +6,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers.convolution import Features, KMaxStack
+from keras_lstm_dssm.errors import InputError, check_at_least
+from keras_lstm_dssm.layers.convolution import (
+    Features,
+    KMaxStack,
+    zero_padding,
+)
 from keras_lstm_dssm.layers.interactions import PhraseSimilarity
 from keras_lstm_dssm.layers.pooling import DynamicPooling
 from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP, small_uniform
@@ -109,6 +113,7 @@ class MultiGranCNN(Matcher):
         self.convolutions = []
         channels = 1
         for number, count in enumerate(self.match_filters, 1):
+            check_at_least(1, match_filters=count)
             convolution = keras.layers.Conv2D(
                 count,
                 3,
@@ -190,6 +195,4 @@ def joined(parts: Sequence[Features]) -> Features:
     order = tf.argsort(padding, axis=1, stable=True)
     order = order[:, : tf.reduce_max(lengths)]
     values = tf.gather(values, order, batch_dims=1)
-    real = tf.sequence_mask(lengths, tf.shape(values)[1])[:, :, tf.newaxis]
-    values = tf.where(real, values, tf.zeros([], values.dtype))
-    return Features(values, lengths)
+    return Features(zero_padding(values, lengths), lengths)

@@ -112,9 +112,8 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
     Wan et al. 2016, section "Positional Sentence Representation". The LSTMs
     have a forget gate and no peepholes, all biases start at 0 and all weights
     as U(-0.1, 0.1). The backward LSTM starts at the last word of each text;
-    padding is never read. With `include_word`, p_t begins with the word vector
-    x_t, as in the authors' programs. Takes `WordSequences`; returns `(texts,
-    time, dimension)`, zero past the end of a text.
+    there is no padding. With `include_word`, p_t begins with the word vector
+    x_t, as in the authors' programs; with `unit_length`, p_t has length 1.
     """
 
     def __init__(
@@ -136,19 +135,12 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
                 lstm(
                     word_dimension,
                     units,
-                    return_sequences=True,
                     dtype=self.dtype_policy,
                     name=name,
                 )
                 for name in ("forward", "backward")
             )
         self.built = True
-
-    def call(self, texts: WordSequences, training: bool = False) -> tf.Tensor:
-        """Compute p_t of all positions."""
-        rows = FlatSequences.from_padded(texts.vectors, texts.lengths)
-        flat = self.flat(rows, training)
-        return rows.padded(flat, tf.shape(texts.vectors)[1])
 
     def flat(self, texts: FlatSequences, training: bool = False) -> tf.Tensor:
         """Compute p_t of all positions, `(words, dimension)`."""
@@ -163,7 +155,6 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
 def lstm(
     word_dimension: int,
     units: int,
-    return_sequences: bool,
     forget_bias: float = 0.0,
     **kwargs: Any,
 ) -> PeepholeLSTM:
@@ -174,7 +165,6 @@ def lstm(
     layer = PeepholeLSTM(
         units,
         forget_gate=True,
-        return_sequences=return_sequences,
         kernel_initializer=small_uniform(),
         recurrent_initializer=small_uniform(),
         **kwargs,
@@ -313,15 +303,7 @@ class MVLSTM(Matcher):
         if self.pooling == "dynamic":
             cells = self.comparison.compare(query[1], document[1])
             return self._score(self.dynamic(cells, query[2], document[2]))
-        if not training:
-            return self._score(self._strongest(query, document).values)
-        sides = []
-        for vectors, _, lengths in (query, document):
-            rows = tf.range(tf.size(lengths))
-            flat = tf.reshape(vectors, [-1, vectors.shape[-1]])
-            starts = rows * tf.shape(vectors)[1]
-            sides.append(PairedTexts(flat, starts, lengths, rows))
-        return self._score_chosen(sides[0].vectors, *sides)
+        return self._score(self._strongest(query, document).values)
 
     def score_rows(
         self,

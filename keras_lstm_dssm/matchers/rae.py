@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import check_at_least, check_choice
+from keras_lstm_dssm.layers.interactions import sums_of_squares
 from keras_lstm_dssm.layers.pooling import DynamicPooling
 from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP
 from keras_lstm_dssm.layers.word_vectors import (
@@ -18,7 +19,7 @@ from keras_lstm_dssm.layers.word_vectors import (
     WordSequences,
     WordVectors,
 )
-from keras_lstm_dssm.matchers.matcher import Matcher, check_pairs
+from keras_lstm_dssm.matchers.matcher import Matcher, check_pairs, rows_of
 from keras_lstm_dssm.matchers.recursive_autoencoder import (
     RecursiveAutoencoder,
     clip,
@@ -32,10 +33,7 @@ def distances(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
 
     The gradient is not defined where two vectors are equal.
     """
-    squares = (
-        tf.reduce_sum(query * query, -1)[:, :, tf.newaxis]
-        + tf.reduce_sum(document * document, -1)[:, tf.newaxis]
-    )
+    squares = sums_of_squares(query, document)
     difference = squares - 2 * tf.matmul(query, document, transpose_b=True)
     # Below its rounding error a distance is 0. The root of that error would
     # make equal vectors differ, and by other amounts in other batches.
@@ -260,8 +258,8 @@ class RAE(Matcher):
             words,
             [*queries, *documents],
             self.epochs,
-            learning_rate=self.learning_rate,
-            seed=seed,
+            self.learning_rate,
+            seed,
         )
         known: list[int] = []
         if isinstance(words, VocabularyVectors):
@@ -293,9 +291,7 @@ class RAE(Matcher):
         def phrases(texts: Sequence[str], side: str) -> Phrases:
             batch = words.distinct(tf.constant(texts))
             distinct = self.represent(words(batch), side)
-            return tf.nest.map_structure(
-                lambda rows: tf.gather(rows, batch.text_index), distinct
-            )
+            return rows_of(distinct, batch.text_index)
 
         entries, differences = [], []
         for start in range(0, len(pairs), _BATCH):

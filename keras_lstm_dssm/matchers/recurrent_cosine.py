@@ -130,7 +130,6 @@ class RecurrentCosine(Matcher):
             lstm(
                 self.word_dimension,
                 self.units,
-                return_sequences=False,
                 forget_bias=self.forget_bias,
                 dtype=self.dtype_policy,
                 name=prefix + name,

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
+from keras_lstm_dssm.layers.scoring_mlp import small_uniform
 from keras_lstm_dssm.layers.word_vectors import WordSequences, WordVectors
 from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.registration import Configured, register
@@ -96,9 +97,7 @@ def balanced_children(max_words: int) -> np.ndarray:
 
 TREES = ("greedy", "balanced")
 
-
-def _uniform(seed: int | None) -> keras.initializers.Initializer:
-    return keras.initializers.RandomUniform(-0.1, 0.1, seed)
+_BATCH = 64  # texts of a step of the pre-training
 
 
 @register
@@ -143,7 +142,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
             "decoder_kernel": (dimension, 2 * dimension),
             "decoder_bias": (2 * dimension,),
         }.items():
-            initializer = "zeros" if len(shape) == 1 else _uniform(None)
+            initializer = "zeros" if len(shape) == 1 else small_uniform()
             weight = self.add_weight(shape, initializer, name=name)
             setattr(self, name, weight)
 
@@ -152,10 +151,10 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
 
     def restart(self, seed: int) -> None:
         """Draw new weights from U(-0.1, 0.1), and set the biases to 0."""
-        for number, kernel in enumerate(
-            (self.encoder_kernel, self.decoder_kernel)
-        ):
-            kernel.assign(_uniform(seed + number)(kernel.shape, kernel.dtype))
+        kernels = self.encoder_kernel, self.decoder_kernel
+        for kernel_seed, kernel in enumerate(kernels, seed):
+            draw = small_uniform(seed=kernel_seed)
+            kernel.assign(draw(kernel.shape, kernel.dtype))
         for bias in self.encoder_bias, self.decoder_bias:
             bias.assign(tf.zeros_like(bias.value))
 
@@ -349,20 +348,19 @@ def pretrain_autoencoder(
     words: WordVectors,
     texts: Sequence[str],
     epochs: int,
-    batch_size: int = 64,
-    learning_rate: float = 3e-3,
-    seed: int = 0,
-) -> list[float]:
+    learning_rate: float,
+    seed: int,
+) -> None:
     """Train a recursive autoencoder on texts, from new weights, by Adam.
 
     The loss is the unfolding error of an inner node, averaged over those of
     a batch of distinct texts of similar length. Greedy trees are chosen again
-    for every batch. The word vectors are constants. Returns the mean loss of
-    each epoch; raises `InputError` if no text has two words.
+    for every batch. The word vectors are constants. Raises `InputError` if no
+    text has two words.
     """
     autoencoder.restart(seed)
     ordered = np.array(sorted(set(texts), key=lambda text: (len(text), text)))
-    batches = np.array_split(ordered, -(-len(ordered) // batch_size) or 1)
+    batches = np.array_split(ordered, -(-len(ordered) // _BATCH))
     optimizer = keras.optimizers.Adam(learning_rate)
     variables = autoencoder.variables
     optimizer.build(variables)
@@ -381,17 +379,14 @@ def pretrain_autoencoder(
 
     hashed = [words.distinct(tf.constant(batch)) for batch in batches]
     random = np.random.default_rng(seed)
-    history = []
+    losses = []
     for _ in range(epochs):
-        losses = []
         for number in random.permutation(len(batches)):
             sequences = words(hashed[number])
             vectors, lengths = clip(sequences, autoencoder.max_words)
             losses.append(step(vectors, lengths))
-        history.append(float(np.mean(losses)))
-    if not any(history):
+    if not np.any(losses):
         raise InputError(
             f"no text of {len(ordered)} has two words; pre-train on texts with"
             " several words each"
         )
-    return history

@@ -307,13 +307,13 @@ def _text_limits(
             )
     else:
         lines.append("* Words that no training text has are all read as one.")
-    most = arguments.get("max_words") or 128
+    most = arguments.get("max_words", 128)
     if "max_sentences" in recipe:
         lines.append(
             f"* At most {recipe['max_sentences']} sentences of a document and "
             f"{most} words of a sentence are read."
         )
-    else:
+    elif most is not None:
         lines.append(f"* At most {most} words of a text are read.")
     return lines
 

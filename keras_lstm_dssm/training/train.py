@@ -242,7 +242,7 @@ def run_training(
     gates: list[keras.callbacks.Callback] = []
     if config.histograms:  # raises for a model without gates before the run
         folder = run.logs / "gates"
-        gates.append(GateHistograms.from_log(folder, model, training.log))
+        gates.append(GateHistograms(folder, model, training.log))
 
     def create() -> None:
         if stored is not None:

@@ -7,9 +7,11 @@ from tests.training.histogram_events import read_histograms
 
 
 def test_histograms_of_both_directions(tmp_path):
-    gates = GateHistograms(tmp_path / "gates", ["wood glue"], ["glue"])
     forgets = small_encoder("bilstm", forget_gate=True)
-    gates.set_model(TwoTower(forgets, small_encoder("rnn")))
+    model = TwoTower(forgets, small_encoder("rnn"))
+    clicks = [("wood glue", "glue")]
+    gates = GateHistograms(tmp_path / "gates", model, clicks)
+    gates.set_model(model)
     gates.on_train_begin()
     gates.on_epoch_end(6)
     gates.on_train_end()

@@ -42,6 +42,12 @@ def test_strings_and_hashed_words_give_the_same():
     (lambda: dssm.CLSMEncoder(window=2), "window must be odd .*, not 2"),
     (lambda: dssm.CombinedEncoder(2, 2, 63, length_norm=1.5),
      "length_norm must be from 0 to 1"),
+    (lambda: dssm.RNNEncoder(0), "units must be at least 1, not 0"),
+    (lambda: dssm.CLSMEncoder(filters=0), "filters and units .* not 0 and 96"),
+    (lambda: dssm.CLSMEncoder(units=-1), "filters and units .* not 288 and -1"),
+    (lambda: dssm.CombinedEncoder(2, 0, 63), "bag must be at least 1, not 0"),
+    (lambda: dssm.CombinedEncoder(2, 2, -1), "sketch must be at least 0, not"),
+    (lambda: dssm.encoders.WordSumEncoder(0, 1, 2), "words .* not 0 and 1"),
 ])  # fmt: skip
 def test_encoders_that_cannot_be(make, message):
     with pytest.raises(dssm.InputError, match=message):

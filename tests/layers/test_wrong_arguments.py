@@ -10,6 +10,7 @@ from keras_lstm_dssm.layers import (
     TensorInteraction,
     TrigramVectors,
     VocabularyVectors,
+    WordRows,
 )
 from keras_lstm_dssm.layers.convolution import MaskedConvolution
 from keras_lstm_dssm.layers.documents import (
@@ -54,6 +55,9 @@ SPLIT = "split must be one of space, alphanumeric, stems, not 'x'"
     (LetterTrigrams, {"alphabet": "greek"}, "alphabet must be 'ascii', not"),
     (LetterTrigrams, {"oov_buckets": -1}, "oov_buckets must be >= 0, not -1"),
     (LetterTrigrams, {"max_words": 0}, MAX_WORDS),
+    (WordRows, {"words": 0}, "words and trigrams .* at least 1, not 0 and 1"),
+    (WordRows, {"trigrams": 0}, "at least 1, not 1 and 0 and 1"),
+    (WordRows, {"units": 0}, "at least 1, not 1 and 1 and 0"),
     (PeepholeLSTMCell, {"units": 3, "peephole": "half"},
      "peephole must be one of .* 'half'"),
 ])  # fmt: skip

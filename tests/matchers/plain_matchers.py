@@ -87,7 +87,7 @@ def similarity(
     layer: PhraseSimilarity, one: np.ndarray, other: np.ndarray
 ) -> float:
     if layer.kind == "direct":
-        return np.exp(-np.sum((one - other) ** 2) / (2 * layer.beta))
+        return np.exp(-np.sum((one - other) ** 2) / 4)
     W = layer.kernel.numpy()
     if layer.kind == "indirect":
         value = one @ W @ other

@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from keras_lstm_dssm import InputError, PairScorer
 from keras_lstm_dssm.layers import VocabularyVectors
-from keras_lstm_dssm.layers.interactions import PhraseSimilarity
 from keras_lstm_dssm.matchers import (
     ARCI,
     ARCII,
@@ -286,6 +285,9 @@ def test_gates_start_small_and_the_forget_gate_open():
     (ARCI, {"filters": []}, "filters must have a number"),
     (ARCII, {"filters": []}, "filters must have a number"),
     (ARCII, {"max_words": 9}, "9 positions are too few for 3 conv"),
+    (ARCII, {"filters": [2, 0]}, "filters must be at least 1, not 0"),
+    (MultiGranCNN, {"match_filters": [2, 0, 2]},
+     "match_filters must be at least 1, not 0"),
     (CNTN, {"slices": 0}, "slices must be at least 1, not 0"),
     (CNTN, {"dimension": 0}, "dimension must be .* not 0"),
     (CNTN, {"k_top": 0}, "k_top and k_min must be .* not 0"),
@@ -293,8 +295,6 @@ def test_gates_start_small_and_the_forget_gate_open():
     (MultiGranCNN, {"similarity": "dot"}, "kind must be .* not 'dot'"),
     (MultiGranCNN, {"similarity_activation": "gelu"},
      "activation must be .* not 'gelu'"),
-    (PhraseSimilarity, {"dimension": 3, "beta": 0},
-     "beta must be greater than 0, not 0"),
     (MVLSTM, {"interaction": "product"}, "interaction must be .* 'product'"),
     (MVLSTM, {"pooling": "mean"}, "pooling must be one of .* 'mean'"),
     (DeepMatch, {"topics": [20]}, "two or more levels, not"),

@@ -63,6 +63,16 @@ def test_what_was_trained(run, clicks):
     assert "Not evaluated yet" in text
 
 
+@pytest.mark.parametrize(("max_words", "limit"), [
+    ({}, "At most 128 words of a text"), ({"max_words": 9}, "At most 9 words"),
+    ({"max_words": None}, None),
+])  # fmt: skip
+def test_how_many_words_are_read(max_words, limit):
+    recipe = {"encoder": "LSTMEncoder", "encoder_config": max_words}
+    card = run_card("r", {"data": "x", "recipe": recipe}, {})
+    assert limit in card if limit else "At most" not in card
+
+
 def test_figures_beside_bm25(run, clicks):
     record.record_training(run)
     measured = {

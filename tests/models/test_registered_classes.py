@@ -82,7 +82,7 @@ SAMPLES: dict[str, dict[str, Any]] = {  # no argument has its default
     "KMaxStack": {**STACK, "activation": "relu", "k_top": 3, "k_min": 4},
     "PhraseSimilarity": {
         "dimension": 2, "kind": "concat", "activation": "relu",
-        "use_bias": False, "beta": 3.0,
+        "use_bias": False,
     },
     "ScoringMLP": {"hidden": [2, 3], "activation": "tanh"},
     "ARCI": {
