@@ -45,7 +45,7 @@ functions that no program calls. Their import takes as long as TensorFlow's."""
 
 
 def start(name: str) -> int:
-    """Parse the flags of a program, import it, and run it.
+    """Parses the flags of a program, imports it, and runs it.
 
     Sets `TF_CPP_MIN_LOG_LEVEL` to 3 unless it is set already. TensorFlow then
     logs fatal errors only; other errors it also raises in Python. With 0,
@@ -80,7 +80,7 @@ def start(name: str) -> int:
 
 
 def program_names() -> list[str]:
-    """Return the names of the modules in `tools` that are programs."""
+    """Returns the names of the modules in `tools` that are programs."""
     _unloaded_package()
     tools = importlib.import_module(f"{_PACKAGE}.tools")
     names = {module: name for name, module in _MODULES.items()}
@@ -93,14 +93,14 @@ def program_names() -> list[str]:
 
 
 def find(name: str) -> ModuleType:
-    """Return the module of a program, which loads no TensorFlow."""
+    """Returns the module of a program, which loads no TensorFlow."""
     _unloaded_package()
     module = _MODULES.get(name, name)
     return importlib.import_module(f"{_PACKAGE}.tools.{module}")
 
 
 def _unloaded_package() -> ModuleType:
-    """Make modules of the package importable, before its `__init__` is run.
+    """Makes modules of the package importable, before its `__init__` is run.
 
     The `__init__` imports TensorFlow, and all of the package, so that
     `import keras_lstm_dssm` registers the Keras classes. The flags of programs
@@ -117,13 +117,13 @@ def _unloaded_package() -> ModuleType:
 
 
 def run_module(name: str) -> None:
-    """Run a module of the package as a script that needs no TensorFlow."""
+    """Runs a module of the package as a script that needs no TensorFlow."""
     _unloaded_package()
     runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
 def _load(package: ModuleType) -> None:
-    """Run the `__init__` of the package, unless it has been run."""
+    """Runs the `__init__` of the package, unless it has been run."""
     if hasattr(package, "__all__"):
         return
     # Garbage collections while modules are imported, and the examination of
@@ -142,7 +142,7 @@ def _load(package: ModuleType) -> None:
 
 @contextmanager
 def _without_probes() -> Iterator[None]:
-    """Let Keras and TensorFlow find none of the packages that they probe."""
+    """Lets Keras and TensorFlow find none of the packages that they probe."""
     hidden = [name for name in _PROBED if name not in sys.modules]
     for name in hidden:  # `None` makes an import raise ModuleNotFoundError
         sys.modules[name] = None  # type: ignore[assignment]
@@ -165,7 +165,7 @@ def call_received(connection: "Connection") -> None:
 
 
 def __getattr__(name: str) -> Callable[[], int]:
-    """Return the console script of a program, such as `train`."""
+    """Returns the console script of a program, such as `train`."""
     if name.startswith("_"):
         raise AttributeError(name)
     return functools.partial(start, name)
@@ -173,7 +173,7 @@ def __getattr__(name: str) -> Callable[[], int]:
 
 @contextmanager
 def _without_notes() -> Iterator[None]:
-    """Leave TensorFlow's notes out of standard error.
+    """Leaves TensorFlow's notes out of standard error.
 
     Another process filters the lines, so that TensorFlow's last message is
     shown even if it ends this process, as on an unsupported processor.

@@ -15,7 +15,7 @@ WARM_STEPS = 3
 def interleaved_medians(
     measurements: Mapping[str, Callable[[], Any]], rounds: int
 ) -> dict[str, Any]:
-    """Repeat several measurements in turn and return their medians.
+    """Repeats several measurements in turn and returns their medians.
 
     They take turns so that a period in which other processes use the machine
     does not affect one of them alone. The first round is a warm-up and is

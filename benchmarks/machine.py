@@ -51,7 +51,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def gemm_rate(threads: int) -> float:
-    """Return the FLOP/s of float32 matrix products that all threads compute."""
+    """Returns the FLOP/s of float32 matrix products computed by all threads."""
     a = tf.random.uniform([_SIDE, _SIDE])
 
     def product(_: int) -> None:
@@ -64,7 +64,7 @@ def gemm_rate(threads: int) -> float:
 
 
 def copy_rate(threads: int) -> float:
-    """Return bytes read and written a second when all threads copy."""
+    """Returns bytes read and written a second when all threads copy."""
     source = [np.ones(_COPIED, np.uint8) for _ in range(threads)]
     target = [np.zeros_like(array) for array in source]
     with ThreadPoolExecutor(threads) as pool:
@@ -96,12 +96,12 @@ class StepWork(NamedTuple):
     bytes: int  # bytes read and written
 
     def seconds(self, gemm_flops: float, copy_bytes: float) -> float:
-        """Return the seconds of the operations and then of the copies."""
+        """Returns the seconds of the operations and then of the copies."""
         return self.flops / gemm_flops + self.bytes / copy_bytes
 
 
 def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
-    """Count the work of one tower for one batch, forward and backward.
+    """Counts the work of one tower for one batch, forward and backward.
 
     With S words in the distinct texts, w distinct words, r distinct
     trigrams, H cells and G = gates H, the matrix products are
@@ -131,7 +131,7 @@ def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
 def step_work(
     query: WordBatch, document: WordBatch, cells: int, gates: int
 ) -> StepWork:
-    """Count the work of a training step with in-batch negatives.
+    """Counts the work of a training step with in-batch negatives.
 
     The matrix of cosines of B queries and D documents adds three products of
     2 B D H operations, and the matrix, its softmax and its gradient, each

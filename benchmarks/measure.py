@@ -99,7 +99,7 @@ def memory_megabytes(field: str) -> float:
 
 
 def fit_seconds(model: Any, batches: tf.data.Dataset, steps: int) -> float:
-    """Return the seconds of a training step; see `fit_wall_and_cpu`."""
+    """Returns the seconds of a training step; see `fit_wall_and_cpu`."""
     return float(fit_wall_and_cpu(model, batches, steps)[0])
 
 
@@ -155,7 +155,7 @@ def full_batches(
 
 
 def program_command(name: str, *flags: str) -> list[str]:
-    """Return the command that starts a program, `lstm-dssm-NAME`."""
+    """Returns the command that starts a program, `lstm-dssm-NAME`."""
     return [sys.executable, "-m", "lstm_dssm_programs", name, *flags]
 
 

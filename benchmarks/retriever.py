@@ -163,7 +163,7 @@ def _new_search(method: str, folder: Path) -> Callable[[list[str]], Any]:
 
 
 def _recall(folder: Path) -> dict[str, dict[str, float]]:
-    """Compare each kind of retriever with exact search."""
+    """Compares each kind of retriever with exact search."""
     queries = (folder / "queries.txt").read_text("utf-8").splitlines()
     encoder = SavedEncoder(folder / "models" / "query_encoder")
     index = Index.from_vectors(np.load(folder / "titles.npy"))
@@ -181,7 +181,7 @@ def _recall(folder: Path) -> dict[str, dict[str, float]]:
 
 
 def _overlap(exact: np.ndarray, found: np.ndarray) -> float:
-    """Return the share of `exact`, `[queries, k]`, that is in `found`."""
+    """Returns the share of `exact`, `[queries, k]`, that is in `found`."""
     shared = exact[:, :, np.newaxis] == found[:, np.newaxis]
     return float(shared.any(axis=2).mean())
 

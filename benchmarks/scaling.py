@@ -208,7 +208,7 @@ def measure_log(path: str, batch_size: int, steps: int) -> dict[str, Any]:
 
 
 def _first_step_seconds(run: Path, batch_size: int, preset: str) -> float:
-    """Return seconds to train on one batch of clicks and write the history."""
+    """Returns seconds to train on one batch of clicks and write the history."""
     log = run.with_name("one_step.tsv")
     write_log(log, batch_size)
     start = time.perf_counter()
@@ -259,7 +259,7 @@ def measure_recipe(
 
 
 def synthetic_lines(pairs: int) -> Iterator[str]:
-    r"""Yield the lines of a click log, query TAB title, in blocks.
+    r"""Yields the lines of a click log, query TAB title, in blocks.
 
     Words are drawn from 100,000 by Zipf's law, with frequency 1 / rank. A
     query has 1 to 5 words. A title has 6 to 18 words and begins with those
@@ -291,13 +291,13 @@ def synthetic_lines(pairs: int) -> Iterator[str]:
 
 
 def write_log(path: str | os.PathLike[str], pairs: int) -> None:
-    """Write `synthetic_lines` to a click file."""
+    """Writes `synthetic_lines` to a click file."""
     with open(path, "w", encoding="utf-8") as file:
         file.writelines(synthetic_lines(pairs))
 
 
 def _words(rng: np.random.Generator) -> np.ndarray:
-    """Return distinct words of one to four syllables."""
+    """Returns distinct words of one to four syllables."""
     words: dict[str, None] = {}
     while len(words) < _VOCABULARY:
         for size in (1, 2, 3, 4):
@@ -307,7 +307,7 @@ def _words(rng: np.random.Generator) -> np.ndarray:
 
 
 def main(kind: str, *arguments: str) -> None:
-    """Measure in this process, and print the result as JSON."""
+    """Measures in this process, and prints the result as JSON."""
     if kind == "cores":
         paths, *numbers = arguments
         result = measure_on(paths, *map(int, numbers))

@@ -98,7 +98,7 @@ def measure_serving(queries: Sequence[str], rounds: int) -> dict[str, Any]:
 def measure_batches(
     queries: Sequence[str], titles: Sequence[str], rounds: int
 ) -> dict[str, Any]:
-    """Time requests of 1, 8, 64 and 512 queries to the local service.
+    """Times requests of 1, 8, 64 and 512 queries to the local service.
 
     A batching server merges the requests of many clients into such large
     ones. The rows per second show which sizes it should allow, and the time
@@ -315,7 +315,7 @@ def _request(query: bytes) -> PredictRequest:
 
 @contextmanager
 def _version_swaps(base: Path, swap_seconds: float) -> Iterator[None]:
-    """Publish copies of the newest version at an interval."""
+    """Publishes copies of the newest version at an interval."""
     stop = threading.Event()
 
     def swap() -> None:

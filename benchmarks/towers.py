@@ -281,7 +281,7 @@ def batches_of(log: ClickLog, batch_size: int, steps: int) -> tf.data.Dataset:
 def measure_profile(
     log: ClickLog, batch_size: int, steps: int, rounds: int
 ) -> dict[str, Any]:
-    """Time training steps of several sizes, and the operations of one."""
+    """Times training steps of several sizes, and the operations of one."""
     cells = CELLS
     batches = batches_of(log, batch_size, steps)
     sizes = [int(factor * batch_size) for factor in BATCH_FACTORS]
@@ -322,7 +322,7 @@ def measure_profile(
 def _titles_of_length(
     words: int, log: ClickLog, batch_size: int, steps: int
 ) -> tf.data.Dataset:
-    """Return batches whose titles have the same number of words."""
+    """Returns batches whose titles have the same number of words."""
     count = batch_size * (steps + WARM_STEPS)
     pairs = list(islice(itertools.cycle(log), count))
     stream = itertools.cycle(
@@ -334,7 +334,7 @@ def _titles_of_length(
 
 
 def _parts(batches: tf.data.Dataset, steps: int) -> dict[str, float]:
-    """Profile the milliseconds of each kind of operation in a step."""
+    """Profiles the milliseconds of each kind of operation in a step."""
     model = new_model(CELLS)
     fit_seconds(model, batches, steps)  # the texts are cached then
     parts: dict[str, float] = collections.defaultdict(float)
@@ -351,7 +351,7 @@ def _parts(batches: tf.data.Dataset, steps: int) -> dict[str, float]:
 
 
 def _operations(folder: str) -> Iterable[tuple[str, float]]:
-    """Yield type and milliseconds of each operation in a profile."""
+    """Yields type and milliseconds of each operation in a profile."""
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
     space = xplane_pb2.XSpace()

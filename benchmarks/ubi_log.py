@@ -30,7 +30,7 @@ _TITLES = 1_000_000
 
 
 def write(folder: str, events: int) -> None:
-    """Write a log of searches: ten titles are shown, two of them clicked."""
+    """Writes a log of searches: ten titles are shown, two of them clicked."""
     path, random = Path(folder), np.random.default_rng(0)
     path.mkdir(parents=True)
     lines = "".join(synthetic_lines(_QUERIES)).splitlines()
@@ -64,7 +64,7 @@ def write(folder: str, events: int) -> None:
 
 
 def read(folder: str) -> dict[str, Any]:
-    """Measure reading all searches, and writing a click file of them."""
+    """Measures reading all searches, and writing a click file of them."""
     counts: list[int] = []
     with tempfile.TemporaryDirectory() as made:
         pages = ClickPages(f"ubi:{folder}")

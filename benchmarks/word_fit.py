@@ -30,13 +30,13 @@ _ENCODED = 200_000
 
 
 def random_vectors(texts: Sequence[str]) -> np.ndarray:
-    """Return random vectors, as a teacher's encoder would return its own."""
+    """Returns random vectors, as a teacher's encoder would return its own."""
     shape = len(texts), _WIDTH
     return np.random.default_rng(0).standard_normal(shape, np.float32)
 
 
 def write(folder: str, titles: int) -> None:
-    """Write synthetic titles and random vectors as `lstm-dssm-teach` does."""
+    """Writes synthetic titles and random vectors as `lstm-dssm-teach` does."""
     lines = "".join(synthetic_lines(titles)).splitlines()
     teach(
         None,
@@ -47,7 +47,7 @@ def write(folder: str, titles: int) -> None:
 
 
 def fit(folder: str) -> dict[str, Any]:
-    """Measure fitting words to a folder, and encoding titles by them."""
+    """Measures fitting words to a folder, and encoding titles by them."""
     hashing = WordSumEncoder().trigrams
     fitted: list[FittedWords] = []
     wall, cpu = wall_and_cpu(lambda: fitted.append(fit_words(folder, hashing)))

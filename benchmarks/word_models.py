@@ -218,7 +218,7 @@ def triple_batches(
 
 
 def _candidates(triples: Triples) -> tuple[str, list[str]]:
-    """Return a query of median length, and distinct documents."""
+    """Returns a query of median length, and distinct documents."""
     pairs = list(zip(*triples.positive_pairs(), strict=True))
     query, _ = sorted(pairs, key=lambda pair: len(pair[0]))[len(pairs) // 2]
     queries = {query for query, _ in pairs}
@@ -403,7 +403,7 @@ def example_batch(batch: HashedDocuments) -> Batch:
 def measure_growth(
     model: KeyVec, sentences: Sequence[str], rounds: int
 ) -> dict[str, Any]:
-    """Time documents of different lengths, with equally many sentences in all.
+    """Times documents of different lengths, with equally many sentences in all.
 
     The documents are made of distinct sentences, since a model reads a
     sentence that occurs twice in a batch only once. All documents of one
@@ -444,7 +444,7 @@ def _count(documents: list[list[str]]) -> int:
 
 
 def _cut(sentences: Sequence[str], length: int) -> list[list[str]]:
-    """Cut sentences into documents of equal length; the rest is left out."""
+    """Cuts sentences into documents of equal length; the rest is left out."""
     ends = range(length, len(sentences) + 1, length)
     return [list(sentences[end - length : end]) for end in ends]
 

@@ -30,7 +30,7 @@ class FailedTraining(InputError):
 
 
 def import_optional(module: str, extra: str) -> ModuleType:
-    """Import a module of an optional package."""
+    """Imports a module of an optional package."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -41,7 +41,7 @@ def import_optional(module: str, extra: str) -> ModuleType:
 
 
 def check_at_least(least: int, **values: Any) -> None:
-    """Check that numbers are large enough; `None` always is."""
+    """Checks that numbers are large enough; `None` always is."""
     if any(value is not None and value < least for value in values.values()):
         names = " and ".join(values)
         numbers = " and ".join(map(str, values.values()))
@@ -49,7 +49,7 @@ def check_at_least(least: int, **values: Any) -> None:
 
 
 def check_choice(choices: Collection[Any], **values: Any) -> None:
-    """Check that values are among those that an argument may have."""
+    """Checks that values are among those that an argument may have."""
     for name, value in values.items():
         if value not in choices:
             allowed = ", ".join(map(str, choices))
@@ -57,7 +57,7 @@ def check_choice(choices: Collection[Any], **values: Any) -> None:
 
 
 def check_precision(layer: Any) -> None:
-    """Check that a layer or a model computes in float32 or float64.
+    """Checks that a layer or a model computes in float32 or float64.
 
     Lower precisions lose digits in sums over the rows of a table, and the
     squares of small gradients are 0.

@@ -75,14 +75,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _is_stream(path: Path) -> bool:
-    """Return whether a path is a device or a pipe, or names an open file."""
+    """Returns whether a path is a device or a pipe, or names an open file."""
     if _descriptor(path) is not None:
         return True
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _descriptor(path: Path) -> int | None:
-    """Return the number of the open file that a path such as `/dev/fd/3` names.
+    """Returns the number of the open file that a path like `/dev/fd/3` names.
 
     Opening `/dev/stdout` by its name would empty a file to which the shell
     has redirected the output.
@@ -105,7 +105,7 @@ def _copy_to_stream(source: Path, path: Path) -> None:
 
 
 def _create(partial: Path, target: Path) -> None:
-    """Create an empty file with the owner and permissions of another."""
+    """Creates an empty file with the owner and permissions of another."""
     new_file = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     number = os.open(partial, new_file, 0o666)
     try:
@@ -120,7 +120,7 @@ def _create(partial: Path, target: Path) -> None:
 
 
 def flush_to_disk(path: str | os.PathLike[str]) -> None:
-    """Wait until the bytes of a file, or the names in a folder, are on disk.
+    """Waits until the bytes of a file, or the names in a folder, are on disk.
 
     A rename can reach the disk before the bytes do: after a power loss the
     file would have its new name and be empty.
@@ -138,7 +138,7 @@ def flush_to_disk(path: str | os.PathLike[str]) -> None:
 
 
 def check_folder(folder: str | os.PathLike[str]) -> None:
-    """Check that files can be written in a folder, which may not exist yet.
+    """Checks that files can be written in a folder, which may not exist yet.
 
     Programs call it before the work whose results the folder will hold.
     """
@@ -158,7 +158,7 @@ def check_folder(folder: str | os.PathLike[str]) -> None:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Check that a file can be written, before its contents are computed."""
+    """Checks that a file can be written, before its contents are computed."""
     path = Path(path)
     if path.is_dir():
         raise InputError(f"{path}: found a folder, expected a file to write")
@@ -179,18 +179,18 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text in UTF-8, through `replacing`."""
+    """Writes a text in UTF-8, through `replacing`."""
     with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
-    """Write a value as indented JSON, through `replacing`."""
+    """Writes a value as indented JSON, through `replacing`."""
     write_text(path, json.dumps(value, indent=2) + "\n")
 
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a JSON object that `write_json` wrote."""
+    """Reads a JSON object that `write_json` wrote."""
     expected = "expected a JSON object; the file is damaged: restore it"
     try:
         value = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -229,7 +229,7 @@ _EXPECTED_SIZE = (
 
 
 def _max_unpacked(path: str | os.PathLike[str]) -> int:
-    """Return to how many bytes a file may unpack.
+    """Returns to how many bytes a file may unpack.
 
     Keras does not compress models, and text becomes a tenth at best; a file
     of blanks becomes a thousandth.
@@ -238,7 +238,7 @@ def _max_unpacked(path: str | os.PathLike[str]) -> int:
 
 
 def check_unpacked_size(path: str | os.PathLike[str]) -> None:
-    """Check to how much an archive, such as a `.keras` file, would unpack.
+    """Checks to how much an archive, such as a `.keras` file, would unpack.
 
     Readers of the archive read no more than the sizes in its directory. What
     is missing or no archive is left to them to report.
@@ -285,7 +285,7 @@ class _Unpacked(io.RawIOBase):
 
 
 def open_gzip(path: str | os.PathLike[str]) -> io.TextIOWrapper:
-    """Open a gzip file of UTF-8 text whose whole content is to be held.
+    """Opens a gzip file of UTF-8 text whose whole content is to be held.
 
     Reading it raises `InputError` after 64 MB and 50 times the file's size:
     its own note of the content's size need not be true.
@@ -299,7 +299,7 @@ def open_gzip(path: str | os.PathLike[str]) -> io.TextIOWrapper:
 def write_json_gz(
     path: str | os.PathLike[str], value: Any, level: int = 9
 ) -> None:
-    """Write a value as compressed JSON, through `replacing`."""
+    """Writes a value as compressed JSON, through `replacing`."""
     with (
         replacing(path) as partial,
         gzip.open(partial, "wt", level, encoding="utf-8") as file,
@@ -329,7 +329,7 @@ def read_json_gz(
 
 
 def cache_folder() -> str:
-    """Return the cache folder, for data that is computed once.
+    """Returns the cache folder, for data that is computed once.
 
     It is `$KERAS_LSTM_DSSM_CACHE`, by default `~/.cache/keras_lstm_dssm`.
     """
@@ -339,7 +339,7 @@ def cache_folder() -> str:
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows, with a column for every key; `None` is an empty cell."""
+    """Writes rows, with a column for every key; `None` is an empty cell."""
     with (
         replacing(path) as partial,
         partial.open("w", newline="", encoding="utf-8") as file,
@@ -350,7 +350,7 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
-    """Read the rows that `write_csv` wrote, every cell as a string."""
+    """Reads the rows that `write_csv` wrote, every cell as a string."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 

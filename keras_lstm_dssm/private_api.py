@@ -31,7 +31,7 @@ _RAY_CONSTANTS = "ray._private.ray_constants"  # reads it when imported
 
 @contextmanager
 def ray_on_loopback() -> Iterator[None]:
-    """Let a Ray that is started meanwhile listen to this machine only.
+    """Lets a Ray that is started meanwhile listen to this machine only.
 
     Ray 2.60 listens on all addresses, and replaces 127.0.0.1, if that is
     given, by the machine's own. It has a setting against this, which it uses
@@ -55,7 +55,7 @@ def ray_on_loopback() -> Iterator[None]:
 
 
 def accept_any_inputs(layer: keras.layers.Layer) -> None:
-    """Let a layer be called with strings, lists and tuples of tensors.
+    """Lets a layer be called with strings, lists and tuples of tensors.
 
     Keras would otherwise convert the arguments to the layer's dtype, and
     raise a `ValueError` for positional arguments that are not tensors.
@@ -65,7 +65,7 @@ def accept_any_inputs(layer: keras.layers.Layer) -> None:
 
 
 def accept_any_arguments(layer: keras.layers.Layer) -> None:
-    """Let a layer be called with lists as positional arguments.
+    """Lets a layer be called with lists as positional arguments.
 
     Its tensors and arrays are still converted to the layer's dtype.
     """
@@ -73,12 +73,12 @@ def accept_any_arguments(layer: keras.layers.Layer) -> None:
 
 
 def all_layers(model: keras.layers.Layer) -> list[keras.layers.Layer]:
-    """Return a layer and all layers inside it, each once."""
+    """Returns a layer and all layers inside it, each once."""
     return list(model._flatten_layers())
 
 
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Do what `tf.custom_gradient` does, without keeping graphs in memory.
+    """Does what `tf.custom_gradient` does, without keeping graphs in memory.
 
     TensorFlow keeps the gradient of each call in a graph for good, and with it
     the graph, the weights that it reads and their momentum: a process that
@@ -118,12 +118,12 @@ def _keep_gradient(operation: tf.Operation) -> None:
 
 
 def replica_count(model: keras.Model) -> int:
-    """Return over how many replicas `tf.distribute` trains a model."""
+    """Returns over how many replicas `tf.distribute` trains a model."""
     return model.distribute_strategy.num_replicas_in_sync
 
 
 def is_distributed(model: keras.Model) -> bool:
-    """Return whether a `tf.distribute` strategy trains a model.
+    """Returns whether a `tf.distribute` strategy trains a model.
 
     Even one with a single replica distributes variables and datasets.
     """
@@ -134,12 +134,12 @@ def is_distributed(model: keras.Model) -> bool:
 def shares_strategy(
     model: keras.Model, optimizer: keras.optimizers.Optimizer
 ) -> bool:
-    """Return whether model and optimizer belong to the same strategy."""
+    """Returns whether model and optimizer belong to the same strategy."""
     return model.distribute_strategy is optimizer._distribution_strategy
 
 
 def replica_copies(variable: tf.Variable) -> Sequence[tf.Variable]:
-    """Return the variables that hold each replica's value of a variable."""
+    """Returns the variables that hold each replica's value of a variable."""
     if isinstance(variable, tf.distribute.DistributedValues):
         return variable.values
     return (variable,)
@@ -197,7 +197,7 @@ class DistributedOptimizer(keras.optimizers.Optimizer):
                 store[str(number)] = value
 
     def load_own_variables(self, store: Any) -> None:
-        """Load the variables, see `keras.optimizers.Optimizer`."""
+        """Loads the variables, see `keras.optimizers.Optimizer`."""
         if len({key.split("_")[0] for key in store.keys()}) != len(
             self.variables
         ):
@@ -212,15 +212,15 @@ class DistributedOptimizer(keras.optimizers.Optimizer):
         variables: Sequence[tf.Variable],
         learning_rate: tf.Tensor,
     ) -> None:
-        """Update all variables from their gradients."""
+        """Updates all variables from their gradients."""
         raise NotImplementedError(f"{type(self).__name__}.update_variables")
 
     def variable_key(self, variable: Any) -> str:
-        """Return a key for a variable, equal for all its replicas."""
+        """Returns a key for a variable, equal for all its replicas."""
         return self._var_key(variable)
 
     def variable_index(self, variable: Any) -> int:
-        """Return the position of a variable among those of `build`."""
+        """Returns the position of a variable among those of `build`."""
         return self._get_variable_index(variable)
 
     def update_replicas(
@@ -229,7 +229,7 @@ class DistributedOptimizer(keras.optimizers.Optimizer):
         variables: Sequence[tf.Variable],
         values: Sequence[Any],
     ) -> None:
-        """Call `update(variable, value)` on every replica's copy."""
+        """Calls `update(variable, value)` on every replica's copy."""
 
         def on_all_replicas(strategy: tf.distribute.Strategy) -> None:
             for variable, value in zip(variables, values, strict=True):

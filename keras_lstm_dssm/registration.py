@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def register(cls: T) -> T:
-    """Register a class with Keras under the name of this package.
+    """Registers a class with Keras under the name of this package.
 
     A fresh process that has imported `keras_lstm_dssm` can then load saved
     models without `custom_objects`.
@@ -67,6 +67,6 @@ class Configured:
     """Gives a Keras object a configuration: the arguments of constructors."""
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
+        """Returns the constructor arguments as a dict, for `from_config`."""
         config = super().get_config()  # type: ignore[misc]
         return {**added_arguments(self, Configured), **config}

@@ -41,25 +41,25 @@ class HashedUniform(keras.initializers.Initializer):
     def __call__(
         self, shape: Any, dtype: Any = None, **kwargs: Any
     ) -> tf.Tensor:
-        """Return the initial values of a table of a shape `(rows, width)`."""
+        """Returns the initial values of a table of a shape `(rows, width)`."""
         return tf.constant(
             self.rows(np.arange(shape[0]), shape[1]),
             keras.backend.standardize_dtype(dtype),
         )
 
     def rows(self, numbers: Any, width: int) -> np.ndarray:
-        """Return the initial values of some rows, float32 `[n, width]`."""
+        """Returns the initial values of some rows, float32 `[n, width]`."""
         return start_rows(numbers, width, self.seed, self.limit)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
+        """Returns the constructor arguments as a dict, for `from_config`."""
         return {"limit": self.limit, "seed": self.seed}
 
 
 def graph_rows(
     numbers: tf.Tensor, starts: Sequence[HashedUniform], widths: Sequence[int]
 ) -> list[tf.Tensor]:
-    """Compute initial values of the same rows of several tables, in a graph."""
+    """Computes initial values of the same rows of several tables in a graph."""
     shift = tf.bitwise.right_shift
     numbers = tf.cast(numbers, tf.uint32)
     keys = [
@@ -77,7 +77,7 @@ def graph_rows(
 
 
 def changed_rows(table: np.ndarray, start: np.ndarray | float) -> np.ndarray:
-    """Return the numbers of the rows that differ from their initial values.
+    """Returns the numbers of the rows that differ from their initial values.
 
     Values are compared by their bits: 0 and -0 differ, and NaN equals itself.
     """

@@ -39,14 +39,14 @@ def start_tensorflow() -> None:
 
 
 def usable_cores() -> int:
-    """Return the number of logical processors that this process may use."""
+    """Returns the number of logical processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def use_one_intra_op_thread() -> None:
-    """Limit TensorFlow to one intra-op thread where there are two cores.
+    """Limits TensorFlow to one intra-op thread where there are two cores.
 
     In a training step, independent operations and the hashing of the next
     batch run in parallel and use both cores; in encoding, two batches do.

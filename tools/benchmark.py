@@ -223,7 +223,7 @@ def _numbers(name: str) -> list[int]:
 
 
 def _show(results: dict[str, Any]) -> None:
-    """Print one line for each key."""
+    """Prints one line for each key."""
     for key, value in results.items():
         print(f"  {key:20} {_text(value)}", flush=True)
 

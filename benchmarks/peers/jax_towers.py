@@ -80,7 +80,7 @@ def _padded(values: np.ndarray, size: int, value: int = 0) -> np.ndarray:
 
 
 def new_tower(key: jax.Array, trigrams: int, cells: int) -> Parameters:
-    """Draw the weights of a tower, for the gates i, g and o."""
+    """Draws the weights of a tower, for the gates i, g and o."""
     of_table, of_kernel = jax.random.split(key)
     shape = trigrams, 3 * cells
     kernel = jax.nn.initializers.glorot_uniform()
@@ -92,7 +92,7 @@ def new_tower(key: jax.Array, trigrams: int, cells: int) -> Parameters:
 
 
 def encode(tower: Parameters, batch: Distinct) -> jax.Array:
-    """Encode the distinct texts into unit vectors, `[u, cells]`."""
+    """Encodes the distinct texts into unit vectors, `[u, cells]`."""
     rows = tower["table"][batch.trigrams]
     table = tower["bias"] + jax.ops.segment_sum(
         rows, batch.word_index, len(batch.numbers), indices_are_sorted=True
@@ -117,7 +117,7 @@ def encode(tower: Parameters, batch: Distinct) -> jax.Array:
 def batch_loss(
     towers: tuple[Parameters, Parameters], query: Distinct, document: Distinct
 ) -> jax.Array:
-    """Compute the mean loss of the clicked documents, in-batch."""
+    """Computes the mean loss of the clicked documents, in-batch."""
     queries = encode(towers[0], query)[query.text_index]
     scores = GAMMA * queries @ encode(towers[1], document).T
     scores = jnp.where(document.lengths > 0, scores, -jnp.inf)
@@ -131,7 +131,7 @@ def batch_loss(
 def training_step(
     towers: Any, velocity: Any, query: Distinct, document: Distinct
 ) -> Any:
-    """Return the loss, the new weights and the new velocity."""
+    """Returns the loss, the new weights and the new velocity."""
     ahead = jax.tree.map(lambda w, v: w + MOMENTUM * v, towers, velocity)
     loss, gradients = jax.value_and_grad(batch_loss)(ahead, query, document)
     velocity = jax.tree.map(
@@ -161,7 +161,7 @@ class JaxTowers:
         self._encode = jax.jit(encode)
 
     def train(self, batches: list[list[Distinct]]) -> np.ndarray:
-        """Return the seconds of a training step, see `wall_and_cpu`."""
+        """Returns the seconds of a training step, see `wall_and_cpu`."""
 
         def run() -> None:
             for pair in batches[WARM_STEPS:]:
@@ -172,14 +172,14 @@ class JaxTowers:
         return wall_and_cpu(run) / (len(batches) - WARM_STEPS)
 
     def step(self, query: Distinct, document: Distinct) -> jax.Array:
-        """Train on a batch and return its loss."""
+        """Trains on a batch and returns its loss."""
         loss, self.towers, self.velocity = training_step(
             self.towers, self.velocity, query, document
         )
         return loss
 
     def encode(self, batches: list[Distinct]) -> Any:
-        """Encode hashed titles into `[titles, cells]`."""
+        """Encodes hashed titles into `[titles, cells]`."""
         vectors = [self._encode(self.towers[1], batch) for batch in batches]
         return np.concatenate(
             [

@@ -34,7 +34,7 @@ class PaddedTower(keras.Model):
         self.lstm = keras.layers.LSTM(cells)
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
-        """Encode hashed texts into unit vectors, `(batch, cells)`."""
+        """Encodes hashed texts into unit vectors, `(batch, cells)`."""
         real = ids > 0
         rows = ops.where(real[..., None], self.embedding(ids), 0.0)
         y = self.lstm(ops.sum(rows, axis=2), mask=ops.any(real, axis=2))
@@ -42,7 +42,7 @@ class PaddedTower(keras.Model):
 
     @staticmethod
     def hash(texts: tf.Tensor) -> tf.Tensor:
-        """Hash strings into ids plus 1, padded with 0."""
+        """Hashes strings into ids plus 1, padded with 0."""
         return (HASHING(texts) + 1).to_tensor()
 
 
@@ -55,7 +55,7 @@ class SegmentTower(keras.Model):
         self.lstm = keras.layers.LSTM(cells)
 
     def call(self, hashed: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
-        """Encode hashed texts into unit vectors, `(batch, cells)`."""
+        """Encodes hashed texts into unit vectors, `(batch, cells)`."""
         ids, word, lengths = hashed
         words = ops.segment_sum(self.embedding(ids), word, sorted=True)
         steps = tf.RaggedTensor.from_row_lengths(words, lengths).to_tensor(
@@ -66,7 +66,7 @@ class SegmentTower(keras.Model):
 
     @staticmethod
     def hash(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Return trigram ids, the word of each id, and texts' word counts."""
+        """Returns trigram ids, the word of each id, and texts' word counts."""
         ids = HASHING(texts)
         return ids.flat_values, ids.values.value_rowids(), ids.row_lengths()
 
@@ -80,7 +80,7 @@ class PairScores(keras.Model):
         self.document = document
 
     def call(self, inputs: tuple[Any, Any]) -> tf.Tensor:
-        """Return 10 cos of each query and document, `(batch, batch)`."""
+        """Returns 10 cos of each query and document, `(batch, batch)`."""
         query, document = inputs
         return 10.0 * ops.matmul(
             self.query(query), ops.transpose(self.document(document))
@@ -106,7 +106,7 @@ class KerasTowers:
         )
 
     def train(self, batches: tf.data.Dataset, steps: int) -> np.ndarray:
-        """Return the seconds of a training step from strings to new weights."""
+        """Returns a training step's seconds, from strings to new weights."""
 
         def prepare(query: tf.Tensor, document: tf.Tensor) -> Any:
             labels = tf.range(tf.shape(query)[0])
@@ -116,7 +116,7 @@ class KerasTowers:
         return fit_wall_and_cpu(self.model, hashed.prefetch(2), steps)
 
     def encode(self, titles: list[str], batch_size: int) -> Any:
-        """Encode titles into `[len(titles), cells]`."""
+        """Encodes titles into `[len(titles), cells]`."""
         batches = tf.data.Dataset.from_tensor_slices(titles).batch(batch_size)
         hashed = batches.map(lambda t: (self._hash(t),), tf.data.AUTOTUNE)
         return self._document.predict(hashed.prefetch(2), verbose=0)

@@ -57,7 +57,7 @@ class TorchTower(torch.nn.Module):
         self.lstm = torch.nn.LSTM(3 * cells, cells)
 
     def forward(self, batch: Packed) -> torch.Tensor:
-        """Encode a batch into `(batch, cells)`."""
+        """Encodes a batch into `(batch, cells)`."""
         words = self.words(batch.trigrams, batch.word_starts)
         order, *rest = batch.word_order
         sequences = PackedSequence(words.index_select(0, order), *rest)
@@ -79,7 +79,7 @@ class TorchTowers:
         )
 
     def step(self, query: Packed, document: Packed) -> None:
-        """Train on a batch."""
+        """Trains on a batch."""
         self._optimizer.zero_grad(set_to_none=True)
         cosines = self.query(query) @ self.document(document).T
         loss = torch.nn.functional.cross_entropy(
@@ -90,7 +90,7 @@ class TorchTowers:
 
     @torch.inference_mode()
     def encode(self, batches: list[Packed]) -> Any:
-        """Encode hashed titles into `[titles, cells]`."""
+        """Encodes hashed titles into `[titles, cells]`."""
         return torch.cat([self.document(batch) for batch in batches]).numpy()
 
 

@@ -79,7 +79,7 @@ class TorchMatcher(torch.nn.Module):
         )
 
     def positions(self, texts: TorchTexts) -> torch.Tensor:
-        """Compute the outputs of the LSTM, `(texts, time, width)`."""
+        """Computes the outputs of the LSTM, `(texts, time, width)`."""
         if not self.packed:
             return self.lstm(self.words(texts.padded))[0]
         ids, *order = texts.packed
@@ -133,7 +133,7 @@ class TorchLSTMRNN(TorchMatcher):
         super().__init__(rows, bidirectional=False, packed=packed)
 
     def forward(self, query: TorchTexts, document: TorchTexts) -> torch.Tensor:
-        """Score documents; see `TorchMVLSTM.forward`."""
+        """Scores documents; see `TorchMVLSTM.forward`."""
         copies = len(document.lengths) // len(query.lengths)
         scores = 5.0 * functional.cosine_similarity(
             self._last(query).repeat(copies, 1), self._last(document)
@@ -159,7 +159,7 @@ class TorchScorer:
         )
 
     def step(self, query: TorchTexts, document: TorchTexts) -> float:
-        """Take one training step; the documents are positives, negatives."""
+        """Takes one training step; the documents are positives, negatives."""
         self._optimizer.zero_grad(set_to_none=True)
         positive, negative = self.matcher(query, document)
         loss = functional.relu(1 + negative - positive).mean()
@@ -169,7 +169,7 @@ class TorchScorer:
 
     @torch.inference_mode()
     def score(self, texts: tuple[TorchTexts, TorchTexts]) -> Any:
-        """Score the candidates of one query."""
+        """Scores the candidates of one query."""
         return self.matcher(*texts)[:, 0].numpy()
 
 
@@ -259,7 +259,7 @@ class TorchKeyVec(torch.nn.Module):
         return torch.tanh(self.dense(mean)), logits
 
     def loss(self, examples: TorchExamples) -> torch.Tensor:
-        """Compute the loss of eq. (4), the mean over documents."""
+        """Computes the loss of eq. (4), the mean over documents."""
         documents = examples.documents
         vectors, logits = self(documents)
         read = functional.binary_cross_entropy_with_logits(
@@ -270,7 +270,7 @@ class TorchKeyVec(torch.nn.Module):
         return (read.sum() - of_words.sum()) / len(vectors)
 
     def _sentences(self, documents: TorchDocuments) -> torch.Tensor:
-        """Compute the vectors of sentences, `(documents, sentences, n)`."""
+        """Computes the vectors of sentences, `(documents, sentences, n)`."""
         shape = documents.words.shape
         words = documents.words.flatten(0, 1)
         counts = documents.word_counts.flatten()
@@ -314,7 +314,7 @@ class TorchKeyVecRun:
         )
 
     def step(self, examples: TorchExamples) -> float:
-        """Take one training step; return the loss before it."""
+        """Takes one training step; returns the loss before it."""
         self._optimizer.zero_grad(set_to_none=True)
         loss = self.model.loss(examples)
         loss.backward()
@@ -323,7 +323,7 @@ class TorchKeyVecRun:
 
     @torch.inference_mode()
     def encode(self, batches: Sequence[TorchDocuments]) -> Any:
-        """Compute the vectors of all documents, in the batches' order."""
+        """Computes the vectors of all documents, in the batches' order."""
         return np.concatenate(
             [self.model(documents)[0].numpy() for documents in batches]
         )

@@ -59,7 +59,7 @@ def analyze_run(
     output: str | os.PathLike[str],
     settings: ReportSettings | None = None,
 ) -> Report:
-    """Write a page on what the trained model of a run represents.
+    """Writes a page on what the trained model of a run represents.
 
     Two towers: Figs. 4 to 7 and Tables I to III of Palangi et al. 2016 for a
     query and a title, the effect of each word, the nearest titles and a map of

@@ -52,7 +52,7 @@ NO_COMPARISON = ChanceComparison(0.0, 0.0, 1.0, 0)
 def compare_with_draws(
     draws: np.ndarray, value: float, number: int
 ) -> ChanceComparison:
-    """Compare a measure with random draws `[n]` of it (a Monte Carlo test)."""
+    """Compares a measure with random draws `[n]` of it (a Monte Carlo test)."""
     above = (1 + np.sum(draws >= value)) / (1 + len(draws))
     below = (1 + np.sum(draws <= value)) / (1 + len(draws))
     p = min(1.0, 2 * float(min(above, below)))
@@ -64,7 +64,7 @@ _CHANCE_DRAWS = 2000
 
 
 def is_stop_word(words: Sequence[str]) -> np.ndarray:
-    """Return which words are among NLTK's 179 English stop words, `[words]`.
+    """Returns which words are among NLTK's 179 English stop words, `[words]`.
 
     Punctuation before and after a word is ignored.
     """
@@ -77,7 +77,7 @@ def stop_word_share(
     chosen: Sequence[np.ndarray],
     candidates: Sequence[np.ndarray],
 ) -> ChanceComparison:
-    """Compute the share of stop words among the words that a model chose.
+    """Computes the share of stop words among the words that a model chose.
 
     A random choice takes equally many words from each text's candidates,
     which include the chosen ones. `number` is that of the chosen words. All
@@ -114,7 +114,7 @@ def remaining_cosine(
     chosen: Sequence[np.ndarray],
     candidates: Sequence[np.ndarray],
 ) -> ChanceComparison:
-    """Compute the cosine that remains when only the chosen words are read.
+    """Computes the cosine that remains when only the chosen words are read.
 
     Value and chance are shares of the mean cosine of the whole texts, whose
     words are `texts`, with the unit vectors `others` `[texts, dimension]`; `p`
@@ -175,7 +175,7 @@ class WordAssignments(NamedTuple):
 def assign_words(
     encoder: TextEncoder, texts: Sequence[str], cells: int, change: float
 ) -> WordAssignments:
-    """Assign the words of texts to cells; see `topics` for the arguments."""
+    """Assigns the words of texts to cells; see `topics` for the arguments."""
     active: list[list[int]] = []
     assignments: list[tuple[int, int, str]] = []
     number_of_cells = 0
@@ -205,7 +205,7 @@ def assign_words(
 def context_vectors(
     contexts: Sequence[Sequence[str]],
 ) -> Mapping[str, np.ndarray]:
-    """Compute unit vectors of words from the texts that they occur in (LSA).
+    """Computes unit vectors of words from the texts that they occur in (LSA).
 
     They are the 100 largest singular vectors of the TF-IDF matrix of words
     and contexts, of which words in fewer than three contexts are left out.
@@ -236,7 +236,7 @@ def coherence(
     word_vectors: Mapping[str, np.ndarray],
     same_trigrams: bool = True,
 ) -> ChanceComparison:
-    """Compute how similar the words of one cell are.
+    """Computes how similar the words of one cell are.
 
     It is the mean cosine of the vectors of all pairs of different words that
     are assigned to the same cell. A random choice gives each text the active
@@ -285,7 +285,7 @@ def coherence(
 
 
 def _share_trigram(encoder: TextEncoder, words: np.ndarray) -> np.ndarray:
-    """Return which words share a letter trigram, bool `[words, words]`."""
+    """Returns which words share a letter trigram, bool `[words, words]`."""
     hashing = encoder.trigrams
     ids = [list(chain(*text)) for text in hashing(list(words)).to_list()]
     table = count_matrix(ids, hashing.size)
@@ -333,7 +333,7 @@ def measure_claims(
     change: float = LEAST_CHANGE,
     share: float = KEYWORD_SHARE,
 ) -> list[ClaimResult]:
-    """Measure whether unimportant words are attenuated and cells have topics.
+    """Measures whether unimportant words are attenuated and cells have topics.
 
     Each result is computed for the model and for `untrained_copy(model)`:
     what both show is not an effect of training. For example, any encoder of
@@ -381,7 +381,7 @@ def measure_claims(
 
 
 def untrained_copy(model: Any) -> Any:
-    """Return a copy of a `TwoTower` with random weights it could start from.
+    """Returns a copy of a `TwoTower` with random weights it could start from.
 
     Weights that are fixed before training, such as the IDF of the words that
     `adapt` counts, are those of the model: the copy differs by training alone.
@@ -403,7 +403,7 @@ def _compare_words(
     change: float,
     share: float,
 ) -> Iterator[tuple[str, ChanceComparison]]:
-    """Yield the results about the words of one encoder's texts."""
+    """Yields the results about the words of one encoder's texts."""
     split_texts = words_of(encoder, texts)
     stop = [is_stop_word(words) for words in split_texts]
     all_words = [np.ones(len(words), bool) for words in split_texts]

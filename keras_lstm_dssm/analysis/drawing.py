@@ -58,12 +58,12 @@ def drawing(
 
 
 def short(text: str) -> str:
-    """Cut a label to a length that leaves room for the picture."""
+    """Cuts a label to a length that leaves room for the picture."""
     return text if len(text) <= 24 else f"{text[:23]}…"
 
 
 def add_legend(axis: Any, columns: int) -> None:
-    """Add one legend, with the labels of these axes, below the figure."""
+    """Adds one legend, with the labels of these axes, below the figure."""
     axis.figure.legend(
         *axis.get_legend_handles_labels(),
         loc="outside lower center", ncols=columns, fontsize=8,
@@ -77,7 +77,7 @@ def curve_chart(
     y_label: str,
     **scales: Any,
 ) -> None:
-    """Draw curves by their labels, with error bars where they have a spread.
+    """Draws curves by their labels, with error bars where they have a spread.
 
     `scales` are properties of the axes, such as `xscale="log"`.
     """

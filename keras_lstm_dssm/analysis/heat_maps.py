@@ -37,7 +37,7 @@ _AXIS_TITLES = {
 def draw_activations(
     path: Path, read: Activations, others: Sequence[Activations] = ()
 ) -> None:
-    """Draw the gates i, f, o, the cells c and outputs y of one network.
+    """Draws the gates i, f, o, the cells c and outputs y of one network.
 
     As in Figs. 4 and 5 of the paper, there is a row for each cell, a column
     for each word and one range of colours; columns after the text are zero.
@@ -71,7 +71,7 @@ def draw_activations(
 def draw_active(
     path: Path, read: Activations, cells: int = ACTIVE_CELLS
 ) -> None:
-    """Draw y(t) of the most active cells at each word, Fig. 6.
+    """Draws y(t) of the most active cells at each word, Fig. 6.
 
     The most active cell is on top.
     """
@@ -95,7 +95,7 @@ def draw_aligned(
     read: Sequence[Activations] = (),
     cells: int = ACTIVE_CELLS,
 ) -> None:
-    """Draw the cells of a query and a title side by side, and their cosine.
+    """Draws the cells of a query and a title side by side, and their cosine.
 
     The heat maps above have the cells that add most to the final cosine, the
     same ones for both texts, divided by the norm of each text's final
@@ -137,19 +137,19 @@ def draw_aligned(
 
 
 def heat_map(axis: Any, rows: np.ndarray, **colours: Any) -> Any:
-    """Draw a picture with a coloured cell for each number."""
+    """Draws a picture with a coloured cell for each number."""
     return axis.imshow(
         rows, _COLOUR_MAP, aspect="auto", interpolation="nearest", **colours
     )
 
 
 def label_height(*texts: Sequence[str]) -> float:
-    """Return the height in inches of the words below a picture."""
+    """Returns the height in inches of the words below a picture."""
     return 0.12 * max(len(short(word)) for words in texts for word in words)
 
 
 def label_words(axis: Any, words: Sequence[str]) -> None:
-    """Write a word below each column."""
+    """Writes a word below each column."""
     axis.set_xticks(range(len(words)), map(short, words), rotation=90)
 
 
@@ -162,7 +162,7 @@ def _signed_square(values: np.ndarray) -> np.ndarray:
 
 
 def _lines(growing: Growth) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return label -> the values of the query and of the document."""
+    """Returns label -> the values of the query and of the document."""
     lines = {"cosine": (growing.query_cosines, growing.document_cosines)}
     if len(growing.parts) > 1:
         for index, name in enumerate(growing.parts):
@@ -182,7 +182,7 @@ def _draw_lines(
     rows: int,
     space: int,
 ) -> None:
-    """Draw the lines of one side below the rows of cells.
+    """Draws the lines of one side below the rows of cells.
 
     They share the axis of the cells, so that each number is below its word.
     """
@@ -210,6 +210,6 @@ def _draw_lines(
 
 
 def _divide_by_length(read: Activations) -> np.ndarray:
-    """Return y(t) of both directions, `[words, cells]`, over |y(T)|."""
+    """Returns y(t) of both directions, `[words, cells]`, over |y(T)|."""
     y = np.hstack([network.y for network in read.directions])
     return y / max(float(np.linalg.norm(read.recurrent_vector)), 1e-12)

@@ -133,7 +133,7 @@ def write_html_report(
     sections: Sequence[HtmlSection],
     lead: str = "",
 ) -> None:
-    """Write a report as one HTML page that loads nothing else.
+    """Writes a report as one HTML page that loads nothing else.
 
     A table or picture wider than the screen scrolls by itself, and is shown
     whole in print. Every text is escaped. An existing file is replaced only

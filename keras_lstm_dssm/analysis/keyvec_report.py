@@ -126,7 +126,7 @@ def explain_documents(
     nearest: int = 5,
     vectors: np.ndarray | None = None,
 ) -> list[ExplainedDocument]:
-    """Find the key sentences, key words and nearest documents of documents.
+    """Finds the key sentences, key words and nearest documents of documents.
 
     Args:
         model: A trained `KeyVec`.
@@ -200,7 +200,7 @@ def explain_documents(
 
 
 def name_of(document: Document) -> str:
-    """Return the title of a document, or without one its first sentence."""
+    """Returns the title of a document, or without one its first sentence."""
     return document.title or document.sentences[0]
 
 
@@ -266,7 +266,7 @@ def read_report_documents(
     max_bad_lines: int = 0,
     key_words_of: str = "summary",
 ) -> ReportDocuments:
-    """Read the documents of the last split, and compute their targets.
+    """Reads the documents of the last split, and computes their targets.
 
     The last split is test, or else dev, or else train. The threshold `theta`
     of the teacher's similarity is by default computed from the split train.
@@ -292,7 +292,7 @@ def read_report_documents(
 def report_on_keyvec(
     model: KeyVec, run: RunFolder, settings: ReportSettings, pictures: Path
 ) -> Report:
-    """Report on the key sentences and the vectors of documents."""
+    """Reports on the key sentences and the vectors of documents."""
     data, max_bad_lines, _ = report_data(run, settings)
     config = run.read_config()
     teacher, theta = settings.salience, None
@@ -313,7 +313,7 @@ def report_on_documents(
     settings: ReportSettings,
     pictures: Path,
 ) -> Report:
-    """Report on documents that have been read, with their targets.
+    """Reports on documents that have been read, with their targets.
 
     The documents to explain, and those of the map, are drawn at random with
     a fixed seed, the former among those with a summary if there are any.
@@ -396,7 +396,7 @@ def report_on_documents(
 def _records(
     explained: Sequence[ExplainedDocument], name: str
 ) -> list[dict[str, Any]]:
-    """Return the records of one field of all documents, with their ids."""
+    """Returns the records of one field of all documents, with their ids."""
     return [
         {"document": document.id, **asdict(record)}
         for document in explained
@@ -407,7 +407,7 @@ def _records(
 def key_sentence_agreements(
     model: KeyVec, documents: Sequence[Document], targets: DocumentTargets
 ) -> dict[str, Agreement]:
-    """Measure how well p_i and the order of sentences rank the key sentences.
+    """Measures how well p_i and the order of sentences rank the key sentences.
 
     Key sentences (S* of the paper) are chosen by a document's summary, so that
     documents without one are left out. Returns an empty dictionary if all are.
@@ -424,7 +424,7 @@ def key_sentence_agreements(
 def _agreement_sections(
     agreements: dict[str, Agreement], number: int, teacher: str
 ) -> Iterator[HtmlSection]:
-    """Yield the section on all documents with a summary, if there are any."""
+    """Yields the section on all documents with a summary, if there are any."""
     if not agreements:
         return
     by_model, by_position = agreements["model"], agreements["position"]
@@ -458,7 +458,7 @@ def _document_section(document: ExplainedDocument) -> HtmlSection:
 
 
 def _sentence_table(document: ExplainedDocument) -> HtmlTable:
-    """Return the sentences, shaded by p relative to the largest p."""
+    """Returns the sentences, shaded by p relative to the largest p."""
     largest = max(sentence.probability for sentence in document.sentences)
     rows: list[list[Cell]] = []
     for number, sentence in enumerate(document.sentences, 1):
@@ -484,7 +484,7 @@ def _sentence_table(document: ExplainedDocument) -> HtmlTable:
 
 
 def _word_table(document: ExplainedDocument) -> HtmlTable:
-    """Return a table of the predicted words and of the key words."""
+    """Returns a table of the predicted words and of the key words."""
     rows: list[list[Cell]] = []
     words = zip_longest(document.predicted, document.key_words)
     for number, (predicted, key_word) in enumerate(words, 1):

@@ -39,7 +39,7 @@ class TextMap(NamedTuple):
 def title_map(
     titles: Sequence[str], vectors: np.ndarray, method: str = "tsne"
 ) -> TextMap:
-    """Lay titles out on a plane and group them by clusters of positions.
+    """Lays titles out on a plane and groups them by clusters of positions.
 
     HDBSCAN clusters the positions on the plane and not the vectors, so that
     the clusters are those that a reader of the picture sees. A cluster has
@@ -76,7 +76,7 @@ not distinguish more."""
 def document_map(
     vectors: np.ndarray, labels: Sequence[str], method: str = "tsne"
 ) -> TextMap:
-    """Lay documents out on a plane and group them by their classes.
+    """Lays documents out on a plane and groups them by their classes.
 
     The 12 classes with the most documents are groups, the largest first, of
     equal ones in alphabetical order.
@@ -96,7 +96,7 @@ def document_map(
 def plane_positions(
     vectors: np.ndarray, method: str = "tsne", name: str = "titles"
 ) -> np.ndarray:
-    """Project unit vectors `[n, dimension]` on a plane, `[n, 2]`.
+    """Projects unit vectors `[n, dimension]` on a plane, `[n, 2]`.
 
     `"tsne"` shows which vectors are neighbours, while its distances mean
     little; `"pca"` is linear. Error messages call the vectors `name`. Source:
@@ -134,7 +134,7 @@ def _one_thread() -> Any:
 
 
 def draw_map(path: Path, layout: TextMap, legend: bool = False) -> None:
-    """Draw a map on which each group has a colour and a marker.
+    """Draws a map on which each group has a colour and a marker.
 
     The names of the groups are written in their midst or, with `legend`, below
     the map, with the numbers of their texts.
@@ -175,7 +175,7 @@ def draw_map(path: Path, layout: TextMap, legend: bool = False) -> None:
 def write_projector(
     logs: str | os.PathLike[str], titles: Sequence[str], vectors: np.ndarray
 ) -> None:
-    """Write titles and their vectors for TensorBoard's projector.
+    """Writes titles and their vectors for TensorBoard's projector.
 
     `tensorboard --logdir=LOGS` shows them. The files are
     `projector_config.pbtxt`, `projector/titles.tsv` and

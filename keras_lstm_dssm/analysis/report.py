@@ -36,14 +36,14 @@ class Report(NamedTuple):
     projected: tuple[str, Sequence[str], Callable[[], np.ndarray]] | None = None
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the page, which needs no other file and no network."""
+        """Writes the page, which needs no other file and no network."""
         write_html_report(path, self.title, self.sections, self.lead)
 
 
 def report_data(
     run: RunFolder, settings: ReportSettings
 ) -> tuple[str, int, int]:
-    """Return the data of the settings or, as training read them, the run's.
+    """Returns the data of the settings or, as training read them, the run's.
 
     With the data come the largest number of bad lines to skip, and the grade
     from which a document is relevant.
@@ -91,7 +91,7 @@ def training_sections(
 
 
 def card_section(tables: Sequence[CardTable]) -> HtmlSection:
-    """Return the section with the model card's tables: training and metrics."""
+    """Returns a section with the model card's tables: training and metrics."""
     return HtmlSection(
         "What was trained, and how good it is",
         [

@@ -69,7 +69,7 @@ def example_answers(
     titles: list[str],
     count: int = 3,
 ) -> list[ComparedQuery]:
-    """Draw queries, the same ones for every scorer, with two answers each.
+    """Draws queries, the same ones for every scorer, with two answers each.
 
     The wrong answer is the one with the highest score of the documents that
     are judged not relevant; where there are none, of the nearest titles by
@@ -88,7 +88,7 @@ def example_answers(
 def lists_and_titles(
     data: str, min_relevant: int = 1, max_bad_lines: int = 0
 ) -> tuple[list[JudgedList], list[str]]:
-    """Return the queries with a relevant title, and all titles of the data.
+    """Returns the queries with a relevant title, and all titles of the data.
 
     Each query has its judged titles. The queries are those of the last split
     of a collection, which is its test split if there is one, or of a click log.
@@ -111,7 +111,7 @@ def lists_and_titles(
 def _with_negatives(
     lists: Iterator[JudgedList], titles: list[str]
 ) -> Iterator[JudgedList]:
-    """Yield the lists with negatives, judged or nearest by BM25."""
+    """Yields the lists with negatives, judged or nearest by BM25."""
     for judged in lists:
         negatives = judged.negatives
         if not negatives:
@@ -197,7 +197,7 @@ class WordMatrix(NamedTuple):
 
 
 def compare_words(scorer: PairScorer, query: str, document: str) -> WordMatrix:
-    """Compare all words of a query with all words of a document.
+    """Compares all words of a query with all words of a document.
 
     Args:
         scorer: A `PairScorer` whose matcher is an `MVLSTM`.
@@ -271,7 +271,7 @@ def compare_words(scorer: PairScorer, query: str, document: str) -> WordMatrix:
 def strongest_words(
     scorer: PairScorer, query: str, document: str
 ) -> list[WordMatch]:
-    """List the words that match best, as in the case study of Wan et al. 2016.
+    """Lists the words that match best, as in the case study of Wan et al. 2016.
 
     Args:
         scorer: A `PairScorer` whose matcher is an `MVLSTM`.
@@ -296,7 +296,7 @@ def strongest_words(
 
 
 def check_matrix(scorer: PairScorer) -> MVLSTM:
-    """Return the matcher, or raise `InputError` if it has no matrix."""
+    """Returns the matcher, or raises `InputError` if it has no matrix."""
     if not isinstance(scorer.matcher, MVLSTM):
         raise InputError(
             f"{type(scorer.matcher).__name__} has no interaction matrix of "
@@ -309,7 +309,7 @@ def check_matrix(scorer: PairScorer) -> MVLSTM:
 def report_on_scorer(
     scorer: PairScorer, run: RunFolder, settings: ReportSettings, pictures: Path
 ) -> Report:
-    """Report on the words that an MV-LSTM matches.
+    """Reports on the words that an MV-LSTM matches.
 
     The report extends the case study of Wan et al. 2016 by pictures of the
     whole interaction matrices and by what each cell adds to the score.
@@ -439,7 +439,7 @@ def _rows(matrix: WordMatrix) -> Iterator[list[Cell]]:
 
 
 def _ranked(matrix: WordMatrix) -> Iterator[tuple[int, WordMatch]]:
-    """Yield the strongest cells with their ranks in their slices, from 1."""
+    """Yields the strongest cells with their ranks in their slices, from 1."""
     for _, matches in groupby(matrix.strongest, lambda match: match.slice):
         yield from enumerate(matches, 1)
 
@@ -447,7 +447,7 @@ def _ranked(matrix: WordMatrix) -> Iterator[tuple[int, WordMatch]]:
 def draw_matrices(
     path: Path, matrices: Sequence[WordMatrix], titles: Sequence[str]
 ) -> None:
-    """Draw the interaction matrices of one query with several documents.
+    """Draws the interaction matrices of one query with several documents.
 
     There is a row for each word of the query, a column for each word of the
     document, and one range of colours. The slices of a tensor are below one

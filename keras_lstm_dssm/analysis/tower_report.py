@@ -74,7 +74,7 @@ _NOT_RECURRENT = (
 def report_on_towers(
     model: TwoTower, run: RunFolder, settings: ReportSettings, pictures: Path
 ) -> Report:
-    """Report on the vectors of texts, as section V-A of the paper does.
+    """Reports on the vectors of texts, as section V-A of the paper does.
 
     For encoders that are not recurrent, the report states that the sections
     about cells are left out.
@@ -136,7 +136,7 @@ def report_on_towers(
 def _topics_section(
     model: TwoTower, queries: Sequence[str], settings: ReportSettings
 ) -> HtmlSection:
-    """Return Table III: the words of each cell."""
+    """Returns Table III: the words of each cell."""
     words_by_cell = topics(
         model.query_encoder, queries, settings.topic_cells, settings.change
     )
@@ -163,7 +163,7 @@ def _topics_section(
 def _nearest_section(
     model: TwoTower, query: str, document: str, titles: Sequence[str]
 ) -> HtmlSection:
-    """Return the titles that are nearest to the query."""
+    """Returns the titles that are nearest to the query."""
     hits = Index(model, titles).search([query], _NEAREST)[0]
     rows = [
         [f"{score:.3f}", Strong(title) if title == document else title]
@@ -184,7 +184,7 @@ def _map_section(
     settings: ReportSettings,
     folder: Path,
 ) -> HtmlSection:
-    """Return a map of the titles on a plane."""
+    """Returns a map of the titles on a plane."""
     rows = np.random.default_rng(0).permutation(len(titles))
     sample = [titles[row] for row in rows[: settings.map_titles]]
     path = folder / "title_map.png"
@@ -202,7 +202,7 @@ def _map_section(
 
 
 def _claims_section(claims: Sequence[ClaimResult]) -> HtmlSection:
-    """Return the section that tests the paper's claims."""
+    """Returns the section that tests the paper's claims."""
     rows: dict[str, list[list[str]]] = {name: [] for name in CLAIM_LABELS}
     for claim, side, model, (value, chance, p, number) in claims:
         numbers = [f"{value:.3f}", f"{chance:.3f}", f"{p:.4f}", f"{number:,}"]
@@ -228,7 +228,7 @@ _DIRECTIONS = ("Cells, left to right", "Cells, right to left")
 def _pair_sections(
     model: TwoTower, recurrent: bool, settings: ReportSettings, folder: Path
 ) -> Iterator[HtmlSection]:
-    """Yield the sections; those about cells only for recurrent encoders."""
+    """Yields the sections; those about cells only for recurrent encoders."""
     texts = settings.pair
     towers = model.query_encoder, model.document_encoder
     read = [
@@ -353,7 +353,7 @@ def _pictures(
     name: str,
     draw: Callable[[Path, Activations], None],
 ) -> list[HtmlPicture]:
-    """Draw a picture for each side, and for each direction of reading."""
+    """Draws a picture for each side, and for each direction of reading."""
     pictures = []
     for side, text in zip(SIDES, read, strict=True):
         for network in text.directions:
@@ -432,7 +432,7 @@ class ReportTexts(NamedTuple):
 def read_report_texts(
     data: str, max_bad_lines: int = 0, most: int = 60_000, pairs: int = 1000
 ) -> ReportTexts:
-    """Read the texts for a report from a collection or click files.
+    """Reads the texts for a report from a collection or click files.
 
     These are the first `most` titles and contexts, and `pairs` queries that
     are drawn at random.

@@ -47,7 +47,7 @@ class VectorPart(NamedTuple):
 
 
 def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
-    """Return the parts of the vectors that an encoder computes.
+    """Returns the parts of the vectors that an encoder computes.
 
     A `CombinedEncoder` has four: the final output of its LSTM, the sum of
     trained trigram rows, the sketch of the words, and one number that
@@ -68,7 +68,7 @@ def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
 
 
 def common_parts(model: Any) -> list[VectorPart]:
-    """Return the parts of a `TwoTower`'s vectors.
+    """Returns the parts of a `TwoTower`'s vectors.
 
     If the two encoders have different parts, the whole vector is one part.
     """
@@ -81,7 +81,7 @@ def common_parts(model: Any) -> list[VectorPart]:
 def part_products(
     parts: list[VectorPart], vectors: np.ndarray, other: np.ndarray
 ) -> np.ndarray:
-    """Return what each part adds to inner products with `other`, `[n, parts]`.
+    """Returns what each part adds to inner products with `other`, `[n, parts]`.
 
     The parts cover the vectors; each row adds up to the whole inner product.
     """
@@ -92,7 +92,7 @@ def part_products(
 
 
 def cell_note(encoder: TextEncoder) -> str:
-    """Return a sentence that says which numbers of the vector are cells.
+    """Returns a sentence that says which numbers of the vector are cells.
 
     It is empty where the vector consists of the cells of one network.
     """
@@ -145,7 +145,7 @@ class Growth(NamedTuple):
     document_parts: np.ndarray
 
     def columns(self) -> dict[str, list[Any]]:
-        """Return the columns side, word and cosine, for `frame`."""
+        """Returns the columns side, word and cosine, for `frame`."""
         sides = len(self.query_words), len(self.document_words)
         return {
             "side": np.repeat(SIDES, sides).tolist(),
@@ -158,7 +158,7 @@ class Growth(NamedTuple):
 
 
 def growth(model: Any, query: str, document: str) -> Growth:
-    """Compute the cosine of a pair after each word of either text.
+    """Computes the cosine of a pair after each word of either text.
 
     It works for every encoder, because the first words of a text are encoded
     as a text.
@@ -216,7 +216,7 @@ class WordEffect(NamedTuple):
 def attenuation(
     encoder: TextEncoder, text: str, other: np.ndarray | None = None
 ) -> list[WordEffect]:
-    """Encode a text without each of its words, and compare the vectors.
+    """Encodes a text without each of its words, and compares the vectors.
 
     It works for every encoder.
 
@@ -248,7 +248,7 @@ def attenuation(
 def each_change(
     encoder: TextEncoder, texts: Sequence[Sequence[str]]
 ) -> list[np.ndarray]:
-    """Return `WordEffect.change` of each word of many texts, `[words]` each."""
+    """Returns `WordEffect.change` of the words of each text, `[words]` each."""
     whole = encoder.encode([" ".join(words) for words in texts])
     without = encoder.encode([t for words in texts for t in _without(words)])
     ends = np.cumsum([len(words) for words in texts])
@@ -261,7 +261,7 @@ def each_change(
 
 
 def _without(words: Sequence[str]) -> list[str]:
-    """Return the text without word 0, without word 1, and so on."""
+    """Returns the text without word 0, without word 1, and so on."""
     return [
         " ".join([*words[:left_out], *words[left_out + 1 :]])
         for left_out in range(len(words))
@@ -269,7 +269,7 @@ def _without(words: Sequence[str]) -> list[str]:
 
 
 def frame(result: Any) -> Any:
-    """Convert a result of this package into a pandas data frame.
+    """Converts a result of this package into a pandas data frame.
 
     Args:
         result: What `activations`, `active_cells`, `keywords`, `topics`,
@@ -345,7 +345,7 @@ class Keyword(NamedTuple):
 def active_cells(
     read: Activations, cells: int = ACTIVE_CELLS
 ) -> list[ActiveCell]:
-    """Return the most active cells of one network at the end of a text.
+    """Returns the most active cells of one network at the end of a text.
 
     Cells are ranked by the absolute value of y, because a strongly negative
     output adds as much to a cosine as a strongly positive one.
@@ -369,7 +369,7 @@ def active_cells(
 def assigned(
     read: Activations, cells: int = ACTIVE_CELLS, change: float = LEAST_CHANGE
 ) -> np.ndarray:
-    """Return which words are assigned to which active cells, `[words, cells]`.
+    """Returns which words are assigned to which active cells, `[words, cells]`.
 
     "Whenever there is a large enough change in cell activation value, we
     assume an important keyword has been detected" (section V-A2). The paper
@@ -394,7 +394,7 @@ def keywords(
     change: float = LEAST_CHANGE,
     share: float = KEYWORD_SHARE,
 ) -> list[Keyword]:
-    """Count for each word the active cells that it is assigned to.
+    """Counts for each word the active cells that it is assigned to.
 
     The counts are those of Tables I and II of the paper. Each network of a
     bidirectional encoder has its own active cells.
@@ -452,7 +452,7 @@ def topics(
     cells: int = TOPIC_CELLS,
     change: float = LEAST_CHANGE,
 ) -> dict[int, list[TopicWord]]:
-    """Collect the words that are assigned to the active cells of queries.
+    """Collects the words that are assigned to the active cells of queries.
 
     See section V-A3 and Table III of the paper.
 
@@ -487,7 +487,7 @@ def topics(
 def distinctive_words(
     groups: Sequence[Iterable[str]], most: int
 ) -> list[list[tuple[str, int]]]:
-    """Choose words that distinguish each group, with their counts in it.
+    """Chooses words that distinguish each group, with their counts in it.
 
     Words are ranked by count^2 / (count in all groups + 5): words that are
     frequent in the group and rare in the others. Ranked by the count alone,

@@ -47,11 +47,11 @@ class GateHistograms(keras.callbacks.Callback):
         self.texts = {"query": queries, "document": documents}
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Open TensorBoard's file."""
+        """Opens TensorBoard's file."""
         self._writer = tf.summary.create_file_writer(str(self.folder))
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Write the histograms of an epoch."""
+        """Writes the histograms of an epoch."""
         with self._writer.as_default():
             for tower, texts in self.texts.items():
                 encoder = getattr(self.model, f"{tower}_encoder")
@@ -60,14 +60,14 @@ class GateHistograms(keras.callbacks.Callback):
         self._writer.flush()
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Close TensorBoard's file."""
+        """Closes TensorBoard's file."""
         self._writer.close()
 
 
 def _all_values(
     encoder: TextEncoder, texts: Sequence[str]
 ) -> dict[str, np.ndarray]:
-    """Return name -> all values, for each network of the encoder."""
+    """Returns name -> all values, for each network of the encoder."""
     values: dict[str, list[np.ndarray]] = {}
     for read in each_activations(encoder, texts):
         for network in read.directions:

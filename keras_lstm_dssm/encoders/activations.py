@@ -97,7 +97,7 @@ class Activations(NamedTuple):
         return np.concatenate([network.final_y for network in self.directions])
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Return the columns of a data frame, a row for each word and cell.
+        """Returns the columns of a data frame, a row for each word and cell.
 
         Those of the forward network come first, ordered by word, then by cell.
         """
@@ -119,7 +119,7 @@ class Activations(NamedTuple):
 
 
 def activations(encoder: TextEncoder, text: str) -> Activations:
-    """Return all activations of a recurrent encoder while it reads a text.
+    """Returns all activations of a recurrent encoder while it reads a text.
 
     See section V-A and Figs. 4 and 5 of Palangi et al. 2016.
 
@@ -141,7 +141,7 @@ def activations(encoder: TextEncoder, text: str) -> Activations:
 def each_activations(
     encoder: TextEncoder, texts: Sequence[str], batch_size: int = 256
 ) -> Iterator[Activations]:
-    """Yield the activations of each text; see `activations`.
+    """Yields the activations of each text; see `activations`.
 
     Args:
         encoder: A recurrent encoder.
@@ -182,7 +182,7 @@ def each_activations(
 def words_of(
     encoder: TextEncoder, texts: Sequence[str]
 ) -> list[tuple[str, ...]]:
-    """Split texts into words as an encoder does, a tuple for each text."""
+    """Splits texts into words as an encoder does, a tuple for each text."""
     hashing = encoder.trigrams
     words = split_words(as_strings(texts), hashing.max_words, hashing.split)
     return [tuple(w.decode() for w in row) for row in words.to_list()]
@@ -191,7 +191,7 @@ def words_of(
 def recurrent_networks(
     encoder: TextEncoder,
 ) -> list[tuple[TrigramEmbedding, Recurrent]]:
-    """Return the embedding and the recurrent layer of each direction."""
+    """Returns the embedding and the recurrent layer of each direction."""
     if not encoder.networks:
         raise InputError(
             f"{type(encoder).__name__} reads all words at once and has no "
@@ -208,7 +208,7 @@ def _compute(
     network: Recurrent,
     reverse: bool,
 ) -> dict[str, Any]:
-    """Return name -> `[texts, words, cells]`, in the order of the words."""
+    """Returns name -> `[texts, words, cells]`, in the order of the words."""
     batch = encoder.trigrams.distinct(texts)
     inputs = tf.gather(embedding(batch), batch.words)
 

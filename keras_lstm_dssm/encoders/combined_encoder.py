@@ -203,7 +203,7 @@ class CombinedEncoder(TextEncoder):
         batch_size: int = 2048,
         cache: HashedTextCache | None = None,
     ) -> None:
-        """Set the IDF of words, and `long`, from the titles of documents.
+        """Sets the IDF of words, and `long`, from the titles of documents.
 
         Must be called before training; `dssm.train` calls it.
 
@@ -233,26 +233,26 @@ class CombinedEncoder(TextEncoder):
         )
 
     def training_cache(self, cache: HashedTextCache) -> Any:
-        """Return a cache of the untrained columns, too."""
+        """Returns a cache of the untrained columns, too."""
         if type(self) is not CombinedEncoder:  # see `vector_parts`
             return cache
         return UntrainedColumnCache(self, cache)
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Compute and concatenate all parts."""
+        """Computes and concatenates all parts."""
         return tf.concat(self.blocks(words, training), axis=-1)
 
     def blocks(
         self, words: WordBatch, training: bool = False
     ) -> tuple[tf.Tensor, ...]:
-        """Compute the first two parts, which are trained, and the others."""
+        """Computes the first two parts, which are trained, and the others."""
         trained = columns(self.trained, words, training)
         if words.untrained is not None:
             return trained, words.untrained
         return trained, columns(self.untrained, words)
 
     def _scale_sketch(self, sketch: tf.Tensor) -> tf.Tensor:
-        """Scale sketches to length m, and append sqrt(1 - m^2)."""
+        """Scales sketches to length m, and appends sqrt(1 - m^2)."""
         length = tf.norm(sketch, axis=-1, keepdims=True)
         long = tf.cast(self.long.value, length.dtype)
         m = tf.minimum(tf.math.divide_no_nan(length, long), 1)

@@ -59,7 +59,7 @@ class DSSMEncoder(TextEncoder):
         self.built = True
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Compute W1 x as the sum of W1 l(t) over the words, then y."""
+        """Computes W1 x as the sum of W1 l(t) over the words, then y."""
         y = sum_words(self.embedding, words, training)
         for layer in self.dense:
             y = layer(y)
@@ -115,7 +115,7 @@ class CLSMEncoder(TextEncoder):
         self.built = True
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Sum W_c l over each window, then compute h, v and y."""
+        """Sums W_c l over each window, then computes h, v and y."""
         word, text = words.flat()
         # One row for each distinct word at each position in the window.
         rows = self.embedding(words, training=training)
@@ -132,7 +132,7 @@ class CLSMEncoder(TextEncoder):
         return self.dense(v)
 
     def _windows(self, values: tf.Tensor) -> tf.Tensor:
-        """Take the values of the words around each word, `(words, window)`."""
+        """Takes the values of the words around each word, `(words, window)`."""
         half, size = self.window // 2, tf.size(values)
         padded = tf.pad(values, [[half, half]], constant_values=-1)
         return tf.stack(
@@ -188,5 +188,5 @@ class WordSumEncoder(TextEncoder):
         self.word_rows = self._word_rows(known_words, known_trigrams, units)
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Sum the vectors of each text's words."""
+        """Sums the vectors of each text's words."""
         return sum_words(self.word_rows, words)

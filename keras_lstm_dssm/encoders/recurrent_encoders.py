@@ -21,7 +21,7 @@ def run_network(
     words: WordBatch,
     training: bool,
 ) -> tf.Tensor:
-    """Run a recurrent layer over the words of each distinct text."""
+    """Runs a recurrent layer over the words of each distinct text."""
     if words.words.shape[0] == 1 and not training:
         # A batch of one text has no padding.
         projected = layer.project(embedding(words))
@@ -36,7 +36,7 @@ def run_network(
 def lstm_layers(
     encoder: Any, suffix: str = ""
 ) -> tuple[TrigramEmbedding, PeepholeLSTM]:
-    """Create an encoder's LSTM, and the trigram embedding of its gates."""
+    """Creates an encoder's LSTM, and the trigram embedding of its gates."""
     lstm = PeepholeLSTM(
         encoder.cells,
         encoder.peephole,
@@ -87,7 +87,7 @@ class RNNEncoder(TextEncoder):
         self.built = True
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Run the RNN over the words of each distinct text."""
+        """Runs the RNN over the words of each distinct text."""
         return run_network(self.embedding, self.rnn, words, training)
 
     @property
@@ -134,7 +134,7 @@ class LSTMEncoder(TextEncoder):
         self.built = True
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Run the LSTM over the words of each distinct text."""
+        """Runs the LSTM over the words of each distinct text."""
         return run_network(self.embedding, self.lstm, words, training)
 
     @property
@@ -168,7 +168,7 @@ class BidirectionalLSTMEncoder(LSTMEncoder):
         )
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Run both LSTMs over the words of each distinct text."""
+        """Runs both LSTMs over the words of each distinct text."""
         forward = super().compose(words, training)
         reverse = tf.reverse_sequence(words.words, words.lengths, seq_axis=1)
         backward = run_network(

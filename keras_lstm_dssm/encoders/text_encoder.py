@@ -96,10 +96,10 @@ class TextEncoder(SyncedWeights, keras.Model):
         accept_any_inputs(self)
 
     def build(self, input_shape: Any) -> None:
-        """Record the shape for summaries; all weights exist already."""
+        """Records the shape for summaries; all weights exist already."""
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Compute the vector of each distinct text from its words.
+        """Computes the vector of each distinct text from its words.
 
         Args:
             words: Hashed batch of texts.
@@ -114,7 +114,7 @@ class TextEncoder(SyncedWeights, keras.Model):
     def blocks(
         self, words: WordBatch, training: bool = False
     ) -> tuple[tf.Tensor, ...]:
-        """Compute the vectors as blocks of columns, for a loss.
+        """Computes the vectors as blocks of columns, for a loss.
 
         Only the first block depends on trained weights. Vectors of several
         blocks have length 1, so that their inner product is a cosine.
@@ -122,7 +122,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         return (self.compose(words, training),)
 
     def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
-        """Encode strings, or a `WordBatch`."""
+        """Encodes strings, or a `WordBatch`."""
         if not training and tf.executing_eagerly():
             self.sync_weights()
         if not isinstance(inputs, WordBatch):
@@ -130,13 +130,13 @@ class TextEncoder(SyncedWeights, keras.Model):
         return tf.gather(self.compose(inputs, training), inputs.text_index)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, int]:
-        """Return `(batch, dimension)`."""
+        """Returns `(batch, dimension)`."""
         return input_shape[0], self.dimension
 
     def compute_output_spec(
         self, inputs: Any, training: bool = False
     ) -> keras.KerasTensor:
-        """Return shape and dtype of the output in a functional model.
+        """Returns shape and dtype of the output in a functional model.
 
         Raises:
             InputError: The input is not a batch of strings.
@@ -157,7 +157,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         batch_size: int = 2048,
         progress: bool = False,
     ) -> np.ndarray:
-        """Encode any number of texts into unit vectors.
+        """Encodes any number of texts into unit vectors.
 
         Args:
             texts: List or array of strings. Any bytes are allowed, and an
@@ -182,7 +182,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         )
 
     def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
-        """Encode a string tensor `(batch,)` into unit vectors.
+        """Encodes a string tensor `(batch,)` into unit vectors.
 
         Runs as a TensorFlow graph, traced at the first call. `encode` runs
         the same graph, and a served model has the same operations.
@@ -192,7 +192,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         return self._encode_batch(texts)
 
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
-        """Encode one short text into a unit vector, with few operations.
+        """Encodes one short text into a unit vector, with few operations.
 
         A served model contains this graph beside that of `unit_vectors`. For
         one text both give the same numbers, up to the rounding of sums.
@@ -209,7 +209,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         return unit(self.compose(words))
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Return whether a batch is one text that `unit_vector` encodes."""
+        """Returns whether a batch is one text that `unit_vector` encodes."""
         return is_single_short_text(texts, self.trigrams.max_words)
 
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
@@ -224,7 +224,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         return self._graph(texts)
 
     def predict(self, x: Any, *args: Any, **kwargs: Any) -> np.ndarray:
-        """Encode texts like a call, see `keras.Model.predict`.
+        """Encodes texts like a call, see `keras.Model.predict`.
 
         Args:
             x: Dataset of string batches, or any sequence of strings.
@@ -240,7 +240,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         return super().predict(x, *args, **kwargs)
 
     def predict_on_batch(self, x: Any) -> np.ndarray:
-        """Encode one batch of texts like a call; x as for `predict`."""
+        """Encodes one batch of texts like a call; x as for `predict`."""
         self.sync_weights()
         return super().predict_on_batch(as_strings(x))
 
@@ -252,7 +252,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         input_signature: Any = None,
         **kwargs: Any,
     ) -> None:
-        """Write a SavedModel of the call, see `keras.Model.export`.
+        """Writes a SavedModel of the call, see `keras.Model.export`.
 
         Its vectors do not have unit length. For TF Serving, write models with
         `keras_lstm_dssm.export.export_models` instead. To load the SavedModel
@@ -291,7 +291,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         return False
 
     def adapt(self, texts: Sequence[str | bytes], **kwargs: Any) -> None:
-        """Compute statistics of the titles of documents; here there are none.
+        """Computes statistics of the titles of documents; here there are none.
 
         Args:
             texts: The titles of all documents, each of them once.
@@ -299,7 +299,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         """
 
     def training_cache(self, cache: HashedTextCache) -> Any:
-        """Return what hashes the texts of a training, by a cache of texts."""
+        """Returns what hashes the texts of a training, by a cache of texts."""
         return cache
 
     @property
@@ -317,7 +317,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         return (Part(kind, {WHOLE_VECTOR: self.dimension}, [self], 1, whole),)
 
     def parts(self) -> dict[str, int]:
-        """Return the name and the width of each part of the vectors."""
+        """Returns the name and the width of each part of the vectors."""
         return widths(self.vector_parts)
 
     @property
@@ -339,7 +339,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         return WordRows(*sizes, dtype=self.dtype_policy, name="word_rows")
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
+        """Returns the constructor arguments as a dict, for `from_config`."""
         hashing = self.trigrams.get_config()
         names = ("alphabet", "oov_buckets", "max_words", "split")
         return {

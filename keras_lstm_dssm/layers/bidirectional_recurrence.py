@@ -81,7 +81,7 @@ def loop_backward(
     recurrent: tf.Tensor,
     counts: tf.Tensor,
 ) -> tuple[tf.Tensor, ...]:
-    """Compute the gradients for the inputs of each direction, packed.
+    """Computes the gradients for the inputs of each direction, packed.
 
     `now` is from `loop_forward`; `errors`, `(rows, units)`, are the gradients
     of the loss for y, and `index` has their row at each packed step.

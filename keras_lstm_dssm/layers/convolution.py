@@ -20,7 +20,7 @@ PADDINGS = ("wide", "narrow")
 
 
 def zero_padding(values: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-    """Set values `[texts, time, features]` past the end of each text to 0."""
+    """Sets values `[texts, time, features]` past the end of each text to 0."""
     mask = tf.sequence_mask(lengths, tf.shape(values)[1])
     return tf.where(mask[:, :, tf.newaxis], values, tf.zeros([], values.dtype))
 
@@ -28,7 +28,7 @@ def zero_padding(values: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
 def fixed_time(
     values: tf.Tensor, lengths: tf.Tensor, time: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Pad with zeros or cut texts `[texts, any, features]` to a fixed length.
+    """Pads with zeros or cuts texts `[texts, any, features]` to a fixed length.
 
     Returns the texts, 0 past their ends, and their lengths, at most `time`.
     """
@@ -42,7 +42,7 @@ def fixed_time(
 def masked_max_pool(
     values: tf.Tensor, lengths: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Take the maximum of each window of two: z_i = max(z_{2i-1}, z_{2i}).
+    """Takes the maximum of each window of two: z_i = max(z_{2i-1}, z_{2i}).
 
     Positions past the end of a text, of values `[texts, time, features]`, do
     not take part, so that the last window of a text has one position where its
@@ -101,13 +101,13 @@ class MaskedConvolution(Configured, keras.layers.Layer):
         accept_any_arguments(self)  # such as a list of lengths
 
     def build(self, input_shape: Any) -> None:
-        """Create the weights."""
+        """Creates the weights."""
         self.convolution.build((None, None, input_shape[-1]))
 
     def call(
         self, vectors: tf.Tensor, lengths: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Compute the values of the windows."""
+        """Computes the values of the windows."""
         lengths = tf.convert_to_tensor(lengths, tf.int32)
         vectors = zero_padding(vectors, lengths)
         outside = self.width - 1
@@ -165,7 +165,7 @@ class ConvolutionStack(Configured, keras.layers.Layer):
         accept_any_arguments(self)  # such as a list of lengths
 
     def build(self, input_shape: Any) -> None:
-        """Create the weights."""
+        """Creates the weights."""
         features = input_shape[-1]
         for convolution in self.convolutions:
             convolution.build((None, None, features))
@@ -177,7 +177,7 @@ class ConvolutionStack(Configured, keras.layers.Layer):
         return self.time * self.filters[-1]
 
     def flat(self, vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        """Compute one vector of each text: all features of all positions.
+        """Computes one vector of each text: all features of all positions.
 
         Takes what a call takes; returns float `(texts, flat_width)`.
         """
@@ -215,7 +215,7 @@ class WindowPoolingStack(ConvolutionStack):
         self.time = halved_time(max_words, width, len(self.filters))
 
     def call(self, vectors: tf.Tensor, lengths: tf.Tensor) -> list[Features]:
-        """Compute the map of each convolution."""
+        """Computes the map of each convolution."""
         lengths = tf.convert_to_tensor(lengths, tf.int32)
         values, lengths = fixed_time(vectors, lengths, self.max_words)
         maps = []
@@ -258,7 +258,7 @@ class KMaxStack(ConvolutionStack):
         self.k_max = OrderedKMax(dtype=self.dtype_policy, name="k_max")
 
     def call(self, vectors: tf.Tensor, lengths: tf.Tensor) -> list[Features]:
-        """Compute the map of each convolution, and the last pooling."""
+        """Computes the map of each convolution, and the last pooling."""
         words = tf.convert_to_tensor(lengths, tf.int32)
         layers, pooled = len(self.filters), Features(vectors, words)
         maps = []
@@ -272,7 +272,7 @@ class KMaxStack(ConvolutionStack):
 
 
 def halved_time(time: int, width: int, layers: int) -> int:
-    """Compute the size after narrow convolutions, each with windows of two.
+    """Computes the size after narrow convolutions, each with windows of two.
 
     Raises `InputError` if `time` is too small for so many layers.
     """

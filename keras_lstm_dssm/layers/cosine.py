@@ -8,7 +8,7 @@ from keras_lstm_dssm.private_api import custom_gradient
 
 
 def unit(y: tf.Tensor) -> tf.Tensor:
-    """Scale vectors to unit length.
+    """Scales vectors to unit length.
 
     A zero vector (sum of squares up to 1e-30) becomes the first basis vector
     and gets no gradient. A plain division would give NaN there, and an
@@ -29,7 +29,7 @@ def unit(y: tf.Tensor) -> tf.Tensor:
 
 
 def _unit_and_scale(y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return unit vectors as `unit` does, and what each was multiplied by.
+    """Returns unit vectors as `unit` does, and what each was multiplied by.
 
     The factors are `(..., 1)`; 0 for a zero vector, which has no gradient.
     """

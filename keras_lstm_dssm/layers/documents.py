@@ -75,7 +75,7 @@ class SentenceEncoder(Configured, keras.layers.Layer):
     def call(
         self, vectors: tf.Tensor, words: WordBatch, training: bool = False
     ) -> tf.Tensor:
-        """Compute s of the distinct sentences."""
+        """Computes s of the distinct sentences."""
         flat, _ = words.flat()
         largest = []
         for width, kernel in zip(self.windows, self.kernels, strict=True):
@@ -99,7 +99,7 @@ class SentenceEncoder(Configured, keras.layers.Layer):
 def windows_of(
     lengths: tf.Tensor, width: int
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """List the windows of sentences, of lengths `(sentences,)`.
+    """Lists the windows of sentences, of lengths `(sentences,)`.
 
     Returns `position`, int32 `(windows, width)`, the index of each word among
     those of all sentences, 0 past the end of the sentence; `sentence`, int32
@@ -119,7 +119,7 @@ def windows_of(
 def _largest_sums(
     values: tf.Tensor, rows: tf.Tensor, segment: tf.Tensor, training: bool
 ) -> tf.Tensor:
-    """Compute the largest sum of rows in each segment, column by column.
+    """Computes the largest sum of rows in each segment, column by column.
 
         y[s, f] = max over w with segment[w] = s of sum_o values[rows[w, o], f]
 
@@ -211,7 +211,7 @@ class SentenceReader(Configured, keras.layers.Layer):
         lengths: tf.Tensor,
         training: bool = False,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Compute h and the logits of p."""
+        """Computes h and the logits of p."""
         layers = self.forward_lstm, self.backward_lstm
         rows = FlatSequences(
             sentences,
@@ -225,7 +225,7 @@ class SentenceReader(Configured, keras.layers.Layer):
 
 
 def sentence_weights(logits: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Compute the weights p_i / sum_j p_j of sentences within documents.
+    """Computes the weights p_i / sum_j p_j of sentences within documents.
 
     This is the softmax of log p_i, from the logits of p, `(n,)`. It is defined
     even where all p_i of a document are too small for a float.
@@ -264,6 +264,6 @@ class DocumentEncoder(Configured, keras.layers.Layer):
     def call(
         self, states: tf.Tensor, logits: tf.Tensor, document: tf.Tensor
     ) -> tf.Tensor:
-        """Compute d of each document."""
+        """Computes d of each document."""
         weights = sentence_weights(logits, document)[:, tf.newaxis]
         return self.dense(tf.math.segment_sum(weights * states, document))

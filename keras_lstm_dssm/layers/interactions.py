@@ -31,19 +31,19 @@ class Interaction(keras.layers.Layer):
     slices = 1
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
-        """Compute a `(texts, m, slices, d)`, and o, without the d, if any."""
+        """Computes a `(texts, m, slices, d)`, and o, without the d, if any."""
         return (vectors[:, :, tf.newaxis],)
 
     def prepare_document(self, vectors: tf.Tensor) -> Prepared:
-        """Compute r, `(texts, n, d)`, from `(texts, n, d)`."""
+        """Computes r, `(texts, n, d)`, from `(texts, n, d)`."""
         return (vectors,)
 
     def compare(self, query: Prepared, document: Prepared) -> tf.Tensor:
-        """Compute the cells of prepared texts, `(pairs, m, n, slices)`."""
+        """Computes the cells of prepared texts, `(pairs, m, n, slices)`."""
         return tf.transpose(self.compare_rows(query, document), [0, 1, 3, 2])
 
     def compare_rows(self, query: Prepared, document: Prepared) -> tf.Tensor:
-        """Compute cells `(pairs, m, slices, n)`: a row for each query word."""
+        """Computes cells `(pairs, m, slices, n)`: a row for each query word."""
         left, right = query[0], document[0]
         pairs, m, *_ = tf.unstack(tf.shape(left))
         rows = tf.reshape(left, [pairs, m * self.slices, left.shape[-1]])
@@ -60,7 +60,7 @@ class Interaction(keras.layers.Layer):
         query_index: tf.Tensor,
         document_index: tf.Tensor,
     ) -> tf.Tensor:
-        """Compute chosen cells only, and so their gradient.
+        """Computes chosen cells only, and so their gradient.
 
         Where a pooling chose few of the cells, no other cell has a gradient. To
         compute these few again is several times faster than a gradient that
@@ -86,13 +86,13 @@ class Interaction(keras.layers.Layer):
         return tf.transpose(cells, [1, 0, 2])
 
     def call(self, query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-        """Compare all positions of each pair."""
+        """Compares all positions of each pair."""
         return self.compare(
             self.prepare_query(query), self.prepare_document(document)
         )
 
     def _compare_each(self, u: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
-        """Compute s of vectors `(slices, cells, d)`, without activation."""
+        """Computes s of vectors `(slices, cells, d)`, without activation."""
         return tf.reduce_sum(u * v, axis=-1)
 
     def _activate(self, cells: tf.Tensor) -> tf.Tensor:
@@ -127,11 +127,11 @@ class CosineInteraction(Interaction):
     """
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
-        """Scale the vectors to unit length."""
+        """Scales the vectors to unit length."""
         return super().prepare_query(unit(vectors))
 
     def prepare_document(self, vectors: tf.Tensor) -> Prepared:
-        """Scale the vectors to unit length."""
+        """Scales the vectors to unit length."""
         return super().prepare_document(unit(vectors))
 
     def _compare_each(self, u: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
@@ -168,7 +168,7 @@ class WeightedInteraction(Interaction):
         )
 
     def matrices(self) -> tf.Tensor:
-        """Compute M, `(..., dimension, dimension)`."""
+        """Computes M, `(..., dimension, dimension)`."""
         factors = tf.convert_to_tensor(self.factors)
         if self.rank is None:
             return factors
@@ -176,7 +176,7 @@ class WeightedInteraction(Interaction):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "WeightedInteraction":
-        """Create an interaction; those of version 0.2.0 have no factors."""
+        """Creates an interaction; those of version 0.2.0 have no factors."""
         return cls(**{"rank": None, **config})
 
 
@@ -207,7 +207,7 @@ class BilinearInteraction(WeightedInteraction):
         self.bias = self.add_weight(shape=(), initializer="zeros", name="bias")
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
-        """Compute u' M, and b for each position."""
+        """Computes u' M, and b for each position."""
         left = tf.matmul(vectors, self.matrices())[:, :, tf.newaxis]
         return left, tf.fill(
             tf.shape(left)[:3], tf.convert_to_tensor(self.bias)
@@ -264,7 +264,7 @@ class TensorInteraction(WeightedInteraction):
         )
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
-        """Compute `u' M_k + W_k2`, and `W_k1 u + b_k`.
+        """Computes `u' M_k + W_k2`, and `W_k1 u + b_k`.
 
         W = [W_1, W_2] has one half for u and one for v. W_k2 v joins the
         product with v here, so that it costs nothing for a pair.
@@ -342,13 +342,13 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         self.built = True
 
     def project(self, phrases: tf.Tensor) -> tf.Tensor:
-        """Compute g1' W of `"indirect"`, else return the phrases themselves."""
+        """Computes g1' W of `"indirect"`; others return the phrases."""
         if self.kind != "indirect":
             return phrases
         return tf.matmul(phrases, tf.convert_to_tensor(self.kernel))
 
     def call(self, query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-        """Compute the argument of the activation."""
+        """Computes the argument of the activation."""
         if self.kind == "direct":
             products = tf.matmul(query, document, transpose_b=True)
             return (products - sums_of_squares(query, document) / 2) / 2
@@ -364,14 +364,14 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         return values if self.bias is None else values + self.bias
 
     def apply(self, values: tf.Tensor) -> tf.Tensor:
-        """Compute f, or exp, of values that a call has returned."""
+        """Computes f, or exp, of values that a call has returned."""
         if self.kind == "direct":
             return tf.exp(values)
         return keras.activations.get(self.activation)(values)
 
 
 def sums_of_squares(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Compute `|u|^2 + |v|^2` of all positions of pairs, `(pairs, m, n)`."""
+    """Computes `|u|^2 + |v|^2` of all positions of pairs, `(pairs, m, n)`."""
     return (
         tf.reduce_sum(query * query, axis=-1)[:, :, tf.newaxis]
         + tf.reduce_sum(document * document, axis=-1)[:, tf.newaxis]

@@ -102,7 +102,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         return TRIGRAMS + self.oov_buckets
 
     def call(self, texts: Any) -> tf.RaggedTensor:
-        """List the trigram ids of each word of each text."""
+        """Lists the trigram ids of each word of each text."""
         words = split_words(as_strings(texts), self.max_words, self.split)
         ids, word = trigram_ids(words.flat_values, self.oov_buckets)
         count = tf.cast(tf.size(words.flat_values), tf.int64)
@@ -113,7 +113,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         )
 
     def distinct(self, texts: Any) -> WordBatch:
-        """Hash texts into a `WordBatch`, each distinct word once.
+        """Hashes texts into a `WordBatch`, each distinct word once.
 
         Args:
             texts: Strings `(batch,)`, as for a call.
@@ -123,15 +123,15 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         )
 
     def cache(self) -> HashedTextCache:
-        """Create an empty cache of hashed texts, with this layer's settings."""
+        """Creates an empty cache of texts hashed with this layer's settings."""
         return HashedTextCache(self.oov_buckets, self.max_words, self.split)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """Return `(batch, words, trigrams)`, of which the last two vary."""
+        """Returns `(batch, words, trigrams)`, of which the last two vary."""
         return input_shape[0], None, None
 
     def compute_output_spec(self, texts: Any) -> keras.KerasTensor:
-        """Return shape and dtype of the output in a functional model."""
+        """Returns shape and dtype of the output in a functional model."""
         shape = self.compute_output_shape(texts.shape)
         return keras.KerasTensor(shape, "int32", ragged=True)
 
@@ -148,22 +148,22 @@ class SyncedWeights(keras.layers.Layer):
     before_read: Callable[[], None] | None = None
 
     def sync_weights(self) -> None:
-        """Bring lazily updated rows of the tables up to date."""
+        """Brings lazily updated rows of the tables up to date."""
         if self.before_read is not None:
             self.before_read()
 
     def get_weights(self) -> list[np.ndarray]:
-        """Return all weights, up to date, see `keras.layers.Layer`."""
+        """Returns all weights, up to date, see `keras.layers.Layer`."""
         self.sync_weights()
         return super().get_weights()
 
     def set_weights(self, weights: list[np.ndarray]) -> None:
-        """Replace all weights, see `keras.layers.Layer`."""
+        """Replaces all weights, see `keras.layers.Layer`."""
         self.sync_weights()  # a pending update would change the new rows
         super().set_weights(weights)
 
     def save_own_variables(self, store: Any) -> None:
-        """Save the variables, up to date, see `keras.layers.Layer`.
+        """Saves the variables, up to date, see `keras.layers.Layer`.
 
         Keras calls it for a model before the layers and the optimizer inside
         it, so that all of them are saved after the same training step.
@@ -172,7 +172,7 @@ class SyncedWeights(keras.layers.Layer):
         super().save_own_variables(store)
 
     def load_own_variables(self, store: Any) -> None:
-        """Load the variables, see `keras.layers.Layer`."""
+        """Loads the variables, see `keras.layers.Layer`."""
         self.sync_weights()
         super().load_own_variables(store)
 
@@ -185,7 +185,7 @@ def gather_sum(
     training: bool = True,
     order: tf.Tensor | None = None,
 ) -> tf.Tensor:
-    """Sum rows of `values` by segment, with a fast gradient.
+    """Sums rows of `values` by segment, with a fast gradient.
 
         y[s] = sum over j with segment[j] = s of values[index[j]]
 
@@ -301,7 +301,7 @@ class TrigramEmbedding(SyncedWeights):
         self.build((None,))
 
     def call(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Sum the table's rows by word."""
+        """Sums the table's rows by word."""
         if self.read_rows:
             rows = self.read_rows(words.trigrams)
         else:
@@ -317,11 +317,11 @@ class TrigramEmbedding(SyncedWeights):
         )
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, int]:
-        """Return `(words, units)`."""
+        """Returns `(words, units)`."""
         return input_shape[0], self.units
 
     def save_own_variables(self, store: Any) -> None:
-        """Save the rows that differ from their initial values.
+        """Saves the rows that differ from their initial values.
 
         See `write_table`; beside them seed and limit of a `HashedUniform`.
         """
@@ -334,7 +334,7 @@ class TrigramEmbedding(SyncedWeights):
             store["start"] = np.array(start, np.float64)
 
     def load_own_variables(self, store: Any) -> None:
-        """Load a whole table, or changed rows and how all others are made."""
+        """Loads a whole table, or changed rows and how all others are made."""
         if "start" not in store.keys():
             super().load_own_variables(store)
             return
@@ -345,7 +345,7 @@ class TrigramEmbedding(SyncedWeights):
         self.table.assign(table)
 
     def changed_rows(self) -> np.ndarray:
-        """Return the numbers of the rows that differ from their initial values.
+        """Returns the numbers of rows that differ from their initial values.
 
         Those of another initializer than `HashedUniform` cannot be computed
         again: then all rows count as changed.
@@ -360,7 +360,7 @@ class TrigramEmbedding(SyncedWeights):
         return np.asarray(start)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
+        """Returns the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "size": self.size,

@@ -21,13 +21,13 @@ class FlatSequences(NamedTuple):
     def from_padded(
         cls, vectors: tf.Tensor, lengths: tf.Tensor
     ) -> "FlatSequences":
-        """Convert `(sequences, time, width)`; each value becomes a row."""
+        """Converts `(sequences, time, width)`; each value becomes a row."""
         is_value = tf.sequence_mask(lengths, tf.shape(vectors)[1])
         table = tf.boolean_mask(vectors, is_value)
         return cls(table, tf.range(tf.shape(table)[0]), lengths)
 
     def joined(self, other: "FlatSequences") -> "FlatSequences":
-        """Append other sequences."""
+        """Appends other sequences."""
         return FlatSequences(
             tf.concat([self.table, other.table], axis=0),
             tf.concat(
@@ -42,7 +42,7 @@ class FlatSequences(NamedTuple):
         return tf.cumsum(self.lengths, exclusive=True)
 
     def padded(self, values: tf.Tensor) -> tf.Tensor:
-        """Pad a result for each value, `(values, width)`, with 0.
+        """Pads a result for each value, `(values, width)`, with 0.
 
         Returns `(sequences, time, width)`, with the time of the longest one.
         """
@@ -71,7 +71,7 @@ class FlatPacking(NamedTuple):
 
     @classmethod
     def from_lengths(cls, lengths: tf.Tensor) -> "FlatPacking":
-        """Compute the indices from lengths `(sequences,)`, in any order."""
+        """Computes the indices from lengths `(sequences,)`, in any order."""
         order = tf.argsort(lengths, direction="DESCENDING", stable=True)
         descending = tf.gather(lengths, order)
         starts = tf.gather(tf.cumsum(lengths, exclusive=True), order)
@@ -117,7 +117,7 @@ class PackedSequence(NamedTuple):
 
 
 def pack(values: tf.Tensor, lengths: tf.Tensor) -> PackedSequence:
-    """Pack rows `(rows, time, ...)` that are ordered by descending length."""
+    """Packs rows `(rows, time, ...)` that are ordered by descending length."""
     is_value = tf.transpose(tf.sequence_mask(lengths, tf.shape(values)[1]))
     time_major = tf.transpose(values, [1, 0, *range(2, values.shape.rank)])
     return PackedSequence(
@@ -128,7 +128,7 @@ def pack(values: tf.Tensor, lengths: tf.Tensor) -> PackedSequence:
 
 
 def unpack(steps: PackedSequence) -> tf.Tensor:
-    """Pad packed rows with zeros again, `(rows, time, width)`."""
+    """Pads packed rows with zeros again, `(rows, time, width)`."""
     time, rows = tf.size(steps.counts), tf.size(steps.lengths)
     is_value = tf.transpose(tf.sequence_mask(steps.lengths, time))
     time_major = tf.scatter_nd(
@@ -140,13 +140,13 @@ def unpack(steps: PackedSequence) -> tf.Tensor:
 
 
 def last_values(values: tf.Tensor, steps: PackedSequence) -> tf.Tensor:
-    """Take each row's value at its last step, `(rows, units)`."""
+    """Takes each row's value at its last step, `(rows, units)`."""
     rows = tf.range(tf.size(steps.lengths))
     return tf.gather(values, tf.gather(steps.starts, steps.lengths - 1) + rows)
 
 
 def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
-    """Take the value of the same row one step earlier, from time 1 on.
+    """Takes the value of the same row one step earlier, from time 1 on.
 
     Takes packed values `(steps, units)`; those of time 0 have none earlier.
     """
@@ -156,5 +156,5 @@ def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
 
 
 def last_rows(values: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
-    """Take the last rows of `values`, as many as `like` has."""
+    """Takes the last rows of `values`, as many as `like` has."""
     return values[tf.shape(values)[0] - tf.shape(like)[0] :]

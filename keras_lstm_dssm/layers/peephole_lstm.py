@@ -73,7 +73,7 @@ class PeepholeLSTMCell(RecurrentCell):
             self.gradient_states = ["y", "c"]
 
     def build(self, input_shape: Any) -> None:
-        """Create the weights."""
+        """Creates the weights."""
         super().build(input_shape)
         full = self.peephole == "full"
         self.peepholes = {
@@ -88,7 +88,7 @@ class PeepholeLSTMCell(RecurrentCell):
         }
 
     def recurrent_weights(self) -> Tensors:
-        """Return W_rec, and each gate's peephole under the gate's name."""
+        """Returns W_rec, and each gate's peephole under the gate's name."""
         return {
             **super().recurrent_weights(),
             **{
@@ -100,7 +100,7 @@ class PeepholeLSTMCell(RecurrentCell):
     def activate(
         self, z: tf.Tensor, states: Tensors, weights: Tensors
     ) -> Tensors:
-        """Compute i, f (with a forget gate), g, c, o and y at time t."""
+        """Computes i, f (with a forget gate), g, c, o and y at time t."""
         parts = self._split_gates(z)
         old = states["c"]
         now = {
@@ -121,7 +121,7 @@ class PeepholeLSTMCell(RecurrentCell):
     def backpropagate(
         self, now: Tensors, before: Tensors, errors: Tensors, weights: Tensors
     ) -> tuple[tf.Tensor, Tensors]:
-        """Compute the error signals (17), (22), (30), (38) of Appendix A.
+        """Computes the error signals (17), (22), (30), (38) of Appendix A.
 
         Unlike the appendix, this includes the path from c(t) through the
         peephole of the output gate.
@@ -145,7 +145,7 @@ class PeepholeLSTMCell(RecurrentCell):
     def weight_gradients(
         self, dz: tf.Tensor, now: Tensors, before: Tensors
     ) -> Tensors:
-        """Compute the sums over all steps of (16), (19), (26) and (34)."""
+        """Computes the sums over all steps of (16), (19), (26) and (34)."""
         result = super().weight_gradients(dz, now, before)
         parts = self._split_gates(dz)
         for gate in self.peepholes:
@@ -165,7 +165,7 @@ class PeepholeLSTMCell(RecurrentCell):
     def _add_peephole(
         self, gate: str, z: tf.Tensor, c: tf.Tensor, weights: Tensors
     ) -> tf.Tensor:
-        """Add W_p c to a gate's part of z."""
+        """Adds W_p c to a gate's part of z."""
         if gate not in weights:
             return z
         if self.peephole == "diagonal":
@@ -176,7 +176,7 @@ class PeepholeLSTMCell(RecurrentCell):
     def _add_peephole_error(
         self, gate: str, dc: tf.Tensor, dz: tf.Tensor, weights: Tensors
     ) -> tf.Tensor:
-        """Add the gradient of c through a gate's peephole, W_p' dz."""
+        """Adds the gradient of c through a gate's peephole, W_p' dz."""
         if gate not in weights:
             return dc
         if self.peephole == "diagonal":
@@ -190,7 +190,7 @@ class PeepholeLSTMCell(RecurrentCell):
         return tf.repeat(tf.constant(ones, dtype), self.units)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
+        """Returns the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "peephole": self.peephole,
@@ -272,7 +272,7 @@ class PeepholeLSTM(Recurrent):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
+        """Returns the constructor arguments as a dict, for `from_config`."""
         config = super().get_config()
         del config["cell"]
         # The layer's name, dtype and trainable replace those of the cell.
@@ -280,5 +280,5 @@ class PeepholeLSTM(Recurrent):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "PeepholeLSTM":
-        """Rebuild the layer from its configuration."""
+        """Rebuilds the layer from its configuration."""
         return cls(**config)

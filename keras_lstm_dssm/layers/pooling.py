@@ -16,7 +16,7 @@ REPEATS = ("modulo", "double")
 def regions(
     lengths: tf.Tensor, count: int, repeat: str = "modulo"
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Divide each length into `count` regions.
+    """Divides each length into `count` regions.
 
     A region has floor(length / count) positions; the remainder makes the last
     regions one larger. A length below `count` gives regions of one position,
@@ -106,7 +106,7 @@ class DynamicPooling(Configured, keras.layers.Layer):
         query_lengths: tf.Tensor,
         document_lengths: tf.Tensor,
     ) -> tf.Tensor:
-        """Reduce the rows, then the columns."""
+        """Reduces the rows, then the columns."""
         # The maximum of a rectangle is the maximum of its rows' maxima, so
         # each axis costs one gather of about as many cells as there are.
         pooled = self._rows(cells, query_lengths, self.rows)
@@ -189,13 +189,13 @@ class KMaxPooling(Configured, keras.layers.Layer):
         query_lengths: tf.Tensor,
         document_lengths: tf.Tensor,
     ) -> tf.Tensor:
-        """Take the k largest values."""
+        """Takes the k largest values."""
         return self.strongest(cells, query_lengths, document_lengths).values
 
     def strongest(
         self, cells: tf.Tensor, query_lengths: Any, document_lengths: Any
     ) -> StrongestCells:
-        """Take the k largest values, and where they are."""
+        """Takes the k largest values, and where they are."""
         return self.strongest_of_rows(
             tf.transpose(cells, [0, 1, 3, 2]), query_lengths, document_lengths
         )
@@ -203,7 +203,7 @@ class KMaxPooling(Configured, keras.layers.Layer):
     def strongest_of_rows(
         self, cells: tf.Tensor, query_lengths: Any, document_lengths: Any
     ) -> StrongestCells:
-        """Take the k largest values of cells in another order of axes.
+        """Takes the k largest values of cells in another order of axes.
 
         Args:
             cells: `(pairs, m, slices, n)`, see `Interaction.compare_rows`.
@@ -256,7 +256,7 @@ def dynamic_k(
     k_top: int,
     k_min: int | None = None,
 ) -> tf.Tensor:
-    """Compute how many values a convolutional layer keeps of each text.
+    """Computes how many values a convolutional layer keeps of each text.
 
         k_l = max(k_min, ceil((L - l) / L * n)) for l < L;  k_L = k_top
 
@@ -287,7 +287,7 @@ class OrderedKMax(keras.layers.Layer):
     def call(
         self, values: tf.Tensor, lengths: tf.Tensor, k: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Choose the values."""
+        """Chooses the values."""
         lengths = tf.convert_to_tensor(lengths, tf.int32)
         k = tf.convert_to_tensor(k, tf.int32)
         counts = tf.minimum(k, lengths)

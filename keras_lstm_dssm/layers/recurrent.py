@@ -27,7 +27,7 @@ _STEPS = 2
 
 
 def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
-    """Run a cell over one sequence `(time, gates * units)`, for inference.
+    """Runs a cell over one sequence `(time, gates * units)`, for inference.
 
     The result `(1, units)` matches that of `run_to_last_output` for one row,
     which takes four times as many operations.
@@ -71,7 +71,7 @@ Arrays = dict[str, tf.TensorArray]
 
 
 def array_of_steps(dtype: tf.DType, size: Any, shape: Any) -> tf.TensorArray:
-    """Create an array of tensors whose first dimensions differ.
+    """Creates an array of tensors whose first dimensions differ.
 
     The elements of such an array may be read more than once.
     """
@@ -90,7 +90,7 @@ def run_forward(
     steps: PackedSequence,
     names: Sequence[str],
 ) -> Arrays:
-    """Run a cell over packed inputs, from states of zero.
+    """Runs a cell over packed inputs, from states of zero.
 
     `steps` are inputs after `cell.project`, `(steps, gates * units)`. Returns
     each activation by name. Element t of its array holds the first `counts[t]`
@@ -108,7 +108,7 @@ def run_forward(
 def run_to_last_output(
     cell: RecurrentCell, weights: Tensors, steps: PackedSequence
 ) -> tf.Tensor:
-    """Run a cell as `run_forward` does, but store only each row's last y."""
+    """Runs a cell as `run_forward` does, but stores only each row's last y."""
     time = _time(steps)
     next_counts = tf.pad(steps.counts[1:], [[0, 1]])
 
@@ -128,7 +128,7 @@ def _loop(
     names: Sequence[str],
     write: Callable[[tf.Tensor, Tensors, Arrays], Arrays],
 ) -> Arrays:
-    """Run a cell over time; at time t on the first `counts[t]` rows only.
+    """Runs a cell over time; at time t on the first `counts[t]` rows only.
 
     Time 0 comes before the loop: its states are zero, and need no product.
     `write` stores the activations of one time in the arrays of `names`.
@@ -177,7 +177,7 @@ def run_with_gradient(
     truncate: int | None = None,
     at_all_steps: bool = False,
 ) -> tf.Tensor:
-    """Run a cell; its gradient is `backpropagate_through_time`.
+    """Runs a cell; its gradient is `backpropagate_through_time`.
 
     Returns each row's last y, `(rows, units)`; or with `at_all_steps` y at all
     steps, `(steps, units)`, packed.
@@ -213,7 +213,7 @@ def backpropagate_through_time(
     truncate: int | None = None,
     at_all_steps: bool = False,
 ) -> tuple[tf.Tensor, Tensors]:
-    """Compute gradients from errors at the outputs.
+    """Computes gradients from errors at the outputs.
 
     The loop over time carries only the error signals. The gradients of the
     weights are sums of outer products over all steps (Appendix A), computed
@@ -286,12 +286,12 @@ def backpropagate_through_time(
 
 
 def _rows(steps: PackedSequence) -> tf.Tensor:
-    """Return the number of rows that are not empty."""
+    """Returns the number of rows that are not empty."""
     return tf.reduce_sum(steps.counts[:1])
 
 
 def _time(steps: PackedSequence) -> tf.Tensor:
-    """Return the number of time steps, at least 1, also without rows."""
+    """Returns the number of time steps, at least 1, also without rows."""
     return tf.maximum(tf.size(steps.counts), 1)
 
 
@@ -375,7 +375,7 @@ class Recurrent(keras.layers.Layer):
         accept_any_arguments(self)  # such as a list of lengths
 
     def build(self, input_shape: Any) -> None:
-        """Build the cell."""
+        """Builds the cell."""
         if isinstance(input_shape, PackedSequence):
             input_shape = input_shape.values
         if not self.cell.built:  # loading builds the cell first
@@ -389,7 +389,7 @@ class Recurrent(keras.layers.Layer):
         mask: tf.Tensor | None = None,
         training: bool = False,
     ) -> Any:
-        """Run the cell over the rows."""
+        """Runs the cell over the rows."""
         if isinstance(inputs, PackedSequence):
             if self.return_state or self.go_backwards:
                 raise InputError(
@@ -410,7 +410,7 @@ class Recurrent(keras.layers.Layer):
         return self._keras_outputs(inputs, mask, initial_state)
 
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
-        """Compute the cell's `W x(t) + b`, `(..., gates * units)`.
+        """Computes the cell's `W x(t) + b`, `(..., gates * units)`.
 
         An encoder projects each distinct word once, and then packs the
         projections in the order of the texts.
@@ -420,7 +420,7 @@ class Recurrent(keras.layers.Layer):
     def activations(
         self, inputs: tf.Tensor, lengths: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
-        """Compute every activation of the cell at every step.
+        """Computes every activation of the cell at every step.
 
         Args:
             inputs: `(batch, time, features)`.
@@ -521,7 +521,7 @@ class Recurrent(keras.layers.Layer):
             )
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """Return the shapes of the outputs, as `keras.layers.RNN` does."""
+        """Returns the shapes of the outputs, as `keras.layers.RNN` does."""
         batch, time, _ = input_shape
         last = (batch, self.cell.output_size)
         outputs = (batch, time, last[1]) if self.return_sequences else last
@@ -530,14 +530,14 @@ class Recurrent(keras.layers.Layer):
         return [outputs, *((batch, width) for width in self.cell.state_size)]
 
     def compute_mask(self, inputs: Any, previous_mask: Any) -> Any:
-        """Return the mask if outputs at all steps are returned."""
+        """Returns the mask if outputs at all steps are returned."""
         mask = previous_mask if self.return_sequences else None
         if not self.return_state:
             return mask
         return [mask, *(None for _ in self.cell.state_size)]
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
+        """Returns the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
             "cell": keras.saving.serialize_keras_object(self.cell),
@@ -549,7 +549,7 @@ class Recurrent(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Recurrent":
-        """Rebuild the layer and its cell from a configuration."""
+        """Rebuilds the layer and its cell from a configuration."""
         cell = keras.saving.deserialize_keras_object(config["cell"])
         return cls(**{**config, "cell": cell})
 
@@ -557,7 +557,7 @@ class Recurrent(keras.layers.Layer):
 def _pack_any_order(
     inputs: tf.Tensor, lengths: tf.Tensor | None
 ) -> tuple[PackedSequence, tf.Tensor]:
-    """Pack rows of any order; also return the order of the packed rows."""
+    """Packs rows of any order; also returns the order of the packed rows."""
     shape = tf.shape(inputs)
     if lengths is None:
         lengths = tf.fill([shape[0]], shape[1])

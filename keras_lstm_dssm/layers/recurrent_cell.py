@@ -77,7 +77,7 @@ class RecurrentCell(keras.layers.Layer):
         self._width = gates * units
 
     def build(self, input_shape: Any) -> None:
-        """Create the weights."""
+        """Creates the weights."""
         if self.project_inputs:
             self.kernel = self.add_weight(
                 shape=(input_shape[-1], self._width),
@@ -108,19 +108,19 @@ class RecurrentCell(keras.layers.Layer):
         )
 
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
-        """Compute `W x(t) + b`, `(..., gates * units)`: what needs no state."""
+        """Computes `W x(t) + b`, `(..., gates * units)`; it needs no state."""
         if self.project_inputs:
             inputs = tf.matmul(inputs, self.kernel)
         return inputs + self.bias
 
     def recurrent_weights(self) -> Tensors:
-        """Return the weights that multiply states; `recurrent` is W_rec."""
+        """Returns the weights that multiply states; `recurrent` is W_rec."""
         return {"recurrent": tf.convert_to_tensor(self.recurrent_kernel)}
 
     def activate(
         self, z: tf.Tensor, states: Tensors, weights: Tensors
     ) -> Tensors:
-        """Compute all activations at time t, the new states among them.
+        """Computes all activations at time t, the new states among them.
 
         Takes z `(batch, gates * units)`, the states at t-1 by name, and the
         result of `recurrent_weights`; returns each activation `(batch, units)`
@@ -131,7 +131,7 @@ class RecurrentCell(keras.layers.Layer):
     def backpropagate(
         self, now: Tensors, before: Tensors, errors: Tensors, weights: Tensors
     ) -> tuple[tf.Tensor, Tensors]:
-        """Compute gradients for z(t) and for the states at t-1.
+        """Computes gradients for z(t) and for the states at t-1.
 
         Takes the activations at t, the `gradient_states` at t-1, and the
         gradients of the loss for the states at t. Those for the states at t-1
@@ -143,7 +143,7 @@ class RecurrentCell(keras.layers.Layer):
     def weight_gradients(
         self, dz: tf.Tensor, now: Tensors, before: Tensors
     ) -> Tensors:
-        """Sum the outer products of all steps, by one large matrix product.
+        """Sums the outer products of all steps, by one large matrix product.
 
         `dz` is `(steps, gates * units)`; `now` has the `gradient_states` at all
         steps, and `before` those one step earlier, from time 1 on. Returns the
@@ -153,14 +153,14 @@ class RecurrentCell(keras.layers.Layer):
         return {"recurrent": tf.matmul(before["y"], later, transpose_a=True)}
 
     def step(self, x: tf.Tensor, states: Tensors, weights: Tensors) -> Tensors:
-        """Compute all activations at time t from inputs after `project`."""
+        """Computes all activations at time t from inputs after `project`."""
         z = x + tf.matmul(states["y"], weights["recurrent"])
         return self.activate(z, states, weights)
 
     def call(
         self, inputs: tf.Tensor, states: list[tf.Tensor]
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """Compute `(y(t), new states)`, as `keras.layers.RNN` expects."""
+        """Computes `(y(t), new states)`, as `keras.layers.RNN` expects."""
         now = self.step(
             self.project(inputs),
             dict(zip(self.state_names, states, strict=True)),
@@ -172,7 +172,7 @@ class RecurrentCell(keras.layers.Layer):
         return tf.zeros(shape, dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
+        """Returns the constructor arguments as a dict, for `from_config`."""
         serialize = keras.saving.serialize_keras_object
         names = [
             f"{weight}_{what}"
@@ -221,11 +221,11 @@ class RNNCell(RecurrentCell):
     def activate(
         self, z: tf.Tensor, states: Tensors, weights: Tensors
     ) -> Tensors:
-        """Compute y(t)."""
+        """Computes y(t)."""
         return {"y": tf.tanh(z)}
 
     def backpropagate(
         self, now: Tensors, before: Tensors, errors: Tensors, weights: Tensors
     ) -> tuple[tf.Tensor, Tensors]:
-        """Compute eq. (10): (1 - y) o (1 + y) o the error."""
+        """Computes eq. (10): (1 - y) o (1 + y) o the error."""
         return tf.raw_ops.TanhGrad(y=now["y"], dy=errors["y"]), {}

@@ -13,7 +13,7 @@ from keras_lstm_dssm.registration import Configured, register
 def small_uniform(
     limit: float = 0.1, seed: int | None = None
 ) -> keras.initializers.Initializer:
-    """Return a new U(-limit, limit), by default that of Wan et al. 2016.
+    """Returns a new U(-limit, limit), by default that of Wan et al. 2016.
 
     One initializer would give equal values to weights of equal shape.
     """
@@ -21,7 +21,7 @@ def small_uniform(
 
 
 def near_identity() -> Callable[..., tf.Tensor]:
-    """Return a new initializer: the identity plus U(-0.01, 0.01)."""
+    """Returns a new initializer: the identity plus U(-0.01, 0.01)."""
     noise = small_uniform(0.01)
 
     def initialize(shape: Any, dtype: Any = None) -> tf.Tensor:
@@ -71,14 +71,14 @@ class ScoringMLP(Configured, keras.layers.Layer):
         )
 
     def build(self, input_shape: Any) -> None:
-        """Create the weights."""
+        """Creates the weights."""
         width = input_shape[-1]
         for layer in [*self.dense, self.score]:
             layer.build((None, width))
             width = layer.units
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
-        """Compute the scores."""
+        """Computes the scores."""
         values = inputs
         for layer in self.dense:
             values = layer(values)

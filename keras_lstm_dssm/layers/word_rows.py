@@ -47,7 +47,7 @@ class Rows(keras.layers.Layer):
         self.build((None,))
 
     def set_rows(self, keys: np.ndarray, rows: np.ndarray) -> None:
-        """Replace all rows.
+        """Replaces all rows.
 
         Args:
             keys: Distinct numbers, int64 `[count]`.
@@ -61,7 +61,7 @@ class Rows(keras.layers.Layer):
         self.scales.assign(scales[order])
 
     def call(self, keys: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Look up keys, int64 `(n,)`.
+        """Looks up keys, int64 `(n,)`.
 
         Returns:
             The rows, float32 `(n, units)`, and which keys were found; the row
@@ -120,7 +120,7 @@ class WordRows(Configured, keras.layers.Layer):
         self.build((None,))
 
     def call(self, words: WordBatch) -> tf.Tensor:
-        """Look up the row of each known word; add trigrams of the others."""
+        """Looks up the row of each known word; adds trigrams of the others."""
         rows, known = self.of_words(word_keys(words))
 
         def with_unknown() -> tf.Tensor:
@@ -134,5 +134,5 @@ class WordRows(Configured, keras.layers.Layer):
         return tf.cast(found, self.compute_dtype)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, int]:
-        """Return `(words, units)`."""
+        """Returns `(words, units)`."""
         return input_shape[0], self.units

@@ -116,11 +116,11 @@ class WordSketch(Configured, keras.layers.Layer):
         self.build((None,))
 
     def call(self, words: WordBatch) -> tf.Tensor:
-        """Add the rows of each word and of its start."""
+        """Adds the rows of each word and of its start."""
         return tf.add_n([self._rows(keys) for keys in self._keys(words)])
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, int]:
-        """Return `(words, units)`."""
+        """Returns `(words, units)`."""
         return input_shape[0], self.units
 
     @property
@@ -133,7 +133,7 @@ class WordSketch(Configured, keras.layers.Layer):
         return bool(np.all(self.word_weight.numpy() == 1))
 
     def adapt(self, batches: Iterable[WordBatch]) -> None:
-        """Count how many of N texts contain each word, and set the weights.
+        """Counts how many of N texts contain each word, and sets the weights.
 
             w = sqrt(IDF),  IDF = log(1 + (N - df + 1/2) / (df + 1/2))
 
@@ -150,7 +150,7 @@ class WordSketch(Configured, keras.layers.Layer):
 
     @tf.function(input_signature=_IDS, autograph=False)
     def _document_frequencies(self, *ids: tf.Tensor) -> tf.Tensor:
-        """Count the distinct texts of each bucket, `(buckets,)`."""
+        """Counts the distinct texts of each bucket, `(buckets,)`."""
         words = WordBatch(*ids)
         word, text = words.flat()
         first = tf.cast(text, tf.int64) * self.buckets
@@ -166,7 +166,7 @@ class WordSketch(Configured, keras.layers.Layer):
         )
 
     def _rows(self, keys: tf.Tensor) -> tf.Tensor:
-        """Compute `w r` of each key, `(keys, units)`."""
+        """Computes `w r` of each key, `(keys, units)`."""
         bucket = _hash(keys, 0, self.buckets)
         weight = tf.gather(self.word_weight.value, bucket)[:, tf.newaxis]
         # The product of two signs is -1 where their bits differ.
@@ -182,7 +182,7 @@ class WordSketch(Configured, keras.layers.Layer):
         return weight * tf.reshape(signs, [tf.size(keys), -1])[:, : self.units]
 
     def load_own_variables(self, store: Any) -> None:
-        """Load the weights; before 0.3.0 signs were float numbers."""
+        """Loads the weights; before 0.3.0 signs were float numbers."""
         arrays = [np.asarray(store[str(number)]) for number in range(3)]
         if arrays[0].dtype.kind == "f":
             arrays[:_TABLES] = [
@@ -191,7 +191,7 @@ class WordSketch(Configured, keras.layers.Layer):
         super().load_own_variables(dict(zip("012", arrays, strict=True)))
 
     def _keys(self, words: WordBatch) -> list[tf.Tensor]:
-        """Compute two keys of each word, of the whole word and of its start."""
+        """Computes two keys of each word, of all of it and of its start."""
         mixed = _mixed_trigrams(words)
         position = tf.range(tf.size(words.word_index))
         first = tf.math.segment_min(position, words.word_index)
@@ -204,7 +204,7 @@ class WordSketch(Configured, keras.layers.Layer):
 
 
 def word_keys(words: WordBatch) -> tf.Tensor:
-    """Compute a number for each distinct word of a batch, int64 `(words,)`.
+    """Computes a number for each distinct word of a batch, int64 `(words,)`.
 
     Of a million words some hundred have the number of another one.
     """
@@ -212,7 +212,7 @@ def word_keys(words: WordBatch) -> tf.Tensor:
 
 
 def _mixed_trigrams(words: WordBatch) -> tf.Tensor:
-    """Hash the trigrams of all words, int64, to be summed by word."""
+    """Hashes the trigrams of all words, int64, to be summed by word."""
     # A sum ignores the order of the trigrams, but hardly any two words have
     # the same trigrams in another order.
     return tf.gather(
@@ -222,6 +222,6 @@ def _mixed_trigrams(words: WordBatch) -> tf.Tensor:
 
 
 def _hash(keys: tf.Tensor, which: int, values: int) -> tf.Tensor:
-    """Compute hash number `which`, 0 to 2, of each key, below `values`."""
+    """Computes hash number `which`, 0 to 2, of each key, below `values`."""
     keys = keys * SKETCH_FACTORS[2 + which] % PRIME
     return sketch_mix(keys, _SHIFT) % values

@@ -134,7 +134,7 @@ class WordVectors(Configured, keras.layers.Layer):
         return []
 
     def distinct(self, texts: Any) -> WordBatch:
-        """Hash texts into a `WordBatch`, each distinct word once.
+        """Hashes texts into a `WordBatch`, each distinct word once.
 
         Args:
             texts: Strings `(batch,)`: a tensor, an array or a list.
@@ -142,7 +142,7 @@ class WordVectors(Configured, keras.layers.Layer):
         raise NotImplementedError(f"{type(self).__name__}.distinct")
 
     def call(self, words: WordBatch, training: bool = False) -> WordSequences:
-        """Look up the vectors of the distinct texts of a batch."""
+        """Looks up the vectors of the distinct texts of a batch."""
         rows = self.embedding(words, training=training)
         shape = tf.shape(words.words)
         # A sum over the words at each time step: one, or none past the end.
@@ -163,11 +163,11 @@ class WordVectors(Configured, keras.layers.Layer):
         )
 
     def _word_ids(self, words: WordBatch) -> tf.Tensor:
-        """Return `WordSequences.words`; any values past the end of a text."""
+        """Returns `WordSequences.words`; any values past the end of a text."""
         return words.words
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor arguments as a dict, for `from_config`."""
+        """Returns the constructor arguments as a dict, for `from_config`."""
         # `PairScorer` may freeze the table alone.
         trainable = self.trainable and self.embedding.trainable
         return {**super().get_config(), "trainable": trainable}
@@ -225,7 +225,7 @@ class TrigramVectors(WordVectors):
         self.build((None,))
 
     def distinct(self, texts: Any) -> WordBatch:
-        """Hash texts into a `WordBatch` of letter trigrams.
+        """Hashes texts into a `WordBatch` of letter trigrams.
 
         Args:
             texts: Strings `(batch,)`: a tensor, an array or a list.
@@ -292,7 +292,7 @@ class VocabularyVectors(WordVectors):
         return self.lookup.words
 
     def distinct(self, texts: Any) -> WordBatch:
-        """Hash texts into a `WordBatch` of vocabulary ids.
+        """Hashes texts into a `WordBatch` of vocabulary ids.
 
         Args:
             texts: Strings `(batch,)`: a tensor, an array or a list.
@@ -300,7 +300,7 @@ class VocabularyVectors(WordVectors):
         return self.lookup.distinct(as_strings(texts), self.max_words)
 
     def set_vectors(self, vectors: Any) -> None:
-        """Replace the vectors of all words but the unknown one.
+        """Replaces the vectors of all words but the unknown one.
 
         Args:
             vectors: Array `[len(vocabulary), dimension]`, for example from
@@ -330,7 +330,7 @@ class VocabularyVectors(WordVectors):
         return tf.gather(words.trigrams, words.words)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments.
+        """Returns the constructor's arguments.
 
         The vocabulary is one string, with spaces between the words: Keras
         reads a list from a configuration element by element.
@@ -345,6 +345,6 @@ class VocabularyVectors(WordVectors):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "VocabularyVectors":
-        """Create the layer from the result of `get_config`."""
+        """Creates the layer from the result of `get_config`."""
         words = config["vocabulary"].split(" ")
         return cls(**{**config, "vocabulary": words})

@@ -109,14 +109,14 @@ class ARCI(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> tf.Tensor:
-        """Compute S_X or S_Y, `[texts, features]`."""
+        """Computes S_X or S_Y, `[texts, features]`."""
         stack = self.query_stack if side == "query" else self.document_stack
         return stack.flat(texts.vectors, texts.lengths)
 
     def match(
         self, query: tf.Tensor, document: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
-        """Score pairs of features."""
+        """Scores pairs of features."""
         return self.mlp(tf.concat([query, document], axis=1))
 
 
@@ -217,7 +217,7 @@ class ARCII(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> Features:
-        """Compute the side's part of the first layer, after the maximum."""
+        """Computes the side's part of the first layer, after the maximum."""
         values, lengths = fixed_time(
             texts.vectors, texts.lengths, self.max_words
         )
@@ -227,7 +227,7 @@ class ARCII(Matcher):
     def match(
         self, query: Features, document: Features, training: bool = False
     ) -> tf.Tensor:
-        """Score pairs of texts."""
+        """Scores pairs of texts."""
         rows, columns = query.lengths, document.lengths
         sums = query.values[:, :, tf.newaxis] + document.values[:, tf.newaxis]
         values = zero_padding_2d(tf.nn.relu(sums), rows, columns)
@@ -245,7 +245,7 @@ class ARCII(Matcher):
 def zero_padding_2d(
     cells: tf.Tensor, rows: tf.Tensor, columns: tf.Tensor
 ) -> tf.Tensor:
-    """Set cells `[pairs, m, n, channels]` past the last row or column to 0."""
+    """Sets cells `[pairs, m, n, channels]` past the last row or column to 0."""
     shape = tf.shape(cells)
     real_rows = tf.sequence_mask(rows, shape[1])[:, :, tf.newaxis, tf.newaxis]
     real_columns = tf.sequence_mask(columns, shape[2])[:, tf.newaxis, :]

@@ -125,7 +125,7 @@ class CNTN(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Compute the vectors, and what the tensor layer needs of each.
+        """Computes the vectors, and what the tensor layer needs of each.
 
         Returns:
             Of queries v_q' M^[1:r] `[texts, r, size]`, of documents v_a
@@ -149,7 +149,7 @@ class CNTN(Matcher):
         document: tuple[tf.Tensor, tf.Tensor],
         training: bool = False,
     ) -> tf.Tensor:
-        """Apply the rest of the tensor layer to pairs of texts."""
+        """Applies the rest of the tensor layer to pairs of texts."""
         products = tf.einsum("pre,pe->pr", query[0], document[0])
         hidden = tf.tanh(products + query[1] + document[1] + self.bias)
         return tf.linalg.matvec(hidden, self.combination)

@@ -43,7 +43,7 @@ def topic_levels(pairs: int) -> tuple[int, ...]:
 
 
 def text_ids(words: WordVectors, texts: Sequence[str]) -> list[np.ndarray]:
-    """List the vocabulary ids of the words of each text; unknown ones are 0."""
+    """Lists the vocabulary ids of each text's words; unknown words are 0."""
     ids: list[np.ndarray] = []
     for start in range(0, len(texts), _BATCH):
         batch = words.distinct(tf.constant(texts[start : start + _BATCH]))
@@ -117,7 +117,7 @@ def _known(texts: Sequence[np.ndarray], side: str) -> np.ndarray:
 def probable_words(
     probabilities: np.ndarray, ids: np.ndarray, largest: int, mass: float
 ) -> np.ndarray:
-    """List the most probable words of each topic, int32 `[topics, largest]`.
+    """Lists the most probable words of each topic, int32 `[topics, largest]`.
 
     From probabilities `[topics, words]` in any scale, up to a share `mass` of
     their sum; the most probable word comes first, and 0 fills a row.
@@ -133,7 +133,7 @@ def probable_words(
 
 
 def overlapping(coarse: Patches, fine: Patches, overlap: float) -> np.ndarray:
-    """Tell which patches of two levels have words in common.
+    """Tells which patches of two levels have words in common.
 
     At least a share `overlap` of the words of the patch that has fewer, on each
     side, and one word. Returns bool `[coarse patches, fine patches]`.
@@ -149,7 +149,7 @@ def overlapping(coarse: Patches, fine: Patches, overlap: float) -> np.ndarray:
 
 
 def _members(ids: np.ndarray, size: int) -> np.ndarray:
-    """Return which word is in which patch, float32 `[patches, size]`."""
+    """Returns which word is in which patch, float32 `[patches, size]`."""
     members = np.zeros((len(ids), size), np.float32)
     np.put_along_axis(members, ids, 1, axis=1)
     members[:, 0] = 0  # not a word
@@ -295,7 +295,7 @@ class DeepMatch(Matcher):
         documents: Sequence[str],
         seed: int = 0,
     ) -> None:
-        """Find the patches of all levels in positive training pairs.
+        """Finds the patches of all levels in positive training pairs.
 
         Args:
             words: Word vectors of a vocabulary.
@@ -331,7 +331,7 @@ class DeepMatch(Matcher):
         )
 
     def set_patches(self, levels: Sequence[Patches]) -> None:
-        """Use given patches, and connect those of neighbouring levels.
+        """Uses given patches, and connects those of neighbouring levels.
 
         Args:
             levels: The patches of each level, `topics` of them, with at most
@@ -354,7 +354,7 @@ class DeepMatch(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> tf.Tensor:
-        """Compute x' a_r (or y' b_r) of all patches.
+        """Computes x' a_r (or y' b_r) of all patches.
 
         Returns:
             `(texts, patches, units, rank)`.
@@ -387,7 +387,7 @@ class DeepMatch(Matcher):
     def match(
         self, query: tf.Tensor, document: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
-        """Compute layers I and II, the committee and the score."""
+        """Computes layers I and II, the committee and the score."""
         first = tf.sigmoid(tf.reduce_sum(query * document, -1) + self.bias)
         kernel = self.second_kernel * self.edges[:, tf.newaxis]
         second = tf.sigmoid(

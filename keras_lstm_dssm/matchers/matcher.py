@@ -70,7 +70,7 @@ class Matcher(Configured, keras.layers.Layer):
         self.supports_jit = False
 
     def build(self, *shapes: Any) -> None:
-        """Do nothing: the constructor has created all weights."""
+        """Does nothing: the constructor has created all weights."""
 
     @property
     def multipliers(self) -> dict[str, float]:
@@ -83,7 +83,7 @@ class Matcher(Configured, keras.layers.Layer):
         return False
 
     def check_pretrained(self) -> None:
-        """Check that `pretrain` was called if it must be.
+        """Checks that `pretrain` was called if it must be.
 
         Raises:
             InputError: It was not.
@@ -102,7 +102,7 @@ class Matcher(Configured, keras.layers.Layer):
         documents: Sequence[str],
         seed: int = 0,
     ) -> None:
-        """Compute what a matcher reads off the training texts beforehand.
+        """Computes what a matcher reads off the training texts beforehand.
 
         It runs once, before training. The result is saved with the weights.
         Here it does nothing; matchers of which `needs_pretraining` is true
@@ -116,7 +116,7 @@ class Matcher(Configured, keras.layers.Layer):
         """
 
     def represent(self, texts: Any, side: str, training: bool = False) -> Any:
-        """Compute what `match` needs of each text.
+        """Computes what `match` needs of each text.
 
         Args:
             texts: The word vectors of distinct texts: `WordSequences`, or of
@@ -134,7 +134,7 @@ class Matcher(Configured, keras.layers.Layer):
     def match(
         self, query: Any, document: Any, training: bool = False
     ) -> tf.Tensor:
-        """Score pairs of represented texts.
+        """Scores pairs of represented texts.
 
         Args:
             query: Result of `represent` with one row for each pair.
@@ -154,7 +154,7 @@ class Matcher(Configured, keras.layers.Layer):
         document_rows: tf.Tensor,
         training: bool = False,
     ) -> tf.Tensor:
-        """Score pairs of texts that occur in several pairs.
+        """Scores pairs of texts that occur in several pairs.
 
         Each text is represented once. A matcher overrides it where it can do
         with less than a copy of both texts for each pair.
@@ -183,20 +183,20 @@ class Matcher(Configured, keras.layers.Layer):
         document: WordSequences,
         training: bool = False,
     ) -> tf.Tensor:
-        """Score pairs of texts."""
+        """Scores pairs of texts."""
         rows = tf.range(tf.size(query.lengths))
         return self.score_rows(query, document, rows, rows, training)
 
 
 def as_rows(texts: Texts) -> FlatSequences:
-    """Convert padded word vectors to `FlatSequences`."""
+    """Converts padded word vectors to `FlatSequences`."""
     if isinstance(texts, FlatSequences):
         return texts
     return FlatSequences.from_padded(texts.vectors, texts.lengths)
 
 
 def rows_of(represented: Any, index: tf.Tensor) -> Any:
-    """Gather one row of represented texts for each pair."""
+    """Gathers one row of represented texts for each pair."""
     return tf.nest.map_structure(
         lambda part: tf.gather(part, index), represented
     )

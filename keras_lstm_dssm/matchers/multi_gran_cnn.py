@@ -155,7 +155,7 @@ class MultiGranCNN(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> Features:
-        """Compute the phrases of each text, in one sequence."""
+        """Computes the phrases of each text, in one sequence."""
         stack = self.stacks[SIDES.index(side)]
         words = Features(texts.vectors, texts.lengths)
         phrases = joined([words, *stack(texts.vectors, texts.lengths)])
@@ -167,7 +167,7 @@ class MultiGranCNN(Matcher):
     def match(
         self, query: Features, document: Features, training: bool = False
     ) -> tf.Tensor:
-        """Score pairs of texts."""
+        """Scores pairs of texts."""
         cells = self.phrase_similarity(query.values, document.values)
         values = self.poolings[0](
             cells[..., tf.newaxis], query.lengths, document.lengths
@@ -183,7 +183,7 @@ class MultiGranCNN(Matcher):
 
 
 def joined(parts: Sequence[Features]) -> Features:
-    """Join sequences of each text to one, without padding in between."""
+    """Joins sequences of each text to one, without padding in between."""
     lengths = tf.add_n([part.lengths for part in parts])
     values = tf.concat([part.values for part in parts], axis=1)
     masks = [

@@ -54,18 +54,18 @@ class PairedTexts(NamedTuple):
         return tf.gather(self.lengths, self.rows)
 
     def take(self, order: tf.Tensor) -> "PairedTexts":
-        """Take some pairs, int32 `(pairs,)`, in this order."""
+        """Takes some pairs, int32 `(pairs,)`, in this order."""
         return self._replace(rows=tf.gather(self.rows, order))
 
     def groups(self) -> Iterator["PairedTexts"]:
-        """Divide the pairs, one after the other, into a few groups."""
+        """Divides the pairs, one after the other, into a few groups."""
         pairs, count = tf.size(self.rows), _DOCUMENT_PARTS * _QUERY_PARTS
         for number in range(count):
             start, end = number * pairs // count, (number + 1) * pairs // count
             yield self._replace(rows=self.rows[start:end])
 
     def vector_rows(self, positions: tf.Tensor) -> tf.Tensor:
-        """Compute the rows of `vectors` at positions `(pairs, slices, k)`.
+        """Computes the rows of `vectors` at positions `(pairs, slices, k)`.
 
         A negative position counts as 0.
         """
@@ -73,7 +73,7 @@ class PairedTexts(NamedTuple):
         return first[:, tf.newaxis, tf.newaxis] + tf.maximum(positions, 0)
 
     def padded(self, parts: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
-        """Take the rows of the pairs, padded to the longest of these.
+        """Takes the rows of the pairs, padded to the longest of these.
 
         Of parts `(positions, ...)`; there are any values past the end of a
         text.
@@ -91,7 +91,7 @@ class PairedTexts(NamedTuple):
 def order_by_length(
     query_lengths: tf.Tensor, document_lengths: tf.Tensor
 ) -> tf.Tensor:
-    """Order pairs so that each of `PairedTexts.groups` has similar lengths.
+    """Orders pairs so that each of `PairedTexts.groups` has similar lengths.
 
     A quarter of the pairs with the shortest documents comes first, and so on;
     within each, the shortest queries first.
@@ -143,7 +143,7 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
         self.built = True
 
     def flat(self, texts: FlatSequences, training: bool = False) -> tf.Tensor:
-        """Compute p_t of all positions, `(words, dimension)`."""
+        """Computes p_t of all positions, `(words, dimension)`."""
         layers = self.forward_lstm, self.backward_lstm
         outputs = run_on_rows(layers, texts, training)
         if self.include_word:
@@ -158,7 +158,7 @@ def lstm(
     forget_bias: float = 0.0,
     **kwargs: Any,
 ) -> PeepholeLSTM:
-    """Create the LSTM of Wan et al. 2016, with its weights.
+    """Creates the LSTM of Wan et al. 2016, with its weights.
 
     All biases start at 0, as in the authors' programs, but for `forget_bias`.
     """
@@ -299,7 +299,7 @@ class MVLSTM(Matcher):
     def match(
         self, query: Any, document: Any, training: bool = False
     ) -> tf.Tensor:
-        """Compare all positions, pool the cells, and compute the score."""
+        """Compares all positions, pools the cells, and computes the score."""
         if self.pooling == "dynamic":
             cells = self.comparison.compare(query[1], document[1])
             return self._score(self.dynamic(cells, query[2], document[2]))
@@ -313,7 +313,7 @@ class MVLSTM(Matcher):
         document_rows: tf.Tensor,
         training: bool = False,
     ) -> tf.Tensor:
-        """Score pairs of texts; see `Matcher.score_rows`."""
+        """Scores pairs of texts; see `Matcher.score_rows`."""
         rows = query_rows, document_rows
         if not training or self.pooling == "dynamic":
             return super().score_rows(query, document, *rows, training)
@@ -344,7 +344,7 @@ class MVLSTM(Matcher):
     def explain(
         self, query: WordSequences, document: WordSequences
     ) -> StrongestCells:
-        """Find the k cells of each slice with the largest values.
+        """Finds the k cells of each slice with the largest values.
 
         With one slice these are what Wan et al. 2016 print as
         `(memory, memory, 0.84), (error, error, 0.81)`.
@@ -373,7 +373,7 @@ class MVLSTM(Matcher):
     def _score_chosen(
         self, queries: tf.Tensor, query: PairedTexts, document: PairedTexts
     ) -> tf.Tensor:
-        """Choose cells without a gradient, and compute only these with one.
+        """Chooses cells without a gradient, and computes only these with one.
 
         The first rows of `query.vectors` are those of the queries.
         """
@@ -435,5 +435,5 @@ class MVLSTM(Matcher):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "MVLSTM":
-        """Create a matcher; those of version 0.2.0 have no factors."""
+        """Creates a matcher; those of version 0.2.0 have no factors."""
         return cls(**{"rank": None, **config})

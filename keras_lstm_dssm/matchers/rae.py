@@ -29,7 +29,7 @@ from keras_lstm_dssm.registration import register
 
 
 def distances(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Compute Euclidean distances `(pairs, m, n)` of vectors.
+    """Computes Euclidean distances `(pairs, m, n)` of vectors.
 
     The gradient is not defined where two vectors are equal.
     """
@@ -45,7 +45,7 @@ def distances(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
 def same_numbers(
     query: tf.Tensor, document: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Compare the sets of numbers of two texts, ids `(pairs, m)`; 0 is none.
+    """Compares the sets of numbers of two texts, ids `(pairs, m)`; 0 is none.
 
     Returns three of bool `(pairs,)`: the sets are equal; they are equal and not
     empty; one is a subset of the other.
@@ -237,7 +237,7 @@ class RAE(Matcher):
         documents: Sequence[str],
         seed: int = 0,
     ) -> None:
-        """Train the autoencoder, and measure distances of training pairs.
+        """Trains the autoencoder, and measures distances of training pairs.
 
         The mean and the standard deviation of distances are those of pairs
         and of queries beside the document of the next pair, in equal number.
@@ -280,7 +280,7 @@ class RAE(Matcher):
         queries: Sequence[str],
         documents: Sequence[str],
     ) -> list[float]:
-        """Return the values of `statistics`."""
+        """Returns the values of `statistics`."""
         pairs = list(zip(queries, documents, strict=True))
         others = [*documents[1:], documents[0]]
         pairs += list(zip(queries, others, strict=True))
@@ -308,7 +308,7 @@ class RAE(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> Any:
-        """Encode the trees.
+        """Encodes the trees.
 
         Returns:
             The roots `(texts, word_dimension)`, or `Phrases`.
@@ -325,7 +325,7 @@ class RAE(Matcher):
     def match(
         self, query: Any, document: Any, training: bool = False
     ) -> tf.Tensor:
-        """Apply the head."""
+        """Applies the head."""
         if self.head == "root":
             return self.mlp(tf.concat([query, document], 1))
         mean, deviation, mean_length, deviation_length = tf.unstack(
@@ -343,7 +343,7 @@ class RAE(Matcher):
         return self.mlp(tf.concat([entries, tf.stack(features, 1)], 1))
 
     def _pooled(self, query: Phrases, document: Phrases) -> tf.Tensor:
-        """Return the pooled distances `(pairs, size * size)`."""
+        """Returns the pooled distances `(pairs, size * size)`."""
         cells = distances(query.nodes, document.nodes)[..., tf.newaxis]
         sizes = 2 * query.lengths - 1, 2 * document.lengths - 1
         pooled = self.pooling(cells, *sizes)

@@ -80,7 +80,7 @@ class RecurrentCosine(Matcher):
     def represent(
         self, texts: Texts, side: str, training: bool = False
     ) -> tf.Tensor:
-        """Compute the vector of each text, `(texts, units)` or twice that."""
+        """Computes the vector of each text, `(texts, units)` or twice that."""
         layers = self.query_lstms if side == "query" else self.document_lstms
         rows = as_rows(texts)
         outputs = run_on_rows(layers, rows, training)
@@ -104,7 +104,7 @@ class RecurrentCosine(Matcher):
         document_rows: tf.Tensor,
         training: bool = False,
     ) -> tf.Tensor:
-        """Score pairs of texts; see `Matcher.score_rows`."""
+        """Scores pairs of texts; see `Matcher.score_rows`."""
         if not self.share:
             rows = query_rows, document_rows
             return super().score_rows(query, document, *rows, training)
@@ -121,7 +121,7 @@ class RecurrentCosine(Matcher):
     def match(
         self, query: tf.Tensor, document: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
-        """Compute the score of each pair."""
+        """Computes the score of each pair."""
         return self.scale * cosine_pairs(query, document)
 
     def _lstms(self, prefix: str) -> list[PeepholeLSTM]:
@@ -139,5 +139,5 @@ class RecurrentCosine(Matcher):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "RecurrentCosine":
-        """Create a matcher; those of version 0.2.0 have other defaults."""
+        """Creates a matcher; those of version 0.2.0 have other defaults."""
         return cls(**{"scale": 1.0, "forget_bias": 0.0, **config})

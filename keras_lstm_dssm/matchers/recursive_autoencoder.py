@@ -37,7 +37,7 @@ class Trees(NamedTuple):
 
     @classmethod
     def from_children(cls, children: tf.Tensor, lengths: tf.Tensor) -> "Trees":
-        """Find the parent and the depth of each node."""
+        """Finds the parent and the depth of each node."""
         texts, merges = tf.shape(children)[0], tf.shape(children)[1]
         time = merges + 1
         real = tf.sequence_mask(2 * (lengths - 1), 2 * merges)
@@ -71,7 +71,7 @@ class Trees(NamedTuple):
 
 
 def balanced_children(max_words: int) -> np.ndarray:
-    """List the merges of balanced trees over 0 to `max_words` words.
+    """Lists the merges of balanced trees over 0 to `max_words` words.
 
     A text is halved again and again, the left half the longer one. At index n
     are the children of a text of n words as in `Trees`, `[max_words - 1, 2]`.
@@ -83,7 +83,7 @@ def balanced_children(max_words: int) -> np.ndarray:
         def root(
             start: int, end: int, merges: list[tuple[int, int]] = merges
         ) -> int:
-            """Merge the words from `start` to `end`; return their node."""
+            """Merges the words from `start` to `end`; returns their node."""
             if end - start == 1:
                 return start
             middle = (start + end + 1) // 2
@@ -147,10 +147,10 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
             setattr(self, name, weight)
 
     def build(self, *shapes: Any) -> None:
-        """Do nothing: the constructor has created all weights."""
+        """Does nothing: the constructor has created all weights."""
 
     def restart(self, seed: int) -> None:
-        """Draw new weights from U(-0.1, 0.1), and set the biases to 0."""
+        """Draws new weights from U(-0.1, 0.1), and sets the biases to 0."""
         kernels = self.encoder_kernel, self.decoder_kernel
         for kernel_seed, kernel in enumerate(kernels, seed):
             draw = small_uniform(seed=kernel_seed)
@@ -159,13 +159,13 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
             bias.assign(tf.zeros_like(bias.value))
 
     def call(self, vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        """Compute the vectors of all nodes."""
+        """Computes the vectors of all nodes."""
         if self.tree == "greedy":
             return self._merge_greedily(vectors, lengths)[1]
         return self.encode(vectors, self.trees(vectors, lengths), lengths)
 
     def trees(self, vectors: tf.Tensor, lengths: tf.Tensor) -> Trees:
-        """Choose a tree for each text; for the arguments see the class."""
+        """Chooses a tree for each text; for the arguments see the class."""
         if self.tree == "greedy":
             children = self._merge_greedily(vectors, lengths)[0]
         else:
@@ -180,7 +180,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
     def encode(
         self, vectors: tf.Tensor, trees: Trees, lengths: tf.Tensor
     ) -> tf.Tensor:
-        """Compute the nodes of given trees, with a gradient."""
+        """Computes the nodes of given trees, with a gradient."""
         merges = tf.shape(vectors)[1] - 1
 
         def merge(k: tf.Tensor, nodes: tf.Tensor) -> tuple[Any, Any]:
@@ -198,7 +198,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
     def unfolding_error(
         self, vectors: tf.Tensor, lengths: tf.Tensor
     ) -> tf.Tensor:
-        """Compute how badly the inner nodes give back their words, `(texts,)`.
+        """Computes how badly the inner nodes give back their words, `(texts,)`.
 
         Each inner node is decoded down its own subtree to the words
         x_i .. x_j below it. Its error is |[x_i; ..; x_j] - [x_i'; ..; x_j']|^2.
@@ -236,13 +236,13 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
         return error
 
     def _encode(self, pair: tf.Tensor) -> tf.Tensor:
-        """Compute p of `(..., 2 * dimension)`."""
+        """Computes p of `(..., 2 * dimension)`."""
         return tf.tanh(
             tf.tensordot(pair, self.encoder_kernel, 1) + self.encoder_bias
         )
 
     def _decode(self, parent: tf.Tensor) -> tf.Tensor:
-        """Compute [c1'; c2'] of `(..., dimension)`."""
+        """Computes [c1'; c2'] of `(..., dimension)`."""
         return tf.tanh(
             tf.tensordot(parent, self.decoder_kernel, 1) + self.decoder_bias
         )
@@ -252,13 +252,13 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
         return tf.reduce_sum((pair - self._decode(self._encode(pair))) ** 2, -1)
 
     def _leaves(self, vectors: tf.Tensor) -> tf.Tensor:
-        """Append zeros for the inner nodes."""
+        """Appends zeros for the inner nodes."""
         return tf.pad(vectors, [[0, 0], [0, tf.shape(vectors)[1] - 1], [0, 0]])
 
     def _append(
         self, k: tf.Tensor, nodes: tf.Tensor, pair: tf.Tensor, lengths: Any
     ) -> tf.Tensor:
-        """Write the parent of children `[texts, 2, dimension]` as merge k."""
+        """Writes the parent of children `[texts, 2, dimension]` as merge k."""
         texts, size = tf.shape(nodes)[0], tf.shape(nodes)[1]
         pair = tf.reshape(pair, [texts, 2 * self.dimension])
         real = tf.cast(k < lengths - 1, nodes.dtype)[:, tf.newaxis]
@@ -272,7 +272,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
     def _merge_greedily(
         self, vectors: tf.Tensor, lengths: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return the children of `Trees`, and the vectors of all nodes."""
+        """Returns the children of `Trees`, and the vectors of all nodes."""
         texts, time = tf.shape(vectors)[0], tf.shape(vectors)[1]
         infinite = tf.constant(np.inf, vectors.dtype)
         position = tf.range(time)[tf.newaxis]
@@ -339,7 +339,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
 
 
 def clip(texts: WordSequences, max_words: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return the vectors and lengths of texts, cut after `max_words` words."""
+    """Returns the vectors and lengths of texts, cut after `max_words` words."""
     return texts.vectors[:, :max_words], tf.minimum(texts.lengths, max_words)
 
 
@@ -351,7 +351,7 @@ def pretrain_autoencoder(
     learning_rate: float,
     seed: int,
 ) -> None:
-    """Train a recursive autoencoder on texts, from new weights, by Adam.
+    """Trains a recursive autoencoder on texts, from new weights, by Adam.
 
     The loss is the unfolding error of an inner node, averaged over those of
     a batch of distinct texts of similar length. Greedy trees are chosen again

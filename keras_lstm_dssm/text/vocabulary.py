@@ -84,7 +84,7 @@ class Vocabulary(tf.Module):
         return self._joined
 
     def ids(self, words: tf.Tensor) -> tf.Tensor:
-        """Look up normalised words.
+        """Looks up normalised words.
 
         Args:
             words: String tensor of any shape.
@@ -97,7 +97,7 @@ class Vocabulary(tf.Module):
     def distinct(
         self, texts: tf.Tensor, max_words: int | None = None
     ) -> WordBatch:
-        """Hash texts into a `WordBatch` of vocabulary ids.
+        """Hashes texts into a `WordBatch` of vocabulary ids.
 
         A word has one "trigram", its id, so `WordBatch.trigrams` has the
         distinct ids and `WordBatch.words` the indices of ids in it. All
@@ -123,7 +123,7 @@ class Vocabulary(tf.Module):
 
 
 def _check(words: Any, split: str) -> None:
-    """Check that each word is one that texts are split into."""
+    """Checks that each word is one that texts are split into."""
     normal = normalize(words, split)
     if not normal:
         raise InputError(
@@ -158,7 +158,7 @@ def vocabulary_of(
     max_words: int | None = None,
     split: str = "alphanumeric",
 ) -> list[str]:
-    """List the words of texts, the most frequent first.
+    """Lists the words of texts, the most frequent first.
 
     Words of the same frequency are in the order of their code points, so the
     result does not depend on the order of the texts.
