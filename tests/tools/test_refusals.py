@@ -55,6 +55,14 @@ REFUSED = {
     --hard_negatives=1 --judged_negatives=1 -> are both set: expected one
     --logq --negatives=random -> negatives, but negatives is 'random'
     --teacher_weight=2 -> --teacher_weight is used with --teacher only
+    --negatives=in_batch --n=3 -> n is not used with negatives=in_batch: leave
+    --mine_top=9 -> mine_top is not used without hard_negatives: leave it out
+    --preset=arc_i --words=trigrams --min_count=2
+        -> min_count is not used with words=trigrams: leave it out, or change
+    --preset=arc_i --noskip_gram --skip_gram_epochs=9
+        -> skip_gram_epochs is not used without skip_gram: leave it out
+    --select=map -> select is not used without dev: leave it out, or change dev
+    --max_bad_lines=3 -> --max_bad_lines is used with --on_bad_line=skip only
     --judged_negatives=1 -> found no title with a score below 1
     --features=x -> features is used by a ranker only: leave it
     --documents=x -> documents needs pages of results: expected ubi:FOLDER or
