@@ -166,7 +166,13 @@ REFUSED = {
     --interleaved=ubi:{ubi} -> found no click on a page of two versions, expe
     --interleaved=ubi:{faulty_ubi} -> queries-1.ndjson:2: found no JSON, expec
 """,
+    "teach --documents={titles} --encoder=x --output={new}": """
+    --min_relevant=2 -> --min_relevant is for --data: leave it out
+    --on_bad_line=skip -> --on_bad_line is for --data: leave it out
+""",
     "search": """
+    --run={trained_run} --documents={titles} --bm25_words=space glue
+        -> --bm25_words is for bm25 in --mix: leave it out
     glue -> --models is missing: the folder that lstm-dssm-exp
     --models=m --mix=bm25 glue -> --mix is for --run, not for
     --models=m --run={trained_run} --documents={titles} glue
@@ -308,6 +314,14 @@ REFUSED = {
     --model=numbers bolt -> model numbers: INVALID_ARGUMENT
     --server=localhost:1 bolt -> no answer from localhost:1: start
     --tls_cert=x bolt -> give both
+    --status bolt -> found the query 'bolt' and --status: leave one
+    --status --tags=a -> --tags and --status are given: leave one out
+    --status --model_version=1 -> --model_version and --status are given: lea
+    --vectors --tags=a bolt -> --tags and --vectors are given: leave one out
+    --vectors --explain bolt -> --explain and --vectors are given: leave one
+    --vectors --k=3 bolt -> --k and --vectors are given: leave one out
+    --model=scorer --k=3 bolt steel -> --k is for a retriever, which scorer i
+    --model=scorer --tags=a bolt steel -> --tags is for a retriever, which sc
     "--tags=a, ,b" bolt -> expected a tag that is not blank
 """,
     "analyze --run={trained_run} --output={new}": """
@@ -363,6 +377,8 @@ REFUSED = {
     --suite=train,sing -> all, or some of train, encode, serve, load
     --suite= -> all, or some of train, encode, serve, load
     --pairs=10k -> --pairs=10k: expected numbers
+    --preset=best -> --preset is for --suite=scale: leave it out
+    --suite=load,documents --triples=9 -> --triples is for --suite=matching: l
     --clients=8, -> such as 8,64
     --data=nowhere.tsv -> nowhere.tsv
     --data={collection_folder} --rounds=1 -> --batch_size
