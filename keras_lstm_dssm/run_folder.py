@@ -130,7 +130,9 @@ class RunFolder:
         check_plain_file(self.config, self.path)
         config = read_json(self.config)
         if isinstance(data := config.get("data"), str):
-            config["data"] = ",".join(map(self._data_path, data.split(",")))
+            # One file may have a comma in its path.
+            parts = [data] if os.path.exists(data) else data.split(",")
+            config["data"] = ",".join(map(self._data_path, parts))
         return config
 
     def _data_path(self, part: str) -> str:

@@ -224,7 +224,7 @@ def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
 
 def parts_of(spec: str) -> list[str]:
     """Returns the parts of a specification, which commas separate."""
-    if os.path.isdir(spec):  # a folder whose name has a comma
+    if os.path.exists(spec):  # the name may have a comma
         return [spec]
     return [part.strip() for part in spec.split(",") if part.strip()]
 

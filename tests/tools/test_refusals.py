@@ -222,7 +222,7 @@ REFUSED = {
     --output= -> --output is missing
     --documents= -> a hybrid retriever counts the words of titles
     --run={tmp_path}/none -> no model here
-    --portable={new} --run={trained_run} -> not used with --portable
+    --portable={new}.x --run={trained_run} -> not used with --portable
     --bm25_words=space -> should be one of
 """,
     "evaluate --run={trained_run} --data={collection_folder} --hybrid": """
@@ -240,11 +240,17 @@ REFUSED = {
     "index": """
     --vectors={trained_run}/config.json --output={new}
         -> config.json: no array of numbers
+    --vectors={page} --output={page} -> would overwrite the file of --vectors
+    --vectors=a.npy --queries={page} --output={page} -> the file of --queries
     --vectors={half} --output={new} -> part-00000-00001 is missing; expected all
 """,
     "encode --input={titles} --output={new}"
     " --saved_model={models}/query_encoder": """
     --saved_model={models}/retriever -> expected ['text']
+    --output={titles} -> would overwrite the file of --input: give another
+    --ids={titles} -> would overwrite the file of --input: give another
+    --ids={new} -> would overwrite the file of --ids: give another
+    --json={titles} -> would overwrite the file of --input: give another
     --input={tmp_path}/no.txt -> no.txt
     --output={tmp_path}/no/v.npy -> v.npy: there is no folder
     --input={latin_1} -> latin_1.txt:2: found invalid UTF-8
