@@ -158,9 +158,10 @@ class RunFolder:
     def check_trained(self) -> None:
         """Checks that there is a trained model other than a ranker."""
         if not self.model.exists():
+            resume = " --resume" if self.config.exists() else ""
             raise InputError(
                 f"{self.path}: no model here (no model.keras); train one with "
-                f"lstm-dssm-train --output={self.path}"
+                f"lstm-dssm-train --output={self.path}{resume}"
             )
 
     def load_towers(self) -> TwoTower:

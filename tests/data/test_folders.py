@@ -259,6 +259,14 @@ def test_a_file_whose_name_has_a_comma(tmp_path):
     assert absolute_spec(str(path)) == str(path)
 
 
+def test_data_are_named_by_a_path_or_a_text(tmp_path):
+    path = tmp_path / "clicks.tsv"
+    write_pairs([("bolt", "hex bolt")], path)
+    assert open_log(path).count() == 1  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="found .* .list., expected a path;"):
+        open_log([str(path)])  # type: ignore[arg-type]
+
+
 def test_a_title_of_both_kinds_is_no_negative(tmp_path):
     """In another id, another query or another collection."""
     titles = {"d": "hex bolt", "e": "Hex-Bolt", "f": "nut", "g": "wood glue"}
