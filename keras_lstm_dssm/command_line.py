@@ -8,8 +8,10 @@ TensorFlow, so that help and wrong flags are answered at once; `main` imports
 the rest.
 """
 
+import glob
 import io
 import logging
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,6 +27,9 @@ from keras_lstm_dssm.version import __version__
 Main = Callable[[list[str]], Mapping[str, Any] | None]
 """The work of a program: takes the arguments that are not flags, and returns
 what `--json=FILE` writes."""
+
+_WRITTEN = ("output", "json", "ids", "portable", "run_file")
+"""Flags of files that programs write."""
 
 
 def _define_enum(
@@ -138,7 +143,28 @@ class Program:
                 raise InputError(f"--{name} is missing: {values[name].help}")
         if values.json:
             check_writable(values.json)
+        self._check_written()
         return None
+
+    def _check_written(self) -> None:
+        """Checks that no file that is written is read, or written, too."""
+        values = self.flags
+        written = [name for name in _WRITTEN if name in values]
+        for name in written:
+            path = values[name].value or ""
+            for other in values:
+                value = values[other].value
+                texts = value if isinstance(value, list) else [value]
+                if other == name or not (
+                    os.path.isfile(path) or (path and other in written)
+                ):
+                    continue
+                for text in texts:
+                    if isinstance(text, str) and _names_file(text, path):
+                        raise InputError(
+                            f"--{name}={path} would overwrite the file of"
+                            f" --{other}: give another"
+                        )
 
     def _help(self) -> str:
         """Returns the program's docstring and its flags, sorted by name."""
@@ -180,6 +206,13 @@ class Program:
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             return 130
+
+
+def _names_file(text: str, path: str) -> bool:
+    """Returns whether paths or globs, with commas between, name a file."""
+    paths = {text, *text.split(",")} - {""}
+    found = {file for path in paths for file in (path, *glob.glob(path))}
+    return os.path.realpath(path) in map(os.path.realpath, found)
 
 
 def _one_line(error: BaseException, values: flags.FlagValues) -> str:

@@ -1,7 +1,7 @@
 """`InputError`, and checks that raise it with a one-line message."""
 
 import importlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from types import ModuleType
 from typing import Any
 
@@ -54,6 +54,15 @@ def check_choice(choices: Collection[Any], **values: Any) -> None:
         if value not in choices:
             allowed = ", ".join(map(str, choices))
             raise InputError(f"{name} must be one of {allowed}, not {value!r}")
+
+
+def check_lists(**values: Any) -> None:
+    """Check that values are lists of texts, not one text, which is letters."""
+    for name, value in values.items():
+        if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+            raise InputError(
+                f"{name} is {value!r:.60}: expected a list of texts"
+            )
 
 
 def check_precision(layer: Any) -> None:

@@ -130,7 +130,9 @@ class RunFolder:
         check_plain_file(self.config, self.path)
         config = read_json(self.config)
         if isinstance(data := config.get("data"), str):
-            config["data"] = ",".join(map(self._data_path, data.split(",")))
+            # One file may have a comma in its path.
+            parts = [data] if os.path.exists(data) else data.split(",")
+            config["data"] = ",".join(map(self._data_path, parts))
         return config
 
     def _data_path(self, part: str) -> str:
@@ -156,9 +158,10 @@ class RunFolder:
     def check_trained(self) -> None:
         """Checks that there is a trained model other than a ranker."""
         if not self.model.exists():
+            resume = " --resume" if self.config.exists() else ""
             raise InputError(
                 f"{self.path}: no model here (no model.keras); train one with "
-                f"lstm-dssm-train --output={self.path}"
+                f"lstm-dssm-train --output={self.path}{resume}"
             )
 
     def load_towers(self) -> TwoTower:

@@ -20,6 +20,9 @@ def test_a_folder_without_what_is_asked_for(tmp_path):
     ):
         with pytest.raises(InputError, match=message):
             load()
+    run.config.write_text("{}")  # of a run that was killed
+    with pytest.raises(InputError, match=f"--output={tmp_path} --resume"):
+        run.load_model()
     run.model.write_text("not a model")
     with pytest.raises(InputError, match=r"model\.keras: not a model"):
         run.load_model()

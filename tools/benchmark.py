@@ -118,6 +118,15 @@ SUITES = {
 }
 """Name of a suite -> the function of `benchmarks` that measures it."""
 
+_OF_SUITES = {
+    "load": ("clients", "seconds", "swap_seconds", "hostile"),
+    "retriever": ("titles_in_index",),
+    "scale": ("pairs", "preset", "mine_clusters"),
+    "matching": ("triples",),
+    DOCUMENTS: ("documents",),
+}
+"""Name of a suite -> flags that no other suite reads."""
+
 
 def main(_: list[str]) -> dict[str, Any]:
     """Runs the suites; prints and returns their results."""
@@ -134,6 +143,9 @@ def main(_: list[str]) -> dict[str, Any]:
         )
     _numbers("pairs")  # raises for wrong numbers before the work
     _numbers("clients")
+    for suite, names in _OF_SUITES.items():
+        if suite not in suites:
+            program.check_unused(names, f"is for --suite={suite}: leave it out")
     only_documents = set(suites) == {DOCUMENTS}
     arguments: dict[str, Callable[[], tuple[Any, ...]]] = {}
     with tempfile.TemporaryDirectory() as folder:

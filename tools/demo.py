@@ -64,14 +64,17 @@ def main(_: list[str]) -> None:
         flush=True,
     )
     output = Path(FLAGS.output)
-    models = output / "models"
+    models, titles = output / "models", output / "titles.txt"
+    collection = open_collection(FLAGS.data)
     for old in (output / "run", models):
+        if old.exists() and not titles.exists():  # which a demo writes first
+            raise InputError(
+                f"{old}: found a folder that is not of an earlier demo, which"
+                " would be removed: give another --output"
+            )
         shutil.rmtree(old, ignore_errors=True)
     output.mkdir(parents=True, exist_ok=True)
-
-    collection = open_collection(FLAGS.data)
     print(f"API search: {collection.describe()}")
-    titles = output / "titles.txt"
     write_text(titles, "\n".join(collection.documents.values()) + "\n")
     # For `lstm-dssm-train --init --replay`, see docs/local_server.md.
     clicks = output / "old_clicks.tsv"

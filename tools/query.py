@@ -121,8 +121,22 @@ def main(queries: list[str]) -> dict[str, Any]:
             file=sys.stderr,
         )
     check_explain(program)
-    if not queries and not FLAGS.status:
+    if FLAGS.status:
+        program.check_unused(
+            ("explain", "tags", "k", "model_version"),
+            "and --status are given: leave one out",
+        )
+        if queries:
+            raise InputError(
+                f"found the query {queries[0]!r:.60} and --status: leave one"
+                " out"
+            )
+    elif not queries:
         raise InputError('no query; give one or more, such as "angle bracket"')
+    if FLAGS.vectors:
+        program.check_unused(
+            ("explain", "tags", "k"), "and --vectors are given: leave one out"
+        )
     default = "query_encoder" if FLAGS.vectors else "retriever"
     model = FLAGS.model or default
     version = number_or_label(FLAGS.model_version)
@@ -134,15 +148,21 @@ def main(queries: list[str]) -> dict[str, Any]:
             vectors = client.encode(queries, model, version)
             return print_vectors(queries, vectors.tolist())
         signatures = client.signatures(model, version)
-        if is_scorer(signatures):
+        scores = is_scorer(signatures)
+        if scores or KEYS in signatures:
+            program.check_unused(
+                ("explain", "tags", "k") if scores else ("explain", "tags"),
+                f"is for a retriever, which {model} is not: leave it out",
+            )
+        if scores:
             query, *documents = queries
             if not documents:
                 raise InputError(
                     f"no document; give the query, here {query!r:.60}, and "
                     f"then the documents that {model} scores"
                 )
-            scores = client.score(query, documents, model, version)
-            return print_scores(query, documents, scores.tolist())
+            values = client.score(query, documents, model, version)
+            return print_scores(query, documents, values.tolist())
         if KEYS in signatures:
             parts = client.keys(queries, FLAGS.k, model, version)
             return print_key_parts(queries, parts)

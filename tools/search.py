@@ -129,6 +129,10 @@ def _search_run(queries: list[str]) -> "list[list[Hit]]":
     )
     if not FLAGS.documents:
         raise InputError(f"--documents is missing: {FLAGS['documents'].help}")
+    if "bm25" not in FLAGS.mix:
+        program.check_unused(
+            ["bm25_words"], "is for bm25 in --mix: leave it out"
+        )
     weights = required_weights(FLAGS.mix, FLAGS.mix_weights)
     documents = read_documents(FLAGS.documents)
     model = load_titles_model(FLAGS.run)

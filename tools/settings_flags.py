@@ -7,6 +7,7 @@ from typing import Any, get_origin
 from absl import flags
 
 from keras_lstm_dssm.command_line import Program
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.choices import BM25_TERMS, TOKENIZERS
 from keras_lstm_dssm.settings.fields import (
     Settings,
@@ -126,6 +127,11 @@ def define_bad_line_flags(program: Program) -> None:
 
 def allowed_bad_lines(values: flags.FlagValues) -> int:
     """Returns how many bad lines of the data the parsed flags allow."""
+    if values["max_bad_lines"].present and values.on_bad_line != "skip":
+        raise InputError(
+            "--max_bad_lines is used with --on_bad_line=skip only: give it, or"
+            " leave --max_bad_lines out"
+        )
     return values.max_bad_lines if values.on_bad_line == "skip" else 0
 
 

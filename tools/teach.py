@@ -77,6 +77,11 @@ def main(_: list[str]) -> dict[str, Any]:
         teach,
     )
 
+    if not FLAGS.data:
+        program.check_unused(
+            ("min_relevant", "on_bad_line", "max_bad_lines"),
+            "is for --data: leave it out",
+        )
     titles: list[str] = []
     if FLAGS.documents:
         from keras_lstm_dssm.export.bulk.documents import read_documents

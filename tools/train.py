@@ -208,7 +208,9 @@ def flagged_recipe() -> "AnyRecipe":
             raise InputError(
                 f"--{name} is not a flag of {source}: leave it out"
             )
-    return recipe.replace(**changes)
+    recipe = recipe.replace(**changes)
+    recipe.check_used(changes)
+    return recipe
 
 
 def check_unchanged(config: dict[str, Any]) -> None:
@@ -326,6 +328,7 @@ def _train_by_workers(run: "RunFolder", options: dict[str, Any]) -> None:
                 "files"
             )
         config = TrainingConfig(recipe=flagged_recipe(), **options)
+        config.check_options(options)
         config.check_workers()
     minutes: dict[str, Any] = {
         "save_minutes": FLAGS.save_minutes,

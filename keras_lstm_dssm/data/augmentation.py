@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping
 
 from keras_lstm_dssm.data.click_log import Pair
+from keras_lstm_dssm.errors import check_lists
 
 LEAST_LETTERS = 3
 """Shorter words are not misspelled: an edit would make them unreadable."""
@@ -105,6 +106,7 @@ def title_pairs(
     >>> list(title_pairs(["rubber garden hose"], misspelled=0.0))
     [Pair(query='rubber garden', document='rubber garden hose')]
     """
+    check_lists(titles=titles)
     draw = random.Random(seed)
     for title in titles:
         words = title.split()

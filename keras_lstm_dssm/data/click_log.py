@@ -509,8 +509,25 @@ def write_pairs(
     2
     """
     with replacing(path) as partial:
-        write_lines(partial, (click_line(Pair(*pair)) for pair in pairs))
+        write_lines(partial, map(click_line, _checked_pairs(pairs)))
     return ClickLog(path)
+
+
+def _checked_pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[Pair]:
+    if not isinstance(pairs, Iterable):
+        raise InputError(
+            f"found {pairs!r:.60} ({type(pairs).__name__}), expected clicks:"
+            " paths of files, or pairs of a query and a clicked title"
+        )
+    for row, pair in enumerate(pairs):
+        is_row = isinstance(pair, Iterable) and not isinstance(pair, str)
+        texts = [*pair] if is_row else []
+        if len(texts) != 2 or not all(isinstance(t, str) for t in texts):
+            raise InputError(
+                f"pair {row} is {pair!r:.60}, expected a query and a clicked"
+                " title, two texts; several files are one text, with commas"
+            )
+        yield Pair(*texts)
 
 
 def _files(path: str) -> list[str]:

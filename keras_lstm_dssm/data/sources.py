@@ -125,8 +125,8 @@ class DataSource:
     """
 
     def __init__(self, spec: str) -> None:
-        self.spec = spec
         self.parts = parts_of(spec)
+        self.spec = os.fspath(spec)
         self._opened: dict[str, Collection] = {}
 
     def collection(self, part: str) -> Collection:
@@ -222,9 +222,15 @@ def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
     return ClickLog(parts_of(spec), max_bad_lines)
 
 
-def parts_of(spec: str) -> list[str]:
+def parts_of(spec: str | os.PathLike[str]) -> list[str]:
     """Returns the parts of a specification, which commas separate."""
-    if os.path.isdir(spec):  # a folder whose name has a comma
+    if not isinstance(spec, str | os.PathLike):
+        raise InputError(
+            f"found {spec!r:.60} ({type(spec).__name__}), expected a path;"
+            " several are one text, with commas between"
+        )
+    spec = os.fspath(spec)
+    if os.path.exists(spec):  # the name may have a comma
         return [spec]
     return [part.strip() for part in spec.split(",") if part.strip()]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_lists
 from keras_lstm_dssm.evaluation.runs import TieBreaker, kth_largest
 from lstm_dssm_client.signatures import Hit
 
@@ -63,6 +63,7 @@ class Index:
         ids: Iterable[str] | None = None,
         query_encoder: Any = None,
     ) -> None:
+        check_lists(titles=titles, ids=() if ids is None else ids)
         titles = list(titles)
         if ids is None:
             ids = titles = list(dict.fromkeys(titles))

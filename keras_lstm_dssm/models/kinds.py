@@ -122,7 +122,7 @@ def find_recipe(recipe: str | AnyRecipe) -> AnyRecipe:
     known: dict[str, AnyRecipe] = {}
     for kind in KINDS.values():
         known |= kind.presets
-    if recipe not in known:
+    if not isinstance(recipe, str) or recipe not in known:
         raise InputError(
             f"unknown preset {recipe!r}: expected one of {', '.join(known)}"
         )

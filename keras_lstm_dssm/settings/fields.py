@@ -6,6 +6,8 @@ that an option is written once.
 
 import dataclasses
 import inspect
+import numbers
+import os
 import re
 from collections.abc import Collection, Mapping
 from types import UnionType
@@ -26,7 +28,10 @@ def setting(default: Any, **facts: Any) -> Any:
             0 if that is the default, else 1), `most`, and `expected`, what
             the error says instead of these bounds; for a tuple `each`, the
             names that it may have, or `each_least`, the least of its whole
-            numbers, one or more. A type with `None` allows `None`, too.
+            numbers, one or more, or `each_above`, what its numbers are
+            above; `path=True` for the path of a file. A type with `None`
+            allows `None`, too. `unused_if`, names of other fields -> the value
+            with which this one has no effect, see `check_used`.
             `names`, the names that a flag allows, but not only they are
             allowed in Python; `flag=False` for a field without a flag. Other
             facts are read by the subclass, see `TrainingConfig`.
@@ -85,9 +90,28 @@ class Settings:
                     f"{', '.join(sorted(names))}"
                 )
 
+    def check_used(self, names: Collection[str]) -> None:
+        """Checks that fields which were set have an effect beside the others.
+
+        Raises:
+            InputError: One has none.
+        """
+        for field in dataclasses.fields(self):
+            unused_if = field.metadata.get("unused_if", {})
+            for other, value in unused_if.items():
+                if field.name in names and getattr(self, other) == value:
+                    why = (
+                        f"with {other}={value}" if value else f"without {other}"
+                    )
+                    raise InputError(
+                        f"{field.name} is not used {why}: leave it out, or"
+                        f" change {other}"
+                    )
+
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
+            value = _plain_number(getattr(self, field.name))
+            object.__setattr__(self, field.name, value)
             is_allowed, expected = _check(field, value)
             if not is_allowed:
                 raise InputError(
@@ -105,6 +129,13 @@ def types_of(field: dataclasses.Field[Any]) -> tuple[Any, ...]:
 def least_of(field: dataclasses.Field[Any]) -> int:
     """Returns the least value of a whole number."""
     return field.metadata.get("least", 0 if field.default == 0 else 1)
+
+
+def _plain_number(value: Any) -> Any:
+    """Returns a number of Python for one of NumPy; all else as it is."""
+    if isinstance(value, int | float) or not isinstance(value, numbers.Real):
+        return value
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
 
 
 def _check(field: dataclasses.Field[Any], value: Any) -> tuple[bool, str]:
@@ -128,6 +159,16 @@ def _check(field: dataclasses.Field[Any], value: Any) -> tuple[bool, str]:
             and all(type(number) is int and number >= least for number in value)
         )
         return is_allowed, f"whole numbers of {least} or more"
+    if "each_above" in bounds:
+        above = bounds["each_above"]
+        is_allowed = (
+            _is_list(value)
+            and all(isinstance(number, int | float) for number in value)
+            and all(above < number < float("inf") for number in value)
+        )
+        return is_allowed, f"finite numbers above {above:g}"
+    if "path" in bounds:
+        return isinstance(value, str | os.PathLike), "a path"
     if bool in types:
         return type(value) is bool, "True or False"
     if int in types:

@@ -158,7 +158,7 @@ class Recipe(Settings):
     document_encoder_config: Mapping[str, Any] = _arguments()
     towers: str = setting("equal_start", choices=TOWERS)
     negatives: str = setting("random", choices=NEGATIVES)
-    n: int = 4
+    n: int = setting(4, unused_if={"negatives": "in_batch"})
     gamma: float = setting(10.0, above=0)
     learning_rate: float = setting(0.1, above=0)
     threshold: float | None = setting(1.0, above=0)
@@ -170,9 +170,9 @@ class Recipe(Settings):
     shuffle_buffer: int = 100_000
     title_pairs: int = 0
     hard_negatives: int = 0
-    mine_every: int = 2
-    mine_top: int = 30
-    mine_clusters: int = 0
+    mine_every: int = setting(2, unused_if={"hard_negatives": 0})
+    mine_top: int = setting(30, unused_if={"hard_negatives": 0})
+    mine_clusters: int = setting(0, unused_if={"hard_negatives": 0})
     skipped_negatives: int = 0
     judged_negatives: int = 0
     logq: bool = False
@@ -423,7 +423,7 @@ class KeyVecRecipe(WordsRecipe):
     max_sentences: int = 250
     min_count: int = 5
     vocabulary_size: int = 30_000
-    skip_gram: bool = True
+    skip_gram: bool = setting(True, unused_if={"words": "trigrams"})
     skip_gram_epochs: int = 5
     key_words_of: str = setting("summary", choices=KEY_WORDS_OF)
     key_word_start: float = setting(0.0, least=0)
@@ -570,9 +570,11 @@ class ScorerRecipe(WordsRecipe):
     words: str = setting("vocabulary", choices=WORDS)
     word_dimension: int = 50
     max_words: int = 50
-    min_count: int = 1
-    skip_gram: bool = True
-    skip_gram_epochs: int = 30
+    min_count: int = setting(1, unused_if={"words": "trigrams"})
+    skip_gram: bool = setting(True, unused_if={"words": "trigrams"})
+    skip_gram_epochs: int = setting(
+        30, unused_if={"words": "trigrams", "skip_gram": False}
+    )
     margin: float = setting(1.0, above=0)
     learning_rate: float = setting(0.03, above=0)
     epochs: int = 7
@@ -695,7 +697,9 @@ class RankerRecipe(Settings):
     min_rows: int = 20
     every: int = 10
     patience: int = 10
-    shares: tuple[float, ...] = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0)
+    shares: tuple[float, ...] = setting(
+        (0.1, 0.2, 0.3, 0.5, 0.75, 1.0), each_above=0
+    )
     parameters: Mapping[str, Any] = _arguments()
     mined_negatives: int = 20
 

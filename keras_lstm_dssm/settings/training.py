@@ -134,14 +134,18 @@ class TrainingConfig(Settings):
 
     data: Any = None
     recipe: Any = setting(None, flag=False)
-    documents: str | None = None
+    documents: str | None = setting(None, path=True)
     actions: str | None = None
     position_bias: bool = False
-    validation: str | None = None
+    validation: str | None = setting(None, path=True)
     dev: Any = None
-    select: Any = setting(None, names=(*MEASURES, *CLUSTER_MEASURES))
-    every: int = setting(1, expected="1 or more")
-    patience: int | None = setting(None, expected="1 or more")
+    select: Any = setting(
+        None, names=(*MEASURES, *CLUSTER_MEASURES), unused_if={"dev": None}
+    )
+    every: int = setting(1, expected="1 or more", unused_if={"dev": None})
+    patience: int | None = setting(
+        None, expected="1 or more", unused_if={"dev": None}
+    )
     min_relevant: int = 1
     max_bad_lines: int = 0
     negatives_from: Any = setting(None, kind="scorer", joint=False)
@@ -254,11 +258,31 @@ class TrainingConfig(Settings):
             raise InputError(
                 "data is missing: expected clicks, or documents for a KeyVec"
             )
+        if self.judged is not None and not self.recipe.judged_negatives:
+            raise InputError(
+                "judged is not used without judged_negatives: leave it out, or"
+                " set judged_negatives of the recipe"
+            )
         if self.replay is not None and self.teacher is not None:
             raise InputError(
                 "replay and teacher are both set: expected one of them, since "
                 "a teacher has no vectors of old clicks: leave one out"
             )
+
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        """Checks that options which are not their defaults have an effect.
+
+        Raises:
+            InputError: One has none.
+        """
+        names = {
+            field.name
+            for field in dataclasses.fields(self)
+            if options.get(field.name, field.default) != field.default
+        }
+        if self.recipe.kind == "keyvec":  # has a validation loss without dev
+            names.discard("patience")
+        self.check_used(names)
 
     @staticmethod
     def check_options_of_workers(options: Mapping[str, Any]) -> None:

@@ -247,7 +247,7 @@ def open_validation(config: TrainingConfig) -> ClickLog | None:
     """Opens and checks the clicks for the loss after each epoch."""
     if config.validation is None:
         return None
-    validation = open_files(config.validation, config.max_bad_lines)
+    validation = open_files(os.fspath(config.validation), config.max_bad_lines)
     validation.files()  # raises for a wrong file before the work
     return validation
 

@@ -1,7 +1,7 @@
 """The training of two towers: the model, pairs and their order, the teacher."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,15 @@ def check_same_teacher(
         )
 
 
+def _texts_of(name: str, texts: Any) -> list[str]:
+    """Returns a list of texts that Python has given, or raises `InputError`."""
+    is_list = isinstance(texts, Iterable) and not isinstance(texts, str)
+    listed = [*texts] if is_list else []
+    if not is_list or not all(isinstance(text, str) for text in listed):
+        raise InputError(f"{name} is {texts!r:.60}: expected a list of texts")
+    return listed
+
+
 class TowerTraining(Training):
     """The training of two towers.
 
@@ -121,10 +130,17 @@ class TowerTraining(Training):
             check_plain_file(path, self.run.path)
             given = read_json(path) if path.exists() else {}
             return tuple(given.get("titles", ())), given.get("judged")
-        titles, judged = tuple(self.config.titles), self.config.judged
+        titles = tuple(_texts_of("titles", self.config.titles))
+        judged = self.config.judged
         if judged is not None:
+            if not isinstance(judged, Mapping):
+                raise InputError(
+                    f"judged is {judged!r:.60}: expected a dict, query ->"
+                    " titles"
+                )
             judged = {
-                query: list(negatives) for query, negatives in judged.items()
+                query: _texts_of(f"judged[{query!r:.60}]", negatives)
+                for query, negatives in judged.items()
             }
         if titles or judged is not None:
             write_json(path, {"titles": titles, "judged": judged})

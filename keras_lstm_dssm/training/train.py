@@ -109,9 +109,17 @@ def train(
     else:
         TrainingConfig.check_names(options)
         config = TrainingConfig(data, recipe, **options)
+        config.check_options(options)
+    if output is not None and not os.fspath(output):
+        raise InputError(
+            "output is '': expected the folder of the run, or None to write"
+            " nothing"
+        )
     with ExitStack() as stack:
-        folder = output or stack.enter_context(tempfile.TemporaryDirectory())
-        run = RunFolder(folder)
+        if output is None:
+            run = RunFolder(stack.enter_context(tempfile.TemporaryDirectory()))
+        else:
+            run = RunFolder(output)
         run.check_new()
         stack.enter_context(run.locked())
         saved = output is not None

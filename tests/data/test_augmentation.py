@@ -11,6 +11,7 @@ from keras_lstm_dssm.data.augmentation import (
     misspell,
     redrawn_pairs,
 )
+from keras_lstm_dssm.errors import InputError
 
 TEXT = "interior wood glue for 8 oz bottles"
 TITLES = ["a b c d e f", "lamp", "garden hose"]
@@ -128,3 +129,8 @@ def test_all_depends_on_seed_and_texts_alone():
         assert one == list(make(iter(given), seed=1))
         assert one != list(make(given, seed=2))
         assert len(one) == len(pairs)
+
+
+def test_one_title_is_no_list_of_titles():
+    with pytest.raises(InputError, match="titles is 'hex bolt': expected a"):
+        next(title_pairs("hex bolt"))

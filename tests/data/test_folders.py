@@ -21,6 +21,7 @@ from keras_lstm_dssm.data import (
     write_pairs,
 )
 from keras_lstm_dssm.data.documents import LINE_EXPECTED, parse_document
+from keras_lstm_dssm.data.sources import absolute_spec
 from keras_lstm_dssm.errors import InputError
 from tests.limits import largest_file
 
@@ -247,6 +248,23 @@ def test_what_is_opened_by_its_name(folder, tmp_path, monkeypatch):
     built_in = open_documents("api_documents", max_sentences=7)
     assert (built_in.folder, built_in.max_sentences) == (found.folder, 7)
     assert sources.absolute_spec("api_documents") == "api_documents"
+
+
+def test_a_file_whose_name_has_a_comma(tmp_path):
+    path = tmp_path / "may, june.tsv"
+    pairs = [("bolt", "hex bolt"), ("glue", "wood glue")]
+    write_pairs(pairs, path)
+    assert open_log(str(path)).count() == 2
+    assert open_log(f"{path.parent}/*.tsv,{path.parent}/may*").count() == 2
+    assert absolute_spec(str(path)) == str(path)
+
+
+def test_data_are_named_by_a_path_or_a_text(tmp_path):
+    path = tmp_path / "clicks.tsv"
+    write_pairs([("bolt", "hex bolt")], path)
+    assert open_log(path).count() == 1  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="found .* .list., expected a path;"):
+        open_log([str(path)])  # type: ignore[arg-type]
 
 
 def test_a_title_of_both_kinds_is_no_negative(tmp_path):

@@ -120,7 +120,7 @@ def test_zero_vectors_have_cosine_zero():
 @pytest.mark.parametrize("build, message", [
     (lambda: Index(encode, []), "found no document"),
     (lambda: Index(encode, TITLES, ["a"]), "found 1 ids for 60 documents"),
-    (lambda: Index(encode, TITLES[:2], "aa"), "ids are not distinct"),
+    (lambda: Index(encode, TITLES[:2], ["a", "a"]), "ids are not distinct"),
     (lambda: Index(3, TITLES), "encoder is 3: expected an object with"),
     (lambda: Index(lambda texts: np.ones(3), TITLES), r"shape \(3,\)"),
     (lambda: Index.from_vectors(np.array([[1.0], [np.nan]]), ["a", "b"]),
@@ -253,3 +253,12 @@ def test_equal_titles_are_found():
     found = search.nearest(titles[[0, 12]], 4, [[1], []], 1)
     assert sorted(found[0].tolist()) == [0, 2, 3, 4]
     assert set(found[1].tolist()) < {10, 11, 12, 13, 14}
+
+
+@pytest.mark.parametrize("options", [
+    {"titles": "hex bolt"}, {"titles": None},
+    {"titles": ["hex bolt"], "ids": "7"},
+])  # fmt: skip
+def test_one_text_is_no_list_of_titles(options):
+    with pytest.raises(InputError, match="expected a list of texts"):
+        Index(lambda texts: np.ones((len(texts), 2)), **options)

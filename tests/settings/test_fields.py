@@ -1,8 +1,10 @@
 """Settings: fields with bounds, and the help and the flags made of them."""
 
 import dataclasses
+import json
 import re
 
+import numpy as np
 import pytest
 from absl import flags
 
@@ -139,3 +141,18 @@ def test_flags():
 )
 def test_every_option_is_documented(cls):
     assert list(help_of(cls)) == [one.name for one in dataclasses.fields(cls)]
+
+
+def test_numbers_of_numpy_are_numbers_of_python():
+    recipe = Recipe(epochs=np.int64(2), learning_rate=np.float32(0.5))
+    assert recipe == Recipe(epochs=2, learning_rate=0.5)
+    assert type(recipe.epochs) is int
+    assert json.loads(json.dumps(recipe.to_dict())) == recipe.to_dict()
+    with pytest.raises(InputError, match="epochs is 2.5: expected a whole"):
+        Recipe(epochs=np.float32(2.5))
+
+
+@pytest.mark.parametrize("shares", [0.5, ("0.5",), (0.5, -1.0), "0.5"])
+def test_shares_of_a_ranker_are_numbers(shares):
+    with pytest.raises(InputError, match="expected finite numbers above 0"):
+        RankerRecipe(shares=shares)

@@ -55,6 +55,14 @@ REFUSED = {
     --hard_negatives=1 --judged_negatives=1 -> are both set: expected one
     --logq --negatives=random -> negatives, but negatives is 'random'
     --teacher_weight=2 -> --teacher_weight is used with --teacher only
+    --negatives=in_batch --n=3 -> n is not used with negatives=in_batch: leave
+    --mine_top=9 -> mine_top is not used without hard_negatives: leave it out
+    --preset=arc_i --words=trigrams --min_count=2
+        -> min_count is not used with words=trigrams: leave it out, or change
+    --preset=arc_i --noskip_gram --skip_gram_epochs=9
+        -> skip_gram_epochs is not used without skip_gram: leave it out
+    --select=map -> select is not used without dev: leave it out, or change dev
+    --max_bad_lines=3 -> --max_bad_lines is used with --on_bad_line=skip only
     --judged_negatives=1 -> found no title with a score below 1
     --features=x -> features is used by a ranker only: leave it
     --documents=x -> documents needs pages of results: expected ubi:FOLDER or
@@ -158,7 +166,13 @@ REFUSED = {
     --interleaved=ubi:{ubi} -> found no click on a page of two versions, expe
     --interleaved=ubi:{faulty_ubi} -> queries-1.ndjson:2: found no JSON, expec
 """,
+    "teach --documents={titles} --encoder=x --output={new}": """
+    --min_relevant=2 -> --min_relevant is for --data: leave it out
+    --on_bad_line=skip -> --on_bad_line is for --data: leave it out
+""",
     "search": """
+    --run={trained_run} --documents={titles} --bm25_words=space glue
+        -> --bm25_words is for bm25 in --mix: leave it out
     glue -> --models is missing: the folder that lstm-dssm-exp
     --models=m --mix=bm25 glue -> --mix is for --run, not for
     --models=m --run={trained_run} --documents={titles} glue
@@ -208,7 +222,7 @@ REFUSED = {
     --output= -> --output is missing
     --documents= -> a hybrid retriever counts the words of titles
     --run={tmp_path}/none -> no model here
-    --portable={new} --run={trained_run} -> not used with --portable
+    --portable={new}.x --run={trained_run} -> not used with --portable
     --bm25_words=space -> should be one of
 """,
     "evaluate --run={trained_run} --data={collection_folder} --hybrid": """
@@ -226,11 +240,17 @@ REFUSED = {
     "index": """
     --vectors={trained_run}/config.json --output={new}
         -> config.json: no array of numbers
+    --vectors={page} --output={page} -> would overwrite the file of --vectors
+    --vectors=a.npy --queries={page} --output={page} -> the file of --queries
     --vectors={half} --output={new} -> part-00000-00001 is missing; expected all
 """,
     "encode --input={titles} --output={new}"
     " --saved_model={models}/query_encoder": """
     --saved_model={models}/retriever -> expected ['text']
+    --output={titles} -> would overwrite the file of --input: give another
+    --ids={titles} -> would overwrite the file of --input: give another
+    --ids={new} -> would overwrite the file of --ids: give another
+    --json={titles} -> would overwrite the file of --input: give another
     --input={tmp_path}/no.txt -> no.txt
     --output={tmp_path}/no/v.npy -> v.npy: there is no folder
     --input={latin_1} -> latin_1.txt:2: found invalid UTF-8
@@ -300,6 +320,14 @@ REFUSED = {
     --model=numbers bolt -> model numbers: INVALID_ARGUMENT
     --server=localhost:1 bolt -> no answer from localhost:1: start
     --tls_cert=x bolt -> give both
+    --status bolt -> found the query 'bolt' and --status: leave one
+    --status --tags=a -> --tags and --status are given: leave one out
+    --status --model_version=1 -> --model_version and --status are given: lea
+    --vectors --tags=a bolt -> --tags and --vectors are given: leave one out
+    --vectors --explain bolt -> --explain and --vectors are given: leave one
+    --vectors --k=3 bolt -> --k and --vectors are given: leave one out
+    --model=scorer --k=3 bolt steel -> --k is for a retriever, which scorer i
+    --model=scorer --tags=a bolt steel -> --tags is for a retriever, which sc
     "--tags=a, ,b" bolt -> expected a tag that is not blank
 """,
     "analyze --run={trained_run} --output={new}": """
@@ -355,6 +383,8 @@ REFUSED = {
     --suite=train,sing -> all, or some of train, encode, serve, load
     --suite= -> all, or some of train, encode, serve, load
     --pairs=10k -> --pairs=10k: expected numbers
+    --preset=best -> --preset is for --suite=scale: leave it out
+    --suite=load,documents --triples=9 -> --triples is for --suite=matching: l
     --clients=8, -> such as 8,64
     --data=nowhere.tsv -> nowhere.tsv
     --data={collection_folder} --rounds=1 -> --batch_size

@@ -51,10 +51,17 @@ KINDS: dict[str, list[tuple[str, str, Any]]] = {
     "mv_lstm_tensor": [("negatives_from", "--negatives_from=RUN", "RUN")],
     "keyvec": [("salience", "--salience=lead", "lead")],
 }  # fmt: skip
-NEEDED = {"logq": "--negatives=in_batch "} | {
-    f"teacher_{name}": "--teacher=TEACH "
-    for name in ("weight", "temperature", "gamma")
-}
+NEEDED = (
+    {"logq": "--negatives=in_batch "}
+    | {
+        f"teacher_{name}": "--teacher=TEACH "
+        for name in ("weight", "temperature", "gamma")
+    }
+    | {
+        f"mine_{name}": "--hard_negatives=1 "
+        for name in ("every", "top", "clusters")
+    }
+)
 """Field of a recipe -> flags without which it cannot be set."""
 
 

@@ -18,12 +18,32 @@ ROWS = [
     ("empty.tsv", QUICK, {}, "empty.tsv"),
     ("faulty.tsv", SCORER, {}, "faulty.tsv:2: found no tab"),
     ("blank.tsv", SCORER, {}, "blank.tsv:1: found"),
+    (["a.tsv", "b.tsv"], QUICK, {}, "pair 0 is 'a.tsv', expected a query and"),
+    (["ab", "cd"], QUICK, {}, "pair 0 is 'ab', expected a query and a clicked"),
+    ([("bolt", "hex bolt"), ("glue", None)], QUICK, {}, "pair 1 is .'glue', N"),
+    (5, QUICK, {}, r"found 5 \(int\), expected clicks: paths of files, or pai"),
     (CLICKS, "gru", {}, "unknown preset 'gru'"),
+    (CLICKS, {"encoder": "LSTMEncoder"}, {}, "unknown preset {'encoder': 'LST"),
+    (CLICKS, QUICK, {"output": ""}, "output is '': expected the folder of the"),
+    (CLICKS, QUICK, {"select": "map"}, "select is not used without dev: leave"),
+    (CLICKS, QUICK, {"every": 2}, "every is not used without dev: leave it"),
+    (CLICKS, QUICK, {"patience": 2}, "patience is not used without dev: leave"),
+    (CLICKS, "ranker", {"patience": 2}, "patience is not used without dev: le"),
+    (CLICKS, QUICK, {"titles": CLICKS}, "titles is 'clicks.tsv': expected a l"),
+    (CLICKS, QUICK, {"titles": ["a", 5]}, r"titles is \['a', 5\]: expected a"),
+    (CLICKS, QUICK, {"judged": {"a": ["b"]}}, "judged is not used without jud"),
+    (CLICKS, QUICK.replace(judged_negatives=1), {"judged": {"a": "bolt"}},
+     r"judged\['a'\] is 'bolt': expected a list of texts"),
+    (CLICKS, QUICK.replace(judged_negatives=1), {"judged": ["a"]},
+     r"judged is \['a'\]: expected a dict, query -> titles"),
+    (CLICKS, QUICK, {"validation": ["a.tsv"]}, "validation is .'a.tsv'.: expe"),
+    (CLICKS, QUICK, {"documents": 5}, "documents is 5: expected a path"),
     (CLICKS, QUICK, {"dev": "nowhere"}, "nowhere: found nothing there, expec"),
     (CLICKS, QUICK, {"dev": CLICKS}, "found a file, expected 'api', "),
     (CLICKS, QUICK, {"dev": "judged", "select": "mrr@7"}, "measure is 'mrr@7'"),
     (CLICKS, QUICK, {"dev": "judged", "patience": 0}, "patience is 0: expect"),
     (CLICKS, QUICK, {"validation": "nowhere.tsv"}, "nowhere.tsv: no such file"),
+    (CLICKS, QUICK, {"validation": Path("none.tsv")}, "none.tsv: no such fi"),
     (CLICKS, QUICK, {"validation": "faulty.tsv"}, "faulty.tsv:2: found no tab"),
     (CLICKS, QUICK, {"salience": "lead"}, "salience is used by a KeyVec only"),
     (CLICKS, QUICK, {"negatives_from": "PARENT"}, "used by pair scorers only"),
@@ -69,6 +89,6 @@ def faulty(kinds_data):
 @pytest.mark.parametrize(("data", "recipe", "options", "message"), ROWS)
 def test_wrong_input_leaves_no_folder(data, recipe, options, message):
     with pytest.raises(dssm.InputError, match=message) as error:
-        dssm.train(data, recipe, output="run", verbose=0, **options)
+        dssm.train(data, recipe, **{"output": "run", "verbose": 0, **options})
     assert "\n" not in str(error.value)
     assert not Path("run").exists()
