@@ -151,20 +151,21 @@ class Program:
         values = self.flags
         written = [name for name in _WRITTEN if name in values]
         for name in written:
-            path = values[name].value or ""
-            for other in values:
+            path = values[name].value
+            is_file = bool(path) and os.path.isfile(path)
+            if not path or (os.path.exists(path) and not is_file):
+                continue  # a folder or a device, which may be named twice
+            for other in values if is_file else written:
                 value = values[other].value
                 texts = value if isinstance(value, list) else [value]
-                if other == name or not (
-                    os.path.isfile(path) or (path and other in written)
+                if other != name and any(
+                    isinstance(text, str) and _names_file(text, path)
+                    for text in texts
                 ):
-                    continue
-                for text in texts:
-                    if isinstance(text, str) and _names_file(text, path):
-                        raise InputError(
-                            f"--{name}={path} would overwrite the file of"
-                            f" --{other}: give another"
-                        )
+                    raise InputError(
+                        f"--{name}={path} would overwrite the file of"
+                        f" --{other}: give another"
+                    )
 
     def _help(self) -> str:
         """Returns the program's docstring and its flags, sorted by name."""

@@ -57,7 +57,7 @@ def check_choice(choices: Collection[Any], **values: Any) -> None:
 
 
 def check_lists(**values: Any) -> None:
-    """Check that values are lists of texts, not one text, which is letters."""
+    """Checks that values are lists of texts, not one text, which is letters."""
     for name, value in values.items():
         if isinstance(value, str | bytes) or not isinstance(value, Iterable):
             raise InputError(
