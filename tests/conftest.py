@@ -253,7 +253,7 @@ def clients(server) -> Iterator[tuple["Client", "HttpClient"]]:
 
     with (
         Client(server.address, timeout=20) as client,
-        HttpClient(server.http_address or "", timeout=20) as http_client,
+        HttpClient(server.http_address, timeout=20) as http_client,
     ):
         yield client, http_client
 

@@ -1,6 +1,6 @@
 """Runs a SavedModel through TensorFlow's C API, without its Python.
 
-A script, started by `cpp_loader.run_in_cpp`. It reads the job as JSON from
+A script, started by `agreement.run_in_cpp`. It reads the job as JSON from
 standard input and writes the outputs of each run, model by model, as JSON to
 standard output.
 The C API's loader is the one that TF Serving uses.

@@ -1,4 +1,4 @@
-"""Forks a process for each request: a script, started by `processes.py`.
+"""Forks a process for each request: a script, started by `fresh_process.py`.
 
 It has imported TensorFlow, TF.Text and Keras, which takes four seconds, but
 run nothing, and nothing of this package. A request is the path of a JSON file,

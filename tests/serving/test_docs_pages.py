@@ -183,7 +183,7 @@ def test_clients_of_other_protocols(tiny_models, tmp_path, capsys):
         (tmp_path / name).symlink_to(tiny_models / "query_encoder")
     with serving.PredictionServer(tmp_path, port=0, http_port=0) as server:
         for code in local_blocks("python")[3:]:
-            url = server.http_address or ""
+            url = server.http_address
             exec(code.replace("http://127.0.0.1:8501", url), {})
     # The tiny encoders compare the numbers of words and of letters.
     assert re.fullmatch(
@@ -209,7 +209,7 @@ def test_from_certificates_to_answers(
     ) as server:
 
         def at_ports(code: str) -> str:
-            url = server.http_address or ""
+            url = server.http_address
             code = code.replace("localhost:8500", f"localhost:{server.port}")
             return code.replace("localhost:8501", f"localhost:{url[-5:]}")
 
@@ -225,6 +225,6 @@ def test_from_certificates_to_answers(
         )
         assert '"state": "AVAILABLE"' in done.stdout, done.stderr
     with serving.PredictionServer(tiny_models, port=0, http_port=0) as server:
-        url = server.http_address or ""
+        url = server.http_address
         exec(without.replace("http://127.0.0.1:8501", url), {})
     assert "(1, 2)" in capsys.readouterr().out

@@ -82,7 +82,7 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def http_port(server: serving.PredictionServer) -> int:
-    return int((server.http_address or "").rpartition(":")[2])
+    return int((server.http_address).rpartition(":")[2])
 
 
 def answers(server: serving.PredictionServer) -> None:
@@ -90,9 +90,7 @@ def answers(server: serving.PredictionServer) -> None:
     with (
         grpc.insecure_channel(server.address) as channel,
         serving.Client(server.address, timeout=20) as client,
-        serving.HttpClient(
-            server.http_address or "", timeout=20
-        ) as http_client,
+        serving.HttpClient(server.http_address, timeout=20) as http_client,
     ):
         with within(5):
             HealthStub(channel).Check(HealthCheckRequest(), timeout=20)

@@ -132,9 +132,7 @@ def clients(
             tmp_path, port=0, http_port=0, bounds=bounds
         ) as server,
         serving.Client(server.address, timeout=20) as client,
-        serving.HttpClient(
-            server.http_address or "", timeout=20
-        ) as http_client,
+        serving.HttpClient(server.http_address, timeout=20) as http_client,
     ):
         yield client, http_client
 

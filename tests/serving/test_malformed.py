@@ -327,7 +327,7 @@ def test_some_hundred_requests(tiny_models):
     with PredictionServer(
         tiny_models, port=0, http_port=0, bounds=Bounds(max_message_mb=1)
     ) as server:
-        url = server.http_address or ""
+        url = server.http_address
         by_grpc, by_http = send(server.address, url, 800, seed=1)
         check(server.address, url)
     check_codes(by_grpc, by_http, 800)

@@ -104,6 +104,8 @@ def test_status_and_metadata(send):
      "assertion failed"),
     ("POST", PREDICT, BOLT[:-1] + ', "signature_name": "x"}', 400,
      'Serving signature name: "x" not found in signature def'),
+    ("POST", PREDICT, BOLT[:-1] + ', "signature_name": 1}', 400,
+     "'signature_name' key must be a string value"),
     ("POST", PREDICT,
      BOLT[:-1] + ', "signature_name": "__saved_model_init_op"}', 400,
      "Failed to get input map for signature: __saved_model_init_op"),

@@ -288,7 +288,7 @@ def test_the_page_in_a_browser(hostile, page, tmp_path):
     with PredictionServer(
         hostile, port=0, http_port=0, versions=2, page=served
     ) as server:
-        url = server.http_address or ""
+        url = server.http_address
         page.screen(1200, 800)
         page.open(url)
         # What is searched, and examples, until there is a query.

@@ -80,7 +80,7 @@ def clients(
     with (
         Client(server.address, credentials=credentials[0], **options) as client,
         HttpClient(
-            server.http_address or "", credentials=credentials[1], **options
+            server.http_address, credentials=credentials[1], **options
         ) as http_client,
     ):
         yield client, http_client

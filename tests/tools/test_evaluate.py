@@ -166,7 +166,6 @@ def test_the_log_of_two_versions_is_compared(tmp_path, capsys, refused):
     flags = ["evaluate", f"--interleaved=ubi:{tmp_path}"]
     (tmp_path / "events.ndjson").write_text('{"action_name": "view"}\n')
     refused(evaluate.run(flags), "found no click on a page of two versions")
-    refused(evaluate.run([*flags, "--run=x"]), "--run is not used with")
     (tmp_path / "events.ndjson").write_text("\n".join(map(json.dumps, events)))
     capsys.readouterr()
     assert evaluate.run([*flags, f"--json={tmp_path / 'out.json'}"]) == 0

@@ -54,9 +54,7 @@ def test_served_by_the_local_service(keyvec):
     with (
         serving.PredictionServer(folder, port=0, http_port=0) as server,
         serving.Client(server.address, timeout=60) as client,
-        serving.HttpClient(
-            server.http_address or "", timeout=60
-        ) as http_client,
+        serving.HttpClient(server.http_address, timeout=60) as http_client,
     ):
         vectors = client.encode(LONG_TEXTS, model="keyvec")
         np.testing.assert_allclose(vectors, expected, atol=1e-6)
