@@ -299,13 +299,17 @@ def open_gzip(path: str | os.PathLike[str]) -> io.TextIOWrapper:
 def write_json_gz(
     path: str | os.PathLike[str], value: Any, level: int = 9
 ) -> None:
-    """Writes a value as compressed JSON, through `replacing`."""
+    """Writes a value as compressed JSON, through `replacing`.
+
+    Equal values give equal bytes: the header holds no time and no name.
+    """
     with (
         replacing(path) as partial,
-        gzip.open(partial, "wt", level, encoding="utf-8") as file,
+        open(partial, "wb") as raw,
+        gzip.GzipFile("", "wb", level, raw, mtime=0) as file,
     ):
         # `json.dump` would encode without its fast encoder.
-        file.write(json.dumps(value))
+        file.write(json.dumps(value).encode())
 
 
 def read_json_gz(

@@ -1,6 +1,5 @@
 """The vectors of a teacher, computed once and added to batches of clicks."""
 
-import gzip
 import hashlib
 import json
 import os
@@ -42,7 +41,7 @@ from keras_lstm_dssm.files import (
 )
 from keras_lstm_dssm.text.strings import as_bytes, as_strings
 from keras_lstm_dssm.text.vocabulary import vocabulary_of
-from keras_lstm_dssm.text_files import one_line
+from keras_lstm_dssm.text_files import one_line, write_lines
 from keras_lstm_dssm.version import __version__
 
 BLOCK = 1024
@@ -85,11 +84,8 @@ class TeacherFolder:
 
     def write_texts(self, texts: Sequence[str]) -> None:
         """Writes the texts, from which `read_texts` reads them."""
-        with (
-            replacing(self.texts) as partial,
-            gzip.open(partial, "wt", encoding="utf-8") as file,
-        ):
-            file.writelines(json.dumps(text) + "\n" for text in texts)
+        with replacing(self.texts) as partial:
+            write_lines(partial, (json.dumps(text) + "\n" for text in texts))
 
     def read_texts(self) -> list[str]:
         """Reads the texts."""

@@ -3,7 +3,6 @@
 A feature is the cosine or the score of a trained model, or an overlap of words.
 """
 
-import gzip
 import json
 import os
 import zlib
@@ -29,8 +28,8 @@ from keras_lstm_dssm.files import (
     check_plain_file,
     open_gzip,
     read_json,
-    replacing,
     write_json,
+    write_json_gz,
     write_text,
 )
 from keras_lstm_dssm.fingerprints import file_hash
@@ -377,14 +376,7 @@ def digest_of_encoder(encoder: str) -> str | None:
 def write_ranker(folder: Path, ranker: Ranker, config: dict[str, Any]) -> None:
     """Writes a ranker and its settings into a run folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (
-        replacing(folder / _OVERLAP) as partial,
-        # Without a time, so that equal trainings give equal files.
-        open(partial, "wb") as raw,
-        gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file,
-    ):
-        overlap = ranker.features.overlap.get_config()
-        file.write(json.dumps(overlap, ensure_ascii=False).encode())
+    write_json_gz(folder / _OVERLAP, ranker.features.overlap.get_config())
     settings = {**config["ranker"], "weights": ranker.weights.tolist()}
     write_text(folder / TREES, ranker.trees.text)
     # Written last: a folder with this file has a run.
