@@ -278,7 +278,8 @@ class TrainingConfig(Settings):
         names = {
             field.name
             for field in dataclasses.fields(self)
-            if options.get(field.name, field.default) != field.default
+            if "unused_if" in field.metadata
+            and options.get(field.name, field.default) != field.default
         }
         if self.recipe.kind == "keyvec":  # has a validation loss without dev
             names.discard("patience")

@@ -103,6 +103,13 @@ def test_wrong_lists(make, message):
     assert KeyVecRecipe(windows=[2, 3]).windows == (2, 3)
 
 
+def test_titles_can_be_an_array():
+    options = {"titles": np.array(["hex bolt", "wood glue"])}
+    config = TrainingConfig("clicks.tsv", "dssm", **options)
+    config.check_options(options)  # which compares options with defaults
+    assert [*config.titles] == ["hex bolt", "wood glue"]
+
+
 def parsed(*arguments: str) -> flags.FlagValues:
     program = Program(None)
     define_settings(program, {"sizes": Size, "others": Other})
