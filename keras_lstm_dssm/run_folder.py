@@ -13,6 +13,7 @@ from typing import Any
 
 import keras
 
+from keras_lstm_dssm.data.sources import parts_of
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import (
     check_plain_file,
@@ -130,9 +131,7 @@ class RunFolder:
         check_plain_file(self.config, self.path)
         config = read_json(self.config)
         if isinstance(data := config.get("data"), str):
-            # One file may have a comma in its path.
-            parts = [data] if os.path.exists(data) else data.split(",")
-            config["data"] = ",".join(map(self._data_path, parts))
+            config["data"] = ",".join(map(self._data_path, parts_of(data)))
         return config
 
     def _data_path(self, part: str) -> str:

@@ -519,15 +519,19 @@ def _checked_pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[Pair]:
             f"found {pairs!r:.60} ({type(pairs).__name__}), expected clicks:"
             " paths of files, or pairs of a query and a clicked title"
         )
+    query: Any
+    title: Any
     for row, pair in enumerate(pairs):
-        is_row = isinstance(pair, Iterable) and not isinstance(pair, str)
-        texts = [*pair] if is_row else []
-        if len(texts) != 2 or not all(isinstance(t, str) for t in texts):
+        try:
+            query, title = () if isinstance(pair, str) else pair
+        except (TypeError, ValueError):
+            query = title = None
+        if not (isinstance(query, str) and isinstance(title, str)):
             raise InputError(
                 f"pair {row} is {pair!r:.60}, expected a query and a clicked"
                 " title, two texts; several files are one text, with commas"
             )
-        yield Pair(*texts)
+        yield Pair(query, title)
 
 
 def _files(path: str) -> list[str]:

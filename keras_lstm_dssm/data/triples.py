@@ -347,25 +347,26 @@ class Triples:
         Returns:
             int32 `[n, 3]`: query, positive, negative.
         """
-        lists, positive, negative = self._places(numbers)
+        return self._rows_and_positives(numbers)[:, :3]
+
+    def _rows_and_positives(self, numbers: np.ndarray) -> np.ndarray:
+        """Returns `rows`, and the place of each positive among all positives.
+
+        The weight of a triple is that of its positive. int32 `[n, 4]`.
+        """
+        lists = np.searchsorted(self._starts, numbers, side="right") - 1
+        width = np.diff(self._negatives)[lists]
+        positive, negative = np.divmod(numbers - self._starts[lists], width)
+        positive += self._positives[lists]
+        negative += self._negatives[lists]
         return np.stack(
             [
                 self._query[lists],
                 self._positive[positive],
                 self._negative[negative],
+                positive.astype(np.int32),
             ],
             axis=1,
-        )
-
-    def _places(self, numbers: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Returns where the lists, positives and negatives of triples are."""
-        lists = np.searchsorted(self._starts, numbers, side="right") - 1
-        width = np.diff(self._negatives)[lists]
-        positive, negative = np.divmod(numbers - self._starts[lists], width)
-        return (
-            lists,
-            self._positives[lists] + positive,
-            self._negatives[lists] + negative,
         )
 
     def batches(
@@ -413,9 +414,7 @@ class Triples:
                 first = skipped * batch_size if epoch == first_epoch else 0
                 order = permutation(len(self), seed, epoch)
                 for start in range(first, len(order), size):
-                    numbers = order[start : start + size]
-                    positive = self._places(numbers)[1].astype(np.int32)
-                    yield np.column_stack([self.rows(numbers), positive])
+                    yield self._rows_and_positives(order[start : start + size])
 
         texts = as_strings(self.texts)
         weights = None if self._weight is None else tf.constant(self._weight)

@@ -1,7 +1,7 @@
 """The training of two towers: the model, pairs and their order, the teacher."""
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from keras_lstm_dssm.distillation.teacher_vectors import (
     TeacherVectors,
 )
 from keras_lstm_dssm.distillation.word_fit import with_fitted_words
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_lists
 from keras_lstm_dssm.files import (
     check_plain_file,
     read_json,
@@ -73,9 +73,9 @@ def check_same_teacher(
 
 def _texts_of(name: str, texts: Any) -> list[str]:
     """Returns a list of texts that Python has given, or raises `InputError`."""
-    is_list = isinstance(texts, Iterable) and not isinstance(texts, str)
-    listed = [*texts] if is_list else []
-    if not is_list or not all(isinstance(text, str) for text in listed):
+    check_lists(**{name: texts})
+    listed = [*texts]
+    if not all(isinstance(text, str) for text in listed):
         raise InputError(f"{name} is {texts!r:.60}: expected a list of texts")
     return listed
 
