@@ -123,7 +123,7 @@ def run_module(name: str) -> None:
 
 
 def _load(package: ModuleType) -> None:
-    """Runs the `__init__` of the package, unless it has been run."""
+    """Imports the whole package, unless it has been imported."""
     if hasattr(package, "__all__"):
         return
     # Garbage collections while modules are imported, and the examination of
@@ -142,7 +142,7 @@ def _load(package: ModuleType) -> None:
 
 @contextmanager
 def _without_probes() -> Iterator[None]:
-    """Lets Keras and TensorFlow find none of the packages that they probe."""
+    """Hides the packages that Keras and TensorFlow try to import at start."""
     hidden = [name for name in _PROBED if name not in sys.modules]
     for name in hidden:  # `None` makes an import raise ModuleNotFoundError
         sys.modules[name] = None  # type: ignore[assignment]

@@ -147,7 +147,7 @@ class Program:
         return None
 
     def _check_written(self) -> None:
-        """Checks that no file that is written is read, or written, too."""
+        """Checks that no output is also an input or another output."""
         values = self.flags
         written = [name for name in _WRITTEN if name in values]
         for name in written:
@@ -210,7 +210,7 @@ class Program:
 
 
 def _names_file(text: str, path: str) -> bool:
-    """Returns whether paths or globs, with commas between, name a file."""
+    """Returns whether a flag's paths or globs, comma-separated, name a file."""
     paths = {text, *text.split(",")} - {""}
     found = {file for path in paths for file in (path, *glob.glob(path))}
     return os.path.realpath(path) in map(os.path.realpath, found)

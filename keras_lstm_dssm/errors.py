@@ -57,7 +57,10 @@ def check_choice(choices: Collection[Any], **values: Any) -> None:
 
 
 def check_lists(**values: Any) -> None:
-    """Checks that values are lists of texts, not one text, which is letters."""
+    """Checks that arguments are lists of texts and not a single text.
+
+    A text passes for a list of its letters in Python.
+    """
     for name, value in values.items():
         if isinstance(value, str | bytes) or not isinstance(value, Iterable):
             raise InputError(

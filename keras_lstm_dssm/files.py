@@ -179,18 +179,18 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Writes a text in UTF-8, through `replacing`."""
+    """Writes a text in UTF-8; readers see the old file or the whole new one."""
     with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
-    """Writes a value as indented JSON, through `replacing`."""
+    """Writes a value as indented JSON, and replaces the old file at the end."""
     write_text(path, json.dumps(value, indent=2) + "\n")
 
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads a JSON object that `write_json` wrote."""
+    """Reads a JSON object from a file."""
     expected = "expected a JSON object; the file is damaged: restore it"
     try:
         value = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -229,7 +229,7 @@ _EXPECTED_SIZE = (
 
 
 def _max_unpacked(path: str | os.PathLike[str]) -> int:
-    """Returns to how many bytes a file may unpack.
+    """Returns the most bytes to which a file may unpack.
 
     Keras does not compress models, and text becomes a tenth at best; a file
     of blanks becomes a thousandth.
@@ -299,7 +299,7 @@ def open_gzip(path: str | os.PathLike[str]) -> io.TextIOWrapper:
 def write_json_gz(
     path: str | os.PathLike[str], value: Any, level: int = 9
 ) -> None:
-    """Writes a value as compressed JSON, through `replacing`.
+    """Writes compressed JSON, and replaces the old file at the end.
 
     Equal values give equal bytes: the header holds no time and no name.
     """
@@ -333,7 +333,7 @@ def read_json_gz(
 
 
 def cache_folder() -> str:
-    """Returns the cache folder, for data that is computed once.
+    """Returns the folder in which results are kept between runs.
 
     It is `$KERAS_LSTM_DSSM_CACHE`, by default `~/.cache/keras_lstm_dssm`.
     """

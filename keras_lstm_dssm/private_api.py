@@ -134,12 +134,12 @@ def is_distributed(model: keras.Model) -> bool:
 def shares_strategy(
     model: keras.Model, optimizer: keras.optimizers.Optimizer
 ) -> bool:
-    """Returns whether model and optimizer belong to the same strategy."""
+    """Returns whether model and optimizer have one `tf.distribute` strategy."""
     return model.distribute_strategy is optimizer._distribution_strategy
 
 
 def replica_copies(variable: tf.Variable) -> Sequence[tf.Variable]:
-    """Returns the variables that hold each replica's value of a variable."""
+    """Returns a variable's copies, one for each replica of `tf.distribute`."""
     if isinstance(variable, tf.distribute.DistributedValues):
         return variable.values
     return (variable,)
@@ -220,7 +220,7 @@ class DistributedOptimizer(keras.optimizers.Optimizer):
         return self._var_key(variable)
 
     def variable_index(self, variable: Any) -> int:
-        """Returns the position of a variable among those of `build`."""
+        """Returns a variable's index among those passed to `build`."""
         return self._get_variable_index(variable)
 
     def update_replicas(

@@ -188,7 +188,7 @@ def _hybrid(teacher: "TeacherVectors | None") -> dict[str, Any]:
 
 
 def _training_queries(run: str) -> list[str]:
-    """Returns the queries that a run was trained on, if they are at hand.
+    """Returns a run's training queries, or none if its data is gone.
 
     API search is not made anew for them.
     """

@@ -403,7 +403,7 @@ def _compare_words(
     change: float,
     share: float,
 ) -> Iterator[tuple[str, ChanceComparison]]:
-    """Yields the results about the words of one encoder's texts."""
+    """Yields the measured claims about the words of one encoder's texts."""
     split_texts = words_of(encoder, texts)
     stop = [is_stop_word(words) for words in split_texts]
     all_words = [np.ones(len(words), bool) for words in split_texts]

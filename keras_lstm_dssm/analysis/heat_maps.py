@@ -162,7 +162,7 @@ def _signed_square(values: np.ndarray) -> np.ndarray:
 
 
 def _lines(growing: Growth) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Returns label -> the values of the query and of the document."""
+    """Returns the lines below the cells: label -> values of both texts."""
     lines = {"cosine": (growing.query_cosines, growing.document_cosines)}
     if len(growing.parts) > 1:
         for index, name in enumerate(growing.parts):
@@ -210,6 +210,9 @@ def _draw_lines(
 
 
 def _divide_by_length(read: Activations) -> np.ndarray:
-    """Returns y(t) of both directions, `[words, cells]`, over |y(T)|."""
+    """Returns the outputs y(t), divided by the norm of the final output.
+
+    `[words, cells]`, with those of both directions.
+    """
     y = np.hstack([network.y for network in read.directions])
     return y / max(float(np.linalg.norm(read.recurrent_vector)), 1e-12)

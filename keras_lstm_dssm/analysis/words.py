@@ -145,7 +145,7 @@ class Growth(NamedTuple):
     document_parts: np.ndarray
 
     def columns(self) -> dict[str, list[Any]]:
-        """Returns the columns side, word and cosine, for `frame`."""
+        """Returns the columns of a data frame: side, word and cosine."""
         sides = len(self.query_words), len(self.document_words)
         return {
             "side": np.repeat(SIDES, sides).tolist(),

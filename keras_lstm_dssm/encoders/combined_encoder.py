@@ -233,19 +233,19 @@ class CombinedEncoder(TextEncoder):
         )
 
     def training_cache(self, cache: HashedTextCache) -> Any:
-        """Returns a cache of the untrained columns, too."""
+        """Creates a cache of hashed texts that also holds untrained columns."""
         if type(self) is not CombinedEncoder:  # see `vector_parts`
             return cache
         return UntrainedColumnCache(self, cache)
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Computes and concatenates all parts."""
+        """Computes the vectors: those of all parts, side by side."""
         return tf.concat(self.blocks(words, training), axis=-1)
 
     def blocks(
         self, words: WordBatch, training: bool = False
     ) -> tuple[tf.Tensor, ...]:
-        """Computes the first two parts, which are trained, and the others."""
+        """Computes the trained columns, and the others, as two blocks."""
         trained = columns(self.trained, words, training)
         if words.untrained is not None:
             return trained, words.untrained

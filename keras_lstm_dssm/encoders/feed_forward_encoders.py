@@ -59,7 +59,10 @@ class DSSMEncoder(TextEncoder):
         self.built = True
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Computes W1 x as the sum of W1 l(t) over the words, then y."""
+        """Computes the DSSM's output y from the trigram counts of each text.
+
+        The first product, W1 x, is a sum over the words of the text.
+        """
         y = sum_words(self.embedding, words, training)
         for layer in self.dense:
             y = layer(y)
@@ -115,7 +118,11 @@ class CLSMEncoder(TextEncoder):
         self.built = True
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Sums W_c l over each window, then computes h, v and y."""
+        """Computes the CLSM's output y from windows of words.
+
+        The convolution of each window is followed by the maximum over
+        the text, and by a dense layer.
+        """
         word, text = words.flat()
         # One row for each distinct word at each position in the window.
         rows = self.embedding(words, training=training)
@@ -132,7 +139,7 @@ class CLSMEncoder(TextEncoder):
         return self.dense(v)
 
     def _windows(self, values: tf.Tensor) -> tf.Tensor:
-        """Takes the values of the words around each word, `(words, window)`."""
+        """Gathers the words around each word of a text, `(words, window)`."""
         half, size = self.window // 2, tf.size(values)
         padded = tf.pad(values, [[half, half]], constant_values=-1)
         return tf.stack(

@@ -21,7 +21,10 @@ def run_network(
     words: WordBatch,
     training: bool,
 ) -> tf.Tensor:
-    """Runs a recurrent layer over the words of each distinct text."""
+    """Encodes each distinct text as the last output of a recurrent layer.
+
+    The layer reads the embedded words of a text, one at each time step.
+    """
     if words.words.shape[0] == 1 and not training:
         # A batch of one text has no padding.
         projected = layer.project(embedding(words))
@@ -36,7 +39,7 @@ def run_network(
 def lstm_layers(
     encoder: Any, suffix: str = ""
 ) -> tuple[TrigramEmbedding, PeepholeLSTM]:
-    """Creates an encoder's LSTM, and the trigram embedding of its gates."""
+    """Creates an LSTM, and the trigram embedding that computes its inputs."""
     lstm = PeepholeLSTM(
         encoder.cells,
         encoder.peephole,
@@ -87,7 +90,7 @@ class RNNEncoder(TextEncoder):
         self.built = True
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Runs the RNN over the words of each distinct text."""
+        """Encodes each distinct text as the RNN's output at its last word."""
         return run_network(self.embedding, self.rnn, words, training)
 
     @property
@@ -134,7 +137,7 @@ class LSTMEncoder(TextEncoder):
         self.built = True
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Runs the LSTM over the words of each distinct text."""
+        """Encodes each distinct text as the LSTM's output at its last word."""
         return run_network(self.embedding, self.lstm, words, training)
 
     @property
@@ -168,7 +171,10 @@ class BidirectionalLSTMEncoder(LSTMEncoder):
         )
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Runs both LSTMs over the words of each distinct text."""
+        """Encodes each distinct text by an LSTM in each direction.
+
+        The vector joins the final outputs of both.
+        """
         forward = super().compose(words, training)
         reverse = tf.reverse_sequence(words.words, words.lengths, seq_axis=1)
         backward = run_network(

@@ -130,7 +130,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         return tf.gather(self.compose(inputs, training), inputs.text_index)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, int]:
-        """Returns `(batch, dimension)`."""
+        """Returns the shape of the vectors, `(batch, dimension)`."""
         return input_shape[0], self.dimension
 
     def compute_output_spec(
@@ -209,7 +209,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         return unit(self.compose(words))
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns whether a batch is one text that `unit_vector` encodes."""
+        """Returns whether `unit_vector` can encode a batch: one short text."""
         return is_single_short_text(texts, self.trigrams.max_words)
 
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
@@ -299,7 +299,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         """
 
     def training_cache(self, cache: HashedTextCache) -> Any:
-        """Returns what hashes the texts of a training, by a cache of texts."""
+        """Returns what training hashes texts by: here, the given cache."""
         return cache
 
     @property

@@ -107,7 +107,7 @@ class MaskedConvolution(Configured, keras.layers.Layer):
     def call(
         self, vectors: tf.Tensor, lengths: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Computes the values of the windows."""
+        """Convolves each window of positions, and applies the activation."""
         lengths = tf.convert_to_tensor(lengths, tf.int32)
         vectors = zero_padding(vectors, lengths)
         outside = self.width - 1
@@ -215,7 +215,7 @@ class WindowPoolingStack(ConvolutionStack):
         self.time = halved_time(max_words, width, len(self.filters))
 
     def call(self, vectors: tf.Tensor, lengths: tf.Tensor) -> list[Features]:
-        """Computes the map of each convolution."""
+        """Returns the output of each convolution, before its pooling."""
         lengths = tf.convert_to_tensor(lengths, tf.int32)
         values, lengths = fixed_time(vectors, lengths, self.max_words)
         maps = []
@@ -258,7 +258,7 @@ class KMaxStack(ConvolutionStack):
         self.k_max = OrderedKMax(dtype=self.dtype_policy, name="k_max")
 
     def call(self, vectors: tf.Tensor, lengths: tf.Tensor) -> list[Features]:
-        """Computes the map of each convolution, and the last pooling."""
+        """Returns each convolution's output, and the last pooling."""
         words = tf.convert_to_tensor(lengths, tf.int32)
         layers, pooled = len(self.filters), Features(vectors, words)
         maps = []

@@ -75,7 +75,7 @@ class SentenceEncoder(Configured, keras.layers.Layer):
     def call(
         self, vectors: tf.Tensor, words: WordBatch, training: bool = False
     ) -> tf.Tensor:
-        """Computes s of the distinct sentences."""
+        """Encodes the distinct sentences of a batch by convolutions."""
         flat, _ = words.flat()
         largest = []
         for width, kernel in zip(self.windows, self.kernels, strict=True):
@@ -211,7 +211,7 @@ class SentenceReader(Configured, keras.layers.Layer):
         lengths: tf.Tensor,
         training: bool = False,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Computes h and the logits of p."""
+        """Computes each sentence's output h, and the logit of its weight p."""
         layers = self.forward_lstm, self.backward_lstm
         rows = FlatSequences(
             sentences,
@@ -264,6 +264,6 @@ class DocumentEncoder(Configured, keras.layers.Layer):
     def call(
         self, states: tf.Tensor, logits: tf.Tensor, document: tf.Tensor
     ) -> tf.Tensor:
-        """Computes d of each document."""
+        """Encodes documents from the weighted mean of their sentences."""
         weights = sentence_weights(logits, document)[:, tf.newaxis]
         return self.dense(tf.math.segment_sum(weights * states, document))

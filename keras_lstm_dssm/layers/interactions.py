@@ -31,19 +31,26 @@ class Interaction(keras.layers.Layer):
     slices = 1
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
-        """Computes a `(texts, m, slices, d)`, and o, without the d, if any."""
+        """Computes each query position's part of the interaction.
+
+        A tensor `(texts, m, slices, d)`, and for some kinds one to
+        add, without the d.
+        """
         return (vectors[:, :, tf.newaxis],)
 
     def prepare_document(self, vectors: tf.Tensor) -> Prepared:
-        """Computes r, `(texts, n, d)`, from `(texts, n, d)`."""
+        """Computes each document position's part, `(texts, n, d)`."""
         return (vectors,)
 
     def compare(self, query: Prepared, document: Prepared) -> tf.Tensor:
-        """Computes the cells of prepared texts, `(pairs, m, n, slices)`."""
+        """Computes the interaction matrices, `(pairs, m, n, slices)`."""
         return tf.transpose(self.compare_rows(query, document), [0, 1, 3, 2])
 
     def compare_rows(self, query: Prepared, document: Prepared) -> tf.Tensor:
-        """Computes cells `(pairs, m, slices, n)`: a row for each query word."""
+        """Computes the interactions as `(pairs, m, slices, n)`.
+
+        Each query word has its row of document words in each slice.
+        """
         left, right = query[0], document[0]
         pairs, m, *_ = tf.unstack(tf.shape(left))
         rows = tf.reshape(left, [pairs, m * self.slices, left.shape[-1]])
@@ -60,7 +67,7 @@ class Interaction(keras.layers.Layer):
         query_index: tf.Tensor,
         document_index: tf.Tensor,
     ) -> tf.Tensor:
-        """Computes chosen cells only, and so their gradient.
+        """Computes the interactions of chosen pairs of positions.
 
         Where a pooling chose few of the cells, no other cell has a gradient. To
         compute these few again is several times faster than a gradient that
@@ -92,7 +99,10 @@ class Interaction(keras.layers.Layer):
         )
 
     def _compare_each(self, u: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
-        """Computes s of vectors `(slices, cells, d)`, without activation."""
+        """Computes the interactions of pairs of vectors `(slices, cells, d)`.
+
+        The activation is not applied.
+        """
         return tf.reduce_sum(u * v, axis=-1)
 
     def _activate(self, cells: tf.Tensor) -> tf.Tensor:
@@ -168,7 +178,7 @@ class WeightedInteraction(Interaction):
         )
 
     def matrices(self) -> tf.Tensor:
-        """Computes M, `(..., dimension, dimension)`."""
+        """Returns the matrices M of the products u' M v, `(..., d, d)`."""
         factors = tf.convert_to_tensor(self.factors)
         if self.rank is None:
             return factors
@@ -176,7 +186,10 @@ class WeightedInteraction(Interaction):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "WeightedInteraction":
-        """Creates an interaction; those of version 0.2.0 have no factors."""
+        """Creates an interaction from its configuration, also one of 0.2.0.
+
+        One without `rank` has whole matrices, not products of factors.
+        """
         return cls(**{"rank": None, **config})
 
 
@@ -207,7 +220,7 @@ class BilinearInteraction(WeightedInteraction):
         self.bias = self.add_weight(shape=(), initializer="zeros", name="bias")
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
-        """Computes u' M, and b for each position."""
+        """Multiplies the query's vectors by M, and returns b to add."""
         left = tf.matmul(vectors, self.matrices())[:, :, tf.newaxis]
         return left, tf.fill(
             tf.shape(left)[:3], tf.convert_to_tensor(self.bias)
@@ -264,7 +277,7 @@ class TensorInteraction(WeightedInteraction):
         )
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
-        """Computes `u' M_k + W_k2`, and `W_k1 u + b_k`.
+        """Computes what the tensor layer needs of a query's vectors u.
 
         W = [W_1, W_2] has one half for u and one for v. W_k2 v joins the
         product with v here, so that it costs nothing for a pair.
@@ -342,13 +355,13 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         self.built = True
 
     def project(self, phrases: tf.Tensor) -> tf.Tensor:
-        """Computes g1' W of `"indirect"`; others return the phrases."""
+        """Multiplies the query's phrases by W if the kind is `"indirect"`."""
         if self.kind != "indirect":
             return phrases
         return tf.matmul(phrases, tf.convert_to_tensor(self.kernel))
 
     def call(self, query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-        """Computes the argument of the activation."""
+        """Computes the similarities before the activation, see `apply`."""
         if self.kind == "direct":
             products = tf.matmul(query, document, transpose_b=True)
             return (products - sums_of_squares(query, document) / 2) / 2
@@ -364,14 +377,17 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         return values if self.bias is None else values + self.bias
 
     def apply(self, values: tf.Tensor) -> tf.Tensor:
-        """Computes f, or exp, of values that a call has returned."""
+        """Applies the activation, exp for `"direct"`, to a call's result."""
         if self.kind == "direct":
             return tf.exp(values)
         return keras.activations.get(self.activation)(values)
 
 
 def sums_of_squares(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Computes `|u|^2 + |v|^2` of all positions of pairs, `(pairs, m, n)`."""
+    """Adds the squared lengths of two positions, for all pairs of positions.
+
+    `(pairs, m, n)`, of vectors `(pairs, m, d)` and `(pairs, n, d)`.
+    """
     return (
         tf.reduce_sum(query * query, axis=-1)[:, :, tf.newaxis]
         + tf.reduce_sum(document * document, axis=-1)[:, tf.newaxis]

@@ -127,7 +127,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         return HashedTextCache(self.oov_buckets, self.max_words, self.split)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """Returns `(batch, words, trigrams)`, of which the last two vary."""
+        """Returns the shape `(batch, words, trigrams)`, the last two `None`."""
         return input_shape[0], None, None
 
     def compute_output_spec(self, texts: Any) -> keras.KerasTensor:
@@ -148,17 +148,21 @@ class SyncedWeights(keras.layers.Layer):
     before_read: Callable[[], None] | None = None
 
     def sync_weights(self) -> None:
-        """Brings lazily updated rows of the tables up to date."""
+        """Applies the pending updates of table rows that optimizers defer."""
         if self.before_read is not None:
             self.before_read()
 
     def get_weights(self) -> list[np.ndarray]:
-        """Returns all weights, up to date, see `keras.layers.Layer`."""
+        """Returns all weights, with pending updates of table rows applied.
+
+        Optimizers update rows of large tables lazily;
+        `keras.layers.Layer` describes the result.
+        """
         self.sync_weights()
         return super().get_weights()
 
     def set_weights(self, weights: list[np.ndarray]) -> None:
-        """Replaces all weights, see `keras.layers.Layer`."""
+        """Sets all weights from a list of arrays, as every Keras layer does."""
         self.sync_weights()  # a pending update would change the new rows
         super().set_weights(weights)
 
@@ -172,7 +176,7 @@ class SyncedWeights(keras.layers.Layer):
         super().save_own_variables(store)
 
     def load_own_variables(self, store: Any) -> None:
-        """Loads the variables, see `keras.layers.Layer`."""
+        """Loads the variables, as `keras.layers.Layer` describes."""
         self.sync_weights()
         super().load_own_variables(store)
 
@@ -301,7 +305,7 @@ class TrigramEmbedding(SyncedWeights):
         self.build((None,))
 
     def call(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Sums the table's rows by word."""
+        """Computes each word's vector, the sum of its trigrams' table rows."""
         if self.read_rows:
             rows = self.read_rows(words.trigrams)
         else:
@@ -334,7 +338,11 @@ class TrigramEmbedding(SyncedWeights):
             store["start"] = np.array(start, np.float64)
 
     def load_own_variables(self, store: Any) -> None:
-        """Loads a whole table, or changed rows and how all others are made."""
+        """Loads a table that was saved whole or by its changed rows.
+
+        In the second form, seed and limit of the initializer give all
+        other rows.
+        """
         if "start" not in store.keys():
             super().load_own_variables(store)
             return

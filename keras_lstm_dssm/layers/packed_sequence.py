@@ -21,13 +21,13 @@ class FlatSequences(NamedTuple):
     def from_padded(
         cls, vectors: tf.Tensor, lengths: tf.Tensor
     ) -> "FlatSequences":
-        """Converts `(sequences, time, width)`; each value becomes a row."""
+        """Takes the values without padding from `(sequences, time, width)`."""
         is_value = tf.sequence_mask(lengths, tf.shape(vectors)[1])
         table = tf.boolean_mask(vectors, is_value)
         return cls(table, tf.range(tf.shape(table)[0]), lengths)
 
     def joined(self, other: "FlatSequences") -> "FlatSequences":
-        """Appends other sequences."""
+        """Returns these sequences, followed by those of another object."""
         return FlatSequences(
             tf.concat([self.table, other.table], axis=0),
             tf.concat(
@@ -42,7 +42,7 @@ class FlatSequences(NamedTuple):
         return tf.cumsum(self.lengths, exclusive=True)
 
     def padded(self, values: tf.Tensor) -> tf.Tensor:
-        """Pads a result for each value, `(values, width)`, with 0.
+        """Arranges values by sequence; zeros follow the end of each one.
 
         Returns `(sequences, time, width)`, with the time of the longest one.
         """
@@ -128,7 +128,7 @@ def pack(values: tf.Tensor, lengths: tf.Tensor) -> PackedSequence:
 
 
 def unpack(steps: PackedSequence) -> tf.Tensor:
-    """Pads packed rows with zeros again, `(rows, time, width)`."""
+    """Arranges packed values by row, `(rows, time, width)`, padded with 0."""
     time, rows = tf.size(steps.counts), tf.size(steps.lengths)
     is_value = tf.transpose(tf.sequence_mask(steps.lengths, time))
     time_major = tf.scatter_nd(
@@ -156,5 +156,5 @@ def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
 
 
 def last_rows(values: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
-    """Takes the last rows of `values`, as many as `like` has."""
+    """Returns the last rows of `values`, as many as the tensor `like` has."""
     return values[tf.shape(values)[0] - tf.shape(like)[0] :]

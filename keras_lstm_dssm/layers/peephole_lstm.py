@@ -88,7 +88,11 @@ class PeepholeLSTMCell(RecurrentCell):
         }
 
     def recurrent_weights(self) -> Tensors:
-        """Returns W_rec, and each gate's peephole under the gate's name."""
+        """Returns the weights that multiply the previous states, by name.
+
+        `recurrent` is the matrix W_rec; a peephole has its gate's
+        name.
+        """
         return {
             **super().recurrent_weights(),
             **{
@@ -145,7 +149,10 @@ class PeepholeLSTMCell(RecurrentCell):
     def weight_gradients(
         self, dz: tf.Tensor, now: Tensors, before: Tensors
     ) -> Tensors:
-        """Computes the sums over all steps of (16), (19), (26) and (34)."""
+        """Computes the weights' gradients: sums of (16), (19), (26) and (34).
+
+        The sums are over all time steps of all rows.
+        """
         result = super().weight_gradients(dz, now, before)
         parts = self._split_gates(dz)
         for gate in self.peepholes:
@@ -165,7 +172,7 @@ class PeepholeLSTMCell(RecurrentCell):
     def _add_peephole(
         self, gate: str, z: tf.Tensor, c: tf.Tensor, weights: Tensors
     ) -> tf.Tensor:
-        """Adds W_p c to a gate's part of z."""
+        """Adds the peephole's product with the state c to a gate's sum z."""
         if gate not in weights:
             return z
         if self.peephole == "diagonal":

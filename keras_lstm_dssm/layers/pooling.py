@@ -106,7 +106,7 @@ class DynamicPooling(Configured, keras.layers.Layer):
         query_lengths: tf.Tensor,
         document_lengths: tf.Tensor,
     ) -> tf.Tensor:
-        """Reduces the rows, then the columns."""
+        """Takes maxima over regions of rows, then of columns."""
         # The maximum of a rectangle is the maximum of its rows' maxima, so
         # each axis costs one gather of about as many cells as there are.
         pooled = self._rows(cells, query_lengths, self.rows)
@@ -287,7 +287,7 @@ class OrderedKMax(keras.layers.Layer):
     def call(
         self, values: tf.Tensor, lengths: tf.Tensor, k: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Chooses the values."""
+        """Keeps the k largest values of each feature, in the text's order."""
         lengths = tf.convert_to_tensor(lengths, tf.int32)
         k = tf.convert_to_tensor(k, tf.int32)
         counts = tf.minimum(k, lengths)

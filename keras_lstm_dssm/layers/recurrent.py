@@ -286,7 +286,7 @@ def backpropagate_through_time(
 
 
 def _rows(steps: PackedSequence) -> tf.Tensor:
-    """Returns the number of rows that are not empty."""
+    """Returns the number of rows that have at least one time step."""
     return tf.reduce_sum(steps.counts[:1])
 
 
@@ -557,7 +557,7 @@ class Recurrent(keras.layers.Layer):
 def _pack_any_order(
     inputs: tf.Tensor, lengths: tf.Tensor | None
 ) -> tuple[PackedSequence, tf.Tensor]:
-    """Packs rows of any order; also returns the order of the packed rows."""
+    """Packs sequences of any order; also returns their packed order."""
     shape = tf.shape(inputs)
     if lengths is None:
         lengths = tf.fill([shape[0]], shape[1])

@@ -108,13 +108,21 @@ class RecurrentCell(keras.layers.Layer):
         )
 
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
-        """Computes `W x(t) + b`, `(..., gates * units)`; it needs no state."""
+        """Computes the inputs' part of all gates, `W x(t) + b`.
+
+        It has the shape `(..., gates * units)`, and does not depend on
+        the states.
+        """
         if self.project_inputs:
             inputs = tf.matmul(inputs, self.kernel)
         return inputs + self.bias
 
     def recurrent_weights(self) -> Tensors:
-        """Returns the weights that multiply states; `recurrent` is W_rec."""
+        """Returns the weights that multiply the previous states, by name.
+
+        `recurrent` is the matrix W_rec, which multiplies the output
+        y(t-1).
+        """
         return {"recurrent": tf.convert_to_tensor(self.recurrent_kernel)}
 
     def activate(
@@ -153,14 +161,20 @@ class RecurrentCell(keras.layers.Layer):
         return {"recurrent": tf.matmul(before["y"], later, transpose_a=True)}
 
     def step(self, x: tf.Tensor, states: Tensors, weights: Tensors) -> Tensors:
-        """Computes all activations at time t from inputs after `project`."""
+        """Computes all activations of a time step from projected inputs.
+
+        These are a result of `project`.
+        """
         z = x + tf.matmul(states["y"], weights["recurrent"])
         return self.activate(z, states, weights)
 
     def call(
         self, inputs: tf.Tensor, states: list[tf.Tensor]
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """Computes `(y(t), new states)`, as `keras.layers.RNN` expects."""
+        """Computes a time step: the output y(t) and the new states.
+
+        It has the signature of a cell of `keras.layers.RNN`.
+        """
         now = self.step(
             self.project(inputs),
             dict(zip(self.state_names, states, strict=True)),
@@ -221,11 +235,14 @@ class RNNCell(RecurrentCell):
     def activate(
         self, z: tf.Tensor, states: Tensors, weights: Tensors
     ) -> Tensors:
-        """Computes y(t)."""
+        """Computes the output y(t) of the RNN cell: tanh of the sum z(t)."""
         return {"y": tf.tanh(z)}
 
     def backpropagate(
         self, now: Tensors, before: Tensors, errors: Tensors, weights: Tensors
     ) -> tuple[tf.Tensor, Tensors]:
-        """Computes eq. (10): (1 - y) o (1 + y) o the error."""
+        """Computes the gradient for z(t) from that for y(t), by eq. (10).
+
+        It is (1 - y) o (1 + y) o the gradient for y(t).
+        """
         return tf.raw_ops.TanhGrad(y=now["y"], dy=errors["y"]), {}

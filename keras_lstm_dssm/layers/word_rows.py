@@ -120,7 +120,7 @@ class WordRows(Configured, keras.layers.Layer):
         self.build((None,))
 
     def call(self, words: WordBatch) -> tf.Tensor:
-        """Looks up the row of each known word; adds trigrams of the others."""
+        """Computes a vector for each word: its row, or one by its trigrams."""
         rows, known = self.of_words(word_keys(words))
 
         def with_unknown() -> tf.Tensor:

@@ -116,7 +116,7 @@ class WordSketch(Configured, keras.layers.Layer):
         self.build((None,))
 
     def call(self, words: WordBatch) -> tf.Tensor:
-        """Adds the rows of each word and of its start."""
+        """Computes a vector for each word: its row plus that of its start."""
         return tf.add_n([self._rows(keys) for keys in self._keys(words)])
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, int]:
@@ -166,7 +166,10 @@ class WordSketch(Configured, keras.layers.Layer):
         )
 
     def _rows(self, keys: tf.Tensor) -> tf.Tensor:
-        """Computes `w r` of each key, `(keys, units)`."""
+        """Computes the random row r of each key times its weight w.
+
+        `(keys, units)`.
+        """
         bucket = _hash(keys, 0, self.buckets)
         weight = tf.gather(self.word_weight.value, bucket)[:, tf.newaxis]
         # The product of two signs is -1 where their bits differ.
@@ -191,7 +194,7 @@ class WordSketch(Configured, keras.layers.Layer):
         super().load_own_variables(dict(zip("012", arrays, strict=True)))
 
     def _keys(self, words: WordBatch) -> list[tf.Tensor]:
-        """Computes two keys of each word, of all of it and of its start."""
+        """Hashes each word twice: all of it, and its first letters."""
         mixed = _mixed_trigrams(words)
         position = tf.range(tf.size(words.word_index))
         first = tf.math.segment_min(position, words.word_index)

@@ -109,14 +109,14 @@ class ARCI(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> tf.Tensor:
-        """Computes S_X or S_Y, `[texts, features]`."""
+        """Encodes texts by their side's convolutions, `[texts, features]`."""
         stack = self.query_stack if side == "query" else self.document_stack
         return stack.flat(texts.vectors, texts.lengths)
 
     def match(
         self, query: tf.Tensor, document: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
-        """Scores pairs of features."""
+        """Scores pairs of encoded texts by an MLP."""
         return self.mlp(tf.concat([query, document], axis=1))
 
 
@@ -217,7 +217,11 @@ class ARCII(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> Features:
-        """Computes the side's part of the first layer, after the maximum."""
+        """Computes each text's part of the first convolution, and its maxima.
+
+        The convolution over pairs of windows is the sum of a part for
+        each text.
+        """
         values, lengths = fixed_time(
             texts.vectors, texts.lengths, self.max_words
         )
@@ -227,7 +231,7 @@ class ARCII(Matcher):
     def match(
         self, query: Features, document: Features, training: bool = False
     ) -> tf.Tensor:
-        """Scores pairs of texts."""
+        """Scores pairs: adds both parts, then 2-D convolutions and an MLP."""
         rows, columns = query.lengths, document.lengths
         sums = query.values[:, :, tf.newaxis] + document.values[:, tf.newaxis]
         values = zero_padding_2d(tf.nn.relu(sums), rows, columns)

@@ -149,7 +149,7 @@ class CNTN(Matcher):
         document: tuple[tf.Tensor, tf.Tensor],
         training: bool = False,
     ) -> tf.Tensor:
-        """Applies the rest of the tensor layer to pairs of texts."""
+        """Scores pairs: multiplies and adds the parts of both texts."""
         products = tf.einsum("pre,pe->pr", query[0], document[0])
         hidden = tf.tanh(products + query[1] + document[1] + self.bias)
         return tf.linalg.matvec(hidden, self.combination)

@@ -149,7 +149,10 @@ def overlapping(coarse: Patches, fine: Patches, overlap: float) -> np.ndarray:
 
 
 def _members(ids: np.ndarray, size: int) -> np.ndarray:
-    """Returns which word is in which patch, float32 `[patches, size]`."""
+    """Returns a matrix of 0 and 1: which word is in which patch.
+
+    Float32 `[patches, size]`; a patch is a set of words of one topic.
+    """
     members = np.zeros((len(ids), size), np.float32)
     np.put_along_axis(members, ids, 1, axis=1)
     members[:, 0] = 0  # not a word
@@ -387,7 +390,7 @@ class DeepMatch(Matcher):
     def match(
         self, query: tf.Tensor, document: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
-        """Computes layers I and II, the committee and the score."""
+        """Scores pairs by two layers of patches and the output layers."""
         first = tf.sigmoid(tf.reduce_sum(query * document, -1) + self.bias)
         kernel = self.second_kernel * self.edges[:, tf.newaxis]
         second = tf.sigmoid(

@@ -102,7 +102,7 @@ class Matcher(Configured, keras.layers.Layer):
         documents: Sequence[str],
         seed: int = 0,
     ) -> None:
-        """Computes what a matcher reads off the training texts beforehand.
+        """Prepares the matcher on the texts of training pairs, before training.
 
         It runs once, before training. The result is saved with the weights.
         Here it does nothing; matchers of which `needs_pretraining` is true
@@ -189,14 +189,14 @@ class Matcher(Configured, keras.layers.Layer):
 
 
 def as_rows(texts: Texts) -> FlatSequences:
-    """Converts padded word vectors to `FlatSequences`."""
+    """Converts padded word vectors to `FlatSequences`, a row for each word."""
     if isinstance(texts, FlatSequences):
         return texts
     return FlatSequences.from_padded(texts.vectors, texts.lengths)
 
 
 def rows_of(represented: Any, index: tf.Tensor) -> Any:
-    """Gathers one row of represented texts for each pair."""
+    """Gathers the representation of a text for each pair it occurs in."""
     return tf.nest.map_structure(
         lambda part: tf.gather(part, index), represented
     )

@@ -155,7 +155,11 @@ class MultiGranCNN(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> Features:
-        """Computes the phrases of each text, in one sequence."""
+        """Computes the vectors of all phrases of each text, as one sequence.
+
+        Phrases are the words, the outputs of each convolution, and the
+        whole text.
+        """
         stack = self.stacks[SIDES.index(side)]
         words = Features(texts.vectors, texts.lengths)
         phrases = joined([words, *stack(texts.vectors, texts.lengths)])
@@ -167,7 +171,7 @@ class MultiGranCNN(Matcher):
     def match(
         self, query: Features, document: Features, training: bool = False
     ) -> tf.Tensor:
-        """Scores pairs of texts."""
+        """Compares all phrases of two texts, and scores the similarities."""
         cells = self.phrase_similarity(query.values, document.values)
         values = self.poolings[0](
             cells[..., tf.newaxis], query.lengths, document.lengths

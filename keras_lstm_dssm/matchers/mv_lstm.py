@@ -54,18 +54,21 @@ class PairedTexts(NamedTuple):
         return tf.gather(self.lengths, self.rows)
 
     def take(self, order: tf.Tensor) -> "PairedTexts":
-        """Takes some pairs, int32 `(pairs,)`, in this order."""
+        """Selects pairs by their numbers, int32 `(pairs,)`, in this order."""
         return self._replace(rows=tf.gather(self.rows, order))
 
     def groups(self) -> Iterator["PairedTexts"]:
-        """Divides the pairs, one after the other, into a few groups."""
+        """Divides the pairs into groups of consecutive pairs.
+
+        Each group is padded to its own longest texts.
+        """
         pairs, count = tf.size(self.rows), _DOCUMENT_PARTS * _QUERY_PARTS
         for number in range(count):
             start, end = number * pairs // count, (number + 1) * pairs // count
             yield self._replace(rows=self.rows[start:end])
 
     def vector_rows(self, positions: tf.Tensor) -> tf.Tensor:
-        """Computes the rows of `vectors` at positions `(pairs, slices, k)`.
+        """Returns the row in `vectors` of each position `(pairs, slices, k)`.
 
         A negative position counts as 0.
         """
@@ -73,7 +76,7 @@ class PairedTexts(NamedTuple):
         return first[:, tf.newaxis, tf.newaxis] + tf.maximum(positions, 0)
 
     def padded(self, parts: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
-        """Takes the rows of the pairs, padded to the longest of these.
+        """Gathers the values of each pair's text, padded to the longest text.
 
         Of parts `(positions, ...)`; there are any values past the end of a
         text.
@@ -143,7 +146,11 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
         self.built = True
 
     def flat(self, texts: FlatSequences, training: bool = False) -> tf.Tensor:
-        """Computes p_t of all positions, `(words, dimension)`."""
+        """Returns the outputs of both LSTMs at each word, `(words, dimension)`.
+
+        For each word, the output of the forward LSTM is joined with
+        that of the backward one.
+        """
         layers = self.forward_lstm, self.backward_lstm
         outputs = run_on_rows(layers, texts, training)
         if self.include_word:
@@ -373,7 +380,7 @@ class MVLSTM(Matcher):
     def _score_chosen(
         self, queries: tf.Tensor, query: PairedTexts, document: PairedTexts
     ) -> tf.Tensor:
-        """Chooses cells without a gradient, and computes only these with one.
+        """Scores pairs by chosen cells; only these have a gradient.
 
         The first rows of `query.vectors` are those of the queries.
         """
@@ -435,5 +442,8 @@ class MVLSTM(Matcher):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "MVLSTM":
-        """Creates a matcher; those of version 0.2.0 have no factors."""
+        """Creates a matcher from its configuration, also one of 0.2.0.
+
+        One without `rank` has whole matrices, not products of factors.
+        """
         return cls(**{"rank": None, **config})

@@ -280,7 +280,7 @@ class RAE(Matcher):
         queries: Sequence[str],
         documents: Sequence[str],
     ) -> list[float]:
-        """Returns the values of `statistics`."""
+        """Returns mean and deviation of distances and length differences."""
         pairs = list(zip(queries, documents, strict=True))
         others = [*documents[1:], documents[0]]
         pairs += list(zip(queries, others, strict=True))
@@ -308,7 +308,7 @@ class RAE(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> Any:
-        """Encodes the trees.
+        """Encodes each text by a tree over its words.
 
         Returns:
             The roots `(texts, word_dimension)`, or `Phrases`.
@@ -325,7 +325,7 @@ class RAE(Matcher):
     def match(
         self, query: Any, document: Any, training: bool = False
     ) -> tf.Tensor:
-        """Applies the head."""
+        """Scores pairs by an MLP on both roots, or on the pooled distances."""
         if self.head == "root":
             return self.mlp(tf.concat([query, document], 1))
         mean, deviation, mean_length, deviation_length = tf.unstack(

@@ -80,7 +80,7 @@ class RecurrentCosine(Matcher):
     def represent(
         self, texts: Texts, side: str, training: bool = False
     ) -> tf.Tensor:
-        """Computes the vector of each text, `(texts, units)` or twice that."""
+        """Encodes texts, `(texts, units)`; twice as wide if bidirectional."""
         layers = self.query_lstms if side == "query" else self.document_lstms
         rows = as_rows(texts)
         outputs = run_on_rows(layers, rows, training)
@@ -139,5 +139,9 @@ class RecurrentCosine(Matcher):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "RecurrentCosine":
-        """Creates a matcher; those of version 0.2.0 have other defaults."""
+        """Creates a matcher from its configuration, also one of 0.2.0.
+
+        One without `scale` and `forget_bias` has 1 and 0, the defaults
+        of 0.2.0.
+        """
         return cls(**{"scale": 1.0, "forget_bias": 0.0, **config})

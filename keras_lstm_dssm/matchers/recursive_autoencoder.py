@@ -159,7 +159,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
             bias.assign(tf.zeros_like(bias.value))
 
     def call(self, vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        """Computes the vectors of all nodes."""
+        """Encodes the words and all inner nodes of a tree for each text."""
         if self.tree == "greedy":
             return self._merge_greedily(vectors, lengths)[1]
         return self.encode(vectors, self.trees(vectors, lengths), lengths)
@@ -236,13 +236,19 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
         return error
 
     def _encode(self, pair: tf.Tensor) -> tf.Tensor:
-        """Computes p of `(..., 2 * dimension)`."""
+        """Computes a parent's vector from its children's, joined.
+
+        `(..., 2 * dimension)` becomes `(..., dimension)`.
+        """
         return tf.tanh(
             tf.tensordot(pair, self.encoder_kernel, 1) + self.encoder_bias
         )
 
     def _decode(self, parent: tf.Tensor) -> tf.Tensor:
-        """Computes [c1'; c2'] of `(..., dimension)`."""
+        """Reconstructs two children's vectors, joined, from their parent's.
+
+        `(..., dimension)` becomes `(..., 2 * dimension)`.
+        """
         return tf.tanh(
             tf.tensordot(parent, self.decoder_kernel, 1) + self.decoder_bias
         )
@@ -252,13 +258,13 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
         return tf.reduce_sum((pair - self._decode(self._encode(pair))) ** 2, -1)
 
     def _leaves(self, vectors: tf.Tensor) -> tf.Tensor:
-        """Appends zeros for the inner nodes."""
+        """Returns the word vectors, followed by zeros for the inner nodes."""
         return tf.pad(vectors, [[0, 0], [0, tf.shape(vectors)[1] - 1], [0, 0]])
 
     def _append(
         self, k: tf.Tensor, nodes: tf.Tensor, pair: tf.Tensor, lengths: Any
     ) -> tf.Tensor:
-        """Writes the parent of children `[texts, 2, dimension]` as merge k."""
+        """Encodes children `[texts, 2, dimension]`, and stores inner node k."""
         texts, size = tf.shape(nodes)[0], tf.shape(nodes)[1]
         pair = tf.reshape(pair, [texts, 2 * self.dimension])
         real = tf.cast(k < lengths - 1, nodes.dtype)[:, tf.newaxis]
@@ -272,7 +278,11 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
     def _merge_greedily(
         self, vectors: tf.Tensor, lengths: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the children of `Trees`, and the vectors of all nodes."""
+        """Builds trees by merging, again and again, neighbours of least error.
+
+        Returns the children of each inner node, and the vectors of all
+        nodes.
+        """
         texts, time = tf.shape(vectors)[0], tf.shape(vectors)[1]
         infinite = tf.constant(np.inf, vectors.dtype)
         position = tf.range(time)[tf.newaxis]

@@ -91,7 +91,7 @@ class Settings:
                 )
 
     def check_used(self, names: Collection[str]) -> None:
-        """Checks that fields which were set have an effect beside the others.
+        """Checks that no field has been set that the other fields disable.
 
         Raises:
             InputError: One has none.
@@ -132,7 +132,7 @@ def least_of(field: dataclasses.Field[Any]) -> int:
 
 
 def _plain_number(value: Any) -> Any:
-    """Returns a number of Python for one of NumPy; all else as it is."""
+    """Converts a NumPy number to Python's; returns all else as it is."""
     if isinstance(value, int | float) or not isinstance(value, numbers.Real):
         return value
     return int(value) if isinstance(value, numbers.Integral) else float(value)

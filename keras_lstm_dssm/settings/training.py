@@ -270,7 +270,7 @@ class TrainingConfig(Settings):
             )
 
     def check_options(self, options: Mapping[str, Any]) -> None:
-        """Checks that options which are not their defaults have an effect.
+        """Checks that no option has been set that other options disable.
 
         Raises:
             InputError: One has none.

@@ -72,7 +72,7 @@ def check_same_teacher(
 
 
 def _texts_of(name: str, texts: Any) -> list[str]:
-    """Returns a list of texts that Python has given, or raises `InputError`."""
+    """Returns an argument's texts as a list, or raises `InputError`."""
     check_lists(**{name: texts})
     listed = [*texts]
     if not all(isinstance(text, str) for text in listed):
