@@ -100,12 +100,12 @@ class Settings:
             unused_if = field.metadata.get("unused_if", {})
             for other, value in unused_if.items():
                 if field.name in names and getattr(self, other) == value:
-                    why = (
-                        f"with {other}={value}" if value else f"without {other}"
-                    )
+                    why, mend = f"without {other}", "set"
+                    if value:
+                        why, mend = f"with {other}={value}", "change"
                     raise InputError(
                         f"{field.name} is not used {why}: leave it out, or"
-                        f" change {other}"
+                        f" {mend} {other}"
                     )
 
     def __post_init__(self) -> None:

@@ -61,7 +61,7 @@ REFUSED = {
         -> min_count is not used with words=trigrams: leave it out, or change
     --preset=arc_i --noskip_gram --skip_gram_epochs=9
         -> skip_gram_epochs is not used without skip_gram: leave it out
-    --select=map -> select is not used without dev: leave it out, or change dev
+    --select=map -> select is not used without dev: leave it out, or set dev
     --max_bad_lines=3 -> --max_bad_lines is used with --on_bad_line=skip only
     --judged_negatives=1 -> found no title with a score below 1
     --features=x -> features is used by a ranker only: leave it
