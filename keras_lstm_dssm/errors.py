@@ -1,6 +1,7 @@
 """`InputError`, and checks that raise it with a one-line message."""
 
 import importlib
+import numbers
 from collections.abc import Collection, Iterable
 from types import ModuleType
 from typing import Any
@@ -41,11 +42,15 @@ def import_optional(module: str, extra: str) -> ModuleType:
 
 
 def check_at_least(least: int, **values: Any) -> None:
-    """Checks that numbers are large enough; `None` always is."""
-    if any(value is not None and value < least for value in values.values()):
-        names = " and ".join(values)
-        numbers = " and ".join(map(str, values.values()))
-        raise InputError(f"{names} must be at least {least}, not {numbers}")
+    """Checks whole numbers, or lists of them; `None` is always allowed."""
+    for name, value in values.items():
+        for number in value if isinstance(value, list | tuple) else (value,):
+            whole = isinstance(number, numbers.Integral)
+            if number is not None and not (whole and number >= least):
+                raise InputError(
+                    f"{name} is {value!r}: expected a whole number of {least}"
+                    " or more"
+                )
 
 
 def check_choice(choices: Collection[Any], **values: Any) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.data.collection import Collection
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.evaluation.clustering import ClusterTask
 from keras_lstm_dssm.evaluation.measures import MEASURES, mean
 from keras_lstm_dssm.evaluation.systems import system_of
@@ -30,9 +30,7 @@ class BestEpoch(keras.callbacks.Callback):
         patience: int | None = None,
     ) -> None:
         super().__init__()
-        for name, value in (("every", every), ("patience", patience)):
-            if value is not None and value < 1:
-                raise InputError(f"{name} is {value}: expected 1 or more")
+        check_at_least(1, every=every, patience=patience)
         self.every = every
         self.keep_best = keep_best
         self.patience = patience

@@ -17,7 +17,7 @@ from keras_lstm_dssm.data.click_log import (
     line_field,
     weight_of,
 )
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.text.caches import NormalizedTextCache
 from keras_lstm_dssm.text.strings import as_strings
 from keras_lstm_dssm.text.word_hashing import normalize
@@ -80,10 +80,7 @@ def training_batches(
         ... )  # doctest: +SKIP
         >>> model.fit(batches)  # doctest: +SKIP
     """
-    if shuffle_buffer < 1:
-        raise InputError(
-            f"shuffle_buffer must be 1 or more, not {shuffle_buffer}"
-        )
+    check_at_least(1, shuffle_buffer=shuffle_buffer)
     blocks = log.blocks()
     per_epoch = steps_per_epoch or -(-log.count() // batch_size)
     first_epoch, skipped_batches = divmod(first_step, per_epoch)
@@ -269,8 +266,7 @@ class GivenNegatives:
         split: str = "space",
         normalized: NormalizedTextCache | None = None,
     ) -> None:
-        if k < 1:
-            raise InputError(f"negatives a click must be 1 or more, not {k}")
+        check_at_least(1, **{"negatives a click": k})
         by_words: dict[str, list[str]] = {}
         words_of_each = normalize(list(titles), split)
         for words, given in zip(words_of_each, titles.values(), strict=True):

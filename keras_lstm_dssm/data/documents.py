@@ -21,7 +21,7 @@ from keras_lstm_dssm.data.collection import (
     write_queries,
     write_rows,
 )
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.text.sentences import split_sentences
 from keras_lstm_dssm.text_files import EmptyFile, line_chunks, one_line
 
@@ -224,10 +224,7 @@ class DocumentFolder(JudgedQueries):
         max_sentences: int | None = MAX_SENTENCES,
     ) -> None:
         super().__init__(folder)
-        if max_sentences is not None and max_sentences < 1:
-            raise InputError(
-                f"max_sentences must be 1 or more, not {max_sentences}"
-            )
+        check_at_least(1, max_sentences=max_sentences)
         self._path = self._file(DOCUMENTS_FILE)
         self.max_bad_lines = max_bad_lines
         self.max_sentences = max_sentences

@@ -14,7 +14,7 @@ import tensorflow as tf
 from keras_lstm_dssm.data.batches import cut, permutation, random_bits
 from keras_lstm_dssm.data.click_log import ClickLog, weight_of
 from keras_lstm_dssm.data.collection import Collection
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.evaluation.bm25 import bm25_neighbours
 from keras_lstm_dssm.text.strings import as_strings
 from keras_lstm_dssm.text.word_hashing import normalize
@@ -91,8 +91,7 @@ def clicked_lists(
     `normalize_texts`). A title that was clicked n times is n times among the
     positives, with the `weights` of a log that has these.
     """
-    if top < 1:
-        raise InputError(f"top is {top}: expected 1 or more")
+    check_at_least(1, top=top)
     pairs, of_pairs = [], []
     for pair, line in log.lines():
         pairs.append((one_line(pair.query), one_line(pair.document)))
@@ -401,8 +400,7 @@ class Triples:
         Example:
         >>> scorer.fit(triples.batches(128, epochs=1, seed=0))
         """
-        if batch_size < 1:
-            raise InputError(f"batch_size must be 1 or more, not {batch_size}")
+        check_at_least(1, batch_size=batch_size)
         per_epoch = -(-len(self) // batch_size)
         first_epoch, skipped = divmod(first_step, per_epoch)
         # Several batches at once: each call from TensorFlow to Python takes

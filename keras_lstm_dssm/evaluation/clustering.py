@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.errors import InputError, check_at_least, import_optional
 from keras_lstm_dssm.evaluation.index import unit_vectors
 from keras_lstm_dssm.evaluation.measures import QueryMeasures, mean
 from keras_lstm_dssm.evaluation.runs import System
@@ -141,8 +141,7 @@ class ClusterTask(NamedTuple):
         >>> task.describe()
         '2 documents in 2 classes, 2 of one document; left out: 1 of no class'
         """
-        if seeds < 1:
-            raise InputError(f"seeds is {seeds}: expected 1 or more")
+        check_at_least(1, seeds=seeds)
         known = {d: label for d in documents if (label := classes.get(d))}
         if len(set(known.values())) < 2:
             raise InputError(

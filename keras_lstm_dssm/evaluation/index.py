@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.errors import InputError, check_lists
+from keras_lstm_dssm.errors import InputError, check_at_least, check_lists
 from keras_lstm_dssm.evaluation.runs import TieBreaker, kth_largest
 from lstm_dssm_client.signatures import Hit
 
@@ -181,8 +181,7 @@ class Index:
             InputError: `k` is below 1, or the vectors have another width or
                 are not finite.
         """
-        if k < 1:
-            raise InputError(f"k is {k}: expected 1 or more")
+        check_at_least(1, k=k)
         vectors = unit_vectors(query_vectors, "query")
         width = self.vectors.shape[1]
         if vectors.shape[1] != width:
@@ -337,9 +336,7 @@ class IVFIndex:
         Queries are float32 unit vectors `[queries, d]`. Returns rows `[queries,
         k]` that are not in `exclude`, nearest first; -1 where fewer are found.
         """
-        for name, value in (("k", k), ("clusters", clusters)):
-            if value < 1:
-                raise InputError(f"{name} is {value}: expected 1 or more")
+        check_at_least(1, k=k, clusters=clusters)
         found = np.full((len(queries), k), -1)
         size = max(1, _FOUND_AT_ONCE // (clusters * k))
         for start in range(0, len(queries), size):

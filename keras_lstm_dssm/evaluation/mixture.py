@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.evaluation.index import (
     Encode,
     Index,
@@ -464,8 +464,7 @@ def choose_weights(
         raise InputError(
             f"measure {measure!r}: expected one of {', '.join(task.measures)}"
         )
-    if steps < 1:
-        raise InputError(f"steps is {steps}: expected 1 or more")
+    check_at_least(1, steps=steps)
     mixture_weights(list(parts))  # raises without parts
     scored = _CachedScores(parts, task, measure)
     values: dict[tuple[int, ...], float] = {}

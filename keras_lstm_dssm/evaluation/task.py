@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.evaluation.clustering import K_MEANS_SEEDS, ClusterTask
 from keras_lstm_dssm.evaluation.measures import (
     MEASURES,
@@ -117,8 +117,7 @@ class Task(NamedTuple):
                 f"unknown mode {mode!r}: choose one of"
                 f" {', '.join((*MODES, LISTS))}"
             )
-        if depth < 1:
-            raise InputError(f"depth is {depth}: expected 1 or more")
+        check_at_least(1, depth=depth)
         qrels = with_relevant(collection.graded_qrels(split), min_relevant)
         if mode != RETRIEVE:
             qrels = {

@@ -49,11 +49,11 @@ class SentenceEncoder(Configured, keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if min(word_dimension, filters, *windows) < 1 or not windows:
-            raise InputError(
-                "word_dimension, filters and windows must be at least 1, not "
-                f"{word_dimension}, {filters} and {list(windows)}"
-            )
+        check_at_least(
+            1, word_dimension=word_dimension, filters=filters, windows=windows
+        )
+        if not windows:
+            raise InputError("windows must have a number for each convolution")
         self.word_dimension = word_dimension
         self.filters = filters
         self.windows = list(windows)

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.private_api import (
     accept_any_inputs,
     all_layers,
@@ -84,8 +84,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
                 f"alphabet must be 'ascii', not {alphabet!r}; for other "
                 "scripts keep it and set oov_buckets, e.g. 8192"
             )
-        if oov_buckets < 0:
-            raise InputError(f"oov_buckets must be >= 0, not {oov_buckets}")
+        check_at_least(0, oov_buckets=oov_buckets)
         check_split(max_words, split)
         self.alphabet = alphabet
         self.oov_buckets = oov_buckets

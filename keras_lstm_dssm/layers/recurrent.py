@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.layers.packed_sequence import (
     PackedSequence,
     earlier_values,
@@ -362,8 +362,7 @@ class Recurrent(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if truncate is not None and truncate < 0:
-            raise InputError(f"truncate must be 0 or more, not {truncate}")
+        check_at_least(0, truncate=truncate)
         self.cell = cell
         self.truncate = truncate
         self.return_sequences = return_sequences

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import check_at_least
 from keras_lstm_dssm.layers.packed_sequence import last_rows
 from keras_lstm_dssm.registration import register
 
@@ -52,8 +52,7 @@ class RecurrentCell(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if units < 1:
-            raise InputError(f"a cell needs 1 unit or more, not {units}")
+        check_at_least(1, units=units)
         self.units = units
         self.project_inputs = project_inputs
         # Names stay names until `build`: an initializer object draws its seed

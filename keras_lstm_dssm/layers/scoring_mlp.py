@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import check_at_least
 from keras_lstm_dssm.registration import Configured, register
 
 
@@ -51,8 +51,7 @@ class ScoringMLP(Configured, keras.layers.Layer):
         super().__init__(**kwargs)
         self.hidden = list(hidden)
         self.activation = activation
-        if any(width < 1 for width in self.hidden):
-            raise InputError(f"hidden must be widths of layers, not {hidden}")
+        check_at_least(1, hidden=self.hidden)
         self.dense = [
             keras.layers.Dense(
                 width,

@@ -173,6 +173,7 @@ class ARCII(Matcher):
         super().__init__(word_dimension, **kwargs)
         if not filters:
             raise InputError("filters must have a number for each convolution")
+        check_at_least(1, filters=filters)
         self.filters = list(filters)
         self.width = width
         self.padding = padding
@@ -194,7 +195,6 @@ class ARCII(Matcher):
             layer.build((None, None, word_dimension))
         self.convolutions = []
         for number, count in enumerate(self.filters[1:], 2):
-            check_at_least(1, filters=count)
             convolution = keras.layers.Conv2D(
                 count,
                 width,

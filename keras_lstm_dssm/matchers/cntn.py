@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError, check_at_least
+from keras_lstm_dssm.errors import check_at_least
 from keras_lstm_dssm.layers.convolution import KMaxStack
 from keras_lstm_dssm.layers.scoring_mlp import small_uniform
 from keras_lstm_dssm.layers.word_vectors import WordSequences
@@ -64,11 +64,7 @@ class CNTN(Matcher):
         **kwargs: Any,
     ) -> None:
         super().__init__(word_dimension, **kwargs)
-        check_at_least(1, slices=slices)
-        if dimension is not None and dimension < 1:
-            raise InputError(
-                f"dimension must be at least 1 or None, not {dimension}"
-            )
+        check_at_least(1, slices=slices, dimension=dimension)
         self.filters = list(filters)
         self.width = width
         self.use_bias = use_bias

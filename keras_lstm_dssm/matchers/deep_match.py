@@ -243,8 +243,10 @@ class DeepMatch(Matcher):
         self.mass = mass
         self.overlap = overlap
         self.passes = passes
-        for name in "units", "rank", "committee", "largest", "passes":
-            check_at_least(1, **{name: getattr(self, name)})
+        check_at_least(
+            1, units=units, rank=rank, committee=committee, largest=largest,
+            passes=passes,
+        )  # fmt: skip
         if not 0 <= overlap <= 1:
             raise InputError(f"overlap must be from 0 to 1, not {overlap}")
         if not 0 < mass <= 1:

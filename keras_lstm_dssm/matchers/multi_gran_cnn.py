@@ -82,6 +82,9 @@ class MultiGranCNN(Matcher):
         **kwargs: Any,
     ) -> None:
         super().__init__(word_dimension, **kwargs)
+        check_at_least(
+            1, blocks=blocks, sizes=sizes, match_filters=match_filters
+        )
         if len(sizes) != len(match_filters) + 1:
             raise InputError(
                 "sizes must have one number more than match_filters, found "
@@ -113,7 +116,6 @@ class MultiGranCNN(Matcher):
         self.convolutions = []
         channels = 1
         for number, count in enumerate(self.match_filters, 1):
-            check_at_least(1, match_filters=count)
             convolution = keras.layers.Conv2D(
                 count,
                 3,

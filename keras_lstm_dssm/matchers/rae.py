@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import check_at_least, check_choice
+from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
 from keras_lstm_dssm.layers.interactions import sums_of_squares
 from keras_lstm_dssm.layers.pooling import DynamicPooling
 from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP
@@ -178,8 +178,11 @@ class RAE(Matcher):
     ) -> None:
         super().__init__(word_dimension, **kwargs)
         check_choice(HEADS, head=head)
-        check_at_least(1, numbers=numbers)
-        check_at_least(1, epochs=epochs)
+        check_at_least(1, numbers=numbers, epochs=epochs)
+        if not learning_rate > 0:
+            raise InputError(
+                f"learning_rate must be above 0, not {learning_rate}"
+            )
         self.head = head
         self.tree = tree
         self.size = size

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.layers.documents import (
     DocumentEncoder,
     SentenceEncoder,
@@ -32,11 +32,6 @@ from lstm_dssm_client.texts import slices_of_size
 
 SENTENCES_AT_ONCE = 4096
 DOCUMENTS_AT_ONCE = 256
-
-
-def _check_number(n: Any) -> None:
-    if type(n) is not int or n < 1:
-        raise InputError(f"n is {n!r}: expected a whole number of 1 or more")
 
 
 @register
@@ -125,10 +120,7 @@ class KeyVec(TextModel):
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
-        if max_sentences is not None and max_sentences < 1:
-            raise InputError(
-                f"max_sentences must be at least 1 or None, not {max_sentences}"
-            )
+        check_at_least(1, max_sentences=max_sentences)
         if not 0 <= dropout < 1:
             raise InputError(
                 f"dropout must be at least 0 and less than 1, not {dropout}"
@@ -448,7 +440,7 @@ class KeyVec(TextModel):
         >>> model.key_sentences("Sorts a list. It is stable. See below.", 1)
         [('Sorts a list.', 0.81)]
         """
-        _check_number(n)
+        check_at_least(1, n=n)
         lists = sentence_lists([document])
         ((_, p),) = self._read_in_batches(lists)
         sentences = lists[0] or [b""]
@@ -474,7 +466,7 @@ class KeyVec(TextModel):
         Raises:
             InputError: `document` is something else, or n is below 1.
         """
-        _check_number(n)
+        check_at_least(1, n=n)
         p = self.word_probabilities(self.encode([document]))[0].numpy()
         vocabulary = self.key_vocabulary
         best = np.argsort(-p, kind="stable")[:n]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.evaluation.bm25 import (
     TokenizedTitles,
     Tokenizer,
@@ -174,8 +174,7 @@ class PLSASystem(CorpusSystem):
         background: float = 0.1,
         fold_in_steps: int = 20,
     ) -> None:
-        if topics < 1:
-            raise InputError(f"topics is {topics}: expected 1 or more")
+        check_at_least(1, topics=topics)
         if min(word_prior, topic_prior) < 0:
             raise InputError("a prior is a pseudo-count: expected 0 or more")
         if not 0 <= background <= 1:

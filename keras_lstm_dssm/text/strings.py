@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_at_least
 from lstm_dssm_client.texts import as_bytes, slices_of_size
 
 
@@ -119,8 +119,7 @@ def score_in_batches(
     The thread-safe function turns rows `[n]` into their scores `[n]`. Returns
     `[rows]`, in the order of `lengths`; float32 for no rows.
     """
-    if batch_size < 1:
-        raise InputError(f"batch_size must be 1 or more, not {batch_size}")
+    check_at_least(1, batch_size=batch_size)
     # The longest first: the two threads then end at about the same time.
     order = np.argsort([-length for length in lengths], kind="stable")
     batches = [

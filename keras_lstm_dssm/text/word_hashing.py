@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from keras_lstm_dssm.errors import InputError, check_choice
+from keras_lstm_dssm.errors import check_at_least, check_choice
 from keras_lstm_dssm.text.strings import as_strings
 from lstm_dssm_client.words import (
     EMPTY_TEXT,
@@ -109,10 +109,7 @@ def normalize_texts(
 
 def check_split(max_words: int | None, split: str) -> None:
     """Raises `InputError` if `split` is unknown, or `max_words` is below 1."""
-    if max_words is not None and max_words < 1:
-        raise InputError(
-            f"max_words must be at least 1 or None, not {max_words}"
-        )
+    check_at_least(1, max_words=max_words)
     check_choice(WORD_SPLITS, split=split)
 
 

@@ -16,7 +16,12 @@ import tensorflow as tf
 
 from keras_lstm_dssm.data.batches import permutation
 from keras_lstm_dssm.data.documents import Document
-from keras_lstm_dssm.errors import InputError, check_choice, import_optional
+from keras_lstm_dssm.errors import (
+    InputError,
+    check_at_least,
+    check_choice,
+    import_optional,
+)
 from keras_lstm_dssm.files import read_json_gz, write_json_gz
 from keras_lstm_dssm.settings.choices import KEY_WORDS_OF
 from keras_lstm_dssm.text.strings import as_bytes
@@ -78,8 +83,7 @@ class KeyWords:
         split: str = "alphanumeric",
         source: str = "summary",
     ) -> None:
-        if count < 1:
-            raise InputError(f"count must be 1 or more, not {count}")
+        check_at_least(1, count=count)
         check_choice(KEY_WORDS_OF, source=source)
         check_split(None, split)
         if stop_words is None:
@@ -379,9 +383,8 @@ class DocumentExamples:
         Example:
         >>> model.fit(examples.batches(32, epochs=1, seed=0))
         """
-        _check(batch_size)
-        if excerpt < 0:
-            raise InputError(f"excerpt must be 0 or more, not {excerpt}")
+        check_at_least(1, batch_size=batch_size)
+        check_at_least(0, excerpt=excerpt)
         per_epoch = -(-len(self) // batch_size)
         last_step = epochs * per_epoch
 
@@ -414,7 +417,7 @@ class DocumentExamples:
         Raises:
             InputError: `batch_size` is less than 1.
         """
-        _check(batch_size)
+        check_at_least(1, batch_size=batch_size)
         starts = range(0, len(self), batch_size)
         every = np.arange(len(self))
         random = np.random.default_rng(0)  # whole documents draw nothing
@@ -488,8 +491,3 @@ class DocumentExamples:
             .prefetch(tf.data.AUTOTUNE)
             .apply(tf.data.experimental.assert_cardinality(count))
         )
-
-
-def _check(batch_size: int) -> None:
-    if batch_size < 1:
-        raise InputError(f"batch_size must be 1 or more, not {batch_size}")

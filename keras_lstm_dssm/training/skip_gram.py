@@ -74,9 +74,7 @@ def skip_gram_vectors(
     2013, "Distributed Representations of Words and Phrases and their
     Compositionality".
     """
-    check_at_least(1, dimension=dimension)
-    check_at_least(1, window=window)
-    check_at_least(1, epochs=epochs)
+    check_at_least(1, dimension=dimension, window=window, epochs=epochs)
     check_at_least(0, seed=seed)
     import_optional("gensim.models.word2vec", "baselines")  # raises without
     if not isinstance(texts, str | bytes):  # which `split_in_batches` refuses

@@ -20,44 +20,44 @@ from keras_lstm_dssm.layers.documents import (
 )
 from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP
 
-NO_WIDTH = "must be at least 1, not"
-MAX_WORDS = "max_words must be at least 1 or None, not 0"
+NO_WIDTH = "is 0: expected a whole number of 1 or more"
+MAX_WORDS = "max_words is 0: expected"
 SPLIT = "split must be one of space, alphanumeric, stems, not 'x'"
 
 
 @pytest.mark.parametrize(("kind", "arguments", "message"), [
-    (BilinearInteraction, {"dimension": 0}, "dimension must be .* 1, not 0"),
-    (BilinearInteraction, {"rank": 0}, "rank must be at least 1, not 0"),
-    (TensorInteraction, {"slices": 0}, "slices must be at least 1, not 0"),
+    (BilinearInteraction, {"dimension": 0}, "dimension is 0: expected"),
+    (BilinearInteraction, {"rank": 0}, "rank is 0: expected"),
+    (TensorInteraction, {"slices": 0}, "slices is 0: expected"),
     (MaskedConvolution, {"filters": 3, "padding": "same"},
      "padding must be one of .* 'same'"),
-    (MaskedConvolution, {"filters": 3, "width": 0}, "at least 1, not 3 and 0"),
+    (MaskedConvolution, {"filters": 3, "width": 0}, "width is 0: expected"),
     (DynamicPooling, {"rows": 2, "repeat": "x"}, "repeat must be .* 'x'"),
     (DynamicPooling, {"rows": 2, "mode": "mean"}, "mode must be .* 'mean'"),
-    (DynamicPooling, {"rows": 2, "columns": 0}, "at least 1, not 2 and 0"),
-    (KMaxPooling, {"k": 0}, "k must be at least 1, not 0"),
-    (ScoringMLP, {"hidden": [0]}, r"hidden must be widths .*\[0\]"),
+    (DynamicPooling, {"rows": 2, "columns": 0}, "columns is 0: expected"),
+    (KMaxPooling, {"k": 0}, "k is 0: expected"),
+    (ScoringMLP, {"hidden": [0]}, r"hidden is \[0\]: expected"),
     (SentenceEncoder, {"filters": 0}, NO_WIDTH),
     (SentenceEncoder, {"word_dimension": 0}, NO_WIDTH),
-    (SentenceEncoder, {"windows": [0, 1]}, NO_WIDTH),
-    (SentenceEncoder, {"windows": []}, NO_WIDTH),
+    (SentenceEncoder, {"windows": [0, 1]}, r"windows is \[0, 1\]: expected"),
+    (SentenceEncoder, {"windows": []}, "windows must have a number"),
     (SentenceReader, {"sentence_dimension": 0, "units": 2}, NO_WIDTH),
     (SentenceReader, {"sentence_dimension": 3, "units": 0}, NO_WIDTH),
     (DocumentEncoder, {"state_dimension": 0, "dimension": 2}, NO_WIDTH),
     (DocumentEncoder, {"state_dimension": 3, "dimension": 0}, NO_WIDTH),
     (VocabularyVectors, {"vocabulary": ["a"], "dimension": 0},
-     "dimension must be at least 1, not 0"),
+     "dimension is 0: expected"),
     (VocabularyVectors, {"vocabulary": ["a"], "max_words": 0}, MAX_WORDS),
     (VocabularyVectors, {"vocabulary": ["a"], "split": "x"}, SPLIT),
-    (TrigramVectors, {"dimension": 0}, "dimension must be at least 1, not 0"),
+    (TrigramVectors, {"dimension": 0}, "dimension is 0: expected"),
     (TrigramVectors, {"max_words": 0}, MAX_WORDS),
     (TrigramVectors, {"split": "x"}, SPLIT),
     (LetterTrigrams, {"alphabet": "greek"}, "alphabet must be 'ascii', not"),
-    (LetterTrigrams, {"oov_buckets": -1}, "oov_buckets must be >= 0, not -1"),
+    (LetterTrigrams, {"oov_buckets": -1}, "oov_buckets is -1: expected"),
     (LetterTrigrams, {"max_words": 0}, MAX_WORDS),
-    (WordRows, {"words": 0}, "words and trigrams .* at least 1, not 0 and 1"),
-    (WordRows, {"trigrams": 0}, "at least 1, not 1 and 0 and 1"),
-    (WordRows, {"units": 0}, "at least 1, not 1 and 1 and 0"),
+    (WordRows, {"words": 0}, "words is 0: expected"),
+    (WordRows, {"trigrams": 0}, "trigrams is 0: expected"),
+    (WordRows, {"units": "8"}, "units is '8': expected"),
     (PeepholeLSTMCell, {"units": 3, "peephole": "half"},
      "peephole must be one of .* 'half'"),
 ])  # fmt: skip

@@ -232,7 +232,7 @@ def test_what_towers_do_not_take():
          lambda: dssm.TwoTower(dssm.RNNEncoder(4), dssm.RNNEncoder(8))),
         ("one of random, in_batch, not 'hard'",
          lambda: dssm.TwoTower(*m.towers, negatives="hard")),
-        ("n must be at least 1, not 0", lambda: dssm.TwoTower(*m.towers, n=0)),
+        ("n is 0: expected", lambda: dssm.TwoTower(*m.towers, n=0)),
     ])  # fmt: skip
 
 
@@ -262,7 +262,7 @@ def test_what_scorers_do_not_take():
          lambda: m.fit(TRIPLES, validation_data=nothing, verbose=0)),
         (r"query is \['a'\] \(list\)", lambda: m.score(["a"], ["b"])),
         ("expected a list of texts", lambda: m.score("a", "b")),
-        ("1 or more, not 0", lambda: m.score("a", ["b"], 0)),
+        ("batch_size is 0: expected", lambda: m.score("a", ["b"], 0)),
         ("1 queries and 0 documents", lambda: m.score_pairs(["a"], [])),
         ("width 4, but words has 3",
          lambda: dssm.PairScorer(hashed_words(3), MeanDot(4))),
@@ -294,7 +294,7 @@ def test_what_a_keyvec_does_not_take():
         ("^validation_split is not supported: give x=",
          lambda: m.fit(EXAMPLES, validation_split=0.5)),
         (r"got 'text' \(str\); write \[docu", lambda: m.predict("text")),
-        ("at least 1 or None, not 0", lambda: small(max_sentences=0)),
+        ("max_sentences is 0: expected", lambda: small(max_sentences=0)),
         ("at least 0 and less than 1, not 1", lambda: small(dropout=1)),
         (r"vocabulary\[0\]", lambda: small(key_vocabulary=["A b"])),
         ("^words has no vocabulary: give",

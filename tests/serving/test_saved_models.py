@@ -52,7 +52,7 @@ def test_scores_are_in_the_order_of_the_pairs(tiny_models):
     for arguments, message in (
         ((["bolt"], ["x"]), r"query is \['bolt'\]"),
         (("bolt", "x"), "got one text, 'x'"),
-        (("bolt", ["x"], 0), "batch_size must be 1 or more"),
+        (("bolt", ["x"], 0), "batch_size is 0: expected"),
     ):
         with pytest.raises(InputError, match=message):
             scorer.score(*arguments)

@@ -104,10 +104,10 @@ def test_a_fresh_process_computes_the_same(tmp_path, fresh_process):
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    ({"dimension": 0}, "dimension must be at least 1, not 0"),
-    ({"window": 0}, "window must be at least 1, not 0"),
-    ({"epochs": 0}, "epochs must be at least 1, not 0"),
-    ({"seed": -1}, "seed must be at least 0, not -1"),
+    ({"dimension": 0}, "dimension is 0: expected"),
+    ({"window": 0}, "window is 0: expected"),
+    ({"epochs": 0}, "epochs is 0: expected"),
+    ({"seed": -1}, "seed is -1: expected"),
     ({"vocabulary": ["Hat"]},
      "found no word of the vocabulary in 280 texts, expected the texts"),
     ({"texts": "hat"}, "expected a list of texts, got one text, 'hat'"),
