@@ -32,7 +32,11 @@ program.string(
     "Folder to write; the files of an earlier demo are removed.",
 )  # fmt: skip
 program.string("data", "api", "`api` or a BEIR folder.")
-program.enum("preset", "best", list(TOWER_PRESETS), "Recipe to train.")
+program.enum(
+    "preset", "best",  # these two are fitted to a teacher
+    [name for name in TOWER_PRESETS if name not in ("word_sum", "best_words")],
+    "Recipe to train.",
+)  # fmt: skip
 program.integer(
     "epochs", None, "Passes over the pairs; by default the preset's.", 1
 )

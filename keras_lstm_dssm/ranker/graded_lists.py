@@ -220,8 +220,7 @@ class GradedLists:
     def describe(self) -> str:
         """Describes the size of the lists."""
         pairs = sum(len(one.titles) for one in self.lists)
-        kind = "grades" if self.judged else "clicks"
-        return f"{pairs:,} {kind} of {len(self.lists):,} queries"
+        return f"{pairs:,} titles of {len(self.lists):,} queries"
 
 
 def open_graded_lists(

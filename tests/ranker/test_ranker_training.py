@@ -152,7 +152,7 @@ def test_clicks(tmp_path, trained_run):
     first = lists.lists[0]
     assert first.query == "hex bolt"
     assert first.grades == [4, 3, 0, 0]
-    assert lists.describe() == "8 clicks of 2 queries"
+    assert lists.describe() == "8 titles of 2 queries"
 
 
 def write_clicks(folder: Path) -> Path:
