@@ -256,44 +256,23 @@ def check_unpacked_size(path: str | os.PathLike[str]) -> None:
         )
 
 
-class _Unpacked(io.RawIOBase):
-    """Reads a gzip file up to a number of bytes."""
-
-    def __init__(
-        self, file: gzip.GzipFile, path: str | os.PathLike[str]
-    ) -> None:
-        self._file = file  # first, as `close` is called after an error, too
-        self._path = path
-        self._most = self._left = _max_unpacked(path)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        size = self._file.readinto(buffer)
-        self._left -= size
-        if self._left < 0:
-            raise InputError(
-                f"{os.fspath(self._path)}: found a gzip file that unpacks to"
-                f" more than {self._most >> 10:,} KB, {_EXPECTED_SIZE}"
-            )
-        return size
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-
 def open_gzip(path: str | os.PathLike[str]) -> io.TextIOWrapper:
     """Opens a gzip file of UTF-8 text whose whole content is to be held.
 
-    Reading it raises `InputError` after 64 MB and 50 times the file's size:
-    its own note of the content's size need not be true.
+    More than 64 MB and 50 times the file's size raise `InputError`: its own
+    note of the content's size need not be true.
     """
-    unpacked = _Unpacked(gzip.open(path, "rb"), path)
-    return io.TextIOWrapper(
-        io.BufferedReader(unpacked, 1 << 16), encoding="utf-8"
-    )
+    most, content = _max_unpacked(path), io.BytesIO()
+    with gzip.open(path, "rb") as file:
+        while chunk := file.read(1 << 16):
+            content.write(chunk)
+            if content.tell() > most:
+                raise InputError(
+                    f"{os.fspath(path)}: found a gzip file that unpacks to"
+                    f" more than {most >> 10:,} KB, {_EXPECTED_SIZE}"
+                )
+    content.seek(0)
+    return io.TextIOWrapper(content, encoding="utf-8")
 
 
 def write_json_gz(
