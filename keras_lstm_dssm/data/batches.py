@@ -312,27 +312,18 @@ class GivenNegatives:
         Returns:
             A dataset of `(query, document, {..., "negatives": ...})`.
         """
-        return batches.enumerate(first_step).map(
-            lambda step, batch: (
-                *batch[:2],
-                self._added(step, *batch),
-            ),
-            tf.data.AUTOTUNE,
-        )
 
-    def _added(
-        self,
-        step: tf.Tensor,
-        query: tf.Tensor,
-        document: tf.Tensor,
-        extras: Mapping[str, tf.Tensor] | None = None,
-    ) -> dict[str, tf.Tensor]:
-        """Adds the negatives to those that a batch has already."""
-        extras = dict(extras or {})
-        drawn = self._draw(step, query, document)
-        if "negatives" in extras:
-            drawn = tf.concat([extras["negatives"], drawn], axis=1)
-        return {**extras, "negatives": drawn}
+        def with_negatives(step: tf.Tensor, batch: Any) -> tuple[Any, ...]:
+            query, document, *rest = batch
+            extras = dict(*rest)
+            drawn = self._draw(step, query, document)
+            if "negatives" in extras:
+                drawn = tf.concat([extras["negatives"], drawn], axis=1)
+            return query, document, {**extras, "negatives": drawn}
+
+        return batches.enumerate(first_step).map(
+            with_negatives, tf.data.AUTOTUNE
+        )
 
     def _draw(
         self, step: tf.Tensor, query: tf.Tensor, document: tf.Tensor
