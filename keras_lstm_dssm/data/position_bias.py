@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_lstm_dssm.data.click_pages import Page
+from keras_lstm_dssm.data.split import joined
 from keras_lstm_dssm.text.word_hashing import normalize
 
 MOST_POSITIONS = 50
@@ -94,13 +95,8 @@ def position_bias(pages: Iterable[Page]) -> PositionBias:
     if not counts.any():
         return PositionBias(reason="no title was shown at two positions")
     heavy = np.minimum(counts, counts.T) >= _LEAST_CLICKS
-    rows, columns = np.nonzero(np.triu(heavy, 1))
-    found, size = set(needed[:1].tolist()), 0
-    while len(found) != size:  # all that are joined with the first
-        size = len(found)
-        for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
-            if {row, column} & found:
-                found |= {row, column}
+    groups = np.array(joined(len(heavy), np.argwhere(heavy)))
+    found = np.flatnonzero(groups == groups[needed[0]]).tolist()
     if missing := [k for k in needed.tolist() if k not in found]:
         return PositionBias(
             reason=f"position {missing[0]} and position {needed[0]} are not"
@@ -112,13 +108,13 @@ def position_bias(pages: Iterable[Page]) -> PositionBias:
             reason=f"found {len(distinct)} queries, expected {_GROUPS} or more,"
             " to estimate errors by"
         )
-    grid = (..., *np.ix_(sorted(found), sorted(found)))
+    grid = (..., *np.ix_(found, found))
     logs = _solve(tables[grid])
     left_out = np.stack([_solve((tables - part)[grid]) for part in parts])
     spread = ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0)
     errors = _QUANTILE * np.sqrt(spread * (len(parts) - 1) / len(parts))
     shares, of_node = (
-        dict(zip(sorted(found), values.tolist(), strict=True))
+        dict(zip(found, values.tolist(), strict=True))
         for values in (np.exp(logs), errors)
     )
     if wide := [k for k in needed.tolist() if of_node[k] > LARGEST_ERROR]:
