@@ -200,6 +200,9 @@ def _lead(documents: Sequence[Document]) -> Iterator[np.ndarray]:
         yield 1 / (1 + np.arange(len(document.sentences)))
 
 
+_K1, _B = 1.2, 0.75
+
+
 class _BM25:
     """Compares words by BM25, with IDFs over sentences of training documents.
 
@@ -210,9 +213,7 @@ class _BM25:
     # bm25s computes IDFs over the texts that it searches. Here these are the
     # sentences of one document, too few for an IDF.
 
-    def __init__(
-        self, documents: Iterable[Document], k1: float = 1.2, b: float = 0.75
-    ) -> None:
+    def __init__(self, documents: Iterable[Document]) -> None:
         self._frequency: Counter[str] = Counter()
         self._sentences = words = 0
         for document in documents:
@@ -222,7 +223,6 @@ class _BM25:
                 self._sentences += 1
                 words += len(tokens)
         self._mean_length = words / self._sentences if words else 1.0
-        self._k1, self._b = k1, b
 
     def compare(self, documents: Sequence[Document]) -> Iterator[np.ndarray]:
         for document in documents:
@@ -246,8 +246,8 @@ class _BM25:
                     counts[row, words[word]] += 1
         weights = np.array([self._idf(w) * query.count(w) for w in words])
         lengths = np.array([len(sentence) for sentence in sentences])
-        norms = 1 - self._b + self._b * lengths / self._mean_length
-        saturated = counts / (counts + self._k1 * norms[:, np.newaxis])
+        norms = 1 - _B + _B * lengths / self._mean_length
+        saturated = counts / (counts + _K1 * norms[:, np.newaxis])
         return saturated @ weights
 
     def _idf(self, word: str) -> float:
