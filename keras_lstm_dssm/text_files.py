@@ -74,22 +74,25 @@ def line_chunks(
         )
 
 
+def numbered_lines(chunks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yields the lines of `line_chunks`, each with its number, from 1."""
+    lines = (line for chunk in chunks for line in chunk.split(b"\n")[:-1])
+    return enumerate(lines, 1)
+
+
 def text_lines(
     path: str | os.PathLike[str], blank_end: bool = False
 ) -> Iterator[str]:
     """Yields the lines of a UTF-8 text file, without their ends."""
-    number = 0
-    for chunk in line_chunks(path, blank_end):
-        for line in chunk.split(b"\n")[:-1]:
-            number += 1
-            try:
-                text = line.decode()
-            except UnicodeDecodeError as error:
-                raise InputError(
-                    f"{os.fspath(path)}:{number}: found invalid UTF-8"
-                    f" ({error.reason}), expected UTF-8 text: correct the line"
-                ) from None
-            yield text.rstrip("\r")
+    for number, line in numbered_lines(line_chunks(path, blank_end)):
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{os.fspath(path)}:{number}: found invalid UTF-8"
+                f" ({error.reason}), expected UTF-8 text: correct the line"
+            ) from None
+        yield text.rstrip("\r")
 
 
 _CONTROLS = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")

@@ -24,6 +24,7 @@ from keras_lstm_dssm.text_files import (
     BOM,
     EmptyFile,
     line_chunks,
+    numbered_lines,
     one_line,
     reading,
     write_lines,
@@ -479,15 +480,12 @@ class ClickLog:
         """Yields each click with its line, see `weight_of`."""
         bad = BadLines(self.max_bad_lines)
         for path in self.paths:
-            number = 0
-            for chunk in _chunks(path, bad):
-                for line in chunk.split(b"\n")[:-1]:
-                    number += 1
-                    click = parse_line(line)
-                    if isinstance(click, Pair):
-                        yield click, line
-                    else:
-                        bad.add(path, number, click)
+            for number, line in numbered_lines(_chunks(path, bad)):
+                click = parse_line(line)
+                if isinstance(click, Pair):
+                    yield click, line
+                else:
+                    bad.add(path, number, click)
 
     def documents(self) -> Iterator[str]:
         """Yields each clicked title once, in order of first appearance."""

@@ -24,6 +24,7 @@ from keras_lstm_dssm.text_files import (
     EmptyFile,
     cleaned,
     line_chunks,
+    numbered_lines,
     text_lines,
     write_lines,
 )
@@ -451,20 +452,17 @@ def _rows(path: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
     if path.endswith(".parquet"):
         yield from enumerate(_parquet_rows(path), 1)
         return
-    number = 0
     with suppress(EmptyFile):  # a log that has just begun
-        for chunk in line_chunks(path):
-            for line in chunk.split(b"\n")[:-1]:
-                number += 1
-                try:
-                    row = json.loads(line)
-                except (ValueError, RecursionError):
-                    yield number, "no JSON"
-                    continue
-                source = row.get("_source") if isinstance(row, dict) else None
-                if isinstance(source, dict):  # of Elasticsearch, OpenSearch
-                    row = source
-                yield number, row if isinstance(row, dict) else "no JSON object"
+        for number, line in numbered_lines(line_chunks(path)):
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
+                yield number, "no JSON"
+                continue
+            source = row.get("_source") if isinstance(row, dict) else None
+            if isinstance(source, dict):  # of Elasticsearch, OpenSearch
+                row = source
+            yield number, row if isinstance(row, dict) else "no JSON object"
 
 
 def _parquet_rows(path: str) -> Iterator[dict[str, Any]]:

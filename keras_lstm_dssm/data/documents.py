@@ -23,7 +23,12 @@ from keras_lstm_dssm.data.collection import (
 )
 from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.text.sentences import split_sentences
-from keras_lstm_dssm.text_files import EmptyFile, line_chunks, one_line
+from keras_lstm_dssm.text_files import (
+    EmptyFile,
+    line_chunks,
+    numbered_lines,
+    one_line,
+)
 
 LINE_EXPECTED = (
     'a JSON object on one line: "_id", "text" or "sentences", and perhaps'
@@ -309,21 +314,18 @@ class DocumentFolder(JudgedQueries):
         """Yields the valid documents, and updates the counts."""
         bad = BadLines(self.max_bad_lines, LINE_EXPECTED, "lstm-dssm-train")
         counts.bad_lines = bad.counts
-        number = 0
         try:
-            for chunk in line_chunks(self._path):
-                for line in chunk.split(b"\n")[:-1]:
-                    number += 1
-                    document = parse_document(line)
-                    if isinstance(document, str):
-                        bad.add(self._path, number, document)
-                    elif document.id in counts.split_of:
-                        bad.add(self._path, number, "a repeated _id")
-                    else:
-                        counts.split_of[document.id] = document.split
-                        kept = document.sentences[: self.max_sentences]
-                        counts.cut += len(kept) < len(document.sentences)
-                        yield document._replace(sentences=kept)
+            for number, line in numbered_lines(line_chunks(self._path)):
+                document = parse_document(line)
+                if isinstance(document, str):
+                    bad.add(self._path, number, document)
+                elif document.id in counts.split_of:
+                    bad.add(self._path, number, "a repeated _id")
+                else:
+                    counts.split_of[document.id] = document.split
+                    kept = document.sentences[: self.max_sentences]
+                    counts.cut += len(kept) < len(document.sentences)
+                    yield document._replace(sentences=kept)
         except EmptyFile:
             bad.add(self._path, None, "an empty file")
 
