@@ -18,6 +18,7 @@ from keras_lstm_dssm.models import Recipe, TwoTower
 from keras_lstm_dssm.run_folder import open_towers
 from keras_lstm_dssm.text.caches import NormalizedTextCache
 from keras_lstm_dssm.text.word_hashing import normalize
+from keras_lstm_dssm.text_files import one_line
 
 MAX_COMPARISONS = 4 * 10**9
 """Cosines that one mining computes at most; see `mine_negatives`."""
@@ -254,45 +255,40 @@ class HardNegatives:
 FILE_NAME = "mined_lists.json.gz"
 
 
-class MinedLists:
-    """Mines the negatives of a run once, before it starts, into a file.
+def mine_lists(
+    path: Path,
+    log: ClickLog,
+    towers: TwoTower | str | os.PathLike[str],
+    top: int,
+    seed: int,
+) -> list[JudgedList]:
+    """Mines the negatives of a run by a trained model, or that of a run.
 
-    A resumed run reads the file and trains on the same triples, even if the
-    towers have been trained anew since. For `top` and `seed` see
-    `clicked_lists`.
+    They are written to a file, with which a resumed run trains on the same
+    triples, even if the towers have been trained anew since. For `top` and
+    `seed` see `clicked_lists`.
     """
+    towers = open_towers(towers, "negatives_from")
+    # White space as in the lists, whose titles are the ids.
+    index = Index(towers, map(one_line, log.documents()))
+    lists = list(clicked_lists(log, top, index, seed))
+    write_json_gz(path, {"lists": lists})
+    return lists
 
-    def __init__(self, path: Path, log: ClickLog, top: int, seed: int) -> None:
-        self.path = path
-        self.log = log
-        self.top = top
-        self.seed = seed
 
-    def mine(
-        self, towers: TwoTower | str | os.PathLike[str]
-    ) -> list[JudgedList]:
-        """Mines by a trained model or that of a run; writes the file."""
-        towers = open_towers(towers, "negatives_from")
-        # White space as in the lists, whose titles are the ids.
-        titles = (" ".join(title.split()) for title in self.log.documents())
-        index = Index(towers, titles)
-        lists = list(clicked_lists(self.log, self.top, index, self.seed))
-        write_json_gz(self.path, {"lists": lists})
-        return lists
+def read_lists(path: Path, log: ClickLog) -> list[JudgedList]:
+    """Reads the lists that `mine_lists` has written from as many clicks."""
 
-    def read(self) -> list[JudgedList]:
-        """Reads the lists that `mine` has written from as many clicks."""
+    def parse(value: Any) -> tuple[list[JudgedList], int]:
+        lists = [JudgedList(*fields) for fields in value["lists"]]
+        return lists, sum(len(judged.positives) for judged in lists)
 
-        def parse(value: Any) -> tuple[list[JudgedList], int]:
-            lists = [JudgedList(*fields) for fields in value["lists"]]
-            return lists, sum(len(judged.positives) for judged in lists)
-
-        lists, mined = read_json_gz(self.path, parse, "mined negatives")
-        clicks = sum(1 for _ in self.log)
-        if clicks != mined:
-            raise InputError(
-                f"{', '.join(self.log.paths[:3])}: found {clicks:,} clicks,"
-                f" expected the {mined:,} that {self.path.name} was mined"
-                " from: restore them, or train anew in another --output"
-            )
-        return lists
+    lists, mined = read_json_gz(path, parse, "mined negatives")
+    clicks = sum(1 for _ in log)
+    if clicks != mined:
+        raise InputError(
+            f"{', '.join(log.paths[:3])}: found {clicks:,} clicks,"
+            f" expected the {mined:,} that {path.name} was mined"
+            " from: restore them, or train anew in another --output"
+        )
+    return lists

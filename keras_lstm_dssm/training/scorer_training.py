@@ -17,7 +17,7 @@ from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.settings.recipes import ScorerRecipe
 from keras_lstm_dssm.text.vocabulary import vocabulary_of
 from keras_lstm_dssm.training.initial_model import InitialModel
-from keras_lstm_dssm.training.mining import FILE_NAME, MinedLists
+from keras_lstm_dssm.training.mining import FILE_NAME, mine_lists, read_lists
 from keras_lstm_dssm.training.session import Training, open_clicks
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 
@@ -63,8 +63,11 @@ class ScorerTraining(Training):
             )
             return
         path = self.run.path / FILE_NAME
-        mined = MinedLists(path, self.log, recipe.mined_negatives, config.seed)
-        lists = mined.read() if self.resumed else mined.mine(negatives_from)
+        if self.resumed:
+            lists = read_lists(path, self.log)
+        else:
+            top, seed = recipe.mined_negatives, config.seed
+            lists = mine_lists(path, self.log, negatives_from, top, seed)
         self.triples = Triples(lists, name=", ".join(self.log.paths[:3]))
 
     def count(self) -> int:

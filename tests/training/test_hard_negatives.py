@@ -18,7 +18,7 @@ from keras_lstm_dssm.evaluation import index
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training import HardNegatives, mine_negatives
-from keras_lstm_dssm.training.mining import FILE_NAME, MinedLists
+from keras_lstm_dssm.training.mining import FILE_NAME, mine_lists, read_lists
 from keras_lstm_dssm.training.scorer_training import ScorerTraining
 from keras_lstm_dssm.training.tower_training import TowerTraining
 from tests.conftest import TOPICS
@@ -180,14 +180,15 @@ def test_the_towers_nearest_titles_are_a_scorers_negatives(kinds_data):
         return [title for title in ranked if title != clicked][:2]
 
     log = ClickLog("clicks.tsv")
-    mined = MinedLists(Path(FILE_NAME), log, top=2, seed=0)
-    lists = mined.mine("PARENT")
+    path = Path(FILE_NAME)
+    lists = mine_lists(path, log, "PARENT", top=2, seed=0)
     assert [(one.query, {*one.positives}, one.negatives) for one in lists] == [
         (query, {title}, nearest(query, title))
         for query, title in TOPICS.values()
     ]
     assert lists != list(clicked_lists(log, 2))  # those of BM25
-    assert mined.read() == mined.mine(towers) == lists
+    assert read_lists(path, log) == lists
+    assert mine_lists(path, log, towers, top=2, seed=0) == lists
 
     recipe = SCORER.replace(mined_negatives=2)
     config = TrainingConfig(log, recipe, negatives_from=towers)
