@@ -4,13 +4,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm import InputError, PairScorer
-from keras_lstm_dssm.layers import VocabularyVectors
+from keras_lstm_dssm import InputError
 from keras_lstm_dssm.matchers import (
     ARCI,
     ARCII,
@@ -162,52 +160,6 @@ def test_arc_ii_sum_of_convolutions_is_one_of_the_concatenation():
         )
         assert not expected[rows:].any() and not expected[:, columns:].any()
         assert expected[:rows, :columns].any()
-
-
-SAVED: dict[type[Matcher], dict[str, Any]] = {  # no argument has its default
-    ARCI: {
-        "filters": [2, 3], "width": 2, "hidden": [4, 2], "max_words": 9,
-        "activation": "tanh", "use_bias": False, "pooling": "k_max",
-    },
-    ARCII: {
-        "filters": [2, 3], "width": 2, "hidden": [4, 2], "max_words": 9,
-        "padding": "wide",
-    },
-    CNTN: {
-        "filters": [2, 3], "width": 2, "use_bias": False, "k_top": 2,
-        "k_min": 3, "dimension": 4, "slices": 2,
-    },
-    MultiGranCNN: {
-        "blocks": 2, "width": 2, "activation": "relu", "use_bias": False,
-        "k_min": 2, "similarity": "concat", "similarity_activation": "tanh",
-        "sizes": [5, 3], "match_filters": [2], "hidden": [4, 2],
-    },
-    RecurrentCosine: {
-        "units": 3, "bidirectional": True, "share": False, "scale": 3.0,
-        "forget_bias": 1.0, "name": "mine",
-    },
-    MVLSTM: {
-        "units": 3, "slices": 2, "rank": 7, "k": 6, "hidden": 5,
-        "interaction": "bilinear", "share": False, "include_word": True,
-        "pooling": "dynamic", "grid": [2, 1], "unit_length": True,
-        "name": "mine",
-    },
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", SAVED, ids=lambda kind: kind.__name__)
-def test_a_saved_matcher_has_its_arguments_and_its_scores(kind, tmp_path):
-    matcher = kind(3, **SAVED[kind])
-    config = matcher.get_config()
-    assert {name: config[name] for name in SAVED[kind]} == SAVED[kind]
-    ragged_texts.randomise(matcher)
-    scorer = PairScorer(VocabularyVectors(["bolt"], 3), matcher)
-    scorer.save(tmp_path / "scorer.keras")
-    loaded = keras.saving.load_model(tmp_path / "scorer.keras").matcher
-    assert type(loaded) is kind and loaded.get_config() == config
-    np.testing.assert_array_equal(
-        loaded(*ragged_texts.pairs(3)), matcher(*ragged_texts.pairs(3))
-    )
 
 
 @pytest.mark.parametrize(("form", "values"), [

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.layers import TrigramVectors
+from keras_lstm_dssm.layers import TrigramVectors, VocabularyVectors
 from keras_lstm_dssm.registration import PACKAGE
 from tests.encoders.small import EACH, small_encoder
 from tests.kit.equal import check_equal
+from tests.matchers import ragged_texts
 from tests.models.small_matchers import MeanDot, hashed_words
 
 HASHING = {
@@ -64,11 +65,12 @@ SAMPLES: dict[str, dict[str, Any]] = {  # no argument has its default
     "PositionalBiLSTM": {"word_dimension": 2, "units": 3, "include_word": True},
     "RecurrentCosine": {
         "word_dimension": 2, "units": 3, "bidirectional": True, "share": False,
+        "scale": 3.0, "forget_bias": 1.0,
     },
     "MVLSTM": {
         "word_dimension": 2, "units": 3, "interaction": "bilinear",
         "slices": 4, "k": 2, "hidden": 6, "share": False, "include_word": True,
-        "pooling": "dynamic", "grid": [2, 3],
+        "pooling": "dynamic", "grid": [2, 3], "rank": 7, "unit_length": True,
     },
     "DynamicPooling": {
         "rows": 2, "columns": 3, "mode": "min", "repeat": "double",
@@ -206,6 +208,21 @@ def test_recurrent_layers_save_in_a_functional_model(place, tmp_path):
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     words = np.linspace(-1, 1, 24, dtype="float32").reshape(2, 4, 3)
     np.testing.assert_array_equal(model(words), loaded(words))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ARCI", "ARCII", "CNTN", "MultiGranCNN", "RecurrentCosine", "MVLSTM"],
+)
+def test_matchers_keep_their_weights(name, tmp_path):
+    matcher = REGISTERED[name](**SAMPLES[name])
+    ragged_texts.randomise(matcher)
+    scorer = dssm.PairScorer(VocabularyVectors(["bolt"], 2), matcher)
+    scorer.save(tmp_path / "scorer.keras")
+    loaded = keras.saving.load_model(tmp_path / "scorer.keras").matcher
+    assert loaded.get_config() == matcher.get_config()
+    texts = ragged_texts.pairs(2)
+    np.testing.assert_array_equal(loaded(*texts), matcher(*texts))
 
 
 @pytest.mark.parametrize("name", EACH)
