@@ -21,6 +21,7 @@ from keras_lstm_dssm.data import (
 from keras_lstm_dssm.data import triples as triples_module
 from keras_lstm_dssm.data.click_log import LineBlocks
 from keras_lstm_dssm.errors import InputError
+from tests.data.test_triples import LISTS
 from tests.limits import largest_file
 
 Batches = list[list[tuple[bytes, ...]]]
@@ -69,10 +70,6 @@ class Source(NamedTuple):
         return found
 
 
-LISTS = [
-    ("q1", ["a", "b"], ["c", "d", "e"]), ("q2", [], ["c"]),
-    ("q3", ["a"], ["b"]), ("q4", ["a"], []), ("q5", ["c", "c"], ["a"]),
-]  # fmt: skip
 TRIPLES = [
     *((b"q1", p, n) for p in (b"a", b"b") for n in (b"c", b"d", b"e")),
     *[(b"q3", b"a", b"b"), (b"q5", b"c", b"a"), (b"q5", b"c", b"a")],

@@ -1,5 +1,6 @@
 """`CombinedEncoder`: `adapt`, `length_norm`, and columns that are cached."""
 
+import functools
 from concurrent.futures import ThreadPoolExecutor
 
 import h5py
@@ -200,23 +201,17 @@ def test_columns_are_computed_once_until_the_cache_is_full():
     assert computed == [2, 6, 5, 5]
 
 
-def test_columns_are_forgotten_when_the_fitted_words_change():
-    encoder = small_encoder("combined_words")
+@pytest.mark.parametrize(("new_encoder", "change"), [
+    (encoder_of, lambda encoder: encoder.adapt([*TEXTS, "hex nut", "hex key"])),
+    (functools.partial(small_encoder, "combined_words"),
+     lambda encoder: encoder.word_rows.of_words.scales.assign([0.0] * 4)),
+], ids=["the word weights", "the fitted words"])  # fmt: skip
+def test_columns_are_forgotten_when_the_weights_change(new_encoder, change):
+    encoder = new_encoder()
     columns = UntrainedColumnCache(encoder, encoder.trigrams.cache())
     columns.clear_if_stale()
     old = columns.distinct(tf.constant(TEXTS)).untrained
-    encoder.word_rows.of_words.scales.assign([0.0] * 4)
-    columns.clear_if_stale()
-    batch = columns.distinct(tf.constant(TEXTS))
-    check(batch, encoder, TEXTS)
-    assert np.abs(batch.untrained - old).max() > 1e-3
-
-
-def test_columns_are_forgotten_when_the_weights_change():
-    encoder = encoder_of()
-    columns = columns_of(encoder)
-    old = columns.distinct(tf.constant(TEXTS)).untrained
-    encoder.adapt([*TEXTS, "hex nut", "hex key"])
+    change(encoder)
     columns.clear_if_stale()
     batch = columns.distinct(tf.constant(TEXTS))
     check(batch, encoder, TEXTS)
