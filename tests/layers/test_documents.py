@@ -39,15 +39,6 @@ def test_the_first_of_equal_windows_has_the_gradient():
     assert gradient.numpy().tolist() == [[0], [1], [0]]
 
 
-def test_windows_are_within_sentences():
-    position, sentence, inside = windows_of(tf.constant([3, 1, 2]), 2)
-    assert position.numpy().tolist() == [[0, 1], [1, 2], [3, 0], [4, 5]]
-    assert sentence.numpy().tolist() == [0, 0, 1, 2]
-    assert inside.numpy().tolist() == [[True] * 2] * 2 + [
-        [True, False], [True, True],
-    ]  # fmt: skip
-
-
 def test_a_long_sentence_costs_only_its_own_words():
     """There is no padding to the longest sentence."""
     lengths = tf.constant([60, *[4] * 100])

@@ -109,19 +109,6 @@ def test_the_order_puts_similar_lengths_into_a_group():
         np.testing.assert_array_equal(part, np.sort(part))
 
 
-def test_indices_are_those_of_all_vectors():
-    texts = ragged_texts.word_sequences(LENGTHS, 4)
-    rows = tf.constant([4, 0, 2])
-    side = paired(texts, rows)
-    positions = np.array([[[0, -1]], [[8, 3]], [[2, 1]]], np.int32)
-    found = tf.gather(side.vectors, side.vector_rows(tf.constant(positions)))
-    for pair, row in enumerate(rows):
-        np.testing.assert_array_equal(
-            found[pair, 0],
-            tf.gather(texts.vectors[row], np.maximum(positions[pair, 0], 0)),
-        )
-
-
 @pytest.mark.parametrize("share", [True, False])
 @pytest.mark.parametrize("interaction", ["tensor", "cosine"])
 def test_rows_of_distinct_texts_score_as_single_pairs(share, interaction):
