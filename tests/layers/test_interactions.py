@@ -15,7 +15,7 @@ from keras_lstm_dssm.layers.interactions import (
     TensorInteraction,
 )
 from tests import reference
-from tests.matchers.ragged_texts import check_central_differences, randomise
+from tests.matchers.ragged_texts import randomise
 
 RANDOM = np.random.default_rng(0)
 WIDTH = 4
@@ -120,19 +120,6 @@ def test_chosen_cells_and_their_gradients_are_those_of_all_cells(name):
         *(tape.gradient(loss, sources) for loss in losses), strict=True
     ):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
-
-
-@each
-def test_gradients_equal_central_differences(name):
-    interaction = new(name)
-    query, document = tf.Variable(QUERY), tf.Variable(DOCUMENT)
-    sources = [query, document, *(v.value for v in interaction.variables)]
-    toward = RANDOM.normal(size=(2, 3, 5, interaction.slices))
-
-    def loss() -> tf.Tensor:
-        return tf.reduce_sum(interaction(query, document) * toward)
-
-    check_central_differences(loss, sources)
 
 
 def test_the_cosine_of_a_zero_vector_is_finite_and_has_no_gradient():
