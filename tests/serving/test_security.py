@@ -117,7 +117,7 @@ def test_clients_without_it(by_token, ca, token):
 
 def test_two_tokens_are_none(by_token, ca):
     with clients(by_token, ca) as (client, _):
-        client._metadata = [("authorization", f"Bearer {TOKEN}")] * 2
+        client._transport._metadata = [("authorization", f"Bearer {TOKEN}")] * 2
         refused(client, "no valid token")
 
 
