@@ -41,16 +41,29 @@ def import_optional(module: str, extra: str) -> ModuleType:
         ) from error
 
 
-def check_at_least(least: int, **values: Any) -> None:
-    """Checks whole numbers, or lists of them; `None` is always allowed."""
+def check_at_least(
+    least: int, /, optional: bool = False, **values: Any
+) -> None:
+    """Checks that each argument is a whole number of `least` or more.
+
+    `None` is wrong unless the arguments are `optional`.
+    """
     for name, value in values.items():
-        for number in value if isinstance(value, list | tuple) else (value,):
-            whole = isinstance(number, numbers.Integral)
-            if number is not None and not (whole and number >= least):
-                raise InputError(
-                    f"{name} is {value!r}: expected a whole number of {least}"
-                    " or more"
-                )
+        if optional and value is None:
+            continue
+        whole = isinstance(value, numbers.Integral) and type(value) is not bool
+        if not (whole and value >= least):
+            raise InputError(
+                f"{name} is {value!r}: expected a whole number of {least} or"
+                f" more{', or None' if optional else ''}"
+            )
+
+
+def check_each_at_least(least: int, /, **lists: Iterable[Any]) -> None:
+    """Checks that lists have only whole numbers of `least` or more."""
+    for name, values in lists.items():
+        for value in values:
+            check_at_least(least, **{name: value})
 
 
 def check_choice(choices: Collection[Any], **values: Any) -> None:

@@ -75,7 +75,11 @@ def line_chunks(
 
 
 def numbered_lines(chunks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yields the lines of `line_chunks`, each with its number, from 1."""
+    """Splits blocks of whole lines; yields each line after its number.
+
+    Lines are without their ends, and numbers begin with 1. The blocks are those
+    that `line_chunks` reads.
+    """
     lines = (line for chunk in chunks for line in chunk.split(b"\n")[:-1])
     return enumerate(lines, 1)
 

@@ -30,7 +30,8 @@ class BestEpoch(keras.callbacks.Callback):
         patience: int | None = None,
     ) -> None:
         super().__init__()
-        check_at_least(1, every=every, patience=patience)
+        check_at_least(1, every=every)
+        check_at_least(1, optional=True, patience=patience)
         self.every = every
         self.keep_best = keep_best
         self.patience = patience

@@ -266,7 +266,7 @@ class GivenNegatives:
         split: str = "space",
         normalized: NormalizedTextCache | None = None,
     ) -> None:
-        check_at_least(1, **{"negatives a click": k})
+        check_at_least(1, k=k)
         by_words: dict[str, list[str]] = {}
         words_of_each = normalize(list(titles), split)
         for words, given in zip(words_of_each, titles.values(), strict=True):

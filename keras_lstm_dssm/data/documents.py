@@ -229,7 +229,7 @@ class DocumentFolder(JudgedQueries):
         max_sentences: int | None = MAX_SENTENCES,
     ) -> None:
         super().__init__(folder)
-        check_at_least(1, max_sentences=max_sentences)
+        check_at_least(1, optional=True, max_sentences=max_sentences)
         self._path = self._file(DOCUMENTS_FILE)
         self.max_bad_lines = max_bad_lines
         self.max_sentences = max_sentences

@@ -254,7 +254,8 @@ class KMaxStack(ConvolutionStack):
         super().__init__(filters, width, activation, use_bias, **kwargs)
         self.k_top = self.time = k_top
         self.k_min = k_min
-        check_at_least(1, k_top=k_top, k_min=k_min)
+        check_at_least(1, k_top=k_top)
+        check_at_least(1, optional=True, k_min=k_min)
         self.k_max = OrderedKMax(dtype=self.dtype_policy, name="k_max")
 
     def call(self, vectors: tf.Tensor, lengths: tf.Tensor) -> list[Features]:

@@ -11,7 +11,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError, check_at_least
+from keras_lstm_dssm.errors import (
+    InputError,
+    check_at_least,
+    check_each_at_least,
+)
 from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
 from keras_lstm_dssm.layers.packed_sequence import FlatSequences
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
@@ -49,9 +53,8 @@ class SentenceEncoder(Configured, keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        check_at_least(
-            1, word_dimension=word_dimension, filters=filters, windows=windows
-        )
+        check_at_least(1, word_dimension=word_dimension, filters=filters)
+        check_each_at_least(1, windows=windows)
         if not windows:
             raise InputError("windows must have a number for each convolution")
         self.word_dimension = word_dimension

@@ -164,7 +164,8 @@ class WeightedInteraction(Interaction):
         self, dimension: int = 100, rank: int | None = 150, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        check_at_least(1, dimension=dimension, rank=rank)
+        check_at_least(1, dimension=dimension)
+        check_at_least(1, optional=True, rank=rank)
         self.dimension = dimension
         self.rank = rank
         self.built = True

@@ -95,7 +95,7 @@ class DynamicPooling(Configured, keras.layers.Layer):
         self.columns = rows if columns is None else columns
         self.mode = mode
         self.repeat = repeat
-        check_at_least(1, rows=rows, columns=columns)
+        check_at_least(1, rows=self.rows, columns=self.columns)
         check_choice(MODES, mode=mode)
         check_choice(REPEATS, repeat=repeat)
         accept_any_arguments(self)  # such as a list of lengths

@@ -362,7 +362,7 @@ class Recurrent(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        check_at_least(0, truncate=truncate)
+        check_at_least(0, optional=True, truncate=truncate)
         self.cell = cell
         self.truncate = truncate
         self.return_sequences = return_sequences

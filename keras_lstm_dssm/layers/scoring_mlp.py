@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import check_at_least
+from keras_lstm_dssm.errors import check_each_at_least
 from keras_lstm_dssm.registration import Configured, register
 
 
@@ -51,7 +51,7 @@ class ScoringMLP(Configured, keras.layers.Layer):
         super().__init__(**kwargs)
         self.hidden = list(hidden)
         self.activation = activation
-        check_at_least(1, hidden=self.hidden)
+        check_each_at_least(1, hidden=self.hidden)
         self.dense = [
             keras.layers.Dense(
                 width,

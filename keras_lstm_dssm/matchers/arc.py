@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError, check_at_least
+from keras_lstm_dssm.errors import InputError, check_each_at_least
 from keras_lstm_dssm.layers.convolution import (
     ConvolutionStack,
     Features,
@@ -173,7 +173,7 @@ class ARCII(Matcher):
         super().__init__(word_dimension, **kwargs)
         if not filters:
             raise InputError("filters must have a number for each convolution")
-        check_at_least(1, filters=filters)
+        check_each_at_least(1, filters=filters)
         self.filters = list(filters)
         self.width = width
         self.padding = padding

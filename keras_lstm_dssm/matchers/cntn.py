@@ -64,7 +64,8 @@ class CNTN(Matcher):
         **kwargs: Any,
     ) -> None:
         super().__init__(word_dimension, **kwargs)
-        check_at_least(1, slices=slices, dimension=dimension)
+        check_at_least(1, slices=slices)
+        check_at_least(1, optional=True, dimension=dimension)
         self.filters = list(filters)
         self.width = width
         self.use_bias = use_bias

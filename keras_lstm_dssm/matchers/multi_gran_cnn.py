@@ -6,7 +6,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError, check_at_least
+from keras_lstm_dssm.errors import (
+    InputError,
+    check_at_least,
+    check_each_at_least,
+)
 from keras_lstm_dssm.layers.convolution import (
     Features,
     KMaxStack,
@@ -82,9 +86,8 @@ class MultiGranCNN(Matcher):
         **kwargs: Any,
     ) -> None:
         super().__init__(word_dimension, **kwargs)
-        check_at_least(
-            1, blocks=blocks, sizes=sizes, match_filters=match_filters
-        )
+        check_at_least(1, blocks=blocks)
+        check_each_at_least(1, sizes=sizes, match_filters=match_filters)
         if len(sizes) != len(match_filters) + 1:
             raise InputError(
                 "sizes must have one number more than match_filters, found "

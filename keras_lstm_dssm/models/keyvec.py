@@ -120,7 +120,7 @@ class KeyVec(TextModel):
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
-        check_at_least(1, max_sentences=max_sentences)
+        check_at_least(1, optional=True, max_sentences=max_sentences)
         if not 0 <= dropout < 1:
             raise InputError(
                 f"dropout must be at least 0 and less than 1, not {dropout}"

@@ -183,7 +183,8 @@ def vocabulary_of(
     >>> vocabulary_of(["red hat", "Blue hat"])
     ['hat', 'blue', 'red']
     """
-    check_at_least(1, min_count=min_count, max_words=max_words)
+    check_at_least(1, min_count=min_count)
+    check_at_least(1, optional=True, max_words=max_words)
     counts: Counter[bytes] = Counter()
     for words in split_in_batches(texts, split):
         counts.update(words.flat_values.numpy().tolist())

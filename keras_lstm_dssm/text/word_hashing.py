@@ -109,7 +109,7 @@ def normalize_texts(
 
 def check_split(max_words: int | None, split: str) -> None:
     """Raises `InputError` if `split` is unknown, or `max_words` is below 1."""
-    check_at_least(1, max_words=max_words)
+    check_at_least(1, optional=True, max_words=max_words)
     check_choice(WORD_SPLITS, split=split)
 
 

@@ -262,11 +262,11 @@ def mine_lists(
     top: int,
     seed: int,
 ) -> list[JudgedList]:
-    """Mines the negatives of a run by a trained model, or that of a run.
+    """Finds not clicked titles for each query, and writes them to a file.
 
-    They are written to a file, with which a resumed run trains on the same
-    triples, even if the towers have been trained anew since. For `top` and
-    `seed` see `clicked_lists`.
+    These negatives are the titles nearest to the query by `towers`, a trained
+    model or the folder of its run. A resumed run reads the file, since the
+    towers may have been trained anew. For `top` and `seed` see `clicked_lists`.
     """
     towers = open_towers(towers, "negatives_from")
     # White space as in the lists, whose titles are the ids.
@@ -277,7 +277,10 @@ def mine_lists(
 
 
 def read_lists(path: Path, log: ClickLog) -> list[JudgedList]:
-    """Reads the lists that `mine_lists` has written from as many clicks."""
+    """Reads the file of `mine_lists`.
+
+    Raises `InputError` if the log does not have as many clicks as then.
+    """
 
     def parse(value: Any) -> tuple[list[JudgedList], int]:
         lists = [JudgedList(*fields) for fields in value["lists"]]

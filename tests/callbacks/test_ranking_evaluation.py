@@ -135,8 +135,11 @@ def test_figures_in_tensorboard_and_for_other_callbacks(
 def test_wrong_arguments():
     for arguments, message in (
         ({"measure": "mrr@5"}, "measure is 'mrr@5': expected one of ndcg@1, "),
-        ({"every": 0}, "every is 0: expected"),
-        ({"patience": 0}, "patience is 0: expected"),
+        ({"every": 0}, "every is 0: expected a whole number of 1 or more"),
+        (
+            {"patience": 0},
+            "patience is 0: expected a whole number of 1 or more",
+        ),
     ):
         with pytest.raises(InputError, match=message):
             dssm.RankingEvaluation(TASK, **arguments)

@@ -68,7 +68,7 @@ def test_the_draw_is_of_seed_and_step():
 
 
 @pytest.mark.parametrize(("titles", "k", "message"), [
-    (NEGATIVES, 0, "negatives a click is 0: expected"),
+    (NEGATIVES, 0, "k is 0: expected a whole number of 1 or more"),
     ({"bolt": []}, 1, "no query has a negative"),
 ])  # fmt: skip
 def test_nothing_to_give(titles, k, message):

@@ -178,7 +178,10 @@ def test_all_sentences_are_read_where_there_is_no_limit(documents):
     folder = DocumentFolder(documents, max_sentences=None)
     assert [len(one.sentences) for one in folder] == [2, 2, 300]
     assert folder.counts.cut == 0
-    with pytest.raises(InputError, match="max_sentences is 0: expected"):
+    with pytest.raises(
+        InputError,
+        match="max_sentences is 0: expected a whole number of 1 or more",
+    ):
         DocumentFolder(folder.folder, max_sentences=0)
 
 

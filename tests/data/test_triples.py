@@ -84,7 +84,10 @@ def test_a_list_file_without_negatives_is_an_error(tmp_path):
     only_positives = collection(tmp_path, {"q1": {"a": 1}})
     with pytest.raises(InputError, match="data, split train: found no query"):
         Triples.from_collection(only_positives)
-    with pytest.raises(InputError, match="batch_size is 0: expected"):
+    with pytest.raises(
+        InputError,
+        match="batch_size is 0: expected a whole number of 1 or more",
+    ):
         Triples(LISTS).batches(0, epochs=1, seed=0)
 
 
@@ -186,5 +189,7 @@ def test_an_index_may_find_the_negatives(log):
 
 
 def test_top_is_checked(log):
-    with pytest.raises(InputError, match="top is 0: expected a whole number"):
+    with pytest.raises(
+        InputError, match="top is 0: expected a whole number of 1 or more"
+    ):
         list(clicked_lists(log, top=0))

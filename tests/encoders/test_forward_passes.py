@@ -36,18 +36,26 @@ def test_strings_and_hashed_words_give_the_same():
 
 
 @pytest.mark.parametrize(("make", "message"), [
-    (lambda: dssm.LSTMEncoder(0), "units is 0: expected"),
-    (lambda: dssm.RNNEncoder(4, truncate=-1), "truncate is -1: expected"),
+    (lambda: dssm.LSTMEncoder(0),
+     "units is 0: expected a whole number of 1 or more"),
+    (lambda: dssm.RNNEncoder(4, truncate=-1),
+     "truncate is -1: expected a whole number of 0 or more"),
     (lambda: dssm.DSSMEncoder([]), r"units must be widths of .*, not \[\]"),
     (lambda: dssm.CLSMEncoder(window=2), "window must be odd .*, not 2"),
     (lambda: dssm.CombinedEncoder(2, 2, 63, length_norm=1.5),
      "length_norm must be from 0 to 1"),
-    (lambda: dssm.RNNEncoder(0), "units is 0: expected"),
-    (lambda: dssm.CLSMEncoder(filters=0), "filters is 0: expected"),
-    (lambda: dssm.CLSMEncoder(units=-1), "units is -1: expected"),
-    (lambda: dssm.CombinedEncoder(2, 0, 63), "bag is 0: expected"),
-    (lambda: dssm.CombinedEncoder(2, 2, -1), "sketch is -1: expected"),
-    (lambda: dssm.encoders.WordSumEncoder(0, 1, 2), "words is 0: expected"),
+    (lambda: dssm.RNNEncoder(0),
+     "units is 0: expected a whole number of 1 or more"),
+    (lambda: dssm.CLSMEncoder(filters=0),
+     "filters is 0: expected a whole number of 1 or more"),
+    (lambda: dssm.CLSMEncoder(units=-1),
+     "units is -1: expected a whole number of 1 or more"),
+    (lambda: dssm.CombinedEncoder(2, 0, 63),
+     "bag is 0: expected a whole number of 1 or more"),
+    (lambda: dssm.CombinedEncoder(2, 2, -1),
+     "sketch is -1: expected a whole number of 0 or more"),
+    (lambda: dssm.encoders.WordSumEncoder(0, 1, 2),
+     "words is 0: expected a whole number of 1 or more"),
 ])  # fmt: skip
 def test_encoders_that_cannot_be(make, message):
     with pytest.raises(dssm.InputError, match=message):

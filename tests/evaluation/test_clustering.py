@@ -143,7 +143,7 @@ def test_random_clusters_show_the_floor_of_each_measure():
     (lambda: ClusterTask.from_classes(TEXTS, {"d0": "one", "d2": "one"}),
      "found 1 classes in 12 documents"),
     (lambda: ClusterTask.from_classes(TEXTS, TEXTS, seeds=0),
-     "seeds is 0: expected"),
+     "seeds is 0: expected a whole number of 1 or more"),
 ])  # fmt: skip
 def test_wrong_input(use, message):
     with pytest.raises(InputError, match=message):

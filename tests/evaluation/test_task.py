@@ -122,7 +122,8 @@ def test_table():
 @pytest.mark.parametrize(("options", "message"), [
     ({"split": "text"}, "no such split, expected one of dev"),
     ({"mode": "rank"}, "unknown mode 'rank': choose one of rerank, retr"),
-    ({"depth": 0, "mode": "retrieve"}, "depth is 0: expected a whole number"),
+    ({"depth": 0, "mode": "retrieve"},
+     "depth is 0: expected a whole number of 1 or more"),
     ({"min_relevant": 0}, "min_relevant is 0: expected 1 or more"),
     ({"min_relevant": 4},
      "split 'dev' has no query to rerank: it needs a document of grade 4"

@@ -142,7 +142,8 @@ class NoCorpus(System):
 
 @pytest.mark.parametrize(("parts", "options", "message"), [
     (between(0, 1), {"measure": "mrr@7"}, "measure 'mrr@7': expected one"),
-    (between(0, 1), {"steps": 0}, "steps is 0: expected"),
+    (between(0, 1), {"steps": 0},
+     "steps is 0: expected a whole number of 1 or more"),
     ({}, {}, "found no part of a mixture"),
     ({"pairs": NoCorpus()}, {}, "part 'pairs' of the mixture only scores"),
     ({"x": 7}, {}, "part 'x' of the mixture: found 7, expected a trained"),

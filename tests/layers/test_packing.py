@@ -1,4 +1,4 @@
-"""Sequences without padding, in their special cases.
+"""Sequences that are stored without padding: an empty batch, and padding.
 
 `test_recurrent.py` compares networks that read them with Keras and NumPy.
 """

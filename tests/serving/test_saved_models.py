@@ -52,7 +52,10 @@ def test_scores_are_in_the_order_of_the_pairs(tiny_models):
     for arguments, message in (
         ((["bolt"], ["x"]), r"query is \['bolt'\]"),
         (("bolt", "x"), "got one text, 'x'"),
-        (("bolt", ["x"], 0), "batch_size is 0: expected"),
+        (
+            ("bolt", ["x"], 0),
+            "batch_size is 0: expected a whole number of 1 or more",
+        ),
     ):
         with pytest.raises(InputError, match=message):
             scorer.score(*arguments)

@@ -93,5 +93,8 @@ def test_scores_of_pairs_are_in_the_order_of_the_rows(batch_size):
 def test_no_rows_and_no_batch_size():
     scores = score_in_batches(lambda rows: rows, [], 4)
     assert (scores.dtype, scores.shape) == (np.float32, (0,))
-    with pytest.raises(InputError, match="batch_size is 0: expected"):
+    with pytest.raises(
+        InputError,
+        match="batch_size is 0: expected a whole number of 1 or more",
+    ):
         score_in_batches(lambda rows: rows, [1], 0)

@@ -162,8 +162,8 @@ def test_a_vocabulary_of_any_texts_has_all_their_words(texts, rule):
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    ({"max_words": 0}, "max_words is 0: expected"),
-    ({"min_count": 0}, "min_count is 0: expected"),
+    ({"max_words": 0}, "max_words is 0: expected a whole number of 1 or more"),
+    ({"min_count": 0}, "min_count is 0: expected a whole number of 1 or more"),
     ({"min_count": 9}, "no word occurs min_count=9 times in the texts;"),
     ({"split": "x"}, "split must be one of"),
     ({"texts": ["", "#"]}, "no word occurs min_count=1 times"),

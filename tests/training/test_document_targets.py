@@ -62,7 +62,9 @@ def test_number_and_stop_words():
     assert list(all_words.of(of_first)) == [
         ["sort", "the", "list,", "then", "it:", "list's", "order."]
     ]
-    with pytest.raises(InputError, match="count is 0: expected"):
+    with pytest.raises(
+        InputError, match="count is 0: expected a whole number of 1 or more"
+    ):
         KeyWords(WORDS, count=0)
     with pytest.raises(InputError, match="split must be one of"):
         KeyWords(WORDS, split="letters")
@@ -303,7 +305,9 @@ def test_wrong_arguments():
             InputError, match="batch_size is .* number of 1 or more"
         ):
             make()
-    with pytest.raises(InputError, match="excerpt is -1: expected"):
+    with pytest.raises(
+        InputError, match="excerpt is -1: expected a whole number of 0 or more"
+    ):
         made(3).batches(epochs=1, seed=0, excerpt=-1)
     with pytest.raises(InputError, match="found no documents to train on"):
         made(0)

@@ -104,10 +104,10 @@ def test_a_fresh_process_computes_the_same(tmp_path, fresh_process):
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    ({"dimension": 0}, "dimension is 0: expected"),
-    ({"window": 0}, "window is 0: expected"),
-    ({"epochs": 0}, "epochs is 0: expected"),
-    ({"seed": -1}, "seed is -1: expected"),
+    ({"dimension": 0}, "dimension is 0: expected a whole number of 1 or more"),
+    ({"window": 0}, "window is 0: expected a whole number of 1 or more"),
+    ({"epochs": 0}, "epochs is 0: expected a whole number of 1 or more"),
+    ({"seed": -1}, "seed is -1: expected a whole number of 0 or more"),
     ({"vocabulary": ["Hat"]},
      "found no word of the vocabulary in 280 texts, expected the texts"),
     ({"texts": "hat"}, "expected a list of texts, got one text, 'hat'"),
