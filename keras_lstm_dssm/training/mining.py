@@ -262,11 +262,11 @@ def mine_lists(
     top: int,
     seed: int,
 ) -> list[JudgedList]:
-    """Finds not clicked titles for each query, and writes them to a file.
+    """Lists clicked titles and negatives of each query, and writes the lists.
 
-    These negatives are the titles nearest to the query by `towers`, a trained
-    model or the folder of its run. A resumed run reads the file, since the
-    towers may have been trained anew. For `top` and `seed` see `clicked_lists`.
+    Negatives are titles without a click for the query, those nearest to it by
+    `towers`, a trained model or the folder of its run. A resumed run reads the
+    file: the towers may have changed. For `top` and `seed` see `clicked_lists`.
     """
     towers = open_towers(towers, "negatives_from")
     # White space as in the lists, whose titles are the ids.
@@ -277,9 +277,9 @@ def mine_lists(
 
 
 def read_lists(path: Path, log: ClickLog) -> list[JudgedList]:
-    """Reads the file of `mine_lists`.
+    """Reads the lists that `mine_lists` has written.
 
-    Raises `InputError` if the log does not have as many clicks as then.
+    Raises `InputError` if the log has more or fewer clicks than it had then.
     """
 
     def parse(value: Any) -> tuple[list[JudgedList], int]:
