@@ -102,6 +102,7 @@ BASELINE_GRIDS: dict[str, dict[str, list[Any]]] = {
     },
     "plsa": {"tokenizer": ["alphanumeric", "stemmed"], "topics": [100, 500]},
     "doc2vec": {"tokenizer": ["alphanumeric", "stemmed"]},
+    "doc2vec_classes": {"tokenizer": ["alphanumeric", "stemmed"]},
     "tfidf": {"tokenizer": ["alphanumeric", "stemmed"]},
     "lsa": {"tokenizer": ["alphanumeric", "stemmed"]},
     "word2vec": {"tokenizer": ["alphanumeric", "stemmed"]},
@@ -164,6 +165,10 @@ class Baseline:
                 system = PLSASystem(seed=seed, **options).fit(texts)
             case "doc2vec":
                 system = Doc2VecSystem(seed=seed, **options).fit(texts)
+            case "doc2vec_classes":
+                system = Doc2VecSystem(seed=seed, **options).fit(
+                    texts, _classes(data)
+                )
             case "tfidf":
                 system = TfidfSystem(**options).fit(texts)
             case "lsa":
@@ -194,6 +199,17 @@ class Baseline:
         dev = data.measure_on_dev(system)
         parameters = getattr(system, "parameters", 0)
         return TrainedSystem(system, parameters, dev, seconds)
+
+
+def _classes(data: TableData) -> list[str]:
+    """Returns the class of each training document."""
+    classes = [document.label for document in data.examples.of("train")]
+    if not any(classes):
+        raise InputError(
+            f"{data.settings.data}: found no class of a training document,"
+            " which doc2vec_classes learns from: leave out this system"
+        )
+    return classes
 
 
 def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:

@@ -294,7 +294,7 @@ class Doc2VecSystem(_GensimSystem):
     Attributes:
         model_: The `gensim.models.Doc2Vec`; set by `fit`.
         parameters: Number of values in the vectors of words, of the output
-            layer and of the training titles.
+            layer, of the training titles and of their classes.
 
     Reference: Le and Mikolov 2014, "Distributed Representations of Sentences
         and Documents".
@@ -321,19 +321,39 @@ class Doc2VecSystem(_GensimSystem):
             min_count=min_count,
         )  # fmt: skip
 
-    def fit(self, titles: Sequence[str]) -> "Doc2VecSystem":
+    def fit(
+        self, titles: Sequence[str], classes: Sequence[str] = ()
+    ) -> "Doc2VecSystem":
         """Trains the vectors on texts, and returns this object.
+
+        Args:
+            titles: The texts.
+            classes: The class of each text, `""` for none. Each class has a
+                vector, too, and predicts the words of its texts together with
+                the vectors of the texts. The inferred vector of a text does
+                not depend on its class. Default: no classes.
 
         Raises:
             InputError: `titles` is not a sequence of strings, or has no
-                word; or gensim is not installed.
+                word; the number of classes is another; or gensim is not
+                installed.
         """
         tokenized = training_titles(titles, self.tokenizer)
+        if len(classes) not in (0, len(titles)):
+            raise InputError(
+                f"found {len(classes)} classes of {len(titles)} titles,"
+                " expected a class for each title, or no classes"
+            )
         words = list(tokenized.vocabulary)
         gensim = import_optional("gensim.models.doc2vec", "baselines")
+        tags: list[list[int | str]] = [[row] for row in range(len(titles))]
+        for row, name in enumerate(classes):
+            if name:
+                # Numbers are rows of the texts; a class may be called "0".
+                tags[row].append(f"class {name}")
         tagged = [
-            gensim.TaggedDocument([words[i] for i in ids], [number])
-            for number, ids in enumerate(tokenized.ids)
+            gensim.TaggedDocument([words[i] for i in ids], of_text)
+            for ids, of_text in zip(tokenized.ids, tags, strict=True)
         ]
         model = self._train("Doc2Vec", tagged, f"{len(titles)} titles")
         self.model_: Any = model

@@ -30,6 +30,9 @@ KEYVEC_ROWS: dict[str, Row] = {
     "lsa": Row("TF-IDF, SVD 100", Baseline(seeded=True)),
     "word2vec": Row("Averaged word2vec, own corpus", Baseline(seeded=True)),
     "doc2vec": Row("Paragraph Vector", Baseline(seeded=True)),
+    "doc2vec_classes": Row(
+        "Paragraph Vector, trained with classes", Baseline(seeded=True)
+    ),
     "keyvec_untrained": _row("KeyVec, untrained", "keyvec", trained=False),
     "keyvec_without_read": _row("KeyVec without L_read", "keyvec_without_read"),
     "keyvec_without_words": _row(

@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.data import Collection, Triples, open_collection
+from keras_lstm_dssm.data import (
+    Collection,
+    Document,
+    Triples,
+    open_collection,
+    write_documents,
+)
+from keras_lstm_dssm.data.collection import SPLITS
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import ClusterTask, Task, evaluate_systems, mean
 from keras_lstm_dssm.evaluation.bm25 import (
@@ -36,9 +43,11 @@ from keras_lstm_dssm.papers.baselines import (
 from keras_lstm_dssm.papers.plsa import PLSASystem
 from keras_lstm_dssm.papers.skip_thought import SkipThoughtSystem
 from keras_lstm_dssm.papers.table_data import open_data
+from keras_lstm_dssm.settings.papers import TableSettings
 from keras_lstm_dssm.text import vocabulary_of
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from tests.bare_package import BARE_PACKAGE
+from tests.training.small_documents import write_small_documents
 
 pytest.importorskip("sklearn")
 doc2vec = pytest.importorskip("gensim.models.doc2vec")
@@ -152,6 +161,8 @@ def test_what_matches_nothing_is_not_found_and_yet_reranked(system):
      "no word is in min_count=3 of 4 text"),
     (lambda: Doc2VecSystem(min_count=2).fit(["red hat"]),
      "no word occurs min_count=2 times"),
+    (lambda: Doc2VecSystem().fit(["red hat"], ["a", "b"]),
+     "found 2 classes of 1 titles, expected a class for each"),
     (lambda: Word2VecSystem().fit(["red hat"]),
      "no word occurs min_count=5 times in"),
     (lambda: Word2VecSystem().fit("red hat"),
@@ -476,6 +487,48 @@ def test_doc2vec_trains_and_infers_as_gensim_does(systems, monkeypatch):
     monkeypatch.setattr(doc2vec, "pseudorandom_weak_vector", stable)
     system.model_.random.seed(0)
     assert np.array_equal(found[0], system.model_.infer_vector(["red", "hose"]))
+
+
+def test_doc2vec_learns_from_classes_as_gensim_does():
+    """A class is a second tag of its texts; a text may have no class."""
+    classes = (["wear"] * 3 + ["tools"] * 2 + [""]) * 20
+    tags = [[i, f"class {c}"] if c else [i] for i, c in enumerate(classes)]
+    pairs = zip(WORDS, tags, strict=True)
+    model = doc2vec.Doc2Vec(
+        [doc2vec.TaggedDocument(words, of_text) for words, of_text in pairs],
+        vector_size=8, window=5, sample=0, negative=5, epochs=30, min_count=1,
+        seed=0, workers=1,
+    )  # fmt: skip
+    system = Doc2VecSystem(vector_size=8, sample=0.0).fit(LINES, classes)
+    assert np.array_equal(model.dv.vectors, system.model_.dv.vectors)
+    assert np.array_equal(model.wv.vectors, system.model_.wv.vectors)
+    assert system.parameters == 8 * (10 + 10 + len(LINES) + 2)
+
+
+def test_a_table_trains_doc2vec_with_classes(tmp_path):
+    folder = write_small_documents(tmp_path / "data")
+    settings = TableSettings(data=str(folder.folder), documents=True)
+    data = open_data(settings, tmp_path)
+    name = "doc2vec_classes"
+    trained = Baseline(seeded=True).train(name, {}, 3, data).system
+    # After the vectors of the ten texts.
+    assert trained.model_.dv.key_to_index == {
+        "class wear": 10, "class tools": 11,
+    }  # fmt: skip
+    assert trained.seed == 3
+
+
+def test_a_table_without_classes_refuses_doc2vec_with_classes(tmp_path):
+    sentences = ["red hat", "blue hat"]
+    texts = [Document(split, "", sentences, [], "", split) for split in SPLITS]
+    queries = {"q": {"dev": 1}}
+    folder = write_documents(
+        tmp_path / "data", texts, {"q": "hat"}, {"dev": queries}
+    )
+    settings = TableSettings(data=str(folder.folder), documents=True)
+    data = open_data(settings, tmp_path)
+    with pytest.raises(InputError, match="found no class of a training docu"):
+        Baseline().train("doc2vec_classes", {}, 0, data)
 
 
 def test_vectors_of_doc2vec_do_not_depend_on_other_texts(systems):
