@@ -521,10 +521,8 @@ def test_a_table_trains_doc2vec_with_classes(tmp_path):
 def test_a_table_without_classes_refuses_doc2vec_with_classes(tmp_path):
     sentences = ["red hat", "blue hat"]
     texts = [Document(split, "", sentences, [], "", split) for split in SPLITS]
-    queries = {"q": {"dev": 1}}
-    folder = write_documents(
-        tmp_path / "data", texts, {"q": "hat"}, {"dev": queries}
-    )
+    qrels = {split: {"q": {split: 1}} for split in ("dev", "test")}
+    folder = write_documents(tmp_path / "data", texts, {"q": "hat"}, qrels)
     settings = TableSettings(data=str(folder.folder), documents=True)
     data = open_data(settings, tmp_path)
     with pytest.raises(InputError, match="found no class of a training docu"):
