@@ -51,7 +51,6 @@ REFUSED = {
     --data=ubi:{faulty_ubi} -> queries-1.ndjson:2: found no JSON, expected a que
 """,
     "train --data={collection_folder} --output={new} --preset=dssm": """
-    --histograms -> no activations by word
     --hard_negatives=1 --judged_negatives=1 -> are both set: expected one
     --logq --negatives=random -> negatives, but negatives is 'random'
     --teacher_weight=2 -> --teacher_weight is used with --teacher only
@@ -121,7 +120,6 @@ REFUSED = {
     --resume -> found a ranker, which is trained in one go
 """,
     "train --output={new} --workers=2": """
-    --histograms -> --histograms is not supported by several workers
     --replay=a,0.5 -> --replay is not supported by several workers
     --teacher=TEACH -> --teacher is not supported by several workers
     --seed=1 -> --data is missing: expected `api`, a BEIR folder or click
@@ -371,7 +369,7 @@ REFUSED = {
     --learning_rates=x -> expected numbers from 1e-
     --data=a/x,b/x -> found two data sets of one n
 """,
-    "table_iv --data={collection_folder} --output={new} --seeds=1": """
+    "table --data={collection_folder} --output={new} --paper=table_iv": """
     --systems=lstm -> found 'lstm', expected all, or some of random
     --misspelled=20 -> --misspelled=20: expected numbers from 0 to 1
     --gammas= -> --gammas: found nothing, expected a number
