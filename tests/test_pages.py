@@ -68,7 +68,7 @@ def commands(page: str) -> list[list[str]]:
     """Returns the words of each command of our programs on a page.
 
     Variables have the page's values; those that end with "..." are left out."""
-    text = TEXTS[page]
+    text = TEXTS[page].replace(",\\\n", ",")  # a list on several lines
     values = dict(re.findall(r"^(\w+)=(\S+)$", text, re.M)) | {"rate": "0.01"}
     return [
         shlex.split(
