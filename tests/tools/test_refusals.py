@@ -377,18 +377,6 @@ REFUSED = {
     --pairs=many -> --pairs=many: expected numbers
     --clicks=60 --pairs=100 -> --pairs=100: found a log of 6
 """,
-    "benchmark": """
-    --suite=train,sing -> all, or some of train, encode, serve, load
-    --suite= -> all, or some of train, encode, serve, load
-    --pairs=10k -> --pairs=10k: expected numbers
-    --preset=best -> --preset is for --suite=scale: leave it out
-    --suite=load,documents --triples=9 -> --triples is for --suite=matching: l
-    --clients=8, -> such as 8,64
-    --data=nowhere.tsv -> nowhere.tsv
-    --data={collection_folder} --rounds=1 -> --batch_size
-    --suite=documents --data={collection_folder} -> documents.jsonl
-    --data=api_documents -> found documents of many sentences
-""",
 }  # fmt: skip
 ROWS = [
     (f"{command} {words}", message)
