@@ -5,13 +5,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 PYTEST ?=
+ARGS ?=
 
 DOCS_STAMP := $(VENV)/docs-installed
 TOOLS := build/tools/bin
 SPHINXOPTS ?=
 
-.PHONY: setup demo page test test-slow lint coverage docs dist hashes audit sbom \
-    nox clean
+.PHONY: setup demo page benchmark test test-slow lint coverage docs dist hashes \
+    audit sbom nox clean
 
 setup: $(STAMP)
 
@@ -31,6 +32,10 @@ page: setup
 	test -d build/demo/models || $(MAKE) demo
 	$(BIN)/python -m lstm_dssm_programs serve --models=build/demo/models \
 	    --http_port=8501 --click_log=build/demo/clicks.tsv
+
+# Speed: `make benchmark ARGS='--suite=train,encode'`, see docs/performance.md.
+benchmark: setup
+	TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m benchmarks $(ARGS)
 
 lint: setup
 	$(BIN)/ruff check .

@@ -15,7 +15,6 @@ import functools
 import gc
 import importlib.util
 import os
-import runpy
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -114,12 +113,6 @@ def _unloaded_package() -> ModuleType:
     return sys.modules.setdefault(
         _PACKAGE, importlib.util.module_from_spec(spec)
     )
-
-
-def run_module(name: str) -> None:
-    """Runs a module of the package as a script that needs no TensorFlow."""
-    _unloaded_package()
-    runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
 def _load(package: ModuleType) -> None:

@@ -1,1 +1,1 @@
-"""The suites of `lstm-dssm-benchmark`: speed, memory, cost, and peers."""
+"""`make benchmark`: speed and memory, also of peers in other libraries."""

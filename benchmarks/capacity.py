@@ -1,6 +1,6 @@
 r"""Predicts what many clicks, titles and queries need, from measured figures.
 
-    python -m keras_lstm_dssm.benchmarks.capacity \
+    python -m benchmarks.capacity \
         --clicks_a_day=1e9 --titles=1e8 --queries_a_second=1e4
 
 The model has four parts, each a formula of figures that are given as flags:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.benchmarks.clocks import seconds
+from benchmarks.clocks import seconds
 from keras_lstm_dssm.text import WordBatch
 
 _PACKAGES = ("keras-lstm-dssm", "tensorflow", "keras", "numpy", "torch", "jax")

@@ -1,9 +1,9 @@
 """Measure time and memory, repeatedly or in processes of their own.
 
-    python -m keras_lstm_dssm.benchmarks.measure FILE
+    python -m benchmarks.measure FILE
 
-calls the function of this package that the file names, which returns the works
-of a `Contender`, and answers as a peer does.
+calls the function that the file names, which returns the works of a
+`Contender`, and answers as a peer does.
 
 Where a function of `benchmarks` has these arguments, `batch_size` is the number
 of examples in a training step and of texts encoded at once, `steps` that of
@@ -29,12 +29,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.benchmarks.clocks import (
+from benchmarks.clocks import (
     WARM_STEPS,
     interleaved_medians,
     read_clocks,
 )
-from keras_lstm_dssm.benchmarks.peers import answer
+from benchmarks.peers import answer
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tensorflow_start import usable_cores
 
@@ -237,11 +237,9 @@ def peer(
     module: str, *arguments: object, threads: Sequence[str] = tuple(THREADS)
 ) -> Contender:
     """Returns a contender that runs a module of `peers`."""
-    code = "import lstm_dssm_programs as programs; programs.run_module({!r})"
     name = f"{__package__}.peers.{module}"
     return Contender(
-        [sys.executable, "-c", code.format(name), *map(str, arguments)],
-        threads,
+        [sys.executable, "-m", name, *map(str, arguments)], threads
     )
 
 

@@ -3,7 +3,7 @@
 Each method of search is measured in a new process, because memory is counted by
 process. FOLDER holds `titles.npy`, `queries.txt` and `models/`:
 
-    python -m keras_lstm_dssm.benchmarks.retriever METHOD FOLDER QUERIES
+    python -m benchmarks.retriever METHOD FOLDER QUERIES
 """
 
 import json
@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.benchmarks.clocks import medians, percentiles, seconds
-from keras_lstm_dssm.benchmarks.measure import (
+from benchmarks.clocks import medians, percentiles, seconds
+from benchmarks.measure import (
     memory_megabytes,
     results_of_process,
 )
-from keras_lstm_dssm.benchmarks.towers import new_model
+from benchmarks.towers import new_model
 from keras_lstm_dssm.data import ClickLog, training_batches
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Index

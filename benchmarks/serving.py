@@ -5,8 +5,8 @@ of them over gRPC and half over HTTP. A single client of each kind is also
 compared with an echo server, which reads the same messages and answers each
 with the same reply, so that its latency is that of gRPC or HTTP alone:
 
-    python -m keras_lstm_dssm.benchmarks.serving grpc REPLY
-    python -m keras_lstm_dssm.benchmarks.serving http REPLY
+    python -m benchmarks.serving grpc REPLY
+    python -m benchmarks.serving http REPLY
 """
 
 import asyncio
@@ -35,17 +35,16 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
     PredictionServiceStub,
 )
 
-from keras_lstm_dssm.benchmarks import hostile_clients
-from keras_lstm_dssm.benchmarks.clocks import (
+from benchmarks.clocks import (
     interleaved_medians,
     percentiles,
     seconds,
 )
-from keras_lstm_dssm.benchmarks.measure import (
+from benchmarks.measure import (
     program_command,
     running_server,
 )
-from keras_lstm_dssm.benchmarks.towers import new_model
+from benchmarks.towers import new_model
 from keras_lstm_dssm.export.bulk.documents import Documents
 from keras_lstm_dssm.export.export_models import export_model, export_models
 from keras_lstm_dssm.export.publish.versions import publish, version_folders
@@ -146,14 +145,12 @@ def measure_load(
     seconds: float,
     swap_seconds: float,
     rounds: int,
-    hostile: int = 0,
 ) -> dict[str, Any]:
     """Sends many requests to `lstm-dssm-serve`, which runs as a process.
 
     Half of the clients use gRPC and half HTTP; new versions are published every
-    `swap_seconds`. Beside `hostile` clients each number of clients is measured
-    a second time. `one_client` and `one_http_client` are compared with the echo
-    server, without swaps.
+    `swap_seconds`. `one_client` and `one_http_client` are compared with the
+    echo server, without swaps.
     """
     requests = [_request(query) for query in as_bytes(queries)]
     bodies = http_bodies(as_bytes(queries))
@@ -174,35 +171,17 @@ def measure_load(
                     "http", http_target, bodies, rounds, folder
                 ),
             }
-
-            def measure(count: int) -> dict[str, Any]:
+            for count in clients:
                 before = resident_megabytes(http_target)
                 with _version_swaps(base, swap_seconds):
                     log = send_requests(
                         target, requests, count, seconds, http_target, bodies
                     )
-                return {
+                results[f"{count}_clients"] = {
                     **log.summary(),
                     "megabytes_before": before,
                     "megabytes_after": resident_megabytes(http_target),
                 }
-
-            path = Path(folder, "request")
-            path.write_bytes(requests[0].SerializeToString())
-            attack = [
-                sys.executable, "-m", hostile_clients.__name__,
-                target, http_target, str(hostile), str(path),
-            ]  # fmt: skip
-            for count in clients:
-                name = f"{count}_clients"
-                results[name] = measure(count)
-                if hostile:
-                    with running_server(attack):
-                        beside = measure(count)
-                    beside["ratio_p99"] = (
-                        beside["p99_ms"] / results[name]["p99_ms"]
-                    )
-                    results[f"{name}_hostile"] = beside
     return results
 
 

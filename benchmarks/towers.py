@@ -17,13 +17,13 @@ from typing import Any
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.benchmarks.clocks import (
+from benchmarks.clocks import (
     WARM_STEPS,
     interleaved_medians,
     wall_and_cpu,
 )
-from keras_lstm_dssm.benchmarks.machine import step_work
-from keras_lstm_dssm.benchmarks.measure import (
+from benchmarks.machine import step_work
+from benchmarks.measure import (
     Contender,
     compare,
     fit_seconds,
@@ -33,7 +33,7 @@ from keras_lstm_dssm.benchmarks.measure import (
     ours,
     peer,
 )
-from keras_lstm_dssm.benchmarks.peers import (
+from benchmarks.peers import (
     Texts,
     as_batch,
     keras_towers,

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.benchmarks.clocks import (
+from benchmarks.clocks import (
     WARM_STEPS,
     interleaved_medians,
     percentiles,
     seconds,
     wall_and_cpu,
 )
-from keras_lstm_dssm.benchmarks.measure import (
+from benchmarks.measure import (
     Contender,
     compare,
     fit_wall_and_cpu,
@@ -29,7 +29,7 @@ from keras_lstm_dssm.benchmarks.measure import (
     ours,
     peer,
 )
-from keras_lstm_dssm.benchmarks.peers import Batch, write_input
+from benchmarks.peers import Batch, write_input
 from keras_lstm_dssm.data import Document, DocumentFolder, Triples
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import VocabularyVectors

@@ -1,6 +1,6 @@
 r"""Measures two workers of one thread beside one process of two threads.
 
-    python -m keras_lstm_dssm.benchmarks.worker_speed \
+    python -m benchmarks.worker_speed \
         --data=HOMEDEPOT --preset=lstm_96 --batch_size=4096
 
 All processes are started once and train on the same clicks. Then they take
@@ -23,7 +23,7 @@ import keras
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.benchmarks.measure import Worker
+from benchmarks.measure import Worker
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.data import open_log, training_batches
 from keras_lstm_dssm.distributed.cluster import Cluster, in_cluster

@@ -24,7 +24,6 @@ ILLUSTRATED = (NameError, dssm.InputError, FileNotFoundError, ServingError)
 
 LONG = {
     "keras_lstm_dssm.encoders.activations.activations",
-    "keras_lstm_dssm.benchmarks.scaling.synthetic_lines",
     "keras_lstm_dssm.encoders.combined_encoder.CombinedEncoder",
     "keras_lstm_dssm.distillation.outside_encoder.open_outside_encoder",
 }
@@ -47,8 +46,7 @@ def modules(part: str) -> Iterator[ModuleType]:
     for module in pkgutil.walk_packages(
         getattr(top, "__path__", ()), f"{name}."
     ):
-        if ".peers." not in module.name:  # which import PyTorch and JAX
-            yield importlib.import_module(module.name)
+        yield importlib.import_module(module.name)
 
 
 class Runner(doctest.DocTestRunner):

@@ -44,7 +44,7 @@ def test_the_source_distribution_holds_what_the_clone_holds(sdist):
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     tracked = printed("git", "ls-files", cwd=sdist.parents[1]).splitlines()
-    links = ("benchmarks", "export", "tools")  # of the package's folders
+    links = ("export", "tools")  # of the package's folders
     expected = set()
     for name in tracked:
         if name.startswith((".ci/", ".git")) or (ROOT / name).is_symlink():
@@ -80,7 +80,9 @@ def test_the_wheel_installs_and_its_programs_start(sdist, tmp_path):
         "lstm_dssm_programs.py",
     ):
         assert names.count(name) == 1
-    assert not any(name.startswith(("tests", "docs")) for name in names)
+    of_the_clone = ("benchmarks", "docs", "tests")
+    assert not any(name.startswith(of_the_clone) for name in names)
+    assert not any("benchmark" in name for name in names)
     (metadata,) = (name for name in names if name.endswith("/METADATA"))
     fields = email.message_from_bytes(zipfile.ZipFile(wheel).read(metadata))
     assert fields["Project-URL"] is None

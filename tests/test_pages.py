@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import lstm_dssm_programs
+from benchmarks import __main__ as benchmark
 from keras_lstm_dssm.papers import PAPERS, choose_rows
 from keras_lstm_dssm.tools import train
 
@@ -24,6 +25,7 @@ TEXTS = {
 }  # fmt: skip
 PROGRAMS = lstm_dssm_programs.program_names()
 BLOCK = re.compile(r"^ *(?:\$ )?(lstm-dssm-\w+ (?:.*\\\n)*.*)$", re.MULTILINE)
+BENCHMARK = re.compile(r"make benchmark ARGS='([^']*)'")
 INLINE = re.compile(r"`lstm-dssm-(\w+) ([^`]*--[^`]*)`")
 
 SHOWN = {
@@ -68,7 +70,7 @@ def commands(page: str) -> list[list[str]]:
     """Returns the words of each command of our programs on a page.
 
     Variables have the page's values; those that end with "..." are left out."""
-    text = TEXTS[page]
+    text = TEXTS[page].replace(",\\\n", ",")  # a list on several lines
     values = dict(re.findall(r"^(\w+)=(\S+)$", text, re.M)) | {"rate": "0.01"}
     return [
         shlex.split(
@@ -105,6 +107,16 @@ def test_commands_are_understood(page, capsys):
             assert choose_rows(PAPERS[values.paper].rows, values.systems)
 
 
+def test_benchmarks_are_understood(capsys):
+    """The flags are right; each suite is in a command on some page."""
+    suites: set[str] = set()
+    for words in BENCHMARK.findall("".join(TEXTS.values())):
+        code = benchmark.program.check(["benchmarks", *shlex.split(words)])
+        assert code is None, (words, capsys.readouterr().err)
+        suites |= {*benchmark.FLAGS.suite}
+    assert suites == {*benchmark.SUITES}
+
+
 @pytest.mark.parametrize("page", SHOWN)
 def test_the_programs_that_a_page_shows(page):
     names = {words[0].removeprefix("lstm-dssm-") for words in COMMANDS[page]}
@@ -128,6 +140,8 @@ def test_flags_are_those_of_programs_that_the_page_names(page):
     text = TEXTS[page]
     names = set(re.findall(r"lstm-dssm-(\w+)", text)) & set(PROGRAMS)
     flags = {flag for name in names or PROGRAMS for flag in program(name).flags}
+    if "make benchmark" in text:
+        flags |= {*benchmark.FLAGS}
     flags |= {f"no{flag}" for flag in flags}
     unknown = set(re.findall(r"`--(\w+)", text)) - flags
     assert unknown == set(OTHERS.get(page, "").split())
@@ -161,8 +175,6 @@ def test_files_that_a_page_names_exist(page):
             assert any(ROOT.glob(name)) or any(ROOT.glob(f"*/**/{name}")), name
     for image in re.findall(r"images/[\w.-]+", TEXTS[page]):
         assert (DOCS / image).is_file(), image
-    for name in re.findall(r"keras_lstm_dssm\.benchmarks\.(\w+)", TEXTS[page]):
-        assert (ROOT / "benchmarks" / f"{name}.py").is_file(), name
 
 
 def test_no_picture_lies_unused():

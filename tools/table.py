@@ -6,24 +6,28 @@ Example:
   lstm-dssm-table --paper=table_iv --data=FOLDER --systems=bm25,lstm_96 \
       --output=OUT
 
-`--paper=table_iv` (or lstm_dssm) makes Table IV of Palangi et al. 2016, see
-lstm-dssm-table_iv. `--paper=mv_lstm` makes Tables 2, 3 and 5 of Wan et al.
-2016: pair scorers on the judged lists of each query, trained on the lists of
-the split train. P@1, MRR and the other measures are exact expectations over
-the orders of equal scores. `--data` is `api_sentences`, a BEIR folder with the
-splits train, dev and test, or several separated by commas.
+`--paper=table_iv` (or lstm_dssm) makes Table IV of Palangi et al. 2016.
+`--data` is `api`, a BEIR folder with the splits dev and test, or several
+separated by commas.
+
+`--paper=mv_lstm` makes Tables 2, 3 and 5 of Wan et al. 2016: pair scorers on
+the judged lists of each query, trained on the lists of the split train. P@1,
+MRR and the other measures are exact expectations over the orders of equal
+scores. `--data` is `api_sentences`, a BEIR folder with the splits train, dev
+and test, or several separated by commas.
 
 `--paper=keyvec` makes Tables 1 and 2 of Bi and Ma 2017: retrieval and
 clustering by vectors of documents. `--data` is `api_documents` or a folder of
 documents with the splits train, dev and test, queries of dev and test, or
 classes, or both.
 
-The learning rate is chosen on dev by the same small search for all neural
-systems, and so is the epoch; the words of baselines, and k1 and b of BM25, are
-chosen on dev, too.
+The learning rate, and for table_iv gamma, are chosen on dev by the same small
+search for all neural systems, and so is the epoch; the words of baselines, and
+k1 and b of BM25, are chosen on dev, too.
 
-OUT holds table.md, table.json, table.html, chart.png, dev.png and .csv; with
---misspelled robustness.md, .json and .png; and systems/NAME/seed_S/ with the
+OUT holds table.md, table.json, table.html, chart.png, dev.png and .csv; for
+table_iv figure_7.png and .csv; with --misspelled robustness.md, .json and .png;
+with --pairs curve.csv and curve.MODE.png; and systems/NAME/seed_S/ with the
 measures and the TREC runs. With several data sets each has a folder in OUT,
 and OUT/table.* show all of them. Finished systems are not run again, so that
 a table can be interrupted, and more systems or seeds can be named later. The
@@ -37,8 +41,6 @@ from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
-from absl import flags
-
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import lock_folder, write_json
@@ -51,42 +53,36 @@ from keras_lstm_dssm.settings.papers import (
 )
 from keras_lstm_dssm.tools.settings_flags import define_field
 
+program = Program(__doc__, required=["paper", "data", "output"])
+FLAGS = program.flags
+program.enum(
+    "paper", None, [*PAPER_DEFAULTS, *PAPER_ALIASES], "Whose tables to make."
+)
+program.list(
+    "data",
+    None,
+    "`api`, `api_sentences`, a BEIR folder, or several of them; for keyvec "
+    "`api_documents` or folders of documents.",
+)
+program.string("output", None, "Folder of the table.")
+program.list("systems", ["all"], "Systems, such as bm25,lstm_96, or `all`.")
+program.integer("seeds", 3, "Number of trainings of each system.", 1)
+program.list(
+    "pairs", None,
+    "Also train on about this many clicks, for a learning curve: 1000,10000.",
+)  # fmt: skip
+program.integer(
+    "threads", None, "Number of processor cores to use; by default all.", 1
+)
 
-def table_program(doc: str | None, papers: Sequence[str]) -> Program:
-    """Makes a program that makes the tables of some papers."""
-    which = ["paper"] if len(papers) > 1 else []
-    program = Program(doc, required=[*which, "data", "output"])
-    if which:
-        names = [*papers, *(a for a, p in PAPER_ALIASES.items() if p in papers)]
-        program.enum("paper", None, names, "Whose tables to make.")
-    documents = (
-        "; for keyvec `api_documents` or folders of documents."
-        if "keyvec" in papers
-        else "."
-    )
-    program.list(
-        "data", None,
-        "`api`, `api_sentences`, a BEIR folder, or several of them" + documents,
-    )  # fmt: skip
-    program.string("output", None, "Folder of the table.")
-    program.list("systems", ["all"], "Systems, such as bm25,lstm_96, or `all`.")
-    program.integer("seeds", 3, "Number of trainings of each system.", 1)
+
+def _define_settings() -> None:
+    """Defines a flag of each setting, whose help has the papers' defaults."""
     texts = help_of(TableSettings)
     for field in fields(TableSettings):
-        users = [p for p in papers if p in field.metadata.get("papers", ())]
-        if users:
-            text = texts[field.name] + _defaults(field, users)
+        if papers := field.metadata.get("papers", ()):
+            text = texts[field.name] + _defaults(field, papers)
             define_field(program, field, None, text)
-    if {*papers} & {*LEARNING_CURVES}:
-        program.list(
-            "pairs", None,
-            "Also train on about this many clicks, for a learning curve:"
-            " 1000,10000.",
-        )  # fmt: skip
-    program.integer(
-        "threads", None, "Number of processor cores to use; by default all.", 1
-    )
-    return program
 
 
 def _defaults(field: Field[Any], papers: Sequence[str]) -> str:
@@ -108,20 +104,24 @@ def _defaults(field: Field[Any], papers: Sequence[str]) -> str:
     return f" By default {shown}."
 
 
-def make_tables(values: flags.FlagValues, name: str) -> dict[str, Any]:
-    """Makes the table of a paper on each data set that the flags name."""
+_define_settings()
+
+
+def main(_: list[str]) -> dict[str, Any]:
+    """Makes the tables of a paper on each data set that the flags name."""
     from keras_lstm_dssm.papers import PAPERS, choose_rows
     from keras_lstm_dssm.papers.report import write_overview
     from keras_lstm_dssm.papers.table import make_table, reasons
 
+    name = PAPER_ALIASES.get(FLAGS.paper, FLAGS.paper)
     paper = PAPERS[name]
-    rows = choose_rows(paper.rows, values.systems)
-    settings, pairs = _given(values, name)
-    output = Path(values.output)
-    folders = _folders(output, values.data)
-    if values.threads:  # read by TensorFlow, PyTorch and BLAS when they start
+    rows = choose_rows(paper.rows, FLAGS.systems)
+    settings, pairs = _given(name)
+    output = Path(FLAGS.output)
+    folders = _folders(output, FLAGS.data)
+    if FLAGS.threads:  # read by TensorFlow, PyTorch and BLAS when they start
         for variable in ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS"):
-            os.environ[variable] = str(values.threads)
+            os.environ[variable] = str(FLAGS.threads)
     summaries: dict[str, dict[str, Any]] = {}
     failed: dict[str, str] = {}
     with lock_folder(output, "making a table"):
@@ -131,7 +131,7 @@ def make_tables(values: flags.FlagValues, name: str) -> dict[str, Any]:
                 paper,
                 rows,
                 TableSettings(data, **settings),
-                values.seeds,
+                FLAGS.seeds,
                 pairs,
             )
             for system, reason in failed_here.items():
@@ -143,8 +143,8 @@ def make_tables(values: flags.FlagValues, name: str) -> dict[str, Any]:
             result = write_overview(output, paper.title, summaries)
     print((output / "table.md").read_text(encoding="utf-8"))
     if failed:
-        if values.json:
-            write_json(values.json, result)
+        if FLAGS.json:
+            write_json(FLAGS.json, result)
         raise InputError(
             f"{output}: the table lacks what failed ({reasons(failed)}):"
             " remove the cause and run the same command again, which runs only"
@@ -153,22 +153,20 @@ def make_tables(values: flags.FlagValues, name: str) -> dict[str, Any]:
     return result
 
 
-def _given(
-    values: flags.FlagValues, name: str
-) -> tuple[dict[str, Any], tuple[int, ...]]:
+def _given(name: str) -> tuple[dict[str, Any], tuple[int, ...]]:
     """Returns the settings of a paper's tables, and its curve's sizes."""
     settings = dict(PAPER_DEFAULTS[name])
     pairs: tuple[float, ...] = ()
-    if "pairs" in values and values.pairs is not None:
+    if FLAGS.pairs is not None:
         if name not in LEARNING_CURVES:
             raise _unknown("pairs", name)
-        pairs = _numbers("pairs", values.pairs, 1)
+        pairs = _numbers("pairs", FLAGS.pairs, 1)
     for field in fields(TableSettings):
         bounds = field.metadata
         flag, papers = bounds.get("flag", field.name), bounds.get("papers")
-        if not papers or flag not in values:
+        if not papers:
             continue
-        value = values[flag].value
+        value = FLAGS[flag].value
         if value is None:
             continue
         if name not in papers:
@@ -215,15 +213,6 @@ def _folders(output: Path, data: Sequence[str]) -> dict[str, Path]:
             " expected different names: rename a folder"
         )
     return folders
-
-
-program = table_program(__doc__, list(PAPER_DEFAULTS))
-FLAGS = program.flags
-
-
-def main(_: list[str]) -> dict[str, Any]:
-    """Makes the tables of the paper that `--paper` names."""
-    return make_tables(FLAGS, PAPER_ALIASES.get(FLAGS.paper, FLAGS.paper))
 
 
 run = program.main(main)

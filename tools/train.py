@@ -149,11 +149,7 @@ def main(_: list[str]) -> dict[str, Any]:
         epochs = run.read_history()
         use_one_intra_op_thread()
         with _sigterm_as_ctrl_c():
-            dssm.resume(
-                run.path,
-                save_minutes=FLAGS.save_minutes,
-                histograms=FLAGS.histograms,
-            )
+            dssm.resume(run.path, save_minutes=FLAGS.save_minutes)
         finished = run.read_history() == epochs
     else:
         _check(run)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_lstm_dssm.benchmarks.clocks import wall_and_cpu
+from benchmarks.clocks import wall_and_cpu
 
 _SETTINGS = "settings.json"
 

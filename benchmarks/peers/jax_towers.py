@@ -18,8 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from keras_lstm_dssm.benchmarks.clocks import WARM_STEPS, wall_and_cpu
-from keras_lstm_dssm.benchmarks.peers import (
+from benchmarks.clocks import WARM_STEPS, wall_and_cpu
+from benchmarks.peers import (
     Texts,
     answer_as_towers,
     read_settings,

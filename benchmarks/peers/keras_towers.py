@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from keras_lstm_dssm.benchmarks.measure import fit_wall_and_cpu
+from benchmarks.measure import fit_wall_and_cpu
 from keras_lstm_dssm.layers import LetterTrigrams
 
 GATES = 3

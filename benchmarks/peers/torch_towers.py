@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
-from keras_lstm_dssm.benchmarks.clocks import timed_steps
-from keras_lstm_dssm.benchmarks.peers import (
+from benchmarks.clocks import timed_steps
+from benchmarks.peers import (
     Texts,
     answer_as_towers,
     read_settings,

@@ -21,12 +21,12 @@ from torch.nn.utils.rnn import (
     pad_packed_sequence,
 )
 
-from keras_lstm_dssm.benchmarks.clocks import (
+from benchmarks.clocks import (
     percentiles,
     timed_steps,
     wall_and_cpu,
 )
-from keras_lstm_dssm.benchmarks.peers import (
+from benchmarks.peers import (
     Batch,
     answer,
     read_batches,

@@ -1,4 +1,4 @@
-"""Callbacks: the best epoch on dev, checkpoints, failures, gates."""
+"""Callbacks: the best epoch on dev, checkpoints, failures."""
 
 from keras_lstm_dssm.callbacks.best_epoch import RankingEvaluation
 

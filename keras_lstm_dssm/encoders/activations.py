@@ -158,7 +158,13 @@ def each_activations(
     >>> [len(read.words) for read in each_activations(encoder, texts)]
     [1, 2]
     """
-    networks = recurrent_networks(encoder)
+    networks = encoder.networks
+    if not networks:
+        raise InputError(
+            f"{type(encoder).__name__} reads all words at once and has no "
+            "activations by word: use an LSTM, bidirectional LSTM, RNN or "
+            "combined encoder"
+        )
     encoder.sync_weights()
     for start in range(0, len(texts), batch_size):
         batch = texts[start : start + batch_size]
@@ -186,19 +192,6 @@ def words_of(
     hashing = encoder.trigrams
     words = split_words(as_strings(texts), hashing.max_words, hashing.split)
     return [tuple(w.decode() for w in row) for row in words.to_list()]
-
-
-def recurrent_networks(
-    encoder: TextEncoder,
-) -> list[tuple[TrigramEmbedding, Recurrent]]:
-    """Returns the embedding and the recurrent layer of each direction."""
-    if not encoder.networks:
-        raise InputError(
-            f"{type(encoder).__name__} reads all words at once and has no "
-            "activations by word: use an LSTM, bidirectional LSTM, RNN or "
-            "combined encoder"
-        )
-    return encoder.networks
 
 
 def _compute(

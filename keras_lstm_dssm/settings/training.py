@@ -24,7 +24,7 @@ _USERS = {
     "keyvec": "a KeyVec",
     "ranker": "a ranker",
 }
-_OF_EPOCHS = ("init", "every", "save_minutes", "histograms", "validation")
+_OF_EPOCHS = ("init", "every", "save_minutes", "validation")
 """Options of models that are trained in epochs, as a ranker is not."""
 
 _ADDED = ("init", "documents", "actions", "position_bias")
@@ -117,8 +117,6 @@ class TrainingConfig(Settings):
             exported.
         save_minutes: Minutes since the last checkpoint after which one is
             saved within an epoch.
-        histograms: Whether to write histograms of the gates for TensorBoard,
-            in logs/gates.
 
     Raises:
         InputError: A value is out of range, is not used by this kind of
@@ -163,7 +161,6 @@ class TrainingConfig(Settings):
     features: tuple[Any, ...] = setting((), kind="ranker", stored=False)
     encoder: Any = setting(None, kind="ranker", stored=False)
     save_minutes: float = setting(10.0, least=0, stored=False)
-    histograms: bool = setting(False, stored=False, joint=False)
 
     def __post_init__(self) -> None:
         if self.init is None and self.replay is not None:

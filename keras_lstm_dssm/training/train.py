@@ -9,7 +9,6 @@ from typing import Any
 
 import keras
 
-from keras_lstm_dssm.callbacks.gate_histograms import GateHistograms
 from keras_lstm_dssm.distillation.word_fit import with_fitted_words
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.model_cards.record import record_training
@@ -86,7 +85,7 @@ def train(
             `every`, `patience`, `validation`, `min_relevant`,
             `max_bad_lines`, `titles`, `judged`, `teacher`, `init`, `replay`,
             `negatives_from`, `salience`, `features`, `encoder`,
-            `save_minutes`, `histograms`.
+            `save_minutes`.
 
     Returns:
         The trained model, for a `RankerRecipe` a `Ranker`.
@@ -163,7 +162,6 @@ def resume(
     callbacks: Sequence[keras.callbacks.Callback] = (),
     verbose: Any = "auto",
     save_minutes: float = 10.0,
-    histograms: bool = False,
 ) -> TwoTower | PairScorer | KeyVec:
     """Continues a training that was stopped or killed, at any moment.
 
@@ -175,7 +173,6 @@ def resume(
         callbacks: Further callbacks, see `keras.Model.fit`.
         verbose: 0, 1, 2 or `"auto"`, see `train`.
         save_minutes: Age of the last checkpoint after which one is saved.
-        histograms: Whether to write histograms of the gates for TensorBoard.
 
     Returns:
         The trained model; that of a finished run is not trained further.
@@ -197,9 +194,7 @@ def resume(
         )
     with run.locked():
         warn_of_version(run, stored)
-        config = config_of_run(
-            run, stored, save_minutes=save_minutes, histograms=histograms
-        )
+        config = config_of_run(run, stored, save_minutes=save_minutes)
         run.read_metrics()
         run.read_history()
         return run_training(config, run, stored, callbacks, verbose)
@@ -247,10 +242,6 @@ def run_training(
 
     model = processes.only_on_first(begin)
     processes.shard(training, model)
-    gates: list[keras.callbacks.Callback] = []
-    if config.histograms:  # raises for a model without gates before the run
-        folder = run.logs / "gates"
-        gates.append(GateHistograms(folder, model, training.log))
 
     def create() -> None:
         if stored is not None:
@@ -276,6 +267,4 @@ def run_training(
     saved = saved and processes.first
     if stored is not None:
         restore(training, best, model, saved)
-    return fit(
-        training, model, best, validation, [*gates, *callbacks], verbose, saved
-    )
+    return fit(training, model, best, validation, callbacks, verbose, saved)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from keras_lstm_dssm.benchmarks import machine, measure, serving, towers
+from benchmarks import machine, measure, serving, towers
 
 CELLS = 16
 

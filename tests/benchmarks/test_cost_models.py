@@ -6,8 +6,8 @@ Those of many machines (docs/scaling.md) are compared with measurements, too.
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.benchmarks import capacity
-from keras_lstm_dssm.benchmarks.machine import StepWork, step_work, tower_work
+from benchmarks import capacity
+from benchmarks.machine import StepWork, step_work, tower_work
 from keras_lstm_dssm.text.word_batch import distinct_words
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.benchmarks import towers
-from keras_lstm_dssm.benchmarks.towers import hash_texts, new_model
+from benchmarks import towers
+from benchmarks.towers import hash_texts, new_model
 
 pytest.importorskip("jax")
 
@@ -30,7 +30,7 @@ def weights_of(model: Any) -> list[dict[str, np.ndarray]]:
 def test_losses_weights_and_vectors_equal_ours():
     import jax.numpy as jnp
 
-    from keras_lstm_dssm.benchmarks.peers.jax_towers import JaxTowers, distinct
+    from benchmarks.peers.jax_towers import JaxTowers, distinct
 
     own = new_model()
     peer = JaxTowers(towers.HASHING.size, towers.CELLS)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.benchmarks import clocks, measure
+from benchmarks import clocks, measure
 from keras_lstm_dssm.errors import InputError
 
 

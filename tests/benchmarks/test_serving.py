@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import grpc
 import pytest
 
-from keras_lstm_dssm.benchmarks import retriever, serving
+from benchmarks import retriever, serving
 from keras_lstm_dssm.data import open_log
 from keras_lstm_dssm.errors import InputError
 from tests.serving.wire import predict_request
@@ -23,7 +23,7 @@ def test_measure_load():
     # A busy machine may not load a new version within four seconds.
     for seconds in (4, 20, 100):
         results = serving.measure_load(
-            ["hex bolt", "lamp"], [3], seconds, 0.3, rounds=1, hostile=12
+            ["hex bolt", "lamp"], [3], seconds, 0.3, rounds=1
         )
         three_clients = results["3_clients"]
         if three_clients["versions"] > 1:
@@ -46,11 +46,6 @@ def test_measure_load():
     assert 0 < three_clients["p50_ms"] <= three_clients["p99_ms"]
     assert three_clients["p99_ms"] <= three_clients["max_ms"]
     assert three_clients["versions"] > 1  # swapped meanwhile
-    beside = results["3_clients_hostile"]
-    assert beside["errors"] == 0 < beside["requests"], beside
-    assert beside["ratio_p99"] == pytest.approx(
-        beside["p99_ms"] / three_clients["p99_ms"]
-    )
 
 
 def test_failed_requests_are_counted_not_repeated():

@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.benchmarks import peers, towers
-from keras_lstm_dssm.benchmarks.clocks import WARM_STEPS
-from keras_lstm_dssm.benchmarks.peers.keras_towers import (
+from benchmarks import peers, towers
+from benchmarks.clocks import WARM_STEPS
+from benchmarks.peers.keras_towers import (
     PaddedTower,
     SegmentTower,
 )
-from keras_lstm_dssm.benchmarks.scaling import write_log
-from keras_lstm_dssm.benchmarks.towers import batches_of, compared
+from benchmarks.towers import batches_of, compared
 from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.errors import InputError
 from tests.benchmarks.peer_weights import copy_weights
@@ -28,7 +27,7 @@ TEXTS = tf.constant(["steel hex bolt", "glue", "18 volt drill kit", "bolt"])
 @pytest.fixture(scope="module")
 def log_path(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("logs") / "clicks.tsv"
-    write_log(path, 100)
+    path.write_text("".join(f"bolt {n}\thex bolt {n}\n" for n in range(100)))
     return path
 
 
@@ -52,7 +51,7 @@ def test_both_keras_forms_give_the_same_vectors():
 
 def test_pytorch_gives_the_same_vectors():
     torch = pytest.importorskip("torch")
-    from keras_lstm_dssm.benchmarks.peers import torch_towers
+    from benchmarks.peers import torch_towers
 
     _, segments = keras_towers()
     table, kernel, recurrent, bias = segments.get_weights()

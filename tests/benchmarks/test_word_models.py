@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from benchmarks import word_models
 from keras_lstm_dssm import data
-from keras_lstm_dssm.benchmarks import word_models
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models import KeyVec, PairScorer
 from tests.benchmarks.conftest import compare_here, measure_once
@@ -26,7 +26,7 @@ TRIPLES = (
 def torch_models() -> Any:
     """The module of the peers; without PyTorch a test is skipped."""
     pytest.importorskip("torch")
-    from keras_lstm_dssm.benchmarks.peers import torch_word_models
+    from benchmarks.peers import torch_word_models
 
     return torch_word_models
 

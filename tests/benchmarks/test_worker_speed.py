@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from keras_lstm_dssm.benchmarks import worker_speed
+from benchmarks import worker_speed
 
 
 def clock(*seconds: float) -> Any:

@@ -10,6 +10,7 @@ import keras
 import pytest
 from packaging.version import Version
 
+import benchmarks
 import keras_lstm_dssm as dssm
 import lstm_dssm_client
 import lstm_dssm_programs
@@ -17,7 +18,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.run_folder import RunFolder
 
 ROOT = pathlib.Path(dssm.__file__).parent
-LINKS = ("export", "tools", "benchmarks")
+LINKS = ("export", "tools")
 UNPICKLES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib",
              "marshal", "shelve"}  # fmt: skip
 UNSAFE = {"allow_pickle": True, "safe_mode": False, "weights_only": False,
@@ -27,9 +28,13 @@ RUNS = {"eval", "exec", "enable_unsafe_deserialization", "read_pickle"}
 
 
 def sources() -> list[pathlib.Path]:
-    """All modules; three folders of the package are symbolic links."""
-    client = pathlib.Path(lstm_dssm_client.__file__).parent
-    folders = [ROOT, client, *(ROOT / name for name in LINKS)]
+    """All modules; two folders of the package are symbolic links."""
+    beside = (lstm_dssm_client.__file__, benchmarks.__file__)
+    folders = [
+        ROOT,
+        *(ROOT / name for name in LINKS),
+        *(pathlib.Path(path).parent for path in beside),
+    ]
     modules = {file for f in folders for file in f.rglob("*.py")}
     return [*sorted(modules), pathlib.Path(lstm_dssm_programs.__file__)]
 

@@ -24,15 +24,10 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from keras_lstm_dssm import serving
-from keras_lstm_dssm.benchmarks.hostile_clients import (
-    CHECK,
-    PREDICT,
-    WATCH,
-    RawChannel,
-)
 from keras_lstm_dssm.serving.grpc_services import Services
 from keras_lstm_dssm.serving.rest_api import Reply, RestApi
 from keras_lstm_dssm.serving.servable import Servable
+from tests.kit.hostile_clients import CHECK, PREDICT, WATCH, RawChannel
 from tests.memory import resident_mb
 from tests.serving.waiting import wait_until
 from tests.serving.wire import predict_request

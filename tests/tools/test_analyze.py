@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
@@ -17,12 +16,10 @@ from keras_lstm_dssm.analysis.scorer_report import (
     lists_and_titles,
 )
 from keras_lstm_dssm.data import DocumentFolder
-from keras_lstm_dssm.encoders.activations import each_activations
 from keras_lstm_dssm.tools import analyze, train
 from tests.analysis.html_page import HtmlPage, check_self_contained
 from tests.conftest import TOPICS
 from tests.tools.conftest import results_of, saved_run, succeed
-from tests.training.histogram_events import read_histograms
 from tests.training.small_documents import WORDS
 
 TITLES = dict(TOPICS.values())
@@ -43,16 +40,15 @@ def run(collection_folder, tmp_path_factory) -> Path:
     """Trains the towers that are analysed.
 
     One line of its clicks has no tab: the report must read the data as the
-    training did, without that line. The run has histograms of its gates.
+    training did, without that line.
     """
     folder = tmp_path_factory.mktemp("analyze")
     data = shutil.copytree(collection_folder, folder / "data")
     with gzip.open(data / "clicks.train.tsv.gz", "at") as file:
         file.write("a line without a tab\n")
     succeed(
-        train, data=data, preset="lstm_32", histograms=True, epochs=2,
-        batch_size=16, output=folder / "run", on_bad_line="skip",
-        max_bad_lines=1,
+        train, data=data, preset="lstm_32", epochs=2, batch_size=16,
+        output=folder / "run", on_bad_line="skip", max_bad_lines=1,
     )  # fmt: skip
     return folder / "run"
 
@@ -86,25 +82,6 @@ def test_towers(run, tmp_path, capsys, refused):
     flags = [f"--output={tmp_path}/new.html", "--on_bad_line=stop"]
     code = analyze.run(["analyze", f"--run={run}", *flags])
     refused(code, "clicks.train.tsv.gz:121: found no tab")
-
-
-def test_training_wrote_histograms_of_what_it_saved(run, trained_run):
-    histograms = read_histograms(run / "logs/gates")
-    assert set(histograms) == {
-        (f"{tower}/{name}", epoch)
-        for tower in ("query", "document")
-        for name in "icoy"
-        for epoch in (0, 1)
-    }
-    queries = [*TITLES] * 20  # all clicks, fewer than 256
-    encoder = dssm.load_run(run).query_encoder
-    i = np.concatenate([read.i for read in each_activations(encoder, queries)])
-    last = histograms["query/i", 1]
-    assert last[:, 2].sum() == i.size
-    np.testing.assert_allclose(
-        [last[0, 0], last[-1, 1]], [i.min(), i.max()], rtol=1e-6
-    )
-    assert not (trained_run / "logs/gates").exists()  # without --histograms
 
 
 def test_pair_scorer(scorer_run, collection_folder, tmp_path):

@@ -51,7 +51,6 @@ REFUSED = {
     --data=ubi:{faulty_ubi} -> queries-1.ndjson:2: found no JSON, expected a que
 """,
     "train --data={collection_folder} --output={new} --preset=dssm": """
-    --histograms -> no activations by word
     --hard_negatives=1 --judged_negatives=1 -> are both set: expected one
     --logq --negatives=random -> negatives, but negatives is 'random'
     --teacher_weight=2 -> --teacher_weight is used with --teacher only
@@ -121,7 +120,6 @@ REFUSED = {
     --resume -> found a ranker, which is trained in one go
 """,
     "train --output={new} --workers=2": """
-    --histograms -> --histograms is not supported by several workers
     --replay=a,0.5 -> --replay is not supported by several workers
     --teacher=TEACH -> --teacher is not supported by several workers
     --seed=1 -> --data is missing: expected `api`, a BEIR folder or click
@@ -371,25 +369,13 @@ REFUSED = {
     --learning_rates=x -> expected numbers from 1e-
     --data=a/x,b/x -> found two data sets of one n
 """,
-    "table_iv --data={collection_folder} --output={new} --seeds=1": """
+    "table --data={collection_folder} --output={new} --paper=table_iv": """
     --systems=lstm -> found 'lstm', expected all, or some of random
     --misspelled=20 -> --misspelled=20: expected numbers from 0 to 1
     --gammas= -> --gammas: found nothing, expected a number
     --pairs=120 -> --pairs=120: found a log of 120 clicks, expected
     --pairs=many -> --pairs=many: expected numbers
     --clicks=60 --pairs=100 -> --pairs=100: found a log of 6
-""",
-    "benchmark": """
-    --suite=train,sing -> all, or some of train, encode, serve, load
-    --suite= -> all, or some of train, encode, serve, load
-    --pairs=10k -> --pairs=10k: expected numbers
-    --preset=best -> --preset is for --suite=scale: leave it out
-    --suite=load,documents --triples=9 -> --triples is for --suite=matching: l
-    --clients=8, -> such as 8,64
-    --data=nowhere.tsv -> nowhere.tsv
-    --data={collection_folder} --rounds=1 -> --batch_size
-    --suite=documents --data={collection_folder} -> documents.jsonl
-    --data=api_documents -> found documents of many sentences
 """,
 }  # fmt: skip
 ROWS = [

@@ -1,4 +1,4 @@
-"""lstm-dssm-table, of each paper, and lstm-dssm-table_iv, as a user runs it."""
+"""lstm-dssm-table of each paper as a user runs it."""
 
 import json
 import multiprocessing
@@ -19,7 +19,7 @@ from keras_lstm_dssm.papers.run_systems import run_system, run_systems
 from keras_lstm_dssm.papers.table import make_table
 from keras_lstm_dssm.papers.table_iv import TABLE_IV_ROWS
 from keras_lstm_dssm.settings.papers import TableSettings
-from keras_lstm_dssm.tools import table, table_iv
+from keras_lstm_dssm.tools import table
 from tests.conftest import TOPICS
 from tests.papers.conftest import with_recipe
 
@@ -37,9 +37,9 @@ def run(data: object, output: Path, *flags: str) -> int:
 
 
 def run_iv(data: object, output: Path, *flags: str) -> int:
-    given = [f"--data={data}", f"--output={output}", "--seeds=1", "--epochs=1"]
+    given = ["--paper=table_iv", "--seeds=1", "--epochs=1"]
     small = ["--batch_size=16", "--learning_rates=0.1", "--gammas=10"]
-    return table_iv.run(["table_iv", *given, *small, *flags])
+    return run(data, output, *given, *small, *flags)
 
 
 def run_here(output, rows, settings, seeds, *_) -> dict[str, str]:

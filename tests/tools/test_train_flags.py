@@ -37,7 +37,6 @@ OPTIONS: list[tuple[str, str, Any]] = [
     ("init", "--init=RUN", "RUN"),
     ("seed", "--seed=5", 5),
     ("save_minutes", "--save_minutes=7", 7.0),
-    ("histograms", "--histograms", True),
 ]
 # Preset of a kind -> the options and values of recipes that are its own.
 KINDS: dict[str, list[tuple[str, str, Any]]] = {
@@ -84,7 +83,7 @@ OTHER_FLAGS = {
     "workers", "ray_address", "worker_cpus", "start_minutes",  # of workers
     "features", "encoder",  # ranker/test_ranker_training.py
 }  # fmt: skip
-NOT_STORED = ("--on_bad_line=skip", "--save_minutes=7", "--histograms")
+NOT_STORED = ("--on_bad_line=skip", "--save_minutes=7")
 
 
 def run(output: Path, *flags: str) -> int:

@@ -1,4 +1,4 @@
-"""lstm-dssm-benchmark as a user runs it, with small sizes and models."""
+"""`make benchmark` as a user runs it, with small sizes and models."""
 
 import json
 from pathlib import Path
@@ -7,24 +7,19 @@ from typing import Any
 import pytest
 
 import keras_lstm_dssm.data as data_package
-from keras_lstm_dssm.benchmarks import (
-    retriever,
-    scaling,
-    serving,
-    towers,
-    word_models,
-)
-from keras_lstm_dssm.benchmarks.measure import program_command
+from benchmarks import __main__ as benchmark
+from benchmarks import retriever, serving, towers, word_models
 from keras_lstm_dssm.data import Triples
-from keras_lstm_dssm.tools import benchmark
-from tests.benchmarks.conftest import small_towers  # noqa: F401  (fixture)
 from tests.ranker.small_ranker import write_graded
+from tests.tools.conftest import refused
+
+__all__ = ["refused"]  # a fixture
 
 pytestmark = pytest.mark.usefixtures("small_towers")
 
 
 def run(*arguments: str) -> int:
-    return benchmark.run(["lstm-dssm-benchmark", *arguments])
+    return benchmark.run(["benchmarks", *arguments])
 
 
 def figures(folder: Path, suites: str, *flags: str) -> dict[str, Any]:
@@ -130,24 +125,19 @@ def test_figures_of_suites(collection_folder, tmp_path):
     }  # fmt: skip
 
 
-@pytest.mark.slow
-def test_logs_in_processes_of_their_own(
-    collection_folder, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(
-        scaling,
-        "program_command",
-        lambda *command: [*program_command(*command), "--preset=lstm_32"],
-    )
-    data = f"--data={collection_folder}"
-    _, scale = figures(tmp_path, "scale", "--pairs=64", data).values()
-    log = scale["logs"]["64"]
-    assert log["microseconds_per_pair"] == pytest.approx(
-        log["step_microseconds_per_pair"] + log["count_seconds"] / 64 * 1e6
-    )
-    assert scale["cost_ratio"] == 1  # of one log, by itself
-    assert 0.1 < scale["peak_gigabytes"] < 30
-    assert scale["first_step_seconds"] > 0.5
+@pytest.mark.parametrize(("flags", "message"), [
+    ("--suite=train,sing", "all, or some of train, encode, serve, load"),
+    ("--suite=", "all, or some of train, encode, serve, load"),
+    ("--suite=load,documents --triples=9", "--triples is for --suite=matching"),
+    ("--suite=load --clients=8,", "--clients=8,: expected numbers separa"),
+    ("--data=nowhere.tsv", "nowhere.tsv"),
+    ("--data={folder} --rounds=1", "give a smaller --batch_size"),
+    ("--suite=documents --data={folder}", "documents.jsonl"),
+    ("--data=api_documents", "found documents of many sentences"),
+])  # fmt: skip
+def test_what_is_refused(flags, message, collection_folder, refused):
+    words = flags.format(folder=collection_folder).split()
+    refused(run(*words), message)
 
 
 def test_the_data_of_documents(collection_folder, tmp_path, monkeypatch):

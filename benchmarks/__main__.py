@@ -1,7 +1,7 @@
-"""Measure the speed of training, encoding and serving, and how it scales.
+"""Measure the speed of training, encoding and serving.
 
 Example:
-  lstm-dssm-benchmark --suite=train,encode --data=clicks.tsv.gz --json=out.json
+  make benchmark ARGS='--suite=train,encode --data=clicks.tsv --json=out.json'
 
 Suites, several separated by commas, or `all`:
   train   pairs/s, from strings to updated weights
@@ -14,10 +14,6 @@ Suites, several separated by commas, or `all`:
   retriever  latency, memory and recall of a retriever of many titles
   profile milliseconds of each kind of operation in a training step, and of
           the step by number of cells, words and pairs in a batch
-  scale   cost of a pair, memory, and time to the first training step, on
-          synthetic logs
-  cores   milliseconds of a training step and of encoding with 1, 2, 4 and more
-          cores, and the speed with 8 and 16 as Amdahl's law predicts it
   matching  triples/s of pair scorers, from strings to updated weights, and
           milliseconds to score 1,000 candidates of one query
   documents  documents/s and sentences/s of KeyVec, from strings to updated
@@ -43,7 +39,6 @@ from typing import TYPE_CHECKING, Any
 
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.settings.presets import TOWER_PRESETS
 
 if TYPE_CHECKING:
     from keras_lstm_dssm.data import ClickLog, Triples
@@ -78,29 +73,8 @@ program.float(
     "Seconds between the new versions published in `load`.", 0.1,
 )  # fmt: skip
 program.integer(
-    "hostile", 0,
-    "Number of clients that send half of a request or read no reply; beside "
-    "them `load` is measured a second time.", 0,
-)  # fmt: skip
-program.integer(
     "titles_in_index", 1_000_000, "Number of titles in `retriever`.", 1
 )
-program.list(
-    "pairs", ["10000", "100000", "1000000", "10000000"],
-    "Sizes of the logs in `scale`; ten million pairs take 0.8 GB on disk.",
-)  # fmt: skip
-
-program.enum(
-    "preset", "lstm_96", list(TOWER_PRESETS),
-    "Towers of `scale`; of others than `lstm_96` the whole recipe is measured, "
-    "with its synthetic pairs, mining and batch size.",
-)  # fmt: skip
-
-program.integer(
-    "mine_clusters", 0,
-    "As for lstm-dssm-train, in the recipe that `scale` measures.", 0,
-)  # fmt: skip
-
 
 DOCUMENTS = "documents"
 SUITES = {
@@ -111,17 +85,14 @@ SUITES = {
     "batch": "serving.measure_batches",
     "retriever": "retriever.measure_retriever",
     "profile": "towers.measure_profile",
-    "scale": "scaling.measure_scale",
-    "cores": "scaling.measure_cores",
     "matching": "word_models.measure_matching",
     DOCUMENTS: "word_models.measure_documents",
 }
 """Name of a suite -> the function of `benchmarks` that measures it."""
 
 _OF_SUITES = {
-    "load": ("clients", "seconds", "swap_seconds", "hostile"),
+    "load": ("clients", "seconds", "swap_seconds"),
     "retriever": ("titles_in_index",),
-    "scale": ("pairs", "preset", "mine_clusters"),
     "matching": ("triples",),
     DOCUMENTS: ("documents",),
 }
@@ -130,7 +101,7 @@ _OF_SUITES = {
 
 def main(_: list[str]) -> dict[str, Any]:
     """Runs the suites; prints and returns their results."""
-    from keras_lstm_dssm.benchmarks.machine import describe_machine
+    from benchmarks.machine import describe_machine
     from keras_lstm_dssm.data import open_documents, open_log
     from keras_lstm_dssm.data.sources import API, API_DOCUMENTS
 
@@ -141,8 +112,7 @@ def main(_: list[str]) -> dict[str, Any]:
             f"--suite={','.join(FLAGS.suite)}: expected all, or some of "
             f"{', '.join(SUITES)}"
         )
-    _numbers("pairs")  # raises for wrong numbers before the work
-    _numbers("clients")
+    clients = _clients()  # raises for wrong numbers before the work
     for suite, names in _OF_SUITES.items():
         if suite not in suites:
             program.check_unused(names, f"is for --suite={suite}: leave it out")
@@ -162,21 +132,21 @@ def main(_: list[str]) -> dict[str, Any]:
         machine = describe_machine()
         _show(machine)
         if not only_documents:
-            arguments |= _click_suites(log, machine)
+            arguments |= _click_suites(log, machine, clients)
         results: dict[str, Any] = {"machine": machine}
         for suite in suites:
             print(suite, flush=True)  # some take minutes
             module, function = SUITES[suite].split(".")
-            benchmarks = importlib.import_module(
-                f"keras_lstm_dssm.benchmarks.{module}"
+            measure = getattr(
+                importlib.import_module(f"benchmarks.{module}"), function
             )
-            results[suite] = getattr(benchmarks, function)(*arguments[suite]())
+            results[suite] = measure(*arguments[suite]())
             _show(results[suite])
     return results
 
 
 def _click_suites(
-    log: "ClickLog", machine: dict[str, Any]
+    log: "ClickLog", machine: dict[str, Any], clients: list[int]
 ) -> dict[str, Callable[[], tuple[Any, ...]]]:
     """Returns the arguments of the suites that read clicks, by suite."""
     batch_size, rounds = FLAGS.batch_size, FLAGS.rounds
@@ -186,18 +156,13 @@ def _click_suites(
         "encode": lambda: (_titles(log), batch_size, rounds),
         "serve": lambda: (_queries(log), rounds),
         "load": lambda: (
-            _queries(log), _numbers("clients"), FLAGS.seconds,
-            FLAGS.swap_seconds, rounds, FLAGS.hostile,
+            _queries(log), clients, FLAGS.seconds, FLAGS.swap_seconds, rounds
         ),
         "batch": lambda: (_queries(log), _titles(log), rounds),
         "retriever": lambda: (
             log, FLAGS.titles_in_index, FLAGS.queries, rounds
         ),
         "profile": lambda: (log, *effort),
-        "scale": lambda: (
-            _numbers("pairs"), *effort, FLAGS.preset, FLAGS.mine_clusters
-        ),
-        "cores": lambda: (log, *effort),
         "matching": lambda: (_triples(log), FLAGS.triples, FLAGS.steps, rounds),
     }  # fmt: skip
 
@@ -224,12 +189,12 @@ def _triples(log: "ClickLog") -> "Triples":
     return Triples.from_clicks(log)
 
 
-def _numbers(name: str) -> list[int]:
-    texts = FLAGS[name].value
+def _clients() -> list[int]:
+    texts = FLAGS.clients
     if not texts or not all(text.isdecimal() and int(text) for text in texts):
         raise InputError(
-            f"--{name}={','.join(texts)}: expected numbers separated by "
-            f"commas, such as {','.join(FLAGS[name].default)}"
+            f"--clients={','.join(texts)}: expected numbers separated by "
+            "commas, such as 8,64"
         )
     return [int(text) for text in texts]
 
