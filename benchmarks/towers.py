@@ -45,7 +45,6 @@ from keras_lstm_dssm.export.export_models import export_model
 from keras_lstm_dssm.layers import LetterTrigrams
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
 
-PRESET = "lstm_96"
 CELLS = 96
 KERAS_FORMS = {
     "keras_segments": keras_towers.SegmentTower,
@@ -100,7 +99,9 @@ def new_model(cells: int | None = None) -> dssm.TwoTower:
     By default it has `CELLS` cells.
     """
     model = dssm.TwoTower.from_preset(
-        PRESET, negatives="in_batch", encoder_config={"cells": cells or CELLS}
+        "lstm_96",
+        negatives="in_batch",
+        encoder_config={"cells": cells or CELLS},
     )
     model.compile(dssm.NesterovMomentum(0.1), dssm.CosineSoftmax(10.0))
     return model

@@ -2,6 +2,7 @@
 
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from benchmarks.towers import batches_of, compared
 from keras_lstm_dssm.data import ClickLog
 from keras_lstm_dssm.errors import InputError
 from tests.benchmarks.peer_weights import copy_weights
+from tests.fresh_process import ROOT
 
 TEXTS = tf.constant(["steel hex bolt", "glue", "18 volt drill kit", "bolt"])
 
@@ -95,6 +97,18 @@ def test_hashed_texts_are_read_as_they_were_written(tmp_path):
     for found, expected in zip([*both, *one], [*pair, hashed], strict=True):
         for ours, theirs in zip(expected, found, strict=True):
             np.testing.assert_array_equal(ours, theirs)
+
+
+def test_peers_start_without_tensorflow():
+    """Its threads and memory would be beside those of PyTorch or JAX."""
+    code = (
+        "import benchmarks.peers, sys\n"
+        "print({'tensorflow', 'keras', 'keras_lstm_dssm'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.stdout == "set()\n", done.stderr
 
 
 def test_peers_train_on_pairs_and_encode_titles(tmp_path, monkeypatch, capsys):

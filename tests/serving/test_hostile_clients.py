@@ -24,6 +24,7 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from keras_lstm_dssm import serving
+from keras_lstm_dssm.serving import http_server
 from keras_lstm_dssm.serving.grpc_services import Services
 from keras_lstm_dssm.serving.rest_api import Reply, RestApi
 from keras_lstm_dssm.serving.servable import Servable
@@ -40,7 +41,7 @@ def small_limits(monkeypatch) -> None:
     for module, names in (
         (serving.grpc_services, ("MESSAGE", "HEALTH")),
         (serving.prediction_server, ("MESSAGE",)),
-        (serving.http_server, ("REQUEST", "REPLY", "HANDSHAKE")),
+        (http_server, ("REQUEST", "REPLY", "HANDSHAKE")),
     ):
         for name in names:
             monkeypatch.setattr(module, f"{name}_SECONDS", SECONDS)
@@ -393,7 +394,7 @@ def test_silent_connections_are_closed_when_files_are_short(
     """
     if not Path("/proc/self/fd").is_dir():
         pytest.skip("only on Linux")
-    monkeypatch.setattr(serving.http_server, "REQUEST_SECONDS", 30)
+    monkeypatch.setattr(http_server, "REQUEST_SECONDS", 30)
     monkeypatch.setattr(serving.limits, "_ARRIVAL_SECONDS", 0.1)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     asked = b"GET /v1/models/retriever HTTP/1.1\r\nHost: localhost\r\n\r\n"
