@@ -31,7 +31,6 @@ OPTIONS: list[tuple[str, str, Any]] = [
     ("min_relevant", "--min_relevant=2", 2),
     ("documents", "--documents=titles.txt", "titles.txt"),
     ("actions", "--actions=click:1,buy:3", "click:1,buy:3"),
-    ("position_bias", "--position_bias", True),
     ("max_bad_lines", "--on_bad_line=skip", 100),
     ("max_bad_lines", "--on_bad_line=skip --max_bad_lines=7", 7),
     ("init", "--init=RUN", "RUN"),
