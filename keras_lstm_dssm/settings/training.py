@@ -89,9 +89,10 @@ class TrainingConfig(Settings):
             run of two towers) compare them with the summary; `"lead"` takes
             the first. In Python also a `TwoTower`, or the `DocumentTargets`
             themselves.
-        teacher: Two towers: folder of lstm-dssm-teach, whose vectors the
-            towers also learn from, made for the same data. In Python also
-            `TeacherVectors`.
+        teacher: Two towers: folder of lstm-dssm-teach, made for the same
+            data, to whose vectors the words of `word_sum` and `best_words`
+            are fitted. In Python also `TeacherVectors`, and for other recipes,
+            whose towers learn from the vectors with the loss `Distillation`.
         replay: With `init`, two towers: old click files, a colon and how many
             of their clicks each epoch draws for a new one, such as
             old.tsv:0.2. In Python also a pair of log and share.

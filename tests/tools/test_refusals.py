@@ -54,7 +54,7 @@ REFUSED = {
     --histograms -> no activations by word
     --hard_negatives=1 --judged_negatives=1 -> are both set: expected one
     --logq --negatives=random -> negatives, but negatives is 'random'
-    --teacher_weight=2 -> --teacher_weight is used with --teacher only
+    --teacher=TEACH -> --teacher is not used by --preset=dssm, which fits no wor
     --negatives=in_batch --n=3 -> n is not used with negatives=in_batch: leave
     --mine_top=9 -> mine_top is not used without hard_negatives: leave it out
     --preset=arc_i --words=trigrams --min_count=2
@@ -84,6 +84,7 @@ REFUSED = {
     --preset=keyvec --gamma=3 -> --gamma is not a flag
     --init={scorer_run} --gamma=3 -> --gamma is not a flag of the run --init=
     --init={trained_run} --preset=dssm -> ='LSTMEncoder', expected 'DSSMEncoder'
+    --init={trained_run} --teacher=TEACH -> is not used by the run --init=
     --epochs=0 -> epochs is 0 with the encoder LSTMEncoder: expected 0 for
     --select=mrr@7 -> --select=mrr@7
     --seed=4294967296 -> --seed=4294967296
