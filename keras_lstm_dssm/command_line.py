@@ -53,7 +53,7 @@ class Program:
     `bool`, `enum` and `list` are absl's `DEFINE_string`, ..., for this set.
     `arguments` says whether the program takes arguments that are not flags,
     `tensorflow` whether its work needs TensorFlow; a function is called after
-    the flags were parsed. With the flag `unless`, none is required.
+    the flags were parsed.
     """
 
     def __init__(
@@ -62,7 +62,6 @@ class Program:
         required: Sequence[str] = (),
         arguments: bool = False,
         tensorflow: bool | Callable[[], bool] = True,
-        unless: str | None = None,
     ) -> None:
         self.doc = doc or ""  # none with `python -OO`
         self.flags = flags.FlagValues()
@@ -73,7 +72,6 @@ class Program:
         self.enum = partial(_define_enum, self.flags)
         self.list = partial(flags.DEFINE_list, flag_values=self.flags)
         self.required = required
-        self.unless = unless
         self.arguments = arguments
         self._tensorflow = tensorflow
         self._names: list[str] = []
@@ -137,8 +135,7 @@ class Program:
             raise InputError(
                 f"unexpected argument {self._names[0]!r}; quote globs"
             )
-        other = self.unless is not None and values[self.unless].value
-        for name in () if other else self.required:
+        for name in self.required:
             if not values[name].value:
                 raise InputError(f"--{name} is missing: {values[name].help}")
         if values.json:

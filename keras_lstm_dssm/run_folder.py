@@ -39,7 +39,7 @@ _UNREADABLE = (
 _OWN_FILES = (
     "config.json", "last.keras", "model.keras", "history.csv",
     "clicks.tsv", "clicks.train.tsv", "title_pairs.tsv", "epoch_pairs.tsv",
-    "hard_negatives.json.gz", "mined_lists.json.gz", "skipped.json.gz",
+    "hard_negatives.json.gz", "mined_lists.json.gz",
     "document_targets.json.gz", "teacher.json", "overlap.json.gz", "trees.txt",
     "epoch_replay.tsv", "replay.train.tsv", "given_texts.json",
 )  # fmt: skip

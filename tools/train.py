@@ -14,8 +14,9 @@ metrics.json and logs/ for TensorBoard. A run that was stopped or killed, at
 any moment, is continued by `lstm-dssm-train --output=RUN --resume` and ends
 with the weights of an uninterrupted one. `--dev=JUDGED --select=mrr@10
 --patience=3` measures rankings after each epoch, keeps the best epoch and
-stops after 3 evaluations without a better one. `--teacher=TEACH` also learns
-from the vectors of a sentence encoder, which `lstm-dssm-teach` has computed.
+stops after 3 evaluations without a better one. `--preset=best_words` adds words
+to the encoders of `best`, fitted to the vectors of a sentence encoder, which
+`lstm-dssm-teach` has written to `--teacher=TEACH`.
 `--init=RUN --data=new.tsv --replay=old.tsv:0.2` starts a new run from the
 weights of another one, on new clicks and a share of old ones. `--workers=2`
 trains on two processes, or on as many machines of a Ray cluster.
@@ -68,9 +69,9 @@ define_bad_line_flags(program)
 program.enum(
     "preset", "lstm_96",
     [*TOWER_PRESETS, *SCORER_PRESETS, *KEYVEC_PRESETS, *RANKER_PRESETS],
-    "Recipe: two towers (a system of the paper, `best`, or `taught` for "
-    "--teacher), a pair scorer (such as `mv_lstm_tensor`), `keyvec` for "
-    "documents, or `ranker`, boosted trees over --features "
+    "Recipe: two towers (a system of the paper, `best`, or `best_words` and "
+    "`word_sum` for --teacher), a pair scorer (such as `mv_lstm_tensor`), "
+    "`keyvec` for documents, or `ranker`, boosted trees over --features "
     "(docs/rerank.md). The flags of a recipe change single values of it; "
     "their default is the preset's.",
 )  # fmt: skip
@@ -135,7 +136,6 @@ def main(_: list[str]) -> dict[str, Any]:
     options["max_bad_lines"] = allowed_bad_lines(FLAGS)
     if _trains_by_workers():
         epochs = _finished_epochs(run)
-        _warn_without_teacher()
         _train_by_workers(run, options)
         if not _is_first_worker():
             return {}
@@ -153,7 +153,6 @@ def main(_: list[str]) -> dict[str, Any]:
         finished = run.read_history() == epochs
     else:
         _check(run)
-        _warn_without_teacher()
         use_one_intra_op_thread()
         with _sigterm_as_ctrl_c():
             dssm.train(recipe=flagged_recipe(), output=run.path, **options)
@@ -194,18 +193,18 @@ def flagged_recipe() -> "AnyRecipe":
     if recipe.kind == "towers" and "oov_buckets" in changes:
         recipe = recipe.with_encoder(oov_buckets=changes.pop("oov_buckets"))
     for name in changes:
-        if name.startswith("teacher_") and not FLAGS.teacher:
-            raise InputError(
-                f"--{name} is used with --teacher only: name the folder of "
-                "lstm-dssm-teach, or leave it out"
-            )
-    for name in changes:
         if not hasattr(recipe, name):
             raise InputError(
                 f"--{name} is not a flag of {source}: leave it out"
             )
     recipe = recipe.replace(**changes)
     recipe.check_used(changes)
+    if FLAGS.teacher and recipe.kind == "towers" and not recipe.has_word_sum:
+        raise InputError(
+            f"--teacher is not used by {source}, which fits no words: give "
+            "--preset=best_words or word_sum, or leave it out and give "
+            "--teacher to lstm-dssm-export --hybrid"
+        )
     return recipe
 
 
@@ -266,17 +265,6 @@ def _check(run: "RunFolder") -> None:
     run.read_metrics()  # reports a damaged file early
     run.read_history()
     check_folder(run.path)
-
-
-def _warn_without_teacher() -> None:
-    """Warns of a new run by the preset `taught` that has no teacher."""
-    is_new = not FLAGS.resume and _is_first_worker()
-    if is_new and FLAGS.preset == "taught" and not FLAGS.teacher:
-        print(
-            "warning: --preset=taught has the schedule for a --teacher, and"
-            " there is none: --preset=best is the recipe without one",
-            file=sys.stderr,
-        )
 
 
 @contextmanager

@@ -60,7 +60,6 @@ class Page(NamedTuple):
     positions: list[int]  # of each title, from 1; 0 if unknown
     time: float | None = None  # seconds since 1970
     client: str = ""  # who searched
-    attributes: Mapping[str, Any] = {}  # `query_attributes` of UBI
 
 
 def parse_actions(text: str | None) -> dict[str, float]:
@@ -316,7 +315,7 @@ class ClickPages:
         for key, record in queries.items():
             yield record, events.pop(key, [])
         for key, of_key in events.items():
-            yield ["q", key, "", [], None, "", {}], of_key
+            yield ["q", key, "", [], None, ""], of_key
 
     def _joined(self, bad: BadLines) -> Iterator[Page]:
         for part in range(self.parts):
@@ -329,7 +328,7 @@ class ClickPages:
                     bad.add(self.paths[file], number, "an unknown query_id")
 
     def _page(self, query: list[Any], events: list[Any], bad: BadLines) -> Page:
-        _, _, text, shown, time, client, attributes, *_ = query
+        _, _, text, shown, time, client, *_ = query
         weights: dict[str, float] = {}
         places = _places(shown)
         for _, _, weight, key, ordinal, file, number in events:
@@ -350,9 +349,7 @@ class ClickPages:
             for key, place in places.items()
             if (title := self._title(key))
         ]
-        return _page_of(text, rows)._replace(
-            time=time, client=client, attributes=attributes
-        )
+        return _page_of(text, rows)._replace(time=time, client=client)
 
 
 def _page_of(query: str, rows: list[tuple[str, float, int]]) -> Page:
@@ -380,7 +377,6 @@ def _query(row: Mapping[str, Any]) -> "list[Any] | str | None":
     shown = row.get("query_response_hit_ids")
     if shown is None:  # its name in 1.0
         shown = row.get("query_response_objects_ids")
-    attributes = row.get("query_attributes")
     return [
         "q",
         cleaned(str(query_id)),
@@ -388,7 +384,6 @@ def _query(row: Mapping[str, Any]) -> "list[Any] | str | None":
         [*map(_key, shown)] if isinstance(shown, list) else [],
         seconds_of(row.get("timestamp")),
         str(row.get("client_id") or ""),
-        attributes if isinstance(attributes, dict) else {},
     ]
 
 
@@ -480,25 +475,18 @@ def _parquet_rows(path: str) -> Iterator[dict[str, Any]]:
 
 
 def write_clicks(
-    pages: Iterable[Page],
-    path: str | os.PathLike[str],
-    shares: Mapping[int, float] | None = None,
+    pages: Iterable[Page], path: str | os.PathLike[str]
 ) -> ClickLog:
     """Writes the clicks of pages as a click file with weights, and opens it.
 
     Args:
         pages: The pages.
         path: The file to write, compressed if it ends in `.gz`.
-        shares: Position -> share of the users who look at it, by which the
-            weight of a click there is divided; 1 for others. Default `None`.
     """
-    share_of = shares or {}
     lines = (
-        weighted_line(page.query, title, weight / share_of.get(position, 1.0))
+        weighted_line(page.query, title, weight)
         for page in pages
-        for title, weight, position in zip(
-            page.titles, page.weights, page.positions, strict=True
-        )
+        for title, weight in zip(page.titles, page.weights, strict=True)
         if weight
     )
     with replacing(path) as partial:

@@ -1,4 +1,4 @@
-"""Knowledge distillation: towers learn from pretrained sentence encoders."""
+"""Knowledge distillation: words or towers learn from sentence encoders."""
 
 from keras_lstm_dssm.distillation.teacher_vectors import (
     TaughtBatches,

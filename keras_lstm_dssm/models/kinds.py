@@ -24,8 +24,8 @@ PRESETS: dict[str, Recipe] = {
 """Name -> recipe: the systems of the paper's Table IV with its sizes; `best`,
 chosen on the dev splits of four data sets (docs/results/best.md), where it is
 above BM25 on two, level on homedepot and below on wikiqa, whose clicks are
-few; and `taught`, for training with a teacher, chosen on wikiqa, where it is
-above `best` and below BM25 (docs/results/few_clicks.md)."""
+few; and `best_words` and `word_sum`, with words that are fitted to a teacher
+(docs/results/few_clicks.md)."""
 
 SCORER_PRESETS: dict[str, ScorerRecipe] = {
     name: ScorerRecipe(**settings)

@@ -1,4 +1,4 @@
-"""The table of towers distilled from a teacher, and of mixtures."""
+"""The table of a teacher, and of mixtures and hybrids with its vectors."""
 
 from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.papers.baseline_rows import Baseline, Hybrid, Mixed
@@ -13,11 +13,6 @@ from keras_lstm_dssm.papers.run_systems import Row
 from keras_lstm_dssm.papers.table_iv import mode_tables
 
 
-def _row(label: str, preset: str, taught: bool = False) -> Row:
-    recipe = PRESETS[preset]
-    return Row(label, Neural(recipe, tuned=False, saved=True, taught=taught))
-
-
 def _mixed(label: str, *parts: str, seeded: bool = True) -> Row:
     return Row(label, Mixed(parts, seeded))
 
@@ -27,18 +22,11 @@ FEW_CLICKS_ROWS: dict[str, Row] = {
     "bm25": Row("BM25", Baseline()),
     "teacher": Row("The teacher alone", Baseline()),
     "bm25_teacher": _mixed("BM25 + teacher", "bm25", "teacher", seeded=False),
-    "best": _row("best", "best"),
-    "taught": _row("taught", "taught", taught=True),
-    "best_taught": _row("best, taught", "best", taught=True),
+    "best": Row("best", Neural(PRESETS["best"], tuned=False, saved=True)),
     "best_bm25": _mixed("best + BM25", "best", "bm25"),
     "best_teacher": _mixed("best + teacher", "best", "teacher"),
     "best_bm25_teacher": _mixed(
         "best + BM25 + teacher", "best", "bm25", "teacher"
-    ),
-    "taught_bm25": _mixed("taught + BM25", "taught", "bm25"),
-    "taught_teacher": _mixed("taught + teacher", "taught", "teacher"),
-    "taught_bm25_teacher": _mixed(
-        "taught + BM25 + teacher", "taught", "bm25", "teacher"
     ),
     "words_bm25": Row("hybrid of words and BM25, no clicks", Hybrid()),
     "hybrid": Row("hybrid of best, words and BM25", Hybrid("best")),
@@ -56,14 +44,12 @@ def _notes(summary: Summary) -> list[str]:
         " deviations over seeds. NDCG has gain 2^grade - 1 and discount"
         " log2(rank + 1). Ties are broken by a fixed hash.",
         significance_note(summary),
-        f"The teacher is an encoder that was trained elsewhere ({teacher});"
-        " towers that are taught learn from its vectors of the training"
-        " queries and of all titles, and do without it afterwards. A mixture"
-        " is the weighted sum of the scores of its parts, with weights chosen"
-        f" for each seed by {summary['dev_measure']} of whole-corpus search on"
-        " dev, for reranking, too. The parts of a hybrid are the towers without"
-        " their sketch, words fitted to the teacher, and BM25 of stems: it"
-        " needs no teacher for a query.",
+        f"The teacher is an encoder that was trained elsewhere ({teacher})."
+        " A mixture is the weighted sum of the scores of its parts, with"
+        f" weights chosen for each seed by {summary['dev_measure']} of"
+        " whole-corpus search on dev, for reranking, too. The parts of a hybrid"
+        " are the towers without their sketch, words fitted to the teacher, and"
+        " BM25 of stems: it needs no teacher for a query.",
         f"Of {settings['dev_evaluations']} evaluations on dev, the best epoch"
         " is measured on test. Parameters are those of one of the two towers.",
     ]

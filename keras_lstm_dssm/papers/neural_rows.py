@@ -79,8 +79,6 @@ class Neural:
     # epochs and batch size are the table's, equal for all such rows; `False`
     # keeps all of the recipe.
     tuned: bool = True
-    # Of two towers: whether they learn from the teacher of the settings, too.
-    taught: bool = False
     # Whether the model is saved beside the results, for mixtures.
     saved: bool = False
     # Of a `KeyVec`: the teacher of its key sentences; `None` for that of the
@@ -164,8 +162,8 @@ class Neural:
     ) -> tuple[Any, dict[str, Any]]:
         """Returns the recipe for a table, and further data of `train`.
 
-        These are the teacher of two towers, and the targets of a `KeyVec`. The
-        recipes of a `KeyVec` and of a pair scorer stay as they are.
+        The further data are the targets of a `KeyVec`. The recipes of a
+        `KeyVec` and of a pair scorer stay as they are.
         """
         settings = data.settings
         if recipe.kind == "scorer":
@@ -180,8 +178,6 @@ class Neural:
         )
         if settings.updates_of is not None:
             recipe = _with_updates_of(settings.updates_of, recipe, data)
-        if self.taught:
-            return recipe, {"teacher": settings.teacher_folder()}
         return recipe, {}
 
     def _timed(

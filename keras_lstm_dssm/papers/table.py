@@ -176,9 +176,7 @@ def make_table(
 
 
 def _needs_teacher(name: str, row: Row) -> bool:
-    parts = getattr(row.system, "parts", ())
-    taught = isinstance(row.system, Neural) and row.system.taught
-    return taught or "teacher" in (name, *parts)
+    return "teacher" in (name, *getattr(row.system, "parts", ()))
 
 
 def reasons(failed: Mapping[str, str]) -> str:

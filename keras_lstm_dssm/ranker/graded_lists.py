@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, repeat
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,11 +10,7 @@ import numpy as np
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.click_pages import Page
 from keras_lstm_dssm.data.collection import Collection
-from keras_lstm_dssm.data.sources import (
-    is_collection,
-    open_collection,
-    parts_of,
-)
+from keras_lstm_dssm.data.sources import is_collection, open_collection
 from keras_lstm_dssm.data.triples import clicked_lists
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Index
@@ -30,7 +26,6 @@ from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.text.word_hashing import normalize
 from keras_lstm_dssm.text_files import one_line
-from keras_lstm_dssm.training.pages import describe_pages, open_pages
 from keras_lstm_dssm.training.session import open_clicks
 
 
@@ -227,26 +222,13 @@ def open_graded_lists(
     config: TrainingConfig,
     run: RunFolder,
     towers: TwoTower | None = None,
-    verbose: Any = 0,
 ) -> tuple[GradedLists, str]:
     """Opens the grades of a BEIR folder's training split, or else clicks.
 
     For each query of clicks, mined titles of grade 0 are found by towers, or
-    by BM25. With `position_bias` the data are pages of results, each a list.
-    Returns the lists, and the specification that opens them again.
+    by BM25. Returns the lists, and the specification that opens them again.
     """
     data = config.data
-    if config.position_bias:
-        pages = open_pages(config)
-        if len(pages) < len(parts_of(data)):
-            raise InputError(
-                f"{data}: found data without positions, expected pages of"
-                " results alone: leave position_bias out"
-            )
-        lists = GradedLists.from_pages(chain(*pages.values()), data)
-        for part in pages.values() if verbose else ():
-            describe_pages(part)
-        return lists, data
     if isinstance(data, str | os.PathLike) and is_collection(data):
         collection = open_collection(os.fspath(data))
         if "train" in collection.splits and any(

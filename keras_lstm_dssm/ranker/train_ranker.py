@@ -213,20 +213,13 @@ def run_ranker_training(
     if callbacks:
         raise InputError("callbacks are called in epochs: a ranker has none")
     options = config.recipe
-    if config.position_bias and options.objective not in (None, "lambdarank"):
-        raise InputError(
-            f"objective is {options.objective!r}: expected lambdarank, which"
-            " learns position_bias"
-        )
     if config.patience is not None:
         options = options.replace(patience=config.patience)
     encoder = config.encoder and absolute_encoder(config.encoder)
     paths = [os.path.abspath(path) for path in config.features]
     sources = open_sources(paths, encoder)
     task = None if config.dev is None else _dev_task(config)
-    graded, spec = open_graded_lists(
-        config, run, first_towers(sources), verbose
-    )
+    graded, spec = open_graded_lists(config, run, first_towers(sources))
     if verbose:
         print(graded.describe(), flush=True)
     if options.objective is None and graded.judged:

@@ -66,8 +66,6 @@ class Page(NamedTuple):
         click_log: File to which results followed on the page are appended; or
             `"ubi:FOLDER"`, for a log of User Behavior Insights, which has the
             searches, too.
-        interleave: Whether the results of a model's two newest versions are
-            mixed (team draft), to compare them by their clicks.
 
     Example:
         >>> Page(click_log="clicks.tsv").click_log
@@ -76,7 +74,6 @@ class Page(NamedTuple):
 
     titles: str | os.PathLike[str] | None = None
     click_log: str | os.PathLike[str] | None = None
-    interleave: bool = False
 
 
 class PredictionServer:
@@ -346,9 +343,7 @@ class PredictionServer:
             )
         with clicks or nullcontext():
             slots = self._http_slots
-            page = SearchPage(
-                self.models, self._bounds, titles, clicks, self._page.interleave
-            )
+            page = SearchPage(self.models, self._bounds, titles, clicks)
             guard = Guard(
                 RestApi(self.models, self._bounds, self.metrics),
                 slots,

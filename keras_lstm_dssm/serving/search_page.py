@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from importlib.resources import files
-from random import SystemRandom
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +20,6 @@ from starlette.routing import BaseRoute, Route
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.interleaving import ATTRIBUTE, team_draft
 from keras_lstm_dssm.model_cards.record import export_facts
 from keras_lstm_dssm.serving.clicks import ClickWriter, TokenError
 from keras_lstm_dssm.serving.limits import Bounds
@@ -179,7 +177,6 @@ class SearchPage:
 
     `titles` are those of the ids that retrievers return; an id without a title
     is a title itself. Followed results are written to the click log `clicks`.
-    With `interleave`, the results of a model's two newest versions are mixed.
     """
 
     def __init__(
@@ -188,9 +185,7 @@ class SearchPage:
         bounds: Bounds | None = None,
         titles: Mapping[str, str] | None = None,
         clicks: ClickWriter | None = None,
-        interleave: bool = False,
     ) -> None:
-        self._interleave = interleave
         self._models = models
         self._bounds = Bounds() if bounds is None else bounds
         self._titles = titles or {}
@@ -280,12 +275,6 @@ class SearchPage:
         explained = servable.signature(EXPLAINED) or call
         outputs = self._run(explained, queries, counts)
         rows = [self._hits(outputs, row) for row in range(len(queries))]
-        served: dict[str, Any] = {
-            "model": servable.name,
-            "version": servable.version,
-        }
-        if self._interleave:
-            rows[0] = self._interleaved(rows[0], text, k, served)
         words = words_of(hit.title for row in rows for hit in row)
         vectors = None
         if not two_stages:
@@ -303,41 +292,16 @@ class SearchPage:
             hits.append({"id": hit.id, "title": parts, "score": hit.score})
             if hit.id in reasons:
                 hits[-1]["why"] = reasons[hit.id]
+        served = {"model": servable.name, "version": servable.version}
         tokens = self._shown(text, rows[0], served)
         for shown, token in zip(hits, tokens, strict=False):
             shown["click"] = token
         return {
-            "model": servable.name,
-            "version": servable.version,
+            **served,
             "similarity": "letters" if vectors is None else "encoder",
             "words": nearest_words(query_words, words, similarity, minimum),
             "hits": hits,
         }
-
-    def _interleaved(
-        self, hits: list["_Hit"], text: str, k: int, served: dict[str, Any]
-    ) -> list["_Hit"]:
-        """Merges results with those of the other of the two newest versions.
-
-        What is logged of the search says which version each result is of.
-        """
-        versions = sorted(self._models.versions(served["model"]))[-2:]
-        if len(versions) < 2 or served["version"] not in versions:
-            return hits
-        own = versions.index(served["version"])
-        call = self._call(served["model"], versions[1 - own])
-        if call is None:
-            return hits
-        both = [hits, self._hits(self._run(call, [text], [k]), 0)]
-        if own:
-            both.reverse()
-        first, second = ([hit.id for hit in each] for each in both)
-        drafted = team_draft(first, second, k, SystemRandom())
-        served[ATTRIBUTE] = {
-            "versions": versions,
-            "teams": [team for team, _ in drafted],
-        }
-        return [both[team][row] for team, row in drafted]
 
     def _shown(
         self, text: str, hits: list["_Hit"], served: Mapping[str, Any]

@@ -87,7 +87,8 @@ class TableSettings:
         dev_mode: `"rerank"` or `"retrieve"`, how systems are measured on dev;
             `None` lets the data decide.
         teacher: Folder that lstm-dssm-teach has written for these data, with
-            the vectors of the encoder that towers learn from.
+            the vectors of an encoder, to which the words of hybrids are
+            fitted.
 
     Example:
     >>> settings = TableSettings("parts", epochs=5, learning_rates=(0.1,))

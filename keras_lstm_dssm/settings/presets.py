@@ -36,9 +36,6 @@ TOWER_PRESETS: dict[str, Settings] = {
     "clsm_win3": _towers("CLSMEncoder", window=3),
     "clsm_win5": _towers("CLSMEncoder", window=5),
     "best": _BEST,
-    # Momentum 0.995 remembers 200 training steps: few clicks have no more.
-    "taught": _BEST
-    | {"learning_rate": 0.1, "momentum_middle": 0.97, "hard_negatives": 0},
     "best_words": _BEST
     | {
         "encoder_config": {"shares": [1.0, 1.0, 1.0, 1.0]},

@@ -124,9 +124,6 @@ class Recipe(Settings):
         mine_clusters: Clusters of titles that a query is compared with in
             mining, such as 16 in a log of a million titles; 0 for all
             titles, of a large log a sample, see `mine_negatives`.
-        skipped_negatives: Negatives for each click from the titles that were
-            shown above a click for its query, and not clicked; of pages of
-            results. They are added to mined or judged ones.
         judged_negatives: Negatives for each click from the documents of a
             BEIR folder that were judged not relevant for the query; they
             replace the mined ones.
@@ -173,13 +170,12 @@ class Recipe(Settings):
     mine_every: int = setting(2, unused_if={"hard_negatives": 0})
     mine_top: int = setting(30, unused_if={"hard_negatives": 0})
     mine_clusters: int = setting(0, unused_if={"hard_negatives": 0})
-    skipped_negatives: int = 0
     judged_negatives: int = 0
     logq: bool = False
     patience: int = setting(0, flag=False)
-    teacher_weight: float = setting(4.0, least=0)
-    teacher_temperature: float = setting(0.05, above=0)
-    teacher_gamma: float = setting(16.0, above=0)
+    teacher_weight: float = setting(4.0, least=0, flag=False)
+    teacher_temperature: float = setting(0.05, above=0, flag=False)
+    teacher_gamma: float = setting(16.0, above=0, flag=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()

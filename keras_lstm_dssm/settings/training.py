@@ -27,7 +27,7 @@ _USERS = {
 _OF_EPOCHS = ("init", "every", "save_minutes", "validation")
 """Options of models that are trained in epochs, as a ranker is not."""
 
-_ADDED = ("init", "documents", "actions", "position_bias")
+_ADDED = ("init", "documents", "actions")
 """Options that runs of earlier versions lack."""
 
 
@@ -60,11 +60,6 @@ class TrainingConfig(Settings):
         actions: With pages of UBI: the actions that are clicks, and their
             weights, such as click:1,add_to_cart:2,purchase:3; by default
             click and click_through, with 1.
-        position_bias: With pages: whether a click is weighted by 1 over the
-            share of users who look at its position, 10 at most; where the
-            pages do not say how large it is, all weights stay as they are.
-            A ranker learns from whole pages then, and LightGBM how much a
-            position adds to a title's score.
         validation: Click files for the loss after each epoch.
         dev: `"api"` or a BEIR folder, whose dev queries are searched in its
             whole corpus after epochs; the best epoch becomes the model. Pair
@@ -94,9 +89,10 @@ class TrainingConfig(Settings):
             run of two towers) compare them with the summary; `"lead"` takes
             the first. In Python also a `TwoTower`, or the `DocumentTargets`
             themselves.
-        teacher: Two towers: folder of lstm-dssm-teach, whose vectors the
-            towers also learn from, made for the same data. In Python also
-            `TeacherVectors`.
+        teacher: Two towers: folder of lstm-dssm-teach, made for the same
+            data, to whose vectors the words of `word_sum` and `best_words`
+            are fitted. In Python also `TeacherVectors`, and for other recipes,
+            whose towers learn from the vectors with the loss `Distillation`.
         replay: With `init`, two towers: old click files, a colon and how many
             of their clicks each epoch draws for a new one, such as
             old.tsv:0.2. In Python also a pair of log and share.
@@ -134,7 +130,6 @@ class TrainingConfig(Settings):
     recipe: Any = setting(None, flag=False)
     documents: str | None = setting(None, path=True)
     actions: str | None = None
-    position_bias: bool = False
     validation: str | None = setting(None, path=True)
     dev: Any = None
     select: Any = setting(

@@ -27,14 +27,12 @@ from keras_lstm_dssm.errors import InputError, check_lists
 from keras_lstm_dssm.files import (
     check_plain_file,
     read_json,
-    read_json_gz,
     write_json,
 )
 from keras_lstm_dssm.models.two_tower import TwoTower, ZeroLossWarning
 from keras_lstm_dssm.settings.recipes import Recipe
 from keras_lstm_dssm.training.initial_model import InitialModel
 from keras_lstm_dssm.training.mining import HardNegatives
-from keras_lstm_dssm.training.pages import SKIPPED_FILE
 from keras_lstm_dssm.training.replay import Replay, ReplaySpec
 from keras_lstm_dssm.training.session import Training, open_clicks
 
@@ -203,18 +201,6 @@ class TowerTraining(Training):
             )
             if self.taught:
                 self.redrawn = ClickLog(path)
-        self.skipped: GivenNegatives | None = None
-        if recipe.skipped_negatives:
-            titles = read_json_gz(
-                folder / SKIPPED_FILE, dict, "titles that were skipped"
-            )
-            if titles:
-                self.skipped = GivenNegatives(
-                    titles,
-                    recipe.skipped_negatives,
-                    seed + 1,  # other draws than those of `negatives`
-                    model.query_encoder.trigrams.split,
-                )
         self.negatives: GivenNegatives | HardNegatives | None = None
         if recipe.judged_negatives and self.judged is not None:
             self.negatives = GivenNegatives(
@@ -269,9 +255,8 @@ class TowerTraining(Training):
             shuffle_buffer=self.recipe.shuffle_buffer,
             steps_per_epoch=self.joint_steps,
         )
-        for given in (self.skipped, negatives):
-            if given:
-                batches = given.attach(batches, first)
+        if negatives:
+            batches = negatives.attach(batches, first)
         if frequencies:
             batches = frequencies.attach(batches)
         if self.taught:

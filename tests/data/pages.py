@@ -5,10 +5,6 @@ import json
 import pathlib
 from typing import Any
 
-import numpy as np
-
-from keras_lstm_dssm.data.click_pages import Page
-
 TITLES = {f"d{n}": f"title {n}" for n in range(1, 9)}
 
 SEARCHES = [  # the query, the ids that were shown, and the actions on them
@@ -54,30 +50,3 @@ def write_ubi(
     (folder / "queries-1.ndjson").write_text(lines)
     with gzip.open(folder / "events-1.ndjson.gz", "wt") as file:
         file.writelines(json.dumps({"_source": row}) + "\n" for row in events)
-
-
-def simulated(
-    count: int,
-    shares: np.ndarray,
-    moved: bool = True,
-    queries: int = 100,
-    seed: int = 0,
-) -> list[Page]:
-    """Pages of a position-based model, whose titles move if `moved`."""
-    random = np.random.default_rng(seed)
-    size = len(shares)
-    relevance = random.uniform(0.1, 0.9, (queries, size))
-    pages = []
-    for query in random.integers(queries, size=count):
-        noise = random.normal(0, 0.3, size) if moved else 0
-        order = np.argsort(-relevance[query] - noise)
-        clicks = random.random(size) < shares * relevance[query][order]
-        pages.append(
-            Page(
-                f"query {query}",
-                [f"title {title}" for title in order],
-                clicks.astype(float).tolist(),
-                list(range(1, size + 1)),
-            )
-        )
-    return pages

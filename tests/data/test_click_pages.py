@@ -44,11 +44,11 @@ def test_a_log_gives_the_same_pages_whatever_its_ordinals_begin_with(
     assert {page.time for page in pages} <= {
         1_700_000_000 + 60 * n for n in range(4)
     }
-    log = write_clicks(pages, tmp_path / "clicks.tsv", {2: 0.5})
+    log = write_clicks(pages, tmp_path / "clicks.tsv")
     assert sorted(line for _, line in log.lines()) == [
-        b"hex bolt\ttitle 1\t2",
+        b"hex bolt\ttitle 1",
         b"lamp\ttitle 6",
-        b"wood glue\ttitle 4\t6",
+        b"wood glue\ttitle 4\t3",
     ]
 
 

@@ -67,6 +67,14 @@ def test_the_draw_is_of_seed_and_step():
     assert (steps[0] != steps[1]).any() and (steps[0] != other_seed).any()
 
 
+def test_the_negatives_of_a_batch_stay():
+    pairs = tf.data.Dataset.from_tensors((["naïve"], ["lamp"]))
+    first = GivenNegatives(NEGATIVES, 2).attach(pairs)
+    (batch,) = GivenNegatives({"naïve": ["hose"]}, 1).attach(first)
+    found = batch[2]["negatives"].numpy().astype(str)
+    assert found.tolist() == [["rope", "rope", "hose"]]
+
+
 @pytest.mark.parametrize(("titles", "k", "message"), [
     (NEGATIVES, 0, "k is 0: expected a whole number of 1 or more"),
     ({"bolt": []}, 1, "no query has a negative"),

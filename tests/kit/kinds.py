@@ -34,7 +34,8 @@ class Kind(NamedTuple):
     """A kind of training.
 
     Attributes:
-        preset: The preset whose place the recipe takes for the program.
+        preset: The preset whose place the recipe takes for the program; empty
+            if only Python has such a training.
         recipe: The recipe.
         options: Options of `dssm.train`, by name, as paths in the folder that
             `write_data` writes.
@@ -131,7 +132,7 @@ KINDS = {
         ("title_pairs.tsv",),
     ),
     "a teacher of tied towers": Kind(
-        "taught",
+        "",
         QUICK.replace(
             title_pairs=2, hard_negatives=1, towers="tied", batch_size=18
         ),

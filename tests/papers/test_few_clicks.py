@@ -1,4 +1,4 @@
-"""The table of a teacher: taught towers, mixtures, and their curve."""
+"""The table of a teacher: mixtures, hybrids, and their curve."""
 
 import json
 import sys
@@ -32,8 +32,7 @@ from tests.papers.conftest import SMALL, with_recipe
 
 ENCODER = "encoder_of_few_clicks:encode"
 NAMES = (
-    "bm25", "teacher", "taught", "best", "taught_bm25_teacher", "words_bm25",
-    "hybrid",
+    "bm25", "teacher", "best", "best_bm25_teacher", "words_bm25", "hybrid"
 )  # fmt: skip
 
 
@@ -90,7 +89,7 @@ def in_this_process(monkeypatch) -> None:
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_table_of_taught_towers_and_their_mixture(settings, tmp_path):
+def test_table_of_towers_and_their_mixture(settings, tmp_path):
     summary, failed = make_table(
         tmp_path, FEW_CLICKS, small_rows(), settings, 1, (40,)
     )
@@ -102,23 +101,13 @@ def test_table_of_taught_towers_and_their_mixture(settings, tmp_path):
     assert summary["references"] == ["bm25", "best"]
 
     folder = tmp_path / "systems"
-    taught, plain = (
-        keras.saving.load_model(folder / name / "seed_0/model.keras")
-        for name in ("taught", "best")
-    )
-    assert any(
-        not np.array_equal(*weights)
-        for weights in zip(
-            taught.get_weights(), plain.get_weights(), strict=True
-        )
-    ), "the teacher changed nothing"
-
+    best = keras.saving.load_model(folder / "best/seed_0/model.keras")
     data = open_data(settings, tmp_path)
     encode = open_outside_encoder(ENCODER)
     bm25 = read_json(folder / "bm25/seed_0/result.json")
-    result = read_json(folder / "taught_bm25_teacher/seed_0/result.json")
+    result = read_json(folder / "best_bm25_teacher/seed_0/result.json")
     parts = {
-        "taught": evaluation.system_of(taught),
+        "best": evaluation.system_of(best),
         "bm25": Baseline().train("bm25", bm25["options"], 0, data).system,
         "teacher": evaluation.DenseSystem(encode, encode),
     }
@@ -128,7 +117,7 @@ def test_table_of_taught_towers_and_their_mixture(settings, tmp_path):
         assert result[f"weight_{name}"] == pytest.approx(weight)
 
     _, by_query, about = measure_hybrid(
-        plain, open_collection(settings.data), teacher=settings.teacher
+        best, open_collection(settings.data), teacher=settings.teacher
     )
     hybrid, words_bm25 = (
         read_json(folder / name / "seed_0/result.json")
@@ -149,9 +138,9 @@ def test_table_of_taught_towers_and_their_mixture(settings, tmp_path):
         if row["mode"] == "retrieve"
     }
     assert {
-        ("taught_bm25_teacher", "40", "mrr@10"),
-        ("taught", "120", "mrr@10"),
-        ("taught", "120", "recall@100"),
+        ("best_bm25_teacher", "40", "mrr@10"),
+        ("best", "120", "mrr@10"),
+        ("best", "120", "recall@100"),
     } <= curve
     notes = (tmp_path / "table.md").read_text()
     assert "(teach)" in notes and "paper's" not in notes
@@ -161,11 +150,11 @@ def test_table_of_taught_towers_and_their_mixture(settings, tmp_path):
 def test_a_missing_part_or_teacher_is_told_before_any_training(
     settings, collection_folder, tmp_path
 ):
-    row = FEW_CLICKS_ROWS["taught_bm25"]
-    with pytest.raises(InputError, match="no results of taught, a part of th"):
-        run_system(tmp_path / "a", "taught_bm25", row, settings, 1)
+    row = FEW_CLICKS_ROWS["best_bm25"]
+    with pytest.raises(InputError, match="no results of best, a part of this"):
+        run_system(tmp_path / "a", "best_bm25", row, settings, 1)
     without = TableSettings(str(collection_folder))
-    for name in ("teacher", "taught", "best_teacher"):
+    for name in ("teacher", "hybrid", "best_teacher"):
         rows = {n: FEW_CLICKS_ROWS[n] for n in ("best", name)}
         with pytest.raises(InputError, match="--teacher is missing"):
             make_table(tmp_path / "table", FEW_CLICKS, rows, without, 1)
@@ -198,8 +187,8 @@ def test_weights_are_chosen_on_more_than_ten_titles_of_each_part(
         {"q": "words"}, documents, {"q": {"d20": 1}}, depth=depth
     )
     data: Any = SimpleNamespace(dev=dev, dev_measure="mrr@10")
-    name = "taught_bm25"
+    name = "best_bm25"
     trained = FEW_CLICKS_ROWS[name].system.train(name, {}, 0, data)
     assert isinstance(trained.system, evaluation.Mixture)
-    assert trained.system.weights == pytest.approx({"taught": 0.5, "bm25": 0.5})
+    assert trained.system.weights == pytest.approx({"best": 0.5, "bm25": 0.5})
     assert trained.dev == 1

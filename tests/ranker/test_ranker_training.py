@@ -3,7 +3,6 @@
 import dataclasses
 import gzip
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import Pair, open_collection, write_collection
-from keras_lstm_dssm.data.click_pages import Page
 from keras_lstm_dssm.distillation.teacher_vectors import teach
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task, system_of
@@ -353,73 +351,3 @@ def test_a_teachers_folder_is_found_anywhere_and_must_not_change(
     dssm.load_run("run")
     Path("TEACH").rename("MOVED")
     refused("found no vectors here, expected the folder of lstm-dssm-teach")
-
-
-# --- from pages of results
-
-
-def looked_at(count: int) -> list[Page]:
-    """Simulates pages of three titles, of which the query's own is mostly last.
-
-    Users click it twice as often as the others, but look at the third position
-    four times less than at the first.
-    """
-    random = np.random.default_rng(0)
-    titles = [title for _, title in TOPICS.values()]
-    pages = []
-    for number in range(count):
-        row = number % len(titles)
-        shown = [titles[row], titles[row - 1], titles[row - 2]]
-        place = 2 if random.random() < 0.9 else 0
-        shown.insert(place, shown.pop(0))
-        chance = [0.8 if title == titles[row] else 0.4 for title in shown]
-        clicks = random.random(3) < np.array(chance) * (1, 0.5, 0.25)
-        pages.append(
-            Page(titles[row], shown, clicks.astype(float).tolist(), [1, 2, 3])
-        )
-    return pages
-
-
-def test_positions_of_pages_are_left_out_of_scores(tmp_path):
-    """Scores equal LightGBM's own, trained on the same pages and positions."""
-    lightgbm = pytest.importorskip("lightgbm")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    arrow = pytest.importorskip("pyarrow")
-    pages = looked_at(1500)
-    columns = {
-        "query": [page.query for page in pages],
-        "titles": [page.titles for page in pages],
-        "clicks": [page.weights for page in pages],
-    }
-    path = str(tmp_path / "pages.parquet")
-    parquet.write_table(arrow.table(columns), path)
-    options = dataclasses.replace(small_trees(), leaves=(4,))
-    train = partial(dssm.train_ranker, path, options=options, verbose=0)
-    ranker = train(position_bias=True, output=tmp_path / "run")
-    clicked = [page for page in pages if any(page.weights)]
-    texts = [(page.query, title) for page in clicked for title in page.titles]
-    features = ranker.features(*map(list, zip(*texts, strict=True)))
-    by_hand = lightgbm.train(
-        {"objective": "lambdarank", "num_leaves": 4, "learning_rate": 0.2,
-         "min_data_in_leaf": 3, "seed": 0, "deterministic": True,
-         "force_row_wise": True, "verbosity": -1},
-        lightgbm.Dataset(
-            features, [4 * (w > 0) for p in clicked for w in p.weights],
-            group=[3] * len(clicked), position=[1, 2, 3] * len(clicked),
-        ),
-        20,
-    )  # fmt: skip
-    np.testing.assert_allclose(
-        ranker.score_pairs(*map(list, zip(*texts, strict=True))),
-        by_hand.predict(features), rtol=1e-5,
-    )  # fmt: skip
-    (query, *_), shown = clicked[0], clicked[0].titles
-    others = [title for title in shown if title != query]
-    assert ranker.score(query, [query, *others]).argmax() == 0
-    with pytest.raises(InputError, match="found data without positions"):
-        dssm.train_ranker(f"{path},b.tsv", position_bias=True, verbose=0)
-    with pytest.raises(InputError, match="expected lambdarank, which learns"):
-        train(
-            position_bias=True,
-            options=dataclasses.replace(options, objective="regression"),
-        )

@@ -10,7 +10,6 @@ import pytest
 
 from keras_lstm_dssm.data.click_pages import ClickPages
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.interleaving import verdicts
 from keras_lstm_dssm.serving.clicks import UbiWriter
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
 from keras_lstm_dssm.serving.search_page import SearchPage
@@ -69,7 +68,7 @@ def test_what_is_written_is_read_again(tmp_path):
 def test_a_search_is_answered_when_its_log_is_full(
     tmp_path, monkeypatch, caplog
 ):
-    save(tmp_path / "models", 1, ["a", "b"])
+    save_retriever(tmp_path / "models/retriever/1")
     with UbiWriter(tmp_path / "log") as log:
         page = SearchPage(ModelRegistry(tmp_path / "models"), clicks=log)
         request = {"model": "retriever", "text": "bolt", "k": 2}
@@ -84,39 +83,19 @@ def test_a_search_is_answered_when_its_log_is_full(
         assert [hit["id"] for hit in hits] == ["a", "b"]
         assert not any("click" in hit for hit in hits)
         assert "no space left" in caplog.text
-    assert len(rows(tmp_path / "log", "queries")) == 1
+    (logged,) = rows(tmp_path / "log", "queries")
+    assert logged["query_attributes"] == {"model": "retriever", "version": 1}
 
 
-def save(models: Path, version: int, ids: list[str]) -> None:
-    """Saves a version of a retriever that always finds these ids."""
+def save_retriever(path: Path) -> None:
+    """Saves a retriever that always finds the ids a and b."""
     import tensorflow as tf
 
     def search(text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
         rows = tf.size(text) + 0 * tf.size(k)
         return {
-            "ids": tf.repeat([ids], rows, 0),
-            "scores": tf.repeat([[1.0 - n for n in range(len(ids))]], rows, 0),
+            "ids": tf.repeat([["a", "b"]], rows, 0),
+            "scores": tf.repeat([[1.0, 0.0]], rows, 0),
         }
 
-    path = models / "retriever" / str(version)
     save_function(path, search, text="string", k="int32")
-
-
-def test_two_versions_are_mixed_and_compared(tmp_path):
-    save(tmp_path / "models", 1, ["a", "b", "c"])
-    save(tmp_path / "models", 2, ["d", "e", "f"])
-    models = ModelRegistry(tmp_path / "models", versions=2)
-    with UbiWriter(tmp_path / "log") as log:
-        page = SearchPage(models, clicks=log, interleave=True)
-        for number in range(12):
-            request = {"model": "retriever", "text": f"bolt {number}", "k": 3}
-            if number % 2:  # whichever version was asked for
-                request["version"] = 1
-            hits = page.search(request)["hits"]
-            ids = [hit["id"] for hit in hits]
-            assert len(ids) == 3 and {*ids[:2]} == {"a", "d"}
-            (token,) = (hit["click"] for hit in hits if hit["id"] == "d")
-            assert log.write(token)
-    (verdict,) = verdicts(ClickPages(f"ubi:{tmp_path / 'log'}"))
-    assert verdict[:4] == ("retriever", (1, 2), (0, 12), 0)
-    assert "users prefer version 2" in verdict.describe()

@@ -145,37 +145,6 @@ def test_an_encoder_that_this_package_did_not_train(
     }  # fmt: skip
 
 
-def test_the_log_of_two_versions_is_compared(tmp_path, capsys, refused):
-    queries, events = [], []
-    for number in range(10):
-        queries.append({
-            "query_id": str(number), "user_query": "q",
-            "query_response_hit_ids": ["x", "y"],
-            "query_attributes": {
-                "model": "retriever",
-                "interleaved": {"versions": [3, 4], "teams": [1, 0]},
-            },
-        })  # fmt: skip
-        events.append({
-            "action_name": "click", "query_id": str(number),
-            "event_attributes": {"object": {"object_id": "x"}},
-        })  # fmt: skip
-    (tmp_path / "queries.ndjson").write_text(
-        "\n".join(map(json.dumps, queries))
-    )
-    flags = ["evaluate", f"--interleaved=ubi:{tmp_path}"]
-    (tmp_path / "events.ndjson").write_text('{"action_name": "view"}\n')
-    refused(evaluate.run(flags), "found no click on a page of two versions")
-    (tmp_path / "events.ndjson").write_text("\n".join(map(json.dumps, events)))
-    capsys.readouterr()
-    assert evaluate.run([*flags, f"--json={tmp_path / 'out.json'}"]) == 0
-    assert "version 4 wins 10 pages, version 3 wins 0" in (
-        capsys.readouterr().out
-    )
-    (result,) = json.loads((tmp_path / "out.json").read_text())["interleaved"]
-    assert result["wins"] == [0, 10] and result["p"] < 0.01
-
-
 def test_a_keyvec_is_measured(tmp_path, capsys, refused, eager):
     pytest.importorskip("gensim")
     pytest.importorskip("sklearn")

@@ -53,7 +53,7 @@ REFUSED = {
     "train --data={collection_folder} --output={new} --preset=dssm": """
     --hard_negatives=1 --judged_negatives=1 -> are both set: expected one
     --logq --negatives=random -> negatives, but negatives is 'random'
-    --teacher_weight=2 -> --teacher_weight is used with --teacher only
+    --teacher=TEACH -> --teacher is not used by --preset=dssm, which fits no wor
     --negatives=in_batch --n=3 -> n is not used with negatives=in_batch: leave
     --mine_top=9 -> mine_top is not used without hard_negatives: leave it out
     --preset=arc_i --words=trigrams --min_count=2
@@ -66,8 +66,6 @@ REFUSED = {
     --features=x -> features is used by a ranker only: leave it
     --documents=x -> documents needs pages of results: expected ubi:FOLDER or
     --actions=click:1 -> actions needs pages of results: expected ubi:FOLDER or
-    --position_bias -> position_bias needs pages of results: expected ubi:FOLDER
-    --skipped_negatives=1 -> skipped_negatives needs pages of results: expected
     --data={collection_folder},ubi:nowhere -> nowhere: found no queries*.ndjson
     --data=ubi:{faulty_ubi} -> queries-1.ndjson:2: found no JSON, expected a que
     --data=ubi:{ubi} --documents={titles} -> events-1.ndjson.gz:1: found an obje
@@ -85,6 +83,7 @@ REFUSED = {
     --preset=keyvec --gamma=3 -> --gamma is not a flag
     --init={scorer_run} --gamma=3 -> --gamma is not a flag of the run --init=
     --init={trained_run} --preset=dssm -> ='LSTMEncoder', expected 'DSSMEncoder'
+    --init={trained_run} --teacher=TEACH -> is not used by the run --init=
     --epochs=0 -> epochs is 0 with the encoder LSTMEncoder: expected 0 for
     --select=mrr@7 -> --select=mrr@7
     --seed=4294967296 -> --seed=4294967296
@@ -109,9 +108,6 @@ REFUSED = {
     --features={tmp_path}/none -> none: no model here
     --features={ranker_run} -> found a ranker, expected trai
     --output={ranker_run} -> there is a run here already
-    --position_bias -> position_bias needs pages of results: expected ubi:FOLDER
-    --data={graded},ubi:{ubi} --position_bias -> found data without positions
-    --data=ubi:{ubi} --skipped_negatives=1 -> --skipped_negatives is not a fl
 """,
     "train --output={trained_run} --resume": """
     --features=x -> --features is for a new ranker
@@ -155,14 +151,6 @@ REFUSED = {
     --mix=bm25 --split=dev -> --split=dev is what the weights of --mix would be
     --mix=bm25 --dev=none -> none
     --mix={scorer_run} --mode=retrieve -> only scores lists: use --mode=rerank
-    --interleaved=ubi:x -> --run is not used with --interleaved
-""",
-    "evaluate": """
-    --interleaved=ubi:x --split=dev -> --split is not used with --interleaved
-    --interleaved=ubi:x --min_relevant=1 -> --min_relevant is not used with
-    --interleaved=ubi:nowhere -> nowhere: found no queries*.ndjson, .ndjson.gz
-    --interleaved=ubi:{ubi} -> found no click on a page of two versions, expe
-    --interleaved=ubi:{faulty_ubi} -> queries-1.ndjson:2: found no JSON, expec
 """,
     "teach --documents={titles} --encoder=x --output={new}": """
     --min_relevant=2 -> --min_relevant is for --data: leave it out
@@ -290,8 +278,7 @@ REFUSED = {
     --http_port=65536 -> 65535
     --grace_seconds=inf -> grace_seconds is inf; expec
     --max_k=0 -> --max_k=0
-    --interleave -> --interleave is for the page: give --http_port, too
-    --interleave --http_port=0 -> give --click_log=ubi:FOLDER
+    --click_log=x -> --click_log is for the page: give --http_port, too
     --protocols=openai,smtp -> expected none, one or more of openai, rerank
     --host=0.0.0.0 -> host 0.0.0.0: other machines can
     --tls_cert=x -> both --tls_cert and --tls_key

@@ -44,7 +44,7 @@ def test_serve_swap_and_stop(tiny_models, tmp_path, capfd):
     with (
         subprocess.Popen(
             [PROGRAM, f"--models={tmp_path}", "--port=0", "--http_port=0",
-             "--poll_seconds=0.05", "--interleave",
+             "--poll_seconds=0.05",
              f"--click_log=ubi:{tmp_path / 'log'}"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -55,7 +55,6 @@ def test_serve_swap_and_stop(tiny_models, tmp_path, capfd):
     ):  # fmt: skip
         try:
             assert process.stdout and process.stderr
-            assert "no model has two versions" in process.stderr.readline()
             lines = [process.stdout.readline() for _ in range(5)]
             assert lines[:3] == [
                 "countdown version 1\n",

@@ -31,7 +31,6 @@ OPTIONS: list[tuple[str, str, Any]] = [
     ("min_relevant", "--min_relevant=2", 2),
     ("documents", "--documents=titles.txt", "titles.txt"),
     ("actions", "--actions=click:1,buy:3", "click:1,buy:3"),
-    ("position_bias", "--position_bias", True),
     ("max_bad_lines", "--on_bad_line=skip", 100),
     ("max_bad_lines", "--on_bad_line=skip --max_bad_lines=7", 7),
     ("init", "--init=RUN", "RUN"),
@@ -42,7 +41,7 @@ OPTIONS: list[tuple[str, str, Any]] = [
 KINDS: dict[str, list[tuple[str, str, Any]]] = {
     "dssm": [
         ("validation", "--validation=more.tsv", "more.tsv"),
-        ("teacher", "--teacher=TEACH", "TEACH"),
+        ("teacher", "--preset=best_words --teacher=TEACH", "TEACH"),
         ("replay", "--init=RUN --replay=old.tsv:0.5", "old.tsv:0.5"),
         ("encoder_config", "--oov_buckets=5",
          {"units": [288, 96], "oov_buckets": 5}),
@@ -50,17 +49,10 @@ KINDS: dict[str, list[tuple[str, str, Any]]] = {
     "mv_lstm_tensor": [("negatives_from", "--negatives_from=RUN", "RUN")],
     "keyvec": [("salience", "--salience=lead", "lead")],
 }  # fmt: skip
-NEEDED = (
-    {"logq": "--negatives=in_batch "}
-    | {
-        f"teacher_{name}": "--teacher=TEACH "
-        for name in ("weight", "temperature", "gamma")
-    }
-    | {
-        f"mine_{name}": "--hard_negatives=1 "
-        for name in ("every", "top", "clusters")
-    }
-)
+NEEDED = {"logq": "--negatives=in_batch "} | {
+    f"mine_{name}": "--hard_negatives=1 "
+    for name in ("every", "top", "clusters")
+}
 """Field of a recipe -> flags without which it cannot be set."""
 
 
@@ -79,7 +71,7 @@ def rows_of(preset: str) -> list[tuple[str, str, Any]]:
 
 ROWS = [(preset, *row) for preset in KINDS for row in rows_of(preset)]
 OTHER_FLAGS = {
-    "output", "resume", "preset", "json", "debug", "help",
+    "output", "resume", "json", "debug", "help",
     "workers", "ray_address", "worker_cpus", "start_minutes",  # of workers
     "features", "encoder",  # ranker/test_ranker_training.py
 }  # fmt: skip
@@ -163,7 +155,7 @@ def test_a_flag_sets_a_value_with_which_the_run_goes_on(
 
 
 def test_a_preset_alone_is_its_recipe(configured):
-    for preset in (*KINDS, "keyvec_mean", "lstm_64", "best", "taught"):
+    for preset in (*KINDS, "keyvec_mean", "lstm_64", "best", "best_words"):
         found = configured(f"--preset={preset}")
         assert found == TrainingConfig("api", preset)
     assert not configured("--preset=keyvec_mean", "--units=3").recipe.weighted

@@ -45,24 +45,6 @@ def judged_folder(collection_folder, tmp_path) -> Path:
     return folder
 
 
-def test_the_preset_of_a_teacher_without_one_is_warned_of(
-    kinds_data, monkeypatch, capsys
-):
-    monkeypatch.setitem(dssm.PRESETS, "taught", QUICK)
-    for name, flags, warnings in (
-        ("alone", {}, 1),
-        ("alone", {"resume": True}, 0),
-        ("taught", {"teacher": "TEACH"}, 0),
-    ):
-        config = run("clicks.tsv", Path(name), preset="taught", **flags)
-        lines = capsys.readouterr().err.splitlines()
-        found = [line for line in lines if line.startswith("warning: ")]
-        assert len(found) == warnings, flags
-        assert all("--preset=best is the recipe wi" in line for line in found)
-    # Its path is absolute: a run may be resumed from another folder.
-    assert config["teacher"] == str(kinds_data / "TEACH")
-
-
 def test_several_sources(collection_folder, judged_folder, tmp_path):
     clicks, output = tmp_path / "clicks.tsv", tmp_path / "run"
     clicks.write_text("rope\tnylon rope\n" * 3)

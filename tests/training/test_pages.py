@@ -5,16 +5,12 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data.click_log import ClickLog
-from keras_lstm_dssm.data.click_pages import Page
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models.text_model import TextModel
 from keras_lstm_dssm.settings.training import TrainingConfig
-from keras_lstm_dssm.training.pages import skipped_titles
 from tests.data.pages import SEARCHES, TITLES, write_ubi
 from tests.kit.equal import check_equal
 from tests.training.small_trainings import QUICK, StopAt
-
-RECIPE = QUICK.replace(skipped_negatives=2, batch_size=20, epochs=2)
 
 
 @pytest.fixture
@@ -29,8 +25,7 @@ def options(tmp_path) -> dict:
         "data": f"ubi:{tmp_path / 'ubi'},{tmp_path / 'more.tsv'}",
         "documents": str(tmp_path / "titles.txt"),
         "actions": "click:1,purchase:3",
-        "position_bias": True,
-        "recipe": RECIPE,
+        "recipe": QUICK.replace(batch_size=20, epochs=2),
         "verbose": 0,
     }
 
@@ -54,31 +49,16 @@ def test_a_run_goes_on_without_its_pages(options, tmp_path, monkeypatch, eager):
         lambda self, data: seen.append(join(self, data)) or seen[-1],
     )  # fmt: skip
     check_equal(dssm.resume(tmp_path / "moved", verbose=0), model)
-    candidates = np.concatenate([b.candidates.numpy() for b in seen])
-    assert candidates.shape == (26, 3)  # two skipped titles each
-    assert {*seen[-1].weights.numpy()} <= {1.0, 2.0, 3.0}
-
-
-def test_skipped_titles():
-    """Above a click, but not below it, and never clicked for the query."""
-    pages = [
-        Page("Bolts!", ["a", "b", "c"], [0.0, 1.0, 0.0], [1, 2, 3]),
-        Page("bolts", ["c", "d"], [0.0, 1.0], [1, 2]),
-        Page("bolts", ["d", "a", "e"], [0.0, 0.0, 2.0], [1, 2, 0]),
-        Page("lamp", ["x", "y"], [1.0, 0.0], [1, 2]),
-    ]
-    assert skipped_titles(pages) == {"bolts": ["a", "c"]}
+    weights = np.concatenate([batch.weights.numpy() for batch in seen])
+    assert len(weights) == 26 and {*weights} <= {1.0, 2.0, 3.0}
 
 
 def test_what_needs_pages(tmp_path):
     (tmp_path / "clicks.tsv").write_text("a\tb\n")
     data = str(tmp_path / "clicks.tsv")
-    for wrong in (
-        {"documents": "x"}, {"actions": "click:1"}, {"position_bias": True},
-        {"recipe": RECIPE},
-    ):  # fmt: skip
+    for wrong in ({"documents": "x"}, {"actions": "click:1"}):
         with pytest.raises(InputError, match="pages of results: expected ubi"):
-            dssm.train(data, **{"recipe": QUICK, **wrong}, verbose=0)
+            dssm.train(data, QUICK, **wrong, verbose=0)
     with pytest.raises(InputError, match="lstm-dssm-train and lstm-dssm-split"):
         dssm.data.open_log("ubi:somewhere")
     config = TrainingConfig("ubi:logs,a.tsv", QUICK)
