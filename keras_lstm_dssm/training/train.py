@@ -31,7 +31,6 @@ from keras_lstm_dssm.training.session import (
     fit,
     open_validation,
     restore,
-    warn_of_version,
 )
 from keras_lstm_dssm.training.tower_training import TowerTraining
 from keras_lstm_dssm.version import __version__
@@ -196,7 +195,6 @@ def resume(
             f"goes on with as many: give --workers={stored['workers']}"
         )
     with run.locked():
-        warn_of_version(run, stored)
         config = config_of_run(
             run, stored, save_minutes=save_minutes, histograms=histograms
         )
