@@ -124,7 +124,7 @@ class Program:
             values[name].unparse()
         if isinstance(sys.stdout, io.TextIOWrapper):  # prints any title
             sys.stdout.reconfigure(errors="backslashreplace")
-        if self._asks_version(argv[1:]):
+        if "--version" in argv[1:]:
             print(f"keras-lstm-dssm {__version__}")
             return 0
         if {"--help", "-h", "--helpfull"} & set(argv[1:]):
@@ -176,13 +176,6 @@ class Program:
         required = [f"Required: {names}\n"] if needed else []
         doc = f"{self.doc.strip()}\n"
         return "\n".join([doc, *required, "Flags:", *entries])
-
-    def _asks_version(self, words: Sequence[str]) -> bool:
-        """Returns whether `--version` stands without a value among words."""
-        if "--version" not in words:
-            return False
-        after = words[words.index("--version") + 1 :]
-        return not after or after[0].startswith("-")
 
     def _work(self, main: Main) -> int:
         result = main(self._names)

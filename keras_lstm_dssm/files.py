@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.version import OLDEST
 
 _T = TypeVar("_T")
 
@@ -199,6 +200,26 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(f"{path}: found {value!r:.40}, {expected}")
     return value
+
+
+def check_version(
+    path: str | os.PathLike[str], values: Mapping[str, Any], remedy: str
+) -> None:
+    """Checks that no version before `OLDEST` has written a JSON file.
+
+    `values` is the content of the file. A file without a `version`, such as a
+    file of another program, passes. `remedy` says how to write the file again.
+    """
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        earlier = Version(values["version"]) < Version(OLDEST)
+    except (KeyError, TypeError, InvalidVersion):
+        return
+    if earlier:
+        raise InputError(
+            f"{path}: written by an earlier development version; {remedy}"
+        )
 
 
 def check_plain_file(

@@ -18,6 +18,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import (
     check_plain_file,
     check_unpacked_size,
+    check_version,
     lock_folder,
     read_csv,
     read_json,
@@ -121,7 +122,8 @@ class RunFolder:
         """Returns the settings that `create` was given.
 
         Data that are files of the folder (the clicks of pages) are those in it,
-        wherever the folder was when they were written.
+        wherever the folder was when they were written. A run of an earlier
+        development version raises `InputError`.
         """
         if not self.config.exists():
             raise InputError(
@@ -130,6 +132,7 @@ class RunFolder:
             )
         check_plain_file(self.config, self.path)
         config = read_json(self.config)
+        check_version(self.config, config, "train again")
         if isinstance(data := config.get("data"), str):
             config["data"] = ",".join(map(self._data_path, parts_of(data)))
         return config
@@ -221,6 +224,8 @@ class RunFolder:
             ) from error
 
     def _load(self, path: Path) -> Any:
+        if self.config.exists():
+            self.read_config()  # a model has no version of its own
         check_plain_file(path, self.path)
         check_unpacked_size(path)
         try:

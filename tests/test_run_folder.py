@@ -7,8 +7,11 @@ import zipfile
 
 import pytest
 
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm import files
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.files import write_json
+from keras_lstm_dssm.run_folder import RunFolder, check_resumable
 
 
 def test_a_folder_without_what_is_asked_for(tmp_path):
@@ -26,6 +29,43 @@ def test_a_folder_without_what_is_asked_for(tmp_path):
     run.model.write_text("not a model")
     with pytest.raises(InputError, match=r"model\.keras: not a model"):
         run.load_model()
+
+
+@pytest.mark.parametrize(("version", "oldest"), [
+    ("0.1.0", files.OLDEST), ("0.2.0", files.OLDEST),
+    ("0.3.0.dev0", "0.3.0.dev1"),
+])  # fmt: skip
+def test_a_run_of_an_earlier_version_is_refused(
+    tmp_path, version, oldest, monkeypatch
+):
+    """Before its model is read, of which an argument may have a new default."""
+    monkeypatch.setattr(files, "OLDEST", oldest)
+    run = RunFolder(tmp_path)
+    run.checkpoint.parent.mkdir()
+    for path in (run.model, run.checkpoint):
+        path.write_text("not a model")
+    write_json(run.config, {"version": version, "recipe": {}})
+    for read in (
+        run.read_config, run.load_model, run.load_checkpoint, run.load_towers,
+        lambda: dssm.resume(tmp_path), lambda: check_resumable(tmp_path),
+    ):  # fmt: skip
+        with pytest.raises(InputError) as error:
+            read()
+        assert str(error.value) == (
+            f"{run.config}: written by an earlier development version; train"
+            " again"
+        )
+
+
+@pytest.mark.parametrize("config", [
+    {}, {"version": dssm.__version__}, {"version": "0.3.0"},
+    {"version": "0.10.0"}, {"version": "main"}, {"version": 0.1},
+    {"version": None},
+], ids=str)  # fmt: skip
+def test_other_versions_are_read(tmp_path, config):
+    run = RunFolder(tmp_path)
+    write_json(run.config, config)
+    assert run.read_config() == config
 
 
 @pytest.mark.parametrize("content", [

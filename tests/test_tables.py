@@ -98,7 +98,7 @@ def test_only_changed_rows_are_stored(dtype):
 
 
 def test_a_table_of_which_most_rows_differ_is_stored_whole():
-    """Such as one of 0.2.0, or one that starts in another way."""
+    """Such as a table that starts in another way."""
     layer = TrigramEmbedding(10, 2)
     dense = np.arange(20, dtype=np.float32).reshape(10, 2)
     layer.load_own_variables({"0": dense})

@@ -23,8 +23,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from absl import flags
-
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 
@@ -81,8 +79,6 @@ program.string(
     "model_version", None,
     "The model's version, a number or a label; by default the newest.",
 )  # fmt: skip
-flags.DEFINE_alias("version", "model_version", flag_values=FLAGS)
-FLAGS["version"].help = "With a value: old name of --model_version."
 program.bool(
     "status", False, "Print the states of the model's versions instead."
 )
@@ -114,12 +110,6 @@ def main(queries: list[str]) -> dict[str, Any]:
     from lstm_dssm_client.grpc_client import Client
     from lstm_dssm_client.signatures import KEYS
 
-    if FLAGS["version"].present:
-        print(
-            "--version=VALUE is now --model_version=VALUE; --version alone "
-            "shows the version of the package",
-            file=sys.stderr,
-        )
     check_explain(program)
     if FLAGS.status:
         program.check_unused(

@@ -37,7 +37,7 @@ class PartInfo(NamedTuple):
     dimension: int  # width of a vector
     input_sha256: str  # hash of ids, titles and tags
     encoder_sha256: str  # fingerprint of the encoder
-    tagged: int = 0  # number of titles that have tags
+    tagged: int  # number of titles that have tags
 
 
 def part_name(file_number: int, part: int) -> str:

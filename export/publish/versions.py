@@ -330,8 +330,8 @@ def _read(path: Path) -> dict[str, str]:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(
-            f"{path}: {reason}; export the version again with this release,"
-            " which writes the file, or serve it without --verify"
+            f"{path}: {reason}; restore the version from its export, export it"
+            " again, or serve it without --verify"
         ) from error
     digests: dict[str, str] = {}
     for number, line in enumerate(lines, 1):

@@ -29,7 +29,6 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Index
 from keras_lstm_dssm.models import KeyVec, KeyVecRecipe
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.settings.choices import DEFAULT_SALIENCE
 from keras_lstm_dssm.settings.reports import ReportSettings
 from keras_lstm_dssm.training.document_targets import (
     TARGETS_FILE,
@@ -297,7 +296,7 @@ def report_on_keyvec(
     config = run.read_config()
     teacher, theta = settings.salience, None
     if teacher is None:
-        teacher = config.get("salience") or DEFAULT_SALIENCE
+        teacher = config["salience"]
         theta = DocumentTargets.from_file(run.path / TARGETS_FILE).counts.theta
     documents = read_report_documents(
         data, teacher, theta, model.max_sentences, max_bad_lines,

@@ -33,6 +33,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import unit_vectors
 from keras_lstm_dssm.files import (
     check_folder,
+    check_version,
     lock_folder,
     open_gzip,
     read_json,
@@ -80,6 +81,7 @@ class TeacherFolder:
                 " settings of a teacher: restore the file, or name another"
                 " folder"
             )
+        check_version(self.settings, settings, "make the vectors again")
         return settings
 
     def write_texts(self, texts: Sequence[str]) -> None:
@@ -465,13 +467,8 @@ def _check_content(files: TeacherFolder) -> None:
 def _check_same(files: TeacherFolder, settings: dict[str, Any]) -> None:
     """Checks that a folder was begun with the same texts and encoder."""
     before = files.read_settings()
-    # Older folders hold the path of an encoder as it was given.
-    old, new = (os.path.abspath(s["encoder"]) for s in (before, settings))
-    for what, same in (
-        ("data", before["sha256"] == settings["sha256"]),
-        ("encoder", old == new),
-    ):
-        if not same:
+    for what, key in (("data", "sha256"), ("encoder", "encoder")):
+        if before[key] != settings[key]:
             raise InputError(
                 f"{files.path}: found vectors of the {what}"
                 f" {before.get(what)} ({before['texts']} texts), expected"

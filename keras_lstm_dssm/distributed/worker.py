@@ -44,7 +44,6 @@ from keras_lstm_dssm.training.session import (
     Processes,
     Training,
     config_of_run,
-    warn_of_version,
 )
 from keras_lstm_dssm.training.tower_training import TowerTraining
 from keras_lstm_dssm.training.train import run_training
@@ -255,7 +254,6 @@ def read_stored(
                 f"{found[name]}, not {value}: start with the same, "
                 "or train anew in another --output"
             )
-    warn_of_version(run, stored)
     run.read_metrics()
     run.read_history()
     return stored

@@ -184,14 +184,6 @@ class WeightedInteraction(Interaction):
             return factors
         return tf.matmul(factors, factors, transpose_b=True)
 
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "WeightedInteraction":
-        """Creates an interaction from its configuration, also one of 0.2.0.
-
-        One without `rank` has whole matrices, not products of factors.
-        """
-        return cls(**{"rank": None, **config})
-
 
 @register
 class BilinearInteraction(WeightedInteraction):

@@ -184,15 +184,6 @@ class WordSketch(Configured, keras.layers.Layer):
         )
         return weight * tf.reshape(signs, [tf.size(keys), -1])[:, : self.units]
 
-    def load_own_variables(self, store: Any) -> None:
-        """Loads the weights; before 0.3.0 signs were float numbers."""
-        arrays = [np.asarray(store[str(number)]) for number in range(3)]
-        if arrays[0].dtype.kind == "f":
-            arrays[:_TABLES] = [
-                np.packbits(signs > 0, axis=1) for signs in arrays[:_TABLES]
-            ]
-        super().load_own_variables(dict(zip("012", arrays, strict=True)))
-
     def _keys(self, words: WordBatch) -> list[tf.Tensor]:
         """Hashes each word twice: all of it, and its first letters."""
         mixed = _mixed_trigrams(words)

@@ -439,11 +439,3 @@ class MVLSTM(Matcher):
         if self.interaction == "cosine":
             return CosineInteraction(**policy)
         return DotInteraction(**policy)
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "MVLSTM":
-        """Creates a matcher from its configuration, also one of 0.2.0.
-
-        One without `rank` has whole matrices, not products of factors.
-        """
-        return cls(**{"rank": None, **config})

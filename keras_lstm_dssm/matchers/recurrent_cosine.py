@@ -136,12 +136,3 @@ class RecurrentCosine(Matcher):
             )
             for name in names
         ]
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "RecurrentCosine":
-        """Creates a matcher from its configuration, also one of 0.2.0.
-
-        One without `scale` and `forget_bias` has 1 and 0, the defaults
-        of 0.2.0.
-        """
-        return cls(**{"scale": 1.0, "forget_bias": 0.0, **config})

@@ -144,24 +144,13 @@ def _published_cells(name: str, mode: str) -> Sequence[str]:
 
 
 def _key_sentences(summary: Summary) -> TextTable:
-    """Returns how well p_i finds the key sentences of unseen documents.
-
-    Columns that no system has are left out, such as the one of the sentence
-    order if all results are from before it was measured.
-    """
-    systems = summary["systems"].values()
-    names = [
-        name
-        for name in _KEY_SENTENCES
-        if any(s["key_sentences"][name] is not None for s in systems)
-    ]
+    """Returns how well p_i finds the key sentences of unseen documents."""
     rows = []
-    for system in systems:
-        values = [system["key_sentences"][name] for name in names]
-        cells = ["-" if v is None else f"{100 * v:.2f}" for v in values]
-        if set(cells) - {"-"}:
-            rows.append([system["label"], *cells])
-    header = ["System", *(_KEY_SENTENCES[name] for name in names)]
+    for system in summary["systems"].values():
+        values = [system["key_sentences"][name] for name in _KEY_SENTENCES]
+        if None not in values:
+            rows.append([system["label"], *(f"{100 * v:.2f}" for v in values)])
+    header = ["System", *_KEY_SENTENCES.values()]
     return TextTable("Key sentences of the test documents", header, rows)
 
 
@@ -187,7 +176,7 @@ def _notes(summary: Summary) -> list[str]:
         ]
     if CLUSTER in summary["random"]:
         single = settings["cluster_single_document_classes"]
-        of_all = settings.get("clusters_of") == "all"
+        of_all = settings["clusters_of"] == "all"
         which = "documents of all splits" if of_all else "test documents"
         notes.append(
             f"Clusters: k-means of {settings['cluster_documents']:,} {which},"

@@ -168,7 +168,7 @@ def summarise(
             systems[name]["significance"][key] = tests
     settings = read_json(output / "settings.json")
     for name in ("data", "paragraphs", "salience", "teacher"):
-        if settings.get(name):  # without the folders of a machine
+        if settings[name]:  # without the folders of a machine
             settings[name] = Path(settings[name]).name
     return {
         "date": datetime.date.today().isoformat(),

@@ -196,7 +196,7 @@ def _notes(summary: Summary) -> list[str]:
         f" {settings['paragraphs'] or 'docstrings of installed packages'}, as"
         " the published weights need a download.",
     ]
-    if k := settings.get("judged_negatives"):
+    if k := settings["judged_negatives"]:
         notes.append(
             f"Neural systems also learn from {k} negatives for each click,"
             " titles that were judged not relevant for its query; Best has"

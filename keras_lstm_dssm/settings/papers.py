@@ -159,10 +159,11 @@ class TableSettings:
             folder.mkdir(parents=True, exist_ok=True)
             write_json(path, values)
             return
-        for name, recorded in read_json(path).items():
-            if values.get(name) != recorded:
+        recorded = read_json(path)
+        for name in {**values, **recorded}:
+            if values.get(name) != recorded.get(name):
                 raise InputError(
-                    f"{path}: found {name} {recorded}, expected"
+                    f"{path}: found {name} {recorded.get(name)}, expected"
                     f" {values.get(name)}, as the results in a folder have the"
                     " same settings: give these settings again, or another"
                     " --output"

@@ -27,9 +27,6 @@ _USERS = {
 _OF_EPOCHS = ("init", "every", "save_minutes", "validation")
 """Options of models that are trained in epochs, as a ranker is not."""
 
-_ADDED = ("init", "documents", "actions")
-"""Options that runs of earlier versions lack."""
-
 
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig(Settings):
@@ -381,8 +378,7 @@ class TrainingConfig(Settings):
         """Makes the options of a run from the content of `config.json`.
 
         Args:
-            values: The content; that of earlier versions, too, which lack the
-                options of one kind of model.
+            values: The content.
             **options: Options that the content does not have.
 
         Raises:
@@ -390,15 +386,6 @@ class TrainingConfig(Settings):
         """
         from keras_lstm_dssm.models.kinds import recipe_from_dict
 
-        added = {
-            field.name
-            for field in dataclasses.fields(cls)
-            if "kind" in field.metadata or field.name in _ADDED
-        }
-        stored = {
-            name: values[name]
-            for name in cls.stored_names()
-            if name in values or name not in added
-        }
+        stored = {name: values[name] for name in cls.stored_names()}
         stored["recipe"] = recipe_from_dict(stored["recipe"])
         return cls(**stored, **options)

@@ -1,7 +1,6 @@
 """`Training`, the base of the trainings of all kinds of models, and `fit`."""
 
 import os
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -29,7 +28,6 @@ from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovSchedule
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.initial_model import InitialModel
-from keras_lstm_dssm.version import __version__
 
 _T = TypeVar("_T")
 
@@ -266,18 +264,6 @@ def config_of_run(
             "a run; restore the file, or train anew in another --output"
         ) from None
     return config
-
-
-def warn_of_version(run: RunFolder, stored: Mapping[str, Any]) -> None:
-    """Prints a line if a run that goes on was started by another version."""
-    version = stored.get("version")
-    if version not in (None, __version__):
-        print(
-            f"warning: {run.path}: the run was started with version {version},"
-            f" and goes on with {__version__}: its end may differ from that of"
-            " either",
-            file=sys.stderr,
-        )
 
 
 def restore(

@@ -30,7 +30,6 @@ from keras_lstm_dssm.training.session import (
     fit,
     open_validation,
     restore,
-    warn_of_version,
 )
 from keras_lstm_dssm.training.tower_training import TowerTraining
 from keras_lstm_dssm.version import __version__
@@ -193,7 +192,6 @@ def resume(
             f"goes on with as many: give --workers={stored['workers']}"
         )
     with run.locked():
-        warn_of_version(run, stored)
         config = config_of_run(run, stored, save_minutes=save_minutes)
         run.read_metrics()
         run.read_history()

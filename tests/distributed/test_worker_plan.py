@@ -255,11 +255,8 @@ def opened(
 
 
 @pytest.mark.parametrize("config", [None, CONFIG])
-def test_a_run_of_an_earlier_version_is_resumed(config, tmp_path):
-    """A setting that its `config.json` lacks gets its default value."""
-    recipe = PRESETS["dssm"].to_dict()
-    del recipe["mine_clusters"]
-    for stored in opened(tmp_path, config, recipe=recipe, replay=""):
+def test_a_run_of_the_same_settings_is_resumed(config, tmp_path):
+    for stored in opened(tmp_path, config):
         found = config_of_run(RunFolder(tmp_path), stored)
         assert found.to_dict() == CONFIG.to_dict()
         assert found.recipe == PRESETS["dssm"]

@@ -87,7 +87,7 @@ WEIGHTS = {
     "word_sketch/signs_1": "word_sketch/vars/1",
     "word_sketch/word_weight": "word_sketch/vars/2",
 }
-"""The weights in their order, and where the files of all versions have them."""
+"""The weights in their order, and their places in a file."""
 
 
 def test_weights_are_where_saved_models_have_them(tmp_path):
@@ -96,13 +96,13 @@ def test_weights_are_where_saved_models_have_them(tmp_path):
         weight.path.removeprefix(f"{encoder.name}/")
         for weight in encoder.weights
     ] == list(WEIGHTS)
-    with h5py.File(tmp_path / "old.weights.h5", "w") as file:
+    with h5py.File(tmp_path / "whole.weights.h5", "w") as file:
         for place, weight in zip(
             WEIGHTS.values(), encoder.weights, strict=True
         ):
             file[place] = weight.numpy()
     loaded = CombinedEncoder.from_config(encoder.get_config())
-    loaded.load_weights(tmp_path / "old.weights.h5")
+    loaded.load_weights(tmp_path / "whole.weights.h5")
     check_equal(loaded, encoder)
     np.testing.assert_array_equal(loaded.encode(TEXTS), encoder.encode(TEXTS))
 

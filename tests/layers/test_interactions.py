@@ -152,9 +152,3 @@ def test_matrices_start_near_a_multiple_of_the_identity(kind):
     np.testing.assert_allclose(M, M.swapaxes(1, 2), atol=1e-15)
     full = kind(rank=None).matrices().numpy() - np.eye(100)
     assert 0.0099 < np.abs(full).max() <= 0.01
-
-
-def test_interactions_of_0_2_0_have_no_factors():
-    loaded = TensorInteraction.from_config({"dimension": 3, "slices": 2})
-    assert loaded.rank is None
-    assert loaded.factors.shape == (2, 3, 3)

@@ -162,19 +162,6 @@ def test_arc_ii_sum_of_convolutions_is_one_of_the_concatenation():
         assert expected[:rows, :columns].any()
 
 
-@pytest.mark.parametrize(("form", "values"), [
-    ("lstm_rnn", {"scale": 1.0, "forget_bias": 0.0}),
-    ("mv_lstm tensor", {"rank": None}),
-])  # fmt: skip
-def test_arguments_that_0_2_0_did_not_save_have_the_values_of_then(
-    form, values
-):
-    config = new(form, **values).get_config()
-    old = {name: config[name] for name in config if name not in values}
-    assert len(old) == len(config) - len(values)
-    assert FORMS[form][0].from_config(old).get_config() == config
-
-
 @pytest.mark.parametrize(
     "form", ["arc_i padded", "arc_ii padded", "cntn", "multi_gran_cnn",
              *(form for form in RECURRENT if form.startswith("mv_lstm"))],

@@ -31,7 +31,7 @@ def run(tmp_path, clicks: Path) -> Path:
     folder.mkdir()
     recipe = {"encoder": "LSTMEncoder", "encoder_config": {"cells": 32},
               "epochs": 3, "threshold": None}  # fmt: skip
-    config = {"version": "0.2.0", "data": str(clicks), "seed": 7, "pairs": 2,
+    config = {"version": "0.3.0", "data": str(clicks), "seed": 7, "pairs": 2,
               "bad_lines": 0, "recipe": recipe, "dev": None}  # fmt: skip
     write_json(folder / "config.json", config)
     return folder
@@ -96,7 +96,7 @@ def test_figures_beside_bm25(run, clicks):
     assert "| difference to bm25 | 25.0 ± 49.0 |" in text
     training, figures = record.card_tables(run)
     section = card_section([training, figures])
-    assert section.blocks[0].rows[0] == ["version", "0.2.0"]
+    assert section.blocks[0].rows[0] == ["version", "0.3.0"]
     assert section.blocks[1].header == ["", "mrr@10"]
     assert section.blocks[1].rows[2] == ["difference to bm25", "25.0 ± 49.0"]
     # What the training has recorded stays, and a later evaluation replaces.

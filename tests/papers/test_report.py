@@ -12,7 +12,7 @@ import pytest
 
 from keras_lstm_dssm.evaluation.significance import holm
 from keras_lstm_dssm.evaluation.task import MAIN_MEASURES
-from keras_lstm_dssm.files import read_csv, read_json, write_json
+from keras_lstm_dssm.files import read_csv, read_json
 from keras_lstm_dssm.papers import PAPERS
 from keras_lstm_dssm.papers.table import make_table
 from tests.papers.conftest import Table
@@ -235,19 +235,3 @@ def test_six_differences_of_one_sign(report):
     tests = report.summary["systems"]["random"]["significance"]["lists"]
     assert tests["bm25"]["difference"] == pytest.approx(1 / 6 - 1)
     assert tests["bm25"]["p"] == pytest.approx(2 / 64, abs=0.01)
-
-
-def test_key_sentences_without_the_precision_of_their_order(keyvec, tmp_path):
-    """As a table of an earlier version has them; its column is left out."""
-    table = keyvec._replace(folder=tmp_path / "out")
-    shutil.copytree(keyvec.folder, table.folder)
-    result = read_json(table.file("keyvec"))
-    del result["salience_order_average_precision"]
-    write_json(table.file("keyvec"), result)
-    make_table(table.folder, PAPERS["keyvec"], table.rows, table.settings, 1)
-    precisions = [
-        f"{100 * result[f'salience_{name}precision']:.2f}"
-        for name in ("average_", "")
-    ]
-    line = f"| KeyVec | {' | '.join(precisions)} | 21.67 |"
-    assert line in (table.folder / "table.md").read_text().splitlines()

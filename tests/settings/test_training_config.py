@@ -5,6 +5,7 @@ import pytest
 from keras_lstm_dssm.distributed import worker
 from keras_lstm_dssm.distributed.worker import worker_versions
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.files import read_json, write_json
 from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.papers import TableSettings
@@ -82,3 +83,8 @@ def test_other_settings_are_not_mixed(tmp_path):
         )
     with pytest.raises(InputError, match="found clicks 7, expected 8, as"):
         settings.record(folder, {"clicks": 8})
+    recorded = read_json(folder / "settings.json")
+    del recorded["clusters_of"]
+    write_json(folder / "settings.json", recorded)
+    with pytest.raises(InputError, match="found clusters_of None, expected te"):
+        settings.record(folder, {"clicks": 7})

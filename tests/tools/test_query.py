@@ -67,15 +67,6 @@ def test_answers_are_printed_and_written(
     assert json.loads(file.read_text()) == answer
 
 
-def test_the_former_flag_of_a_version(server, capsys):
-    for former in (["--version=2"], ["--version", "2"]):
-        words = *former, "--vectors", "bolt"
-        succeed(query, *words, server=server.address)
-        printed, notice = capsys.readouterr()
-        assert printed == VECTOR_LINES and notice.count("\n") == 1
-        assert notice.startswith("--version=VALUE is now --model_version=")
-
-
 def test_tags_tls_and_a_token(certificates, tmp_path, refused, capsys):
     """Only titles with a tag that is asked for are found, by two programs.
 

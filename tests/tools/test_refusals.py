@@ -297,6 +297,7 @@ REFUSED = {
     --model=absent bolt -> model absent: NOT_FOUND: Servable not
     --k=3000000000 bolt -> k is 3000000000; expected 1 or more
     --model_version=99999999999999999999 bolt -> a number of 63 bits
+    --version=2 bolt -> Unknown command line flag 'version'
     --timeout=nan bolt -> timeout is nan; expected seconds
     --model=scorer bolt -> no document; give the query, here 'bolt'
     --model=absent --status -> Could not find any versions of

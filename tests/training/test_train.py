@@ -7,7 +7,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import ClickLog, training_batches
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task
-from keras_lstm_dssm.files import lock_folder, write_json
+from keras_lstm_dssm.files import lock_folder
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.table_data import open_data
 from keras_lstm_dssm.run_folder import RunFolder
@@ -146,17 +146,3 @@ def test_the_lock_is_taken_before_anything_is_written(tmp_path):
     ):
         dssm.train(PAIRS, QUICK, output=run, verbose=0)
     assert [path.name for path in run.iterdir()] == [".lock"]
-
-
-def test_a_run_of_another_version_says_so(tmp_path, capsys):
-    for version, lines in (("0.1.0", 1), (dssm.__version__, 0)):
-        write_json(tmp_path / "config.json", {"version": version})
-        with pytest.raises(InputError, match="expected the settings of a run"):
-            dssm.resume(tmp_path)
-        errors = capsys.readouterr().err
-        assert errors.count("\n") == lines
-        assert lines == 0 or errors == (
-            f"warning: {tmp_path}: the run was started with version 0.1.0, and"
-            f" goes on with {dssm.__version__}: its end may differ from that of"
-            " either\n"
-        )

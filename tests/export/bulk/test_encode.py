@@ -18,6 +18,7 @@ from keras_lstm_dssm.export.bulk.parts import (
     write_ids,
     write_vectors,
 )
+from keras_lstm_dssm.files import read_json, write_json
 from keras_lstm_dssm.fingerprints import title_hashes
 from tests.export.bulk.test_documents import write_parquet
 from tests.limits import largest_file
@@ -116,6 +117,19 @@ def test_a_second_start_encodes_what_is_missing(files, tmp_path):
     assert not [*tmp_path.glob(".partial*")]
     assert EncodedParts(tmp_path).rows == ROWS
     assert all(r.was_complete for r in encode_shard(encode, first))
+
+
+def test_a_description_without_one_of_its_fields(tmp_path):
+    path = tmp_path / "titles.txt"
+    path.write_text("one\n")
+    [result] = encode_shard(encode, job(tmp_path / "parts", [str(path)]))
+    file = tmp_path / "parts" / f"{result.name}.json"
+    info = read_json(file)
+    del info["tagged"]
+    write_json(file, info)
+    message = f"{result.name}.json: .*'tagged'; .*, or encode again"
+    with pytest.raises(InputError, match=message):
+        EncodedParts(tmp_path / "parts")
 
 
 @pytest.mark.parametrize(("change", "message"), [
