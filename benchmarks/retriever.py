@@ -34,7 +34,6 @@ from keras_lstm_dssm.export.graphs.retriever import (
     RetrieverModule,
 )
 from keras_lstm_dssm.export.publish.versions import publish_module
-from keras_lstm_dssm.fingerprints import title_hashes
 from keras_lstm_dssm.serving.saved_models import SavedEncoder, SavedRetriever
 
 _RECALL_KS = (10, 100)
@@ -106,7 +105,7 @@ def write_retrievers(
     models = folder / "models"
     export_model(model.query_encoder, models / "query_encoder")
     ids = [str(row) for row in range(titles)]
-    rows = DocumentRows(ids, vectors, title_hashes(texts))
+    rows = DocumentRows(ids, vectors)
     for kind in VECTORS:
         encoder = EncoderModule(model.query_encoder)
         module = RetrieverModule(encoder, rows, kind)

@@ -8,7 +8,6 @@ from keras_lstm_dssm.export.export_models import (
     export_retriever,
 )
 from keras_lstm_dssm.export.portable import export_portable
-from keras_lstm_dssm.export.publish.retriever_update import update_retriever
 from keras_lstm_dssm.export.publish.versions import (
     verify_manifest,
     write_manifest,
@@ -22,7 +21,6 @@ __all__ = [
     "export_retriever",
     "read_documents",
     "read_ids",
-    "update_retriever",
     "verify_manifest",
     "write_manifest",
 ]

@@ -17,7 +17,6 @@ from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.bulk.documents import (
     Documents,
     check_documents,
-    joined_sentences,
 )
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.export.graphs.encoder import (
@@ -54,7 +53,6 @@ from keras_lstm_dssm.export.publish.versions import (
     publish_module,
 )
 from keras_lstm_dssm.files import check_folder
-from keras_lstm_dssm.fingerprints import title_hashes
 from keras_lstm_dssm.model_cards.record import write_models_card
 from keras_lstm_dssm.models import KeyVec, PairScorer, TwoTower
 from keras_lstm_dssm.models.kinds import kind_name, kind_of
@@ -244,7 +242,6 @@ def export_retriever(
         _encoded_rows(encoder, documents),
         vectors,
         max_k,
-        encoder.fingerprint,
     )
     return publish_module(module, base, version)
 
@@ -298,8 +295,7 @@ def _hybrid_graphs(
             settings, documents.titles, texts, pair and pair[0]
         )
         rows = _encoded_rows(document, documents, progress)
-        sha256 = document.fingerprint if document else ""
-        return HybridModule(query, rows, source, vectors, max_k, sha256)
+        return HybridModule(query, rows, source, vectors, max_k)
 
     return {**graphs, "retriever": retriever}
 
@@ -365,8 +361,8 @@ def _retriever_graph(
         return {}
 
     def retriever() -> RetrieverModule:
-        sha256 = document.fingerprint
         if isinstance(documents, EncodedParts):
+            sha256 = document.fingerprint
             if documents.encoder_sha256 != sha256:
                 raise InputError(
                     f"{documents.folder}: found titles encoded by the encoder"
@@ -378,7 +374,7 @@ def _retriever_graph(
         else:
             check_documents(documents)
             rows = _encoded_rows(document, documents, progress)
-        return RetrieverModule(query, rows, vectors, max_k, sha256)
+        return RetrieverModule(query, rows, vectors, max_k)
 
     return {"retriever": retriever}
 
@@ -400,7 +396,6 @@ def _encoded_rows(
     return DocumentRows(
         documents.ids,
         encoder and encoder.encode_all(texts, progress),
-        title_hashes(map(joined_sentences, texts)),
         documents.tags,
     )
 

@@ -22,7 +22,6 @@ from keras_lstm_dssm.export.graphs.encoder import (
     EncoderModule,
     HybridEncoderModule,
 )
-from keras_lstm_dssm.export.graphs.hybrid import HybridSource
 from keras_lstm_dssm.export.graphs.retriever import int8_codes
 from keras_lstm_dssm.files import check_writable, replacing
 from keras_lstm_dssm.model_cards.record import (
@@ -113,8 +112,8 @@ def export_portable(
         hybrid = parts.settled(hybrid, documents.titles)
         described, encoder = _store_hybrid(arrays, parts, hybrid, weights)
         if hybrid.bm25:
-            source = HybridSource.of(hybrid, documents.titles, known_texts)
-            arrays |= _stored_postings(source.postings)
+            postings = Postings.of(documents.titles, hybrid, known_texts)
+            arrays |= _stored_postings(postings)
     if documents:
         rows = encoder and encoder.encode_all(documents.titles, progress)
         arrays |= _stored_documents(documents, rows, vectors)

@@ -11,6 +11,8 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
+from keras_lstm_dssm.export import export_model
+from keras_lstm_dssm.export.bulk.parts import write_ids, write_vectors
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.tools import evaluate
 from tests.conftest import TOPICS
@@ -101,6 +103,35 @@ def test_evaluate(folders, run_blocks, capsys):
     assert mean == pytest.approx(metrics["test"]["model"]["mrr@10"])
     assert 0 < float(robust) <= 1
     assert names["wrong"] != names["task"].queries
+
+
+def test_an_approximate_index_has_each_vector_once(run_blocks, trained_run):
+    """All ids of equal titles are found, where faiss is installed."""
+    pytest.importorskip("faiss")
+    model = dssm.load_run(trained_run)
+    export_model(model.query_encoder, "MODELS/query_encoder")
+    titles = [title for _, title in TOPICS.values()]
+    vectors = model.document_encoder.encode([*titles, titles[1], titles[0]])
+    # The last bits depend on the batch in which a title is encoded.
+    vectors[-1] = np.nextafter(vectors[-1], 1)
+    write_vectors("titles.npy", vectors)
+    ids = [*TOPICS, "glue 2", "bolt 2"]
+    write_ids("titles.ids", ids)
+    build, search = (b for b in blocks("docs/serving") if "faiss" in b)
+    query = TOPICS["bolt"][0]
+    search = search.replace("angle bracket", query)
+    names, printed = run_blocks([build, search])
+    assert names["index"].ntotal == len(titles)
+    found = [line.split(" ", 1) for line in printed.splitlines()]
+    found_ids = [of_row for _, of_row in found]
+    assert {*found_ids} == {"bolt bolt 2", "glue glue 2", *[*TOPICS][2:]}
+    cosines = vectors @ model.query_encoder.encode([query])[0]
+    expected = dict(zip(ids, cosines, strict=True))
+    scores = [float(score) for score, _ in found]
+    assert scores == sorted(scores, reverse=True)
+    np.testing.assert_allclose(
+        scores, [expected[of_row.split()[0]] for of_row in found_ids], atol=1e-4
+    )
 
 
 def test_train(folders, run_blocks, monkeypatch):

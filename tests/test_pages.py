@@ -30,7 +30,7 @@ INLINE = re.compile(r"`lstm-dssm-(\w+) ([^`]*--[^`]*)`")
 
 SHOWN = {
     "README": "split train evaluate export search serve query",
-    "docs/scaling": "train encode index export",
+    "docs/scaling": "train encode export",
     "docs/train": "split train evaluate export search serve query table",
     "docs/analysis": "analyze",
 }

@@ -18,8 +18,7 @@ form of docs/documents.md: the output has one row for each document.
 With --shard, --rows_per_file, --format or --workers the titles are streamed
 into parts in the folder --output, with their ids; parts that are complete are
 not encoded again (docs/scaling.md). Each shard is a process of its own, and
---workers starts them with Ray. lstm-dssm-index and lstm-dssm-export read the
-folder.
+--workers starts them with Ray. lstm-dssm-export reads the folder.
 """
 
 import os

@@ -18,9 +18,7 @@ With --portable the encoders and the documents of two towers are one file, for
 lstm_dssm_client.LocalModel, which needs no TensorFlow.
 
 --documents can also be a folder of parts that lstm-dssm-encode has written with
-the document_encoder of the same run. With --update=MODELS/retriever --add=FILE
---delete=IDS, and no --run, only titles that have changed are encoded, and a
-whole new version is published (docs/serving.md).
+the document_encoder of the same run.
 
 With --hybrid the retriever ranks by the towers, by the words part of the run
 (or words fitted to --teacher) and by BM25. The weights are those that --hybrid
@@ -40,7 +38,6 @@ from typing import TYPE_CHECKING, Any
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.choices import BM25_TERMS, MAX_K, VECTORS
-from keras_lstm_dssm.text_files import text_lines
 from keras_lstm_dssm.tools.settings_flags import define_mixture_flags
 
 if TYPE_CHECKING:
@@ -98,19 +95,6 @@ program.integer(
     "many, so that no request can exhaust the server's memory.",
     1, 2**31 - 1,
 )  # fmt: skip
-program.string(
-    "update", None,
-    "Folder of a retriever, such as MODELS/retriever, to publish anew after "
-    "some of its titles have changed; without --run.",
-)  # fmt: skip
-program.string(
-    "add", None,
-    "With --update: titles to add, as for --documents; one whose id exists "
-    "replaces the old title.",
-)  # fmt: skip
-program.string(
-    "delete", None, "With --update: file of ids to remove, one a line."
-)
 define_mixture_flags(
     program,
     "folders of other runs of two towers",
@@ -127,8 +111,6 @@ def main(_: list[str]) -> dict[str, Any]:
     from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 
     use_one_intra_op_thread()
-    if FLAGS.update:
-        return _updated()
     if FLAGS.hybrid and FLAGS.mix:
         raise InputError(
             "--hybrid ranks by the parts of one run, --mix by several: leave"
@@ -138,10 +120,6 @@ def main(_: list[str]) -> dict[str, Any]:
     for name in needed:
         if not FLAGS[name].value:
             raise InputError(f"--{name} is missing: {FLAGS[name].help}")
-    program.check_unused(
-        ("add", "delete"),
-        "is used with --update=MODELS/retriever only: leave it out",
-    )
     if not FLAGS.hybrid:
         program.check_unused(["bm25_words"], "is used with --hybrid only")
     if FLAGS.portable:
@@ -275,43 +253,6 @@ def _documents(path: str) -> "Documents | EncodedParts":
     documents = read_documents(path)
     print(f"{len(documents.ids):,} documents")
     return documents
-
-
-def _updated() -> dict[str, Any]:
-    """Updates the retriever of --update, and returns what has changed."""
-    from keras_lstm_dssm.export.bulk.documents import read_documents
-    from keras_lstm_dssm.export.publish.retriever_update import update_retriever
-
-    program.check_unused(
-        ("run", "output", "portable", "weights", "documents", "teacher",
-         "hybrid", "bm25_words", "vectors", "max_k", "mix", "mix_weights"),
-        "is not used with --update, which keeps the model and its settings: "
-        "leave it out",
-    )  # fmt: skip
-    if not (FLAGS.add or FLAGS.delete):
-        raise InputError("--update needs --add, --delete or both")
-    deleted = text_lines(FLAGS.delete) if FLAGS.delete else ()
-    result = update_retriever(
-        FLAGS.update,
-        read_documents(FLAGS.add) if FLAGS.add else None,
-        [line.strip() for line in deleted if line.strip()],
-        progress=sys.stderr.isatty(),
-    )
-    if result.unknown:
-        names = ", ".join(map(repr, result.unknown[:3]))
-        print(
-            f"--delete: {len(result.unknown):,} ids are not in the retriever: "
-            f"{names}" + ", ..." * (len(result.unknown) > 3)
-        )
-    print(
-        f"{result.rows:,} titles: {result.encoded:,} encoded, "
-        f"{result.deleted:,} removed"
-    )
-    if result.published:
-        print(f"wrote {result.folder}")
-    else:
-        print(f"{result.folder}: nothing has changed, no new version")
-    return {**result._asdict(), "folder": str(result.folder)}
 
 
 def _load_mixture(weights: dict[str, float]) -> "Mixture":

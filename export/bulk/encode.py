@@ -32,12 +32,12 @@ from keras_lstm_dssm.export.bulk.documents import (
 )
 from keras_lstm_dssm.export.bulk.parts import (
     PartInfo,
+    PartRows,
     part_name,
     read_info,
     write_info,
     writing_part,
 )
-from keras_lstm_dssm.export.graphs.retriever import DocumentRows
 from keras_lstm_dssm.fingerprints import title_hashes
 from keras_lstm_dssm.version import __version__
 
@@ -145,7 +145,7 @@ def encode_part(
             if chunk.ids:
                 hashes = _hash(digest, chunk)
                 vectors = encode(chunk.titles)
-                write(DocumentRows(chunk.ids, vectors, hashes, chunk.tags))
+                write(PartRows(chunk.ids, vectors, hashes, chunk.tags))
                 rows += len(chunk.ids)
                 tagged += sum(map(bool, chunk.tags))
     last = reader.at_end

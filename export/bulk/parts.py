@@ -72,10 +72,24 @@ def has_parts(path: str | os.PathLike[str]) -> bool:
     return any(Path(path).glob("part-*.json"))
 
 
+class PartRows(NamedTuple):
+    """The encoded titles of a part, or some of them."""
+
+    ids: Sequence[str]
+    vectors: np.ndarray  # unit vectors, float32 [n, d]
+    hashes: np.ndarray  # of the titles, uint8 [n, 16]
+    tags: Sequence[Sequence[str]] = ()  # none if no title has any
+
+    @property
+    def tags_of_each(self) -> Sequence[Sequence[str]]:
+        """The tags of each title; an empty sequence for one without."""
+        return self.tags or [()] * len(self.ids)
+
+
 class EncodedParts:
     """Reads the parts that `lstm-dssm-encode --shard` has written.
 
-    Iterating yields the `DocumentRows` of each part, in the order of the input;
+    Iterating yields the `PartRows` of each part, in the order of the input;
     one part is in memory at a time.
     """
 
@@ -100,7 +114,7 @@ class EncodedParts:
         if not self.rows:
             raise InputError(f"{folder}: found no title in all of its parts")
 
-    def __iter__(self) -> Iterator[DocumentRows]:
+    def __iter__(self) -> Iterator[PartRows]:
         for name, info in self._infos.items():
             yield read_part(self.folder, name, info)
 
@@ -132,32 +146,7 @@ class EncodedParts:
                     )
             vectors[start : len(ids)] = part.vectors[new]
         count = len(ids)
-        return DocumentRows(
-            ids, vectors[:count], hashes[:count], tags if self.tagged else ()
-        )
-
-    def sample(self, rows: int) -> np.ndarray:
-        """Reads vectors from all parts, evenly, about as many as `rows`."""
-        step = max(1, self.rows // rows)
-        return np.concatenate([part.vectors[::step] for part in self])
-
-    def write_lines(self, output: str | os.PathLike[str]) -> None:
-        """Writes the ids to `OUTPUT.ids`, and tags, if any, to `OUTPUT.tags`.
-
-        Line i belongs to row i of the index `OUTPUT` of the vectors; the tags
-        of a title have commas between.
-        """
-        with ExitStack() as files:
-            ids = files.enter_context(_text_file(f"{output}.ids"))
-            tags = None
-            if self.tagged:
-                tags = files.enter_context(_text_file(f"{output}.tags"))
-            for part in self:
-                ids.writelines(f"{key}\n" for key in part.ids)
-                if tags:
-                    tags.writelines(_tag_lines(part))
-        if not self.tagged:  # perhaps of an older index
-            Path(f"{output}.tags").unlink(missing_ok=True)
+        return DocumentRows(ids, vectors[:count], tags if self.tagged else ())
 
     def _check_complete(self) -> None:
         first = next(iter(self._infos.values()))
@@ -186,10 +175,10 @@ class EncodedParts:
                 )
 
 
-def read_part(folder: Path, name: str, info: PartInfo) -> DocumentRows:
+def read_part(folder: Path, name: str, info: PartInfo) -> PartRows:
     """Reads a part; raises `InputError` if its files are damaged."""
     if not info.rows:
-        return DocumentRows(
+        return PartRows(
             [],
             np.empty((0, info.dimension), np.float32),
             np.empty((0, HASH_BYTES), np.uint8),
@@ -215,7 +204,7 @@ def read_part(folder: Path, name: str, info: PartInfo) -> DocumentRows:
 @contextmanager
 def writing_part(
     folder: Path, name: str, kind: str, dimension: int
-) -> Iterator[Callable[[DocumentRows], None]]:
+) -> Iterator[Callable[[PartRows], None]]:
     """Yields a function that appends rows to a part in one of the `FORMATS`.
 
     The files get their names at the end, unless an exception is raised.
@@ -228,7 +217,7 @@ def writing_part(
             dimension,
         )
 
-        def write(rows: DocumentRows) -> None:
+        def write(rows: PartRows) -> None:
             _check_ids(base, rows.ids)
             part.write(rows)
 
@@ -256,7 +245,7 @@ class _NpyPart:
         self._rows = 0
         self._write_header()
 
-    def write(self, rows: DocumentRows) -> None:
+    def write(self, rows: PartRows) -> None:
         self._vectors.write(np.ascontiguousarray(rows.vectors).data)
         self._ids.write("".join(f"{key}\n" for key in rows.ids).encode())
         self._hashes.write(rows.hashes.tobytes())
@@ -264,7 +253,8 @@ class _NpyPart:
             self._tags = self._open_file("tags")
             self._tags.write(b"\n" * self._rows)
         if self._tags is not None:
-            self._tags.write("".join(_tag_lines(rows)).encode())
+            lines = (f"{','.join(tags)}\n" for tags in rows.tags_of_each)
+            self._tags.write("".join(lines).encode())
         self._rows += len(rows.ids)
 
     def finish(self) -> None:
@@ -283,7 +273,7 @@ class _NpyPart:
         )
 
     @staticmethod
-    def read(base: Path, tagged: bool) -> DocumentRows:
+    def read(base: Path, tagged: bool) -> PartRows:
         def content(suffix: str) -> bytes:
             return base.with_name(f"{base.name}.{suffix}").read_bytes()
 
@@ -296,7 +286,7 @@ class _NpyPart:
                 line.split(",") if line else []
                 for line in content("tags").decode().split("\n")[:-1]
             ]
-        return DocumentRows(
+        return PartRows(
             content("ids").decode().split("\n")[:-1],
             vectors,
             np.frombuffer(hashes[:whole], np.uint8).reshape(-1, HASH_BYTES),
@@ -328,7 +318,7 @@ class _ParquetPart:
             compression="none",
         )
 
-    def write(self, rows: DocumentRows) -> None:
+    def write(self, rows: PartRows) -> None:
         arrow, (key, vector, title_hash, tags) = self._arrow, self._schema.types
         columns = [
             arrow.array(rows.ids, key),
@@ -353,7 +343,7 @@ class _ParquetPart:
             self._parquet.is_open = False
 
     @staticmethod
-    def read(base: Path, tagged: bool) -> DocumentRows:
+    def read(base: Path, tagged: bool) -> PartRows:
         arrow = import_optional("pyarrow", "parquet")
         parquet = import_optional("pyarrow.parquet", "parquet")
         path = base.with_name(f"{base.name}.parquet")
@@ -362,7 +352,7 @@ class _ParquetPart:
             vectors = table["vector"].combine_chunks()
             hashes = table["title_hash"].combine_chunks()
             width = vectors.type.list_size
-            return DocumentRows(
+            return PartRows(
                 table["id"].to_pylist(),
                 vectors.flatten().to_numpy().reshape(-1, width),
                 np.frombuffer(b"".join(hashes.to_pylist()), np.uint8).reshape(
@@ -382,23 +372,11 @@ _FORMATS: dict[str, type[_NpyPart] | type[_ParquetPart]] = dict(
 )
 
 
-def _tag_lines(rows: DocumentRows) -> Iterator[str]:
-    """Yields a line for each document: its tags, separated by commas."""
-    return (f"{','.join(tags)}\n" for tags in rows.tags_of_each)
-
-
 @contextmanager
 def _binary_file(base: Path, suffix: str) -> Iterator[IO[bytes]]:
     path = base.with_name(f"{base.name}.{suffix}")
     with replacing(path) as partial, partial.open("wb") as file:
         yield file
-
-
-@contextmanager
-def _text_file(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
-    with replacing(path) as partial:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            yield file
 
 
 def _check_ids(path: str | os.PathLike[str], ids: Sequence[str]) -> None:
@@ -444,8 +422,9 @@ def read_vectors(path: str | os.PathLike[str]) -> np.ndarray:
 def write_ids(path: str | os.PathLike[str], ids: Sequence[str]) -> None:
     """Writes ids, one a line; line i belongs to row i of the vectors."""
     _check_ids(path, ids)
-    with _text_file(path) as file:
-        file.writelines(f"{key}\n" for key in ids)
+    with replacing(path) as partial:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{key}\n" for key in ids)
 
 
 def read_ids(path: str | os.PathLike[str], rows: int) -> list[str]:

@@ -93,7 +93,7 @@ class HybridEncoderModule(EncoderModule):
     """The encoders of a hybrid's parts with vectors.
 
     With a teacher, the words part of a title that it knows is its own vector.
-    `word_rows`, for the signature `explained`, is saved with the module.
+    `word_rows` is for the signature `explained` of the retriever.
     """
 
     def __init__(
@@ -102,12 +102,7 @@ class HybridEncoderModule(EncoderModule):
         super().__init__(encoder)
         self._known = teacher if WORDS in encoder.widths else None
         self._words_scale = np.float32(encoder.scales[-1])
-        if WORDS in encoder.widths:
-            self.word_rows = tf.function(
-                encoder.word_rows,
-                [tf.TensorSpec([None], tf.string)],
-                autograph=False,
-            )
+        self.word_rows = encoder.word_rows
 
     def encode_all(
         self, texts: Sequence[Any], progress: bool = False

@@ -1,7 +1,7 @@
 """The graph of a hybrid retriever: cosines of towers and of words, and BM25.
 
 BM25 is exact: the postings of the titles are variables, and the scores of a
-query the sums of those of its terms. `HybridSource` is what an update reads.
+query the sums of those of its terms.
 """
 
 import dataclasses
@@ -14,8 +14,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders.hybrid_encoder import HybridEncoder
 from keras_lstm_dssm.encoders.parts import TOWERS, WORDS
-from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.postings import Postings, WordCounts
+from keras_lstm_dssm.evaluation.postings import Postings
 from keras_lstm_dssm.export.graphs.bm25 import (
     BM25Graph,
     flat_words,
@@ -25,23 +24,21 @@ from keras_lstm_dssm.export.graphs.retriever import (
     MAX_K,
     PADDING_COSINE,
     DocumentRows,
-    RetrieverSource,
     SearchModule,
     best_rows,
     stored_vectors,
 )
 from keras_lstm_dssm.export.graphs.saved_module import signature
-from keras_lstm_dssm.files import read_json, write_json
+from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.settings.choices import HYBRID_PARTS
 from keras_lstm_dssm.settings.hybrid import HybridSettings
-from lstm_dssm_client import terms
 
 CELLS = 2**24
 """Scores of BM25 computed at once, 64 MiB: those of all titles for a chunk of
 the queries, since the largest of them is needed."""
 
-_FILE = Path("assets.extra", "hybrid.json")
-_ARRAYS = Path("assets.extra", "hybrid.npz")
+SETTINGS_FILE = Path("assets.extra", "hybrid.json")
+"""File of a version's folder that says what its retriever ranks by."""
 
 
 class WordsPart(NamedTuple):
@@ -53,28 +50,19 @@ class WordsPart(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class HybridSource:
-    """What a hybrid retriever and its updates are made from.
+    """What a hybrid retriever is made from, beside its encoder and documents.
 
     Attributes:
         settings: Its weights, which sum to 1, and the settings of BM25.
-        counts: The words of its titles.
-        further: Words that queries may have, beside those.
         postings: The postings of the titles.
         widths: Name of a part with vectors -> number of its columns.
         words_part: The rule of the words part, or `None` without one.
     """
 
     settings: HybridSettings
-    counts: WordCounts
-    further: Sequence[str]
     postings: Postings
     widths: dict[str, int]
     words_part: WordsPart | None
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """The names of its parts."""
-        return (*self.widths, "bm25")
 
     @classmethod
     def of(
@@ -84,94 +72,14 @@ class HybridSource:
         known_texts: Iterable[str] = (),
         encoder: HybridEncoder | None = None,
     ) -> "HybridSource":
-        """Counts the words of titles; `encoder` encodes the queries."""
-        counts = WordCounts.of(titles)
-        words = {w for text in known_texts for w in terms.split_words(text)}
-        further = sorted(words.difference(counts.words))
+        """Computes the postings of titles; `encoder` encodes the queries."""
         hashing = encoder and encoder.hashing
         return cls(
             settings,
-            counts,
-            further,
-            Postings.of(counts, settings, further),
+            Postings.of(titles, settings, known_texts),
             encoder.widths if encoder else {},
             WordsPart(hashing.split, hashing.max_words) if hashing else None,
         )
-
-    def with_counts(self, counts: WordCounts) -> "HybridSource":
-        """Returns the source of other titles, made as this one."""
-        return dataclasses.replace(
-            self,
-            counts=counts,
-            postings=Postings.of(
-                counts, self.settings, self.further, self.postings
-            ),
-        )
-
-    def write(self, version: Path) -> None:
-        """Writes the files into a version's folder."""
-        (version / _FILE).parent.mkdir(exist_ok=True)
-        write_json(
-            version / _FILE,
-            {
-                "settings": self.settings.to_dict(),
-                "widths": self.widths,
-                "words_part": self.words_part,
-            },
-        )
-        lists = {
-            "words": self.counts.words,
-            "further": self.further,
-            "terms": self.postings.terms,
-            "forms": self.postings.forms,
-        }
-        arrays: dict[str, Any] = {
-            # A word has neither white space nor NULs.
-            name: np.frombuffer(" ".join(words).encode(), np.uint8)
-            for name, words in lists.items()
-        }
-        np.savez_compressed(
-            version / _ARRAYS,
-            bounds=self.counts.bounds,
-            numbers=self.counts.numbers,
-            counts=self.counts.counts,
-            form_terms=self.postings.form_terms,
-            **arrays,
-        )
-
-    @classmethod
-    def read(cls, version: Path) -> "HybridSource | None":
-        """Reads the files of a version; `None` if it is no hybrid."""
-        if not (version / _FILE).exists():
-            return None
-        facts = read_json(version / _FILE)
-        try:
-            with np.load(version / _ARRAYS, allow_pickle=False) as arrays:
-                words, further, names, forms = (
-                    arrays[name].tobytes().decode().split()
-                    for name in ("words", "further", "terms", "forms")
-                )
-                counts = WordCounts(
-                    words, *(arrays[n] for n in WordCounts._fields[1:])
-                )
-                none = np.zeros(0)
-                postings = Postings(
-                    names, forms, arrays["form_terms"], none, none, none
-                )
-            part = facts["words_part"]
-            return cls(
-                HybridSettings.from_dict(facts["settings"]),
-                counts,
-                further,
-                postings,
-                facts["widths"],
-                part and WordsPart(*part),
-            )
-        except (OSError, EOFError, ValueError, KeyError) as error:
-            raise InputError(
-                f"{version}: damaged ({error}); export it with --hybrid and"
-                " --documents"
-            ) from error
 
 
 class HybridModule(SearchModule):
@@ -191,10 +99,8 @@ class HybridModule(SearchModule):
         source: HybridSource,
         kind: str = "float32",
         max_k: int = MAX_K,
-        encoder_sha256: str = "",
     ) -> None:
         super().__init__()
-        self.source = RetrieverSource(encoder_sha256, rows.hashes, kind, max_k)
         self.hybrid = source
         self._count = len(rows.ids)
         self._chunk = max(1, CELLS // self._count)
@@ -217,13 +123,20 @@ class HybridModule(SearchModule):
                 autograph=False,
             )
             self._encode = lambda text: encode(text)
-            self._word_rows = lambda words: encoder.word_rows(words)
+            self._word_rows = encoder.word_rows
             self.vectors = stored_vectors(rows.vectors, kind)
 
     def write_extra(self, version: Path) -> None:
-        """Writes what the retriever was made from."""
-        self.source.write(version)
-        self.hybrid.write(version)
+        """Writes the settings, and how many terms and forms BM25 has."""
+        path = version / SETTINGS_FILE
+        path.parent.mkdir(exist_ok=True)
+        about = {
+            "settings": self.hybrid.settings.to_dict(),
+            "parts": [*self.hybrid.widths, "bm25"],
+            "terms": len(self.hybrid.postings.terms),
+            "forms": len(self.hybrid.postings.forms),
+        }
+        write_json(path, about)
 
     @signature(text=tf.string, k=tf.int32)
     def explained(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:

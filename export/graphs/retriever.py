@@ -1,14 +1,12 @@
 """The graph of a retriever: exact search of the documents nearest to queries.
 
 Their vectors are stored as float32 or int8; a search can be restricted to
-documents with tags. `RetrieverSource` is what a later update reads.
+documents with tags.
 """
 
-import dataclasses
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -17,8 +15,6 @@ import tensorflow as tf
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.bulk.documents import checked_tags
 from keras_lstm_dssm.export.graphs.saved_module import ServedModule, signature
-from keras_lstm_dssm.files import read_json, write_json
-from keras_lstm_dssm.fingerprints import HASH_BYTES
 from keras_lstm_dssm.settings import choices
 from keras_lstm_dssm.settings.choices import MAX_K
 from keras_lstm_dssm.text.strings import as_strings
@@ -87,19 +83,11 @@ returns which of them each query may find, booleans `[batch, block]`."""
 class Float32Vectors(tf.Module):
     """Stores unit vectors as float32, 4 bytes a number."""
 
-    names = ("rows",)
-    """The arguments and variables, whose values `stored` returns."""
-
-    def __init__(self, rows: np.ndarray) -> None:
+    def __init__(self, vectors: np.ndarray) -> None:
         super().__init__()
-        self.count = len(rows)
+        self.count = len(vectors)
         # Variables, not constants: a graph is limited to 2 GiB.
-        self.rows = tf.Variable(rows, trainable=False, dtype=tf.float32)
-
-    @staticmethod
-    def stored(vectors: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Returns the values of `names` for unit vectors `[n, d]`."""
-        return (vectors,)
+        self.rows = tf.Variable(vectors, trainable=False, dtype=tf.float32)
 
     def cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
@@ -136,19 +124,12 @@ class Int8Vectors(tf.Module):
     product titles, recall@10 compared with float32 was 0.980, not 0.993.
     """
 
-    names = ("codes", "scales")
-    """The arguments and variables, whose values `stored` returns."""
-
-    def __init__(self, codes: np.ndarray, scales: np.ndarray) -> None:
+    def __init__(self, vectors: np.ndarray) -> None:
         super().__init__()
+        codes, scales = int8_codes(vectors)
         self.count = len(codes)
         self.codes = tf.Variable(codes, trainable=False)
         self.scales = tf.Variable(scales, trainable=False)
-
-    @staticmethod
-    def stored(vectors: np.ndarray) -> tuple[np.ndarray, ...]:
-        """See `Float32Vectors.stored`."""
-        return int8_codes(vectors)
 
     def cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
@@ -192,66 +173,9 @@ VECTORS: dict[str, type[DocumentVectors]] = dict(
 """Classes by the values of `lstm-dssm-export --vectors`."""
 
 
-def stored_vectors(
-    vectors: np.ndarray | DocumentVectors, kind: str
-) -> DocumentVectors:
-    """Converts unit vectors, float32 `[n, d]`, to the form of an index.
-
-    `kind` is a key of `VECTORS`. A `DocumentVectors` is returned as it is.
-    """
-    if not isinstance(vectors, np.ndarray):
-        return vectors
-    return VECTORS[kind](*VECTORS[kind].stored(vectors))
-
-
-_FILE = Path("assets.extra", "retriever.json")
-_HASHES = Path("assets.extra", "title_hashes.npy")
-
-
-@dataclasses.dataclass(frozen=True)
-class RetrieverSource:
-    """What an update reads of a version, from files beside the SavedModel."""
-
-    encoder_sha256: str  # of the encoder of its titles
-    hashes: np.ndarray  # of the titles, uint8 [n, 16]
-    kind: str  # how the vectors are stored, a key of VECTORS
-    max_k: int  # the maximum number of results for a query
-
-    def write(self, version: Path) -> None:
-        """Writes the files into a version's folder."""
-        (version / _FILE).parent.mkdir(exist_ok=True)
-        np.save(version / _HASHES, self.hashes, allow_pickle=False)
-        settings = {
-            "encoder_sha256": self.encoder_sha256,
-            "vectors": self.kind,
-            "max_k": self.max_k,
-        }
-        write_json(version / _FILE, settings)
-
-    @classmethod
-    def read(cls, version: Path) -> "RetrieverSource":
-        """Reads the files of a version, or raises `InputError`."""
-        advice = "export it with --run and --documents"
-        if not (version / _FILE).exists():
-            raise InputError(
-                f"{version}: found no {_FILE}, expected a retriever of this "
-                f"version of lstm-dssm-export: {advice}"
-            )
-        settings = read_json(version / _FILE)
-        try:
-            hashes = np.load(version / _HASHES, allow_pickle=False)
-            if hashes.dtype != np.uint8 or hashes.shape[1:] != (HASH_BYTES,):
-                raise ValueError(f"found {hashes.dtype} {list(hashes.shape)}")
-            return cls(
-                settings["encoder_sha256"],
-                hashes,
-                settings["vectors"],
-                settings["max_k"],
-            )
-        except (OSError, EOFError, ValueError, KeyError) as error:
-            raise InputError(
-                f"{version}: damaged ({error}); {advice}"
-            ) from error
+def stored_vectors(vectors: np.ndarray, kind: str) -> DocumentVectors:
+    """Stores unit vectors, float32 `[n, d]`; `kind` is a key of `VECTORS`."""
+    return VECTORS[kind](vectors)
 
 
 BLOCK = 16_384
@@ -344,17 +268,11 @@ def best_rows(
 
 
 class DocumentRows(NamedTuple):
-    """The encoded documents of a retriever, or some of them."""
+    """The encoded documents of a retriever."""
 
     ids: Sequence[str]
-    vectors: Any  # unit vectors, float32 [n, d], or what stores them
-    hashes: np.ndarray  # of the texts, uint8 [n, 16]
+    vectors: Any  # unit vectors, float32 [n, d]; None for BM25 alone
     tags: Sequence[Sequence[str]] = ()  # none if no document has any
-
-    @property
-    def tags_of_each(self) -> Sequence[Sequence[str]]:
-        """The tags of each document; an empty sequence for one without."""
-        return self.tags or [()] * len(self.ids)
 
 
 def check_retriever_options(vectors: str, max_k: int) -> None:
@@ -426,8 +344,7 @@ class SearchModule(ServedModule):
 class RetrieverModule(SearchModule):
     """A query encoder with the vectors and ids of all documents.
 
-    A k above `max_k` in a request is reduced to it. Without `encoder_sha256`,
-    the fingerprint of the document encoder, no later update is possible.
+    A k above `max_k` in a request is reduced to it.
     """
 
     def __init__(
@@ -436,10 +353,8 @@ class RetrieverModule(SearchModule):
         rows: DocumentRows,
         kind: str = "float32",
         max_k: int = MAX_K,
-        encoder_sha256: str = "",
     ) -> None:
         super().__init__()
-        self.source = RetrieverSource(encoder_sha256, rows.hashes, kind, max_k)
         self.weights = encoder.weights
         self.resources = encoder.resources
         # A plain function: the module's own signatures are not saved.
@@ -447,11 +362,6 @@ class RetrieverModule(SearchModule):
         self.vectors = stored_vectors(rows.vectors, kind)
         widest = min(max_k, self.vectors.count)
         self._set_documents(rows.ids, rows.tags, widest)
-
-    def write_extra(self, version: Path) -> None:
-        """Writes what the retriever was made from."""
-        if self.source.encoder_sha256:
-            self.source.write(version)
 
     def _search(
         self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor | None = None

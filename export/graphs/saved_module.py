@@ -235,7 +235,7 @@ class EncodingModule(ServedModule):
         """Encodes any number of texts into unit vectors, float32 `[n, d]`."""
 
     def write_extra(self, version: Path) -> None:
-        """Writes the fingerprint, with which parts and updates are compared."""
+        """Writes the fingerprint, with which encoded parts are compared."""
         path = version / FINGERPRINT_FILE
         path.parent.mkdir(exist_ok=True)
         write_json(path, {"sha256": self.fingerprint})

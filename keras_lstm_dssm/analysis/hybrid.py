@@ -28,7 +28,7 @@ from keras_lstm_dssm.evaluation.task import (
     means,
     measure_systems,
 )
-from keras_lstm_dssm.export.graphs.hybrid import HybridSource
+from keras_lstm_dssm.export.graphs.hybrid import SETTINGS_FILE
 from keras_lstm_dssm.files import read_json, write_json
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 
@@ -241,10 +241,9 @@ def describe_hybrid(settings: HybridSettings, names: Container[str]) -> str:
 
 def describe_published(version: Path) -> str:
     """Describes a hybrid retriever that was exported."""
-    source = HybridSource.read(version)
-    assert source is not None, version
+    about = read_json(version / SETTINGS_FILE)
+    settings = HybridSettings.from_dict(about["settings"])
     return (
-        f"{describe_hybrid(source.settings, source.parts)};"
-        f" {len(source.postings.forms):,} forms of"
-        f" {len(source.postings.terms):,} terms"
+        f"{describe_hybrid(settings, about['parts'])};"
+        f" {about['forms']:,} forms of {about['terms']:,} terms"
     )

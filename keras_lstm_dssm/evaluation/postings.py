@@ -1,13 +1,13 @@
 """Terms and postings of the BM25 in a hybrid retriever.
 
-`WordCounts` are what an update needs of the titles; `Postings`, made of them,
-are arrays from which a graph, and NumPy as well, adds up the scores of a query.
+`Postings` are arrays from which a graph, and NumPy as well, adds up the scores
+of a query.
 """
 
 import functools
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -84,9 +84,7 @@ _ENGLISH = re.compile("[a-z]{2,}").fullmatch
 _DOUBLES = re.compile("[aeiou][bdfglmnprt]$").search
 
 
-def inflections(
-    stem: str, stem_of: Callable[[str], str | None] = english_stem
-) -> list[str]:
+def inflections(stem: str) -> list[str]:
     """Lists forms of an English word whose stem is this one.
 
     They are endings of plurals, verbs and adjectives, kept if the stemmer gives
@@ -105,78 +103,7 @@ def inflections(
         forms.append(stem)
     if _DOUBLES(base):
         forms += [base + base[-1] + ending for ending in _AFTER_DOUBLING]
-    return [form for form in forms if stem_of(form) == stem]
-
-
-class WordCounts(NamedTuple):
-    """The counts of the words of each title, as a sparse matrix.
-
-    The entries of the first title come first, then those of the second.
-    """
-
-    words: list[str]  # distinct, in the order of their code points
-    # Where the entries of each title begin, and the end, int64 `[titles + 1]`.
-    bounds: np.ndarray
-    numbers: np.ndarray  # the word of each entry, ascending in a title, int32
-    counts: np.ndarray  # how often it occurs, int32
-
-    @classmethod
-    def of(cls, titles: Iterable[str]) -> "WordCounts":
-        """Counts the words of titles, however long a title is."""
-        counted = TokenizedTitles(titles, split_words)
-        return cls._from_matrix(list(counted.vocabulary), counted.counts)
-
-    @classmethod
-    def _from_matrix(cls, words: Sequence[str], matrix: Any) -> "WordCounts":
-        """Drops words without a title, and sorts the others."""
-        matrix.sum_duplicates()
-        used = np.unique(matrix.indices)
-        order = sorted(used.tolist(), key=words.__getitem__)
-        place = np.zeros(len(words), matrix.indptr.dtype)
-        place[order] = np.arange(len(order))
-        matrix.indices = place[matrix.indices]
-        matrix.has_sorted_indices = False
-        matrix.sort_indices()
-        return cls(
-            [words[number] for number in order],
-            matrix.indptr.astype(np.int64),
-            matrix.indices.astype(np.int32),
-            matrix.data.astype(np.int32),
-        )
-
-    @property
-    def matrix(self) -> Any:
-        """The counts, float64 `scipy.sparse.csr_array` `[titles, words]`."""
-        from scipy import sparse
-
-        return sparse.csr_array(
-            (self.counts.astype(np.float64), self.numbers, self.bounds),
-            (len(self.bounds) - 1, len(self.words)),
-        )
-
-    def updated(self, rows: Sequence[int], new: Mapping[int, str]) -> Any:
-        """Returns the counts of other titles, as if counted anew.
-
-        Args:
-            rows: The numbers of the titles to keep, in the new order; numbers
-                beyond the old titles are those of new ones.
-            new: Number -> title, of new titles and of changed ones.
-        """
-        from scipy import sparse
-
-        added = WordCounts.of(new.values())
-        words = [*self.words, *added.words]
-        both = sparse.csr_array(
-            sparse.block_diag([self.matrix, added.matrix], format="csr")
-        )
-        place = {row: len(self.bounds) - 1 + i for i, row in enumerate(new)}
-        both = both[[place.get(row, row) for row in rows]]
-        # A word of old and new titles has two columns.
-        column = {word: number for number, word in enumerate(words)}
-        same = np.array([column[w] for w in words], both.indptr.dtype)
-        both.indices = same[both.indices]
-        both.has_canonical_format = False
-        return WordCounts._from_matrix(words, both)
+    return [form for form in forms if english_stem(form) == stem]
 
 
 class Postings(NamedTuple):
@@ -195,26 +122,27 @@ class Postings(NamedTuple):
     @classmethod
     def of(
         cls,
-        counts: WordCounts,
+        titles: Iterable[str],
         settings: HybridSettings,
-        further: Iterable[str] = (),
-        before: "Postings | None" = None,
+        known_texts: Iterable[str] = (),
     ) -> "Postings":
-        """Computes the postings of titles.
+        """Computes the postings of titles, however long a title is.
 
         Args:
-            counts: The words of the titles.
+            titles: The titles.
             settings: `k1`, `b` and `bm25_words`, which is not `None`.
-            further: Words that queries may have, beside those of the titles.
-            before: Postings of other titles, from which the forms of stems
-                are taken that are in them, too: the stemmer is slow.
+            known_texts: Texts whose words queries may have, beside the words
+                of the titles.
         """
         assert settings.bm25_words, settings
-        of_word = [_TERMS_OF[settings.bm25_words](w) for w in counts.words]
+        counted = TokenizedTitles(titles, split_words)
+        words = list(counted.vocabulary)
+        of_word = [_TERMS_OF[settings.bm25_words](word) for word in words]
         terms = sorted({term for terms in of_word for term in terms})
         number = {term: row for row, term in enumerate(terms)}
         numbers = [[number[term] for term in terms] for terms in of_word]
-        matrix = counts.matrix @ count_matrix(numbers, len(terms))
+        counts = counted.counts.astype(np.float64)
+        matrix = counts @ count_matrix(numbers, len(terms))
         lengths = np.asarray(matrix.sum(axis=1)).ravel()
         by_term = matrix.tocsc()
         frequency = np.diff(by_term.indptr)
@@ -225,7 +153,8 @@ class Postings(NamedTuple):
         share = by_term.data / (by_term.data + saturation[by_term.indices])
         forms = dict(zip(terms, terms, strict=True))
         if settings.bm25_words == STEMS:
-            forms = _forms_of_stems(counts.words, number, further, before)
+            known_words = {w for text in known_texts for w in split_words(text)}
+            forms = _forms_of_stems(known_words.union(words), number)
         known = sorted(forms)
         return cls(
             terms,
@@ -238,22 +167,13 @@ class Postings(NamedTuple):
 
 
 def _forms_of_stems(
-    words: Sequence[str],
-    stems: Collection[str],
-    further: Iterable[str],
-    before: Postings | None,
+    words: Iterable[str], stems: Collection[str]
 ) -> dict[str, str]:
-    """Returns form -> stem: words of titles and others, and inflected forms."""
-    old: dict[str, str] = {}
-    if before is not None:
-        terms = map(before.terms.__getitem__, before.form_terms.tolist())
-        old = dict(zip(before.forms, terms, strict=True))
-    old_stems = {*old.values()}
+    """Returns form -> stem: words, and inflected forms of the stems."""
     forms = {}
-    for word in {*words, *further}:
+    for word in words:
         if (stem := english_stem(word)) in stems:
             forms[word] = stem
     for stem in stems:
-        stem_of = old.get if stem in old_stems else english_stem
-        forms |= dict.fromkeys(inflections(stem, stem_of), stem)
+        forms |= dict.fromkeys(inflections(stem), stem)
     return {form: s for form, s in forms.items() if form not in STOP_WORDS}

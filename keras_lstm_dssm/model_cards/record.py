@@ -185,12 +185,26 @@ def write_models_card(
     stays on the card. `exported` is model name -> its new version, `teacher`
     the folder whose vectors documents have.
     """
-    facts = {
-        "documents": documents,
-        "runs": run_records(runs),
-        **teacher_facts(teacher),
-    }
-    _write_models(Path(folder), exported, facts)
+    exports: list[dict[str, Any]] = []
+    for entry in read_facts(folder).get("exports", []):
+        models = {
+            name: version
+            for name, version in entry["models"].items()
+            if name not in exported
+        }
+        if models:
+            exports.append({**entry, "models": models})
+    exports.append(
+        {
+            "documents": documents,
+            "runs": run_records(runs),
+            **teacher_facts(teacher),
+            "date": iso_time(time.time()),
+            "models": dict(exported),
+        }
+    )
+    facts = {"exports": exports}
+    _write(Path(folder), facts, models_card(facts))
 
 
 def run_records(runs: Sequence[str | os.PathLike[str]]) -> list[dict[str, Any]]:
@@ -203,43 +217,3 @@ def run_records(runs: Sequence[str | os.PathLike[str]]) -> list[dict[str, Any]]:
         }
         for run in runs
     ]
-
-
-def refresh_models_card(
-    folder: str | os.PathLike[str], model: str, version: int, documents: int
-) -> None:
-    """Updates the card of exported models after a retriever was refreshed.
-
-    The runs are those of the retriever's last export. Nothing is written if the
-    card does not have the retriever, as after an export from Python.
-    """
-    for entry in read_facts(folder).get("exports", []):
-        if model in entry["models"]:
-            facts = entry | {"documents": documents}
-            _write_models(Path(folder), {model: version}, facts)
-
-
-def _write_models(
-    folder: Path,
-    exported: Mapping[str, int],
-    of_export: Mapping[str, Any],
-) -> None:
-    """Adds an export to a card, in place of the earlier ones of its models."""
-    exports: list[dict[str, Any]] = []
-    for entry in read_facts(folder).get("exports", []):
-        models = {
-            name: version
-            for name, version in entry["models"].items()
-            if name not in exported
-        }
-        if models:
-            exports.append({**entry, "models": models})
-    exports.append(
-        {
-            **of_export,
-            "date": iso_time(time.time()),
-            "models": dict(exported),
-        }
-    )
-    facts = {"exports": exports}
-    _write(folder, facts, models_card(facts))

@@ -8,7 +8,9 @@ import subprocess
 import sys
 import time
 from importlib.util import find_spec
+from typing import Any
 
+import model2vec
 import numpy as np
 import pytest
 import safetensors.numpy
@@ -293,7 +295,7 @@ def test_minilm_comes_with_its_package():
 
 @with_teacher
 def test_a_model_that_is_not_on_the_machine_is_one_line(tmp_path):
-    for spec in ("no-such-model", str(tmp_path / "none"), str(tmp_path)):
+    for spec in ("no-such-model", str(tmp_path / "none")):
         with pytest.raises(InputError, match="found no sentence-transf"):
             open_outside_encoder(spec)
 
@@ -335,48 +337,187 @@ def test_models_of_sentence_transformers_are_read_from_this_machine(tmp_path):
         open_outside_encoder("from-hub")
 
 
-def write_static(folder: pathlib.Path, **arrays: np.ndarray) -> None:
-    """Writes static embeddings of four tokens and one for all others."""
-    folder.mkdir(exist_ok=True)
-    numbers = {"hex": 0, "bolt": 1, "glue": 2, "wood": 3, "[UNK]": 4}
-    tokenizer = tokenizers.Tokenizer(
-        tokenizers.models.WordLevel(numbers, unk_token="[UNK]")
-    )
+VECTORS = np.array([[3, 0], [0, 1], [-1, 0], [0, 4], [5, 5]], np.float16)
+"""The vectors of the tokens of `tokenizer_of`; the last one is unknown."""
+
+
+def tokenizer_of(kind: str) -> tokenizers.Tokenizer:
+    """Returns a tokenizer of four words and a token for all others."""
+    words = ["hex", "bolt", "glue", "wood"]
+    if kind == "unigram":
+        scores = [(word, -1.0) for word in words] + [("<unk>", -9.0)]
+        model = tokenizers.models.Unigram(scores, unk_id=4)
+    else:
+        numbers = {word: row for row, word in enumerate([*words, kind])}
+        model = tokenizers.models.WordLevel(numbers, unk_token=kind)
+    tokenizer = tokenizers.Tokenizer(model)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    tokenizer.save(str(folder / "tokenizer.json"))
-    safetensors.numpy.save_file(arrays, folder / "model.safetensors")
+    return tokenizer
 
 
-STATIC = np.array([[3, 0], [0, 1], [-1, 0], [0, 4]], np.float16)
+def write_model2vec(
+    folder: pathlib.Path, kind: str = "[UNK]", **options: Any
+) -> None:
+    """Writes static embeddings by the library model2vec."""
+    vectors = options.pop("vectors", VECTORS)
+    model = model2vec.StaticModel(vectors, tokenizer_of(kind), **options)
+    model.save_pretrained(folder)
 
 
-@pytest.mark.parametrize(("inner", "arrays", "rows"), [
-    # Unknown tokens count for nothing.
-    ("", {"embeddings": STATIC}, [[3, 1], [-1, 0], [0, 0]]),
-    ("0_StaticEmbedding", {"embedding.weight": STATIC},
+def unit_rows(rows: Any) -> np.ndarray:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths, lengths, 1)
+
+
+@pytest.mark.parametrize(("kind", "options", "rows"), [
+    # Unknown tokens count for nothing, whatever their name is.
+    ("[UNK]", {}, [[3, 1], [-1, 0], [0, 0]]),
+    ("<unk>", {}, [[3, 1], [-1, 0], [0, 0]]),
+    ("unigram", {}, [[3, 1], [-1, 0], [0, 0]]),
+    # As a distilled model has it.
+    ("[UNK]", {"config": {"model_type": "model2vec"}, "normalize": True},
      [[3, 1], [-1, 0], [0, 0]]),
-    ("", {"embeddings": STATIC, "mapping": np.array([3, 0, 2, 1, 1]),
-          "weights": np.array([0.5, 1, 2, 1, 1])},
+    ("[UNK]", {"vectors": VECTORS[:4],
+               "token_mapping": np.array([3, 0, 2, 1, 1]),
+               "weights": np.array([0.5, 1, 2, 1, 1])},
      [[3, 2], [-2, 0], [0, 0]]),
 ])  # fmt: skip
-def test_static_embeddings_are_the_mean_of_their_tokens(
-    tmp_path, inner, arrays, rows
+def test_a_folder_of_model2vec_is_read_by_model2vec(
+    tmp_path, kind, options, rows
 ):
-    write_static(tmp_path / inner, **arrays)
-    found = open_outside_encoder(str(tmp_path))(["hex bolt", "glue ?", "lamp"])
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    np.testing.assert_allclose(
-        found, rows / np.maximum(lengths, 1), rtol=1e-6, atol=1e-7
+    write_model2vec(tmp_path / "m", kind, **options)
+    found = open_outside_encoder("m")(["hex bolt", "glue ?", "lamp"])
+    np.testing.assert_allclose(found, unit_rows(rows), rtol=2e-3, atol=1e-7)
+
+
+def test_a_damaged_folder_of_model2vec_is_one_line(tmp_path):
+    write_model2vec(tmp_path / "m")
+    message = "^m: model2vec cannot read the folder: "
+    (tmp_path / "m/model.safetensors").write_bytes(b"1")
+    with pytest.raises(InputError, match=f"{message}.*eader"):
+        open_outside_encoder("m")
+    (tmp_path / "m/model.safetensors").unlink()
+    with pytest.raises(InputError, match=f"{message}Could not find"):
+        open_outside_encoder("m")
+    (tmp_path / "m/config.json").write_text("[1]")
+    with pytest.raises(InputError, match="m/config.json: found no JSON object"):
+        open_outside_encoder("m")
+
+
+@pytest.mark.parametrize(("files", "found"), [
+    ((), "no file"),
+    # Without the config.json of model2vec: vectors and a tokenizer only.
+    (("model.safetensors", "tokenizer.json"),
+     "model.safetensors, tokenizer.json"),
+    (("config.json", "f", "e", "d", "b", "a"), "a, b, config.json, d, e, ..."),
+])  # fmt: skip
+def test_a_folder_of_neither_library_is_one_line(tmp_path, files, found):
+    (tmp_path / "m").mkdir()
+    for name in files:
+        (tmp_path / "m" / name).write_text('{"model_type": "bert"}')
+    with pytest.raises(InputError) as caught:
+        open_outside_encoder("m")
+    assert str(caught.value) == (
+        f"m: found a folder with {found}, expected a folder of model2vec"
+        " (config.json with model_type model2vec) or of sentence-transformers"
+        " (modules.json)"
     )
 
 
-def test_damaged_static_embeddings_are_one_line(tmp_path):
-    write_static(tmp_path, embeddings=STATIC, others=STATIC)
-    with pytest.raises(InputError, match="found 2 tables, expected one"):
-        open_outside_encoder(str(tmp_path))
-    (tmp_path / "model.safetensors").write_bytes(b"1")
-    with pytest.raises(InputError, match="cannot be read: .*eader"):
-        open_outside_encoder(str(tmp_path))
+@pytest.mark.usefixtures("packages_of_this_folder")
+def test_a_missing_model2vec_names_the_extra(tmp_path):
+    write_model2vec(tmp_path / "m")
+    (tmp_path / "model2vec.py").write_text(
+        'raise ModuleNotFoundError(name="model2vec")'
+    )
+    with pytest.raises(InputError) as caught:
+        open_outside_encoder("m")
+    assert str(caught.value) == (
+        "m: model2vec is not installed: pip install"
+        ' "keras-lstm-dssm[model2vec]"'
+    )
+
+
+@pytest.mark.usefixtures("packages_of_this_folder")
+@pytest.mark.parametrize("settings", [
+    None,
+    {"model_type": "distilbert", "architectures": ["DistilBertModel"],
+     "n_layers": 1},
+])  # fmt: skip
+def test_modules_are_read_by_sentence_transformers(tmp_path, settings):
+    """Also where the files of a transformer have the names of model2vec."""
+    folder = tmp_path / "a-model"
+    write_model2vec(folder)
+    (folder / "config.json").unlink()
+    if settings is not None:
+        (folder / "config.json").write_text(json.dumps(settings))
+    write_sentence_transformers(tmp_path, FAKE_LIBRARY)
+    vectors = open_outside_encoder("a-model")(["lamp"])
+    np.testing.assert_allclose(vectors, [[0.6, 0.8]], rtol=1e-6)
+
+
+STATIC_MODELS = """
+import json, sys
+import numpy as np, tokenizers
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.models import Dense, StaticEmbedding
+tokenizer = tokenizers.Tokenizer.from_file("tokenizer.json")
+def model():
+    vectors = np.load("vectors.npy")
+    return StaticEmbedding(tokenizer, embedding_weights=vectors)
+SentenceTransformer(modules=[model()]).save("plain")
+SentenceTransformer(
+    modules=[model(), Dense(2, 3)], prompts={"p": "wood "},
+    default_prompt_name="p", truncate_dim=2,
+).save("more")
+for name in ("plain", "more"):
+    encoder = SentenceTransformer(name)
+    np.save(name, encoder.encode(["hex bolt", "glue ?"]))
+"""
+
+
+@pytest.mark.skipif(
+    not find_spec("sentence_transformers"), reason="needs the extra `teacher`"
+)
+def test_a_static_embedding_is_read_by_sentence_transformers(tmp_path):
+    """With unknown tokens, later modules, a prompt and the width of both."""
+    tokenizer_of("[UNK]").save(str(tmp_path / "tokenizer.json"))
+    np.save(tmp_path / "vectors.npy", VECTORS.astype(np.float32))
+    run = [sys.executable, "-c", STATIC_MODELS]
+    subprocess.run(run, check=True, capture_output=True, cwd=tmp_path)
+    for name in ("plain", "more"):
+        found = open_outside_encoder(name)(["hex bolt", "glue ?"])
+        expected = unit_rows(np.load(tmp_path / f"{name}.npy"))
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+        assert found.shape == (2, 2)
+
+
+@pytest.mark.usefixtures("packages_of_this_folder")
+def test_the_files_of_wordllama_are_read(tmp_path):
+    """The mean of the tokens' vectors; a text without tokens has zeros."""
+    folder = tmp_path / "wordllama"
+    for name in ("tokenizers", "weights"):
+        (folder / name).mkdir(parents=True)
+    (folder / "__init__.py").write_text("raise ImportError")
+    tokenizer = folder / "tokenizers/l2_supercat_tokenizer_config.json"
+    tokenizer_of("<unk>").save(str(tokenizer))
+    weights = folder / "weights/l2_supercat_256.safetensors"
+    safetensors.numpy.save_file({"embedding.weight": VECTORS}, weights)
+    found = open_outside_encoder("wordllama")(["hex bolt glue", "", "wood"])
+    expected = unit_rows([[2, 1], [0, 0], [0, 4]])
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    weights.write_bytes(b"1")
+    with pytest.raises(InputError, match="wordllama: cannot be read: .*eader"):
+        open_outside_encoder("wordllama")
+
+
+@pytest.mark.skipif(bool(find_spec("wordllama")), reason="it is installed")
+def test_a_missing_wordllama_is_one_line():
+    with pytest.raises(InputError) as caught:
+        open_outside_encoder("wordllama")
+    assert str(caught.value) == (
+        "wordllama: wordllama is not installed: pip install wordllama"
+    )
 
 
 @pytest.mark.skipif(not find_spec("wordllama"), reason="needs wordllama")

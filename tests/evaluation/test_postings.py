@@ -1,16 +1,13 @@
-"""BM25 of a hybrid retriever: scores of bm25s; an update equals a rebuild."""
+"""BM25 of a hybrid retriever: scores of bm25s, terms and forms."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import BM25System, english_stem
 from keras_lstm_dssm.evaluation.postings import (
     TERM_TOKENIZERS,
     Postings,
-    WordCounts,
     default_terms,
     inflections,
 )
@@ -51,7 +48,7 @@ def added_up(postings: Postings, kind: str, query: str, n: int) -> np.ndarray:
 def test_scores_are_those_of_bm25s(kind):
     titles, queries = CORPORA[kind]
     chosen = HybridSettings(k1=1.6, b=0.4, bm25_words=kind)
-    postings = Postings.of(WordCounts.of(titles), chosen)
+    postings = Postings.of(titles, chosen)
     assert default_terms(titles) == ("stems" if kind == "words" else kind)
     system = BM25System(1.6, 0.4, TERM_TOKENIZERS[kind])
     for query, (expected, _) in zip(
@@ -81,37 +78,12 @@ def test_inflections_have_the_stem():
 
 
 def test_words_of_queries_are_forms_of_known_stems_only():
-    counts = WordCounts.of(["general drill"])
-    settings = HybridSettings(bm25_words="stems")
-    postings = Postings.of(counts, settings, ["generalization", "lamps"])
+    chosen = HybridSettings(bm25_words="stems")
+    known_texts = ["the generalization", "lamps"]
+    postings = Postings.of(["general drill"], chosen, known_texts)
     terms = dict(zip(postings.forms, postings.form_terms, strict=True))
     assert postings.terms == ["drill", "general"]
     assert terms["generalization"] == 1 and "lamps" not in terms
-
-
-TEXTS = st.lists(
-    st.lists(st.sampled_from("hex bolts bolt 3 the".split())).map(" ".join),
-    min_size=1,
-    max_size=5,
-)
-
-
-@settings(max_examples=30, deadline=None)
-@given(TEXTS, TEXTS, st.data())
-def test_an_update_equals_a_new_count(old, new, data):
-    kept = data.draw(st.sets(st.integers(0, len(old) - 1)))
-    rows = [*sorted(kept), *range(len(old), len(old) + len(new))]
-    numbered = dict(enumerate(new, len(old)))
-    titles = [(numbered | dict(enumerate(old)))[row] for row in rows]
-    chosen = HybridSettings(bm25_words="stems")
-    before = WordCounts.of(old)
-    found = before.updated(rows, numbered)
-    expected = WordCounts.of(titles)
-    for part, right in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(part, right)
-    again = Postings.of(found, chosen, before=Postings.of(before, chosen))
-    for part, right in zip(again, Postings.of(expected, chosen), strict=True):
-        np.testing.assert_array_equal(part, right)
 
 
 def test_weights_of_the_parts_that_there_are():

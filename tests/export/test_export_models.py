@@ -12,10 +12,13 @@ import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export import Documents, export_models, update_retriever
-from keras_lstm_dssm.export.publish import retriever_update
+from keras_lstm_dssm.export import Documents, export_models
 from keras_lstm_dssm.export.publish.models_config import read_models_config
-from keras_lstm_dssm.export.publish.versions import publish, version_folders
+from keras_lstm_dssm.export.publish.versions import (
+    publication,
+    publish,
+    version_folders,
+)
 from keras_lstm_dssm.files import lock_folder
 from keras_lstm_dssm.serving import Client, PredictionServer
 from tests.export.agreement import rows_of
@@ -266,27 +269,47 @@ def test_the_folder_is_checked_again_before_publishing(
 def test_the_card_is_written_before_another_process_publishes(
     model, tmp_path, monkeypatch
 ):
-    """By an export that knows its runs, and by an update, from Python too."""
+    """By an export that knows its runs."""
     models = tmp_path / "models"
     locked = []
-    for module, name in (
-        (export_module, "write_models_card"),
-        (retriever_update, "refresh_models_card"),
-    ):
-        write = getattr(module, name)
+    write = export_module.write_models_card
 
-        def write_under_lock(*arguments: Any, write: Any = write) -> None:
-            with pytest.raises(InputError, match="is publishing models here"):
-                with lock_folder(models, "publishing models"):
-                    pass
-            locked.append(write)
-            write(*arguments)
+    def write_under_lock(*arguments: Any) -> None:
+        with pytest.raises(InputError, match="is publishing models here"):
+            with lock_folder(models, "publishing models"):
+                pass
+        locked.append(models)
+        write(*arguments)
 
-        monkeypatch.setattr(module, name, write_under_lock)
+    monkeypatch.setattr(export_module, "write_models_card", write_under_lock)
     export_models(model, models, DOCUMENTS, runs=[tmp_path / "run"])
-    update_retriever(models / "retriever", delete=["t3"])
-    assert len(locked) == 2
+    assert locked == [models]
     card = (models / "CARD.md").read_text()
     assert "| `document_encoder` | 1 |" in card
     (row,) = [r for r in card.splitlines() if r.startswith("| `retriever`")]
-    assert row.startswith("| `retriever` | 2 |") and "| 2 | run |" in row
+    assert row.startswith("| `retriever` | 1 |") and "| 3 | run |" in row
+
+
+OTHER_EXPORT = """
+import sys
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.export import export_models
+model = dssm.TwoTower(dssm.RNNEncoder(3), dssm.RNNEncoder(3))
+export_models(model, sys.argv[1])
+"""
+
+
+def test_an_export_waits_while_another_process_publishes(
+    tmp_path, fresh_process
+):
+    with publication(tmp_path):
+        other = fresh_process.start(OTHER_EXPORT, tmp_path)
+        # To its end, or until it waits.
+        while line := other.stderr.readline():
+            if "waiting for another process that is publishing" in line:
+                break
+        assert line and versions(tmp_path) == {}
+    with other:
+        _, errors = other.communicate(timeout=60)
+    assert other.returncode == 0, errors
+    assert versions(tmp_path) == live(tmp_path) == encoders(1)

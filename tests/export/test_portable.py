@@ -156,7 +156,7 @@ def test_hits_are_those_of_the_retriever(model, path, vectors):
     rows = model.document_encoder.encode(TITLES)
     module = RetrieverModule(
         EncoderModule(model.query_encoder),
-        DocumentRows(IDS, rows, np.zeros((4, 16), np.uint8), TAGS),
+        DocumentRows(IDS, rows, TAGS),
         vectors,
     )
     queries = ["bolt", "glue", ""]

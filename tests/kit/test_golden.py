@@ -75,8 +75,7 @@ SCORER = dssm.ScorerRecipe("RecurrentCosine", {"units": 2}, word_dimension=4)
 
 def rows(ids: str, shift: float = 0.0, tags: Any = ()) -> DocumentRows:
     vectors = np.eye(len(ids), 3, dtype=np.float32) + np.float32(shift)
-    hashes = np.zeros([len(ids), 16], np.uint8)
-    return DocumentRows(list(ids), vectors, hashes, tags)
+    return DocumentRows(list(ids), vectors, tags)
 
 
 def test_whatever_changes_a_graph_changes_its_key():

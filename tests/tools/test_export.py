@@ -1,4 +1,4 @@
-"""lstm-dssm-export, -search, -encode and -index as a user runs them."""
+"""lstm-dssm-export, -search and -encode as a user runs them."""
 
 import json
 from pathlib import Path
@@ -6,20 +6,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.export import read_ids
 from keras_lstm_dssm.export.bulk import encode as bulk_encode
 from keras_lstm_dssm.export.bulk.encode import PartResult
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
-from keras_lstm_dssm.export.graphs.retriever import RetrieverSource
 from keras_lstm_dssm.serving import PredictionServer, SavedRetriever
-from keras_lstm_dssm.tools import encode, export, index, query, search
+from keras_lstm_dssm.tools import encode, export, query, search
 from tests.models.small_keyvec import DOCUMENTS as SENTENCES
 from tests.models.small_keyvec import small_keyvec
 from tests.tools.conftest import TITLES, results_of, saved_run, succeed
 
 pytestmark = pytest.mark.usefixtures("remembered_graphs")
+
+CODES = "vectors/codes/.ATTRIBUTES/VARIABLE_VALUE"
+"""The vectors of an int8 retriever among its variables."""
 
 
 def test_one_file_is_searched_without_a_folder_of_models(
@@ -73,27 +76,26 @@ def test_bm25_alone_is_a_file_whose_hits_are_explained(
     assert found["hits"][0]["words"]["bm25"].keys() == {"wood", "glue"}
 
 
-def test_the_card_follows_a_refresh(trained_run, titles, tmp_path):
-    """Of a retriever with vectors of int8, of two titles for a query."""
-    folder, gone = tmp_path / "models", tmp_path / "gone.txt"
+def test_the_card_follows_an_export_of_other_titles(
+    trained_run, titles, tmp_path
+):
+    """Of retrievers with vectors of int8, of two titles for a query."""
+    folder, fewer = tmp_path / "models", tmp_path / "fewer.txt"
+    fewer.write_text("t1\thex bolt\nt9\tdesk lamp\n")
     given = {"vectors": "int8", "max_k": 2, "output": folder}
-    succeed(export, run=trained_run, documents=titles, **given)
-    source = RetrieverSource.read(folder / "retriever" / "1")
-    assert (source.kind, source.max_k) == ("int8", 2)
-    before = (folder / "CARD.md").read_text()
-    gone.write_text("t3\n")
-    succeed(export, update=folder / "retriever", delete=gone)
-    card = (folder / "CARD.md").read_text()
-    for text, version, documents in ((before, 1, 3), (card, 2, 2)):
-        (row,) = [r for r in text.splitlines() if r.startswith("| `retriever`")]
+    for version, documents, count in ((1, titles, 3), (2, fewer, 2)):
+        succeed(export, run=trained_run, documents=documents, **given)
+        card = (folder / "CARD.md").read_text()
+        (row,) = [r for r in card.splitlines() if r.startswith("| `retriever`")]
         cells = [cell.strip() for cell in row.strip("|").split("|")]
-        assert (cells[1], cells[3]) == (str(version), str(documents))
+        assert (cells[1], cells[3]) == (str(version), str(count))
         assert cells[4] == trained_run.name
-    assert card.count("| `query_encoder` | 1 |") == 1
-    (folder / "card.json").unlink()  # as after an export from Python
-    gone.write_text("t2\n")
-    succeed(export, update=folder / "retriever", delete=gone)
-    assert (folder / "CARD.md").read_text() == card
+        assert card.count(f"| `query_encoder` | {version} |") == 1
+        variables = folder / "retriever" / str(version) / "variables/variables"
+        shapes = tf.train.load_checkpoint(str(variables))
+        assert shapes.get_tensor(CODES).dtype == np.int8
+        (hits,) = SavedRetriever(folder / "retriever").search(["bolt"], 5)
+        assert len(hits) == 2
 
 
 def test_each_line_has_the_vector_that_the_encoder_gives(
@@ -110,31 +112,17 @@ def test_each_line_has_the_vector_that_the_encoder_gives(
         np.testing.assert_allclose(found, expected(texts), atol=1e-6)
 
 
-def test_titles_become_an_index(models, titles, tmp_path, capsys):
-    faiss = pytest.importorskip("faiss")
+def test_titles_are_encoded_with_their_ids(models, titles, tmp_path):
     vectors, ids = tmp_path / "titles.npy", tmp_path / "titles.ids"
-    built, queries = tmp_path / "titles.faiss", tmp_path / "queries.npy"
     saved = models / "document_encoder"
     succeed(encode, saved_model=saved, input=titles, output=vectors, ids=ids)
-    np.save(queries, np.load(vectors)[[1, 0]])
-    figures = results_of(
-        index, tmp_path / "index.json", vectors=vectors, queries=queries,
-        output=built, factory="HNSW4", search="efSearch=8",
-    )  # fmt: skip
-    assert "query_ms" in capsys.readouterr().out
-    assert figures["documents"] == 3 and figures["index_megabytes"] > 0
-    assert "recall@10" not in figures  # of three
-    found = faiss.read_index(str(built))
-    _, rows = found.search(np.load(queries), 1)
-    names = read_ids(ids, found.ntotal)
-    assert [names[row] for row in rows[:, 0]] == ["t2", "t1"]
+    assert read_ids(ids, len(np.load(vectors))) == ["t1", "t2", "t3"]
 
 
-def test_parts_become_an_index_and_a_retriever(
+def test_parts_become_a_retriever(
     models, trained_run, other_run, tmp_path, capsys, refused
 ):
     """Titles are encoded by two processes, in parts of eight."""
-    faiss = pytest.importorskip("faiss")
     pytest.importorskip("pyarrow")
     words = TITLES.split("\t")[1].split()
     titles = [f"{words[n % 5]} no {n}" for n in range(30)]
@@ -158,22 +146,6 @@ def test_parts_become_an_index_and_a_retriever(
     vectors = EncodedParts(parts).read().vectors
     expected = dssm.load_run(trained_run).document_encoder.encode(titles)
     np.testing.assert_allclose(vectors, expected, atol=1e-6)
-
-    built, queries = tmp_path / "titles.faiss", tmp_path / "queries.npy"
-    np.save(queries, vectors[3:5])
-    figures = results_of(
-        index, tmp_path / "index.json", vectors=parts, output=built,
-        factory="Flat", queries=queries,
-    )  # fmt: skip
-    assert figures["recall@10"] == 1
-    ids, tags = (
-        (tmp_path / f"titles.faiss.{name}").read_text().split("\n")[:-1]
-        for name in ("ids", "tags")
-    )
-    assert ids == [f"t{n}" for n in range(30)]
-    assert tags == ["steel,in stock", "", ""] * 10
-    found = faiss.read_index(str(built)).search(vectors[3:5], 1)[1]
-    assert found[:, 0].tolist() == [3, 4]
 
     retrievers = []
     for documents in (parts, tmp_path / "titles-*.tsv"):

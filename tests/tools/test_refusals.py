@@ -180,9 +180,9 @@ REFUSED = {
     "export --run={trained_run} --output={new}": """
     --run={tmp_path}/none -> no model here
     --run= -> --run is missing
-    --add=x -> --add is used with
     --bm25_words=words -> --bm25_words is used with --hybrid only
     --documents={tmp_path}/no.txt -> no.txt
+    --documents={half} -> part-00000-00001 is missing; expected all
     --vectors=int4 -> should be one of
     --max_k=0 -> --max_k=0: expected an integer
     --output={clicks}/m -> clicks.tsv: found a file, expected a folder to write
@@ -191,17 +191,6 @@ REFUSED = {
     --mix={outside_encoder} --mix_weights=1,1 -> only encoders of runs can
     --mix={scorer_run} --mix_weights=1,1 -> has no encoders of queries and ti
     --run={scorer_run} --documents={titles} -> documents are for the retriever o
-""",
-    "export --update={models}/retriever": """
-    --add= -> --update needs --add, --delete or both
-    --add=x --run=y -> --run is not used
-    --add=x --teacher=y -> --teacher is not used with --update
-    --add=x --portable=y -> --portable is not used with --update
-    --add=x --weights=float32 -> --weights is not used with --update
-    --add=x --bm25_words=words -> --bm25_words is not used with --upd
-    --add=x --mix_weights=1 -> --mix_weights is not used with --update
-    --add={titles} --update={tmp_path}/no -> no version here
-    --delete={all_ids} -> no title would be left: add some
 """,
     "export --hybrid --documents={titles} --output={new}": """
     --mix=x -> --hybrid ranks by the parts of one run, --mix by several
@@ -222,13 +211,6 @@ REFUSED = {
     --run={trained_run} --mix={trained_run} -> not used with --portable
     --run={trained_run} --mix_weights=1 -> --mix_weights is not used with --por
     --hybrid -> a hybrid retriever ranks titles: give them with
-""",
-    "index": """
-    --vectors={trained_run}/config.json --output={new}
-        -> config.json: no array of numbers
-    --vectors={page} --output={page} -> would overwrite the file of --vectors
-    --vectors=a.npy --queries={page} --output={page} -> the file of --queries
-    --vectors={half} --output={new} -> part-00000-00001 is missing; expected all
 """,
     "encode --input={titles} --output={new}"
     " --saved_model={models}/query_encoder": """
@@ -400,7 +382,6 @@ def written(name: str, text: str):
     return pytest.fixture(write)
 
 
-all_ids = written("ids", "t1\nt2\nt3\n")
 page = written("page.txt", "The hex bolt of steel. Wood glue!\n")
 blank = written("blank.txt", "\n \n")
 faulty = written("faulty.tsv", "hex bolt\tsteel hex bolt\nno tab here\n")

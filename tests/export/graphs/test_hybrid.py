@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.analysis.hybrid import describe_published
 from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.evaluation.postings import TERM_TOKENIZERS
 from keras_lstm_dssm.export import Documents, export_models
@@ -28,7 +28,7 @@ def bm25_module(titles: list[str], kind: str) -> HybridModule:
     ids = [str(row) for row in range(len(titles))]
     return HybridModule(
         None,
-        DocumentRows(ids, None, np.zeros([len(titles), 16], np.uint8)),
+        DocumentRows(ids, None),
         HybridSource.of(settings, titles),
     )
 
@@ -184,17 +184,17 @@ def test_int8_costs_little_and_a_weight_may_be_0(exported, tmp_path):
     )
 
 
-@pytest.mark.parametrize(("damage", "message"), [
-    (lambda files: files["hybrid.npz"].write_bytes(b""), "No data left"),
-    (lambda files: files["hybrid.npz"].unlink(), "No such file"),
-    (lambda files: files["hybrid.json"].write_text("{}"), "'words_part'"),
-])  # fmt: skip
-def test_damaged_sources_are_one_line(damage, message, tmp_path):
-    assert HybridSource.read(tmp_path) is None
-    source = bm25_module(["bolt", "nut"], "words").hybrid
-    source.write(tmp_path)
-    assert HybridSource.read(tmp_path).counts.words == ["bolt", "nut"]
-    damage({p.name: p for p in (tmp_path / "assets.extra").iterdir()})
-    with pytest.raises(InputError, match=message) as caught:
-        HybridSource.read(tmp_path)
-    assert "\n" not in str(caught.value)
+def test_the_folder_says_what_its_retriever_ranks_by(exported, tmp_path):
+    bm25_module(["hex bolts", "bolt"], "stems").write_extra(tmp_path)
+    about = json.loads((tmp_path / "assets.extra/hybrid.json").read_text())
+    assert about["parts"] == ["bm25"] and about["terms"] == 2
+    # "bolting" is one of the forms.
+    assert about["forms"] > 4
+    assert describe_published(tmp_path) == (
+        "hybrid: towers 0 (no such part), words 0 (no such part), bm25 1; bm25"
+        f" of stems, k1 1.6, b 0.4; {about['forms']} forms of 2 terms"
+    )
+    folder = exported("hybrid").cases[0].version
+    with_words = json.loads((folder / "assets.extra/hybrid.json").read_text())
+    assert with_words["parts"] == ["towers", "words", "bm25"]
+    assert with_words["settings"]["bm25"] == kinds.HYBRID.bm25
