@@ -108,8 +108,6 @@ def with_written_pages(
     Returns the settings of the training with these files as data, in place of
     the pages. For what is raised see `open_pages`.
     """
-    if config.position_bias and config.recipe.kind == "ranker":
-        return config  # it opens whole pages itself
     found = open_pages(config)
     if not found:
         return config

@@ -10,7 +10,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.export import export_model
 from keras_lstm_dssm.export.graphs.encoder import EncoderModule, mixture_towers
 from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
-from keras_lstm_dssm.export.graphs.ranking import ScorerModule
+from keras_lstm_dssm.export.graphs.scorer import ScorerModule
 from keras_lstm_dssm.export.graphs.retriever import (
     DocumentRows,
     RetrieverModule,

@@ -13,7 +13,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm import export
 from keras_lstm_dssm.analysis.hybrid import bm25_part
 from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
-from keras_lstm_dssm.export.graphs.ranking import PADDING_SCORE
+from keras_lstm_dssm.export.graphs.scorer import PADDING_SCORE
 from keras_lstm_dssm.export.graphs.retriever import int8_codes
 from keras_lstm_dssm.layers import TrigramVectors, unit
 from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees
