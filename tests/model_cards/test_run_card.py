@@ -122,7 +122,9 @@ def test_data_that_are_gone(tmp_path):
         "spec": str(tmp_path / "no.tsv")
     }
     assert record.card_tables(tmp_path) == []
-    card = run_card("r", {"data": "x", "ranker": {}}, {"training": {}})
+    card = run_card(
+        "r", {"data": "x", "recipe": {"matcher": "ARCI"}}, {"training": {}}
+    )
     assert "the files could not be read" in card
     assert 'pipeline_tag: "text-ranking"' in card
 

@@ -18,7 +18,7 @@ from keras_lstm_dssm.benchmarks.measure import program_command
 from keras_lstm_dssm.data import Triples
 from keras_lstm_dssm.tools import benchmark
 from tests.benchmarks.conftest import small_towers  # noqa: F401  (fixture)
-from tests.ranker.small_ranker import write_graded
+from tests.tools.conftest import write_graded
 
 pytestmark = pytest.mark.usefixtures("small_towers")
 
