@@ -172,7 +172,7 @@ def test_the_licence_of_a_teacher(run, tmp_path):
         text = f"`{encoder}` (licence: {known})"
         assert f"| taught by | {text} |" in (run / "CARD.md").read_text()
         record.write_models_card(
-            tmp_path, {"retriever": 2}, [], 2, str(tmp_path / "teach")
+            tmp_path, {"retriever": 2}, None, 2, str(tmp_path / "teach")
         )
         assert (
             f"titles in `retriever`: {text}."

@@ -50,8 +50,9 @@ def test_every_block_runs(trained_run, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("RUN").symlink_to(trained_run)
     for folder, model in (
-        ("SCORER_RUN", pair_scorer("RecurrentCosine")), ("KEYVEC_RUN", small_keyvec()),
-    ):  # fmt: skip
+        ("SCORER_RUN", pair_scorer("RecurrentCosine")),
+        ("KEYVEC_RUN", small_keyvec()),
+    ):
         run = RunFolder(folder)
         run.create({}, model)
         run.save(model, run.model)
