@@ -138,7 +138,7 @@ def main(_: list[str]) -> dict[str, Any]:
         FLAGS.vectors,
         FLAGS.max_k,
         progress=sys.stderr.isatty(),
-        run=FLAGS.run,
+        run=FLAGS.run or None,
         teacher=teacher,
         **(_hybrid(teacher) if FLAGS.hybrid else {}),
     )
@@ -207,7 +207,7 @@ def _portable() -> dict[str, Any]:
         FLAGS.weights,
         FLAGS.vectors,
         progress=sys.stderr.isatty(),
-        run=FLAGS.run,
+        run=FLAGS.run or None,
         teacher=teacher,
         **(_hybrid(teacher) if FLAGS.hybrid else {}),
     )
