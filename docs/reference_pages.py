@@ -42,7 +42,6 @@ SUBPACKAGES = {
     "run_folder": "the files of a run",
     "distillation": "vectors of other encoders to learn from",
     "training": "from clicks and documents to a run",
-    "ranker": "boosted trees over several judges",
     "distributed": "several processes that train together",
     "export": "SavedModels for TF Serving",
     "serving": "a server and its clients",

@@ -13,7 +13,6 @@ from typing import Any
 from keras_lstm_dssm.distillation import TeacherVectors
 from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.bulk.documents import (
     Documents,
     check_documents,
@@ -23,16 +22,9 @@ from keras_lstm_dssm.export.graphs.encoder import (
     EncoderModule,
     GraphEncoder,
     HybridEncoderModule,
-    MixtureTowers,
-    mixture_towers,
 )
 from keras_lstm_dssm.export.graphs.hybrid import HybridModule, HybridSource
 from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
-from keras_lstm_dssm.export.graphs.ranking import (
-    RankerModule,
-    ScorerModule,
-    TwoStageModule,
-)
 from keras_lstm_dssm.export.graphs.retriever import (
     MAX_K,
     DocumentRows,
@@ -43,6 +35,7 @@ from keras_lstm_dssm.export.graphs.saved_module import (
     EncodingModule,
     ServedModule,
 )
+from keras_lstm_dssm.export.graphs.scorer import ScorerModule
 from keras_lstm_dssm.export.publish.server_files import (
     check_server_files,
     publish_models,
@@ -56,7 +49,6 @@ from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.model_cards.record import write_models_card
 from keras_lstm_dssm.models import KeyVec, PairScorer, TwoTower
 from keras_lstm_dssm.models.kinds import kind_name, kind_of
-from keras_lstm_dssm.ranker import Ranker
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 
 Graphs = dict[str, Callable[[], ServedModule]]
@@ -65,24 +57,23 @@ may encode all documents."""
 
 
 def export_models(
-    model: TwoTower | PairScorer | KeyVec | Mixture | Ranker | None,
+    model: TwoTower | PairScorer | KeyVec | None,
     output: str | os.PathLike[str],
     documents: Documents | EncodedParts | None = None,
     vectors: str = "float32",
     max_k: int = MAX_K,
     progress: bool = False,
-    runs: Sequence[str | os.PathLike[str]] = (),
+    run: str | os.PathLike[str] | None = None,
     teacher: TeacherVectors | None = None,
     hybrid: HybridSettings | None = None,
     known_texts: Iterable[str] = (),
 ) -> list[Path]:
     """Publishes all that a server needs of a trained model.
 
-    Two towers, and a `Mixture` of several, become `query_encoder` and
-    `document_encoder`, and a KeyVec becomes `keyvec`, each with a `retriever`
-    if there are documents. A pair scorer becomes `scorer`. A `Ranker` becomes
-    `ranker` and, with documents, `two_stage`. A folder can have models of
-    several trainings; an export changes those of its training only.
+    Two towers become `query_encoder` and `document_encoder`, and a KeyVec
+    becomes `keyvec`, each with a `retriever` if there are documents. A pair
+    scorer becomes `scorer`. A folder can have models of several trainings; an
+    export changes those of its training only.
 
     All exported models get one version number, above every version in the
     folder, so that equal numbers mean the same training. They are served
@@ -91,13 +82,11 @@ def export_models(
     interrupted, the versions of the last complete export stay live.
 
     Args:
-        model: The trained model, or a mixture of `TwoTower`s, whose vectors
-            are concatenated. With `hybrid` it can be `None`.
+        model: The trained model. With `hybrid` it can be `None`.
         output: Folder of the models, made if missing. `models.config`,
             `batching.config` and a README for the server's operator are
             written next to the models.
-        documents: Ids and texts for the retriever of towers or of a KeyVec,
-            or for the two stages of a ranker, which reads no `EncodedParts`;
+        documents: Ids and texts for the retriever of towers or of a KeyVec;
             by default no retriever is exported, and an existing one does not
             change.
         vectors: How the retriever stores its vectors: `float32`, or `int8`
@@ -105,9 +94,9 @@ def export_models(
         max_k: Maximum number of results for a query, by default 1,000; a
             larger k in a request is reduced to it.
         progress: Whether to show a progress bar.
-        runs: Folders of the runs that the model comes from, several for a
-            mixture. With them the export is recorded in `card.json` and
-            `CARD.md` of `output`; by default it is not.
+        run: Folder of the run that the model comes from. With it the export
+            is recorded in `card.json` and `CARD.md` of `output`; by default
+            it is not.
         teacher: For a run of `word_sum`: the teacher, whose own vectors its
             titles get in the retriever; other titles get sums of words. With
             `hybrid`, words are fitted to it if the model has no words part.
@@ -125,10 +114,8 @@ def export_models(
         InputError: `output` cannot be written to, or holds a `models.config`
             or another model that a server could not read; `vectors` or
             `max_k` is wrong; there are documents for a pair scorer, or for a
-            retriever in the folder of other encoders; a part of a mixture is
-            no `TwoTower`; a ranker reads an encoder of others, or no towers
-            though there are documents; a weight is not finite. No version is
-            published.
+            retriever in the folder of other encoders; a weight is not finite.
+            No version is published.
 
     Example:
     >>> export_models(model, "models", Documents(titles, titles))
@@ -140,7 +127,7 @@ def export_models(
         kind = "hybrid"
         taught = {"teacher": teacher, "settings": hybrid, "texts": known_texts}
     else:
-        kind = "mixture" if isinstance(model, Mixture) else kind_of(model).name
+        kind = kind_of(model).name
     if teacher is not None and kind not in ("towers", "hybrid"):
         raise InputError(
             "a teacher has vectors of titles for two towers, and this model is"
@@ -152,11 +139,11 @@ def export_models(
     with publication(output):
         _check_output(output, graphs)  # others may have published meanwhile
         folders = publish_models(output, modules)
-        if runs or teacher is not None:
+        if run is not None or teacher is not None:
             write_models_card(
                 output,
                 {folder.parent.name: int(folder.name) for folder in folders},
-                runs,
+                run,
                 _count(documents),
                 teacher.folder if teacher is not None else None,
             )
@@ -247,7 +234,7 @@ def export_retriever(
 
 
 def _tower_graphs(
-    towers: TwoTower | MixtureTowers,
+    towers: TwoTower,
     documents: Documents | EncodedParts | None,
     *options: Any,
     teacher: TeacherVectors | None = None,
@@ -321,32 +308,14 @@ def _scorer_graphs(
     return {"scorer": lambda: ScorerModule(model)}
 
 
-def _ranker_graphs(
-    model: Ranker, documents: Documents | EncodedParts | None, *options: Any
-) -> Graphs:
-    if isinstance(documents, EncodedParts):
-        raise InputError(
-            f"{documents.folder}: found encoded titles, expected a file of "
-            "titles, whose words a ranker compares: name the file"
-        )
-    graphs: Graphs = {"ranker": lambda: RankerModule(model)}
-    if documents is not None:
-        graphs["two_stage"] = lambda: TwoStageModule(model, documents, *options)
-    return graphs
-
-
 GRAPHS: dict[str, Callable[..., Graphs]] = {
     "towers": _tower_graphs,
     "scorer": _scorer_graphs,
     "keyvec": _keyvec_graphs,
-    "ranker": _ranker_graphs,
     "hybrid": _hybrid_graphs,
-    "mixture": lambda mixture, *rest: _tower_graphs(
-        mixture_towers(mixture), *rest
-    ),
 }
-"""Name of a kind of model, "hybrid" or "mixture" -> function of model,
-documents, `vectors`, `max_k` and `progress` that returns what is exported."""
+"""Name of a kind of model, or "hybrid" -> function of model, documents,
+`vectors`, `max_k` and `progress` that returns what is exported."""
 
 
 def _retriever_graph(

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ def export_portable(
     weights: str = "int8",
     vectors: str = "float32",
     progress: bool = False,
-    runs: Sequence[str | os.PathLike[str]] = (),
+    run: str | os.PathLike[str] | None = None,
     teacher: TeacherVectors | None = None,
     hybrid: HybridSettings | None = None,
     known_texts: Iterable[str] = (),
@@ -74,7 +74,7 @@ def export_portable(
             the vector itself), or `float32`. All other weights are float32.
         vectors: How the documents' vectors are stored: `float32`, or `int8`.
         progress: Whether to show a progress bar.
-        runs: Folders of the runs that the model comes from, for the card.
+        run: Folder of the run that the model comes from, for the card.
         teacher: See `export_models`.
         hybrid: See `export_models`; the file has the parts with a weight.
         known_texts: See `export_models`.
@@ -125,7 +125,7 @@ def export_portable(
         "card": {
             "date": iso_time(now),
             "documents": len(documents.ids) if documents else 0,
-            "runs": run_records(runs),
+            "runs": run_records(run),
             **teacher_facts(teacher.folder if teacher is not None else None),
         },
     }

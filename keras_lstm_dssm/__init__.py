@@ -55,8 +55,6 @@ from keras_lstm_dssm.optimizers.nesterov_momentum import (
     NesterovMomentum,
     NesterovSchedule,
 )
-from keras_lstm_dssm.ranker.ranker import Ranker
-from keras_lstm_dssm.ranker.train_ranker import train_ranker
 from keras_lstm_dssm.run_folder import load_run
 from keras_lstm_dssm.training.train import resume, train
 from keras_lstm_dssm.version import __version__
@@ -87,7 +85,6 @@ __all__ = [
     "PeepholeLSTMCell",
     "RNNCell",
     "RNNEncoder",
-    "Ranker",
     "Recurrent",
     "TextEncoder",
     "TrigramEmbedding",
@@ -99,7 +96,6 @@ __all__ = [
     "RankingEvaluation",
     "resume",
     "train",
-    "train_ranker",
     "__version__",
     "load_run",
 ]

@@ -25,7 +25,7 @@ from keras_lstm_dssm.files import (
     replacing,
     write_json,
 )
-from keras_lstm_dssm.models.kinds import KINDS, TOWERS, kind_of
+from keras_lstm_dssm.models.kinds import TOWERS, kind_of
 from keras_lstm_dssm.models.two_tower import TwoTower
 
 __all__ = ["load_run"]
@@ -41,8 +41,8 @@ _OWN_FILES = (
     "config.json", "last.keras", "model.keras", "history.csv",
     "clicks.tsv", "clicks.train.tsv", "title_pairs.tsv", "epoch_pairs.tsv",
     "hard_negatives.json.gz", "mined_lists.json.gz",
-    "document_targets.json.gz", "teacher.json", "overlap.json.gz", "trees.txt",
-    "epoch_replay.tsv", "replay.train.tsv", "given_texts.json",
+    "document_targets.json.gz", "teacher.json", "epoch_replay.tsv",
+    "replay.train.tsv", "given_texts.json",
 )  # fmt: skip
 """Names of the files that only a training writes."""
 
@@ -150,15 +150,11 @@ class RunFolder:
 
     def load_model(self) -> Any:
         """Loads the trained model."""
-        if is_ranker(self.path):
-            load = KINDS["ranker"].load
-            assert load is not None
-            return load(self.path)
         self.check_trained()
         return self._load(self.model)
 
     def check_trained(self) -> None:
-        """Checks that there is a trained model other than a ranker."""
+        """Checks that there is a trained model."""
         if not self.model.exists():
             resume = " --resume" if self.config.exists() else ""
             raise InputError(
@@ -244,7 +240,7 @@ def load_run(path: str | os.PathLike[str]) -> Any:
     """Loads the trained model of a run folder.
 
     Returns:
-        A `TwoTower`, a `PairScorer`, a `KeyVec` or a `Ranker`.
+        A `TwoTower`, a `PairScorer` or a `KeyVec`.
 
     Raises:
         InputError: The folder has no model.
@@ -272,22 +268,12 @@ def open_towers(
     return towers
 
 
-TREES = "trees.txt"
-
-
-def is_ranker(folder: str | os.PathLike[str]) -> bool:
-    """Returns whether a run folder holds a ranker."""
-    return all(Path(folder, name).exists() for name in ("config.json", TREES))
-
-
 def check_resumable(folder: str | os.PathLike[str]) -> None:
-    """Checks that a run folder holds no ranker, and no fit without epochs."""
-    kind = "ranker" if is_ranker(folder) else ""
-    if not kind and Path(folder, "config.json").exists():
-        recipe = RunFolder(folder).read_config().get("recipe", {})
-        kind = "word_sum" if recipe.get("epochs") == 0 else ""
-    if kind:
+    """Checks that a run folder holds no fit without epochs."""
+    run = RunFolder(folder)
+    recipe = run.read_config().get("recipe", {}) if run.config.exists() else {}
+    if recipe.get("epochs") == 0:
         raise InputError(
-            f"{folder}: found a {kind}, which is trained in one go: there is"
+            f"{folder}: found a word_sum, which is trained in one go: there is"
             " nothing to resume"
         )

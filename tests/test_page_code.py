@@ -11,6 +11,7 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
+from keras_lstm_dssm.evaluation import Task, system_of
 from keras_lstm_dssm.export import export_model
 from keras_lstm_dssm.export.bulk.parts import write_ids, write_vectors
 from keras_lstm_dssm.serving import PredictionServer
@@ -18,7 +19,7 @@ from keras_lstm_dssm.tools import evaluate
 from tests.conftest import TOPICS
 from tests.memory import release_graphs_if_large
 from tests.test_pages import TEXTS, commands
-from tests.tools.conftest import saved_run
+from tests.tools.conftest import saved_run, write_graded
 from tests.training.small_documents import (
     QUICK_KEYVEC,
     WORDS,
@@ -74,7 +75,7 @@ def test_readme(run_blocks):
 
 @pytest.mark.parametrize(("page", "first", "count", "expected", "file"), [
     ("train", 1, 1, "['titanium drill bits']", "."),
-    ("rerank", 0, 3, "'t1'", "mixed_models/retriever/1/saved_model.pb"),
+    ("rerank", 0, 2, "'t1'", "."),
     ("few_clicks", 0, 3, "", "."),
 ])  # fmt: skip
 def test_pages_that_need_nothing(
@@ -144,12 +145,37 @@ def test_train(folders, run_blocks, monkeypatch):
 
 
 def test_rerank(tiny_models, run_blocks):
-    *_, block = blocks("docs/rerank")
+    block = next(b for b in blocks("docs/rerank") if "Client" in b)
     with PredictionServer(tiny_models, port=0) as server:
         _, printed = run_blocks([block.replace(":8500", f":{server.port}")])
     # The scorer of these models prefers short titles.
     ranked = printed.splitlines()[-1]
     assert ranked == "['bolt', 'steel angle', 'shelf bracket']"
+
+
+def test_rerank_by_boosted_trees(trained_run, tmp_path, fresh_process):
+    """Learns from grades, chooses on dev, and orders what the towers find."""
+    lightgbm = pytest.importorskip("lightgbm")
+    pytest.importorskip("snowballstemmer")
+    write_graded(tmp_path / "JUDGED")
+    (tmp_path / "RUN").symlink_to(trained_run)
+    (block,) = [b for b in blocks("docs/rerank") if "lightgbm" in b]
+    *_, towers, bm25, second, found = fresh_process(block, folder=tmp_path)
+    task = Task.from_collection(
+        dssm.data.open_collection(str(tmp_path / "JUDGED")), "test", "retrieve"
+    )
+    system = system_of(dssm.load_run(trained_run))
+    of_towers = task.evaluate(task.run(system))["ndcg@3"]
+    name, value = towers.split()
+    assert name == "towers" and float(value) == pytest.approx(of_towers)
+    # The towers were not trained on colours, which half of the grades are of.
+    assert float(second.removeprefix("second stage")) > of_towers + 0.05
+    assert 0 < float(bm25.removeprefix("BM25")) <= 1
+    trees = lightgbm.Booster(model_file=tmp_path / "trees.txt")
+    assert trees.num_feature() == 7 and trees.num_trees() > 1
+    scores = [*eval(found).values()]
+    assert len(scores) == len(task.documents)
+    assert scores == sorted(scores, reverse=True) and scores[0] > scores[-1]
 
 
 def test_the_cosine_of_several_teachers_is_the_sum_of_theirs(run_blocks):

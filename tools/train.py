@@ -1,10 +1,8 @@
-r"""Train two encoders on clicks, a pair scorer, a KeyVec or a ranker.
+"""Train two encoders on clicks, a pair scorer or a KeyVec.
 
 Example:
   lstm-dssm-train --data=clicks.tsv.gz --preset=best --output=build/run
   lstm-dssm-train --data=api_documents --preset=keyvec --output=build/keyvec
-  lstm-dssm-train --data=JUDGED --dev=JUDGED --preset=ranker \
-    --features=build/run --output=build/ranker
 
 `--data` is `api` (docstrings of installed packages), a BEIR folder, or click
 files: one click a line, query TAB clicked title, gzip or not, globs allowed.
@@ -33,7 +31,6 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.settings.presets import (
     KEYVEC_PRESETS,
-    RANKER_PRESETS,
     SCORER_PRESETS,
     TOWER_PRESETS,
 )
@@ -68,12 +65,11 @@ define_settings(
 define_bad_line_flags(program)
 program.enum(
     "preset", "lstm_96",
-    [*TOWER_PRESETS, *SCORER_PRESETS, *KEYVEC_PRESETS, *RANKER_PRESETS],
+    [*TOWER_PRESETS, *SCORER_PRESETS, *KEYVEC_PRESETS],
     "Recipe: two towers (a system of the paper, `best`, or `best_words` and "
-    "`word_sum` for --teacher), a pair scorer (such as `mv_lstm_tensor`), "
-    "`keyvec` for documents, or `ranker`, boosted trees over --features "
-    "(docs/rerank.md). The flags of a recipe change single values of it; "
-    "their default is the preset's.",
+    "`word_sum` for --teacher), a pair scorer (such as `mv_lstm_tensor`), or "
+    "`keyvec` for documents. The flags of a recipe change single values of "
+    "it; their default is the preset's.",
 )  # fmt: skip
 define_settings(
     program,
@@ -124,11 +120,7 @@ def main(_: list[str]) -> dict[str, Any]:
     """Trains, or resumes; returns the last epoch's metrics."""
     import keras_lstm_dssm as dssm
     from keras_lstm_dssm.data.click_log import describe_bad
-    from keras_lstm_dssm.run_folder import (
-        RunFolder,
-        check_resumable,
-        is_ranker,
-    )
+    from keras_lstm_dssm.run_folder import RunFolder, check_resumable
     from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 
     run = RunFolder(FLAGS.output)
@@ -142,9 +134,6 @@ def main(_: list[str]) -> dict[str, Any]:
         finished = bool(epochs) and run.read_history() == epochs
     elif FLAGS.resume:
         check_resumable(run.path)
-        program.check_unused(
-            ("features", "encoder"), "is for a new ranker: leave it out"
-        )
         check_unchanged(run.read_config())
         epochs = run.read_history()
         use_one_intra_op_thread()
@@ -167,7 +156,7 @@ def main(_: list[str]) -> dict[str, Any]:
             "another --output: the length of the schedule is fixed"
         )
     else:
-        print(f"wrote {run.path if is_ranker(run.path) else run.model}")
+        print(f"wrote {run.model}")
     return metrics["train"]
 
 

@@ -1,20 +1,16 @@
-"""Graphs of encoders, and of mixtures of them: strings to unit vectors."""
+"""Graphs of encoders: strings to unit vectors."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.distillation import TeacherVectors
 from keras_lstm_dssm.distillation.word_fit import check_fitted
-from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.encoders.hybrid_encoder import HybridEncoder
 from keras_lstm_dssm.encoders.parts import WORDS
-from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.export.graphs.saved_module import EncodingModule
-from keras_lstm_dssm.models.kinds import kind_name
 from keras_lstm_dssm.text.strings import encode_in_batches
 
 _ENCODE_BATCH = 2048
@@ -23,7 +19,7 @@ _ENCODE_BATCH = 2048
 class GraphEncoder(Protocol):
     """Protocol of encoders that can be exported.
 
-    `TextEncoder` and `MixtureEncoder` have it.
+    `TextEncoder` and `HybridEncoder` have it.
     """
 
     @property
@@ -44,7 +40,7 @@ class GraphEncoder(Protocol):
 
 
 class EncoderModule(EncodingModule):
-    """A trained encoder, float32 or float64, or the encoders of a mixture.
+    """A trained encoder, float32 or float64.
 
     The Keras model itself is not exported, because Keras would trace a
     float32 signature for its string input. With a teacher, `encode_all` returns
@@ -115,75 +111,3 @@ class HybridEncoderModule(EncoderModule):
             width = known.shape[1]
             vectors[rows >= 0, -width:] = self._words_scale * known
         return vectors
-
-
-class MixtureEncoder:
-    """Encodes texts by several encoders, into one unit vector, in a graph.
-
-    It is `[sqrt(w_1) v_1, sqrt(w_2) v_2, ...]` with unit vectors v_i and
-    weights w_i that sum to 1: inner products are weighted sums of cosines.
-    """
-
-    def __init__(
-        self, encoders: Mapping[str, TextEncoder], weights: Mapping[str, float]
-    ) -> None:
-        self.encoders = list(encoders.values())
-        self.scales = [np.sqrt(weights[name]) for name in encoders]
-        self.weights: list[Any] = [
-            weight for encoder in self.encoders for weight in encoder.weights
-        ]
-
-    def sync_weights(self) -> None:
-        """See `GraphEncoder`."""
-        for encoder in self.encoders:
-            encoder.sync_weights()
-
-    def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
-        """See `GraphEncoder`."""
-        return self._join(each.unit_vectors(texts) for each in self.encoders)
-
-    def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
-        """See `GraphEncoder`."""
-        return self._join(each.unit_vector(text) for each in self.encoders)
-
-    def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """See `GraphEncoder`."""
-        return tf.reduce_all([each.is_short(texts) for each in self.encoders])
-
-    def _join(self, vectors: Iterable[tf.Tensor]) -> tf.Tensor:
-        return tf.concat(
-            [
-                np.float32(scale) * tf.cast(part, tf.float32)
-                for scale, part in zip(self.scales, vectors, strict=True)
-            ],
-            axis=1,
-        )
-
-
-class MixtureTowers(NamedTuple):
-    """The encoders of a mixture of towers, named as those of a `TwoTower`."""
-
-    query_encoder: MixtureEncoder  # encoder of queries
-    document_encoder: MixtureEncoder  # encoder of documents
-
-
-def mixture_towers(mixture: Mixture) -> MixtureTowers:
-    """Returns the encoders of a mixture whose parts are `TwoTower`s."""
-    weights = {name: w for name, w in mixture.weights.items() if w}
-    models = {name: mixture.parts[name] for name in weights}
-    for name, model in models.items():
-        if kind_name(model) != "towers":
-            raise InputError(
-                f"part {name!r} of the mixture is no TwoTower, and only the"
-                " encoders of towers can be exported: leave it out, or search"
-                " from Python, with Mixture.retrieve"
-            )
-    return MixtureTowers(
-        *(
-            MixtureEncoder(
-                {name: getattr(model, side) for name, model in models.items()},
-                weights,
-            )
-            for side in MixtureTowers._fields
-        )
-    )

@@ -104,15 +104,6 @@ class Float32Vectors(tf.Module):
         """Looks up the unit vectors of rows, int32 `[batch, k]`."""
         return tf.gather(self.rows, rows)
 
-    def cosines_of_rows(self, queries: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-        """Computes the cosines of each query and its row of documents.
-
-        `queries` are unit vectors, float32 `[batch, d]`, `rows` int32
-        `[batch, k]`; so are the cosines, float32.
-        """
-        vectors = tf.gather(self.rows, rows)
-        return tf.linalg.matvec(vectors, queries)
-
 
 class Int8Vectors(tf.Module):
     """Stores vectors as integers from -127 to 127, 1 byte a number.
@@ -145,12 +136,6 @@ class Int8Vectors(tf.Module):
         """See `Float32Vectors.vectors_of`."""
         codes = tf.cast(tf.gather(self.codes, rows), tf.float32)
         return codes * tf.gather(self.scales, rows)[..., tf.newaxis]
-
-    def cosines_of_rows(self, queries: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-        """See `Float32Vectors.cosines_of_rows`."""
-        codes = tf.cast(tf.gather(self.codes, rows), tf.float32)
-        products = tf.linalg.matvec(codes, queries)
-        return products * tf.gather(self.scales, rows)
 
 
 def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -196,25 +181,6 @@ class GraphModule(Protocol):
 
     def encode(self, text: tf.Tensor) -> tf.Tensor:
         """Encodes strings `[batch]` into unit vectors `[batch, d]`."""
-
-
-def nearest(
-    queries: tf.Tensor,
-    documents: DocumentVectors,
-    width: tf.Tensor,
-    mask: TagMask | None = None,
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Finds the documents with the largest cosines, by exact search.
-
-    For the result see `best_rows`.
-    """
-    return best_rows(
-        partial(documents.cosines, queries),
-        queries,
-        documents.count,
-        width,
-        mask,
-    )
 
 
 def best_rows(
@@ -368,7 +334,14 @@ class RetrieverModule(SearchModule):
     ) -> dict[str, tf.Tensor]:
         mask = None if tags is None else self.tags.mask(tags)
         width = self._width(k)
-        scores, numbers = nearest(self._encode(text), self.vectors, width, mask)
+        queries = self._encode(text)
+        scores, numbers = best_rows(
+            partial(self.vectors.cosines, queries),
+            queries,
+            self.vectors.count,
+            width,
+            mask,
+        )
         is_result = tf.range(width) < k[:, tf.newaxis]
         if mask is not None:
             is_result &= scores > PADDING_COSINE

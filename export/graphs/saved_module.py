@@ -218,7 +218,7 @@ class EncodingModule(ServedModule):
         self._served = ServedWeights(*getattr(encoder, "encoders", [encoder]))
         self.weights = self._served.variables
         self.resources = list(resources)
-        scales = getattr(encoder, "scales", ())  # of the parts of a mixture
+        scales = getattr(encoder, "scales", ())  # of the parts of a hybrid
         self.fingerprint = weights_hash([*encoder.weights, *scales])
 
     @abstractmethod

@@ -78,9 +78,9 @@ def analyze_run(
         pictures of its sections are files only with `settings.pictures`.
 
     Raises:
-        InputError: The run has no model that a report exists for, a setting
-            is not about this kind of model, the data are wrong, or jinja2,
-            matplotlib or scikit-learn is not installed.
+        InputError: The run has no model, a setting is not about this kind of
+            model, the data are wrong, or jinja2, matplotlib or scikit-learn is
+            not installed.
 
     Example:
     >>> settings = ReportSettings(query="hex bolt", document="steel hex bolt")
@@ -93,12 +93,7 @@ def analyze_run(
     folder = RunFolder(run)
     model = folder.load_model()
     noun = kind_of(model).noun
-    kind = _KINDS.get(kind_of(model).name)
-    if kind is None:
-        raise InputError(
-            f"{folder.path}: found a {noun}, which has no figures of its own: "
-            "expected another run; metrics.json says what its trees compare"
-        )
+    kind = _KINDS[kind_of(model).name]
     for name, subject in _SUBJECTS.items():
         if name not in kind.uses and getattr(settings, name):
             raise InputError(

@@ -294,10 +294,7 @@ def measure_titles(
                 partial(vectors.completed, encode=model.encode_document),
             )
         if isinstance(model, PairSystem) and mode == "retrieve":
-            candidates = min(depth, model.candidates or depth)
-            is_bm25 = model.first_stage is bm25
-            first = "bm25" if is_bm25 else "its first towers"
-            report(f"the model reorders the {candidates:,} first of {first}")
+            report(f"the model reorders the {depth:,} first of bm25")
     systems: dict[str, System] = {MODEL: model, BM25: bm25}
     about: dict[str, Any] = {"bm25_words": words}
     if mix:
@@ -376,42 +373,16 @@ def given_weights(
         raise InputError(f"--mix_weights: {error}") from error
 
 
-def required_weights(
-    mix: Sequence[str], mix_weights: Sequence[Any]
-) -> dict[str, float]:
-    """Returns `given_weights` where they cannot be chosen on dev."""
-    weights = given_weights(mix, mix_weights)
-    if weights is not None:
-        return weights
-    if mix:
-        raise InputError(
-            "--mix_weights is missing: give the weights that lstm-dssm-evaluate"
-            " --mix has chosen on dev"
-        )
-    return {MODEL: 1.0}
-
-
 def words_of(model: Any) -> str:
     """Returns the words that a model of titles reads, a key of `TOKENIZERS`.
 
-    Boosted trees over scores have no words of their own: `"alphanumeric"`.
+    An outside encoder has no words that are known here: `"alphanumeric"`.
     """
     words = getattr(model, "words", None)
     if words is None and hasattr(model, "document_encoder"):
         words = model.document_encoder.trigrams
     split = "alphanumeric" if words is None else words.split
     return "stemmed" if split == "stems" else split
-
-
-def load_titles_model(path: str) -> Any:
-    """Loads the model of a run that ranks titles; a KeyVec raises."""
-    model = RunFolder(path).load_model()
-    if kind_of(model) is KEYVEC:
-        raise InputError(
-            f"{path}: found a KeyVec, which reads documents: expected the run"
-            " of two towers or of a pair scorer"
-        )
-    return model
 
 
 def open_system(name: str, bm25: System, **options: Any) -> System:
@@ -423,7 +394,13 @@ def open_system(name: str, bm25: System, **options: Any) -> System:
     if name == BM25:
         return bm25
     if _is_run(name):
-        return system_of(load_titles_model(name), **options)
+        model = RunFolder(name).load_model()
+        if kind_of(model) is KEYVEC:
+            raise InputError(
+                f"{name}: found a KeyVec, which reads documents: expected the"
+                " run of two towers or of a pair scorer"
+            )
+        return system_of(model, **options)
     try:
         encode = open_outside_encoder(name)
     except InputError as error:

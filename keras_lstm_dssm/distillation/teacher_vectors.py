@@ -118,18 +118,6 @@ class TeacherFolder:
             )
         return vectors
 
-    def digest(self) -> str:
-        """Returns the SHA-256 of texts and vectors, in hexadecimal.
-
-        Unlike `TeacherVectors.sha256`, it does not depend on how a machine
-        rounds when it scales the vectors.
-        """
-        settings = self.read_settings()
-        digest = hashlib.sha256(settings["sha256"].encode())
-        for number in range(-(-settings["texts"] // BLOCK)):
-            digest.update(self.block(number).read_bytes())
-        return digest.hexdigest()
-
 
 class TeacherVectors:
     """Holds the vectors of an outside encoder for the texts of a training.

@@ -227,7 +227,7 @@ class Mixture(System):
 
     If all parts have vectors, a mixture is one encoder of queries and one of
     documents, whose cosine is exactly the weighted sum: `Index(mixture,
-    titles)` searches them, and `export_models` exports those of towers.
+    titles)` searches them.
 
     Args:
         parts: Name -> part: a trained `TwoTower` or `PairScorer`; an encoder,

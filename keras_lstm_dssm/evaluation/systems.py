@@ -1,4 +1,4 @@
-"""Systems to evaluate: rankers by vectors, by pairs or by a corpus.
+"""Systems to evaluate, which rank by vectors, by pairs or by a corpus.
 
 `system_of` returns the system that ranks as a trained model does.
 """
@@ -148,8 +148,6 @@ class PairSystem(System):
         first_stage: System that finds the candidates in `retrieve`; by
             default `retrieve` is not supported, because a score for each
             document of the corpus would have to be computed.
-        candidates: Largest number of documents that are scored for a query
-            in `retrieve`. Default `None`: as many as are retrieved.
 
     Example:
     >>> system = PairSystem(scorer.score_pairs, first_stage=BM25System())
@@ -157,14 +155,10 @@ class PairSystem(System):
     """
 
     def __init__(
-        self,
-        score_pairs: ScorePairs,
-        first_stage: System | None = None,
-        candidates: int | None = None,
+        self, score_pairs: ScorePairs, first_stage: System | None = None
     ) -> None:
         self.score_pairs = score_pairs
         self.first_stage = first_stage
-        self.candidates = candidates
 
     def list_scores(
         self, queries: Texts, candidates: Candidates, documents: Texts
@@ -197,8 +191,6 @@ class PairSystem(System):
                 "a pair scorer cannot search a corpus: give PairSystem a"
                 " first_stage that finds candidates, or rerank judged lists"
             )
-        if self.candidates is not None:
-            depth = min(depth, self.candidates)
         found = self.first_stage.retrieve(queries, documents, depth)
         candidates = {query_id: list(run) for query_id, run in found.items()}
         return self.rerank(queries, candidates, documents)
@@ -211,12 +203,11 @@ def system_of(
 
     Args:
         model: A `TwoTower`, which ranks by the cosine of its vectors; a
-            `PairScorer` or a `Ranker`, which rank by their scores; or a
-            `KeyVec`, which ranks texts with one sentence on each line by the
-            cosine of its vectors, and reads a query as any document.
+            `PairScorer`, which ranks by its scores; or a `KeyVec`, which ranks
+            texts with one sentence on each line by the cosine of its vectors,
+            and reads a query as any document.
         first_stage: System that finds the candidates of a `PairScorer` in a
-            whole corpus, and those of a `Ranker` that reads no towers. Other
-            rankers order the candidates of their first towers.
+            whole corpus.
         **options: `batch_size` and `progress` of `TextEncoder.encode` or
             `PairScorer.score_pairs`; `progress` of `KeyVec.encode`.
 
@@ -226,11 +217,8 @@ def system_of(
     0.71
     """
     if hasattr(model, "score_pairs"):
-        candidates = getattr(model, "candidates", None)
-        if hasattr(model, "first_stage"):
-            first_stage = model.first_stage(**options) or first_stage
         score_pairs = partial(model.score_pairs, **options)
-        return PairSystem(score_pairs, first_stage, candidates)
+        return PairSystem(score_pairs, first_stage)
     if not hasattr(model, "query_encoder"):
         encode = partial(model.encode, **options)
         return DenseSystem(

@@ -164,9 +164,7 @@ def run_card(
     head: dict[str, Any] = {
         "library_name": "keras",
         "pipeline_tag": (
-            "text-ranking"
-            if kind in ("pair scorer", "ranker")
-            else "sentence-similarity"
+            "text-ranking" if kind == "pair scorer" else "sentence-similarity"
         ),
         "tags": ["keras", "keras-lstm-dssm", "tensorflow", "search"],
     }
@@ -205,8 +203,6 @@ def sections_of(
 
 def kind_of(config: Mapping[str, Any]) -> str:
     """Returns the kind of model that a run trains, from its `config.json`."""
-    if "ranker" in config:
-        return "ranker"
     recipe = config.get("recipe", {})
     if not recipe:
         return "model"
@@ -296,7 +292,7 @@ def _text_limits(
                 f"* Half of the {noun} have at most {median} {parts}, 99 % at "
                 f"most {high}: longer ones are unlike what was trained on."
             )
-    if not recipe:  # a ranker: its features are limited as their models are
+    if not recipe:  # a folder with a model and without config.json
         return lines
     if arguments.get("words", "trigrams") == "trigrams":
         if not arguments.get("oov_buckets"):
@@ -320,7 +316,6 @@ def _text_limits(
 
 def _recipe_rows(config: Mapping[str, Any]) -> list[list[Any]]:
     values: dict[str, Any] = dict(config.get("recipe", {}))
-    values |= config.get("ranker", {}).get("options", {})
     nested = [v for v in values.values() if isinstance(v, Mapping)]
     for inner in nested:
         values |= inner
@@ -368,6 +363,6 @@ def models_card(facts: Mapping[str, Any]) -> str:
 
 
 def _documents(name: str, number: int | None) -> str:
-    if name in ("retriever", "two_stage") and number is not None:
+    if name == "retriever" and number is not None:
         return f"{number:,}"
     return ""

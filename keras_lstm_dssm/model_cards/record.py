@@ -5,7 +5,7 @@ The CARD.md of exported models is written from the records of their runs.
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +45,7 @@ def record_training(
     config = read_config(folder)
     facts = read_facts(folder)
     started = facts.get("training", {}).get("started")
-    if "ranker" not in config:  # whose config.json is written at the end
-        started = started or iso_time((folder / "config.json").stat().st_mtime)
+    started = started or iso_time((folder / "config.json").stat().st_mtime)
     data = str(config["data"])
     texts = text_statistics(log)
     if kind_of(config) == KEYVEC:
@@ -175,7 +174,7 @@ def _write_run(folder: Path, facts: dict[str, Any]) -> None:
 def write_models_card(
     folder: str | os.PathLike[str],
     exported: Mapping[str, int],
-    runs: Sequence[str | os.PathLike[str]],
+    run: str | os.PathLike[str] | None,
     documents: int | None = None,
     teacher: str | None = None,
 ) -> None:
@@ -197,7 +196,7 @@ def write_models_card(
     exports.append(
         {
             "documents": documents,
-            "runs": run_records(runs),
+            "runs": run_records(run),
             **teacher_facts(teacher),
             "date": iso_time(time.time()),
             "models": dict(exported),
@@ -207,13 +206,17 @@ def write_models_card(
     _write(Path(folder), facts, models_card(facts))
 
 
-def run_records(runs: Sequence[str | os.PathLike[str]]) -> list[dict[str, Any]]:
-    """Returns what is recorded of runs: their names, settings and facts."""
+def run_records(run: str | os.PathLike[str] | None) -> list[dict[str, Any]]:
+    """Returns what is recorded of a run: its name, settings and facts.
+
+    Without a run the list is empty.
+    """
+    if run is None:
+        return []
     return [
         {
             "name": Path(run).absolute().name,
             "config": read_config(run),
             "facts": read_facts(run),
         }
-        for run in runs
     ]

@@ -1,7 +1,6 @@
 """The kinds of models, and their presets and recipes, found by name."""
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from keras_lstm_dssm.errors import InputError
@@ -9,7 +8,6 @@ from keras_lstm_dssm.models.keyvec import KeyVec
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.settings import presets
-from keras_lstm_dssm.settings.fields import Settings
 from keras_lstm_dssm.settings.recipes import (
     KeyVecRecipe,
     Recipe,
@@ -55,40 +53,20 @@ class ModelKind(NamedTuple):
     recipe: Any  # the class of the recipes
     presets: Mapping[str, Any] = {}  # name -> recipe
     marker: str = ""  # a setting that only these recipes have
-    # Loads a model from the folder of its run; `None` for one that Keras loads.
-    load: Callable[[Path], Any] | None = None
-
-    @property
-    def has_epochs(self) -> bool:
-        """Whether Keras trains it, so that a training can be continued."""
-        return self.load is None
 
 
-KINDS: dict[str, ModelKind] = {}
+TOWERS = ModelKind("towers", "two towers", TwoTower, Recipe, PRESETS)
+SCORER = ModelKind(
+    "scorer", "pair scorer", PairScorer, ScorerRecipe, SCORER_PRESETS,
+    "matcher",
+)  # fmt: skip
+KEYVEC = ModelKind(
+    "keyvec", "KeyVec", KeyVec, KeyVecRecipe, KEYVEC_PRESETS,
+    "max_sentences",
+)  # fmt: skip
+
+KINDS = {kind.name: kind for kind in (TOWERS, SCORER, KEYVEC)}
 """Name -> kind of model."""
-
-
-def register_kind(kind: ModelKind) -> ModelKind:
-    """Adds a kind of model to those that `kind_of` finds."""
-    KINDS[kind.name] = kind
-    return kind
-
-
-TOWERS = register_kind(
-    ModelKind("towers", "two towers", TwoTower, Recipe, PRESETS)
-)
-SCORER = register_kind(
-    ModelKind(
-        "scorer", "pair scorer", PairScorer, ScorerRecipe, SCORER_PRESETS,
-        "matcher",
-    )
-)  # fmt: skip
-KEYVEC = register_kind(
-    ModelKind(
-        "keyvec", "KeyVec", KeyVec, KeyVecRecipe, KEYVEC_PRESETS,
-        "max_sentences",
-    )
-)  # fmt: skip
 
 
 def kind_name(model: Any) -> str | None:
@@ -117,7 +95,7 @@ def find_recipe(recipe: str | AnyRecipe) -> AnyRecipe:
     >>> find_recipe("lstm_96").encoder_config["cells"]
     96
     """
-    if isinstance(recipe, Settings):
+    if isinstance(recipe, AnyRecipe):
         return recipe
     known: dict[str, AnyRecipe] = {}
     for kind in KINDS.values():

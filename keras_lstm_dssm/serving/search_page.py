@@ -267,18 +267,14 @@ class SearchPage:
         if call is None or call.input_dtypes != _INPUTS:
             raise invalid_argument(f"{model} is no retriever")
         query_words = words_of([text], _MAX_QUERY_WORDS)
-        # A second stage compares the letters of words itself.
-        two_stages = "titles" in call.output_names
         # Titles near each word alone have words that the results lack.
-        queries = [text] if two_stages else [text, *query_words]
+        queries = [text, *query_words]
         counts = [k] + [_OF_WORD] * (len(queries) - 1)
         explained = servable.signature(EXPLAINED) or call
         outputs = self._run(explained, queries, counts)
         rows = [self._hits(outputs, row) for row in range(len(queries))]
         words = words_of(hit.title for row in rows for hit in row)
-        vectors = None
-        if not two_stages:
-            vectors = self._vectors(servable.version, query_words, words)
+        vectors = self._vectors(servable.version, query_words, words)
         if vectors is None:
             minimum = MIN_SHARED
             similarity = letter_similarity(query_words, words)
@@ -333,10 +329,7 @@ class SearchPage:
         ids = [id_ for id_ in _texts(outputs["ids"][row]) if id_]
         # JSON of browsers has no NaN, which a broken model may return.
         scores = np.nan_to_num(outputs["scores"][row]).tolist()
-        if "titles" in outputs:
-            titles = _texts(outputs["titles"][row])
-        else:
-            titles = [self._titles.get(id_, id_) for id_ in ids]
+        titles = [self._titles.get(id_, id_) for id_ in ids]
         return [*map(_Hit, ids, scores, titles)]  # columns beyond ids are empty
 
     def _vectors(

@@ -28,10 +28,9 @@ def setting(default: Any, **facts: Any) -> Any:
             0 if that is the default, else 1), `most`, and `expected`, what
             the error says instead of these bounds; for a tuple `each`, the
             names that it may have, or `each_least`, the least of its whole
-            numbers, one or more, or `each_above`, what its numbers are
-            above; `path=True` for the path of a file. A type with `None`
-            allows `None`, too. `unused_if`, names of other fields -> the value
-            with which this one has no effect, see `check_used`.
+            numbers, one or more; `path=True` for the path of a file. A type
+            with `None` allows `None`, too. `unused_if`, names of other fields
+            -> the value with which this one has no effect, see `check_used`.
             `names`, the names that a flag allows, but not only they are
             allowed in Python; `flag=False` for a field without a flag. Other
             facts are read by the subclass, see `TrainingConfig`.
@@ -159,14 +158,6 @@ def _check(field: dataclasses.Field[Any], value: Any) -> tuple[bool, str]:
             and all(type(number) is int and number >= least for number in value)
         )
         return is_allowed, f"whole numbers of {least} or more"
-    if "each_above" in bounds:
-        above = bounds["each_above"]
-        is_allowed = (
-            _is_list(value)
-            and all(isinstance(number, int | float) for number in value)
-            and all(above < number < float("inf") for number in value)
-        )
-        return is_allowed, f"finite numbers above {above:g}"
     if "path" in bounds:
         return isinstance(value, str | os.PathLike), "a path"
     if bool in types:

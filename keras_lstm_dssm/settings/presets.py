@@ -134,6 +134,3 @@ KEYVEC_PRESETS: dict[str, Settings] = {
     "keyvec_mean": _KEYVEC | {"weighted": False},
 }
 """Name -> arguments of `KeyVecRecipe`."""
-
-RANKER_PRESETS: dict[str, Settings] = {"ranker": {}}
-"""Name -> arguments of `RankerRecipe`."""

@@ -22,10 +22,7 @@ _USERS = {
     "towers": "two towers",
     "scorer": "pair scorers",
     "keyvec": "a KeyVec",
-    "ranker": "a ranker",
 }
-_OF_EPOCHS = ("init", "every", "save_minutes", "validation")
-"""Options of models that are trained in epochs, as a ranker is not."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,9 +45,8 @@ class TrainingConfig(Settings):
             clicked title), or a `DocumentFolder`.
             Without it, `word_sum` is fitted to the texts of `teacher` alone.
         recipe: Name of a preset; or a `Recipe`, of two towers, a
-            `ScorerRecipe`, of a pair scorer, a `KeyVecRecipe`, or a
-            `RankerRecipe`. By default that of the run `init`, or `"best"`
-            without one.
+            `ScorerRecipe`, of a pair scorer, or a `KeyVecRecipe`. By default
+            that of the run `init`, or `"best"` without one.
         documents: With pages: the file of lstm-dssm-export --documents, id
             TAB title a line, by which ids that were shown become titles; by
             default they are the titles.
@@ -66,7 +62,7 @@ class TrainingConfig(Settings):
             Python also a `Collection`, a `Task` or a `ClusterTask`.
         select: With `dev`: the measure that decides which epoch is best;
             those of clusters, from `f1` on, are for a KeyVec. By default
-            mrr@10, of a ranker ndcg@3.
+            mrr@10.
         every: With `dev`: evaluate every n epochs.
         patience: With `dev`: evaluations without a better value before the
             training stops; by default as the recipe of two towers says
@@ -101,13 +97,6 @@ class TrainingConfig(Settings):
             statistics of words and for synthetic pairs.
         judged: Two towers: query -> titles judged not relevant, for a recipe
             with `judged_negatives`; by default those of the BEIR folder.
-        features: Ranker: run folders of two towers, whose cosine is a feature
-            beside the overlap of words, and of pair scorers, whose score is
-            one. The ranker reads their models from there; the first towers
-            find the candidates when it is served.
-        encoder: Ranker: a sentence encoder of others whose cosine is a
-            feature, as for lstm-dssm-teach. A ranker with one cannot be
-            exported.
         save_minutes: Minutes since the last checkpoint after which one is
             saved within an epoch.
 
@@ -150,8 +139,6 @@ class TrainingConfig(Settings):
     judged: Any = setting(
         None, kind="towers", stored=False, joint=False, flag=False
     )
-    features: tuple[Any, ...] = setting((), kind="ranker", stored=False)
-    encoder: Any = setting(None, kind="ranker", stored=False)
     save_minutes: float = setting(10.0, least=0, stored=False)
 
     def __post_init__(self) -> None:
@@ -161,9 +148,7 @@ class TrainingConfig(Settings):
                 "give init, the run to continue, or name all clicks as data"
             )
         recipe = self._find_recipe()
-        patience, salience, select = self.patience, self.salience, self.select
-        if select is None:
-            select = "ndcg@3" if recipe.kind == "ranker" else "mrr@10"
+        patience, salience = self.patience, self.salience
         if (
             patience is None
             and recipe.kind == "towers"
@@ -179,12 +164,8 @@ class TrainingConfig(Settings):
         object.__setattr__(self, "recipe", recipe)
         object.__setattr__(self, "patience", patience)
         object.__setattr__(self, "salience", salience)
-        object.__setattr__(self, "select", select)
-        if isinstance(self.features, str | os.PathLike):
-            raise InputError(
-                f"features is {self.features!r}: expected a list of run folders"
-            )
-        object.__setattr__(self, "features", tuple(self.features))
+        if self.select is None:
+            object.__setattr__(self, "select", "mrr@10")
         super().__post_init__()
         self._check_kind()
 
@@ -208,16 +189,6 @@ class TrainingConfig(Settings):
 
     def _check_kind(self) -> None:
         kind = self.recipe.kind
-        for field in dataclasses.fields(self):
-            if (
-                kind == "ranker"
-                and field.name in _OF_EPOCHS
-                and getattr(self, field.name) != field.default
-            ):
-                raise InputError(
-                    f"{field.name} is of models that are trained in epochs, "
-                    "as a ranker is not: leave it out"
-                )
         if self.validation is not None and kind != "towers":
             raise InputError(
                 "validation measures the loss of two towers: for a pair "
@@ -303,8 +274,7 @@ class TrainingConfig(Settings):
         if self.recipe.kind != "towers":
             raise InputError(
                 "several workers train two towers only: leave the workers "
-                "out, or unset TF_CONFIG, for a pair scorer, a KeyVec or a "
-                "ranker"
+                "out, or unset TF_CONFIG, for a pair scorer or a KeyVec"
             )
         self.check_options_of_workers(vars(self))
 

@@ -10,7 +10,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.fingerprints import weights_hash
 from keras_lstm_dssm.layers.letter_trigrams import copy_weights
 from keras_lstm_dssm.models.kinds import AnyRecipe, kind_of, recipe_from_dict
-from keras_lstm_dssm.run_folder import RunFolder, is_ranker
+from keras_lstm_dssm.run_folder import RunFolder
 
 _OF_TRAINING = {"seed", "negatives", "n", "dropout", "max_sentences"}
 """Arguments of a model, not of its layers, that a new training may change."""
@@ -44,8 +44,6 @@ class InitialModel(NamedTuple):
         TensorFlow has connected them.
         """
         run = RunFolder(init)
-        if is_ranker(run.path):
-            raise _not_continued("Ranker", os.fspath(init))
         run.check_trained()
         return recipe_from_dict(run.read_config().get("recipe", {}))
 
@@ -107,21 +105,13 @@ class InitialModel(NamedTuple):
 
 
 def _checked(model: Any, name: str) -> Any:
-    if not kind_of(model).has_epochs:
-        raise _not_continued(type(model).__name__, name)
+    kind_of(model)  # raises for what is no model
     if not all(np.isfinite(weight.numpy()).all() for weight in model.weights):
         raise InputError(
             f"{name}: found weights that are not finite; the training failed: "
             "name another run"
         )
     return model
-
-
-def _not_continued(kind: str, name: str) -> InputError:
-    return InputError(
-        f"{name}: found a {kind}, whose training cannot be continued: expected "
-        "two towers, a pair scorer or a KeyVec, or the folder of its run"
-    )
 
 
 def _network(model: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -41,11 +41,6 @@ TRAININGS: dict[str, type[Training]] = {
 }
 """Name of a kind of model -> its training."""
 
-ROADS: dict[str, Callable[..., Any]] = {}
-"""The training functions of models that are not trained in epochs, such as a
-ranker's trees: name of the kind of model -> function with the arguments of
-`run_training`, but for `stored` and `processes`."""
-
 
 def train(
     data: Any = None,
@@ -66,14 +61,12 @@ def train(
         data: Click files (a path, a glob, or several separated by commas),
             a BEIR folder, `"api"` or `"api_sentences"`; or a `ClickLog`, or
             any iterable of (query, clicked title). For a `KeyVec`, documents:
-            a folder of them, `"api_documents"` or a `DocumentFolder`. A
-            `Ranker` learns the grades of the training split of a BEIR folder,
-            or else clicks. `None` for `word_sum`, which is fitted to the texts
-            of `teacher`. Or a `TrainingConfig`, which holds all options.
+            a folder of them, `"api_documents"` or a `DocumentFolder`. `None`
+            for `word_sum`, which is fitted to the texts of `teacher`. Or a
+            `TrainingConfig`, which holds all options.
         recipe: Name of a preset; or a `Recipe`, of two towers, a
-            `ScorerRecipe`, of a pair scorer, a `KeyVecRecipe`, or a
-            `RankerRecipe`. By default that of the run `init`, or `"best"`
-            without one.
+            `ScorerRecipe`, of a pair scorer, or a `KeyVecRecipe`. By default
+            that of the run `init`, or `"best"` without one.
         output: Run folder for checkpoints, `model.keras`, `history.csv` and
             TensorBoard logs, from which `resume` continues; `None` writes
             nothing.
@@ -83,11 +76,10 @@ def train(
         **options: Attributes of `TrainingConfig`: `seed`, `dev`, `select`,
             `every`, `patience`, `validation`, `min_relevant`,
             `max_bad_lines`, `titles`, `judged`, `teacher`, `init`, `replay`,
-            `negatives_from`, `salience`, `features`, `encoder`,
-            `save_minutes`.
+            `negatives_from`, `salience`, `save_minutes`.
 
     Returns:
-        The trained model, for a `RankerRecipe` a `Ranker`.
+        The trained model.
 
     Raises:
         InputError: Data, recipe or folder are wrong, or `init` has another
@@ -124,8 +116,7 @@ def train(
         if config.fitted:
             return _fit_word_sum(config, run, verbose, saved)
         config = with_written_pages(config, run, verbose)
-        train_kind = ROADS.get(config.recipe.kind, run_training)
-        return train_kind(
+        return run_training(
             config, run, callbacks=callbacks, verbose=verbose, saved=saved
         )
 

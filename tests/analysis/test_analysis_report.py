@@ -19,7 +19,6 @@ from keras_lstm_dssm.analysis.tower_report import report_on_towers
 from keras_lstm_dssm.encoders.activations import activations
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_csv
-from keras_lstm_dssm.ranker.ranker import Ranker
 from keras_lstm_dssm.run_folder import RunFolder
 from tests.analysis.html_page import HtmlPage, check_self_contained
 from tests.conftest import TOPICS
@@ -154,13 +153,6 @@ def test_a_missing_package_is_one_line(package, use, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(InputError, match=f"{package} is not installed: pip"):
         use(tmp_path / "report.html")
-
-
-def test_a_ranker_has_no_report(tmp_path, monkeypatch):
-    ranker = Ranker.__new__(Ranker)
-    monkeypatch.setattr(RunFolder, "load_model", lambda _: ranker)
-    with pytest.raises(InputError, match="found a ranker, which has no"):
-        analyze_run(tmp_path, tmp_path / "r.html")
 
 
 def test_a_run_is_analysed_in_python(trained_run, tmp_path):

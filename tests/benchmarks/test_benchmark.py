@@ -10,8 +10,7 @@ import keras_lstm_dssm.data as data_package
 from benchmarks import __main__ as benchmark
 from benchmarks import retriever, serving, towers, word_models
 from keras_lstm_dssm.data import Triples
-from tests.ranker.small_ranker import write_graded
-from tests.tools.conftest import refused
+from tests.tools.conftest import refused, write_graded
 
 __all__ = ["refused"]  # a fixture
 

@@ -22,7 +22,7 @@ from keras_lstm_dssm.export.publish.versions import (
 from keras_lstm_dssm.files import lock_folder
 from keras_lstm_dssm.serving import Client, PredictionServer
 from tests.export.agreement import rows_of
-from tests.ranker.small_ranker import small_scorer
+from tests.export.graphs.kinds import pair_scorer
 from tests.serving.tiny_models import save_encoder
 from tests.serving.wire import warmup_requests
 
@@ -204,7 +204,7 @@ def test_wrong_arguments_publish_nothing(
 
 def test_a_scorer_beside_encoders_and_retriever(models):
     """It is served and called while the other models do not change."""
-    scorer = small_scorer()
+    scorer = pair_scorer("RecurrentCosine")
     kept = {p: p.read_bytes() for p in models.rglob("*/1/**/*") if p.is_file()}
     assert kept
     config = (models / "models.config").read_text()
@@ -235,7 +235,7 @@ def test_a_scorer_beside_encoders_and_retriever(models):
 
 
 def test_encoders_beside_a_scorer(model, tmp_path):
-    scorer = small_scorer()
+    scorer = pair_scorer("RecurrentCosine")
     with pytest.raises(InputError, match="of two towers, and this model is a"):
         export_models(scorer, tmp_path, DOCUMENTS)
     assert list(tmp_path.iterdir()) == []
@@ -269,7 +269,7 @@ def test_the_folder_is_checked_again_before_publishing(
 def test_the_card_is_written_before_another_process_publishes(
     model, tmp_path, monkeypatch
 ):
-    """By an export that knows its runs."""
+    """By an export that knows its run."""
     models = tmp_path / "models"
     locked = []
     write = export_module.write_models_card
@@ -282,7 +282,7 @@ def test_the_card_is_written_before_another_process_publishes(
         write(*arguments)
 
     monkeypatch.setattr(export_module, "write_models_card", write_under_lock)
-    export_models(model, models, DOCUMENTS, runs=[tmp_path / "run"])
+    export_models(model, models, DOCUMENTS, run=tmp_path / "run")
     assert locked == [models]
     card = (models / "CARD.md").read_text()
     assert "| `document_encoder` | 1 |" in card

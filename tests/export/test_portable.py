@@ -23,9 +23,9 @@ from keras_lstm_dssm.settings.hybrid import HybridSettings
 from lstm_dssm_client import Hit, LocalModel, ServingError
 from lstm_dssm_client.portable_file import PortableFile, write_portable
 from tests.encoders.small import ENCODERS, FITTED, small_encoder
+from tests.export.graphs.kinds import pair_scorer
 from tests.memory import release_graphs
 from tests.models.small_keyvec import small_keyvec
-from tests.ranker.small_ranker import small_scorer
 
 TEXTS = [
     "hex bolt", "", "Hex-bolts, 3/8 in. x 2", "Straße ΟΔΟΣ", "bolt bolt hex",
@@ -231,7 +231,7 @@ def test_threads_share_it(model, path):
 
 def test_the_card_and_the_version(trained_run, path):
     local = write(path, dssm.load_run(trained_run), Documents(IDS, TITLES),
-                  runs=[trained_run])  # fmt: skip
+                  run=trained_run)  # fmt: skip
     (run,) = local.card["runs"]
     assert run["name"] == trained_run.name
     assert run["config"]["recipe"]["encoder_config"]["cells"] == 32
@@ -248,7 +248,11 @@ def test_other_models_are_refused_in_one_line(path):
     table = towers.query_encoder.embedding.table
     table.assign(table * np.nan)
     for model, options, message in (
-        (small_scorer(), {}, "found a pair scorer, and only two towers are p"),
+        (
+            pair_scorer("RecurrentCosine"),
+            {},
+            "found a pair scorer, and only two towers are p",
+        ),
         (small_keyvec(), {}, "found a KeyVec, and only two towers are porta"),
         (dssm.TwoTower(Own(2), Own(2)), {}, "found the encoder Own, and only"),
         (towers, {}, "not finite"),

@@ -25,9 +25,9 @@ from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.export.graphs import retriever
 from keras_lstm_dssm.export.graphs.encoder import EncoderModule
 from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
-from keras_lstm_dssm.export.graphs.ranking import ScorerModule
 from keras_lstm_dssm.export.graphs.retriever import RetrieverModule
 from keras_lstm_dssm.export.graphs.saved_module import ServedModule
+from keras_lstm_dssm.export.graphs.scorer import ScorerModule
 from keras_lstm_dssm.export.publish import versions
 from keras_lstm_dssm.export.publish.warmup import WARMUP_FILE, WARMUP_SIZES
 

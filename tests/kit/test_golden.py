@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.encoders.hybrid_encoder import HybridEncoder
 from keras_lstm_dssm.export import export_model
-from keras_lstm_dssm.export.graphs.encoder import EncoderModule, mixture_towers
+from keras_lstm_dssm.export.graphs.encoder import EncoderModule
 from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
-from keras_lstm_dssm.export.graphs.ranking import ScorerModule
 from keras_lstm_dssm.export.graphs.retriever import (
     DocumentRows,
     RetrieverModule,
 )
+from keras_lstm_dssm.export.graphs.scorer import ScorerModule
 from keras_lstm_dssm.export.publish import versions
 from tests.kit.golden import (
     copied_or_written,
@@ -107,9 +108,8 @@ def test_whatever_changes_a_graph_changes_its_key():
 
 
 def test_other_graphs_are_always_written():
-    towers = dssm.TwoTower(dssm.DSSMEncoder([3]), dssm.DSSMEncoder([3]))
-    mixture = mixture_towers(dssm.Mixture({"a": towers}))
-    assert graph_key(EncoderModule(mixture.query_encoder)) is None
+    hybrid = HybridEncoder({"towers": dssm.DSSMEncoder([3])}, {"towers": 1.0})
+    assert graph_key(EncoderModule(hybrid)) is None
 
 
 def test_what_could_not_be_written_is_not_remembered(tmp_path):

@@ -122,7 +122,9 @@ def test_data_that_are_gone(tmp_path):
         "spec": str(tmp_path / "no.tsv")
     }
     assert record.card_tables(tmp_path) == []
-    card = run_card("r", {"data": "x", "ranker": {}}, {"training": {}})
+    card = run_card(
+        "r", {"data": "x", "recipe": {"matcher": "ARCI"}}, {"training": {}}
+    )
     assert "the files could not be read" in card
     assert 'pipeline_tag: "text-ranking"' in card
 
@@ -170,7 +172,7 @@ def test_the_licence_of_a_teacher(run, tmp_path):
         text = f"`{encoder}` (licence: {known})"
         assert f"| taught by | {text} |" in (run / "CARD.md").read_text()
         record.write_models_card(
-            tmp_path, {"retriever": 2}, [], 2, str(tmp_path / "teach")
+            tmp_path, {"retriever": 2}, None, 2, str(tmp_path / "teach")
         )
         assert (
             f"titles in `retriever`: {text}."

@@ -20,9 +20,8 @@ from keras_lstm_dssm.models import (
     find_recipe,
     kinds,
 )
-from keras_lstm_dssm.ranker.ranker import RANKER
 from keras_lstm_dssm.training import mine_negatives
-from keras_lstm_dssm.training.train import ROADS, TRAININGS
+from keras_lstm_dssm.training.train import TRAININGS
 from tests.kit.equal import check_equal
 from tests.settings.other_values import other_values
 
@@ -338,13 +337,9 @@ def test_every_layer_knows_every_kind():
         kinds.TOWERS,
         kinds.SCORER,
         kinds.KEYVEC,
-        RANKER,
     ]
-    assert set(GRAPHS) == {*kinds.KINDS, "mixture", "hybrid"}
-    assert set(TRAININGS) == {
-        name for name, kind in kinds.KINDS.items() if kind.has_epochs
-    }
-    assert set(TRAININGS) | set(ROADS) == set(kinds.KINDS)
+    assert set(GRAPHS) == {*kinds.KINDS, "hybrid"}
+    assert set(TRAININGS) == set(kinds.KINDS)
 
 
 @pytest.mark.parametrize(

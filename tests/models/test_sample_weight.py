@@ -11,7 +11,6 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.statistics import alphabet_warning
 from keras_lstm_dssm.data.triples import Triples
-from keras_lstm_dssm.ranker.graded_lists import GradedLists
 from tests.models import small_matchers
 from tests.models.small_towers import one_batch, two_tower
 
@@ -137,12 +136,6 @@ def test_words_of_a_log(tmp_path):
     (tmp_path / "log.tsv").write_text("Пила	пила	2\nдрель	дрель\n")
     warning = alphabet_warning(ClickLog(tmp_path / "log.tsv"))
     assert warning and warning.startswith("100% of the words are in letters")
-
-
-def test_grades_of_a_ranker(logs):
-    assert [GradedLists.from_clicks(log, 1).lists for log in logs][0] == (
-        GradedLists.from_clicks(logs[1], 1).lists
-    )
 
 
 @pytest.mark.parametrize(("line", "problem"), [

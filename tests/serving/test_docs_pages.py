@@ -23,8 +23,8 @@ from keras_lstm_dssm.export import Documents, export_portable
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import query
 from tests.conftest import TOPICS
+from tests.export.graphs.kinds import pair_scorer
 from tests.models.small_keyvec import small_keyvec
-from tests.ranker.small_ranker import small_scorer
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCKS, LOCAL = (
@@ -52,8 +52,9 @@ def test_every_block_runs(trained_run, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("RUN").symlink_to(trained_run)
     for folder, model in (
-        ("SCORER_RUN", small_scorer()), ("KEYVEC_RUN", small_keyvec()),
-    ):  # fmt: skip
+        ("SCORER_RUN", pair_scorer("RecurrentCosine")),
+        ("KEYVEC_RUN", small_keyvec()),
+    ):
         run = RunFolder(folder)
         run.create({}, model)
         run.save(model, run.model)

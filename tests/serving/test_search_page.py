@@ -30,13 +30,12 @@ from tests.browser import BROWSER, Page, browser_page
 from tests.serving.tiny_models import save_encoder, save_function
 
 
-def two_stage(text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
-    """The outputs of a ranker with documents; the third column is empty."""
+def glue_and_bolts(text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
+    """The outputs of a retriever; the third column is empty."""
     rows = tf.size(text) + 0 * tf.size(k)
     return {
-        "ids": tf.repeat([["t2", "t1", ""]], rows, 0),
-        "titles": tf.repeat([["Wood glue", "Hex bolts", ""]], rows, 0),
-        "scores": tf.repeat([[-0.5, -2.0, tf.float32.min]], rows, 0),
+        "ids": tf.repeat([["Wood glue", "Hex bolts", ""]], rows, 0),
+        "scores": tf.repeat([[-0.5, -1.0, -2.0]], rows, 0),
     }
 
 
@@ -45,7 +44,7 @@ def models(tiny_models: Path, tmp_path) -> ModelRegistry:
     save_encoder(tmp_path / "query_encoder", offset=1.0)
     save_encoder(tmp_path / "document_encoder", offset=1.0)
     inputs = {"text": "string", "k": "int32"}
-    save_function(tmp_path / "two_stage" / "3", two_stage, **inputs)
+    save_function(tmp_path / "shop" / "3", glue_and_bolts, **inputs)
     (tmp_path / "retriever").symlink_to(tiny_models / "retriever")
     return ModelRegistry(tmp_path)
 
@@ -60,7 +59,7 @@ def test_words_by_encoder_and_by_letters(models):
         "steel angle",
         "shelf barcket",
     ]
-    assert (second["name"], second["versions"]) == ("two_stage", [3])
+    assert (second["name"], second["versions"]) == ("shop", [3])
     assert second["examples"] == ["wood glue", "hex blots"]
     found = page.search({"model": "retriever", "text": "blot", "k": 1})
     assert found["similarity"] == "encoder"
@@ -73,10 +72,11 @@ def test_words_by_encoder_and_by_letters(models):
     first = line["nearest"][0]
     assert (first["word"], first["similarity"]) == ("zinc", 1)
 
-    found = page.search({"model": "two_stage", "text": "hex blts", "k": 2})
+    # No encoder has the version of this retriever.
+    found = page.search({"model": "shop", "text": "hex blts", "k": 2})
     assert found["similarity"] == "letters"
-    assert [hit["id"] for hit in found["hits"]] == ["t2", "t1"]
-    assert [hit["score"] for hit in found["hits"]] == [-0.5, -2.0]
+    assert [hit["id"] for hit in found["hits"]] == ["Wood glue", "Hex bolts"]
+    assert [hit["score"] for hit in found["hits"]] == [-0.5, -1.0]
     assert found["hits"][1]["title"] == [
         {"text": "Hex", "strength": 1.0},
         {"text": " ", "strength": 0},
@@ -96,7 +96,7 @@ def test_what_the_card_says(models, tmp_path, caplog):
         "documents": 16_562,
         "runs": [{"name": "run", "config": {}, "facts": {}}],
     }
-    old, new = ({**export, "models": {"two_stage": v}} for v in (2, 3))
+    old, new = ({**export, "models": {"shop": v}} for v in (2, 3))
     new["documents"] = 7
     card.write_text(json.dumps({"exports": [old, new]}))
     first, second = page.models()["models"]

@@ -13,7 +13,6 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.fields import Settings, help_of, setting
 from keras_lstm_dssm.settings.recipes import (
     KeyVecRecipe,
-    RankerRecipe,
     Recipe,
     ScorerRecipe,
 )
@@ -89,13 +88,8 @@ def test_bounds(changes, message):
     (lambda: KeyVecRecipe(windows=()), "windows is (): expected whole numbers"),
     (lambda: KeyVecRecipe(windows="34"), "windows is '34': expected whole"),
     (lambda: KeyVecRecipe(windows=[3, 0]), "expected whole numbers of 1 or"),
-    (lambda: RankerRecipe(leaves=()), "leaves is (): expected whole numbers"),
-    (lambda: RankerRecipe(leaves=7), "leaves is 7: expected whole numbers"),
-    (lambda: RankerRecipe(leaves=(7, 1)), "expected whole numbers of 2 or"),
     (lambda: ServerBounds(protocols=3), "protocols is 3: expected none, one"),
     (lambda: ServerBounds(protocols="openai"), "protocols is 'openai': expect"),
-    (lambda: TrainingConfig("a", "ranker", features="run"),
-     "features is 'run': expected a list of run folders"),
 ])  # fmt: skip
 def test_wrong_lists(make, message):
     with pytest.raises(InputError, match=re.escape(message)):
@@ -157,9 +151,3 @@ def test_numbers_of_numpy_are_numbers_of_python():
     assert json.loads(json.dumps(recipe.to_dict())) == recipe.to_dict()
     with pytest.raises(InputError, match="epochs is 2.5: expected a whole"):
         Recipe(epochs=np.float32(2.5))
-
-
-@pytest.mark.parametrize("shares", [0.5, ("0.5",), (0.5, -1.0), "0.5"])
-def test_shares_of_a_ranker_are_numbers(shares):
-    with pytest.raises(InputError, match="expected finite numbers above 0"):
-        RankerRecipe(shares=shares)

@@ -10,11 +10,11 @@ import keras
 import pytest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.data import write_collection
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.tools import encode, export, train
+from keras_lstm_dssm.tools import encode, export
 from tests.conftest import TOPICS
 from tests.kit.eager import eager_steps
-from tests.ranker.small_ranker import write_graded
 from tests.training.small_documents import QUICK_KEYVEC, write_small_documents
 
 Refused = Callable[[int, str], str]
@@ -61,17 +61,41 @@ def saved_run(path: Path, model: keras.Model) -> Path:
     return path
 
 
+COLOURS = ("red", "blue", "green", "black")
+
+
+def write_graded(folder: Path) -> Path:
+    """Writes queries for a thing of a colour; its titles have grades 0 to 3."""
+    documents = {
+        f"{colour}-{name}": f"{colour} {title}"
+        for name, (_, title) in TOPICS.items()
+        for colour in COLOURS
+    }
+    things, queries = list(TOPICS), {}
+    qrels: dict[str, dict[str, dict[str, int]]] = {
+        "train": {}, "dev": {}, "test": {},
+    }  # fmt: skip
+    for number, name in enumerate(things):
+        other = things[number - 1]
+        for shade, colour in enumerate(COLOURS):
+            query = f"{name}-{colour}"
+            queries[query] = f"{TOPICS[name][0]} {colour}"
+            next_colour = COLOURS[shade - 1]
+            split = ("dev", "test", "train", "train")[(number + shade) % 4]
+            qrels[split][query] = {
+                f"{colour}-{name}": 3, f"{next_colour}-{name}": 2,
+                f"{colour}-{other}": 1, f"{next_colour}-{other}": 0,
+            }  # fmt: skip
+    write_collection(folder, documents, queries, qrels, [])
+    return folder
+
+
 @pytest.fixture
 def clicks(tmp_path) -> Path:
     """Writes a log with one click on each title."""
     path = tmp_path / "clicks.tsv"
     path.write_text("".join(f"{q}\t{t}\n" for q, t in TOPICS.values()))
     return path
-
-
-@pytest.fixture(scope="session")
-def graded(made_once) -> Path:
-    return made_once("graded", write_graded)
 
 
 @pytest.fixture(scope="session")
@@ -120,19 +144,6 @@ def keyvec_run(made_once) -> Path:
             )  # fmt: skip
 
     return made_once("keyvec", make) / "run"
-
-
-@pytest.fixture(scope="session")
-def ranker_run(graded, trained_run, made_once) -> Path:
-    pytest.importorskip("lightgbm")
-
-    def make(new: Path) -> None:
-        succeed(
-            train, preset="ranker", data=graded, dev=graded, patience=2,
-            features=trained_run, output=new, seed=3,
-        )  # fmt: skip
-
-    return made_once("ranker_run", make)
 
 
 @pytest.fixture(scope="session")

@@ -102,23 +102,6 @@ def test_the_training_split_leaves_the_figures_of_training(
     assert metrics["train"]["epoch"] == 3
 
 
-def test_a_ranker_is_measured_as_it_is_served(graded, ranker_run, tmp_path):
-    """The towers find the candidates, none beyond the first 100."""
-    run = shutil.copytree(ranker_run, tmp_path / "run")
-    system = evaluation.system_of(dssm.load_run(run))
-    for mode in ("rerank", "retrieve"):
-        found = results_of(
-            evaluate, tmp_path / "out.json", run=run, data=graded, mode=mode
-        )["test"]
-        assert found["bm25_words"] == "alphanumeric"
-        task = evaluation.Task.from_collection(Collection(graded), "test", mode)
-        expected = task.evaluate(task.run(system))
-        assert found["model"] == pytest.approx(expected, abs=1e-9)
-        stored = json.loads((run / "metrics.json").read_text())
-        assert stored[f"test/{mode}"] == found
-        assert stored["train"]["trees"] >= 1
-
-
 def test_an_encoder_that_this_package_did_not_train(
     collection_folder, tmp_path, monkeypatch
 ):

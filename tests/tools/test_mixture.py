@@ -1,10 +1,9 @@
-"""--mix and --hybrid of lstm-dssm-evaluate, -search and -export."""
+"""--mix and --hybrid of lstm-dssm-evaluate, and --hybrid of -export."""
 
 import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
@@ -16,7 +15,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task, choose_weights, read_run
 from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.serving import SavedRetriever
-from keras_lstm_dssm.tools import evaluate, export, search
+from keras_lstm_dssm.tools import evaluate, export
 from tests.conftest import TOPICS
 from tests.tools.conftest import TITLES, results_of, succeed
 
@@ -91,51 +90,6 @@ def test_evaluate_gives_what_python_gives(
     )["dev"]
     assert "mixture_dev" not in again
     assert again["mixture"][measure] == pytest.approx(chosen.value)
-
-
-def test_search_of_a_run_ranks_by_the_weighted_sum(trained_run, capsys):
-    titles = {name: title for name, (_, title) in TOPICS.items()}
-    lines = "".join(f"{name}\t{title}\n" for name, title in titles.items())
-    Path("titles.txt").write_text(lines)
-    queries = ["interior glue", "steel lamp", "interior glue"]
-    given = {"run": trained_run, "documents": "titles.txt"}
-    succeed(
-        search, *queries, **given, k=3, mix=f"bm25,{ENCODER}",
-        mix_weights="5,2,3", json="hits.json",
-    )  # fmt: skip
-    assert capsys.readouterr().out.count("interior glue\n") == 2
-    parts = {
-        "model": dssm.load_run(trained_run),
-        "bm25": BM25System(),
-        "letters": open_outside_encoder(ENCODER),
-    }
-    mixture = dssm.Mixture(parts, [0.5, 0.2, 0.3])
-    found = json.loads(Path("hits.json").read_text())["queries"]
-    assert [of_query["query"] for of_query in found] == queries
-    for text, of_query in zip(queries, found, strict=True):
-        expected = mixture.retrieve({"q": text}, titles, 3)["q"]
-        hits = {hit["id"]: hit["score"] for hit in of_query["hits"]}
-        assert list(hits) == list(expected)
-        assert hits == pytest.approx(expected, abs=1e-6)
-    succeed(search, "steel lamp", **given)
-    assert capsys.readouterr().out.count("\n") == 6
-
-
-def test_export_of_two_runs_is_one_retriever(trained_run, other_run):
-    titles = [title for _, title in TOPICS.values()]
-    Path("titles.txt").write_text("\n".join(titles))
-    succeed(
-        export, run=trained_run, mix=other_run, mix_weights="0.6,0.4",
-        documents="titles.txt", output="models",
-    )  # fmt: skip
-    (hits,) = SavedRetriever("models/retriever").search(["hex glue"], k=6)
-    parts = [dssm.load_run(trained_run), dssm.load_run(other_run)]
-    mixture = dssm.Mixture({"a": parts[0], "b": parts[1]}, [0.6, 0.4])
-    (expected,) = dssm.Index(mixture, titles).search(["hex glue"], 6)
-    assert [hit.id for hit in hits] == [hit.id for hit in expected]
-    np.testing.assert_allclose(
-        [hit.score for hit in hits], [hit.score for hit in expected], atol=1e-6
-    )
 
 
 def test_a_folder_with_a_config_of_another_library_is_no_run(tmp_path):

@@ -10,6 +10,7 @@ from keras_lstm_dssm.export import export_retriever
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.serving.security import Security, ServerTLS, TokenFile
 from keras_lstm_dssm.tools import query, search
+from tests.conftest import TOPICS
 from tests.tools.conftest import succeed
 
 
@@ -104,3 +105,22 @@ def test_tags_tls_and_a_token(certificates, tmp_path, refused, capsys):
     models = f"--models={tmp_path / 'models'}"
     assert ids(search, models, "--tags=zinc") == ["a"]
     assert ids(search, models) == ["a", "b", "c"]
+
+
+def test_search_of_a_run_needs_no_export(trained_run, tmp_path, capsys):
+    """The towers of the run rank the titles, and a query may come twice."""
+    titles = {name: title for name, (_, title) in TOPICS.items()}
+    lines = "".join(f"{name}\t{title}\n" for name, title in titles.items())
+    (tmp_path / "titles.txt").write_text(lines)
+    queries = ["interior glue", "steel lamp", "interior glue"]
+    succeed(
+        search, *queries, run=trained_run, documents=tmp_path / "titles.txt",
+        k=3, json=tmp_path / "hits.json",
+    )  # fmt: skip
+    assert capsys.readouterr().out.count("interior glue\n") == 2
+    found = json.loads((tmp_path / "hits.json").read_text())["queries"]
+    assert [of_query["query"] for of_query in found] == queries
+    index = dssm.Index(dssm.load_run(trained_run), titles.values(), titles)
+    for of_query, expected in zip(found, index.search(queries, 3), strict=True):
+        hits = [(hit["id"], hit["score"]) for hit in of_query["hits"]]
+        assert hits == [(hit.id, hit.score) for hit in expected]

@@ -63,7 +63,6 @@ REFUSED = {
     --select=map -> select is not used without dev: leave it out, or set dev
     --max_bad_lines=3 -> --max_bad_lines is used with --on_bad_line=skip only
     --judged_negatives=1 -> found no title with a score below 1
-    --features=x -> features is used by a ranker only: leave it
     --documents=x -> documents needs pages of results: expected ubi:FOLDER or
     --actions=click:1 -> actions needs pages of results: expected ubi:FOLDER or
     --data={collection_folder},ubi:nowhere -> nowhere: found no queries*.ndjson
@@ -102,19 +101,6 @@ REFUSED = {
     --margin=inf -> --margin=inf
     --n=3 -> --n is not a flag of --preset=mv_lstm_tensor
 """,
-    "train --data={graded} --output={new} --preset=ranker": """
-    --epochs=3 -> --epochs is not a flag of --preset=ranker
-    --every=2 -> every is of models that are trained in
-    --features={tmp_path}/none -> none: no model here
-    --features={ranker_run} -> found a ranker, expected trai
-    --output={ranker_run} -> there is a run here already
-""",
-    "train --output={trained_run} --resume": """
-    --features=x -> --features is for a new ranker
-""",
-    "train --output={ranker_run}": """
-    --resume -> found a ranker, which is trained in one go
-""",
     "train --output={new} --workers=2": """
     --replay=a,0.5 -> --replay is not supported by several workers
     --teacher=TEACH -> --teacher is not supported by several workers
@@ -151,22 +137,19 @@ REFUSED = {
     --mix=bm25 --split=dev -> --split=dev is what the weights of --mix would be
     --mix=bm25 --dev=none -> none
     --mix={scorer_run} --mode=retrieve -> only scores lists: use --mode=rerank
+    --mix={keyvec_run} --mix_weights=1,1 -> found a KeyVec, which reads document
 """,
     "teach --documents={titles} --encoder=x --output={new}": """
     --min_relevant=2 -> --min_relevant is for --data: leave it out
     --on_bad_line=skip -> --on_bad_line is for --data: leave it out
 """,
     "search": """
-    --run={trained_run} --documents={titles} --bm25_words=space glue
-        -> --bm25_words is for bm25 in --mix: leave it out
     glue -> --models is missing: the folder that lstm-dssm-exp
-    --models=m --mix=bm25 glue -> --mix is for --run, not for
+    --models=m --documents={titles} glue -> --documents is for --run, not for
     --models=m --run={trained_run} --documents={titles} glue
         -> --models and --run are given
     --run={trained_run} glue -> --documents is missing: With --run
-    --run={trained_run} --documents={titles} --mix=bm25 glue
-        -> --mix_weights is missing: give the
-    --run={scorer_run} --documents={titles} glue -> mixture only scores lists
+    --run={scorer_run} --documents={titles} glue -> has no encoders of queries
     --models={tmp_path} glue -> no SavedModel
     --models={models} -> no query
     --models={models} --k=3000000000 glue -> k is 3000000000
@@ -186,14 +169,9 @@ REFUSED = {
     --vectors=int4 -> should be one of
     --max_k=0 -> --max_k=0: expected an integer
     --output={clicks}/m -> clicks.tsv: found a file, expected a folder to write
-    --mix={trained_run} -> --mix_weights is missing: give
-    --mix=bm25 --mix_weights=1,1 -> --mix: 'bm25' is not the folder of a run: on
-    --mix={outside_encoder} --mix_weights=1,1 -> only encoders of runs can
-    --mix={scorer_run} --mix_weights=1,1 -> has no encoders of queries and ti
     --run={scorer_run} --documents={titles} -> documents are for the retriever o
 """,
     "export --hybrid --documents={titles} --output={new}": """
-    --mix=x -> --hybrid ranks by the parts of one run, --mix by several
     --output= -> --output is missing
     --documents= -> a hybrid retriever counts the words of titles
     --run={tmp_path}/none -> no model here
@@ -208,8 +186,6 @@ REFUSED = {
     "export --portable={new}": """
     --weights=float32 -> --run is missing
     --run={trained_run} --output=x -> not used with --portable
-    --run={trained_run} --mix={trained_run} -> not used with --portable
-    --run={trained_run} --mix_weights=1 -> --mix_weights is not used with --por
     --hybrid -> a hybrid retriever ranks titles: give them with
 """,
     "encode --input={titles} --output={new}"
@@ -309,7 +285,6 @@ REFUSED = {
     --map=circle -> --map=circle
     --csv=new -> --csv is about the key sentences of a KeyVec
     --salience=bm25 -> --salience is about the key sentences of a KeyVec
-    --run={ranker_run} -> found a ranker
 """,
     "analyze --run={scorer_run} --output={new}": """
     --claims -> --claims is about the vectors of two towers

@@ -73,7 +73,6 @@ ROWS = [(preset, *row) for preset in KINDS for row in rows_of(preset)]
 OTHER_FLAGS = {
     "output", "resume", "json", "debug", "help",
     "workers", "ray_address", "worker_cpus", "start_minutes",  # of workers
-    "features", "encoder",  # ranker/test_ranker_training.py
 }  # fmt: skip
 NOT_STORED = ("--on_bad_line=skip", "--save_minutes=7")
 

@@ -67,12 +67,6 @@ def test_judged_negatives(judged_folder, tmp_path, monkeypatch):
     assert not (output / "hard_negatives.json.gz").exists()
 
 
-def test_a_ranker_has_the_options_of_its_flags(ranker_run):
-    config = json.loads((ranker_run / "config.json").read_text())
-    assert (config["seed"], config["select"]) == (3, "ndcg@3")
-    assert config["ranker"]["options"]["patience"] == 2
-
-
 def test_texts_of_any_length_and_lists_without_negatives(tmp_path, capsys):
     """Reads a collection without judged negatives as clicks, and warns.
 

@@ -31,7 +31,7 @@ def join(monkeypatch: pytest.MonkeyPatch, rank: int) -> None:
 
 
 @pytest.mark.parametrize(("flag", "message"), [
-    ("--preset=ranker", "several workers train two towers only: leave the"),
+    ("--preset=arc_i", "several workers train two towers only: leave the"),
     ("--workers=3", "--workers=3: found 2 workers in TF_CONFIG: leave the"),
     ("--ray_address=auto", "--ray_address and TF_CONFIG are both set"),
 ])  # fmt: skip

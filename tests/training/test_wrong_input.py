@@ -28,7 +28,6 @@ ROWS = [
     (CLICKS, QUICK, {"select": "map"}, "select is not used without dev: leave"),
     (CLICKS, QUICK, {"every": 2}, "every is not used without dev: leave it"),
     (CLICKS, QUICK, {"patience": 2}, "patience is not used without dev: leave"),
-    (CLICKS, "ranker", {"patience": 2}, "patience is not used without dev: le"),
     (CLICKS, QUICK, {"titles": CLICKS}, "titles is 'clicks.tsv': expected a l"),
     (CLICKS, QUICK, {"titles": ["a", 5]}, r"titles is \['a', 5\]: expected a"),
     (CLICKS, QUICK, {"judged": {"a": ["b"]}}, "judged is not used without jud"),

@@ -9,12 +9,11 @@ from tests.export.graphs.kinds import KINDS, Exported
 
 
 @pytest.fixture(scope="session")
-def exported(tmp_path_factory, trained_run) -> Callable[[str], Exported]:
+def exported(tmp_path_factory) -> Callable[[str], Exported]:
     """Returns the export of a kind; tests must not write into it."""
 
     @functools.cache
     def make(kind: str) -> Exported:
-        runs = (trained_run,) if kind == "ranker" else ()
-        return KINDS[kind](tmp_path_factory.mktemp(kind) / "models", *runs)
+        return KINDS[kind](tmp_path_factory.mktemp(kind) / "models")
 
     return make

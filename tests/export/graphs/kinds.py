@@ -13,21 +13,15 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm import export
 from keras_lstm_dssm.analysis.hybrid import bm25_part
 from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
-from keras_lstm_dssm.export.graphs.ranking import PADDING_SCORE
 from keras_lstm_dssm.export.graphs.retriever import int8_codes
 from keras_lstm_dssm.layers import TrigramVectors, unit
-from keras_lstm_dssm.ranker.boosted_trees import BoostedTrees
-from keras_lstm_dssm.ranker.overlap_features import NAMES, OverlapFeatures
-from keras_lstm_dssm.ranker.ranker import PairFeatures, source_of
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.text.strings import as_bytes
-from tests.conftest import TOPICS
 from tests.encoders.small import small_encoder
 from tests.matchers.ragged_texts import randomise
 from tests.matchers.small_matchers import SMALL_MATCHERS
 from tests.models.small_keyvec import VOCABULARY, small_keyvec
 from tests.precision import precision
-from tests.ranker.small_ranker import COLOURS, small_scorer
 from tests.serving.wire import predict_request
 
 
@@ -245,31 +239,6 @@ def retriever_int8(folder: Path) -> Exported:
     return retriever(folder, "int8")
 
 
-def mixture(folder: Path) -> Exported:
-    """Two towers, one of them in float64, with the weights 0.7 and 0.3."""
-    words = (dssm.DSSMEncoder([4], dtype="float64") for _ in range(2))
-    parts = {
-        "lstm": dssm.TwoTower(dssm.LSTMEncoder(6), dssm.LSTMEncoder(6)),
-        "words": dssm.TwoTower(*words),
-    }
-    model = dssm.Mixture(parts, (0.7, 0.3))
-    written = export.export_models(model, folder, export.Documents(IDS, TITLES))
-    names = ("query_encoder", "document_encoder", "retriever")
-    assert written == [folder / name / "1" for name in names]
-    scores = found_scores(dssm.Index(model, TITLES, IDS), len(IDS))
-    vectors = [
-        np.sqrt(weight) * part.query_encoder.encode(SEARCHED)
-        for weight, part in zip((0.7, 0.3), parts.values(), strict=True)
-    ]
-    cases = [
-        Case(folder / "retriever/1", request(text=SEARCHED, k=KS),
-             {"scores": scores}),
-        Case(folder / "query_encoder/1", request(text=SEARCHED),
-             {"embedding": np.hstack(vectors)}),
-    ]  # fmt: skip
-    return Exported(model, folder, cases)
-
-
 HYBRID = HybridSettings(0.5, 0.3, 0.2, b=0.6, bm25_words="stems")
 
 
@@ -320,83 +289,8 @@ def hybrid(folder: Path) -> Exported:
     return Exported(model, folder, cases)
 
 
-RANKED = [
-    f"{colour} {title}" for colour in COLOURS for _, title in TOPICS.values()
-] * 6  # more than the candidates
-RANKED_IDS = [f"id-{number}" for number in range(len(RANKED))]
-RANKED_QUERIES = [
-    "hex bolt red", "glue", "", "desk lamp 3", "2x4", "hex bolt red",
-]  # fmt: skip
-# Trees of BM25, the cosine and the pair scorer's score.
-TREES = f"""tree
-version=v4
-num_class=1
-num_tree_per_iteration=1
-max_feature_idx={len(NAMES) + 2}
-
-Tree=0
-num_leaves=4
-num_cat=0
-split_feature=0 22 23
-threshold=0.5 0.30001 0.1
-decision_type=2 2 2
-left_child=1 -1 -3
-right_child=2 -2 -4
-leaf_value=-3 -1.5 0.25 1.125
-is_linear=0
-
-
-end of trees
-"""
-
-
-def ranked_hits(model: dssm.Ranker, query: str) -> list[tuple[int, float]]:
-    """The 100 nearest titles by Python, in the order of their scores."""
-    assert model.towers
-    cosines = (
-        model.towers.document_encoder.encode(RANKED)
-        @ (model.towers.query_encoder.encode([query])[0])
-    )
-    rows = np.argsort(-cosines, kind="stable")[:100]
-    scores = model.score(query, [RANKED[row] for row in rows])
-    return [(rows[i], scores[i]) for i in np.argsort(-scores, kind="stable")]
-
-
-def ranker(folder: Path, trained_run: Path) -> Exported:
-    """Trees over everything, with weights that distinguish all titles."""
-    towers = dssm.load_run(trained_run)
-    sources = {
-        "towers": source_of(towers, "towers"),
-        "scorer": source_of(small_scorer(), "scorer"),
-        "again": source_of(towers, "again"),
-    }
-    features = PairFeatures(OverlapFeatures.from_titles(RANKED), sources)
-    weights = np.linspace(-1, 1, len(features.names))
-    model = dssm.Ranker(features, BoostedTrees(TREES), weights)
-    pairs, two_stage = export.export_models(
-        model, folder, export.Documents(RANKED_IDS, RANKED)
-    )
-    queries = [query for query in RANKED_QUERIES for _ in range(4)]
-    titles = (RANKED[:3] + [""]) * len(RANKED_QUERIES)
-    ks = [5, 0, 1, 200, 3, 7]
-    scores = np.full([len(ks), 100], PADDING_SCORE, np.float32)
-    for row, (query, k) in enumerate(zip(RANKED_QUERIES, ks, strict=True)):
-        best = [score for _, score in ranked_hits(model, query)[:k]]
-        scores[row, : len(best)] = best
-    cases = [
-        Case(pairs, request(query=queries, document=titles),
-             {"score": model.score_pairs(queries, titles)}, 1e-4),
-        Case(two_stage, request(text=RANKED_QUERIES, k=ks),
-             {"scores": scores}, 1e-4),
-    ]  # fmt: skip
-    return Exported(model, folder, cases)
-
-
 KINDS: dict[str, Any] = {
     make.__name__: make
-    for make in (
-        *(encoder, scorer, keyvec, retriever, retriever_int8, mixture, hybrid),
-        ranker,
-    )
+    for make in (*(encoder, scorer, keyvec, retriever, retriever_int8, hybrid),)
 }
 """Name of a kind -> a function that exports its models into a folder."""

@@ -1,4 +1,6 @@
-"""Retrievers: exact search, each row's own k and tags, mixtures of towers."""
+"""Retrievers: exact search, each row's own k and tags."""
+
+import functools
 
 import numpy as np
 import pytest
@@ -8,11 +10,8 @@ from hypothesis import strategies as st
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation.bm25 import BM25System
-from keras_lstm_dssm.export import Documents, export_models, export_retriever
+from keras_lstm_dssm.export import export_retriever
 from keras_lstm_dssm.export.graphs import retriever
-from keras_lstm_dssm.export.graphs.encoder import mixture_towers
-from keras_lstm_dssm.serving import SavedEncoder, SavedRetriever
 from keras_lstm_dssm.text.strings import as_bytes
 from tests.export.agreement import loaded
 from tests.export.graphs.kinds import (
@@ -73,9 +72,11 @@ def test_blocks_against_a_stable_sort(data):
     ).reshape(batch, 2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(retriever, "BLOCK", data.draw(st.integers(1, 8), "block"))
-        scores, numbers = retriever.nearest(
+        stored = retriever.Float32Vectors(vectors)
+        scores, numbers = retriever.best_rows(
+            functools.partial(stored.cosines, tf.constant(queries)),
             tf.constant(queries),
-            retriever.Float32Vectors(vectors),
+            count,
             tf.constant(width),
         )
     products = queries @ vectors.T
@@ -192,53 +193,3 @@ def test_wrong_tags(tmp_path, tags, message):
     with pytest.raises(InputError, match=message):
         export_retriever(*encoders, IDS, TITLES, tmp_path, tags=tags)
     assert not [*tmp_path.iterdir()]
-
-
-def test_a_mixture_ranks_by_the_weighted_sum(exported):
-    model, folder, _ = exported("mixture")
-    sums = 0
-    for name, weight in (("lstm", 0.7), ("words", 0.3)):
-        query = model.parts[name].query_encoder.encode(SEARCHED)
-        document = model.parts[name].document_encoder.encode(TITLES)
-        sums += weight * query @ document.T
-    hits = SavedRetriever(folder / "retriever").search(SEARCHED, k=len(IDS))
-    in_python = dssm.Index(model, TITLES, IDS).search(SEARCHED, len(IDS))
-    for row, *found in zip(sums, hits, in_python, strict=True):
-        expected = dict(zip(IDS, row, strict=True))
-        for of_query in found:
-            assert {hit.id for hit in of_query} == set(IDS)
-            scores = [hit.score for hit in of_query]
-            for right in ([expected[hit.id] for hit in of_query],
-                          np.sort(row)[::-1]):  # fmt: skip
-                np.testing.assert_allclose(scores, right, atol=1e-6)
-    # The encoders are those of the retriever.
-    query, document = (
-        SavedEncoder(folder / f"{side}_encoder").encode(texts)
-        for side, texts in (("query", SEARCHED), ("document", TITLES))
-    )
-    np.testing.assert_allclose(query @ document.T, sums, atol=1e-6)
-    np.testing.assert_allclose(np.linalg.norm(document, axis=1), 1, atol=1e-6)
-
-
-def test_a_part_of_weight_0_is_left_out(exported, tmp_path):
-    parts = exported("mixture").model.parts
-    mixture = dssm.Mixture({"bm25": BM25System(), **parts}, [0, 1, 0])
-    towers = mixture_towers(mixture)
-    folder = export_retriever(*towers, IDS, TITLES, tmp_path / "retriever")
-    found = SavedRetriever(folder).search(SEARCHED, k=5)
-    expected = dssm.Index(parts["lstm"], TITLES, IDS).search(SEARCHED, 5)
-    for hits in zip(found, expected, strict=True):
-        scores = [[hit.score for hit in each] for each in hits]
-        np.testing.assert_allclose(*scores, atol=1e-6)
-
-
-@pytest.mark.parametrize("part", [
-    BM25System(),
-    lambda texts: np.ones((len(texts), 2)),
-], ids=["bm25", "an outside encoder"])  # fmt: skip
-def test_what_is_not_in_a_graph_is_one_line(part, exported, tmp_path):
-    mixture = dssm.Mixture({**exported("mixture").model.parts, "x": part})
-    with pytest.raises(InputError, match="part 'x' of .* is no TwoTower") as e:
-        export_models(mixture, tmp_path, Documents(IDS, TITLES))
-    assert "\n" not in str(e.value)
-    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,56 @@
+"""The graph of a pair scorer: pairs of strings to scores."""
+
+import tensorflow as tf
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.graphs.saved_module import (
+    ServedModule,
+    ServedWeights,
+    signature,
+)
+from keras_lstm_dssm.models import PairScorer
+
+
+class ScorerModule(ServedModule):
+    """A trained pair scorer, float32 or float64."""
+
+    def __init__(self, model: PairScorer) -> None:
+        super().__init__()
+        if model.matcher.needs_pretraining:
+            raise InputError(
+                f"{type(model.matcher).__name__} has not been pre-trained, so "
+                "its scores have no meaning: train the model with dssm.train"
+            )
+        self._served = ServedWeights(model)
+        self.weights = self._served.variables
+        # The table of a vocabulary; a server's loader fails without it.
+        self.resources = model.words.resources
+        # A plain function: TensorFlow would save the whole Keras model.
+        self._score = lambda *pair: model.call(pair, training=False)
+
+    @signature(query=tf.string, document=tf.string)
+    def serve(
+        self, query: tf.Tensor, document: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Signature `serving_default`: scores pairs of strings `[batch]`.
+
+        A server that batches needs the batch first, so that a query has a row
+        for each document; distinct texts are encoded once. `score` is float32
+        `[batch]`, whatever the model: clients expect it.
+        """
+        rows = tf.shape(query)[0]
+        equal_rows = tf.debugging.assert_equal(
+            *(rows, tf.shape(document)[0]),
+            "query and document must have the same number of rows",
+        )
+        # Before any operation of the model reads the pairs.
+        with tf.control_dependencies([equal_rows]):
+            query = tf.identity(query)
+        # Convolutions and poolings have no result for a batch of no texts:
+        # one pair of empty texts takes its place.
+        extra = tf.fill([tf.cast(tf.equal(rows, 0), tf.int32)], "")
+        with self._served.reading():
+            scores = self._score(
+                tf.concat([query, extra], 0), tf.concat([document, extra], 0)
+            )
+        return {"score": tf.cast(scores[:rows], tf.float32)}
