@@ -19,7 +19,7 @@ wordllama (vectors of tokens), a folder of model2vec, MODULE:FUNCTION (a Python
 function from a list of texts to an array, in the working directory or on
 Python's path), or the name or folder of a model of sentence-transformers that
 is on this machine; nothing is downloaded. wordllama and model2vec need
-pip install "keras-lstm-dssm[model2vec]", sentence-transformers
+pip install "keras-lstm-dssm[static]", sentence-transformers
 "keras-lstm-dssm[teacher]". The encoder runs in a process of its own, without
 TensorFlow.
 """

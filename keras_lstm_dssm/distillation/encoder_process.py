@@ -212,7 +212,7 @@ def _is_model2vec(folder: Path) -> bool:
 
 def _model2vec(folder: str) -> Callable[[list[str]], Any]:
     """Loads a folder of model2vec."""
-    library = _import("model2vec", "model2vec")
+    library = _import("model2vec", "static")
     try:
         model = library.StaticModel.from_pretrained(folder)
     except Exception as error:  # safetensors and tokenizers raise their own
@@ -233,8 +233,8 @@ def _wordllama() -> Callable[[list[str]], Any]:
     if found is None or found.origin is None:
         raise _Refused(f"{WORDLLAMA} is not installed: pip install {WORDLLAMA}")
     folder, name = Path(found.origin).parent, "l2_supercat"
-    tokenizers = _import("tokenizers", "model2vec")
-    safetensors = _import("safetensors.numpy", "model2vec")
+    tokenizers = _import("tokenizers", "static")
+    safetensors = _import("safetensors.numpy", "static")
     try:
         tokenizer = tokenizers.Tokenizer.from_file(
             str(folder / "tokenizers" / f"{name}_tokenizer_config.json")

@@ -433,8 +433,7 @@ def test_a_missing_model2vec_names_the_extra(tmp_path):
     with pytest.raises(InputError) as caught:
         open_outside_encoder("m")
     assert str(caught.value) == (
-        "m: model2vec is not installed: pip install"
-        ' "keras-lstm-dssm[model2vec]"'
+        'm: model2vec is not installed: pip install "keras-lstm-dssm[static]"'
     )
 
 
