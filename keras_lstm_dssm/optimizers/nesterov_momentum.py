@@ -434,9 +434,7 @@ class NesterovMomentum(DistributedOptimizer):
             return
         # W_k = W_{k-1} + mu V_{k-1} - eps grad: `look_ahead` has added mu V,
         # so that only the rows with a gradient change here.
-        velocity = only_copy(
-            self.velocity[self.variable_index(variable)].value
-        )
+        velocity = only_copy(self.velocity[self.variable_index(variable)].value)
         mu = tf.cast(self._pace, variable.dtype)
         self.assign(velocity, mu * velocity)
         self.assign_add(velocity, change)

@@ -301,7 +301,7 @@ class TrainingConfig(Settings):
             ):
                 raise InputError(
                     f"--{field.name} is not supported by several workers: "
-                    "leave it out, or train without --workers and TF_CONFIG"
+                    "leave it out, or train without --workers"
                 )
 
     def check_workers(self) -> None:
@@ -314,8 +314,7 @@ class TrainingConfig(Settings):
         if self.recipe.kind != "towers":
             raise InputError(
                 "several workers train two towers only: leave the workers "
-                "out, or unset TF_CONFIG, for a pair scorer, a KeyVec or a "
-                "ranker"
+                "out for a pair scorer, a KeyVec or a ranker"
             )
         self.check_options_of_workers(vars(self))
 

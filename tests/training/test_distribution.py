@@ -1,7 +1,5 @@
 """Training under `tf.distribute` strategies, which must have one replica."""
 
-from typing import Any
-
 import keras
 import numpy as np
 import pytest
