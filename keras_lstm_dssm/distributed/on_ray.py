@@ -119,6 +119,14 @@ _LIMITS = (
 )
 """Ray's limits for workers that do not start or answer, in seconds."""
 
+_CAUSES = {
+    "worker group startup timed out": "found no room for all workers within "
+    "--start_minutes",
+    "health check has been hanging": "a worker did not answer for "
+    "--start_minutes, or waited as long for another worker",
+}
+"""Part of Ray's message, when a limit is reached -> what it means."""
+
 
 def train_on_ray(
     output: str | os.PathLike[str],
@@ -298,7 +306,7 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
     failures = getattr(result, "worker_failures", {})
     # Those that lost another worker do not know why it failed.
     causes = sorted(
-        map(_last_line, failures.values() or [result]),
+        map(last_line, failures.values() or [result]),
         key=lambda cause: LOST in cause,
     )
     raise InputError(
@@ -333,15 +341,12 @@ def stop_by_signal(stop_file: Path) -> Iterator[None]:
             signal.signal(number, handler or signal.SIG_DFL)
 
 
-def _last_line(error: BaseException) -> str:
+def last_line(error: BaseException) -> str:
     """Returns the message of an error of Ray, which ends its traceback."""
-    text = str(error).strip()
-    if "health check has been hanging" in text:
-        return (
-            "a worker did not answer for --start_minutes, or waited as long "
-            "for another worker"
-        )
-    lines = text.splitlines() or [type(error).__name__]
+    for part, cause in _CAUSES.items():
+        if part in str(error):
+            return cause
+    lines = str(error).strip().splitlines() or [type(error).__name__]
     return re.sub(r"^[\w.]+: ", "", lines[-1])
 
 
