@@ -80,17 +80,17 @@ def test_a_run_goes_on(
         assert printed.startswith(f"{output}: already finished; to train lon")
 
 
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"workers": 3}, "found a run of 3 workers, not 2: give as many"),
-    ({"workers": 2, "seed": None}, "'seed' is missing, expected the settings"),
+@pytest.mark.parametrize(("changes", "lost", "message"), [
+    ({"workers": 3}, "", "found a run of 3 workers, not 2: give as many"),
+    ({"workers": 2}, "seed", "'seed' is missing, expected the settings of a"),
 ])  # fmt: skip
 def test_a_run_that_cannot_go_on(
-    changes, message, trained_run, tmp_path, refused, monkeypatch
+    changes, lost, message, trained_run, tmp_path, refused, monkeypatch
 ):
     """Ray is not started."""
     monkeypatch.setattr(on_ray, "import_optional", lambda *_: None)
     output = shutil.copytree(trained_run, tmp_path / "run")
     stored = {**RunFolder(output).read_config(), **changes}
-    stored = {key: value for key, value in stored.items() if value is not None}
+    stored.pop(lost, None)
     write_json(RunFolder(output).config, stored)
     refused(run(output, "--workers=2", "--resume"), message)
