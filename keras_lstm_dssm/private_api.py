@@ -138,11 +138,14 @@ def shares_strategy(
     return model.distribute_strategy is optimizer._distribution_strategy
 
 
-def replica_copies(variable: tf.Variable) -> Sequence[tf.Variable]:
-    """Returns a variable's copies, one for each replica of `tf.distribute`."""
+def only_copy(variable: tf.Variable) -> tf.Variable:
+    """Returns what the only replica of `tf.distribute` holds of a variable.
+
+    Within its step, the replica can assign rows of this copy only.
+    """
     if isinstance(variable, tf.distribute.DistributedValues):
-        return variable.values
-    return (variable,)
+        (variable,) = variable.values
+    return variable
 
 
 def session_callable(
@@ -162,7 +165,7 @@ class BuiltModel(keras.Model):
     """Base of a model whose weights all exist after its constructor.
 
     Under `tf.distribute`, Keras finds out the shapes of the weights from the
-    mean of the replicas' first batches. Strings have no mean, so this base
+    mean of its replicas' first batches. Strings have no mean, so this base
     class leaves that step out.
     """
 
@@ -180,8 +183,8 @@ class DistributedOptimizer(keras.optimizers.Optimizer):
 
     `keras.optimizers.Optimizer` calls `update_step` for one variable at a
     time. A subclass of this class implements `update_variables` instead, and
-    so can compute a norm over several gradients. Variables may be mirrored by
-    `tf.distribute`.
+    so can compute a norm over several gradients. A `tf.distribute` strategy
+    of one replica may hold the variables.
     """
 
     def save_own_variables(self, store: Any) -> None:
@@ -216,30 +219,12 @@ class DistributedOptimizer(keras.optimizers.Optimizer):
         raise NotImplementedError(f"{type(self).__name__}.update_variables")
 
     def variable_key(self, variable: Any) -> str:
-        """Returns a key for a variable, equal for all its replicas."""
+        """Returns a key for a variable, equal for its copy in a replica."""
         return self._var_key(variable)
 
     def variable_index(self, variable: Any) -> int:
         """Returns a variable's index among those passed to `build`."""
         return self._get_variable_index(variable)
-
-    def update_replicas(
-        self,
-        update: Callable[[tf.Variable, Any], None],
-        variables: Sequence[tf.Variable],
-        values: Sequence[Any],
-    ) -> None:
-        """Calls `update(variable, value)` on every replica's copy."""
-
-        def on_all_replicas(strategy: tf.distribute.Strategy) -> None:
-            for variable, value in zip(variables, values, strict=True):
-                strategy.extended.update(
-                    variable, update, args=(value,), group=False
-                )
-
-        tf.__internal__.distribute.interim.maybe_merge_call(
-            on_all_replicas, self._distribution_strategy
-        )
 
     def _backend_update_step(
         self,
@@ -247,9 +232,5 @@ class DistributedOptimizer(keras.optimizers.Optimizer):
         trainable_variables: Sequence[keras.Variable],
         learning_rate: tf.Tensor,
     ) -> None:
-        variables = [variable.value for variable in trainable_variables]
-        pairs = self._all_reduce_sum_gradients(
-            list(zip(grads, variables, strict=True))
-        )
-        gradients = [gradient for gradient, _ in pairs]
-        self.update_variables(gradients, variables, learning_rate)
+        variables = [only_copy(each.value) for each in trainable_variables]
+        self.update_variables(grads, variables, learning_rate)

@@ -88,8 +88,7 @@ program.integer(
 program.integer(
     "workers", None,
     "Two towers: train by this many processes, which Ray Train starts and "
-    "restarts (docs/scaling.md). Without it, a process that finds "
-    "TF_CONFIG is one of the workers that it names.", 1,
+    "restarts (docs/scaling.md).", 1,
 )  # fmt: skip
 program.string(
     "ray_address", None,
@@ -98,12 +97,13 @@ program.string(
 )  # fmt: skip
 program.integer(
     "worker_cpus", None,
-    "With workers: cores and threads of each; by default the cluster's "
-    "cores by --workers, and all cores with TF_CONFIG.", 1,
+    "With --workers: cores and threads of each; by default the cluster's "
+    "cores by --workers.", 1,
 )  # fmt: skip
 program.float(
     "start_minutes", 5.0,
-    "With workers: minutes to wait for all of them to start.", 0.0,
+    "With --workers: minutes to wait for all of them to start, and for an "
+    "answer of each.", 0.0,
 )  # fmt: skip
 check_finite(program, "start_minutes")
 
@@ -129,8 +129,6 @@ def main(_: list[str]) -> dict[str, Any]:
     if _trains_by_workers():
         epochs = _finished_epochs(run)
         _train_by_workers(run, options)
-        if not _is_first_worker():
-            return {}
         finished = bool(epochs) and run.read_history() == epochs
     elif FLAGS.resume:
         check_resumable(run.path)
@@ -238,7 +236,7 @@ def _finished_epochs(run: "RunFolder") -> list[dict[str, float]]:
     """Checks a run that workers start or go on with; returns its metrics."""
     if not FLAGS.resume:
         check_folder(run.path)
-    elif run.config.exists():
+    else:
         check_unchanged(run.read_config())
     return run.read_history()
 
@@ -267,30 +265,21 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
 
 
 def _trains_by_workers() -> bool:
-    """Returns whether this process is to train together with others."""
-    from keras_lstm_dssm.distributed.cluster import in_cluster
-
-    if (FLAGS.workers or 1) > 1 or in_cluster():
+    """Returns whether several workers are to train."""
+    if (FLAGS.workers or 1) > 1:
         return True
     for name in _OF_WORKERS:
         if FLAGS[name].present:
             raise InputError(
                 f"--{name} is set, but one process trains: leave it out, or "
-                "set --workers or TF_CONFIG"
+                "set --workers"
             )
     return False
 
 
-def _is_first_worker() -> bool:
-    """Returns whether this process reports the results."""
-    from keras_lstm_dssm.distributed.cluster import Cluster, in_cluster
-
-    return not in_cluster() or Cluster.from_environment().first
-
-
 def _train_by_workers(run: "RunFolder", options: dict[str, Any]) -> None:
-    """Trains as one of the workers of `TF_CONFIG`, or starts all workers."""
-    from keras_lstm_dssm.distributed.cluster import Cluster, in_cluster
+    """Lets Ray start the workers, and waits for their end."""
+    from keras_lstm_dssm.distributed.on_ray import train_on_ray
 
     TrainingConfig.check_options_of_workers(options)
     config = None
@@ -303,35 +292,14 @@ def _train_by_workers(run: "RunFolder", options: dict[str, Any]) -> None:
         config = TrainingConfig(recipe=flagged_recipe(), **options)
         config.check_options(options)
         config.check_workers()
-    minutes: dict[str, Any] = {
-        "save_minutes": FLAGS.save_minutes,
-        "start_minutes": FLAGS.start_minutes,
-    }
-    if in_cluster():
-        cluster = Cluster.from_environment()
-        if FLAGS.workers not in (None, cluster.size):
-            raise InputError(
-                f"--workers={FLAGS.workers}: found {cluster.size} workers in "
-                "TF_CONFIG: leave the flag out, or unset TF_CONFIG"
-            )
-        if FLAGS.ray_address:
-            raise InputError(
-                "--ray_address and TF_CONFIG are both set: expected one of "
-                "them: leave the flag out, or unset TF_CONFIG"
-            )
-        from keras_lstm_dssm.distributed.worker import train_worker
-
-        train_worker(run.path, config, threads=FLAGS.worker_cpus, **minutes)
-        return
-    from keras_lstm_dssm.distributed.on_ray import train_on_ray
-
     train_on_ray(
         run.path,
         config,
         workers=FLAGS.workers,
         address=FLAGS.ray_address,
         cpus=FLAGS.worker_cpus,
-        **minutes,
+        save_minutes=FLAGS.save_minutes,
+        start_minutes=FLAGS.start_minutes,
     )
 
 

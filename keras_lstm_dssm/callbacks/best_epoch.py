@@ -13,7 +13,6 @@ from keras_lstm_dssm.evaluation.clustering import ClusterTask
 from keras_lstm_dssm.evaluation.measures import MEASURES, mean
 from keras_lstm_dssm.evaluation.systems import system_of
 from keras_lstm_dssm.evaluation.task import Task
-from keras_lstm_dssm.private_api import replica_count
 
 
 class BestEpoch(keras.callbacks.Callback):
@@ -209,11 +208,7 @@ class ValidationLoss(BestEpoch):
     def metrics(self) -> dict[str, float]:
         """Measures the loss and the other metrics of the model."""
         if self._hashed is None:  # each dataset traces the hashing anew
-            self._hashed = (
-                self.model.hasher.dataset(self.batches)
-                if replica_count(self.model) == 1
-                else self.batches
-            )
+            self._hashed = self.model.hasher.dataset(self.batches)
         values = self.model.evaluate(self._hashed, verbose=0, return_dict=True)
         return {f"val_{name}": float(value) for name, value in values.items()}
 

@@ -1,17 +1,42 @@
 """Collectives: exchange of tensors, results and errors between all workers."""
 
 import json
+import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.distributed.cluster import Cluster, meet
 from keras_lstm_dssm.errors import InputError
 
 _GROUP = 7001
 """Key of the group of all workers, unlike those that TensorFlow makes."""
+
+
+class Cluster(NamedTuple):
+    """Describes the workers of a training and which of them this process is."""
+
+    workers: tuple[str, ...]  # address of each worker, `"host:port"`
+    rank: int  # index of this process among them. Worker 0 writes the files
+
+    @property
+    def size(self) -> int:
+        """Number of workers."""
+        return len(self.workers)
+
+    @property
+    def first(self) -> bool:
+        """Whether this is worker 0, which writes the files of the run."""
+        return self.rank == 0
+
+    def describe(self, rank: int) -> str:
+        """Names a worker in messages."""
+        return f"worker {rank} ({self.workers[rank]})"
+
+    def share(self, count: int, rank: int) -> int:
+        """Returns a worker's part of a number, such as the batch size."""
+        return count // self.size + (rank < count % self.size)
 
 
 class Collectives:
@@ -21,16 +46,15 @@ class Collectives:
     when all workers have made it; in a `tf.function`, the operations run in
     each call. A lost worker raises `tf.errors.OpError`. The `connection` lives
     as long as the workers are connected; `count` is the number of collectives
-    up to now, `sent` that of the bytes that this worker has sent.
+    up to now.
     """
 
-    def __init__(self, cluster: Cluster, connection: Any = None) -> None:
+    def __init__(self, cluster: Cluster, connection: Any) -> None:
         self.cluster = cluster
         self._connection = connection
         with tf.init_scope():
             # The key of a collective, by which the workers know it.
             self.count = tf.Variable(0, trainable=False, dtype=tf.int32)
-            self.sent = tf.Variable(0, trainable=False, dtype=tf.int64)
         # Traced once, for numbers outside of graphs.
         self._gather_numbers, self._sum_numbers = (
             tf.function(
@@ -46,7 +70,6 @@ class Collectives:
 
     def gather(self, values: tf.Tensor) -> tf.Tensor:
         """Stacks the tensors of all workers, of one shape, by rank."""
-        self._count(values, self.cluster.size - 1)
         gathered = tf.raw_ops.CollectiveGatherV2(
             input=values[tf.newaxis], **self._arguments()
         )
@@ -68,7 +91,6 @@ class Collectives:
 
     def sum(self, values: tf.Tensor) -> tf.Tensor:
         """Adds the tensors of all workers; bit-equal on all of them."""
-        self._count(values, 2 * (self.cluster.size - 1) / self.cluster.size)
         return tf.raw_ops.CollectiveReduceV2(
             input=values, merge_op="Add", final_op="Id", **self._arguments()
         )
@@ -85,8 +107,6 @@ class Collectives:
         parts = tf.stack(
             [_padded(part, most) for part in tf.split(values, counts)]
         )
-        size = self.cluster.size
-        self._count(parts, (size - 1) / size)
         received = tf.raw_ops.CollectiveAllToAllV2(
             input=parts, **self._arguments()
         )
@@ -123,12 +143,6 @@ class Collectives:
             "ordering_token": [],
             "communication_hint": "ring",
         }
-
-    def _count(self, values: tf.Tensor, times: float) -> None:
-        size = tf.cast(
-            tf.size(values, tf.int64) * values.dtype.size, tf.float64
-        )
-        self.sent.assign_add(tf.cast(size * times, tf.int64))
 
 
 def _padded(values: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
@@ -172,26 +186,27 @@ def check_equal(collectives: Collectives, values: dict[str, Any]) -> None:
     cluster = collectives.cluster
     all_values = collectives.gather_objects(values)
     for rank, others in enumerate(all_values):
-        for name in sorted({*others, *all_values[0]}):
-            first, other = (each.get(name) for each in (all_values[0], others))
-            if first != other:
+        for name, first in all_values[0].items():
+            if others[name] != first:
                 raise JointError(
-                    f"{cluster.describe(rank)} has {name} {other}, "
+                    f"{cluster.describe(rank)} has {name} {others[name]}, "
                     f"{cluster.describe(0)} has {first}: start all workers "
                     "with the same"
                 )
 
 
-def connect(cluster: Cluster, minutes: float = 5.0) -> Collectives:
-    """Waits until all workers have started, and connects them.
+def connect() -> Collectives:
+    """Connects this worker with the others that `TF_CONFIG` names.
 
-    `TF_CONFIG` must be set, from which TensorFlow takes the addresses too.
-    To be called before anything else of TensorFlow runs in the process.
+    To be called before anything else of TensorFlow runs in the process. For a
+    worker that never starts, TensorFlow waits without end, and Python stands
+    still: the process has to be killed from outside, as Ray does.
     """
-    meet(cluster, 60 * minutes)
+    config = json.loads(os.environ["TF_CONFIG"])
+    workers, rank = config["cluster"]["worker"], config["task"]["index"]
     # Nothing is created in its scope: it starts this worker's server, and
     # watches that the others are alive.
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
-    collectives = Collectives(cluster, strategy)
+    collectives = Collectives(Cluster(tuple(workers), rank), strategy)
     collectives.barrier()
     return collectives

@@ -1,10 +1,6 @@
 """Callbacks by which workers evaluate, report and stop together."""
 
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,65 +24,29 @@ class Stopped(KeyboardInterrupt):
 class StopTogether(keras.callbacks.Callback):
     """Ends the training of all workers after one step, like ctrl-c.
 
-    A worker that is to stop says so in the exchange of the next step, at the
-    end of which all workers have equal weights, to be saved. A `stop_file`,
-    looked for every second, is a wish to stop, too.
+    A worker that finds the `stop_file`, for which it looks every second, says
+    so in the exchange of the next step, at the end of which all workers have
+    equal weights, to be saved.
     """
 
-    def __init__(
-        self,
-        joint_step: JointStep,
-        wanted: threading.Event,
-        stop_file: Path | None = None,
-    ) -> None:
+    def __init__(self, joint_step: JointStep, stop_file: Path) -> None:
         super().__init__()
         self.joint_step = joint_step
         self.stop_file = stop_file
-        self.wanted = wanted
         self._looked = 0.0
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         """Lets the exchange of this step say whether this worker is to stop."""
         now = time.monotonic()
-        if self.stop_file and now - self._looked > _LOOK_SECONDS:
+        if now - self._looked > _LOOK_SECONDS:
             self._looked = now
             if self.stop_file.exists():
-                self.wanted.set()
-        self.joint_step.stop_wanted.assign(int(self.wanted.is_set()))
+                self.joint_step.stop_wanted.assign(1)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Raises `Stopped` if any worker is to stop."""
         if int(self.joint_step.stops):
             raise Stopped
-
-
-@contextmanager
-def stop_by_signal(
-    is_wanted: Callable[[], bool], want: Callable[[], object]
-) -> Iterator[None]:
-    """Lets SIGTERM and SIGINT ask for a stop; a second one interrupts.
-
-    In a worker, call this function when the workers are connected: TensorFlow
-    sets a handler of SIGTERM then, which ignores it. Outside of the main
-    thread, where Python sets no handlers, the function does nothing: Ray's
-    workers are stopped by the file.
-    """
-
-    def handle(number: int, frame: Any) -> None:
-        if is_wanted():
-            raise KeyboardInterrupt
-        want()
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    before = [signal.signal(number, handle) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler or signal.SIG_DFL)
 
 
 class JointFigures(keras.callbacks.Callback):

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import socket
 import sys
 import threading
@@ -13,16 +14,13 @@ from types import ModuleType
 from typing import Any
 
 from keras_lstm_dssm.distributed.collectives import JointError
-from keras_lstm_dssm.distributed.joint_callbacks import (
-    STOP_FILE,
-    Stopped,
-    stop_by_signal,
-)
+from keras_lstm_dssm.distributed.joint_callbacks import STOP_FILE, Stopped
 from keras_lstm_dssm.distributed.worker import LOST, train_worker
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.private_api import ray_on_loopback
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
+from keras_lstm_dssm.training.session import config_of_run
 
 _CONNECT_SECONDS = 10.0
 _RETRY_SECONDS = 1.0
@@ -114,6 +112,20 @@ def _check_reachable(address: str) -> None:
 
 
 _LOOK_SECONDS = 0.5
+_LIMITS = (
+    "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S",
+    # Of a worker that waits for another one in vain, Python stands still.
+    "RAY_TRAIN_WORKER_HEALTH_CHECK_TIMEOUT_S",
+)
+"""Ray's limits for workers that do not start or answer, in seconds."""
+
+_CAUSES = {
+    "worker group startup timed out": "found no room for all workers within "
+    "--start_minutes",
+    "health check has been hanging": "a worker did not answer for "
+    "--start_minutes, or waited as long for another worker",
+}
+"""Part of Ray's message, when a limit is reached -> what it means."""
 
 
 def train_on_ray(
@@ -130,11 +142,12 @@ def train_on_ray(
 ) -> None:
     """Trains two towers by several workers that Ray Train starts.
 
-    Each worker runs `train_worker`. When one is killed, or its machine is
-    lost, Ray stops the others and starts all of them again, up to
-    `max_failures` times; they go on from the last checkpoint and end with the
-    weights of an undisturbed run, bit for bit. SIGTERM and ctrl-c stop all
-    workers after a step, with a checkpoint.
+    The workers take the steps of one process whose batches are all workers'
+    batches together; the files are those of `train`. When a worker is killed,
+    or its machine is lost, Ray stops the others and starts all of them again,
+    up to `max_failures` times; they go on from the last checkpoint and end
+    with the weights of an undisturbed run, bit for bit. SIGTERM and ctrl-c
+    stop all workers after a step, with a checkpoint.
 
     Args:
         output: The run folder, which all machines must see under this path.
@@ -145,14 +158,16 @@ def train_on_ray(
             started on this machine and ends with the training.
         cpus: Cores and threads of each worker. Default `None`: the cluster's
             cores divided by `workers`.
-        save_minutes: See `train_worker`.
-        start_minutes: Minutes to wait for the cores of all workers.
+        save_minutes: Age of the last checkpoint after which one is saved
+            within an epoch. Default `None`: that of `config`, or 10.
+        start_minutes: Minutes to wait for the cores of all workers, and for
+            an answer of each worker, before Ray starts the workers again.
         max_failures: How often Ray starts the workers again.
         verbose: Whether to print the figures of each epoch.
 
     Raises:
-        InputError: See `train_worker`; or Ray is not installed, or has no
-            room for the workers.
+        InputError: See `train`; or Ray is not installed, or has no room for
+            the workers; or they failed too often.
         KeyboardInterrupt: The training was stopped; a checkpoint is saved.
 
     Example:
@@ -163,7 +178,10 @@ def train_on_ray(
     import_optional("ray.train", "ray")
     run = RunFolder(os.path.abspath(output))
     if config is None:
-        found = run.read_config().get("workers", 1)
+        stored = run.read_config()
+        config_of_run(run, stored)  # raises if a setting is missing
+        run.read_metrics()
+        found = stored.get("workers", 1)
         workers = workers or found
         if workers != found:
             raise InputError(
@@ -176,9 +194,8 @@ def train_on_ray(
     if not workers:
         raise InputError("workers is missing: expected their number")
     (run.path / STOP_FILE).unlink(missing_ok=True)
-    # Python and TensorFlow may take minutes to start there.
-    seconds = str(int(60 * start_minutes))
-    os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", seconds)
+    for name in _LIMITS:
+        os.environ.setdefault(name, str(int(60 * start_minutes)))
     with ray_cluster(ray, address, start_minutes):
         # None while a cluster that grows on demand has no machine yet.
         cores = ray.cluster_resources().get("CPU", 0)
@@ -189,7 +206,6 @@ def train_on_ray(
                 "output": str(run.path),
                 "config": config and config.to_dict(),
                 "save_minutes": save_minutes,
-                "start_minutes": start_minutes,
                 "threads": cpus,
             },
             run.path, workers, cpus, max_failures,
@@ -210,7 +226,7 @@ def _loop(arguments: dict[str, Any]) -> dict[str, Any]:
     options = arguments.pop("config")
     config = options and TrainingConfig.from_dict(options)
     try:
-        train_worker(**arguments, config=config, verbose=0)
+        train_worker(**arguments, config=config)
     except JointError as error:
         return {"error": str(error)}
     except Stopped:
@@ -234,7 +250,9 @@ def _trainer(
             # Ray's own files; the run's are written by worker 0.
             storage_path=str(run),
             name="ray",
-            failure_config=FailureConfig(max_failures=failures),
+            failure_config=FailureConfig(
+                max_failures=failures, controller_failure_limit=failures
+            ),
         ),
     )
 
@@ -269,15 +287,9 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
             results.append(error)
 
     stop_file = run.path / STOP_FILE
-
-    def stop() -> None:
-        with suppress(OSError):
-            stop_file.touch()
-        print("stopping after this training step", file=sys.stderr, flush=True)
-
     # Not in the main thread, in which Ray would take over ctrl-c.
     thread = threading.Thread(target=fit, daemon=True)
-    with stop_by_signal(stop_file.exists, stop):
+    with stop_by_signal(stop_file):
         thread.start()
         shown = len(run.read_history())
         while thread.is_alive():
@@ -293,7 +305,7 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
     failures = getattr(result, "worker_failures", {})
     # Those that lost another worker do not know why it failed.
     causes = sorted(
-        map(_last_line, failures.values() or [result]),
+        map(last_line, failures.values() or [result]),
         key=lambda cause: LOST in cause,
     )
     raise InputError(
@@ -302,10 +314,39 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
     ) from result
 
 
-def _last_line(error: BaseException) -> str:
+@contextmanager
+def stop_by_signal(stop_file: Path) -> Iterator[None]:
+    """Lets SIGTERM and SIGINT create the stop file; a second one interrupts.
+
+    Does nothing outside of the main thread, where Python sets no handlers.
+    """
+
+    def handle(number: int, frame: Any) -> None:
+        if stop_file.exists():
+            raise KeyboardInterrupt
+        with suppress(OSError):
+            stop_file.touch()
+        print("stopping after this training step", file=sys.stderr, flush=True)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, handle) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler or signal.SIG_DFL)
+
+
+def last_line(error: BaseException) -> str:
     """Returns the message of an error of Ray, which ends its traceback."""
-    text = str(error).strip().splitlines() or [type(error).__name__]
-    return re.sub(r"^[\w.]+: ", "", text[-1])
+    for part, cause in _CAUSES.items():
+        if part in str(error):
+            return cause
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return re.sub(r"^[\w.]+: ", "", lines[-1])
 
 
 def _line(row: dict[str, float]) -> str:

@@ -1,7 +1,6 @@
-"""`train_worker`, and what one of several workers does with others."""
+"""What each of several workers does: `train_worker`, which Ray Train calls."""
 
 import os
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -17,7 +16,6 @@ from keras_lstm_dssm.callbacks.best_epoch import BestEpoch
 from keras_lstm_dssm.data.batches import ClickFrequencies
 from keras_lstm_dssm.data.click_log import ClickLog, ShardedClickLog
 from keras_lstm_dssm.data.sources import DataSource
-from keras_lstm_dssm.distributed.cluster import Cluster
 from keras_lstm_dssm.distributed.collectives import (
     Collectives,
     JointError,
@@ -31,12 +29,10 @@ from keras_lstm_dssm.distributed.joint_callbacks import (
     JointFigures,
     Stopped,
     StopTogether,
-    stop_by_signal,
 )
 from keras_lstm_dssm.distributed.joint_step import JointStep
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.fingerprints import files_hash
-from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.pages import with_written_pages
@@ -54,9 +50,7 @@ T = TypeVar("T")
 _WEIGHT_UNITS = 1 << 20  # fractions of a click's weight that are summed
 
 
-def worker_versions(
-    run: RunFolder, config: TrainingConfig | None
-) -> dict[str, Any]:
+def worker_versions() -> dict[str, Any]:
     """Returns what must be equal on all workers, for `check_equal`."""
     package = Path(__file__).parents[1]
     sources = sorted(
@@ -65,18 +59,11 @@ def worker_versions(
         for name in names
         if name.endswith(".py")
     )
-    options: dict[str, Any] = {"seed": 0, "init": None, "recipe": {}}
-    if config is not None:
-        options = config.to_dict()
-    recipe = options.pop("recipe")
     return {
         "keras_lstm_dssm": __version__,
         "keras_lstm_dssm with source files of hash": files_hash(sources)[:12],
         "TensorFlow": tf.__version__,
         "Keras": keras.__version__,
-        "output": str(run.path.absolute()),
-        **{f"recipe {name}": value for name, value in recipe.items()},
-        **options,
     }
 
 
@@ -88,13 +75,10 @@ class Workers(Processes):
     error, all of them raise a `JointError`.
     """
 
-    def __init__(
-        self, collectives: Collectives, stop_wanted: threading.Event
-    ) -> None:
+    def __init__(self, collectives: Collectives) -> None:
         self.collectives = collectives
         self.first = collectives.cluster.first
         self.size = collectives.cluster.size
-        self._stop_wanted = stop_wanted
 
     def on_first(self, function: Callable[[], Any]) -> Any:
         """Calls a function in the first process; all have its result."""
@@ -226,115 +210,33 @@ class Workers(Processes):
         model.train_jointly(joint_step)
         return [
             JointFigures(self.collectives),
-            StopTogether(
-                joint_step, self._stop_wanted, training.run.path / STOP_FILE
-            ),
+            StopTogether(joint_step, training.run.path / STOP_FILE),
         ]
-
-
-def read_stored(
-    run: RunFolder, config: TrainingConfig | None, size: int
-) -> dict[str, Any] | None:
-    """Reads `config.json` if the folder has a run; `None` for a new run.
-
-    Raises `InputError` if that run has other settings or another number of
-    workers, or is damaged.
-    """
-    (run.path / STOP_FILE).unlink(missing_ok=True)
-    if config is not None and not run.config.exists():
-        return None
-    stored = run.read_config()
-    started = config_of_run(run, stored)
-    found = {"workers": stored.get("workers", 1), **started.to_dict()}
-    expected = {"workers": size, **(config or started).to_dict()}
-    for name, value in expected.items():
-        if name != "init" and found[name] != value:
-            raise InputError(
-                f"{run.path}: the run was started with {name} "
-                f"{found[name]}, not {value}: start with the same, "
-                "or train anew in another --output"
-            )
-    run.read_metrics()
-    run.read_history()
-    return stored
 
 
 LOST = "another worker does not answer"
 
 
-class LostWorker(InputError):
-    """Raised when another worker was killed, or does not answer.
-
-    Example:
-    >>> try:
-    ...     raise LostWorker("worker 1 does not answer")
-    ... except InputError as error:
-    ...     print(error)
-    worker 1 does not answer
-    """
-
-
 def train_worker(
-    output: str | os.PathLike[str],
-    config: TrainingConfig | None = None,
-    *,
-    save_minutes: float | None = None,
-    start_minutes: float = 5.0,
-    threads: int | None = None,
-    verbose: Any = "auto",
-) -> TwoTower:
+    output: str,
+    config: TrainingConfig | None,
+    save_minutes: float | None,
+    threads: int,
+) -> None:
     """Trains two towers together with the other workers of `TF_CONFIG`.
 
-    Each worker calls this function in a process of its own, on any machine:
-    started by Ray Train (`train_on_ray`), Slurm, Kubernetes or by hand. The
-    workers take the steps of one process whose batches are all workers'
-    batches together. Worker 0 writes the run folder, which all workers must
-    be able to read; the files are those of `train`.
-
-    A run that is in the folder already, of the same settings, goes on from
-    its last checkpoint: after a failure, all workers are started again by
-    the same command. `TF_CONFIG` must be set, and nothing of TensorFlow may
-    have run in the process.
-
-    Args:
-        output: The run folder.
-        config: What to train on. Default `None`: goes on with the run in the
-            folder.
-        save_minutes: Age of the last checkpoint after which one is saved
-            within an epoch. Default `None`: that of `config`, or 10.
-        start_minutes: How long to wait for the other workers; then the
-            process ends with exit code 1 and one line. Default 5.
-        threads: Threads of each worker. Default `None`: a thread for each
-            core.
-        verbose: 0, 1, 2 or `"auto"`, for worker 0, see `train`.
-
-    Returns:
-        The trained model, on each worker.
-
-    Raises:
-        InputError: See `train`; or the workers were started with different
-            settings or versions.
-        LostWorker: Another worker was killed, or does not answer.
-        KeyboardInterrupt: A worker was sent SIGTERM or SIGINT; all stop
-            after the same step, and worker 0 has saved a checkpoint.
-
-    Example:
-    >>> config = TrainingConfig("clicks-*.tsv.gz", "best")
-    >>> model = train_worker("RUN", config)
+    The workers take the steps of one process whose batches are all workers'
+    batches together. Worker 0 writes the run folder. A run that is in the
+    folder already goes on from its last checkpoint. Raises `JointError` or
+    `Stopped` on all workers, or `InputError` if another one is lost.
     """
-    if config is not None:
-        config.check_workers()
-    cluster = Cluster.from_environment()
-    if threads:
-        tf.config.threading.set_intra_op_parallelism_threads(threads)
-    collectives = connect(cluster, start_minutes)
-    run = RunFolder(output)
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    collectives = connect()
+    cluster, run = collectives.cluster, RunFolder(output)
     try:
         with ExitStack() as stack:
-            stop = threading.Event()
-            stack.enter_context(stop_by_signal(stop.is_set, stop.set))
-            check_equal(collectives, worker_versions(run, config))
-            workers = Workers(collectives, stop)
+            check_equal(collectives, worker_versions())
+            workers = Workers(collectives)
             workers.on_first(lambda: stack.enter_context(run.locked()))
             if config is not None and isinstance(config.data, str):
                 start = config  # a run that goes on writes the same again
@@ -342,16 +244,15 @@ def train_worker(
                     lambda: with_written_pages(start, run).data
                 )
                 config = config.replace(data=data)
-            size, given = cluster.size, config
-            stored = workers.on_first(lambda: read_stored(run, given, size))
+            stored = workers.on_first(
+                lambda: run.read_config() if run.config.exists() else None
+            )
             if stored is not None:
                 config = config_of_run(run, stored)
-            assert config is not None
+            assert config is not None  # `train_on_ray` has read the run
             if save_minutes is not None:
                 config = config.replace(save_minutes=save_minutes)
-            model: TwoTower = run_training(
-                config, run, stored, (), verbose, processes=workers
-            )
+            run_training(config, run, stored, verbose=0, processes=workers)
         collectives.barrier()
     except (Stopped, JointError):
         # A process that ends first would interrupt the others.
@@ -361,9 +262,6 @@ def train_worker(
         raise
     except tf.errors.OpError as error:
         first_line = str(error).splitlines()[0]
-        raise LostWorker(
-            f"{cluster.describe(cluster.rank)}: {LOST} ({first_line}): start "
-            "all workers again by the same command, to go on from "
-            f"{run.checkpoint}"
+        raise InputError(
+            f"{cluster.describe(cluster.rank)}: {LOST} ({first_line})"
         ) from error
-    return model

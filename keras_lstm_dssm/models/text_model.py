@@ -12,7 +12,6 @@ from keras_lstm_dssm.errors import NOT_FINITE, InputError, check_precision
 from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.private_api import (
     BuiltModel,
-    DistributedOptimizer,
     accept_any_inputs,
     is_distributed,
     replica_count,
@@ -120,11 +119,7 @@ def relative_weights(model: Any, weights: tf.Tensor | None) -> tf.Tensor | None:
     """
     if weights is None or getattr(model.loss, "reduction", None) == "sum":
         return weights
-    mean = tf.reduce_mean(weights)
-    if replica_count(model) > 1:  # all replicas have one mean
-        replica = tf.distribute.get_replica_context()
-        mean = replica.all_reduce(tf.distribute.ReduceOp.MEAN, mean)
-    return tf.math.divide_no_nan(weights, mean)
+    return tf.math.divide_no_nan(weights, tf.reduce_mean(weights))
 
 
 def sample_weights(weights: Any, rows: int) -> tf.Tensor:
@@ -237,6 +232,12 @@ class TextModel(BuiltModel):
 
     def __init__(self, hasher: Hasher, seed: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        if (replicas := replica_count(self)) > 1:
+            raise InputError(
+                f"found a tf.distribute strategy of {replicas} replicas, "
+                "expected one replica: to train on several devices, start "
+                "several processes with lstm-dssm-train --workers"
+            )
         self.hasher = hasher
         self.seed = seed
         self._accuracy = keras.metrics.Mean(name="accuracy")
@@ -410,17 +411,6 @@ class TextModel(BuiltModel):
                     self.batch_loss(batch, training=True)
                 )
             gradients = tape.gradient(loss, [v.value for v in variables])
-            if replica_count(self) > 1 and not isinstance(
-                optimizer, DistributedOptimizer
-            ):
-                # Several replicas may have read one row. Keras's optimizers
-                # would square each part of its gradient instead of the sum.
-                gradients = [
-                    tf.convert_to_tensor(gradient)
-                    if isinstance(gradient, tf.IndexedSlices)
-                    else gradient
-                    for gradient in gradients
-                ]
             loss, gradients = self.exchange.sum(self, batch, loss, gradients)
             # Checking one number in the graph takes no measurable time.
             finite = tf.debugging.assert_all_finite(loss, NOT_FINITE)
@@ -566,17 +556,11 @@ class TextModel(BuiltModel):
     def _hashed(
         self, batches: tf.data.Dataset, training: bool = False
     ) -> tf.data.Dataset:
-        """Hashes in the dataset, unless replicas divide its batches."""
+        """Hashes in the dataset."""
         check_not_empty(batches)
-        if replica_count(self) == 1:
-            batches = self.hasher.dataset(batches, untrained=training)
-            if is_distributed(self):
-                batches = batches.map(_with_markers)
-        elif hasattr(batches.element_spec[0], "_fields"):
-            raise InputError(
-                "several replicas divide batches of texts: got a dataset of "
-                "hashed batches; give one of strings"
-            )
+        batches = self.hasher.dataset(batches, untrained=training)
+        if is_distributed(self):
+            batches = batches.map(_with_markers)
         # The autotuning thread of `tf.data` waits 10 ms, then twice as long,
         # and so on. In two of five calls of `fit`, the end waited for this
         # thread, up to as long as the call had taken.
@@ -594,9 +578,7 @@ class TextModel(BuiltModel):
 
         They are means over the weights of the rows, `(batch,)`, or over rows.
         """
-        # Keras divides the loss by the number of replicas, for the sum of
-        # their gradients.
         (mean_loss,) = (m for m in self.metrics if m.name == "loss")
         total = tf.size(accurate) if weights is None else tf.reduce_sum(weights)
-        mean_loss.update_state(loss * replica_count(self), sample_weight=total)
+        mean_loss.update_state(loss, sample_weight=total)
         self._accuracy.update_state(accurate, sample_weight=weights)

@@ -28,7 +28,6 @@ from keras_lstm_dssm.models.text_model import (
     is_empty,
     relative_weights,
 )
-from keras_lstm_dssm.private_api import replica_count
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.settings.choices import NEGATIVES
 
@@ -395,8 +394,6 @@ class TwoTower(SyncedWeights, TextModel):
                 ZeroLossWarning(),
                 *keras.tree.flatten(callbacks or []),
             ]
-        if replica_count(self) > 1:  # which update all rows in each step
-            self.sync_weights()
         try:
             return super().fit(
                 x,
@@ -548,9 +545,7 @@ class TwoTower(SyncedWeights, TextModel):
             )
         if self.negatives != "in_batch":
             cosines = cosine_matrix(tf.concat(queries, 1), tf.concat(titles, 1))
-        # Keras divides the loss of the clicks in the same way.
-        teacher_loss = self.loss.teacher_loss(teacher, cosines, weights)
-        return teacher_loss / replica_count(self)
+        return self.loss.teacher_loss(teacher, cosines, weights)
 
     def predict(
         self,

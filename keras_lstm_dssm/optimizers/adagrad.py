@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import PRECISIONS, InputError
 from keras_lstm_dssm.optimizers.nesterov_momentum import sum_rows
-from keras_lstm_dssm.private_api import DistributedOptimizer
+from keras_lstm_dssm.private_api import DistributedOptimizer, only_copy
 from keras_lstm_dssm.registration import Configured, register
 
 
@@ -91,13 +91,8 @@ class Adagrad(Configured, DistributedOptimizer):
         learning_rate: tf.Tensor,
     ) -> None:
         """Updates the rows of each variable that have a gradient."""
-        self.update_replicas(
-            lambda variable, gradient: self.update_step(
-                gradient, variable, learning_rate
-            ),
-            variables,
-            [sum_rows(gradient) for gradient in gradients],
-        )
+        for gradient, variable in zip(gradients, variables, strict=True):
+            self.update_step(sum_rows(gradient), variable, learning_rate)
 
     def update_step(
         self,
@@ -113,7 +108,7 @@ class Adagrad(Configured, DistributedOptimizer):
             learning_rate: Scalar float tensor.
         """
         index = self.variable_index(variable)
-        accumulator = self._accumulators[index].value
+        accumulator = only_copy(self._accumulators[index].value)
         rate = tf.cast(learning_rate, variable.dtype) * self._factors[index]
         sparse = isinstance(gradient, tf.IndexedSlices)
         slope = gradient.values if sparse else gradient

@@ -13,7 +13,7 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.private_api import DistributedOptimizer, replica_copies
+from keras_lstm_dssm.private_api import DistributedOptimizer, only_copy
 from keras_lstm_dssm.registration import register
 
 
@@ -49,13 +49,13 @@ class LazyRows:
         mu: keras.Variable,
         steps: keras.Variable,
     ) -> None:
-        self.table = _only_copy(table)
-        self.velocity = _only_copy(velocity.value)
-        self.updated = _only_copy(updated.value)
-        self.mu = _only_copy(mu.value)
-        self.steps = _only_copy(steps.value)
+        self.table = only_copy(table)
+        self.velocity = only_copy(velocity.value)
+        self.updated = only_copy(updated.value)
+        self.mu = only_copy(mu.value)
+        self.steps = only_copy(steps.value)
         self._ahead: _Rows | None = None
-        self._rows_ahead = _only_copy(
+        self._rows_ahead = only_copy(
             tf.Variable(tf.zeros([0], tf.int32), trainable=False, shape=[None])
         )
 
@@ -147,15 +147,6 @@ class LazyRows:
             tf.expand_dims(tf.cast(decay, dtype), 1),
             tf.expand_dims(tf.cast(distance, dtype), 1),
         )
-
-
-def _only_copy(variable: tf.Variable) -> tf.Variable:
-    """Returns what a single replica holds of a mirrored variable.
-
-    Within its step, a replica may assign rows of its own copy only.
-    """
-    copies = replica_copies(variable)
-    return copies[0] if len(copies) == 1 else variable
 
 
 def renormalise(
@@ -270,7 +261,6 @@ class NesterovMomentum(DistributedOptimizer):
         self._group_of: dict[str, int] = {}
         self._tables: dict[str, LazyRows] = {}
         self._known_tables: dict[str, LazyRows] = {}
-        self._replicas = 1
         self._dense: list[tf.Variable] = []
         self._sync_lock = threading.RLock()
         self._in_eager_step = False
@@ -304,9 +294,6 @@ class NesterovMomentum(DistributedOptimizer):
         table that was registered before and is left out now, because its
         tower was frozen, is no longer changed.
 
-        Replicas read different rows. With several of them, all rows are
-        updated in each training step; the optimizer's state is the same.
-
         Args:
             tables: Variables `[rows, units]` that are built already and are
                 read by one gather of distinct rows in a training step.
@@ -330,9 +317,6 @@ class NesterovMomentum(DistributedOptimizer):
             self._tables[key] = self._known_tables[key]
             if key not in active:
                 self._tables[key].restart()
-        self._replicas = max(
-            (len(replica_copies(table.value)) for table in tables), default=1
-        )
 
     def look_ahead(
         self,
@@ -357,7 +341,7 @@ class NesterovMomentum(DistributedOptimizer):
             "training step that failed",
         ):
             self._ahead.assign(1)
-        if self._tables and self._replicas == 1:
+        if self._tables:
             # Rows move by a geometric sum as long as mu does not change.
             changes = tf.not_equal(self._pace.value, self.momentum.value)
             tf.cond(changes, self._sync_rows, lambda: None)
@@ -365,8 +349,11 @@ class NesterovMomentum(DistributedOptimizer):
         for table, read_rows in rows:
             if lazy := self._lazy(table):
                 lazy.look_ahead(read_rows)
-        self._dense = [v.value for v in variables if self._lazy(v) is None]
-        self.update_replicas(self._move, self._dense, [1.0] * len(self._dense))
+        self._dense = [
+            only_copy(v.value) for v in variables if self._lazy(v) is None
+        ]
+        for variable in self._dense:
+            self._move(variable, 1.0)
 
     def sync(self) -> None:
         """Brings all weights to W of the last complete training step.
@@ -412,16 +399,13 @@ class NesterovMomentum(DistributedOptimizer):
             table.sync()
 
     def _undo_look_ahead(self) -> None:
-        if self._replicas == 1:
-            for table in self._tables.values():
-                table.undo_look_ahead()
+        for table in self._tables.values():
+            table.undo_look_ahead()
         for variable in self._dense:
             self._move(variable, -1.0)
         self._ahead.assign(0)
 
     def _lazy(self, variable: Any) -> LazyRows | None:
-        if self._replicas > 1:
-            return None
         return self._tables.get(self.variable_key(variable))
 
     def _move(self, variable: tf.Variable, direction: float) -> None:
@@ -450,7 +434,7 @@ class NesterovMomentum(DistributedOptimizer):
             return
         # W_k = W_{k-1} + mu V_{k-1} - eps grad: `look_ahead` has added mu V,
         # so that only the rows with a gradient change here.
-        velocity = self.velocity[self.variable_index(variable)]
+        velocity = only_copy(self.velocity[self.variable_index(variable)].value)
         mu = tf.cast(self._pace, variable.dtype)
         self.assign(velocity, mu * velocity)
         self.assign_add(velocity, change)
@@ -479,18 +463,8 @@ class NesterovMomentum(DistributedOptimizer):
                     for variable in variables
                 ]
                 gradients = renormalise(gradients, groups, self.threshold)
-            self.update_replicas(
-                lambda v, g: self.update_step(g, v, learning_rate),
-                variables,
-                gradients,
-            )
-            if self._replicas > 1:  # all rows include this training step
-                marks = [table.updated for table in self._tables.values()]
-                self.update_replicas(
-                    lambda mark, step: mark.assign(tf.fill(mark.shape, step)),
-                    marks,
-                    [tf.cast(self.iterations + 1, tf.int32)] * len(marks),
-                )
+            for gradient, variable in zip(gradients, variables, strict=True):
+                self.update_step(gradient, variable, learning_rate)
             self._ahead.assign(0)
 
     def get_config(self) -> dict[str, Any]:

@@ -261,7 +261,7 @@ class TrainingConfig(Settings):
             ):
                 raise InputError(
                     f"--{field.name} is not supported by several workers: "
-                    "leave it out, or train without --workers and TF_CONFIG"
+                    "leave it out, or train without --workers"
                 )
 
     def check_workers(self) -> None:
@@ -274,7 +274,7 @@ class TrainingConfig(Settings):
         if self.recipe.kind != "towers":
             raise InputError(
                 "several workers train two towers only: leave the workers "
-                "out, or unset TF_CONFIG, for a pair scorer or a KeyVec"
+                "out for a pair scorer or a KeyVec"
             )
         self.check_options_of_workers(vars(self))
 

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
+from tests.fresh_process import ROOT
+
 
 def free_addresses(count: int) -> list[str]:
     """Addresses of ports that nothing listens on."""
@@ -29,15 +31,18 @@ def cluster_environment(addresses: Sequence[str], rank: int) -> dict[str, str]:
 
 
 def start_worker(
-    addresses: Sequence[str], rank: int, *command: str,
-    folder: pathlib.Path | None = None,
+    addresses: Sequence[str], rank: int, *flags: str,
+    folder: pathlib.Path = ROOT,
 ) -> subprocess.Popen[str]:  # fmt: skip
-    """Starts one worker: `python COMMAND` with TF_CONFIG, in a folder."""
+    """Starts `worker_program` with flags, as one worker, in a folder.
+
+    Python looks for the package in the folder first."""
     return subprocess.Popen(
-        [sys.executable, *command],
+        [sys.executable, "-m", "tests.distributed.worker_program", *flags],
         env={
             **os.environ,
             **cluster_environment(addresses, rank),
+            "PYTHONPATH": str(ROOT),
             "TF_CPP_MIN_LOG_LEVEL": "3",
         },
         cwd=folder,

@@ -1,9 +1,9 @@
 """What is wrong on one worker is an error of all of them."""
 
-import threading
 from typing import Any
 
 from keras_lstm_dssm.distributed.collectives import (
+    Cluster,
     JointError,
     check_equal,
     on_all,
@@ -19,7 +19,12 @@ def messages(results: list[Any]) -> set[str]:
 
 
 def processes(collectives: Any) -> Workers:
-    return Workers(collectives, threading.Event())
+    return Workers(collectives)
+
+
+def test_shares_add_up():
+    cluster = Cluster(("a:1", "b:1", "c:1"), 0)
+    assert [cluster.share(8, rank) for rank in range(3)] == [3, 3, 2]
 
 
 def test_results():

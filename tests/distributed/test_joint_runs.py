@@ -62,8 +62,7 @@ def test_two_workers_continue_as_one_process(folder):
     addresses = free_addresses(2)
     workers = [
         start_worker(
-            addresses, rank, "-m", "lstm_dssm_programs", "train", *flags,
-            f"--output={folder / 'joint'}", "--worker_cpus=1",
+            addresses, rank, *flags, f"--output={folder / 'joint'}"
         )
         for rank in (0, 1)
     ]  # fmt: skip

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from keras_lstm_dssm.distributed import joint_callbacks
-from keras_lstm_dssm.distributed.cluster import Cluster
+from keras_lstm_dssm.distributed.collectives import Cluster
 from keras_lstm_dssm.distributed.joint_callbacks import (
     Stopped,
     StopTogether,
-    stop_by_signal,
 )
 from keras_lstm_dssm.distributed.joint_step import JointStep
+from keras_lstm_dssm.distributed.on_ray import stop_by_signal
 
 
 @pytest.fixture
@@ -23,19 +23,15 @@ def joint_step() -> JointStep:
     return JointStep(workers, 4)
 
 
-def test_a_worker_asks_and_all_are_stopped(joint_step):
-    wanted = threading.Event()
-    callback = StopTogether(joint_step, wanted)
+def test_all_are_stopped_once_all_have_been_told(joint_step, tmp_path):
+    (tmp_path / ".stop").touch()
+    callback = StopTogether(joint_step, tmp_path / ".stop")
     callback.on_train_batch_begin(0)
-    assert int(joint_step.stop_wanted) == 0
-    callback.on_train_batch_end(0)
-    wanted.set()
-    callback.on_train_batch_begin(1)
     assert int(joint_step.stop_wanted) == 1
-    callback.on_train_batch_end(1)  # the others have not been told yet
+    callback.on_train_batch_end(0)  # the others have not been told yet
     joint_step.stops.assign(1)
     with pytest.raises(Stopped):
-        callback.on_train_batch_end(2)
+        callback.on_train_batch_end(1)
     assert issubclass(Stopped, KeyboardInterrupt)
 
 
@@ -46,7 +42,7 @@ def test_the_file_is_looked_for_once_a_second(
     clock = SimpleNamespace(monotonic=lambda: now[0])
     monkeypatch.setattr(joint_callbacks, "time", clock)
     stop_file = tmp_path / joint_callbacks.STOP_FILE
-    callback = StopTogether(joint_step, threading.Event(), stop_file)
+    callback = StopTogether(joint_step, stop_file)
     asked = []
     for seconds, exists in (
         (100.0, False),
@@ -64,24 +60,24 @@ def test_the_file_is_looked_for_once_a_second(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_second_signal_interrupts(number):
+def test_the_second_signal_interrupts(number, tmp_path, capsys):
     before = signal.getsignal(number)
-    wanted = threading.Event()
-    with stop_by_signal(wanted.is_set, wanted.set):
+    with stop_by_signal(tmp_path / ".stop"):
         signal.raise_signal(number)
-        assert wanted.is_set()
+        assert (tmp_path / ".stop").exists()
+        assert capsys.readouterr().err.startswith("stopping after this train")
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(number)
     assert signal.getsignal(number) is before
 
 
-def test_no_handler_is_set_outside_of_the_main_thread():
+def test_no_handler_is_set_outside_of_the_main_thread(tmp_path):
     """Python allows handlers of signals in the main thread only."""
     before = signal.getsignal(signal.SIGTERM)
     inside = []
 
     def work() -> None:
-        with stop_by_signal(lambda: False, lambda: None):
+        with stop_by_signal(tmp_path / ".stop"):
             inside.append(signal.getsignal(signal.SIGTERM))
 
     thread = threading.Thread(target=work)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from keras_lstm_dssm.distributed.on_ray import ray_cluster
+from keras_lstm_dssm.distributed.on_ray import last_line, ray_cluster
 from keras_lstm_dssm.errors import InputError
 
 
@@ -82,6 +82,26 @@ def test_ctrl_c_while_ray_starts_ends_it():
             pass
     assert len(ray.calls) == 1
     assert not ray.running
+
+
+def test_causes_that_ray_names():
+    errors = pytest.importorskip("ray.train.v2._internal.exceptions")
+    no_room = errors.WorkerGroupStartupTimeoutError(num_workers=2)
+    no_answer = errors.WorkerHealthCheckTimeoutError(
+        "A worker health check has been hanging for 9.00 seconds. Marking the "
+        "worker as dead.\nWorker info: Worker(...)"
+    )
+    traceback = "Traceback:\n  ...\nkeras_lstm_dssm.errors.InputError: no tab"
+    assert [
+        last_line(error)
+        for error in (no_room, no_answer, Exception(traceback), ValueError())
+    ] == [
+        "found no room for all workers within --start_minutes",
+        "a worker did not answer for --start_minutes, or waited as long for "
+        "another worker",
+        "no tab",
+        "ValueError",
+    ]
 
 
 LISTENING = """

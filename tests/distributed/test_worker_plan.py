@@ -1,7 +1,6 @@
-"""What each of several workers reads, what they do, and how they resume."""
+"""What each of several workers reads, and what they do."""
 
 import pathlib
-import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,13 +17,11 @@ from keras_lstm_dssm.distributed.joint_callbacks import (
     StopTogether,
 )
 from keras_lstm_dssm.distributed.joint_step import JointStep
-from keras_lstm_dssm.distributed.worker import Workers, read_stored
-from keras_lstm_dssm.files import write_json
+from keras_lstm_dssm.distributed.worker import Workers
 from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training import mining
-from keras_lstm_dssm.training.session import config_of_run
 from keras_lstm_dssm.training.tower_training import TowerTraining
 from tests.distributed.threads import run_workers
 
@@ -44,7 +41,7 @@ def shared(workers: Any, config: TrainingConfig) -> TowerTraining:
     """Opens the data of a training, and takes the part of a worker."""
     model = small_model()
     run = pathlib.Path(config.data.split(",")[0]).parent
-    processes = Workers(workers, threading.Event())
+    processes = Workers(workers)
     training = TowerTraining(config, RunFolder(run), processes=processes)
     training.prepare(model)
     processes.shard(training, model)
@@ -156,7 +153,7 @@ def test_workers_take_joint_steps(tmp_path):
     joined: list[Any] = []
 
     def work(workers: Any) -> list[Any]:
-        processes = Workers(workers, threading.Event())
+        processes = Workers(workers)
         training = SimpleNamespace(
             recipe=RECIPE, run=RunFolder(tmp_path), config=None
         )
@@ -230,43 +227,3 @@ def test_worker_0_evaluates_for_all():
     for best in run_workers(2, work):
         assert (best.best, best.best_epoch, best.name) == (4.0, 2, "rising")
         assert (best.every, best.patience) == (2, 3)
-
-
-CONFIG = TrainingConfig("clicks.tsv", PRESETS["dssm"], seed=3)
-
-
-def opened(
-    folder: pathlib.Path, config: TrainingConfig | None, **changes: Any
-) -> list[Any]:
-    """Lets two workers open a run that has `CONFIG` with `changes`."""
-    stored = {
-        **CONFIG.to_dict(), "pairs": 5, "bad_lines": 0, "workers": 2,
-        **changes,
-    }  # fmt: skip
-    stored = {name: value for name, value in stored.items() if value != ""}
-    write_json(folder / "config.json", stored)
-    run = RunFolder(folder)
-    return run_workers(
-        2,
-        lambda workers: Workers(workers, threading.Event()).on_first(
-            lambda: read_stored(run, config, workers.cluster.size)
-        ),
-    )
-
-
-@pytest.mark.parametrize("config", [None, CONFIG])
-def test_a_run_of_the_same_settings_is_resumed(config, tmp_path):
-    for stored in opened(tmp_path, config):
-        found = config_of_run(RunFolder(tmp_path), stored)
-        assert found.to_dict() == CONFIG.to_dict()
-        assert found.recipe == PRESETS["dssm"]
-
-
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"workers": 3}, "started with workers 3, not 2: start with the same"),
-    ({"seed": 4}, "started with seed 4, not 3: start with the same"),
-    ({"seed": ""}, "'seed' is missing, expected the settings of a run"),
-])  # fmt: skip
-def test_what_is_wrong_is_raised_by_all(changes, message, tmp_path):
-    for error in opened(tmp_path, CONFIG, **changes):
-        assert isinstance(error, JointError) and message in str(error)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.distributed.cluster import Cluster
+from keras_lstm_dssm.distributed.collectives import Cluster
 
 
 class ThreadCollectives:

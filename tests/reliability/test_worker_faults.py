@@ -1,6 +1,7 @@
 """Several workers, of which some are killed, frozen, late or unlike.
 
-Each worker is a process of `lstm-dssm-train`, started by TF_CONFIG or by Ray.
+Each worker is a process of its own, started by Ray, or with TF_CONFIG by the
+test (`tests/distributed/worker_program.py`), which then starts lost ones again.
 """
 
 import os
@@ -17,6 +18,7 @@ import time
 import pytest
 
 import keras_lstm_dssm
+from keras_lstm_dssm.distributed.joint_callbacks import STOP_FILE
 from keras_lstm_dssm.run_folder import RunFolder
 from tests.distributed.processes import (
     free_addresses,
@@ -49,13 +51,12 @@ def undisturbed(log) -> RunFolder:
 def flags(log: pathlib.Path, output: pathlib.Path) -> list[str]:
     return [
         f"--data={log}", *SETTINGS, OFTEN, f"--output={output}",
-        "--worker_cpus=1",
     ]  # fmt: skip
 
 
 def start(log: pathlib.Path, output: pathlib.Path, *more: str) -> list[Process]:
     addresses = free_addresses(2)
-    command = (*PROGRAM, *flags(log, output), *more)
+    command = (*flags(log, output), *more)
     return [start_worker(addresses, rank, *command) for rank in (0, 1)]
 
 
@@ -114,31 +115,17 @@ def test_frozen(log, tmp_path):
         workers[1].communicate()
 
 
-def test_one_is_never_started(log, tmp_path):
-    addresses = free_addresses(2)
-    for rank in (0, 1):
-        command = (*PROGRAM, *flags(log, tmp_path / "run"))
-        alone = start_worker(addresses, rank, *command, "--start_minutes=0.1")
-        code, errors = finish(alone, 120)
-        assert code == 1
-        missing = re.escape(f"worker {1 - rank} ({addresses[1 - rank]})")
-        assert re.fullmatch(
-            f"error: worker {rank} .* waited 0.1 minutes for {missing}: .*",
-            errors,
-        ), errors
-
-
-@pytest.mark.parametrize("stopped", [(0, 1), (1,)])
-def test_sigterm(stopped, log, undisturbed, tmp_path):
-    """Sent to all workers or to one: all stop after the same step."""
+def test_a_stop_file(log, undisturbed, tmp_path):
+    """All stop after the same step."""
     run = RunFolder(tmp_path / "run")
     workers = start(log, run.path)
     wait_for_training(run, workers[0])
-    for rank in stopped:
-        workers[rank].send_signal(signal.SIGTERM)
+    stop_file = run.path / STOP_FILE
+    stop_file.touch()
     assert [finish(each) for each in workers] == [(130, "interrupted")] * 2
     assert run.model.exists()
     assert len(run.read_history()) < 4
+    stop_file.unlink()
     assert [finish(each)[0] for each in start(log, run.path)] == [0, 0]
     check_equal(run, undisturbed)
 
@@ -161,15 +148,12 @@ def test_another_version(log, tmp_path):
     package = pathlib.Path(keras_lstm_dssm.__file__).parent
     copy = tmp_path / "other" / package.name
     shutil.copytree(package, copy)
-    program = package.parent / "lstm_dssm_programs.py"
-    shutil.copy(program, copy.parent)
     version = copy / "version.py"
     version.write_text(version.read_text().replace('"0.', '"99.'))
     addresses = free_addresses(2)
-    command = (*PROGRAM, *flags(log, tmp_path / "run"))
+    command = flags(log, tmp_path / "run")
     workers = [
         start_worker(addresses, 0, *command),
-        # The working directory is the first one in which Python looks.
         start_worker(addresses, 1, *command, folder=copy.parent),
     ]
     for code, errors in map(finish, workers):
@@ -185,7 +169,14 @@ def start_on_ray(
     log: pathlib.Path, output: pathlib.Path, *more: str
 ) -> Process:
     return subprocess.Popen(
-        [sys.executable, *PROGRAM, *flags(log, output), "--workers=2", *more],
+        [
+            sys.executable,
+            *PROGRAM,
+            *flags(log, output),
+            "--workers=2",
+            "--worker_cpus=1",
+            *more,
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -202,6 +193,48 @@ def test_a_cluster_without_room(log, tmp_path):
         errors,
     ), errors
     assert not RunFolder(tmp_path / "run").checkpoint.exists()
+
+
+ONE_NEVER_CONNECTS = """
+import sys, time
+from keras_lstm_dssm.distributed import on_ray
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.settings.training import TrainingConfig
+
+work = on_ray._loop
+
+
+def loop(arguments):
+    import ray.train
+
+    if ray.train.get_context().get_world_rank() == 1:
+        time.sleep(9999)
+    return work(arguments)
+
+
+on_ray._loop = loop
+try:
+    on_ray.train_on_ray(
+        sys.argv[2], TrainingConfig(sys.argv[1], "lstm_32"), workers=2, cpus=1,
+        start_minutes=0.3, max_failures=1,
+    )
+except InputError as error:
+    print(error)
+"""
+
+
+def test_one_never_connects(log, tmp_path):
+    """TensorFlow would wait for it without end."""
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_NEVER_CONNECTS, log, tmp_path / "run"],
+        capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert done.stdout == (
+        "the workers failed too often: a worker did not answer for "
+        "--start_minutes, or waited as long for another worker; when it is "
+        "mended, go on with --resume\n"
+    ), done.stderr
+    assert not RunFolder(tmp_path / "run").config.exists()
 
 
 @pytest.mark.parametrize(("rank", "fault"), [

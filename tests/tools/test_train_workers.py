@@ -1,4 +1,4 @@
-"""lstm-dssm-train with several workers: what each of them is to do.
+"""lstm-dssm-train with several workers: what Ray is to start.
 
 The trainings themselves are replaced here by functions that write a run's
 figures; `tests/reliability/test_worker_faults.py` has real ones.
@@ -12,34 +12,14 @@ from typing import Any
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.distributed import on_ray, worker
+from keras_lstm_dssm.distributed import on_ray
+from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import train
 
 
 def run(output: Path, *flags: str) -> int:
     return train.run(["train", f"--output={output}", *flags])
-
-
-def join(monkeypatch: pytest.MonkeyPatch, rank: int) -> None:
-    """Makes this process one of two workers, as a launcher would."""
-    config = {
-        "cluster": {"worker": ["host0:1", "host1:1"]},
-        "task": {"type": "worker", "index": rank},
-    }
-    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-
-
-@pytest.mark.parametrize(("flag", "message"), [
-    ("--preset=arc_i", "several workers train two towers only: leave the"),
-    ("--workers=3", "--workers=3: found 2 workers in TF_CONFIG: leave the"),
-    ("--ray_address=auto", "--ray_address and TF_CONFIG are both set"),
-])  # fmt: skip
-def test_what_a_worker_of_a_launcher_refuses(
-    flag, message, tmp_path, refused, monkeypatch
-):
-    join(monkeypatch, 0)
-    refused(run(tmp_path / "run", "--data=api", flag), message)
 
 
 def test_ray_starts_the_workers(tmp_path, monkeypatch, capsys):
@@ -70,9 +50,9 @@ def test_ray_starts_the_workers(tmp_path, monkeypatch, capsys):
     assert json.loads(figures.read_text()) == {"loss": 0.5}
 
 
-@pytest.mark.parametrize(("rank", "epochs"), [(0, 0), (0, 1), (1, 1)])
-def test_a_worker_goes_on_and_the_first_one_reports(
-    rank, epochs, trained_run, tmp_path, monkeypatch, capsys, refused
+@pytest.mark.parametrize("epochs", [0, 1])
+def test_a_run_goes_on(
+    epochs, trained_run, tmp_path, monkeypatch, capsys, refused
 ):
     """Resumes a run that has ended, and one that lacks an epoch.
 
@@ -80,23 +60,37 @@ def test_a_worker_goes_on_and_the_first_one_reports(
     """
     given: dict[str, Any] = {}
 
-    def train_worker(output: Path, config: Any, **options: Any) -> None:
+    def train_on_ray(output: Path, config: Any, **options: Any) -> None:
         given.update(config=config, **options)
         with RunFolder(output).history.open("a") as file:
             file.writelines(last_line for _ in range(epochs))
 
-    monkeypatch.setattr(worker, "train_worker", train_worker)
-    join(monkeypatch, rank)
+    monkeypatch.setattr(on_ray, "train_on_ray", train_on_ray)
     output = shutil.copytree(trained_run, tmp_path / "run")
     last_line = RunFolder(output).history.read_text().splitlines(True)[-1]
-    code = run(output, "--resume", "--batch_size=17")
+    flags = ("--workers=2", "--resume")
+    code = run(output, *flags, "--batch_size=17")
     refused(code, "--batch_size=17: the run in")
-    assert run(output, "--resume", "--worker_cpus=3") == 0
-    assert (given["config"], given["threads"]) == (None, 3)
+    assert run(output, *flags, "--worker_cpus=3") == 0
+    assert (given["config"], given["cpus"]) == (None, 3)
     printed = capsys.readouterr().out
-    if rank:
-        assert printed == ""
-    elif epochs:
+    if epochs:
         assert printed == f"wrote {RunFolder(output).model}\n"
     else:
         assert printed.startswith(f"{output}: already finished; to train lon")
+
+
+@pytest.mark.parametrize(("changes", "lost", "message"), [
+    ({"workers": 3}, "", "found a run of 3 workers, not 2: give as many"),
+    ({"workers": 2}, "seed", "'seed' is missing, expected the settings of a"),
+])  # fmt: skip
+def test_a_run_that_cannot_go_on(
+    changes, lost, message, trained_run, tmp_path, refused, monkeypatch
+):
+    """Ray is not started."""
+    monkeypatch.setattr(on_ray, "import_optional", lambda *_: None)
+    output = shutil.copytree(trained_run, tmp_path / "run")
+    stored = {**RunFolder(output).read_config(), **changes}
+    stored.pop(lost, None)
+    write_json(RunFolder(output).config, stored)
+    refused(run(output, "--workers=2", "--resume"), message)
