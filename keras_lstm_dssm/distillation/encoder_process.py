@@ -228,20 +228,19 @@ def _wordllama() -> Callable[[list[str]], Any]:
     only with the network.
     """
     import numpy as np
+    from safetensors.numpy import load_file
 
     found = importlib.util.find_spec(WORDLLAMA)
     if found is None or found.origin is None:
         raise _Refused(f"{WORDLLAMA} is not installed: pip install {WORDLLAMA}")
     folder, name = Path(found.origin).parent, "l2_supercat"
     tokenizers = _import("tokenizers", "static")
-    safetensors = _import("safetensors.numpy", "static")
     try:
         tokenizer = tokenizers.Tokenizer.from_file(
             str(folder / "tokenizers" / f"{name}_tokenizer_config.json")
         )
-        table = safetensors.load_file(
-            folder / "weights" / f"{name}_256.safetensors"
-        )["embedding.weight"]
+        weights = folder / "weights" / f"{name}_256.safetensors"
+        table = load_file(weights)["embedding.weight"]
     except Exception as error:  # both libraries raise classes of their own
         raise _Refused(f"{folder}: cannot be read: {error}") from error
 
