@@ -56,6 +56,7 @@ OTHERS = {
     "docs/serving": (
         "allow_version_labels_for_unavailable_models enable_batching"
         " model_config_file_poll_wait_seconds"
+        " update"  # which the page says that there is not
     ),
 }
 """Page -> the flags on it that are of no program of ours that it names."""
