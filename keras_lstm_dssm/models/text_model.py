@@ -12,6 +12,7 @@ from keras_lstm_dssm.errors import NOT_FINITE, InputError, check_precision
 from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.private_api import (
     BuiltModel,
+    DirectedMean,
     DistributedOptimizer,
     accept_any_inputs,
     is_distributed,
@@ -239,7 +240,7 @@ class TextModel(BuiltModel):
         super().__init__(**kwargs)
         self.hasher = hasher
         self.seed = seed
-        self._accuracy = keras.metrics.Mean(name="accuracy")
+        self._accuracy = DirectedMean("accuracy", grows=True)
         accept_any_inputs(self)
         self.built = True
 
