@@ -110,10 +110,9 @@ class NesterovSchedule(keras.callbacks.Callback):
         if self.total_steps is not None:
             self._phases = self._phases_of(0, self.total_steps)
         else:
-            steps = self.params["steps"]
-            steps //= optimizer.gradient_accumulation_steps or 1
-            done = int(optimizer.iterations)
+            done, steps = self._done(), self.params["steps"]
             total = steps * (self.params["epochs"] - epoch)
+            total //= optimizer.gradient_accumulation_steps or 1
             # An interrupted training; part of an epoch may be repeated.
             goes_on = done < stored[2] <= done + total < stored[2] + steps
             self._phases = stored if goes_on else self._phases_of(done, total)
@@ -124,20 +123,21 @@ class NesterovSchedule(keras.callbacks.Callback):
         """Sets the momentum of `SGD`, which reads it in each eager step."""
         optimizer = self._optimizer()
         if isinstance(optimizer, keras.optimizers.SGD):
-            optimizer.momentum = self._momentum_at(
-                int(optimizer.iterations), self._phases
-            )
+            optimizer.momentum = self._momentum_at(self._done(), self._phases)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Adds mu of the last training step to the logs."""
         if logs is not None:
-            last = int(self._optimizer().iterations) - 1
-            logs["momentum"] = self._momentum_at(last, self._phases)
+            logs["momentum"] = self._momentum_at(self._done() - 1, self._phases)
 
     def _momentum_at(self, step: int, phases: Sequence[int] | None) -> float:
         assert phases is not None  # on_epoch_begin has set them
         first, end, _ = phases
         return self.middle if first <= step < end else self.ends
+
+    def _done(self) -> int:
+        """Returns the number of updates that the optimizer has made."""
+        return int(self._optimizer().iterations.numpy())
 
     def _optimizer(self) -> Any:
         """Returns the optimizer, without `LossScaleOptimizer` around it."""

@@ -282,11 +282,18 @@ class NesterovMomentum(DistributedOptimizer):
         self, grads: Sequence[Any], trainable_variables: Any = None
     ) -> None:
         """Takes a training step, and looks ahead to the next."""
-        if not self.built and trainable_variables is not None:
-            self.build(list(trainable_variables))
+        variables = list(trainable_variables or self.built_variables)
+        self.build(variables)
+        # V is dense, and Keras cannot clip rows that occur twice.
+        grads = [
+            gradient
+            if gradient is None or self.way_ahead(variable)
+            else tf.convert_to_tensor(gradient)
+            for gradient, variable in zip(grads, variables, strict=True)
+        ]
         if self.weight_decay or self.gradient_accumulation_steps:
             self._shift(0.0)  # Keras decays, averages and constrains W
-        super().apply(grads, trainable_variables)
+        super().apply(grads, variables)
         self._set_pace()
         follows = tf.not_equal(self._left.assign_sub(1), 0)
         tf.cond(follows, lambda: self._shift(self._pace), lambda: None)
@@ -300,12 +307,6 @@ class NesterovMomentum(DistributedOptimizer):
         """Renormalises the gradients and takes all variables to W_k."""
         self._shift(self._pace)  # unless they are there, as in `fit`
         keys = [self.variable_key(variable) for variable in variables]
-        gradients = [
-            gradient
-            if key in self._tables.active
-            else tf.convert_to_tensor(gradient)
-            for gradient, key in zip(gradients, keys, strict=True)
-        ]
         if self.threshold is not None:
             # Without groups, all variables are in group -1.
             groups = [self._group_of.get(key, -1) for key in keys]
