@@ -226,6 +226,8 @@ class TextModel(BuiltModel):
     batches_of: Callable[..., tf.data.Dataset]
     """Makes string batches of examples, their size and a shuffle seed."""
 
+    train_function: Any
+
     exchange = OneProcess()
     """What a training step exchanges with other processes."""
 

@@ -23,21 +23,12 @@ def renormalise(
 
     Gradients are tensors, or `IndexedSlices` of distinct rows.
     """
-    norms = {
-        group: tf.linalg.global_norm(
-            [g for g, of in zip(gradients, groups, strict=True) if of == group]
-        )
-        for group in set(groups)
-    }
-    return [
-        scaled(
-            gradient,
-            tf.cast(
-                threshold / tf.maximum(norms[group], threshold), gradient.dtype
-            ),
-        )
-        for gradient, group in zip(gradients, groups, strict=True)
-    ]
+    pairs = list(zip(gradients, groups, strict=True))
+    factors = {}
+    for group in set(groups):
+        norm = tf.linalg.global_norm([g for g, of in pairs if of == group])
+        factors[group] = threshold / tf.maximum(norm, threshold)
+    return [scaled(g, tf.cast(factors[group], g.dtype)) for g, group in pairs]
 
 
 def scaled(gradient: Any, factor: tf.Tensor) -> Any:
@@ -72,15 +63,12 @@ class NesterovMomentum(DistributedOptimizer):
         W_k = W_{k-1} + V_k
 
     Between training steps the variables hold the look-ahead point W + mu V,
-    where the next gradient is taken, as with Keras's `SGD(nesterov=True)`. Both
-    take equal steps while mu is constant. Here mu may change: each step
-    computes it from `iterations`. `finalize_variable_values` takes the
-    variables to W; Keras calls it at the end of `fit`.
-
-    With `NesterovSchedule` among the callbacks, the variables hold W whenever
-    `fit` is not inside a training step: in other callbacks and validation, in
-    checkpoints, after an exception. With `TwoTower`, `PairScorer` and `KeyVec`
-    they always do.
+    where the next gradient is taken. Keras's `SGD(nesterov=True)` takes equal
+    steps while mu is constant. Here mu may change: each step computes it from
+    `iterations`. `finalize_variable_values`, which Keras calls at the end of
+    `fit`, takes the variables to W. With `NesterovSchedule` among the
+    callbacks, and in the models of this package, they hold W whenever no
+    training step runs: in callbacks, validation, files, after an exception.
 
     Before the update, the gradient of each tower is renormalised separately:
     a norm above `threshold` becomes `threshold` (Algorithm 1, th_G).
@@ -145,20 +133,17 @@ class NesterovMomentum(DistributedOptimizer):
         """Creates V, zero, for each variable."""
         if self.built:
             return
-        for variable in variables:
-            if (copies := len(replica_copies(variable.value))) > 1:
-                raise InputError(
-                    f"NesterovMomentum: found {copies} replicas, expected 1"
-                )
+        for copies in (replica_copies(v.value) for v in variables):
+            if len(copies) > 1:
+                raise InputError(f"found {len(copies)} replicas, expected 1")
         super().build(variables)
         self.velocity = self.add_optimizer_variables(variables, "velocity")
 
     def set_groups(self, groups: Sequence[Sequence[keras.Variable]]) -> None:
-        """Sets which variables' gradients are renormalised together.
+        """Sets which gradients are renormalised together; by default, all.
 
         Args:
-            groups: The variables of each tower. By default, all variables
-                are one group.
+            groups: The variables of each tower.
         """
         self._group_of = {
             self.variable_key(variable): number
@@ -169,13 +154,12 @@ class NesterovMomentum(DistributedOptimizer):
     def set_tables(self, tables: Sequence[keras.Variable]) -> None:
         """Registers the tables whose rows are updated when they are read.
 
-        A table that was registered before and is left out now, because its
-        tower was frozen, is no longer changed. See `LazyRows`.
+        A table that is left out now, because its tower was frozen, is no
+        longer changed. See `LazyRows`.
 
         Args:
-            tables: Variables `[rows, units]` of which a training step reads
-                distinct rows, once, and adds their `way_ahead`. They are
-                built already. `sync` updates all other rows.
+            tables: Variables `[rows, units]` that are built. A training step
+                reads distinct rows, once, and adds their `way_ahead`.
 
         Raises:
             InputError: The optimizer has an option that needs all rows.
@@ -291,12 +275,14 @@ class NesterovMomentum(DistributedOptimizer):
             else tf.convert_to_tensor(gradient)
             for gradient, variable in zip(grads, variables, strict=True)
         ]
-        if self.weight_decay or self.gradient_accumulation_steps:
-            self._shift(0.0)  # Keras decays, averages and constrains W
-        super().apply(grads, variables)
-        self._set_pace()
-        follows = tf.not_equal(self._left.assign_sub(1), 0)
-        tf.cond(follows, lambda: self._shift(self._pace), lambda: None)
+        # A batch that cannot be read must not run a part of the update.
+        with tf.control_dependencies([g for g in grads if g is not None]):
+            if self.weight_decay or self.gradient_accumulation_steps:
+                self._shift(0.0)  # Keras decays, averages and constrains W
+            super().apply(grads, variables)
+            self._set_pace()
+            follows = tf.not_equal(self._left.assign_sub(1), 0)
+            tf.cond(follows, lambda: self._shift(self._pace), lambda: None)
 
     def update_variables(
         self,
@@ -319,11 +305,12 @@ class NesterovMomentum(DistributedOptimizer):
             if key in changes:
                 lazy.update(changes[key])
         for key, weight, velocity in self._dense():
-            # The weight is at W + mu V: without a gradient it is W_k already.
-            velocity.assign(tf.cast(self._pace, weight.dtype) * velocity)
+            way = tf.cast(self._pace, weight.dtype) * velocity
             if key in changes:
-                velocity.assign_add(changes[key])
+                velocity.assign(way + changes[key])
                 weight.assign_add(changes[key])
+            else:  # it has no gradient, and stays at W
+                weight.assign_sub(way)
         self._ahead.assign(0)
 
     def _set_pace(self) -> None:
@@ -357,9 +344,6 @@ class NesterovMomentum(DistributedOptimizer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor arguments as a dict, for `from_config`."""
-        return {
-            **super().get_config(),
-            "momentum": self.initial_momentum,
-            "threshold": self.threshold,
-            "lazy": self.lazy,
-        }
+        own = {"threshold": self.threshold, "lazy": self.lazy}
+        momentum = self.initial_momentum
+        return {**super().get_config(), "momentum": momentum, **own}

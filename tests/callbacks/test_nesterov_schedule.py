@@ -88,6 +88,8 @@ def test_needs_to_know_how_many_steps_there_will_be(float64):
     with pytest.warns(UserWarning, match="ran out of data"):  # Keras's own
         model.fit(unknown, verbose=0, shuffle=False, callbacks=[schedule])
     check(model, path_of([0.5, 0.75, 0.75, 0.75, 0.5])[-1])
+    # Reading the batch after the last has run no part of a step.
+    assert int(model.optimizer.iterations) == 5
 
 
 def test_a_model_that_is_built_by_its_first_batch(float64):

@@ -1,6 +1,5 @@
-"""Training under `tf.distribute`: one replica, and two on two CPUs."""
+"""Training under `tf.distribute`, with one replica."""
 
-import json
 from typing import Any
 
 import keras
@@ -15,51 +14,6 @@ from tests.training.small_trainings import QUICK, StopAt
 
 TEXTS = ["a b", "b c", "c d", "d e", "e a"]
 TITLES = [text[::-1] for text in TEXTS]
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory, fresh_process) -> Any:
-    program = "tests.training.two_replicas"
-    code = f"import runpy; runpy.run_module({program!r}, run_name='__main__')"
-    (found,) = fresh_process(code, tmp_path_factory.mktemp("models"))
-    return json.loads(found)
-
-
-@pytest.mark.parametrize(
-    "run", ["plain", "renormalised", "best", "scorer", "keyvec"]
-)
-def test_two_replicas_take_the_steps_of_one(results, run):
-    """Gradients are summed over the replicas before they are renormalised."""
-    found = results[run]
-    assert found["change"] > 0.01
-    assert found["difference"] < 1e-9
-    assert found["state"] < 1e-9
-    assert found["disagreement"] == 0
-    assert found["loss"] == pytest.approx(found["alone_loss"], rel=1e-9)
-
-
-def test_steps_run_without_fit(results):
-    found = results["by_hand"]
-    assert found["steps"] == 18
-    assert found["disagreement"] == 0
-    assert found["last"] < found["first"]
-    assert 0 < found["evaluated"] < found["first"]
-
-
-def test_saved_models_go_to_two_replicas_and_back(results):
-    """With the optimizer's state, and rows whose update was pending."""
-    found = results["saved"]
-    assert found["pending"] > 0
-    assert found["steps"] == 9
-    assert found["difference"] < 1e-9
-    assert found["state"] < 1e-9
-
-
-def test_what_two_replicas_cannot_do(results):
-    hashed, *strategies = results["refused"]
-    assert "got a dataset of hashed batches; give one of strings" in hashed
-    for message in strategies:
-        assert "create both within the scope of" in message
 
 
 def one_replica() -> Any:
