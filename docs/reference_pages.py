@@ -38,7 +38,7 @@ SUBPACKAGES = {
     "models": "two towers, pair scorers, KeyVec, and their recipes",
     "data": "click logs, judged collections, documents",
     "evaluation": "rankings, measures, significance, BM25, mixtures",
-    "callbacks": "the best epoch on dev",
+    "callbacks": "momentum, the best epoch on dev",
     "run_folder": "the files of a run",
     "distillation": "vectors of other encoders to learn from",
     "training": "from clicks and documents to a run",

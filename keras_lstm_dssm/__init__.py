@@ -12,6 +12,7 @@ start_tensorflow()
 
 # ruff: noqa: E402 (the backend is checked before Keras is used)
 from keras_lstm_dssm.callbacks.best_epoch import RankingEvaluation
+from keras_lstm_dssm.callbacks.nesterov_schedule import NesterovSchedule
 from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
 from keras_lstm_dssm.encoders.feed_forward_encoders import (
     CLSMEncoder,
@@ -51,10 +52,7 @@ from keras_lstm_dssm.models.keyvec import KeyVec
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.optimizers.adagrad import Adagrad
-from keras_lstm_dssm.optimizers.nesterov_momentum import (
-    NesterovMomentum,
-    NesterovSchedule,
-)
+from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.run_folder import load_run
 from keras_lstm_dssm.training.train import resume, train
 from keras_lstm_dssm.version import __version__

@@ -16,6 +16,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from keras.src.trainers.compile_utils import MetricsList
 from tensorflow.core.protobuf.config_pb2 import CallableOptions
 from tensorflow.python.framework.ops import gradient_registry
 
@@ -173,6 +174,37 @@ class BuiltModel(keras.Model):
         pass
 
 
+class DirectedMean(MetricsList):
+    """A mean over rows of which Keras's callbacks know what is better.
+
+    `EarlyStopping` and others with `mode="auto"` look for a direction in
+    lists of metrics only, so this is a list of one metric.
+    """
+
+    def __init__(self, name: str, grows: bool) -> None:
+        mean = keras.metrics.Mean(name=name)
+        mean._direction = "up" if grows else "down"
+        super().__init__([mean], name=name)
+
+    @property
+    def total(self) -> keras.Variable:
+        """The sum of the weighted values."""
+        return self.metrics[0].total
+
+    @property
+    def count(self) -> keras.Variable:
+        """The sum of the weights."""
+        return self.metrics[0].count
+
+    def update_state(self, values: Any, sample_weight: Any = None) -> None:
+        """Adds values, weighted."""
+        self.metrics[0].update_state(values, sample_weight=sample_weight)
+
+    def result(self) -> tf.Tensor:
+        """Returns the mean."""
+        return self.metrics[0].result()
+
+
 _MANY_ROWS = 4096
 """Number of rows. Of a variable with as many or more, the optimizer stores only
 those rows that an update has changed."""
@@ -217,6 +249,11 @@ class DistributedOptimizer(keras.optimizers.Optimizer):
     ) -> None:
         """Updates all variables from their gradients."""
         raise NotImplementedError(f"{type(self).__name__}.update_variables")
+
+    @property
+    def built_variables(self) -> Sequence[keras.Variable]:
+        """The variables that `build` was given."""
+        return self._trainable_variables
 
     def variable_key(self, variable: Any) -> str:
         """Returns a key for a variable, equal for its copy in a replica."""

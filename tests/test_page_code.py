@@ -75,6 +75,7 @@ def test_readme(run_blocks):
 
 @pytest.mark.parametrize(("page", "first", "count", "expected", "file"), [
     ("train", 1, 1, "['titanium drill bits']", "."),
+    ("train", 2, 1, "[0.995, 0.9]", "."),
     ("rerank", 0, 2, "'t1'", "."),
     ("few_clicks", 0, 3, "", "."),
 ])  # fmt: skip

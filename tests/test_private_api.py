@@ -27,6 +27,8 @@ NAMES: list[tuple[Any, str]] = [
     (keras.optimizers.Optimizer, "_var_key"),
     (keras.optimizers.Optimizer, "_get_variable_index"),
     (keras.optimizers.SGD(), "_distribution_strategy"),
+    (keras.optimizers.SGD(), "_trainable_variables"),
+    (keras.metrics.Accuracy(), "_direction"),
     (tf.compat.v1.Session, "_make_callable_from_options"),
     (gradient_registry, "_registry"),
 ]
@@ -41,7 +43,7 @@ KERAS_NAMES = set().union(
         dir(owner)
         for owner in (
             keras.Model(), keras.layers.Layer(), keras.optimizers.SGD(),
-            keras.losses.Loss(), keras.metrics.Mean(),
+            keras.losses.Loss(), keras.metrics.Accuracy(),
             keras.callbacks.Callback(),
         )
     )
@@ -163,6 +165,21 @@ def test_call_with_strings_and_lists():
 
     size, more = Count()(tf.constant(["a", "b"]), [1, 2])
     assert (int(size), more) == (2, [1, 2])
+
+
+def test_a_mean_with_a_direction():
+    """Its values are those of `keras.metrics.Mean`."""
+    ours = private_api.DirectedMean("share", grows=True)
+    stock = keras.metrics.Mean("share")
+    for metric in (ours, stock):
+        metric.update_state([1.0, 0.0, 1.0])
+        metric.update_state([1.0, 0.0], sample_weight=[2.0, 0.5])
+    assert float(ours.result()) == float(stock.result())
+    assert float(ours.result()) == pytest.approx(4 / 5.5)
+    assert (float(ours.total), float(ours.count)) == (4, 5.5)
+    assert len(ours.variables) == 2
+    ours.reset_state()
+    assert float(ours.result()) == 0
 
 
 def test_update_all_variables_at_once():

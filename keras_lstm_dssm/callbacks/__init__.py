@@ -1,5 +1,6 @@
-"""Callbacks: the best epoch on dev, checkpoints, failures."""
+"""Callbacks: momentum, the best epoch on dev, checkpoints, failures."""
 
 from keras_lstm_dssm.callbacks.best_epoch import RankingEvaluation
+from keras_lstm_dssm.callbacks.nesterov_schedule import NesterovSchedule
 
-__all__ = ["RankingEvaluation"]
+__all__ = ["NesterovSchedule", "RankingEvaluation"]

@@ -4,7 +4,6 @@ import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.distributed.collectives import Collectives
@@ -178,16 +177,6 @@ class JointStep(OneProcess):
                 share=weights[rank] / tf.reduce_sum(weights),
             ),
         )
-
-    def rows_read(
-        self, model: TwoTower, batch: HashedPairs
-    ) -> list[tuple[keras.Variable, tf.Tensor]]:
-        """Returns each table with the rows that any worker reads."""
-        return [
-            (table, joint.rows)
-            for tower, joint in zip(model.towers, batch.joint.rows, strict=True)
-            for table in tower.tables
-        ]
 
     def share_titles(
         self, titles: Sequence[tf.Tensor], batch: HashedPairs

@@ -298,6 +298,8 @@ class TrigramEmbedding(SyncedWeights):
         )
         self.read_rows: Callable[[tf.Tensor], tf.Tensor] | None = None
         """Reads rows in place of the table, while an export is traced."""
+        self.way_ahead: Callable[[tf.Tensor], tf.Tensor] | None = None
+        """What to add to rows for the look-ahead point (`LazyRows`)."""
         self.table = self.add_weight(
             shape=(size, units), initializer=self.initializer, name="table"
         )
@@ -311,6 +313,8 @@ class TrigramEmbedding(SyncedWeights):
             # `.value` is TensorFlow's variable, whose rows are gathered
             # without a copy of the table.
             rows = tf.gather(self.table.value, words.trigrams)
+            if training and self.way_ahead:
+                rows += self.way_ahead(words.trigrams)
         return gather_sum(
             rows,
             words.trigram_index,

@@ -23,6 +23,7 @@ from keras_lstm_dssm.models.document_batch import (
     sentence_lists,
 )
 from keras_lstm_dssm.models.text_model import TextModel, is_empty
+from keras_lstm_dssm.private_api import DirectedMean
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text.sentences import graph_sentences
 from keras_lstm_dssm.text.strings import as_strings, run_batches
@@ -129,8 +130,8 @@ class KeyVec(TextModel):
         super().__init__(
             DocumentHasher(words, vocabulary, max_sentences), seed, **kwargs
         )
-        self._read_loss = keras.metrics.Mean(name="read_loss")
-        self._key_word_loss = keras.metrics.Mean(name="key_word_loss")
+        self._read_loss = DirectedMean("read_loss", grows=False)
+        self._key_word_loss = DirectedMean("key_word_loss", grows=False)
         self._read_in_graph = tf.function(
             lambda sentences, lengths: self.read_sentences(
                 tf.RaggedTensor.from_row_lengths(

@@ -1,7 +1,6 @@
 """`TextModel`, the base of the models, and `Hasher`, of their batches."""
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import keras
@@ -12,6 +11,7 @@ from keras_lstm_dssm.errors import NOT_FINITE, InputError, check_precision
 from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.private_api import (
     BuiltModel,
+    DirectedMean,
     accept_any_inputs,
     is_distributed,
     replica_count,
@@ -176,11 +176,6 @@ class OneProcess:
         """Adds to a batch what the other processes' batches have."""
         return batch
 
-    def rows_read(self, model: Any, batch: Any) -> Sequence[tuple[Any, Any]]:
-        """Returns each table with the rows that the step reads."""
-        rows: Sequence[tuple[Any, Any]] = model.rows_read(batch)
-        return rows
-
     def share_titles(
         self, titles: Sequence[tf.Tensor], batch: Any
     ) -> Sequence[tf.Tensor]:
@@ -227,6 +222,8 @@ class TextModel(BuiltModel):
     batches_of: Callable[..., tf.data.Dataset]
     """Makes string batches of examples, their size and a shuffle seed."""
 
+    train_function: Any
+
     exchange = OneProcess()
     """What a training step exchanges with other processes."""
 
@@ -240,7 +237,7 @@ class TextModel(BuiltModel):
             )
         self.hasher = hasher
         self.seed = seed
-        self._accuracy = keras.metrics.Mean(name="accuracy")
+        self._accuracy = DirectedMean("accuracy", grows=True)
         accept_any_inputs(self)
         self.built = True
 
@@ -254,10 +251,6 @@ class TextModel(BuiltModel):
     def batch_loss(self, batch: Any, training: bool) -> tf.Tensor:
         """Returns the loss of a hashed batch, and updates the metrics."""
         raise NotImplementedError(f"{type(self).__name__}.batch_loss")
-
-    def rows_read(self, batch: Any) -> Sequence[tuple[Any, Any]]:
-        """Returns each table with the rows that a batch reads."""
-        return ()
 
     def compile(self, optimizer: Any, loss: Any, **kwargs: Any) -> None:
         """Sets optimizer and loss.
@@ -375,9 +368,6 @@ class TextModel(BuiltModel):
             for callback in keras.tree.flatten(callbacks or []):
                 getattr(callback, "on_interrupt", lambda: None)()
             raise
-        except tf.errors.InvalidArgumentError:
-            self._sync_optimizer()
-            raise
 
     def evaluate(
         self,
@@ -400,23 +390,25 @@ class TextModel(BuiltModel):
         """
         batch = self.exchange.join(self, self._batch(data))
         variables = self.trainable_variables
-        optimizer, nesterov = self.optimizer, self._nesterov()
-        eager = tf.executing_eagerly()
-        with nesterov.eager_step() if nesterov and eager else nullcontext():
-            if nesterov:
-                rows = self.exchange.rows_read(self, batch)
-                nesterov.look_ahead(variables, rows)
-            with tf.GradientTape() as tape:
-                loss = optimizer.scale_loss(
-                    self.batch_loss(batch, training=True)
-                )
-            gradients = tape.gradient(loss, [v.value for v in variables])
-            loss, gradients = self.exchange.sum(self, batch, loss, gradients)
-            # Checking one number in the graph takes no measurable time.
-            finite = tf.debugging.assert_all_finite(loss, NOT_FINITE)
-            with tf.control_dependencies([finite]):
-                optimizer.apply(gradients, variables)
+        with tf.GradientTape() as tape:
+            loss = self.optimizer.scale_loss(
+                self.batch_loss(batch, training=True)
+            )
+        gradients = tape.gradient(loss, [v.value for v in variables])
+        loss, gradients = self.exchange.sum(self, batch, loss, gradients)
+        # Checking one number in the graph takes no measurable time.
+        finite = tf.debugging.assert_all_finite(loss, NOT_FINITE)
+        with tf.control_dependencies([finite]):
+            self.optimizer.apply(gradients, variables)
         return self.get_metrics_result()
+
+    def make_train_function(self, force: bool = False) -> None:
+        """Makes the train function; `NesterovMomentum` leaves W after it."""
+        super().make_train_function(force)
+        if nesterov := self._nesterov():
+            self.train_function = nesterov.from_weights(
+                self.train_function, self.steps_per_execution
+            )
 
     def test_step(self, data: tuple[Any, ...]) -> dict[str, Any]:
         """Measures loss and accuracy of a batch, as for `train_step`."""
@@ -454,7 +446,7 @@ class TextModel(BuiltModel):
         try:
             return super().train_on_batch(*batch, return_dict=return_dict)
         finally:
-            self._sync_optimizer()
+            self.sync_weights()
 
     def test_on_batch(
         self,
@@ -465,7 +457,7 @@ class TextModel(BuiltModel):
     ) -> Any:
         """Measures the metrics of one batch; see `train_on_batch`."""
         batch = self._only_batch(x, y, sample_weight)
-        self._sync_optimizer()
+        self.sync_weights()
         self.reset_metrics()
         return super().test_on_batch(*batch, return_dict=return_dict)
 
@@ -516,11 +508,6 @@ class TextModel(BuiltModel):
         )
         check_not_empty(batches)
         return next(iter(batches))
-
-    def _sync_optimizer(self) -> None:
-        """Takes the weights back from the look-ahead point, all of them."""
-        if nesterov := self._nesterov():
-            nesterov.sync()
 
     def _refuse(self, **given: Any) -> None:
         """Raises `InputError` if labels or weights are given."""

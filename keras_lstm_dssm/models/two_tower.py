@@ -321,8 +321,12 @@ class TwoTower(SyncedWeights, TextModel):
                     [table for tower in self.towers for table in tower.tables]
                 )
         for tower in self.towers:
-            for layer in (tower, *tower.embeddings):
-                layer.before_read = nesterov.sync if nesterov else None
+            tower.before_read = nesterov.sync if nesterov else None
+            for layer in tower.embeddings:
+                layer.before_read = tower.before_read
+                layer.way_ahead = (
+                    nesterov.way_ahead(layer.table) if nesterov else None
+                )
 
     def fit(  # type: ignore[override]
         self,
@@ -591,18 +595,6 @@ class TwoTower(SyncedWeights, TextModel):
         self.exchange = exchange
         self.hasher.fingerprints = True
         self.train_function = None  # traced anew
-
-    def rows_read(
-        self, batch: HashedPairs
-    ) -> list[tuple[keras.Variable, tf.Tensor]]:
-        """Returns each table with the rows that a batch reads."""
-        # Tied towers are one, and read the rows of `batch.query`.
-        both = zip(self.towers, (batch.query, batch.document), strict=False)
-        return [
-            (table, words.trigrams)
-            for tower, words in both
-            for table in tower.tables
-        ]
 
     def _batches(
         self, x: Any, y: Any = None, **options: Any

@@ -7,9 +7,19 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import PRECISIONS, InputError
-from keras_lstm_dssm.optimizers.nesterov_momentum import sum_rows
 from keras_lstm_dssm.private_api import DistributedOptimizer, only_copy
 from keras_lstm_dssm.registration import Configured, register
+
+
+def sum_rows(gradient: Any) -> Any:
+    """Sums rows of equal index in a sparse gradient."""
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    indices, place = tf.unique(gradient.indices)
+    values = tf.math.unsorted_segment_sum(
+        gradient.values, place, tf.size(indices)
+    )
+    return tf.IndexedSlices(values, indices, gradient.dense_shape)
 
 
 @register

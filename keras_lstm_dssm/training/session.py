@@ -16,6 +16,7 @@ from keras_lstm_dssm.callbacks.failures import (
     Diverged,
     explain_failure,
 )
+from keras_lstm_dssm.callbacks.nesterov_schedule import NesterovSchedule
 from keras_lstm_dssm.data.batches import training_batches
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
 from keras_lstm_dssm.data.sources import DataSource, open_files
@@ -24,7 +25,6 @@ from keras_lstm_dssm.evaluation.clustering import ClusterTask
 from keras_lstm_dssm.evaluation.task import Task
 from keras_lstm_dssm.layers.letter_trigrams import copy_weights
 from keras_lstm_dssm.model_cards.record import record_training
-from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovSchedule
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.initial_model import InitialModel

@@ -161,6 +161,28 @@ def test_a_loaded_model_goes_on_as_the_saved_one(kind, tmp_path):
     assert max(abs(one - other).max() for one, other in moved) > 1e-3
 
 
+@each_kind
+def test_callbacks_of_keras_know_what_is_better(kind):
+    """Of each metric, with mode="auto": accuracy grows, losses shrink."""
+    make, lists, *_ = SAMPLES[kind]
+    model = make(run_eagerly=True)
+    metrics = list(model.train_on_batch(*lists, return_dict=True))
+    assert {"loss", "accuracy"} <= set(metrics)
+    data = lists if len(lists) > 1 else lists[0]
+    stops = {
+        name: keras.callbacks.EarlyStopping(f"val_{name}") for name in metrics
+    }
+    plateaus = keras.callbacks.ReduceLROnPlateau("val_accuracy")
+    model.fit(
+        *lists, validation_data=data, verbose=0,
+        callbacks=[*stops.values(), plateaus],
+    )  # fmt: skip
+    for name, stop in stops.items():
+        better = "greater" if name == "accuracy" else "less"
+        assert stop.monitor_op is getattr(keras.ops, better), name
+    assert plateaus.monitor_op is keras.ops.greater
+
+
 Refusals = Iterable[tuple[str, Callable[[], Any]]]
 """A part of each message, and the call that raises it."""
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from tests import reference
+from tests.models.small_towers import two_tower
 
 STEPS, ROWS, RATE = 400, 30, 0.05
 RANDOM = np.random.default_rng(7)
@@ -26,33 +27,39 @@ def gradient(k: int, parameters: list[np.ndarray]) -> list[np.ndarray]:
     return [result]
 
 
-def lazy_table(
-    start: np.ndarray = START, rate: float = RATE, **options: Any
-) -> tuple[keras.Variable, dssm.NesterovMomentum]:
+def lazy_table() -> tuple[keras.Variable, dssm.NesterovMomentum]:
     """Makes a table, and an optimizer that updates the rows that are read."""
-    table = keras.Variable(start, dtype="float64")
-    optimizer = dssm.NesterovMomentum(rate, **{"threshold": 0.7, **options})
+    table = keras.Variable(START, dtype="float64")
+    optimizer = dssm.NesterovMomentum(RATE, threshold=0.7)
+    optimizer.set_phases(0.9, 0.995, [8, 392, STEPS])
     optimizer.build([table])
     optimizer.set_tables([table])
     return table, optimizer
 
 
 def test_equals_the_papers_update_over_400_steps(float64):
+    """Also after steps that fail, in which rows were only read."""
     table, optimizer = lazy_table()
+    way_ahead: Any = optimizer.way_ahead(table)
 
     @tf.function
-    def step(rows: tf.Tensor) -> None:
-        optimizer.look_ahead([table], [(table, rows)])
+    def step(rows: tf.Tensor, fails: tf.Tensor) -> None:
         with tf.GradientTape() as tape:
-            away = tf.gather(table.value, rows) - TARGET
-            loss = tf.reduce_sum(tf.math.log(tf.math.cosh(away)))
-        optimizer.apply(tape.gradient(loss, [table.value]), [table])
+            read = tf.gather(table.value, rows) + way_ahead(rows)
+            loss = tf.reduce_sum(tf.math.log(tf.math.cosh(read - TARGET)))
+        gradients = tape.gradient(loss, [table.value])
+        with tf.control_dependencies([tf.debugging.Assert(~fails, [fails])]):
+            optimizer.apply(gradients, [table])
 
     wanted = reference.nesterov(gradient, [START], MOMENTA, RATE, 0.7)
     untouched = set()
-    for k, (rows, mu) in enumerate(zip(READ, MOMENTA, strict=True)):
-        optimizer.momentum.assign(mu)
-        step(tf.constant(rows))
+    for k, rows in enumerate(READ):
+        if k % 40 == 3:
+            before = table.numpy()
+            with pytest.raises(tf.errors.InvalidArgumentError):
+                step(tf.constant(rows), tf.constant(True))
+            np.testing.assert_array_equal(table, before)
+        step(tf.constant(rows), tf.constant(False))
         # What was read is up to date at once.
         np.testing.assert_allclose(
             table.numpy()[rows], wanted[k + 1][0][rows], rtol=1e-12, atol=1e-12
@@ -67,40 +74,47 @@ def test_equals_the_papers_update_over_400_steps(float64):
     assert untouched == {tuple(START[0])}
 
 
-def test_a_step_in_one_graph_or_two_or_that_failed(float64):
-    """What one graph has read for the look-ahead is not used in another."""
-    table, optimizer = lazy_table()
+@pytest.mark.parametrize(("option", "value"), [
+    ("weight_decay", 0.1), ("use_ema", True), ("global_clipnorm", 1.0),
+    ("loss_scale_factor", 2.0), ("gradient_accumulation_steps", 2),
+])  # fmt: skip
+def test_options_that_need_all_rows(option, value):
+    """One line says so; without lazy rows they train."""
+    options = {"run_eagerly": True, option: value}
+    message = f"^{option} needs all rows .* NesterovMomentum lazy=False$"
+    with pytest.raises(dssm.InputError, match=message) as caught:
+        compiled(**options)
+    assert "\n" not in str(caught.value)
+    model = compiled(lazy=False, **options)
+    before = model.get_weights()
+    for _ in range(2):
+        model.train_on_batch(["hex bolt", "glue"], ["bolt", "wood glue"])
+    for old, new in zip(before, model.get_weights(), strict=True):
+        assert np.isfinite(new).all() and abs(new - old).max() > 1e-4
 
-    def look_ahead(rows: tf.Tensor) -> None:
-        optimizer.look_ahead([table], [(table, rows)])
 
-    def apply(rows: tf.Tensor) -> None:
-        values = tf.tanh(tf.gather(table.value, rows) - TARGET)
-        optimizer.apply([tf.IndexedSlices(values, rows)], [table])
+def compiled(run_eagerly: bool = True, **options: Any) -> dssm.TwoTower:
+    model = two_tower()
+    model.compile(
+        dssm.NesterovMomentum(0.1, **options), dssm.CosineSoftmax(),
+        run_eagerly=run_eagerly,
+    )  # fmt: skip
+    return model
 
-    def step(rows: tf.Tensor, fails: tf.Tensor) -> None:
-        look_ahead(rows)
-        with tf.control_dependencies([tf.debugging.Assert(~fails, [fails])]):
-            apply(rows)
 
-    one_graph = tf.function(step)
-    two_graphs = tf.function(look_ahead), tf.function(apply)
-    wanted = reference.nesterov(gradient, [START], MOMENTA, RATE, 0.7)
-    for k, mu in enumerate(MOMENTA[:24]):
-        rows = tf.constant(READ[k])
-        optimizer.momentum.assign(mu)
-        if k % 4 == 0:
-            one_graph(rows, tf.constant(False))
-        elif k % 4 == 1:
-            for part in two_graphs:
-                part(rows)
-        elif k % 4 == 2:
-            step(rows, tf.constant(False))
-        else:
-            with pytest.raises(tf.errors.InvalidArgumentError):
-                one_graph(rows, tf.constant(True))
-            optimizer.sync()
-            one_graph(rows, tf.constant(False))
-        np.testing.assert_allclose(
-            table.numpy()[rows], wanted[k + 1][0][rows], rtol=1e-12, atol=1e-12
-        )
+@pytest.mark.parametrize(("option", "value"), [
+    ("clipnorm", 1e-3), ("clipvalue", 1e-4),
+])  # fmt: skip
+def test_clipping_of_lazy_rows(option, value):
+    """Equals the dense update."""
+    queries, titles = ["hex bolt", "glue", "lamp"], ["bolt", "wood glue", "led"]
+    models = [compiled(lazy=lazy, **{option: value}) for lazy in (True, False)]
+    before = models[0].get_weights()
+    for model in models:
+        for start in (0, 1, 0):
+            rows = slice(start, start + 2)
+            model.train_on_batch(queries[rows], titles[rows])
+    lazy, dense = (model.get_weights() for model in models)
+    for one, other, old in zip(lazy, dense, before, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-8)
+        assert 1e-6 < abs(one - old).max() < 1e-3

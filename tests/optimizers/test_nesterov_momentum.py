@@ -1,6 +1,7 @@
-"""(6) and the renormalisation of Algorithm 1, against NumPy."""
+"""(6) and the renormalisation of Algorithm 1, against NumPy and Keras."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -16,6 +17,7 @@ START = [RANDOM.normal(size=(3, 2)), RANDOM.normal(size=(20, 2))]
 MATRIX, TARGET = RANDOM.normal(size=(4, 3)), RANDOM.normal(size=(4, 2))
 ROWS = RANDOM.integers(0, 20, (STEPS, 8))  # with rows more than once
 MOMENTA = [NesterovSchedule().momentum(k, STEPS) for k in range(STEPS)]
+PHASES = [6, 294, STEPS]
 
 
 def gradient(k: int, parameters: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -32,18 +34,17 @@ def log_cosh(x: tf.Tensor) -> tf.Tensor:
 
 def descend(
     optimizer: keras.optimizers.Optimizer,
-    set_momentum: Callable[[float], None],
-    traced: bool,
+    wrap: Callable[[Any], Any] = lambda step: step,
+    before: Callable[[int], object] = lambda k: None,
+    traced: bool = True,
 ) -> list[list[np.ndarray]]:
-    """Parameters before the first and after every step."""
+    """Variables before the first and after every step."""
     variables = [keras.Variable(value, dtype="float64") for value in START]
     optimizer.build(variables)
-    if hasattr(optimizer, "set_groups"):
+    if isinstance(optimizer, NesterovMomentum):
         optimizer.set_groups([[variable] for variable in variables])
 
     def step(rows: tf.Tensor) -> None:
-        if hasattr(optimizer, "look_ahead"):
-            optimizer.look_ahead(variables)
         dense, table = (variable.value for variable in variables)
         with tf.GradientTape() as tape:
             loss = log_cosh(MATRIX @ dense - TARGET)
@@ -52,15 +53,26 @@ def descend(
         assert isinstance(gradients[1], tf.IndexedSlices)
         optimizer.apply(gradients, variables)
 
-    run = tf.function(step) if traced else step
+    graph = tf.function(step) if traced else step
+    run = wrap(graph)
     path = [[v.numpy() for v in variables]]
-    for rows, mu in zip(ROWS, MOMENTA, strict=True):
-        set_momentum(mu)
+    for k, rows in enumerate(ROWS):
+        before(k)
         run(tf.constant(rows))
         path.append([v.numpy() for v in variables])
     if traced:
-        assert run.experimental_get_tracing_count() == 1
+        assert graph.experimental_get_tracing_count() == 1
+    optimizer.finalize_variable_values(variables)
+    path.append([v.numpy() for v in variables])
     return path
+
+
+def check_path(found: Any, expected: Any, rtol: float = 1e-12) -> None:
+    for step, exact in zip(found, expected, strict=True):
+        for value, wanted in zip(step, exact, strict=True):
+            np.testing.assert_allclose(
+                value, wanted, rtol=rtol, atol=rtol * abs(wanted).max()
+            )
 
 
 @pytest.mark.parametrize("threshold", [None, 0.5])
@@ -68,30 +80,74 @@ def test_follows_the_paper_while_the_momentum_changes(float64, threshold):
     """After each of 300 steps it holds Lambda_k, not the look-ahead point."""
     assert sorted(set(MOMENTA)) == [0.9, 0.995]
     optimizer = NesterovMomentum(RATE, threshold=threshold)
-    found = descend(optimizer, optimizer.momentum.assign, traced=True)
+    optimizer.set_phases(0.9, 0.995, PHASES)
+    found = descend(optimizer, lambda step: optimizer.from_weights(step, 1))
     wanted = reference.nesterov(
         gradient, START, MOMENTA, RATE, threshold or np.inf
     )
-    for step, paper in zip(found, wanted, strict=True):
-        for value, exact in zip(step, paper, strict=True):
-            scale = abs(exact).max()
-            np.testing.assert_allclose(
-                value, exact, rtol=1e-12, atol=1e-12 * scale
-            )
+    check_path(found, [*wanted, wanted[-1]])
 
 
-def test_keras_sgd_does_not(float64):
-    """SGD(nesterov=True) has the look-ahead point and mixes mu_{k-1}, mu_k."""
-    sgd = keras.optimizers.SGD(RATE, 0.9, nesterov=True)
-    found = descend(sgd, lambda mu: setattr(sgd, "momentum", mu), traced=False)[
-        -1
+def test_between_steps_it_holds_the_look_ahead_point(float64):
+    """Computed with mu of the coming step; at the end it holds Lambda."""
+    optimizer = NesterovMomentum(RATE, threshold=None)
+    optimizer.set_phases(0.9, 0.995, PHASES)
+    *found, last = descend(optimizer)
+    wanted = reference.nesterov(gradient, START, MOMENTA, RATE)
+    ahead = [
+        [w + mu * (w - b) for w, b in zip(now, before, strict=True)]
+        for now, before, mu in zip(
+            wanted, [wanted[0], *wanted], [*MOMENTA, 0.9], strict=False
+        )
     ]
+    check_path(found, ahead, 1e-11)
+    check_path([last], wanted[-1:])
+
+
+def test_a_constant_momentum_is_that_of_keras(float64):
+    """SGD(nesterov=True) holds the look-ahead point x: W = x - mu V."""
+    mu = 63 / 64  # a float32, to which Keras rounds it
+    *found, last = descend(NesterovMomentum(RATE, mu, threshold=None))
+    sgd = keras.optimizers.SGD(RATE, mu, nesterov=True)
+    *expected, end = descend(sgd)
+    check_path(found, expected)
+    for w, x, v in zip(last, end, sgd.momentums, strict=True):
+        np.testing.assert_allclose(w, x - mu * v.numpy(), rtol=1e-12)
+        assert abs(w - x).max() > 1e-4
+
+
+def test_a_changing_momentum_is_not(float64):
+    """SGD(nesterov=True) mixes mu_{k-1} and mu_k."""
+    sgd = keras.optimizers.SGD(RATE, 0.9, nesterov=True)
+    *_, found = descend(
+        sgd, before=lambda k: setattr(sgd, "momentum", MOMENTA[k]),
+        traced=False,
+    )  # fmt: skip
     wanted = reference.nesterov(gradient, START, MOMENTA, RATE)[-1]
     velocity = [v.numpy() for v in sgd.momentums]
     back = [w - MOMENTA[-1] * v for w, v in zip(found, velocity, strict=True)]
     assert max(
         abs(one - exact).max() for one, exact in zip(back, wanted, strict=True)
     ) > 1e-3  # fmt: skip
+
+
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_a_momentum_that_is_set_holds_from_the_next_look_ahead(
+    float64, wrapped
+):
+    """A step from a look-ahead point has the mu of that point."""
+    momenta = [0.5, 0.8, *[0.2] * (STEPS - 1)]
+    optimizer = NesterovMomentum(RATE, 0.5, None)
+    wrap = (lambda step: optimizer.from_weights(step, 1)) if wrapped else None
+    # A step that is not wrapped looks ahead at its end.
+    late = not wrapped
+    *_, found = descend(
+        optimizer,
+        *([wrap] if wrap else []),
+        before=lambda k: optimizer.momentum.assign(momenta[k + late]),
+    )
+    wanted = reference.nesterov(gradient, START, momenta[:-1], RATE)
+    check_path([found], wanted[-1:])
 
 
 def applied(
@@ -103,8 +159,8 @@ def applied(
     variables = [keras.Variable(tf.zeros(g.shape)) for g in gradients]
     optimizer.build(variables)
     optimizer.set_groups([[variables[i] for i in group] for group in groups])
-    optimizer.look_ahead(variables)
     optimizer.apply(gradients, variables)
+    optimizer.finalize_variable_values(variables)
     return [-variable.numpy() for variable in variables]
 
 
@@ -134,40 +190,65 @@ def test_rows_of_one_index_are_summed_before_the_norm():
     )
 
 
-def test_apply_needs_a_look_ahead():
-    optimizer = NesterovMomentum()
-    variable = keras.Variable([1.0])
-    gradient = [tf.constant([1.0])]
-    with pytest.raises(tf.errors.InvalidArgumentError, match="look_ahead"):
-        optimizer.apply(gradient, [variable])
-    optimizer.look_ahead([variable])
-    optimizer.apply(gradient, [variable])
-    with pytest.raises(tf.errors.InvalidArgumentError, match="look_ahead"):
-        optimizer.apply(gradient, [variable])
-    np.testing.assert_allclose(variable, [0.9])
-
-
-def test_no_step_follows_one_that_failed_halfway():
-    """Twice looked ahead would be a wrong point; `sync` goes back to W."""
+def test_a_step_that_fails_leaves_the_weights():
+    """Those of (6), not the look-ahead point; and the next step is right."""
     optimizer = NesterovMomentum(1.0, momentum=0.5, threshold=None)
     variable = keras.Variable([0.0])
-    optimizer.look_ahead([variable])
-    optimizer.apply([tf.constant([4.0])], [variable])
-    optimizer.look_ahead([variable])
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"call sync\(\)"):
-        optimizer.look_ahead([variable])
-    np.testing.assert_allclose(variable, [-6.0])
-    optimizer.sync()
-    np.testing.assert_allclose(variable, [-4.0])
-    optimizer.look_ahead([variable])
-    optimizer.apply([tf.constant([0.0])], [variable])
-    np.testing.assert_allclose(variable, [-6.0])
-    optimizer.sync()
-    np.testing.assert_allclose(variable, [-6.0])
+    optimizer.build([variable])
+    seen = []
+
+    def step(slope: float) -> None:
+        seen.append(float(variable[0]))
+        if slope == 0:
+            raise ArithmeticError
+        optimizer.apply([tf.constant([slope])], [variable])
+
+    run = optimizer.from_weights(step, 1)
+    run(4.0)
+    with pytest.raises(ArithmeticError):
+        run(0.0)
+    assert float(variable[0]) == -4
+    run(1.0)  # V = 0.5 * -4 - 1
+    assert float(variable[0]) == -7
+    assert seen == [0, -6, -6]
 
 
-def test_what_it_does_not_support():
-    with pytest.raises(ValueError, match="gradient_accumulation_steps"):
-        NesterovMomentum(gradient_accumulation_steps=2)
-    with pytest.raises(ValueError, match="use_ema"):
-        NesterovMomentum(use_ema=True)
+@pytest.mark.parametrize("make", [
+    lambda: NesterovMomentum(1.0, 0.5, None),
+    lambda: keras.optimizers.SGD(1.0, 0.5, nesterov=True),
+], ids=["ours", "Keras"])  # fmt: skip
+def test_a_variable_without_a_gradient_stays(make):
+    """And so does a frozen one; at the end, W = x - mu V."""
+    optimizer, variables = make(), [keras.Variable([0.0]) for _ in range(3)]
+    optimizer.build(variables)
+    optimizer.apply([tf.constant([-4.0])] * 3, variables)
+    optimizer.finalize_variable_values(variables)
+    variables[2].trainable = False
+    with pytest.warns(UserWarning, match="Gradients do not exist"):
+        optimizer.apply([tf.zeros([1]), None], variables[:2])
+    optimizer.finalize_variable_values(variables)
+    ahead = np.zeros(3)
+    if isinstance(optimizer, keras.optimizers.SGD):
+        ahead = 0.5 * np.array([float(v[0]) for v in optimizer.momentums])
+    # W = 4 + V, V = 0.5 * 4
+    found = [float(v[0]) for v in variables] - ahead
+    np.testing.assert_array_equal(found, [6, 4, 4])
+
+
+def test_several_replicas_are_refused(fresh_process, tmp_path):
+    code = """
+import keras, tensorflow as tf
+import keras_lstm_dssm as dssm
+cpu = tf.config.list_physical_devices("CPU")[0]
+two = [tf.config.LogicalDeviceConfiguration()] * 2
+tf.config.set_logical_device_configuration(cpu, two)
+with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    optimizer = dssm.NesterovMomentum()
+    try:
+        optimizer.build(model.trainable_variables)
+    except dssm.InputError as error:
+        print(error)
+"""
+    (found,) = fresh_process(code, tmp_path)
+    assert found == "found 2 replicas, expected 1"
