@@ -362,8 +362,7 @@ class TrigramEmbedding(SyncedWeights):
         distinct word, `(n, units)`.
 
     Raises:
-        InputError: An argument is below 1, or the input is a tensor that is
-            not ragged.
+        InputError: An argument is below 1, or the input is another tensor.
 
     Example:
     >>> trigrams = dssm.LetterTrigrams()
@@ -409,6 +408,8 @@ class TrigramEmbedding(SyncedWeights):
                 training=training,
                 order=inputs.trigram_order,
             )
+        if getattr(inputs, "ragged_rank", 0) != 2:
+            raise _not_ids(inputs)
         words = inputs.values
         trigrams, index = tf.unique(words.values)
         vectors = gather_sum(
@@ -441,8 +442,21 @@ class TrigramEmbedding(SyncedWeights):
         return tf.sequence_mask(lengths, time)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """Returns `(batch, words, units)`, or `(words, units)`."""
-        return *input_shape[:-1], self.units
+        """Returns the shape `(batch, words, units)`."""
+        return *input_shape[:2], self.units
+
+    def compute_output_spec(
+        self, inputs: Any, training: bool = False
+    ) -> keras.KerasTensor:
+        """Returns shape and dtype of the output in a functional model.
+
+        Raises:
+            InputError: The input is not ragged, or of another rank.
+        """
+        if not (inputs.ragged and len(inputs.shape) == 3):
+            raise _not_ids(inputs)
+        shape = self.compute_output_shape(inputs.shape)
+        return keras.KerasTensor(shape, self.compute_dtype)
 
     def save_own_variables(self, store: Any) -> None:
         """Saves the rows that differ from their initial values.
@@ -495,3 +509,12 @@ class TrigramEmbedding(SyncedWeights):
             "size": self.size,
             "initializer": keras.initializers.serialize(self.initializer),
         }
+
+
+def _not_ids(inputs: Any) -> InputError:
+    return InputError(
+        "TrigramEmbedding reads the ragged ids of LetterTrigrams, int32 "
+        "(batch, (words), (trigrams)), or a WordBatch; got "
+        f"{keras.backend.standardize_dtype(inputs.dtype)} "
+        f"{tuple(inputs.shape)} with other ragged dimensions"
+    )

@@ -311,8 +311,8 @@ class Recurrent(keras.layers.Layer):
         cell: `RNNCell` or `PeepholeLSTMCell`.
         truncate: Number of steps that the gradient goes back from the last
             one, the T of eq. (7). States before them count as constants; steps
-            that a mask skips are not counted. Default `None` for all steps. Supported for the last output only,
-            from states of zero.
+            that a mask skips are not counted. Default `None` for all steps.
+            Supported for the last output only, from states of zero.
         return_sequences: Whether to return the outputs at all steps instead
             of the last one. Default `False`.
         return_state: Whether to return the last states, too. Default

@@ -194,8 +194,8 @@ def trigrams_of_letters(
     """
     is_inner = tf.pad(tf.equal(word[1:], word[:-1]), [[1, 1]])
 
-    # TF.Text's n-grams of strings take three times as long, and a hash of them
-    # would have collisions. Its windows are as fast over numbers.
+    # Windows of numbers: `tf_text.ngrams` of the letters takes three times as
+    # long, and ids from a hash of its strings would collide.
     def neighbours(values: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Returns the values before, at and after each letter, or 0."""
         windows = tf_text.sliding_window(tf.pad(values, [[1, 1]]), 3, axis=0)
