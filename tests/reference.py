@@ -15,12 +15,20 @@ WHITE_SPACE = re.compile(
 )
 
 
+# Unicode's property Default_Ignorable_Code_Point.
+IGNORABLE = re.compile(
+    "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+
+
 def split(text: str, kind: str = "space") -> list[str]:
     """Split a text into words, after NFKC and case folding.
 
     `"alphanumeric"` keeps letters, digits and marks; `"stems"` cuts these."""
     folded = unicodedata.normalize("NFKC", text).casefold()
-    folded = unicodedata.normalize("NFKC", folded)
+    folded = unicodedata.normalize("NFKC", IGNORABLE.sub("", folded))
     if kind in ("alphanumeric", "stems"):
         folded = "".join(
             x if unicodedata.category(x)[0] in "LNM" else " " for x in folded
@@ -44,16 +52,28 @@ def stem(word: str) -> str:
     return word
 
 
-def trigrams(word: str) -> list[int]:
-    """List the codes (c1 * 37 + c2) * 37 + c3 of the trigrams of `#word#`."""
-    wrapped = "#" + "".join(x if x in LETTERS else "#" for x in word) + "#"
-    codes = [LETTERS.index(letter) for letter in wrapped]
-    return [
-        (first * 37 + second) * 37 + third
-        for first, second, third in zip(
-            codes, codes[1:], codes[2:], strict=False
-        )
-    ]
+def trigrams(word: str, oov_buckets: int = 0) -> list[int]:
+    """List the ids of the trigrams of `#word#`.
+
+    The id of letters is (c1 * 37 + c2) * 37 + c3; with `oov_buckets`, a trigram
+    with another character is hashed from its code points, 0 past the ends."""
+    points = [0, *map(ord, word), 0]
+    letters = "#" + word + "#"
+    ids = []
+    for place in range(len(word)):
+        triple = letters[place : place + 3]
+        if oov_buckets and not set(triple) <= set(LETTERS):
+            first, second, third = points[place : place + 3]
+            mixed = (
+                815_730_721_573 * first
+                + 678_223_072_849 * second
+                + 1_004_195_369_209 * third
+            )
+            ids.append(37**3 + mixed % (2**31 - 1) % oov_buckets)
+        else:
+            first, second, third = (max(LETTERS.find(x), 0) for x in triple)
+            ids.append((first * 37 + second) * 37 + third)
+    return ids
 
 
 def counts(word: str) -> np.ndarray:

@@ -79,7 +79,7 @@ def test_the_seed_is_pythons_own_and_the_config_keeps_it():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_only_changed_rows_are_stored(dtype):
-    layer = TrigramEmbedding(1000, 8, dtype=dtype)
+    layer = TrigramEmbedding(8, 1000, dtype=dtype)
     table = layer.table.numpy()
     table[[3, 998]] += 1
     table[500, 2] = np.nan
@@ -90,7 +90,7 @@ def test_only_changed_rows_are_stored(dtype):
     assert store["0_rows"].tolist() == [3, 500, 998]
     assert store["0_values"].dtype == dtype
 
-    other = TrigramEmbedding(1000, 8, dtype=dtype)
+    other = TrigramEmbedding(8, 1000, dtype=dtype)
     assert (other.table.numpy() != table).mean() > 0.9
     other.load_own_variables(store)
     np.testing.assert_array_equal(other.table.numpy(), table)
@@ -99,11 +99,11 @@ def test_only_changed_rows_are_stored(dtype):
 
 def test_a_table_of_which_most_rows_differ_is_stored_whole():
     """Such as a table that starts in another way."""
-    layer = TrigramEmbedding(10, 2)
+    layer = TrigramEmbedding(2, 10)
     dense = np.arange(20, dtype=np.float32).reshape(10, 2)
     layer.load_own_variables({"0": dense})
     np.testing.assert_array_equal(layer.table.numpy(), dense)
-    for each in (layer, TrigramEmbedding(10, 2, initializer="ones")):
+    for each in (layer, TrigramEmbedding(2, 10, initializer="ones")):
         store = {}
         each.save_own_variables(store)
         np.testing.assert_array_equal(store.pop("0"), each.table.numpy())
@@ -112,7 +112,7 @@ def test_a_table_of_which_most_rows_differ_is_stored_whole():
 
 
 def test_copied_weights_have_their_start():
-    source, target = TrigramEmbedding(1000, 4), TrigramEmbedding(1000, 4)
+    source, target = TrigramEmbedding(4, 1000), TrigramEmbedding(4, 1000)
     copy_weights(source, target)
     np.testing.assert_array_equal(source.table.numpy(), target.table.numpy())
     assert len(target.changed_rows()) == 0

@@ -10,8 +10,6 @@ from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers.letter_trigrams import TrigramEmbedding
 from keras_lstm_dssm.layers.recurrent import Recurrent
-from keras_lstm_dssm.text.strings import as_strings
-from keras_lstm_dssm.text.word_hashing import split_words
 
 ACTIVATION_NAMES = ("i", "f", "c", "o", "y")
 """Input gate, forget gate, cell state, output gate and output of (2)."""
@@ -189,8 +187,7 @@ def words_of(
     encoder: TextEncoder, texts: Sequence[str]
 ) -> list[tuple[str, ...]]:
     """Splits texts into words as an encoder does, a tuple for each text."""
-    hashing = encoder.trigrams
-    words = split_words(as_strings(texts), hashing.max_words, hashing.split)
+    words = encoder.trigrams.words(texts)
     return [tuple(w.decode() for w in row) for row in words.to_list()]
 
 

@@ -12,7 +12,7 @@ from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.layers.cosine import unit
 from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
 from keras_lstm_dssm.text.strings import encode_in_batches
-from keras_lstm_dssm.text.word_batch import WordBatch, hash_single_text
+from keras_lstm_dssm.text.word_batch import WordBatch
 
 
 class HybridPart(NamedTuple):
@@ -111,11 +111,7 @@ class HybridEncoder:
 
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
         """Encodes one text for which `is_short` is true, faster."""
-        return self._joined(
-            lambda hashing: hash_single_text(
-                text, hashing.oov_buckets, hashing.split
-            )
-        )
+        return self._joined(lambda hashing: hashing.single(text))
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
         """Returns whether a batch is one text that `unit_vector` encodes."""
@@ -147,10 +143,9 @@ class HybridEncoder:
         for part, scale in zip(self.parts.values(), self.scales, strict=True):
             hashing = part.encoder.trigrams
             # Parts that read the same words are hashed once.
-            key = hashing.oov_buckets, hashing.max_words, hashing.split
-            if key not in batches:
-                batches[key] = hash_texts(hashing)
-            words = batches[key]
+            if hashing.rules not in batches:
+                batches[hashing.rules] = hash_texts(hashing)
+            words = batches[hashing.rules]
             vectors = tf.gather(unit(part.compose(words)), words.text_index)
             columns.append(np.float32(scale) * tf.cast(vectors, tf.float32))
         return tf.concat(columns, axis=1)

@@ -21,12 +21,12 @@ from keras_lstm_dssm.layers.word_rows import WordRows
 from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.registration import added_arguments
 from keras_lstm_dssm.text.caches import HashedTextCache
-from keras_lstm_dssm.text.strings import as_strings, encode_in_batches
-from keras_lstm_dssm.text.word_batch import (
-    WordBatch,
-    hash_single_text,
-    is_single_short_text,
+from keras_lstm_dssm.text.strings import (
+    as_strings,
+    check_string_input,
+    encode_in_batches,
 )
+from keras_lstm_dssm.text.word_batch import WordBatch
 
 WHOLE_VECTOR = "whole vector"
 """The name of the part where a vector is not divided into parts."""
@@ -141,12 +141,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         Raises:
             InputError: The input is not a batch of strings.
         """
-        if inputs.dtype != "string" or len(inputs.shape) != 1:
-            raise InputError(
-                "an encoder reads strings (batch,), got "
-                f"{inputs.dtype} {tuple(inputs.shape)}; write "
-                "keras.Input((), dtype='string')"
-            )
+        check_string_input("an encoder", inputs)
         return keras.KerasTensor(
             self.compute_output_shape(inputs.shape), self.compute_dtype
         )
@@ -203,14 +198,11 @@ class TextEncoder(SyncedWeights, keras.Model):
         Returns:
             `(1, dimension)`.
         """
-        words = hash_single_text(
-            text, self.trigrams.oov_buckets, self.trigrams.split
-        )
-        return unit(self.compose(words))
+        return unit(self.compose(self.trigrams.single(text)))
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
         """Returns whether `unit_vector` can encode a batch: one short text."""
-        return is_single_short_text(texts, self.trigrams.max_words)
+        return self.trigrams.is_short(texts)
 
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
         if not tf.executing_eagerly():
@@ -332,7 +324,7 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     def _embedding(self, units: int, name: str) -> TrigramEmbedding:
         return TrigramEmbedding(
-            self.trigrams.size, units, dtype=self.dtype_policy, name=name
+            units, self.trigrams.size, dtype=self.dtype_policy, name=name
         )
 
     def _word_rows(self, *sizes: int) -> WordRows:

@@ -25,8 +25,14 @@ from keras_lstm_dssm.tables import (
     write_table,
 )
 from keras_lstm_dssm.text.caches import HashedTextCache
-from keras_lstm_dssm.text.strings import as_strings
-from keras_lstm_dssm.text.word_batch import WordBatch, distinct_words
+from keras_lstm_dssm.text.strings import as_strings, check_string_input
+from keras_lstm_dssm.text.word_batch import (
+    WordBatch,
+    distinct_words,
+    hash_single_text,
+    is_single_short_text,
+    pad_rows,
+)
 from keras_lstm_dssm.text.word_hashing import (
     TRIGRAMS,
     check_split,
@@ -42,7 +48,14 @@ class LetterTrigrams(Configured, keras.layers.Layer):
     Computes `l(t) = W_h x(t)` of Palangi et al. 2016, eq. (1). W_h is fixed:
     the layer has no weights and needs no vocabulary. The ids are the same if
     the layer is called directly, in `Dataset.map` before or after batching,
-    in a `tf.function` and in a saved model.
+    in a `tf.function` and in a saved model. The layer is made of operations
+    of TF.Text, and all of them are in TF Serving since its version 2.12. A
+    process that loads an exported model in Python must import
+    `tensorflow_text` first.
+
+    In Keras the layer stands in front of `TrigramEmbedding`. It needs no
+    `keras.Input`; in a functional model this is
+    `keras.Input((), dtype="string")`.
 
     Args:
         alphabet: `"ascii"`, the default and the only value: the paper's
@@ -60,14 +73,34 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
-        texts: Strings `(batch,)`: a tensor, an array or a list.
+        texts: Strings `(batch,)`: a tensor, an array or a list. `fit` and
+            `predict` of a Keras model accept tensors, arrays of the dtype
+            `object` and datasets.
 
     Returns:
-        Ragged int32 tensor `(batch, (words), (trigrams))`.
+        Ragged int32 tensor `(batch, (words), (trigrams))`. Every text has at
+        least one word, and every word at least one trigram.
+
+    Raises:
+        InputError: An argument is not supported, or the input is not a batch
+            of strings.
 
     Example:
     >>> LetterTrigrams()(["good", ""]).to_list()
     [[[274, 10153, 21094, 20683]], [[0]]]
+
+    As layers of a Keras model:
+
+    >>> model = keras.Sequential([
+    ...     LetterTrigrams(),
+    ...     dssm.TrigramEmbedding(64),
+    ...     dssm.Recurrent(dssm.PeepholeLSTMCell(32)),
+    ... ])
+    >>> model.compile("sgd", "mse")
+    >>> texts = np.array(["hex bolt", "wood glue"], object)
+    >>> history = model.fit(texts, np.zeros((2, 32)), verbose=0)
+    >>> model.predict(texts, verbose=0).shape
+    (2, 32)
     """
 
     def __init__(
@@ -100,16 +133,45 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         """Number of different ids, and of rows that an embedding needs."""
         return TRIGRAMS + self.oov_buckets
 
+    @property
+    def rules(self) -> tuple[int, int | None, str]:
+        """`oov_buckets`, `max_words` and `split`: equal rules, equal ids."""
+        return self.oov_buckets, self.max_words, self.split
+
+    # `keras.Sequential` makes its input of the first layer's dtype.
+    @property
+    def compute_dtype(self) -> str:
+        """The dtype of the inputs, as `keras.layers.StringLookup` has it."""
+        return "string"
+
+    @property
+    def variable_dtype(self) -> str:
+        """The same as `compute_dtype`: there are no variables."""
+        return "string"
+
+    def words(self, texts: Any) -> tf.RaggedTensor:
+        """Splits texts into the words that are hashed.
+
+        Args:
+            texts: Strings `(batch,)`, as for a call.
+
+        Returns:
+            Ragged strings `(batch, (words))`.
+        """
+        return split_words(as_strings(texts), self.max_words, self.split)
+
     def call(self, texts: Any) -> tf.RaggedTensor:
         """Lists the trigram ids of each word of each text."""
-        words = split_words(as_strings(texts), self.max_words, self.split)
-        ids, word = trigram_ids(words.flat_values, self.oov_buckets)
-        count = tf.cast(tf.size(words.flat_values), tf.int64)
-        return words.with_flat_values(
-            tf.RaggedTensor.from_value_rowids(
-                ids, tf.cast(word, tf.int64), nrows=count
-            )
+        words = self.words(texts)
+        distinct, index = tf.unique(words.flat_values)
+        ids, word = trigram_ids(distinct, self.oov_buckets)
+        trigrams = tf.RaggedTensor.from_value_rowids(
+            ids,
+            tf.cast(word, tf.int64),
+            tf.size(distinct, tf.int64),
+            validate=False,
         )
+        return words.with_flat_values(tf.gather(trigrams, index))
 
     def distinct(self, texts: Any) -> WordBatch:
         """Hashes texts into a `WordBatch`, each distinct word once.
@@ -117,20 +179,35 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         Args:
             texts: Strings `(batch,)`, as for a call.
         """
-        return distinct_words(
-            as_strings(texts), self.oov_buckets, self.max_words, self.split
-        )
+        return distinct_words(as_strings(texts), *self.rules)
+
+    def single(self, text: tf.Tensor) -> WordBatch:
+        """Hashes one short text, with a third of the operations of `distinct`.
+
+        Args:
+            text: String tensor `(1,)` for which `is_short` is true.
+        """
+        return hash_single_text(text, self.oov_buckets, self.split)
+
+    def is_short(self, texts: tf.Tensor) -> tf.Tensor:
+        """Returns whether `single` can hash a batch: it is one short text."""
+        return is_single_short_text(texts, self.max_words)
 
     def cache(self) -> HashedTextCache:
-        """Creates an empty cache of texts hashed with this layer's settings."""
-        return HashedTextCache(self.oov_buckets, self.max_words, self.split)
+        """Creates an empty cache that hashes as `distinct` does, but faster."""
+        return HashedTextCache(*self.rules)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         """Returns the shape `(batch, words, trigrams)`, the last two `None`."""
         return input_shape[0], None, None
 
     def compute_output_spec(self, texts: Any) -> keras.KerasTensor:
-        """Returns shape and dtype of the output in a functional model."""
+        """Returns shape and dtype of the output in a functional model.
+
+        Raises:
+            InputError: The input is not a batch of strings.
+        """
+        check_string_input("LetterTrigrams", texts)
         shape = self.compute_output_shape(texts.shape)
         return keras.KerasTensor(shape, "int32", ragged=True)
 
@@ -256,43 +333,58 @@ class TrigramEmbedding(SyncedWeights):
     """Multiplies each distinct word's trigram counts by the input weights.
 
     `W l(t)` is the sum of the rows of W for the word's trigrams. The layer
-    gathers each distinct row once and sums the rows of each word. The columns
-    of the table are the units of all gates side by side.
+    gathers each distinct row once and sums the rows of each word. In an
+    encoder the columns of the table are the units of all gates side by side.
+
+    Masks: of the ragged ids of `LetterTrigrams` the layer makes vectors that
+    are padded with zeros, and a mask of the words, bool `(batch, words)`, as
+    `keras.layers.Embedding(mask_zero=True)` does. Layers such as `Recurrent`,
+    `keras.layers.LSTM` and `keras.layers.GlobalAveragePooling1D` read it.
 
     Args:
-        size: Number of rows of the table, see `LetterTrigrams.size`.
         units: Number of columns of the table.
+        size: Number of rows of the table, default 50,653; see
+            `LetterTrigrams.size`.
         initializer: Initializer of the table. Default `None`: uniform in
             [-0.05, 0.05], see `HashedUniform`, of which files hold only the
             rows that have changed since.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
-        words: `WordBatch` with `n` distinct words.
+        inputs: Ragged int32 ids `(batch, (words), (trigrams))`, each at least
+            0 and below `size`; or a `WordBatch` with `n` distinct words.
         training: Whether a gradient will be computed, default `False`; see
             `gather_sum`.
 
     Returns:
-        Float tensor `(n, units)`.
+        For ragged ids a float tensor `(batch, words, units)`, with the words
+        of the longest text, at least 1; for a `WordBatch` one vector for each
+        distinct word, `(n, units)`.
+
+    Raises:
+        InputError: An argument is below 1, or the input is another tensor.
 
     Example:
     >>> trigrams = dssm.LetterTrigrams()
-    >>> embedding = TrigramEmbedding(trigrams.size, units=4)
-    >>> words = trigrams.distinct(["hex bolt", "bolt"])  # two distinct words
-    >>> embedding(words).shape
+    >>> embedding = TrigramEmbedding(units=4)
+    >>> texts = ["hex bolt", "bolt"]
+    >>> embedding(trigrams(texts)).shape
+    TensorShape([2, 2, 4])
+    >>> embedding(trigrams.distinct(texts)).shape  # two distinct words
     TensorShape([2, 4])
     """
 
     def __init__(
         self,
-        size: int,
         units: int,
+        size: int = TRIGRAMS,
         initializer: Any = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.size = size
+        check_at_least(1, units=units, size=size)
         self.units = units
+        self.size = size
         self.initializer = keras.initializers.get(
             initializer or HashedUniform()
         )
@@ -303,29 +395,73 @@ class TrigramEmbedding(SyncedWeights):
         self.table = self.add_weight(
             shape=(size, units), initializer=self.initializer, name="table"
         )
+        self.supports_masking = True
         self.build((None,))
 
-    def call(self, words: WordBatch, training: bool = False) -> tf.Tensor:
+    def call(
+        self, inputs: tf.RaggedTensor | WordBatch, training: bool = False
+    ) -> tf.Tensor:
         """Computes each word's vector, the sum of its trigrams' table rows."""
-        if self.read_rows:
-            rows = self.read_rows(words.trigrams)
-        else:
-            # `.value` is TensorFlow's variable, whose rows are gathered
-            # without a copy of the table.
-            rows = tf.gather(self.table.value, words.trigrams)
-            if training and self.way_ahead:
-                rows += self.way_ahead(words.trigrams)
-        return gather_sum(
-            rows,
-            words.trigram_index,
-            words.word_index,
-            training=training,
-            order=words.trigram_order,
+        if isinstance(inputs, WordBatch):
+            return gather_sum(
+                self._rows(inputs.trigrams, training),
+                inputs.trigram_index,
+                inputs.word_index,
+                training=training,
+                order=inputs.trigram_order,
+            )
+        if getattr(inputs, "ragged_rank", 0) != 2:
+            raise _not_ids(inputs)
+        words = inputs.values
+        trigrams, index = tf.unique(words.values)
+        vectors = gather_sum(
+            self._rows(trigrams, training),
+            index,
+            words.value_rowids(),
+            words.nrows(),
+            training,
         )
+        vectors = tf.cast(vectors, self.compute_dtype)
+        return pad_rows(inputs.with_values(vectors))
 
-    def compute_output_shape(self, input_shape: Any) -> tuple[Any, int]:
-        """Returns `(words, units)`."""
-        return input_shape[0], self.units
+    def _rows(self, trigrams: tf.Tensor, training: bool) -> tf.Tensor:
+        if self.read_rows:
+            return self.read_rows(trigrams)
+        # `.value` is TensorFlow's variable, whose rows are gathered without a
+        # copy of the table.
+        rows = tf.gather(self.table.value, trigrams)
+        if training and self.way_ahead:
+            rows += self.way_ahead(trigrams)
+        return rows
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
+        """Returns which steps are words of ragged ids, bool `(batch, words)`.
+
+        For a `WordBatch`, and for a symbolic input, it returns `None`: a model
+        computes the mask of each batch when it calls the layer.
+        """
+        if not isinstance(inputs, tf.RaggedTensor):
+            return None
+        lengths = inputs.row_lengths()
+        time = tf.maximum(tf.reduce_max(lengths), 1)
+        return tf.sequence_mask(lengths, time)
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
+        """Returns the shape `(batch, words, units)`."""
+        return *input_shape[:2], self.units
+
+    def compute_output_spec(
+        self, inputs: Any, training: bool = False
+    ) -> keras.KerasTensor:
+        """Returns shape and dtype of the output in a functional model.
+
+        Raises:
+            InputError: The input is not ragged, or of another rank.
+        """
+        if not (inputs.ragged and len(inputs.shape) == 3):
+            raise _not_ids(inputs)
+        shape = self.compute_output_shape(inputs.shape)
+        return keras.KerasTensor(shape, self.compute_dtype)
 
     def save_own_variables(self, store: Any) -> None:
         """Saves the rows that differ from their initial values.
@@ -374,7 +510,16 @@ class TrigramEmbedding(SyncedWeights):
         """Returns the constructor arguments as a dict, for `from_config`."""
         return {
             **super().get_config(),
-            "size": self.size,
             "units": self.units,
+            "size": self.size,
             "initializer": keras.initializers.serialize(self.initializer),
         }
+
+
+def _not_ids(inputs: Any) -> InputError:
+    return InputError(
+        "TrigramEmbedding reads the ragged ids of LetterTrigrams, int32 "
+        "(batch, (words), (trigrams)), or a WordBatch; got "
+        f"{keras.backend.standardize_dtype(inputs.dtype)} "
+        f"{tuple(inputs.shape)} with other ragged dimensions"
+    )

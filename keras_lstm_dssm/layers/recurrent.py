@@ -21,6 +21,7 @@ from keras_lstm_dssm.layers.packed_sequence import (
 from keras_lstm_dssm.layers.recurrent_cell import RecurrentCell, Tensors
 from keras_lstm_dssm.private_api import accept_any_arguments, custom_gradient
 from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.text.word_batch import pad_rows
 
 # An iteration of a loop takes as long as two steps of a cell besides.
 _STEPS = 2
@@ -304,15 +305,14 @@ class Recurrent(keras.layers.Layer):
     shorter rows and with a custom gradient, which is several times faster.
     So are the outputs at all steps of a `PackedSequence`. All other results
     come from `keras.layers.RNN` itself: those of `return_sequences`, of
-    `return_state`, of an `initial_state`, and of a mask that is not
-    right-padded.
+    `return_state` and of an `initial_state`.
 
     Args:
         cell: `RNNCell` or `PeepholeLSTMCell`.
         truncate: Number of steps that the gradient goes back from the last
-            one, the T of eq. (7). States before them count as constants.
-            Default `None` for all steps. Supported for the last output only,
-            from states of zero.
+            one, the T of eq. (7). States before them count as constants; steps
+            that a mask skips are not counted. Default `None` for all steps.
+            Supported for the last output only, from states of zero.
         return_sequences: Whether to return the outputs at all steps instead
             of the last one. Default `False`.
         return_state: Whether to return the last states, too. Default
@@ -478,24 +478,21 @@ class Recurrent(keras.layers.Layer):
     def _masked_outputs(
         self, inputs: tf.Tensor, mask: tf.Tensor, training: bool
     ) -> tf.Tensor:
+        """Computes the last outputs from the steps that a mask leaves.
+
+        A masked step changes no state, so the steps after it move up. The
+        output of a row without steps is the state before the first: zero.
+        """
         mask = tf.cast(mask, tf.bool)
         lengths = tf.reduce_sum(tf.cast(mask, tf.int32), axis=1)
-        right_padded = tf.reduce_all(
-            tf.equal(mask, tf.sequence_mask(lengths, tf.shape(mask)[1]))
-        ) & tf.reduce_all(lengths > 0)
-        if self.truncate is None:
-            return tf.cond(
-                right_padded,
-                lambda: self._last_outputs(inputs, lengths, training),
-                lambda: self._keras_outputs(inputs, mask, None),
-            )
-        message = (
-            f"{self.name}: truncate needs right-padded masks, no empty row"
+        steps = tf.RaggedTensor.from_row_lengths(
+            tf.boolean_mask(inputs, mask), lengths, validate=False
         )
-        with tf.control_dependencies(
-            [tf.debugging.Assert(right_padded, [message])]
-        ):
-            return self._last_outputs(inputs, tf.identity(lengths), training)
+        outputs = self._last_outputs(
+            pad_rows(steps), tf.maximum(lengths, 1), training
+        )
+        has_steps = tf.cast(lengths > 0, outputs.dtype)
+        return outputs * has_steps[:, tf.newaxis]
 
     def _keras_outputs(
         self, inputs: tf.Tensor, mask: tf.Tensor | None, initial_state: Any

@@ -217,8 +217,8 @@ class TrigramVectors(WordVectors):
             name="trigrams",
         )
         self.embedding = TrigramEmbedding(
-            self.trigrams.size,
             dimension,
+            self.trigrams.size,
             dtype=self.dtype_policy,
             name="embedding",
         )
@@ -273,8 +273,8 @@ class VocabularyVectors(WordVectors):
         super().__init__(dimension, max_words, split, **kwargs)
         self.lookup = Vocabulary(vocabulary, split)
         self.embedding = TrigramEmbedding(
-            len(self.lookup) + 1,
             dimension,
+            len(self.lookup) + 1,
             initializer or keras.initializers.RandomUniform(-0.1, 0.1),
             dtype=self.dtype_policy,
             name="embedding",

@@ -8,7 +8,6 @@ import tensorflow as tf
 from keras_lstm_dssm.encoders.combined_encoder import UntrainedColumnCache
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
 from keras_lstm_dssm.models.text_model import (
     Hasher,
     check_rows,
@@ -136,7 +135,7 @@ class PairHasher(Hasher):
         self.query_cache = self.of_query.cache()
         self.document_cache = (
             self.query_cache
-            if _rules(self.of_query) == _rules(self.of_document)
+            if self.of_query.rules == self.of_document.rules
             else self.of_document.cache()
         )
         of_query = query_encoder.training_cache(self.query_cache)
@@ -251,10 +250,6 @@ class PairHasher(Hasher):
         for columns in set(self._with_untrained):  # tied towers share one
             if isinstance(columns, UntrainedColumnCache):
                 columns.clear_if_stale()
-
-
-def _rules(trigrams: LetterTrigrams) -> tuple[Any, ...]:
-    return trigrams.oov_buckets, trigrams.max_words, trigrams.split
 
 
 def pair_batches(

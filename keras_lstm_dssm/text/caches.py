@@ -93,7 +93,7 @@ FIELD_SPECS = [
 
 
 class HashedTextCache:
-    """Computes the same batches as `distinct_words`, and caches texts.
+    """Computes the same batches as `LetterTrigrams.distinct`, and caches texts.
 
     A training reads the same texts in every epoch: the words and trigrams of a
     text are stored when it is first hashed, and later looked up, in less than a

@@ -19,7 +19,9 @@ def as_strings(texts: Any) -> tf.Tensor:
     """Converts a tensor, or any iterable of strings or bytes, to a tensor.
 
     Raises `InputError` if it is neither strings `(batch,)` nor such an
-    iterable.
+    iterable. In a graph the rank is checked when it runs, too: TF Serving does
+    not compare shapes, and some kernels of TF.Text end a server that gives
+    them a scalar.
     """
     if tf.is_tensor(texts):
         if texts.dtype != tf.string or texts.shape.rank not in (1, None):
@@ -27,9 +29,19 @@ def as_strings(texts: Any) -> tf.Tensor:
                 "expected a tensor of strings [batch], got "
                 f"{texts.dtype.name} {texts.shape}"
             )
-        return texts
+        return tf.ensure_shape(texts, [None])
     encoded = as_bytes(texts)
     return tf.constant(encoded, tf.string, shape=[len(encoded)])
+
+
+def check_string_input(reader: str, inputs: Any) -> None:
+    """Raises `InputError` if a symbolic input is no batch of strings."""
+    if inputs.dtype != "string" or len(inputs.shape) != 1:
+        raise InputError(
+            f"{reader} reads strings (batch,), got "
+            f"{inputs.dtype} {tuple(inputs.shape)}; write "
+            "keras.Input((), dtype='string')"
+        )
 
 
 _BATCH_BYTES = 1 << 19

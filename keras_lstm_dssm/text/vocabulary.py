@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.text.strings import as_bytes
-from keras_lstm_dssm.text.word_batch import WordBatch, distinct_texts, pad_words
+from keras_lstm_dssm.text.word_batch import WordBatch, distinct_texts, pad_rows
 from keras_lstm_dssm.text.word_hashing import (
     EMPTY_TEXT,
     normalize,
@@ -116,7 +116,7 @@ class Vocabulary(tf.Module):
             ids,
             each,
             each,
-            pad_words(text_words.with_flat_values(word_indices)),
+            pad_rows(text_words.with_flat_values(word_indices)),
             tf.cast(text_words.row_lengths(), tf.int32),
             text_index,
         )

@@ -120,7 +120,7 @@ def distinct_words(
         trigrams,
         trigram_index,
         word_index,
-        pad_words(text_words.with_flat_values(word_indices)),
+        pad_rows(text_words.with_flat_values(word_indices)),
         tf.cast(text_words.row_lengths(), tf.int32),
         text_index,
     )
@@ -139,14 +139,19 @@ def distinct_texts(
     distinct_bytes, bytes_index = tf.unique(texts)
     normal = normalize_texts(distinct_bytes, max_words, split)
     distinct, normal_index = tf.unique(normal)
-    text_words = separate_words(distinct, max_words)
-    order = tf.argsort(
-        text_words.row_lengths(), direction="DESCENDING", stable=True
-    )
+    words = separate_words(distinct)
+    lengths = words.row_lengths()
+    if max_words is not None:
+        lengths = tf.minimum(lengths, max_words)
+    order = tf.argsort(lengths, direction="DESCENDING", stable=True)
     text_index = tf.gather(
         tf.math.invert_permutation(order), tf.gather(normal_index, bytes_index)
     )
-    return tf.gather(text_words, order), text_index
+    # The words are cut off and put in order by one gather of strings.
+    starts = tf.gather(words.row_starts(), order)
+    places = tf.ragged.range(starts, starts + tf.gather(lengths, order))
+    text_words = tf.gather(words.values, places.values)
+    return places.with_values(text_words), text_index
 
 
 @traced_once
@@ -164,14 +169,15 @@ def text_fingerprints(
     return tf.gather(tf.strings.to_hash_bucket_fast(normal, 2**63 - 1), index)
 
 
-def pad_words(words: tf.RaggedTensor) -> tf.Tensor:
-    """Pads rows of word indices with 0, to at least one time step.
+def pad_rows(rows: tf.RaggedTensor) -> tf.Tensor:
+    """Pads rows of numbers or of vectors with 0, to at least one time step.
 
     A loop over no time steps has no last state.
     """
-    padded = words.to_tensor()
+    padded = rows.to_tensor()
     missing = tf.maximum(1 - tf.shape(padded)[1], 0)
-    return tf.pad(padded, [[0, 0], [0, missing]])
+    inner = [[0, 0]] * (padded.shape.rank - 2)
+    return tf.pad(padded, [[0, 0], [0, missing], *inner])
 
 
 _SPACE = ord(" ")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
@@ -130,7 +131,7 @@ def normalize(texts: Iterable[str | bytes], split: str = "space") -> list[str]:
 
 def split_words(
     texts: tf.Tensor, max_words: int | None = None, split: str = "space"
-) -> tf.Tensor:
+) -> tf.RaggedTensor:
     """Splits strings `[batch]` into normalised words, `[batch, (words)]`.
 
     A row has at least one word, and at most `max_words`, which bounds the bytes
@@ -139,9 +140,14 @@ def split_words(
     return separate_words(normalize_texts(texts, max_words, split), max_words)
 
 
-def separate_words(texts: tf.Tensor, max_words: int | None = None) -> tf.Tensor:
+_TOKENIZER = tf_text.WhitespaceTokenizer()
+
+
+def separate_words(
+    texts: tf.Tensor, max_words: int | None = None
+) -> tf.RaggedTensor:
     """Separates the words of texts that `normalize_texts` has normalised."""
-    words = tf.strings.split(texts, " ")
+    words = _TOKENIZER.tokenize(texts)
     return words if max_words is None else words[:, :max_words]
 
 
@@ -158,13 +164,24 @@ def trigram_ids(
     as in the paper's presets. Otherwise every trigram that holds one is
     hashed, from its three code points, into a row from 50,653 on. Of a word of
     more than `MAX_LETTERS` letters only the first are used.
+
+    Returns:
+        `(ids, word)`, both int32 `[m]`: the trigrams of all words, and for
+        each the index of its word, ascending.
     """
     words = tf.strings.substr(words, 0, MAX_LETTERS, unit="UTF8_CHAR")
     letters = tf.strings.unicode_decode(words, "UTF-8")
     # As `value_rowids`, by a third of the operations.
     word = tf.where(tf.sequence_mask(letters.row_lengths()))[:, 0]
-    ids = trigrams_of_letters(letters.flat_values, word, oov_buckets)
-    return ids, tf.cast(word, tf.int32)
+    word = tf.cast(word, tf.int32)
+    return trigrams_of_letters(letters.flat_values, word, oov_buckets), word
+
+
+_OUTSIDE = len(LETTERS)
+_CODES = LETTER_CODES.astype(np.int32)
+_CODES_OR_OUTSIDE = np.where(
+    (_CODES > 0) | (np.arange(128) == ord("#")), _CODES, _OUTSIDE
+)
 
 
 def trigrams_of_letters(
@@ -173,44 +190,38 @@ def trigrams_of_letters(
     """Lists the trigram centred on each letter, int32 `[m]`; see `trigram_ids`.
 
     Takes the code point of each letter, int32 `[m]`, and the index of its word,
-    ascending.
+    int32 `[m]`, ascending.
     """
-    points = tf.cast(points, tf.int64)
-    known = points < len(LETTER_CODES)
-    code = tf.gather(LETTER_CODES, tf.where(known, points, 0))
+    is_inner = tf.pad(tf.equal(word[1:], word[:-1]), [[1, 1]])
+
+    # Windows of numbers: `tf_text.ngrams` of the letters takes three times as
+    # long, and ids from a hash of its strings would collide.
+    def neighbours(values: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Returns the values before, at and after each letter, or 0."""
+        windows = tf_text.sliding_window(tf.pad(values, [[1, 1]]), 3, axis=0)
+        before, at, after = tf.unstack(windows, axis=1)
+        inner = tf.cast(is_inner, values.dtype)
+        return before * inner[:-1], at, after * inner[1:]
+
+    table = _CODES_OR_OUTSIDE if oov_buckets else _CODES
+    codes = tf.gather(table, tf.minimum(points, len(table) - 1))
+    first, second, third = neighbours(codes)
+    ids = (first * len(LETTERS) + second) * len(LETTERS) + third
     if not oov_buckets:
-        exact = _trigram_code(_neighbours(tf.where(known, code, 0), word))
-        return tf.cast(exact, tf.int32)
-    inside = known & ((code > 0) | tf.equal(points, ord("#")))
-    triple = _neighbours(tf.where(inside, code, 0), word)
-    outside = tf.add_n(
-        _neighbours(tf.cast(~inside, tf.int64), word)
-    )  # how many of the three letters are outside the alphabet
+        return ids
     mixed = tf.add_n(
         [
             factor * point
             for factor, point in zip(
-                TRIGRAM_FACTORS, _neighbours(points, word), strict=True
+                TRIGRAM_FACTORS,
+                neighbours(tf.cast(points, tf.int64)),
+                strict=True,
             )
         ]
     )
-    bucket = TRIGRAMS + tf.math.floormod(
-        tf.math.floormod(mixed, PRIME), oov_buckets
+    buckets = tf.math.floormod(tf.math.floormod(mixed, PRIME), oov_buckets)
+    return tf.where(
+        tf.maximum(tf.maximum(first, second), third) < _OUTSIDE,
+        ids,
+        TRIGRAMS + tf.cast(buckets, tf.int32),
     )
-    ids = tf.where(outside > 0, bucket, _trigram_code(triple))
-    return tf.cast(ids, tf.int32)
-
-
-def _neighbours(values: tf.Tensor, word: tf.Tensor) -> list[tf.Tensor]:
-    """Returns the values before, at and after each letter, 0 past the ends."""
-    zero = tf.zeros([1], values.dtype)
-    inner = tf.cast(tf.equal(word[1:], word[:-1]), values.dtype)
-    before = tf.concat([zero, values[:-1] * inner], axis=0)
-    after = tf.concat([values[1:] * inner, zero], axis=0)
-    size = tf.size(values)  # an empty batch has no neighbours
-    return [before[:size], values, after[:size]]
-
-
-def _trigram_code(triple: list[tf.Tensor]) -> tf.Tensor:
-    first, second, third = triple
-    return (first * len(LETTERS) + second) * len(LETTERS) + third

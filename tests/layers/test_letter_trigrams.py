@@ -11,7 +11,6 @@ import tensorflow as tf
 from keras_lstm_dssm import LetterTrigrams, TrigramEmbedding
 from keras_lstm_dssm.layers.letter_trigrams import gather_sum
 from keras_lstm_dssm.text.word_batch import distinct_words
-from keras_lstm_dssm.text.word_hashing import TRIGRAMS
 from tests import reference
 
 TEXTS = ["Hotels in Shanghai", "", "a  b", "上海 hotel", "hotels"]
@@ -55,7 +54,7 @@ def test_max_words():
 
 def test_gradient_is_that_of_the_dense_product_and_touches_few_rows():
     words = ["go", "good"]
-    layer = TrigramEmbedding(TRIGRAMS, 3)
+    layer = TrigramEmbedding(3)
     weights = tf.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     with tf.GradientTape() as tape:
         rows = layer(distinct_words(tf.constant(words)))
@@ -70,14 +69,14 @@ def test_gradient_is_that_of_the_dense_product_and_touches_few_rows():
 
 
 def test_starts_with_small_random_numbers():
-    table = TrigramEmbedding(1000, 8).table.numpy()
+    table = TrigramEmbedding(8, 1000).table.numpy()
     assert -0.05 <= table.min() < -0.045 and 0.045 < table.max() <= 0.05
-    ones = TrigramEmbedding(4, 2, initializer=keras.initializers.Ones())
+    ones = TrigramEmbedding(2, 4, initializer=keras.initializers.Ones())
     np.testing.assert_array_equal(ones.table, np.ones((4, 2)))
 
 
 def test_of_no_words_has_no_rows():
-    layer = TrigramEmbedding(TRIGRAMS, 3)
+    layer = TrigramEmbedding(3)
     assert layer(distinct_words(tf.constant([], tf.string))).shape == [0, 3]
 
 

@@ -117,19 +117,18 @@ def test_lengths_equal_a_mask():
             np.testing.assert_allclose(by_lengths, by_mask, rtol=1e-12)
 
 
-def test_the_last_output_of_right_padded_rows_is_computed_without_keras(
-    monkeypatch,
-):
+def test_the_last_output_is_computed_without_keras(monkeypatch):
     layer = randomised(PeepholeLSTM(UNITS, go_backwards=True))
-    gaps = layer(INPUTS, mask=tf.constant(WITH_GAPS))
-    monkeypatch.setattr(layer, "_keras_outputs", lambda *_: gaps + 1)
+    monkeypatch.setattr(layer, "_keras_outputs", None)
+    masks = "right-padded mask", "mask with gaps", "mask with an empty row"
     for arguments in (
         {},
         {"lengths": [5, 1, 3, 4]},
-        CALLS["right-padded mask"],
+        *(CALLS[name] for name in masks),
     ):
         assert np.all(np.abs(layer(INPUTS, **arguments)) < 1)
-    assert np.all(layer(INPUTS, mask=tf.constant(WITH_GAPS)) == gaps + 1)
+    with pytest.raises(TypeError):
+        layer(INPUTS, initial_state=STATES)
 
 
 def test_masks_and_shapes_in_a_model_that_keras_trains_saves_and_loads(
@@ -239,15 +238,24 @@ def test_what_truncated_gradients_do_not_support():
     layer = randomised(PeepholeLSTM(UNITS, truncate=2))
     with pytest.raises(InputError, match="not supported with an initial_state"):
         layer(INPUTS, initial_state=STATES)
-    np.testing.assert_array_equal(
-        layer(INPUTS, mask=tf.constant(RIGHT_PADDED)),
-        layer(INPUTS, [5, 1, 3, 4]),
-    )
-    with pytest.raises(
-        tf.errors.InvalidArgumentError,
-        match="truncate needs right-padded masks",
-    ):
-        layer(INPUTS, mask=tf.constant(WITH_GAPS))
+
+
+def test_truncated_gradients_do_not_count_masked_steps():
+    layer = randomised(PeepholeLSTM(UNITS, "full", truncate=2))
+
+    def gradient(inputs: tf.Tensor, **arguments: Any) -> np.ndarray:
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            outputs = layer(inputs, **arguments)
+        return tape.gradient(outputs, inputs).numpy()
+
+    masked = gradient(INPUTS, mask=tf.constant(WITH_GAPS))
+    steps = np.delete(INPUTS, 1, axis=1)  # the step that is masked
+    expected = gradient(tf.constant(steps), lengths=[4, 1, 2, 3])
+    assert not masked[:, 1].any()
+    np.testing.assert_allclose(np.delete(masked, 1, axis=1), expected)
+    # Of each row the last step, and two before it if there are so many.
+    assert np.any(expected, axis=2).sum(axis=1).tolist() == [3, 1, 2, 3]
 
 
 def test_lengths_and_a_mask_at_once():

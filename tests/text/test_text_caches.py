@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_lstm_dssm import LetterTrigrams
 from keras_lstm_dssm.text import WordBatch, caches, normalize_texts
 from keras_lstm_dssm.text.word_batch import distinct_words
+from tests.text.rebuilt import rebuilt
 
 BATCHES = [
     [b"hex bolt", b"Hex  BOLT", b"steel hex-bolts 3/8 in.", b"hex bolt", b""],
@@ -39,12 +41,15 @@ def check(batch: WordBatch, texts: tf.Tensor, rules: tuple[Any, ...]) -> None:
 
 
 @pytest.mark.parametrize("rules", RULES)
-def test_equals_hashing_in_every_pass(rules):
-    cache = caches.HashedTextCache(*rules)
+def test_equals_the_layer_in_every_pass(rules):
+    layer = LetterTrigrams("ascii", *rules)
+    cache = layer.cache()
     for _ in range(2):
         for texts in BATCHES:
             strings = tf.constant(texts, tf.string)
-            check(cache.distinct(strings), strings, rules)
+            batch = cache.distinct(strings)
+            check(batch, strings, rules)
+            assert rebuilt(batch) == layer(strings).to_list()
 
 
 def test_a_text_is_hashed_once(monkeypatch):

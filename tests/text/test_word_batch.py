@@ -7,8 +7,9 @@ import tensorflow as tf
 from hypothesis import given, settings
 
 from keras_lstm_dssm import LetterTrigrams
-from keras_lstm_dssm.text import WORD_SPLITS, WordBatch, word_batch
+from keras_lstm_dssm.text import WORD_SPLITS, word_batch
 from keras_lstm_dssm.text.word_hashing import MAX_LETTERS
+from tests.text.rebuilt import rebuilt
 
 TEXTS = st.lists(
     st.lists(st.sampled_from(["a", "Go", "good", "上海", "x\0", ""])).map(
@@ -17,27 +18,11 @@ TEXTS = st.lists(
 )
 
 
-def rebuilt(batch: WordBatch) -> list[list[list[int]]]:
-    """The trigrams of each word of each row, out of a batch."""
-    trigrams = batch.trigrams.numpy()[batch.trigram_index]
-    words = [
-        trigrams[batch.word_index == place].tolist()
-        for place in range(len(np.unique(batch.word_index)))
-    ]
-    return [
-        [words[word] for word in batch.words[text, : batch.lengths[text]]]
-        for text in batch.text_index.numpy()
-    ]
-
-
 @settings(max_examples=25, deadline=None)
 @given(TEXTS, st.sampled_from([0, 8192]), st.sampled_from([None, 2]))
 def test_holds_what_letter_trigrams_gives(texts, oov_buckets, max_words):
-    batch = word_batch.distinct_words(
-        tf.constant(texts, tf.string), oov_buckets, max_words
-    )
     layer = LetterTrigrams("ascii", oov_buckets, max_words)
-    assert rebuilt(batch) == layer(texts).to_list()
+    assert rebuilt(layer.distinct(texts)) == layer(texts).to_list()
 
 
 def test_holds_each_distinct_thing_once():
@@ -121,12 +106,12 @@ ONE_TEXT = [
 @pytest.mark.parametrize("split", WORD_SPLITS)
 @pytest.mark.parametrize("oov_buckets", [0, 64])
 def test_one_short_text_has_the_words_of_a_batch(oov_buckets, split):
+    layer = LetterTrigrams(oov_buckets=oov_buckets, split=split)
     for text in ONE_TEXT:
         texts = tf.constant([text])
-        assert word_batch.is_single_short_text(texts, max_words=128)
-        expected = word_batch.distinct_words(texts, oov_buckets, 128, split)
-        batch = word_batch.hash_single_text(texts, oov_buckets, split)
-        assert rebuilt(batch) == rebuilt(expected)
+        assert layer.is_short(texts)
+        expected, batch = layer.distinct(texts), layer.single(texts)
+        assert rebuilt(batch) == rebuilt(expected) == layer(texts).to_list()
         assert batch.trigram_order is expected.trigram_order is None
         for field, other in zip(batch[:-2], expected[:-2], strict=True):
             assert field.dtype == other.dtype == tf.int32

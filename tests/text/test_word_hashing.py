@@ -157,10 +157,14 @@ def test_exact_codes_do_not_collide():
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1)))
-def test_trigrams_equal_the_plain_transcription(words):
-    """Whatever is no letter counts as `#`: NUL, emoji, every script."""
-    assert rows(words) == [reference.trigrams(word) for word in words]
+@given(
+    st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1)),
+    st.sampled_from([0, BUCKETS]),
+)
+def test_trigrams_equal_the_plain_transcription(words, oov_buckets):
+    """Also with what is no letter: NUL, emoji, every script."""
+    expected = [reference.trigrams(word, oov_buckets) for word in words]
+    assert rows(words, oov_buckets) == expected
 
 
 def test_of_no_words_there_are_no_trigrams():
