@@ -76,7 +76,9 @@ class NesterovSchedule(keras.callbacks.Callback):
         optimizer, model = self._optimizer(), self.model
         if isinstance(optimizer, NesterovMomentum):
             model.train_function = optimizer.from_weights(
-                model.train_function, model.steps_per_execution
+                model.train_function,
+                model.steps_per_execution,
+                model.run_eagerly,
             )
         elif not (
             isinstance(optimizer, keras.optimizers.SGD)

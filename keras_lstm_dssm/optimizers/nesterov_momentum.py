@@ -137,11 +137,7 @@ class NesterovMomentum(DistributedOptimizer):
         self.velocity = self.add_optimizer_variables(variables, "velocity")
 
     def set_groups(self, groups: Sequence[Sequence[keras.Variable]]) -> None:
-        """Sets which gradients are renormalised together; by default, all.
-
-        Args:
-            groups: The variables of each tower.
-        """
+        """Sets whose gradients are renormalised together, by default all."""
         self._group_of = {
             self.variable_key(variable): number
             for number, group in enumerate(groups)
@@ -194,13 +190,9 @@ class NesterovMomentum(DistributedOptimizer):
     def set_phases(
         self, ends: float, middle: float, phases: Sequence[int]
     ) -> None:
-        """Sets mu of all training steps, see `NesterovSchedule`.
+        """Sets mu to `ends`, and from one step to before another to `middle`.
 
-        Args:
-            ends: mu outside of the middle.
-            middle: mu in the middle.
-            phases: The first step of the middle, the first step after it,
-                and the end of the training, counted by `iterations`.
+        `phases` has these steps, by `iterations`, and the end of the training.
         """
         self.momentum.assign(ends)
         self.middle_momentum.assign(middle)
@@ -213,36 +205,44 @@ class NesterovMomentum(DistributedOptimizer):
         return tf.where(middle, self.middle_momentum.value, self.momentum.value)
 
     def from_weights(
-        self, train_function: Callable[[Any], Any], steps: int
+        self, train_function: Callable[[Any], Any], steps: int, eager: bool
     ) -> Callable[[Any], Any]:
         """Returns a train function before and after which variables hold W.
 
         Args:
             train_function: See `keras.Model.make_train_function`.
             steps: The largest number of training steps that it takes.
+            eager: Whether they run eagerly.
         """
         if getattr(train_function, "func", None) == self._run_from_weights:
             return train_function
-        return partial(self._run_from_weights, train_function, steps)
+        begin = (
+            self._begin if eager else tf.function(self._begin, autograph=False)
+        )
+        return partial(self._run_from_weights, train_function, steps, begin)
 
     def _run_from_weights(
-        self, train_function: Callable[[Any], Any], steps: int, iterator: Any
+        self, train_function: Any, steps: int, begin: Any, iterator: Any
     ) -> Any:
-        self._left.assign(steps)
-        self._set_pace()
-        self._shift(self._pace)
+        # A graph is traced for each set of variables.
+        begin(steps, tuple(key for key, *_ in self._dense()))
         self._in_steps = True
         try:
             return train_function(iterator)
         finally:
             self._in_steps = False
-            self._left.assign(0)
-            self._shift(0.0)
+            if self._left.numpy():  # it failed, or took fewer steps
+                self._left.assign(0)
+                self._shift(0.0)
+
+    def _begin(self, steps: int, keys: tuple[str, ...]) -> None:
+        self._left.assign(steps)
+        self._set_pace()
+        self._shift(self._pace)
 
     def sync(self) -> None:
         """Takes all weights to W of the last complete training step.
 
-        Updates the rows of registered tables that no batch has read since.
         Does nothing inside a training step that runs eagerly.
         """
         with tf.init_scope():

@@ -81,7 +81,9 @@ def test_follows_the_paper_while_the_momentum_changes(float64, threshold):
     assert sorted(set(MOMENTA)) == [0.9, 0.995]
     optimizer = NesterovMomentum(RATE, threshold=threshold)
     optimizer.set_phases(0.9, 0.995, PHASES)
-    found = descend(optimizer, lambda step: optimizer.from_weights(step, 1))
+    found = descend(
+        optimizer, lambda step: optimizer.from_weights(step, 1, False)
+    )
     wanted = reference.nesterov(
         gradient, START, MOMENTA, RATE, threshold or np.inf
     )
@@ -138,13 +140,14 @@ def test_a_momentum_that_is_set_holds_from_the_next_look_ahead(
     """A step from a look-ahead point has the mu of that point."""
     momenta = [0.5, 0.8, *[0.2] * (STEPS - 1)]
     optimizer = NesterovMomentum(RATE, 0.5, None)
-    wrap = (lambda step: optimizer.from_weights(step, 1)) if wrapped else None
     # A step that is not wrapped looks ahead at its end.
     late = not wrapped
     *_, found = descend(
         optimizer,
-        *([wrap] if wrap else []),
-        before=lambda k: optimizer.momentum.assign(momenta[k + late]),
+        lambda step: (
+            optimizer.from_weights(step, 1, False) if wrapped else step
+        ),
+        lambda k: optimizer.momentum.assign(momenta[k + late]),
     )
     wanted = reference.nesterov(gradient, START, momenta[:-1], RATE)
     check_path([found], wanted[-1:])
@@ -203,7 +206,7 @@ def test_a_step_that_fails_leaves_the_weights():
             raise ArithmeticError
         optimizer.apply([tf.constant([slope])], [variable])
 
-    run = optimizer.from_weights(step, 1)
+    run = optimizer.from_weights(step, 1, False)
     run(4.0)
     with pytest.raises(ArithmeticError):
         run(0.0)
