@@ -172,7 +172,6 @@ class CombinedEncoder(TextEncoder):
             parts.append(Part(WORDS, {"word sum": units}, [self.word_rows], *d))
         self.dimension = sum(widths(parts).values())
         self.trained, self.untrained = tuple(parts[:2]), tuple(parts[2:])
-        self.built = True
 
     @property
     def vector_parts(self) -> tuple[Part, ...]:

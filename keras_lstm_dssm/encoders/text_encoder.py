@@ -18,7 +18,7 @@ from keras_lstm_dssm.layers.letter_trigrams import (
 )
 from keras_lstm_dssm.layers.recurrent import Recurrent
 from keras_lstm_dssm.layers.word_rows import WordRows
-from keras_lstm_dssm.private_api import accept_any_inputs
+from keras_lstm_dssm.private_api import accept_any_inputs, mark_as_built
 from keras_lstm_dssm.registration import added_arguments
 from keras_lstm_dssm.text.caches import HashedTextCache
 from keras_lstm_dssm.text.strings import as_strings, encode_in_batches
@@ -94,9 +94,15 @@ class TextEncoder(SyncedWeights, keras.Model):
         )
         self._graph: tf.types.experimental.ConcreteFunction | None = None
         accept_any_inputs(self)
+        mark_as_built(self, (None,))
+
+    @property
+    def input_dtype(self) -> str:
+        """The dtype of the inputs, of which Keras traces signatures."""
+        return "string"
 
     def build(self, input_shape: Any) -> None:
-        """Records the shape for summaries; all weights exist already."""
+        """Does nothing: all weights exist already."""
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Computes the vector of each distinct text from its words.

@@ -233,8 +233,6 @@ class TwoTower(SyncedWeights, TextModel):
         self.document_encoder = document_encoder
         self.negatives = negatives
         self.n = n
-        for tower in self.towers:
-            tower.build((None,))  # summaries show the recorded shape
 
     @classmethod
     def from_preset(
