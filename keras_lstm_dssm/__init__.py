@@ -27,6 +27,7 @@ from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import FailedTraining, InputError
 from keras_lstm_dssm.evaluation.index import Index
 from keras_lstm_dssm.evaluation.mixture import Mixture
+from keras_lstm_dssm.export import export_models
 from keras_lstm_dssm.layers.letter_trigrams import (
     LetterTrigrams,
     TrigramEmbedding,
@@ -90,6 +91,7 @@ __all__ = [
     "TextEncoder",
     "TrigramEmbedding",
     "TwoTower",
+    "export_models",
     "Index",
     "Mixture",
     "Recipe",

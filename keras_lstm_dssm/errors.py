@@ -98,3 +98,12 @@ def check_precision(layer: Any) -> None:
             f"{type(layer).__name__} computes in float32 or float64, not in "
             f"{policy}; pass dtype='float32'"
         )
+
+
+def check_export_format(model: Any, format: str) -> None:
+    """Checks that `export` of a model is to write a SavedModel."""
+    if format != "tf_saved_model":
+        raise InputError(
+            f"{type(model).__name__} cannot be exported as {format!r}, which "
+            "has no string operations; use format='tf_saved_model'"
+        )

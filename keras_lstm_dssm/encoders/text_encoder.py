@@ -8,7 +8,11 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.encoders.parts import TOWERS, WORDS, Part, widths
-from keras_lstm_dssm.errors import InputError, check_precision
+from keras_lstm_dssm.errors import (
+    InputError,
+    check_export_format,
+    check_precision,
+)
 from keras_lstm_dssm.layers.cosine import unit
 from keras_lstm_dssm.layers.letter_trigrams import (
     LetterTrigrams,
@@ -260,9 +264,10 @@ class TextEncoder(SyncedWeights, keras.Model):
     ) -> None:
         """Writes a SavedModel of the call, see `keras.Model.export`.
 
-        Its vectors do not have unit length. For TF Serving, write models with
-        `keras_lstm_dssm.export.export_models` instead. To load the SavedModel
-        in Python, import `tensorflow_text` first.
+        Its vectors do not have unit length. `TwoTower.export` and
+        `export_models` write versions with unit vectors, batching and warm-up
+        for TF Serving. To load the SavedModel in Python, import
+        `tensorflow_text` first.
 
         Args:
             filepath: Folder to write.
@@ -275,11 +280,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         Raises:
             InputError: `format` is not `"tf_saved_model"`.
         """
-        if format != "tf_saved_model":
-            raise InputError(
-                f"an encoder cannot be exported as {format!r}, which has no "
-                "string operations; use format='tf_saved_model'"
-            )
+        check_export_format(self, format)
         self.sync_weights()
         if input_signature is None:
             input_signature = [tf.TensorSpec([None], tf.string, "text")]

@@ -1,13 +1,20 @@
 """`TextModel`, the base of the models, and `Hasher`, of their batches."""
 
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import NOT_FINITE, InputError, check_precision
+from keras_lstm_dssm.errors import (
+    NOT_FINITE,
+    InputError,
+    check_export_format,
+    check_precision,
+)
 from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.private_api import (
     BuiltModel,
@@ -216,9 +223,6 @@ class TextModel(BuiltModel):
 
     rankings_hint: str
     """How to measure rankings, for users who ask for other metrics."""
-
-    export_hint: str
-    """What exports the model, for users who call `export`."""
 
     weights_hint: str
     """What to do in place of giving labels or weights."""
@@ -463,12 +467,39 @@ class TextModel(BuiltModel):
             x, y = x
         return self.predict(x, y, batch_size=max(1, len(x)), verbose=0)
 
-    def export(self, *args: Any, **kwargs: Any) -> None:
-        """Raises `InputError`: Keras would trace a numeric input."""
-        raise InputError(
-            f"{type(self).__name__}.export is not supported, because Keras "
-            f"would trace a numeric input: use {self.export_hint}"
-        )
+    def export(  # type: ignore[override]
+        self,
+        filepath: str | os.PathLike[str],
+        format: str = "tf_saved_model",
+        verbose: bool = False,
+        **options: Any,
+    ) -> list[Path]:
+        """Publishes the trained model for TF Serving, by `export_models`.
+
+        Args:
+            filepath: Folder of the models. Two towers become
+                `query_encoder/1` and `document_encoder/1`, SavedModels whose
+                signature `serving_default` is described in
+                `export_models`; a later export has the version 2.
+            format: `"tf_saved_model"`; other formats have no string
+                operations.
+            verbose: Whether to show a progress bar of the documents.
+            **options: Arguments of `export_models`, such as `documents`.
+
+        Returns:
+            The folders of the new versions.
+
+        Raises:
+            InputError: `format` is another one, or as in `export_models`.
+
+        Example:
+        >>> model.export("models")
+        [PosixPath('models/query_encoder/1'), ...]
+        """
+        from keras_lstm_dssm.export.export_models import export_models
+
+        check_export_format(self, format)
+        return export_models(self, filepath, progress=verbose, **options)
 
     def get_compile_config(self) -> dict[str, Any] | None:
         """Returns optimizer and loss, for saving; `None` without them."""

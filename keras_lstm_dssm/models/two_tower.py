@@ -203,10 +203,6 @@ class TwoTower(SyncedWeights, TextModel):
 
     kind = "towers"
     rankings_hint = "measure rankings with dssm.RankingEvaluation"
-    export_hint = (
-        "keras_lstm_dssm.export.export_models(model, folder), which writes "
-        "both encoders as SavedModels"
-    )
     weights_hint = "repeat the pairs that are to count more"
 
     def __init__(

@@ -10,8 +10,9 @@ import numpy as np
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.export import Documents, export_models
 from tests.encoders.small import EACH, FITTED, by_numpy, small_encoder
-from tests.export.agreement import run_in_cpp
+from tests.export.agreement import check_export, run_in_cpp
 from tests.models.small_towers import fit, two_tower
 from tests.serving.wire import predict_request
 
@@ -88,3 +89,31 @@ def test_a_trained_and_loaded_model_is_exported_in_four_ways(
     np.testing.assert_allclose(saved_model, document, rtol=1e-4, atol=1e-6)
     units = document / np.linalg.norm(document, axis=1, keepdims=True)
     np.testing.assert_allclose(archive, units, rtol=1e-4, atol=1e-6)
+
+
+def test_export_of_both_towers(tmp_path):
+    """Unit vectors, batching and warm-up, as `export_models` writes them."""
+    model = two_tower()
+    fit(model)
+    folders = model.export(tmp_path / "models")
+    names = ["query_encoder", "document_encoder"]
+    assert folders == [tmp_path / "models" / name / "1" for name in names]
+    text = np.array([text.encode() for text in TEXTS], object)
+    request = predict_request("any", text=text)
+    found = check_export(*[(folder, request) for folder in folders])
+    for tower, outputs in zip(model.towers, found, strict=True):
+        vectors = np.stack([by_numpy(tower, text) for text in TEXTS])
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        np.testing.assert_allclose(outputs["embedding"], vectors, atol=1e-5)
+    assert (tmp_path / "models" / "models.config").exists()
+
+
+def test_export_with_documents_as_the_second_version(tmp_path):
+    model = dssm.TwoTower(*[small_encoder("dssm") for _ in range(2)])
+    model.export(tmp_path)
+    documents = Documents(["b", "g"], ["hex bolt", "wood glue"])
+    folders = model.export(tmp_path, documents=documents)
+    assert [folder.relative_to(tmp_path).as_posix() for folder in folders] == [
+        "query_encoder/2", "document_encoder/2", "retriever/2",
+    ]  # fmt: skip
+    assert dssm.export_models is export_models
