@@ -18,6 +18,7 @@ from keras_lstm_dssm.encoders.feed_forward_encoders import (
     CLSMEncoder,
     DSSMEncoder,
 )
+from keras_lstm_dssm.encoders.layer_encoder import LayerEncoder
 from keras_lstm_dssm.encoders.recurrent_encoders import (
     BidirectionalLSTMEncoder,
     LSTMEncoder,
@@ -77,6 +78,7 @@ __all__ = [
     "KeyVecLoss",
     "KeyVecRecipe",
     "LSTMEncoder",
+    "LayerEncoder",
     "LetterTrigrams",
     "NesterovMomentum",
     "NesterovSchedule",

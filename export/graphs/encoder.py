@@ -30,6 +30,10 @@ class GraphEncoder(Protocol):
     def weights(self) -> list[Any]:
         """The variables."""
 
+    @property
+    def resources(self) -> list[Any]:
+        """Other objects of the graph, such as tables of vocabularies."""
+
     def sync_weights(self) -> None:
         """Brings lazily updated rows up to date."""
 
@@ -58,7 +62,7 @@ class EncoderModule(EncodingModule):
             check_fitted(encoder, teacher)
         self._teacher = teacher
         encoder.sync_weights()
-        super().__init__(encoder)
+        super().__init__(encoder, encoder.resources)
         # Methods: Keras would be saved with the encoder itself.
         self._is_short = encoder.is_short
         self._unit_vector = encoder.unit_vector
@@ -136,6 +140,9 @@ class MixtureEncoder:
         self.scales = [np.sqrt(weights[name]) for name in encoders]
         self.weights: list[Any] = [
             weight for encoder in self.encoders for weight in encoder.weights
+        ]
+        self.resources: list[Any] = [
+            each for encoder in self.encoders for each in encoder.resources
         ]
 
     def sync_weights(self) -> None:

@@ -93,8 +93,11 @@ class TextEncoder(SyncedWeights, keras.Model):
     ) -> None:
         super().__init__(**kwargs)
         check_precision(self)
-        self.trigrams = LetterTrigrams(
-            alphabet, oov_buckets, max_words, split, name="trigrams"
+        self.trigrams = self._hashing(
+            alphabet=alphabet,
+            oov_buckets=oov_buckets,
+            max_words=max_words,
+            split=split,
         )
         self._graph: tf.types.experimental.ConcreteFunction | None = None
         accept_any_inputs(self)
@@ -104,6 +107,10 @@ class TextEncoder(SyncedWeights, keras.Model):
     def input_dtype(self) -> str:
         """The dtype of the inputs, of which Keras traces signatures."""
         return "string"
+
+    def _hashing(self, **rules: Any) -> Any:
+        """Makes the layer that turns texts into the batch for `compose`."""
+        return LetterTrigrams(**rules, name="trigrams")
 
     def build(self, input_shape: Any) -> None:
         """Does nothing: all weights exist already."""
@@ -135,7 +142,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         """Encodes strings, or a `WordBatch`."""
         if not training and tf.executing_eagerly():
             self.sync_weights()
-        if not isinstance(inputs, WordBatch):
+        if not hasattr(inputs, "text_index"):  # strings
             inputs = self.trigrams.distinct(inputs)
         return tf.gather(self.compose(inputs, training), inputs.text_index)
 
@@ -291,6 +298,11 @@ class TextEncoder(SyncedWeights, keras.Model):
             input_signature=input_signature,
             **kwargs,
         )
+
+    @property
+    def resources(self) -> list[Any]:
+        """Objects other than variables that a SavedModel needs; here none."""
+        return []
 
     @property
     def needs_adapt(self) -> bool:

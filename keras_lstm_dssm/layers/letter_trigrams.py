@@ -100,6 +100,11 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         """Number of different ids, and of rows that an embedding needs."""
         return TRIGRAMS + self.oov_buckets
 
+    @property
+    def rules(self) -> tuple[Any, ...]:
+        """What the result depends on; equal rules can share a cache."""
+        return self.oov_buckets, self.max_words, self.split
+
     def call(self, texts: Any) -> tf.RaggedTensor:
         """Lists the trigram ids of each word of each text."""
         words = split_words(as_strings(texts), self.max_words, self.split)

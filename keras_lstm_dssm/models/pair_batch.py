@@ -8,7 +8,6 @@ import tensorflow as tf
 from keras_lstm_dssm.encoders.combined_encoder import UntrainedColumnCache
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
 from keras_lstm_dssm.models.text_model import (
     Hasher,
     check_rows,
@@ -136,7 +135,7 @@ class PairHasher(Hasher):
         self.query_cache = self.of_query.cache()
         self.document_cache = (
             self.query_cache
-            if _rules(self.of_query) == _rules(self.of_document)
+            if self.of_query.rules == self.of_document.rules
             else self.of_document.cache()
         )
         of_query = query_encoder.training_cache(self.query_cache)
@@ -187,7 +186,7 @@ class PairHasher(Hasher):
         clicked = index[:rows]
         negatives = tf.reshape(index[rows:], tf.shape(further))
         candidates = tf.concat([clicked[:, tf.newaxis], negatives], axis=1)
-        titles_index, count = None, tf.size(documents.lengths)
+        titles_index, count = None, documents.text_count
         if self.tied:  # the distinct texts include the queries
             titles_index, flat = tf.unique(tf.reshape(candidates, [-1]))
             candidates = tf.reshape(flat, tf.shape(candidates))
@@ -251,10 +250,6 @@ class PairHasher(Hasher):
         for columns in set(self._with_untrained):  # tied towers share one
             if isinstance(columns, UntrainedColumnCache):
                 columns.clear_if_stale()
-
-
-def _rules(trigrams: LetterTrigrams) -> tuple[Any, ...]:
-    return trigrams.oov_buckets, trigrams.max_words, trigrams.split
 
 
 def pair_batches(

@@ -11,6 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_lstm_dssm.encoders.layer_encoder import LayerEncoder
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
 from keras_lstm_dssm.layers.cosine import cosine_matrix, cosine_pairs
@@ -176,7 +177,9 @@ class TwoTower(SyncedWeights, TextModel):
     before you read a variable itself.
 
     Args:
-        query_encoder: Encoder of queries, parameters Lambda_Q.
+        query_encoder: Encoder of queries, parameters Lambda_Q: a
+            `TextEncoder`, or any Keras layer or model from strings `(batch,)`
+            to vectors `(batch, d)`, which becomes a `LayerEncoder`.
         document_encoder: Encoder of document titles, Lambda_D; the same
             object as `query_encoder` ties the towers.
         negatives: `"random"`, the default and the paper's: `n` documents
@@ -207,13 +210,18 @@ class TwoTower(SyncedWeights, TextModel):
 
     def __init__(
         self,
-        query_encoder: TextEncoder,
-        document_encoder: TextEncoder,
+        query_encoder: TextEncoder | keras.layers.Layer,
+        document_encoder: TextEncoder | keras.layers.Layer,
         negatives: str = "random",
         n: int = 4,
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
+        tied = query_encoder is document_encoder
+        query_encoder = LayerEncoder.of(query_encoder)
+        document_encoder = (
+            query_encoder if tied else LayerEncoder.of(document_encoder)
+        )
         super().__init__(
             PairHasher(query_encoder, document_encoder), seed, **kwargs
         )
