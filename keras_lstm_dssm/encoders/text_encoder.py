@@ -11,6 +11,7 @@ from keras_lstm_dssm.encoders.parts import TOWERS, WORDS, Part, widths
 from keras_lstm_dssm.errors import (
     InputError,
     check_export_format,
+    check_keras_file,
     check_precision,
 )
 from keras_lstm_dssm.layers.cosine import unit
@@ -260,6 +261,15 @@ class TextEncoder(SyncedWeights, keras.Model):
         """Encodes one batch of texts like a call; x as for `predict`."""
         self.sync_weights()
         return super().predict_on_batch(as_strings(x))
+
+    def save(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        """Saves the encoder as a `.keras` file, see `keras.Model.save`.
+
+        Raises:
+            InputError: The file is to be of HDF5.
+        """
+        check_keras_file(filepath)
+        super().save(filepath, *args, **kwargs)
 
     def export(
         self,

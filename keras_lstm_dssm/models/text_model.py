@@ -13,6 +13,7 @@ from keras_lstm_dssm.errors import (
     NOT_FINITE,
     InputError,
     check_export_format,
+    check_keras_file,
     check_precision,
 )
 from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovMomentum
@@ -218,6 +219,9 @@ class TextModel(BuiltModel):
     kind: str
     """The name of its `ModelKind`."""
 
+    takes_metrics = False
+    """Whether `compile` takes metrics of Keras."""
+
     own_metrics = "two metrics, loss and accuracy"
     """What the error message says of the metrics when others are requested."""
 
@@ -258,8 +262,9 @@ class TextModel(BuiltModel):
         Args:
             optimizer: `NesterovMomentum`, or any Keras optimizer.
             loss: Any Keras loss.
-            **kwargs: See `keras.Model.compile`; loss and accuracy are the
-                only metrics, and `jit_compile` must be `False`.
+            **kwargs: See `keras.Model.compile`, such as
+                `steps_per_execution`; `jit_compile` must be `False`. Loss and
+                accuracy are the only metrics, but of a `TwoTower`.
 
         Raises:
             InputError: Metrics, XLA or half precision are requested, or the
@@ -267,10 +272,17 @@ class TextModel(BuiltModel):
                 strategy.
         """
         check_precision(self)
-        if kwargs.get("metrics") or kwargs.get("weighted_metrics"):
+        metrics = keras.tree.flatten(
+            [kwargs.get("metrics"), kwargs.get("weighted_metrics")]
+        )
+        if any(metrics) and not self.takes_metrics:
             raise InputError(
                 f"the model has {self.own_metrics}, and takes no others; "
                 f"{self.rankings_hint}"
+            )
+        if "accuracy" in metrics or "acc" in metrics:
+            raise InputError(
+                "accuracy is a metric of every TwoTower: leave it out"
             )
         if kwargs.pop("jit_compile", False) is True:
             raise InputError(
@@ -501,14 +513,26 @@ class TextModel(BuiltModel):
         check_export_format(self, format)
         return export_models(self, filepath, progress=verbose, **options)
 
+    def save(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        """Saves the model as a `.keras` file, see `keras.Model.save`.
+
+        Raises:
+            InputError: The file is to be of HDF5.
+        """
+        check_keras_file(filepath)
+        super().save(filepath, *args, **kwargs)
+
     def get_compile_config(self) -> dict[str, Any] | None:
-        """Returns optimizer and loss, for saving; `None` without them."""
+        """Returns what `compile` was given, for saving; `None` without it."""
         if not self.compiled:
             return None
         serialize = keras.saving.serialize_keras_object
+        given = super().get_compile_config()
+        kept = ("metrics", "weighted_metrics", "steps_per_execution")
         return {
             "optimizer": serialize(self.optimizer),
             "loss": serialize(self.loss),
+            **{name: given[name] for name in kept if given[name]},
         }
 
     def compile_from_config(self, config: dict[str, Any]) -> None:

@@ -205,7 +205,7 @@ class TwoTower(SyncedWeights, TextModel):
     hasher: PairHasher
 
     kind = "towers"
-    rankings_hint = "measure rankings with dssm.RankingEvaluation"
+    takes_metrics = True
     weights_hint = "repeat the pairs that are to count more"
 
     def __init__(
@@ -306,11 +306,19 @@ class TwoTower(SyncedWeights, TextModel):
             optimizer: `NesterovMomentum`, or any Keras optimizer.
             loss: `CosineSoftmax`.
             jit_compile: Must be `False`: XLA has no string operations.
-            **kwargs: See `keras.Model.compile`; loss and accuracy are the
-                only metrics.
+            **kwargs: See `keras.Model.compile`, such as
+                `steps_per_execution` and `metrics`, beside loss and accuracy.
+                Their `y_pred` are the cosines of each query with its
+                candidates, `(batch, candidates)`: without the logQ
+                correction; -1 for a random negative that is the clicked
+                document. `y_true` is 1.0 for the clicked document, 0.0 for
+                the negatives, as in
+                `metrics=[keras.metrics.TopKCategoricalAccuracy(k=5)]`. For
+                rankings of all documents use `RankingEvaluation`.
 
         Raises:
-            InputError: Metrics, XLA or half precision are requested.
+            InputError: XLA or half precision are requested, or accuracy,
+                which is measured anyway.
         """
         self.sync_weights()  # pending updates of the previous optimizer
         super().compile(optimizer, loss, jit_compile=jit_compile, **kwargs)
@@ -472,6 +480,7 @@ class TwoTower(SyncedWeights, TextModel):
             )
         accurate = clicked_is_nearest(cosines, labels)
         self._record(loss, accurate, batch.weights)
+        self._update_metrics(labels, cosines, batch.weights)
         return self.exchange.weigh(loss, batch)
 
     def _encode(
@@ -537,6 +546,17 @@ class TwoTower(SyncedWeights, TextModel):
         ):
             return tf.one_hot(labels, tf.shape(scores)[1], dtype=scores.dtype)
         return labels
+
+    def _update_metrics(
+        self, labels: tf.Tensor, cosines: tf.Tensor, weights: tf.Tensor | None
+    ) -> None:
+        """Updates the metrics that `compile` was given."""
+        if labels.shape.rank == 1:
+            y = tf.one_hot(labels, tf.shape(cosines)[1], dtype=cosines.dtype)
+        else:
+            cosines = tf.where(labels < 0, -tf.ones_like(cosines), cosines)
+            y = tf.maximum(labels, 0)
+        self.compute_metrics(None, y, cosines, weights)
 
     def _teacher_loss(
         self,
