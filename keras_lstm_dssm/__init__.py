@@ -18,6 +18,7 @@ from keras_lstm_dssm.encoders.feed_forward_encoders import (
     CLSMEncoder,
     DSSMEncoder,
 )
+from keras_lstm_dssm.encoders.layer_encoder import LayerEncoder
 from keras_lstm_dssm.encoders.recurrent_encoders import (
     BidirectionalLSTMEncoder,
     LSTMEncoder,
@@ -27,6 +28,7 @@ from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import FailedTraining, InputError
 from keras_lstm_dssm.evaluation.index import Index
 from keras_lstm_dssm.evaluation.mixture import Mixture
+from keras_lstm_dssm.export import export_models
 from keras_lstm_dssm.layers.letter_trigrams import (
     LetterTrigrams,
     TrigramEmbedding,
@@ -74,6 +76,7 @@ __all__ = [
     "KeyVecLoss",
     "KeyVecRecipe",
     "LSTMEncoder",
+    "LayerEncoder",
     "LetterTrigrams",
     "NesterovMomentum",
     "NesterovSchedule",
@@ -87,6 +90,7 @@ __all__ = [
     "TextEncoder",
     "TrigramEmbedding",
     "TwoTower",
+    "export_models",
     "Index",
     "Mixture",
     "Recipe",

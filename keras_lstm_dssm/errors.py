@@ -96,5 +96,24 @@ def check_precision(layer: Any) -> None:
     if policy not in PRECISIONS:
         raise InputError(
             f"{type(layer).__name__} computes in float32 or float64, not in "
-            f"{policy}; pass dtype='float32'"
+            f"{policy}, in which sums of many table rows lose digits; pass "
+            "dtype='float32'"
+        )
+
+
+def check_keras_file(filepath: Any) -> None:
+    """Checks that a model is not to be saved as a file of HDF5."""
+    if str(filepath).endswith((".h5", ".hdf5")):
+        raise InputError(
+            f"{filepath}: HDF5 cannot hold the rows of trigram tables; save "
+            "the model as a file that ends in .keras"
+        )
+
+
+def check_export_format(model: Any, format: str) -> None:
+    """Checks that `export` of a model is to write a SavedModel."""
+    if format != "tf_saved_model":
+        raise InputError(
+            f"{type(model).__name__} cannot be exported as {format!r}, which "
+            "has no string operations; use format='tf_saved_model'"
         )

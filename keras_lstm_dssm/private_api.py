@@ -73,6 +73,17 @@ def accept_any_arguments(layer: keras.layers.Layer) -> None:
     layer._allow_non_tensor_positional_args = True
 
 
+def mark_as_built(
+    layer: keras.layers.Layer, shape: tuple[int | None, ...]
+) -> None:
+    """Marks a layer as built, like `build`, but lets layers be added later.
+
+    Summaries show the shape, `tf.saved_model.save` traces a call with it.
+    """
+    layer.built = True
+    layer._build_shapes_dict = {"input_shape": shape}
+
+
 def all_layers(model: keras.layers.Layer) -> list[keras.layers.Layer]:
     """Returns a layer and all layers inside it, each once."""
     return list(model._flatten_layers())

@@ -1,5 +1,6 @@
 """Sets environment variables of TensorFlow: oneDNN and intra-op threads."""
 
+import importlib.util
 import os
 import platform
 import sys
@@ -17,6 +18,12 @@ def start_tensorflow() -> None:
     it is imported. So this function leaves the variable alone if TensorFlow
     has been imported already, or if the variable has a value.
     """
+    legacy = os.environ.get("TF_USE_LEGACY_KERAS", "").lower()
+    if legacy in ("1", "true") and importlib.util.find_spec("tf_keras") is None:
+        raise ImportError(
+            "TF_USE_LEGACY_KERAS is set, and tf-keras, which TensorFlow then "
+            "imports, is not installed: unset the variable"
+        )
     on_x86 = platform.machine() in ("x86_64", "AMD64")
     if on_x86 and "tensorflow" not in sys.modules:
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")

@@ -89,6 +89,32 @@ def test_pages_that_need_nothing(
     assert Path(file).exists()
 
 
+def test_with_keras(run_blocks):
+    code = blocks("docs/keras")
+    assert len(code) == 6
+    names, printed = run_blocks(code)
+    history, hit, probabilities, states, vectors = printed.splitlines()
+    assert history == str(sorted(
+        f"{part}{name}" for part in ("", "val_")
+        for name in ("accuracy", "loss", "top_2")
+    ))  # fmt: skip
+    assert hit == "Drill Bit Set"
+    assert (probabilities, states, vectors) == ("(1, 4)", "(2, 8)", "(1, 16)")
+    folders = Path("models"), Path("bag_models")
+    assert [
+        sorted(
+            path.parent.parent.name
+            for path in folder.glob("*/1/saved_model.pb")
+        )
+        for folder in folders
+    ] == [
+        ["document_encoder", "query_encoder", "retriever"],
+        ["document_encoder", "query_encoder"],
+    ]
+    assert Path("encoder/saved_model.pb").exists()
+    assert isinstance(names["model"].query_encoder, dssm.LayerEncoder)
+
+
 def test_evaluate(folders, run_blocks, capsys):
     first, *_ = commands("docs/evaluate")
     assert evaluate.run(first) == 0

@@ -20,6 +20,7 @@ PACKAGE = pathlib.Path(keras_lstm_dssm.__file__).parent
 NAMES: list[tuple[Any, str]] = [
     (keras.layers.Layer(), "_convert_input_args"),
     (keras.layers.Layer(), "_allow_non_tensor_positional_args"),
+    (keras.layers.Layer(), "_build_shapes_dict"),
     (keras.Model, "distribute_strategy"),
     (keras.Model, "_maybe_symbolic_build"),
     (keras.layers.Layer, "_flatten_layers"),

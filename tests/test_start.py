@@ -1,5 +1,6 @@
 """Programs and `import keras_lstm_dssm`: what they start with, and change."""
 
+import importlib.util
 import os
 import platform
 import re
@@ -151,6 +152,16 @@ def test_another_backend_is_one_line(tmp_path):
     code = "try:\n import keras_lstm_dssm\nexcept ImportError as e:\n print(e)"
     done = python("-c", code, KERAS_HOME=str(tmp_path))
     assert done.stdout == message, done.stderr
+
+
+def test_the_variable_that_asks_for_a_missing_tf_keras_is_named():
+    assert importlib.util.find_spec("tf_keras") is None
+    done = start("train", "--output=run", TF_USE_LEGACY_KERAS="1")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "error: TF_USE_LEGACY_KERAS is set, and tf-keras, which TensorFlow then"
+        " imports, is not installed: unset the variable\n",
+    )
 
 
 def test_an_unknown_program(capsys):

@@ -26,6 +26,10 @@ class GraphEncoder(Protocol):
     def weights(self) -> list[Any]:
         """The variables."""
 
+    @property
+    def resources(self) -> list[Any]:
+        """Other objects of the graph, such as tables of vocabularies."""
+
     def sync_weights(self) -> None:
         """Brings lazily updated rows up to date."""
 
@@ -54,7 +58,7 @@ class EncoderModule(EncodingModule):
             check_fitted(encoder, teacher)
         self._teacher = teacher
         encoder.sync_weights()
-        super().__init__(encoder)
+        super().__init__(encoder, encoder.resources)
         # Methods: Keras would be saved with the encoder itself.
         self._is_short = encoder.is_short
         self._unit_vector = encoder.unit_vector

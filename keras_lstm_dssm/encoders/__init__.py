@@ -6,6 +6,7 @@ from keras_lstm_dssm.encoders.feed_forward_encoders import (
     DSSMEncoder,
     WordSumEncoder,
 )
+from keras_lstm_dssm.encoders.layer_encoder import LayerEncoder
 from keras_lstm_dssm.encoders.recurrent_encoders import (
     BidirectionalLSTMEncoder,
     LSTMEncoder,
@@ -19,6 +20,7 @@ __all__ = [
     "CombinedEncoder",
     "DSSMEncoder",
     "LSTMEncoder",
+    "LayerEncoder",
     "RNNEncoder",
     "TextEncoder",
     "WordSumEncoder",

@@ -3,6 +3,7 @@
 `UntrainedColumnCache` caches the columns of these vectors that are not trained.
 """
 
+import functools
 import itertools
 import threading
 from collections.abc import Iterator, Sequence
@@ -172,7 +173,6 @@ class CombinedEncoder(TextEncoder):
             parts.append(Part(WORDS, {"word sum": units}, [self.word_rows], *d))
         self.dimension = sum(widths(parts).values())
         self.trained, self.untrained = tuple(parts[:2]), tuple(parts[2:])
-        self.built = True
 
     @property
     def vector_parts(self) -> tuple[Part, ...]:
@@ -288,15 +288,17 @@ class UntrainedColumnCache:
         self.cache = cache
         self._dtype = np.dtype(encoder.compute_dtype)
         self._width = sum(widths(encoder.untrained).values())
-        self._compute = tf.function(
-            lambda *fields: self._of_words(WordBatch(*fields)),
-            FIELD_SPECS,
-            autograph=False,
-        )
         self._lock = threading.Lock()  # `tf.data` hashes several batches
         self._weights = ""
         self._most = max_bytes // (self._width * self._dtype.itemsize)
         self._empty()
+
+    @functools.cached_property
+    def _compute(self) -> Any:
+        """Computes columns from the fields of a `WordBatch`, as a graph."""
+        return tf.function(
+            lambda *fields: self._of_words(WordBatch(*fields)), autograph=False
+        ).get_concrete_function(*FIELD_SPECS)
 
     def clear_if_stale(self) -> None:
         """Empties the cache if it was filled with other weights.

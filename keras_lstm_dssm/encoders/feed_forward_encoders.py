@@ -56,7 +56,6 @@ class DSSMEncoder(TextEncoder):
             )
             layer.build((None, self.units[number - 1]))
             self.dense.append(layer)
-        self.built = True
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Computes the DSSM's output y from the trigram counts of each text.
@@ -115,7 +114,6 @@ class CLSMEncoder(TextEncoder):
             units, "tanh", dtype=self.dtype_policy, name="dense"
         )
         self.dense.build((None, filters))
-        self.built = True
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Computes the CLSM's output y from windows of words.

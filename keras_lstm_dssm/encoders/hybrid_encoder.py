@@ -84,6 +84,15 @@ class HybridEncoder:
         self.weights: list[Any] = holder.weights
         self._graph: Any = None
 
+    @property
+    def resources(self) -> list[Any]:
+        """See `TextEncoder.resources`."""
+        return [
+            resource
+            for part in self.parts.values()
+            for resource in part.encoder.resources
+        ]
+
     def sync_weights(self) -> None:
         """See `TextEncoder.sync_weights`, as for the methods below."""
         for part in self.parts.values():

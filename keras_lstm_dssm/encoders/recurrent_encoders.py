@@ -87,7 +87,6 @@ class RNNEncoder(TextEncoder):
             cell, truncate, dtype=self.dtype_policy, name="rnn"
         )
         self.rnn.build((None, None, units))
-        self.built = True
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Encodes each distinct text as the RNN's output at its last word."""
@@ -134,7 +133,6 @@ class LSTMEncoder(TextEncoder):
         self.forget_gate = forget_gate
         self.truncate = truncate
         self.embedding, self.lstm = lstm_layers(self)
-        self.built = True
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Encodes each distinct text as the LSTM's output at its last word."""

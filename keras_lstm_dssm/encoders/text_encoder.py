@@ -8,7 +8,11 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.encoders.parts import TOWERS, WORDS, Part, widths
-from keras_lstm_dssm.errors import InputError, check_precision
+from keras_lstm_dssm.errors import (
+    check_export_format,
+    check_keras_file,
+    check_precision,
+)
 from keras_lstm_dssm.layers.cosine import unit
 from keras_lstm_dssm.layers.letter_trigrams import (
     LetterTrigrams,
@@ -18,7 +22,7 @@ from keras_lstm_dssm.layers.letter_trigrams import (
 )
 from keras_lstm_dssm.layers.recurrent import Recurrent
 from keras_lstm_dssm.layers.word_rows import WordRows
-from keras_lstm_dssm.private_api import accept_any_inputs
+from keras_lstm_dssm.private_api import accept_any_inputs, mark_as_built
 from keras_lstm_dssm.registration import added_arguments
 from keras_lstm_dssm.text.caches import HashedTextCache
 from keras_lstm_dssm.text.strings import (
@@ -89,14 +93,27 @@ class TextEncoder(SyncedWeights, keras.Model):
     ) -> None:
         super().__init__(**kwargs)
         check_precision(self)
-        self.trigrams = LetterTrigrams(
-            alphabet, oov_buckets, max_words, split, name="trigrams"
+        self.trigrams = self._hashing(
+            alphabet=alphabet,
+            oov_buckets=oov_buckets,
+            max_words=max_words,
+            split=split,
         )
         self._graph: tf.types.experimental.ConcreteFunction | None = None
         accept_any_inputs(self)
+        mark_as_built(self, (None,))
+
+    @property
+    def input_dtype(self) -> str:
+        """The dtype of the inputs, of which Keras traces signatures."""
+        return "string"
+
+    def _hashing(self, **rules: Any) -> Any:
+        """Makes the layer that turns texts into the batch for `compose`."""
+        return LetterTrigrams(**rules, name="trigrams")
 
     def build(self, input_shape: Any) -> None:
-        """Records the shape for summaries; all weights exist already."""
+        """Does nothing: all weights exist already."""
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Computes the vector of each distinct text from its words.
@@ -125,7 +142,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         """Encodes strings, or a `WordBatch`."""
         if not training and tf.executing_eagerly():
             self.sync_weights()
-        if not isinstance(inputs, WordBatch):
+        if not hasattr(inputs, "text_index"):  # strings
             inputs = self.trigrams.distinct(inputs)
         return tf.gather(self.compose(inputs, training), inputs.text_index)
 
@@ -236,6 +253,15 @@ class TextEncoder(SyncedWeights, keras.Model):
         self.sync_weights()
         return super().predict_on_batch(as_strings(x))
 
+    def save(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        """Saves the encoder as a `.keras` file, see `keras.Model.save`.
+
+        Raises:
+            InputError: The file is to be of HDF5.
+        """
+        check_keras_file(filepath)
+        super().save(filepath, *args, **kwargs)
+
     def export(
         self,
         filepath: Any,
@@ -246,9 +272,10 @@ class TextEncoder(SyncedWeights, keras.Model):
     ) -> None:
         """Writes a SavedModel of the call, see `keras.Model.export`.
 
-        Its vectors do not have unit length. For TF Serving, write models with
-        `keras_lstm_dssm.export.export_models` instead. To load the SavedModel
-        in Python, import `tensorflow_text` first.
+        Its vectors do not have unit length. `TwoTower.export` and
+        `export_models` write versions with unit vectors, batching and warm-up
+        for TF Serving. To load the SavedModel in Python, import
+        `tensorflow_text` first.
 
         Args:
             filepath: Folder to write.
@@ -261,11 +288,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         Raises:
             InputError: `format` is not `"tf_saved_model"`.
         """
-        if format != "tf_saved_model":
-            raise InputError(
-                f"an encoder cannot be exported as {format!r}, which has no "
-                "string operations; use format='tf_saved_model'"
-            )
+        check_export_format(self, format)
         self.sync_weights()
         if input_signature is None:
             input_signature = [tf.TensorSpec([None], tf.string, "text")]
@@ -276,6 +299,11 @@ class TextEncoder(SyncedWeights, keras.Model):
             input_signature=input_signature,
             **kwargs,
         )
+
+    @property
+    def resources(self) -> list[Any]:
+        """Objects other than variables that a SavedModel needs; here none."""
+        return []
 
     @property
     def needs_adapt(self) -> bool:

@@ -193,7 +193,7 @@ class SentenceReader(Configured, keras.layers.Layer):
         self.scores = scores
         self.forward_lstm, self.backward_lstm = (
             PeepholeLSTM(
-                units, forget_gate=True, dtype=self.dtype_policy, name=name
+                units, peephole=None, dtype=self.dtype_policy, name=name
             )
             for name in ("forward", "backward")
         )

@@ -31,11 +31,13 @@ class PeepholeLSTMCell(RecurrentCell):
 
     Args:
         units: Number of cells, the width of y and c.
-        peephole: `None`, the default, for no peepholes; `"diagonal"` for one
-            weight per cell (Gers et al. 2002); or `"full"` for matrices W_p,
-            whose gradients are (19), (26) and (34) of the paper.
-        forget_gate: If `False`, the default and the paper's choice,
-            `c(t) = c(t-1) + i(t) o y_g(t)`.
+        peephole: `"full"`, the default, for the matrices W_p of (2), whose
+            gradients are (19), (26) and (34); `"diagonal"` for one weight per
+            cell (Gers et al. 2002); or `None` for no peepholes.
+        forget_gate: Whether there is a gate f, default `True`. If `False`,
+            `c(t) = c(t-1) + i(t) o y_g(t)`. The experiments of the paper,
+            section V, leave out f and the peepholes, and so does
+            `LSTMEncoder`.
         project_inputs: Whether the cell has input weights W, default `True`;
             see `RecurrentCell`.
         **kwargs: Initializers, regularizers and constraints, see
@@ -48,7 +50,7 @@ class PeepholeLSTMCell(RecurrentCell):
         states: `[y(t-1), c(t-1)]`, each `(batch, units)`.
 
     Example:
-    >>> layer = keras.layers.RNN(PeepholeLSTMCell(96, peephole="full"))
+    >>> layer = keras.layers.RNN(PeepholeLSTMCell(96))
     >>> layer(np.zeros((2, 5, 16), "float32")).shape
     TensorShape([2, 96])
     """
@@ -56,8 +58,8 @@ class PeepholeLSTMCell(RecurrentCell):
     def __init__(
         self,
         units: int,
-        peephole: str | None = None,
-        forget_gate: bool = False,
+        peephole: str | None = "full",
+        forget_gate: bool = True,
         project_inputs: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -207,19 +209,17 @@ class PeepholeLSTMCell(RecurrentCell):
 
 @register
 class PeepholeLSTM(Recurrent):
-    """Runs an LSTM with or without peepholes and forget gate, eq. (2).
+    """Runs the LSTM of Palangi et al. 2016, eq. (2), over sequences.
 
     Replaces `keras.layers.LSTM` and has weights of the same layout: with
-    `forget_gate=True` and without peepholes, equal weights give equal
-    outputs. Dropout, other activations, `unroll` and `stateful` are not
-    supported.
+    `peephole=None`, equal weights give equal outputs. Dropout, other
+    activations, `unroll` and `stateful` are not supported.
 
     Args:
         units: Number of cells, the width of the output.
-        peephole: `None`, the default, `"diagonal"` or `"full"`; see
+        peephole: `"full"`, the default, `"diagonal"` or `None`; see
             `PeepholeLSTMCell`.
-        forget_gate: Whether the cells have a forget gate. Default `False`, as
-            in the paper's experiments.
+        forget_gate: Whether the cells have a forget gate, default `True`.
         truncate: Number of steps that the gradient goes back. Default `None`
             for all; see `Recurrent`.
         project_inputs: Whether the cell has input weights W, default `True`;
@@ -246,8 +246,8 @@ class PeepholeLSTM(Recurrent):
     def __init__(
         self,
         units: int,
-        peephole: str | None = None,
-        forget_gate: bool = False,
+        peephole: str | None = "full",
+        forget_gate: bool = True,
         truncate: int | None = None,
         project_inputs: bool = True,
         return_sequences: bool = False,

@@ -141,14 +141,16 @@ class WordSketch(Configured, keras.layers.Layer):
             batches: Hashed batches that contain each text once.
         """
         frequencies, texts = np.zeros(self.buckets), 0
+        document_frequencies = tf.function(
+            self._document_frequencies, autograph=False
+        ).get_concrete_function(*_IDS)
         for words in batches:
-            counts = self._document_frequencies(*words[: len(_IDS)])
+            counts = document_frequencies(*words[: len(_IDS)])
             frequencies += counts.numpy()
             texts += len(words.lengths)
         idf = np.log1p((texts - frequencies + 0.5) / (frequencies + 0.5))
         self.word_weight.assign(np.sqrt(idf))
 
-    @tf.function(input_signature=_IDS, autograph=False)
     def _document_frequencies(self, *ids: tf.Tensor) -> tf.Tensor:
         """Counts the distinct texts of each bucket, `(buckets,)`."""
         words = WordBatch(*ids)

@@ -171,7 +171,7 @@ def lstm(
     """
     layer = PeepholeLSTM(
         units,
-        forget_gate=True,
+        peephole=None,
         kernel_initializer=small_uniform(),
         recurrent_initializer=small_uniform(),
         **kwargs,

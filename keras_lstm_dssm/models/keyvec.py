@@ -101,7 +101,6 @@ class KeyVec(TextModel):
     kind = "keyvec"
     own_metrics = "four metrics, loss, accuracy, read_loss and key_word_loss"
     rankings_hint = "measure rankings with evaluation.evaluate_systems"
-    export_hint = "encode(documents)"
     weights_hint = (
         "give x=(documents, salient, key_words), and further examples as "
         "validation_data"

@@ -186,7 +186,7 @@ class PairHasher(Hasher):
         clicked = index[:rows]
         negatives = tf.reshape(index[rows:], tf.shape(further))
         candidates = tf.concat([clicked[:, tf.newaxis], negatives], axis=1)
-        titles_index, count = None, tf.size(documents.lengths)
+        titles_index, count = None, documents.text_count
         if self.tied:  # the distinct texts include the queries
             titles_index, flat = tf.unique(tf.reshape(candidates, [-1]))
             candidates = tf.reshape(flat, tf.shape(candidates))

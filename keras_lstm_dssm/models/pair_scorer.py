@@ -173,7 +173,6 @@ class PairScorer(TextModel):
         "measure rankings with evaluation.evaluate_systems(Task."
         'from_collection(collection, "test", "lists"), systems)'
     )
-    export_hint = "keras_lstm_dssm.export.export_models(model, folder)"
     weights_hint = (
         "give x=(queries, positives, negatives), and further examples as "
         "validation_data"

@@ -1,13 +1,21 @@
 """`TextModel`, the base of the models, and `Hasher`, of their batches."""
 
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.errors import NOT_FINITE, InputError, check_precision
+from keras_lstm_dssm.errors import (
+    NOT_FINITE,
+    InputError,
+    check_export_format,
+    check_keras_file,
+    check_precision,
+)
 from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.private_api import (
     BuiltModel,
@@ -207,14 +215,14 @@ class TextModel(BuiltModel):
     kind: str
     """The name of its `ModelKind`."""
 
+    takes_metrics = False
+    """Whether `compile` takes metrics of Keras."""
+
     own_metrics = "two metrics, loss and accuracy"
     """What the error message says of the metrics when others are requested."""
 
     rankings_hint: str
     """How to measure rankings, for users who ask for other metrics."""
-
-    export_hint: str
-    """What exports the model, for users who call `export`."""
 
     weights_hint: str
     """What to do in place of giving labels or weights."""
@@ -258,8 +266,9 @@ class TextModel(BuiltModel):
         Args:
             optimizer: `NesterovMomentum`, or any Keras optimizer.
             loss: Any Keras loss.
-            **kwargs: See `keras.Model.compile`; loss and accuracy are the
-                only metrics, and `jit_compile` must be `False`.
+            **kwargs: See `keras.Model.compile`, such as
+                `steps_per_execution`; `jit_compile` must be `False`. Loss and
+                accuracy are the only metrics, but of a `TwoTower`.
 
         Raises:
             InputError: Metrics, XLA or half precision are requested, or the
@@ -267,10 +276,17 @@ class TextModel(BuiltModel):
                 strategy.
         """
         check_precision(self)
-        if kwargs.get("metrics") or kwargs.get("weighted_metrics"):
+        metrics = keras.tree.flatten(
+            [kwargs.get("metrics"), kwargs.get("weighted_metrics")]
+        )
+        if any(metrics) and not self.takes_metrics:
             raise InputError(
                 f"the model has {self.own_metrics}, and takes no others; "
                 f"{self.rankings_hint}"
+            )
+        if "accuracy" in metrics or "acc" in metrics:
+            raise InputError(
+                "accuracy is a metric of every TwoTower: leave it out"
             )
         if kwargs.pop("jit_compile", False) is True:
             raise InputError(
@@ -469,21 +485,60 @@ class TextModel(BuiltModel):
             x, y = x
         return self.predict(x, y, batch_size=max(1, len(x)), verbose=0)
 
-    def export(self, *args: Any, **kwargs: Any) -> None:
-        """Raises `InputError`: Keras would trace a numeric input."""
-        raise InputError(
-            f"{type(self).__name__}.export is not supported, because Keras "
-            f"would trace a numeric input: use {self.export_hint}"
-        )
+    def export(  # type: ignore[override]
+        self,
+        filepath: str | os.PathLike[str],
+        format: str = "tf_saved_model",
+        verbose: bool = False,
+        **options: Any,
+    ) -> list[Path]:
+        """Publishes the trained model for TF Serving, by `export_models`.
+
+        Args:
+            filepath: Folder of the models. Two towers become
+                `query_encoder/1` and `document_encoder/1`, SavedModels whose
+                signature `serving_default` is described in
+                `export_models`; a later export has the version 2.
+            format: `"tf_saved_model"`; other formats have no string
+                operations.
+            verbose: Whether to show a progress bar of the documents.
+            **options: Arguments of `export_models`, such as `documents`.
+
+        Returns:
+            The folders of the new versions.
+
+        Raises:
+            InputError: `format` is another one, or as in `export_models`.
+
+        Example:
+        >>> model.export("models")
+        [PosixPath('models/query_encoder/1'), ...]
+        """
+        from keras_lstm_dssm.export.export_models import export_models
+
+        check_export_format(self, format)
+        return export_models(self, filepath, progress=verbose, **options)
+
+    def save(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        """Saves the model as a `.keras` file, see `keras.Model.save`.
+
+        Raises:
+            InputError: The file is to be of HDF5.
+        """
+        check_keras_file(filepath)
+        super().save(filepath, *args, **kwargs)
 
     def get_compile_config(self) -> dict[str, Any] | None:
-        """Returns optimizer and loss, for saving; `None` without them."""
+        """Returns what `compile` was given, for saving; `None` without it."""
         if not self.compiled:
             return None
         serialize = keras.saving.serialize_keras_object
+        given = super().get_compile_config()
+        kept = ("metrics", "weighted_metrics", "steps_per_execution")
         return {
             "optimizer": serialize(self.optimizer),
             "loss": serialize(self.loss),
+            **{name: given[name] for name in kept if given[name]},
         }
 
     def compile_from_config(self, config: dict[str, Any]) -> None:

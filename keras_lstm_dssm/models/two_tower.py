@@ -11,6 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_lstm_dssm.encoders.layer_encoder import LayerEncoder
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
 from keras_lstm_dssm.layers.cosine import cosine_matrix, cosine_pairs
@@ -175,7 +176,9 @@ class TwoTower(SyncedWeights, TextModel):
     before you read a variable itself.
 
     Args:
-        query_encoder: Encoder of queries, parameters Lambda_Q.
+        query_encoder: Encoder of queries, parameters Lambda_Q: a
+            `TextEncoder`, or any Keras layer or model from strings `(batch,)`
+            to vectors `(batch, d)`, which becomes a `LayerEncoder`.
         document_encoder: Encoder of document titles, Lambda_D; the same
             object as `query_encoder` ties the towers.
         negatives: `"random"`, the default and the paper's: `n` documents
@@ -201,22 +204,23 @@ class TwoTower(SyncedWeights, TextModel):
     hasher: PairHasher
 
     kind = "towers"
-    rankings_hint = "measure rankings with dssm.RankingEvaluation"
-    export_hint = (
-        "keras_lstm_dssm.export.export_models(model, folder), which writes "
-        "both encoders as SavedModels"
-    )
+    takes_metrics = True
     weights_hint = "repeat the pairs that are to count more"
 
     def __init__(
         self,
-        query_encoder: TextEncoder,
-        document_encoder: TextEncoder,
+        query_encoder: TextEncoder | keras.layers.Layer,
+        document_encoder: TextEncoder | keras.layers.Layer,
         negatives: str = "random",
         n: int = 4,
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
+        tied = query_encoder is document_encoder
+        query_encoder = LayerEncoder.of(query_encoder)
+        document_encoder = (
+            query_encoder if tied else LayerEncoder.of(document_encoder)
+        )
         super().__init__(
             PairHasher(query_encoder, document_encoder), seed, **kwargs
         )
@@ -232,8 +236,6 @@ class TwoTower(SyncedWeights, TextModel):
         self.document_encoder = document_encoder
         self.negatives = negatives
         self.n = n
-        for tower in self.towers:
-            tower.build((None,))  # summaries show the recorded shape
 
     @classmethod
     def from_preset(
@@ -303,11 +305,19 @@ class TwoTower(SyncedWeights, TextModel):
             optimizer: `NesterovMomentum`, or any Keras optimizer.
             loss: `CosineSoftmax`.
             jit_compile: Must be `False`: XLA has no string operations.
-            **kwargs: See `keras.Model.compile`; loss and accuracy are the
-                only metrics.
+            **kwargs: See `keras.Model.compile`, such as
+                `steps_per_execution` and `metrics`, beside loss and accuracy.
+                Their `y_pred` are the cosines of each query with its
+                candidates, `(batch, candidates)`: without the logQ
+                correction; -1 for a random negative that is the clicked
+                document. `y_true` is 1.0 for the clicked document, 0.0 for
+                the negatives, as in
+                `metrics=[keras.metrics.TopKCategoricalAccuracy(k=5)]`. For
+                rankings of all documents use `RankingEvaluation`.
 
         Raises:
-            InputError: Metrics, XLA or half precision are requested.
+            InputError: XLA or half precision are requested, or accuracy,
+                which is measured anyway.
         """
         self.sync_weights()  # pending updates of the previous optimizer
         super().compile(optimizer, loss, jit_compile=jit_compile, **kwargs)
@@ -467,6 +477,7 @@ class TwoTower(SyncedWeights, TextModel):
             )
         accurate = clicked_is_nearest(cosines, labels)
         self._record(loss, accurate, batch.weights)
+        self._update_metrics(labels, cosines, batch.weights)
         return self.exchange.weigh(loss, batch)
 
     def _encode(
@@ -532,6 +543,17 @@ class TwoTower(SyncedWeights, TextModel):
         ):
             return tf.one_hot(labels, tf.shape(scores)[1], dtype=scores.dtype)
         return labels
+
+    def _update_metrics(
+        self, labels: tf.Tensor, cosines: tf.Tensor, weights: tf.Tensor | None
+    ) -> None:
+        """Updates the metrics that `compile` was given."""
+        if labels.shape.rank == 1:
+            y = tf.one_hot(labels, tf.shape(cosines)[1], dtype=cosines.dtype)
+        else:
+            cosines = tf.where(labels < 0, -tf.ones_like(cosines), cosines)
+            y = tf.maximum(labels, 0)
+        self.compute_metrics(None, y, cosines, weights)
 
     def _teacher_loss(
         self,

@@ -445,6 +445,14 @@ class ModelRegistry:
         model = self._models.get(name)
         return sorted(model.available.versions) if model else []
 
+    def created(self, name: str) -> int:
+        """Returns when a model's newest served version was written, in s."""
+        version = max(self.versions(name))
+        folders = version_folders(model_folder(self.models_dir, name))
+        if version not in folders:  # it was removed, and is still served
+            return 0
+        return _last_change(folders[version]) // 10**9
+
     def names(self) -> list[str]:
         """Returns the names of all models seen so far, ascending."""
         return sorted(self._models)

@@ -43,7 +43,7 @@ _RERANKERS = ("scorer", "query_encoder", "keyvec")
 def list_models(models: ModelRegistry, bounds: Bounds, _: Request) -> Any:
     """Lists the models that are served, `GET /v1/models` of OpenAI.
 
-    `created` is the newest version's number, which an export sets to its time.
+    `created` is the time at which the newest version was written.
     """
     return {
         "object": "list",
@@ -51,11 +51,11 @@ def list_models(models: ModelRegistry, bounds: Bounds, _: Request) -> Any:
             {
                 "id": name,
                 "object": "model",
-                "created": max(versions),
+                "created": models.created(name),
                 "owned_by": "keras_lstm_dssm",
             }
             for name in models.names()
-            if (versions := models.versions(name))
+            if models.versions(name)
         ],
     }
 

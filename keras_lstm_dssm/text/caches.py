@@ -4,6 +4,7 @@ A Python function that `tf.data` calls fills them.
 """
 
 import atexit
+import functools
 import itertools
 import threading
 import time
@@ -92,6 +93,18 @@ FIELD_SPECS = [
 ]
 
 
+@functools.cache
+def _traced(function: Callable[..., Any], *rules: Any) -> Any:
+    """Traces a function of strings `[n]`, once for all caches of equal rules.
+
+    These operations are many, and often run on few texts. AutoGraph takes
+    longer than tracing, and there is nothing to convert.
+    """
+    return tf.function(
+        lambda texts: function(texts, *rules), autograph=False
+    ).get_concrete_function(tf.TensorSpec([None], tf.string))
+
+
 class HashedTextCache:
     """Computes the same batches as `LetterTrigrams.distinct`, and caches texts.
 
@@ -113,24 +126,9 @@ class HashedTextCache:
         self.max_words = max_words
         self.split = split
         self._bytes_left = max_bytes
-        # Traced, because these operations are many, and often on few texts;
-        # AutoGraph takes longer than tracing, and there is nothing to convert.
-        strings = [tf.TensorSpec([None], tf.string)]
-        self._normalize = tf.function(
-            lambda texts: normalize_texts(texts, max_words, split),
-            strings,
-            autograph=False,
-        )
-        self._trigrams = tf.function(
-            lambda words: trigram_ids(words, oov_buckets),
-            strings,
-            autograph=False,
-        )
-        self._hash = tf.function(
-            lambda texts: distinct_words(texts, oov_buckets, max_words, split),
-            strings,
-            autograph=False,
-        )
+        self._normalize = _traced(normalize_texts, max_words, split)
+        self._trigrams = _traced(trigram_ids, oov_buckets)
+        self._hash = _traced(distinct_words, oov_buckets, max_words, split)
         self._lock = threading.Lock()  # `tf.data` hashes several batches
         self._text_of_bytes: dict[bytes, int] = {}
         self._text_of_words: dict[bytes, int] = {}
@@ -314,11 +312,7 @@ class NormalizedTextCache:
         self, split: str = "space", max_bytes: int = MAX_BYTES
     ) -> None:
         self._bytes_left = max_bytes
-        self._normalize = tf.function(
-            lambda texts: normalize_texts(texts, None, split),
-            [tf.TensorSpec([None], tf.string)],
-            autograph=False,
-        )
+        self._normalize = _traced(normalize_texts, None, split)
         self._lock = threading.Lock()  # `tf.data` calls from several threads
         self._known: dict[bytes, bytes] = {}
 

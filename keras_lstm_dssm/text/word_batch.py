@@ -87,6 +87,11 @@ class WordBatch(NamedTuple):
     trigram_order: tf.Tensor | None = None
     untrained: tf.Tensor | None = None
 
+    @property
+    def text_count(self) -> tf.Tensor:
+        """Number of distinct texts."""
+        return tf.size(self.lengths)
+
     def flat(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Lists the words of all distinct texts, one text after the other.
 

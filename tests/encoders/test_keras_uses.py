@@ -161,7 +161,7 @@ def test_export_writes_the_call(encoder, tmp_path):
     np.testing.assert_allclose(
         saved.serve(tf.constant(TEXTS)), encoder(TEXTS), rtol=1e-6
     )
-    with pytest.raises(dssm.InputError, match="cannot be exported as 'onnx'"):
+    with pytest.raises(dssm.InputError, match="cannot be exported as"):
         encoder.export(tmp_path / "model.onnx", format="onnx")
 
 

@@ -87,7 +87,7 @@ def check_equal(
 @pytest.mark.parametrize("call", CALLS)
 def test_equals_keras_lstm(call, returns):
     """With a forget gate, no peepholes and equal weights."""
-    layer = PeepholeLSTM(UNITS, forget_gate=True, **RETURNS[returns])
+    layer = PeepholeLSTM(UNITS, peephole=None, **RETURNS[returns])
     stock = keras.layers.LSTM(UNITS, use_cudnn=False, **RETURNS[returns])
     stock.build(INPUTS.shape)
     stock.set_weights(randomised(layer).get_weights())
@@ -142,7 +142,7 @@ def test_masks_and_shapes_in_a_model_that_keras_trains_saves_and_loads(
             keras.layers.Bidirectional(
                 PeepholeLSTM(UNITS, "full", return_sequences=True)
             ),
-            PeepholeLSTM(UNITS, forget_gate=True),
+            PeepholeLSTM(UNITS, peephole=None),
             keras.layers.Dense(1),
         ]
     )
@@ -213,6 +213,34 @@ def test_an_initializer_of_each_weight_starts_from_its_own_seed():
     cell.build((None, FEATURES))
     i, f, o = (weight.numpy() for weight in cell.peepholes.values())
     assert (i != f).all() and (i != o).all() and (f != o).all()
+
+
+def test_the_defaults_are_equation_2():
+    """Transcribed from the paper; `keras.layers.RNN` runs the cell, too."""
+    cell = PeepholeLSTMCell(UNITS)
+    by_keras, layer = keras.layers.RNN(cell), PeepholeLSTM(UNITS)
+    randomised(by_keras), layer.build(INPUTS.shape)
+    layer.set_weights(by_keras.get_weights())
+    W, W_rec, b = (
+        np.split(weight.numpy(), 4, axis=-1)
+        for weight in (cell.kernel, cell.recurrent_kernel, cell.bias)
+    )  # of i, f, g and o
+    W_p = {gate: weight.numpy().T for gate, weight in cell.peepholes.items()}
+    assert {gate: weight.shape for gate, weight in W_p.items()} == {
+        gate: (UNITS, UNITS) for gate in "ifo"
+    }
+    y = c = np.zeros((BATCH, UNITS))
+    for x in np.moveaxis(INPUTS.numpy(), 1, 0):
+        i, f, g, o = (x @ W[n] + y @ W_rec[n] + b[n] for n in range(4))
+        i, f = sigmoid(i + c @ W_p["i"]), sigmoid(f + c @ W_p["f"])
+        c = f * c + i * np.tanh(g)
+        y = sigmoid(o + c @ W_p["o"]) * np.tanh(c)
+    for outputs in (by_keras(INPUTS), layer(INPUTS)):
+        np.testing.assert_allclose(outputs, y, rtol=1e-12)
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "float32"])

@@ -164,7 +164,7 @@ def test_rows_of_a_table_have_the_outputs_and_gradients_of_keras(
 ):
     """Both directions in one loop."""
     layers = [
-        dssm.PeepholeLSTM(UNITS, forget_gate=True) for _ in range(directions)
+        dssm.PeepholeLSTM(UNITS, peephole=None) for _ in range(directions)
     ]
     for number, layer in enumerate(layers):
         layer.build(INPUTS.shape)
@@ -248,7 +248,7 @@ def test_peephole_form_and_initial_values():
 
 def test_projected_inputs_have_the_width_of_all_gates():
     cell = dssm.PeepholeLSTMCell(3, project_inputs=False)
-    with pytest.raises(ValueError, match="inputs of width 9 .*, not 8"):
+    with pytest.raises(ValueError, match="inputs of width 12 .*, not 8"):
         cell.build((None, 8))
 
 

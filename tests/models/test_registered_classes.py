@@ -33,6 +33,15 @@ SAMPLES: dict[str, dict[str, Any]] = {  # no argument has its default
     },
     "LSTMEncoder": {"cells": 2, **LSTM, "truncate": 3, **HASHING},
     "BidirectionalLSTMEncoder": {"cells": 2, **LSTM, "truncate": 3, **HASHING},
+    "LayerEncoder": {
+        "layer": keras.Sequential([
+            keras.layers.TextVectorization(
+                vocabulary=["b", "上海"], output_mode="multi_hot"
+            ),
+            keras.layers.Dense(2),
+        ]),
+        "name": "mine", "dtype": "float64",
+    },
     "RNNEncoder": {"units": 2, "truncate": 3, **HASHING},
     "DSSMEncoder": {"units": [3, 2], "dtype": "float64", **HASHING},
     "CombinedEncoder": {

@@ -1,6 +1,7 @@
 """OpenAI's and Cohere's own clients, unchanged, and requests that are wrong."""
 
 import json
+import time
 from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any
@@ -30,10 +31,11 @@ def openai_client(server) -> Iterator[openai.OpenAI]:
 
 def test_openai_lists_the_models(openai_client):
     listed = openai_client.models.list().data
-    assert [(each.id, each.created) for each in listed] == [
-        ("hybrid", 1), ("numbers", 1), ("query_encoder", 2), ("retriever", 1),
-        ("scorer", 1),
+    assert [each.id for each in listed] == [
+        "hybrid", "numbers", "query_encoder", "retriever", "scorer",
     ]  # fmt: skip
+    for each in listed:  # the models were written before this test, today
+        assert 0 <= time.time() - each.created < 24 * 3600
     assert {each.object for each in listed} == {"model"}
 
 

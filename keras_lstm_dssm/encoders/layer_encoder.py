@@ -1,0 +1,160 @@
+"""`LayerEncoder`: any Keras layer from strings to vectors as an encoder."""
+
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from keras_lstm_dssm.encoders.text_encoder import TextEncoder
+from keras_lstm_dssm.errors import PRECISIONS, InputError
+from keras_lstm_dssm.layers.cosine import unit
+from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.text.strings import as_strings
+
+
+class TextBatch(NamedTuple):
+    """Holds a batch of texts, each distinct text once.
+
+    It takes the place of a `WordBatch` for encoders that hash no words.
+    """
+
+    texts: tf.Tensor  # the distinct texts, strings `[distinct]`
+    text_index: tf.Tensor  # int32 `[batch]`, the index in `texts` of each row
+
+    @property
+    def text_count(self) -> tf.Tensor:
+        """Number of distinct texts."""
+        return tf.size(self.texts)
+
+
+class DistinctTexts:
+    """Finds the distinct texts of a batch, in place of `LetterTrigrams`."""
+
+    rules = ("distinct",)
+
+    def distinct(self, texts: Any) -> TextBatch:
+        """Returns each distinct text of strings `(batch,)` once."""
+        return TextBatch(*tf.unique(as_strings(texts)))
+
+    def cache(self) -> "DistinctTexts":
+        """Returns the object itself: there is nothing to remember."""
+        return self
+
+
+@register
+class LayerEncoder(TextEncoder):
+    """Makes an encoder of a Keras layer or model from strings to vectors.
+
+    `TwoTower(layer, layer)` wraps layers that are no `TextEncoder` in this
+    class. Words are not hashed, and every variable is updated in each step:
+    training is as fast as the layer is in Keras. A batch's distinct texts are
+    encoded once. A `TextVectorization` must be adapted before training.
+
+    Args:
+        layer: A layer from strings `(batch,)` to float vectors `(batch, d)`,
+            such as a `keras.Sequential` that starts with
+            `TextVectorization`, or a functional model on
+            `keras.Input((), dtype="string")`.
+        **kwargs: `name`, by default the layer's, and `dtype`, that of the
+            vectors, by default the dtype of the layer's variables.
+
+    Call arguments:
+        inputs: Strings `(batch,)`.
+        training: Whether a gradient will be computed, default `False`.
+
+    Returns:
+        `(batch, dimension)`, the vectors of the layer.
+
+    Raises:
+        InputError: It is no Keras layer, or does not turn strings `(batch,)`
+            into float vectors of a fixed width.
+
+    Example:
+    >>> words = keras.layers.TextVectorization(output_sequence_length=8)
+    >>> words.adapt(["hex bolt", "wood glue"])
+    >>> layers = [words, keras.layers.Embedding(99, 4), keras.layers.GRU(4)]
+    >>> encoder = LayerEncoder(keras.Sequential(layers))
+    >>> encoder.encode(["hex bolt", "wood glue"]).shape
+    (2, 4)
+    """
+
+    def __init__(self, layer: keras.layers.Layer, **kwargs: Any) -> None:
+        if not isinstance(layer, keras.layers.Layer):
+            raise InputError(
+                "a tower is a TextEncoder or another Keras layer from strings"
+                f" to vectors; got {type(layer).__name__}"
+            )
+        dtype = layer.variable_dtype
+        super().__init__(
+            **{
+                "name": layer.name,
+                "dtype": dtype if dtype in PRECISIONS else "float32",
+                **kwargs,
+            }
+        )
+        self.layer = layer
+        self.dimension = _vector_width(layer)
+
+    @classmethod
+    def of(cls, tower: Any) -> TextEncoder:
+        """Wraps a layer, unless it is an encoder already."""
+        return tower if isinstance(tower, TextEncoder) else cls(tower)
+
+    def _hashing(self, **_: Any) -> DistinctTexts:
+        return DistinctTexts()
+
+    def compose(self, words: Any, training: bool = False) -> tf.Tensor:
+        """Computes the layer's vector of each distinct text."""
+        vectors = self.layer(words.texts, training=training)
+        return tf.cast(vectors, self.compute_dtype)
+
+    def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
+        """Encodes one text like any other batch."""
+        return unit(self(text))
+
+    def is_short(self, texts: tf.Tensor) -> tf.Tensor:
+        """Returns `False`: one text is encoded like any other batch."""
+        return tf.constant(False)
+
+    @property
+    def resources(self) -> list[Any]:
+        """The tables of vocabularies, which a SavedModel needs."""
+        resource = tf.saved_model.experimental.TrackableResource
+        parts = tf.train.TrackableView(self.layer).descendants()
+        return [part for part in parts if isinstance(part, resource)]
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor arguments as a dict, for `from_config`."""
+        return {
+            "name": self.name,
+            "dtype": self.dtype_policy.name,
+            "layer": keras.saving.serialize_keras_object(self.layer),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "LayerEncoder":
+        """Rebuilds the encoder and its layer."""
+        layer = keras.saving.deserialize_keras_object(config["layer"])
+        return cls(**{**config, "layer": layer})
+
+
+def _vector_width(layer: keras.layers.Layer) -> int:
+    """Builds a layer on strings; returns the width of its vectors."""
+    expected = "expected strings (batch,) -> float vectors (batch, d), d fixed"
+    try:
+        output = layer(keras.Input((), dtype="string"))
+    except (TypeError, ValueError, AttributeError, tf.errors.OpError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"{layer.name} does not read strings: {expected}; {reason:.200}"
+        ) from error
+    shape = getattr(output, "shape", None)
+    dtype = getattr(output, "dtype", type(output).__name__)
+    if (
+        "float" not in dtype
+        or shape is None
+        or len(shape) != 2
+        or shape[1] is None
+    ):
+        raise InputError(f"{layer.name} gives {dtype} {shape}: {expected}")
+    return int(shape[1])
