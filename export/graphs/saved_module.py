@@ -30,6 +30,7 @@ from keras_lstm_dssm.layers.letter_trigrams import (
 from keras_lstm_dssm.tables import graph_rows
 from lstm_dssm_client.messages import signatures
 from lstm_dssm_client.signatures import EXPLAINED, FILTERED, KEYS, Signature
+from lstm_dssm_client.texts import distinct_values
 
 FINGERPRINT_FILE = Path("assets.extra", "encoder.json")
 
@@ -228,11 +229,25 @@ class EncodingModule(ServedModule):
         They are float32 for float64 models, too: clients expect it.
         """
 
-    @abstractmethod
     def encode_all(
         self, texts: Sequence[Any], progress: bool = False
     ) -> np.ndarray:
-        """Encodes any number of texts into unit vectors, float32 `[n, d]`."""
+        """Encodes any number of texts into unit vectors, float32 `[n, d]`.
+
+        Each distinct text is encoded once: the last bits of a vector depend on
+        the batch that the text is in.
+        """
+        first, row_of = distinct_values(
+            [tuple(t) if isinstance(t, list) else t for t in texts]
+        )
+        vectors = self._encode_distinct([texts[i] for i in first], progress)
+        return vectors if len(first) == len(row_of) else vectors[row_of]
+
+    @abstractmethod
+    def _encode_distinct(
+        self, texts: Sequence[Any], progress: bool
+    ) -> np.ndarray:
+        """Does the work of `encode_all`."""
 
     def write_extra(self, version: Path) -> None:
         """Writes the fingerprint, with which encoded parts are compared."""

@@ -119,6 +119,20 @@ class Postings(NamedTuple):
     # Lucene's IDF, float32.
     scores: np.ndarray
 
+    def in_order(self, order: np.ndarray) -> "Postings":
+        """Returns those of the same titles in another order.
+
+        `order` has the number of the title at each position, integers `[n]`.
+        """
+        position = np.empty(len(order), np.int32)
+        position[order] = np.arange(len(order), dtype=np.int32)
+        documents = position[self.documents]
+        term = np.repeat(np.arange(len(self.terms)), np.diff(self.bounds))
+        ascending = np.lexsort((documents, term))
+        return self._replace(
+            documents=documents[ascending], scores=self.scores[ascending]
+        )
+
     @classmethod
     def of(
         cls,

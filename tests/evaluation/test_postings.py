@@ -44,6 +44,15 @@ def added_up(postings: Postings, kind: str, query: str, n: int) -> np.ndarray:
     return scores
 
 
+def test_another_order_of_titles():
+    settings = HybridSettings(bm25_words="stems")
+    order = np.random.default_rng(0).permutation(len(ENGLISH))
+    moved = Postings.of(ENGLISH, settings).in_order(order)
+    expected = Postings.of([ENGLISH[row] for row in order], settings)
+    for found, array in zip(moved, expected, strict=True):
+        np.testing.assert_array_equal(found, array)
+
+
 @pytest.mark.parametrize("kind", CORPORA)
 def test_scores_are_those_of_bm25s(kind):
     titles, queries = CORPORA[kind]
