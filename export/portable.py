@@ -12,7 +12,7 @@ from keras_lstm_dssm.distillation import TeacherVectors
 from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError, check_choice
-from keras_lstm_dssm.evaluation.postings import Postings
+from keras_lstm_dssm.evaluation.postings import Postings, stemmer_facts
 from keras_lstm_dssm.export.bulk.documents import (
     Documents,
     check_documents,
@@ -131,6 +131,7 @@ def export_portable(
     }
     if hybrid is not None:
         header["hybrid"] = hybrid.to_dict()
+        header["card"] |= stemmer_facts(hybrid)
     with replacing(path) as partial:
         write_portable(partial, header, arrays)
     return hybrid

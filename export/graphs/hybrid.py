@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders.hybrid_encoder import HybridEncoder
 from keras_lstm_dssm.encoders.parts import TOWERS, WORDS
-from keras_lstm_dssm.evaluation.postings import Postings
+from keras_lstm_dssm.evaluation.postings import Postings, stemmer_facts
 from keras_lstm_dssm.export.graphs.bm25 import (
     BM25Graph,
     flat_words,
@@ -141,6 +141,7 @@ class HybridModule(SearchModule):
             "parts": [*self.hybrid.widths, "bm25"],
             "terms": len(self.hybrid.postings.terms),
             "forms": len(self.hybrid.postings.forms),
+            **stemmer_facts(self.hybrid.settings),
         }
         write_json(path, about)
 

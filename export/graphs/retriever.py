@@ -213,11 +213,13 @@ def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rounds vectors `[n, d]` to integers, each vector on its own scale.
 
     Returns codes, int8, and scales, float32 `[n]`; `codes * scales` have length
-    1.
+    1. A zero vector stays zero, and its scale is 1.
     """
     largest = np.abs(vectors).max(axis=1, keepdims=True)
+    largest[largest == 0] = 1
     codes = np.rint(vectors * (127 / largest)).astype(np.int8)
     lengths = np.linalg.norm(codes.astype(np.float32), axis=1)
+    lengths[lengths == 0] = 1
     return codes, 1 / lengths
 
 

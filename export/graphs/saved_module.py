@@ -5,6 +5,7 @@ another one.
 """
 
 import functools
+import logging
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +32,8 @@ from keras_lstm_dssm.tables import graph_rows
 from lstm_dssm_client.messages import signatures
 from lstm_dssm_client.signatures import EXPLAINED, FILTERED, KEYS, Signature
 from lstm_dssm_client.texts import distinct_values
+
+_LOG = logging.getLogger(__name__)
 
 FINGERPRINT_FILE = Path("assets.extra", "encoder.json")
 
@@ -241,6 +244,12 @@ class EncodingModule(ServedModule):
             [tuple(t) if isinstance(t, list) else t for t in texts]
         )
         vectors = self._encode_distinct([texts[i] for i in first], progress)
+        if len(zero := np.flatnonzero(~vectors.any(axis=1))):
+            _LOG.warning(
+                "%d of %d distinct texts have a zero vector, the first is %r: "
+                "the encoder knows no word of it, and its cosines are 0",
+                len(zero), len(first), texts[first[zero[0]]],
+            )  # fmt: skip
         return vectors if len(first) == len(row_of) else vectors[row_of]
 
     @abstractmethod

@@ -12,6 +12,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import export_retriever
 from keras_lstm_dssm.export.graphs import retriever
+from keras_lstm_dssm.export.graphs.saved_module import EncodingModule
 from keras_lstm_dssm.text.strings import as_bytes
 from tests.export.agreement import loaded
 from tests.export.graphs.kinds import (
@@ -32,6 +33,34 @@ def test_codes_of_known_numbers():
     # 127 * 0.6 / 0.8 = 95.25
     assert codes.tolist() == [[95, -127], [0, 127]]
     np.testing.assert_allclose(scales, [1 / 25154**0.5, 1 / 127], rtol=1e-6)
+
+
+def test_a_zero_vector_stays_zero_as_int8():
+    codes, scales = retriever.int8_codes(np.float32([[0, 0], [0, 1]]))
+    assert codes.tolist() == [[0, 0], [0, 127]]
+    assert scales[0] == 1 and scales.dtype == np.float32
+    stored = retriever.Int8Vectors(np.zeros([1, 2], np.float32))
+    assert stored.cosines(tf.constant([[0.6, 0.8]]), 0, 1).numpy() == [[0]]
+
+
+def test_a_title_with_a_zero_vector_is_named(caplog):
+    class Known(EncodingModule):
+        def encode(self, text: tf.Tensor) -> tf.Tensor:
+            raise NotImplementedError
+
+        def _encode_distinct(
+            self, texts: list[str], progress: bool
+        ) -> np.ndarray:
+            return np.float32([[text != "qqq", 0] for text in texts])
+
+    module = object.__new__(Known)
+    vectors = module.encode_all(["nut", "qqq", "nut"])
+    assert vectors.tolist() == [[1, 0], [0, 0], [1, 0]]
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "1 of 2 distinct texts have a zero vector, the first is 'qqq': the "
+        "encoder knows no word of it, and its cosines are 0"
+    )
 
 
 def test_a_number_takes_four_bytes_or_one():
