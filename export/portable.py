@@ -127,11 +127,11 @@ def export_portable(
             "documents": len(documents.ids) if documents else 0,
             "runs": run_records(run),
             **teacher_facts(teacher.folder if teacher is not None else None),
+            **(stemmer_facts(hybrid) if hybrid is not None else {}),
         },
     }
     if hybrid is not None:
         header["hybrid"] = hybrid.to_dict()
-        header["card"] |= stemmer_facts(hybrid)
     with replacing(path) as partial:
         write_portable(partial, header, arrays)
     return hybrid

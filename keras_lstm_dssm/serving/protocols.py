@@ -158,13 +158,7 @@ def _scores(
     if name not in _TOWERS:
         query_side = document_side = servable
     else:
-        # While a new version is loaded, one of them has it before the other.
-        first, second = (models.versions(tower) for tower in _TOWERS)
-        version = max(set(first) & set(second), default=0)
-        query_side, document_side = (
-            models.find(ModelSpec(name=tower, version={"value": version}))
-            for tower in _TOWERS
-        )
+        query_side, document_side = models.find_together(_TOWERS)
     (vector,) = _encode(query_side, bounds, [query])
     return (_encode(document_side, bounds, documents) @ vector)[row_of]
 
