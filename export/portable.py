@@ -12,7 +12,7 @@ from keras_lstm_dssm.distillation import TeacherVectors
 from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError, check_choice
-from keras_lstm_dssm.evaluation.postings import Postings
+from keras_lstm_dssm.evaluation.postings import Postings, stemmer_facts
 from keras_lstm_dssm.export.bulk.documents import (
     Documents,
     check_documents,
@@ -127,6 +127,7 @@ def export_portable(
             "documents": len(documents.ids) if documents else 0,
             "runs": run_records(run),
             **teacher_facts(teacher.folder if teacher is not None else None),
+            **(stemmer_facts(hybrid) if hybrid is not None else {}),
         },
     }
     if hybrid is not None:

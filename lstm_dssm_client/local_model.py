@@ -35,6 +35,7 @@ from lstm_dssm_client.signatures import (
 )
 from lstm_dssm_client.texts import (
     as_bytes,
+    distinct_values,
     rows_for,
     slices_of_size,
     tags_as_bytes,
@@ -213,10 +214,16 @@ class _Documents:
         self.hybrid = (
             Hybrid(file, count, encoder) if "hybrid" in file.header else None
         )
+        # Equal titles have one vector: the last bits of a matrix product depend
+        # on the position of a row.
         self._vectors: np.ndarray | None = None
         if encoder is not None:
-            # Products of integers would take longer than all of a search.
             vectors, scales = file.scaled("vectors", count, encoder.dimension)
+            first, self._vector_of = distinct_values(self.titles)
+            if len(first) < count:
+                vectors = vectors[first]
+                scales = None if scales is None else scales[first]
+            # Products of integers would take longer than all of a search.
             self._vectors = (
                 vectors if scales is None else vectors * scales[:, np.newaxis]
             )
@@ -270,6 +277,8 @@ class _Documents:
             rows = slice(start, start + step)
             block = (self._vectors @ queries[rows].T).T
             for text, cosines in zip(texts[rows], block, strict=True):
+                if len(cosines) < len(self.ids):
+                    cosines = cosines[self._vector_of]
                 yield (
                     self.hybrid.scores(text, cosines)
                     if self.hybrid
@@ -285,7 +294,9 @@ class _Documents:
         """Explains what a hybrid retriever has found for a query."""
         assert self.hybrid
         rows = np.array([row for row, _ in best], np.int64)
-        vectors = None if self._vectors is None else self._vectors[rows]
+        vectors = None
+        if self._vectors is not None:
+            vectors = self._vectors[self._vector_of[rows]]
         reasons = self.hybrid.reasons(text, rows, query, vectors)
         return [
             ExplainedHit(self.ids[row], score, *reason)

@@ -31,6 +31,18 @@ def as_bytes(texts: Any) -> list[bytes]:
     return [_encoded(index, text) for index, text in enumerate(texts)]
 
 
+def distinct_values(values: Sequence[Any]) -> tuple[list[int], np.ndarray]:
+    """Finds equal values, so that something is computed once for each.
+
+    Returns the index of the first of each distinct value, and for each value
+    the row of its own in that list, integers `[n]`.
+    """
+    rows: dict[Any, int] = {}
+    row_of = [rows.setdefault(value, len(rows)) for value in values]
+    first = np.unique(row_of, return_index=True)[1].tolist()
+    return first, np.array(row_of, np.intp)
+
+
 def _encoded(index: int, text: Any) -> bytes:
     if isinstance(text, bytes):
         return text

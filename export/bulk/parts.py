@@ -125,6 +125,7 @@ class EncodedParts:
         vectors = np.empty((self.rows, self.dimension), np.float32)
         hashes = np.empty((self.rows, HASH_BYTES), np.uint8)
         row_of: dict[str, int] = {}
+        row_of_title: dict[bytes, int] = {}
         for part in self:
             start, new = len(ids), []
             for row, (key, title_hash, row_tags) in enumerate(
@@ -145,6 +146,11 @@ class EncodedParts:
                         f"{what}; give each document its own id"
                     )
             vectors[start : len(ids)] = part.vectors[new]
+            for row in range(start, len(ids)):
+                # Titles of two parts were encoded beside different ones.
+                first = row_of_title.setdefault(hashes[row].tobytes(), row)
+                if first < row:
+                    vectors[row] = vectors[first]
         count = len(ids)
         return DocumentRows(ids, vectors[:count], tags if self.tagged else ())
 

@@ -74,8 +74,8 @@ class EncoderModule(EncodingModule):
             )
         return tf.cast(vectors, tf.float32)
 
-    def encode_all(
-        self, texts: Sequence[str | bytes], progress: bool = False
+    def _encode_distinct(
+        self, texts: Sequence[str | bytes], progress: bool
     ) -> np.ndarray:
         """See `EncodingModule`."""
 
@@ -104,11 +104,11 @@ class HybridEncoderModule(EncoderModule):
         self._words_scale = np.float32(encoder.scales[-1])
         self.word_rows = encoder.word_rows
 
-    def encode_all(
-        self, texts: Sequence[Any], progress: bool = False
+    def _encode_distinct(
+        self, texts: Sequence[Any], progress: bool
     ) -> np.ndarray:
         """See `EncodingModule`."""
-        vectors = super().encode_all(texts, progress)
+        vectors = super()._encode_distinct(texts, progress)
         if self._known is not None:
             rows = self._known.rows(texts)
             known = self._known.vectors[rows[rows >= 0]]

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders.hybrid_encoder import HybridEncoder
 from keras_lstm_dssm.encoders.parts import TOWERS, WORDS
-from keras_lstm_dssm.evaluation.postings import Postings
+from keras_lstm_dssm.evaluation.postings import Postings, stemmer_facts
 from keras_lstm_dssm.export.graphs.bm25 import (
     BM25Graph,
     flat_words,
@@ -26,7 +26,7 @@ from keras_lstm_dssm.export.graphs.retriever import (
     DocumentRows,
     SearchModule,
     best_rows,
-    stored_vectors,
+    block_edges,
 )
 from keras_lstm_dssm.export.graphs.saved_module import signature
 from keras_lstm_dssm.files import write_json
@@ -104,13 +104,20 @@ class HybridModule(SearchModule):
         self.hybrid = source
         self._count = len(rows.ids)
         self._chunk = max(1, CELLS // self._count)
-        self._set_documents(rows.ids, rows.tags, min(max_k, self._count))
         weights = source.settings.weights
         self._bm25_weight = weights["bm25"]
         self._vector_weight = weights[TOWERS] + weights[WORDS]
+        postings = source.postings
+        if encoder is None:
+            self._set_documents(rows.ids, rows.tags, min(max_k, self._count))
+            self._edges = block_edges(np.arange(self._count))
+        else:
+            equal = self._set_vectors(rows, kind, max_k)
+            self._edges = self.vectors.edges
+            postings = postings.in_order(equal.order)
         if self._bm25_weight:
             self.bm25 = BM25Graph(
-                source.postings, str(source.settings.bm25_words), self._count
+                postings, str(source.settings.bm25_words), self._count
             )
         if encoder is not None:
             self.weights = encoder.weights
@@ -124,7 +131,6 @@ class HybridModule(SearchModule):
             )
             self._encode = lambda text: encode(text)
             self._word_rows = encoder.word_rows
-            self.vectors = stored_vectors(rows.vectors, kind)
 
     def write_extra(self, version: Path) -> None:
         """Writes the settings, and how many terms and forms BM25 has."""
@@ -135,6 +141,7 @@ class HybridModule(SearchModule):
             "parts": [*self.hybrid.widths, "bm25"],
             "terms": len(self.hybrid.postings.terms),
             "forms": len(self.hybrid.postings.forms),
+            **stemmer_facts(self.hybrid.settings),
         }
         write_json(path, about)
 
@@ -233,7 +240,7 @@ class HybridModule(SearchModule):
             return tf.add_n(parts)
 
         scores, numbers = best_rows(
-            scores_of, vectors, self._count, width, mask
+            scores_of, vectors, self._edges, width, mask
         )
         if not explained:
             return [scores, numbers]

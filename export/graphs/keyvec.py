@@ -44,8 +44,8 @@ class KeyVecModule(EncodingModule):
         _, vectors, _ = self._read(text)
         return tf.cast(unit(vectors)[: tf.shape(text)[0]], tf.float32)
 
-    def encode_all(
-        self, texts: Sequence[Any], progress: bool = False
+    def _encode_distinct(
+        self, texts: Sequence[Any], progress: bool
     ) -> np.ndarray:
         """Encodes documents: strings or lists of sentences."""
         vectors = self._encode_documents(texts, progress)

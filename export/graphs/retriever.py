@@ -80,32 +80,107 @@ TagMask = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 returns which of them each query may find, booleans `[batch, block]`."""
 
 
-class Float32Vectors(tf.Module):
-    """Stores unit vectors as float32, 4 bytes a number."""
+class EqualVectors(NamedTuple):
+    """Which documents have equal vectors, and an order with these adjacent.
 
-    def __init__(self, vectors: np.ndarray) -> None:
+    The last bits of a matrix product depend on the position of a row, so a
+    vector that several documents share is multiplied once. Documents are in
+    the order of the first document with the same vector, then in their own.
+    """
+
+    order: np.ndarray  # the document at each position, integers [n]
+    vector_of: np.ndarray  # the distinct vector of each position, int32 [n]
+    first: np.ndarray  # the first document with each distinct vector
+
+    @classmethod
+    def of(cls, vectors: np.ndarray) -> "EqualVectors":
+        """Finds the rows of float `[n, d]` that are equal bit for bit."""
+        keys = np.array([hash(row.tobytes()) for row in vectors], np.int64)
+        _, first, key = np.unique(keys, return_index=True, return_inverse=True)
+        order = np.argsort(first[key], kind="stable")
+        is_new = np.ones(len(vectors), bool)
+        same_key = 1 + np.flatnonzero(keys[order[1:]] == keys[order[:-1]])
+        before, after = order[same_key - 1], order[same_key]
+        for part in np.array_split(
+            np.arange(len(same_key)), 1 + len(same_key) // BLOCK
+        ):
+            pairs = vectors[before[part]] == vectors[after[part]]
+            is_new[same_key[part]] = ~pairs.all(axis=1)
+        vector_of = np.cumsum(is_new, dtype=np.int32) - np.int32(1)
+        return cls(order, vector_of, order[is_new])
+
+
+class DocumentVectors(tf.Module):
+    """Base of the unit vectors of documents; each distinct vector once.
+
+    `distinct` are float32 `[m, d]`, `vector_of` the row in them of each of n
+    documents, ascending, see `EqualVectors`; by default document i has row i.
+    """
+
+    def __init__(
+        self, distinct: np.ndarray, vector_of: np.ndarray | None = None
+    ) -> None:
         super().__init__()
-        self.count = len(vectors)
-        # Variables, not constants: a graph is limited to 2 GiB.
-        self.rows = tf.Variable(vectors, trainable=False, dtype=tf.float32)
+        if vector_of is None:
+            vector_of = np.arange(len(distinct), dtype=np.int32)
+        self.count = len(vector_of)
+        self.edges = block_edges(vector_of)
+        self._shared = len(distinct) < self.count
+        if self._shared:
+            self.vector_of = tf.Variable(vector_of, trainable=False)
+        self._store(distinct)
+
+    @abstractmethod
+    def _store(self, distinct: np.ndarray) -> None:
+        """Makes the variables; not constants: a graph has 2 GiB at most."""
+
+    @abstractmethod
+    def _cosines(
+        self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
+    ) -> tf.Tensor:
+        """Computes the cosines with the distinct vectors from start to stop."""
+
+    @abstractmethod
+    def _vectors_of(self, rows: tf.Tensor) -> tf.Tensor:
+        """Looks up distinct vectors."""
 
     def cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
     ) -> tf.Tensor:
-        """Computes the cosines of queries and the rows from start to stop.
+        """Computes cosines of queries and the documents from start to stop.
 
         `queries` are unit vectors, float32 `[batch, d]`, `start` and `stop`
         int32 scalars; the cosines are float32 `[batch, stop - start]`.
         """
-        rows = self.rows[start:stop]
-        return tf.matmul(queries, rows, transpose_b=True)
+        if not self._shared:
+            return self._cosines(queries, start, stop)
+        rows = self.vector_of[start:stop]
+        cosines = self._cosines(queries, rows[0], rows[-1] + 1)
+        return tf.gather(cosines, rows - rows[0], axis=1)
 
-    def vectors_of(self, rows: tf.Tensor) -> tf.Tensor:
-        """Looks up the unit vectors of rows, int32 `[batch, k]`."""
+    def vectors_of(self, documents: tf.Tensor) -> tf.Tensor:
+        """Looks up the unit vectors of documents, int32 `[batch, k]`."""
+        if self._shared:
+            documents = tf.gather(self.vector_of, documents)
+        return self._vectors_of(documents)
+
+
+class Float32Vectors(DocumentVectors):
+    """Stores unit vectors as float32, 4 bytes a number."""
+
+    def _store(self, distinct: np.ndarray) -> None:
+        self.rows = tf.Variable(distinct, trainable=False, dtype=tf.float32)
+
+    def _cosines(
+        self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
+    ) -> tf.Tensor:
+        return tf.matmul(queries, self.rows[start:stop], transpose_b=True)
+
+    def _vectors_of(self, rows: tf.Tensor) -> tf.Tensor:
         return tf.gather(self.rows, rows)
 
 
-class Int8Vectors(tf.Module):
+class Int8Vectors(DocumentVectors):
     """Stores vectors as integers from -127 to 127, 1 byte a number.
 
     `codes` are int8 `[n, d]`, `scales` float32 `[n]`: the largest number of
@@ -115,25 +190,21 @@ class Int8Vectors(tf.Module):
     product titles, recall@10 compared with float32 was 0.980, not 0.993.
     """
 
-    def __init__(self, vectors: np.ndarray) -> None:
-        super().__init__()
-        codes, scales = int8_codes(vectors)
-        self.count = len(codes)
+    def _store(self, distinct: np.ndarray) -> None:
+        codes, scales = int8_codes(distinct)
         self.codes = tf.Variable(codes, trainable=False)
         self.scales = tf.Variable(scales, trainable=False)
 
-    def cosines(
+    def _cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
     ) -> tf.Tensor:
-        """See `Float32Vectors.cosines`."""
         # CPU kernels multiply floats only. The floats of one block stay in
         # the cache, so memory is read at 1 byte a number.
         rows = tf.cast(self.codes[start:stop], tf.float32)
         products = tf.matmul(queries, rows, transpose_b=True)
         return products * self.scales[start:stop]
 
-    def vectors_of(self, rows: tf.Tensor) -> tf.Tensor:
-        """See `Float32Vectors.vectors_of`."""
+    def _vectors_of(self, rows: tf.Tensor) -> tf.Tensor:
         codes = tf.cast(tf.gather(self.codes, rows), tf.float32)
         return codes * tf.gather(self.scales, rows)[..., tf.newaxis]
 
@@ -142,15 +213,15 @@ def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rounds vectors `[n, d]` to integers, each vector on its own scale.
 
     Returns codes, int8, and scales, float32 `[n]`; `codes * scales` have length
-    1.
+    1. A zero vector stays zero, and its scale is 1.
     """
     largest = np.abs(vectors).max(axis=1, keepdims=True)
+    largest[largest == 0] = 1
     codes = np.rint(vectors * (127 / largest)).astype(np.int8)
     lengths = np.linalg.norm(codes.astype(np.float32), axis=1)
+    lengths[lengths == 0] = 1
     return codes, 1 / lengths
 
-
-DocumentVectors = Float32Vectors | Int8Vectors
 
 VECTORS: dict[str, type[DocumentVectors]] = dict(
     zip(choices.VECTORS, (Float32Vectors, Int8Vectors), strict=True)
@@ -158,13 +229,31 @@ VECTORS: dict[str, type[DocumentVectors]] = dict(
 """Classes by the values of `lstm-dssm-export --vectors`."""
 
 
-def stored_vectors(vectors: np.ndarray, kind: str) -> DocumentVectors:
-    """Stores unit vectors, float32 `[n, d]`; `kind` is a key of `VECTORS`."""
-    return VECTORS[kind](vectors)
-
-
 BLOCK = 16_384
 """Number of documents scored at once: 64 KiB of scores for each query."""
+
+
+def block_edges(vector_of: np.ndarray) -> np.ndarray:
+    """Divides documents into blocks of `BLOCK` at most; returns the edges.
+
+    Documents with one vector are in one block. More than `BLOCK` of them have
+    blocks of their own, in each of which the vector is the only one: a product
+    of equal shapes has equal bits. `vector_of` is that of `EqualVectors`, or
+    has different numbers for documents without vectors.
+    """
+    count = len(vector_of)
+    starts = np.flatnonzero(np.diff(vector_of, prepend=-1))
+    starts = np.append(starts, count)
+    edges = [0]
+    while edges[-1] < count:
+        limit = min(edges[-1] + BLOCK, count)
+        last = starts[np.searchsorted(starts, limit, "right") - 1]
+        first = starts[np.searchsorted(starts, edges[-1])]
+        if first > edges[-1]:  # the rest of more than a block
+            last = min(first, limit)
+        edges.append(int(last) if last > edges[-1] else limit)
+    return np.array(edges, np.int32)
+
 
 # Two blocks at a time: one is multiplied while another is sorted.
 _BLOCKS_AT_ONCE = 2
@@ -186,14 +275,15 @@ class GraphModule(Protocol):
 def best_rows(
     scores_of: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
     queries: tf.Tensor,
-    count: int,
+    edges: np.ndarray,
     width: tf.Tensor,
     mask: TagMask | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Finds the documents with the largest scores of all `count`.
+    """Finds the documents with the largest scores of all.
 
     `scores_of` computes the scores of a block, from its first row to the row
-    after it, `[batch, block]`. `queries` has a row for each query.
+    after it, `[batch, block]`; see `block_edges`. `queries` has a row for each
+    query.
 
     Block by block the best `width` so far are kept: all scores of a million
     documents and 512 queries would take 2 GB. Returns scores, descending, and
@@ -201,9 +291,9 @@ def best_rows(
     """
 
     def add_block(
-        start: tf.Tensor, scores: tf.Tensor, numbers: tf.Tensor
+        block: tf.Tensor, scores: tf.Tensor, numbers: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        stop = tf.minimum(start + BLOCK, count)
+        start, stop = tf.gather(edges, block), tf.gather(edges, block + 1)
         cosines = scores_of(start, stop)
         if mask is not None:
             cosines = tf.where(mask(start, stop), cosines, PADDING_COSINE)
@@ -216,11 +306,11 @@ def best_rows(
         scores, best = tf.math.top_k(
             scores, tf.minimum(width, tf.shape(scores)[1])
         )
-        return stop, scores, tf.gather(numbers, best, batch_dims=1)
+        return block + 1, scores, tf.gather(numbers, best, batch_dims=1)
 
     batch = tf.shape(queries)[0]
     _, scores, numbers = tf.while_loop(
-        lambda start, *_: start < count,
+        lambda block, *_: block < len(edges) - 1,
         add_block,
         [0, tf.zeros([batch, 0]), tf.zeros([batch, 0], tf.int32)],
         shape_invariants=[
@@ -240,6 +330,14 @@ class DocumentRows(NamedTuple):
     vectors: Any  # unit vectors, float32 [n, d]; None for BM25 alone
     tags: Sequence[Sequence[str]] = ()  # none if no document has any
 
+    def in_order(self, order: np.ndarray) -> "DocumentRows":
+        """Returns ids and tags in another order, without the vectors."""
+        return DocumentRows(
+            [self.ids[i] for i in order],
+            None,
+            [self.tags[i] for i in order] if self.tags else (),
+        )
+
 
 def check_retriever_options(vectors: str, max_k: int) -> None:
     """Raises `InputError` for unknown `vectors`, or `max_k` out of range."""
@@ -256,6 +354,21 @@ class SearchModule(ServedModule):
 
     A subclass implements the search as `_search`.
     """
+
+    vectors: DocumentVectors
+
+    def _set_vectors(
+        self, rows: DocumentRows, kind: str, max_k: int
+    ) -> EqualVectors:
+        """Stores vectors, ids and tags; returns the order of documents."""
+        equal = EqualVectors.of(rows.vectors)
+        distinct = rows.vectors  # a copy may be some gigabytes
+        if len(equal.first) < len(distinct):
+            distinct = distinct[equal.first]
+        self.vectors = VECTORS[kind](distinct, equal.vector_of)
+        rows = rows.in_order(equal.order)
+        self._set_documents(rows.ids, rows.tags, min(max_k, len(rows.ids)))
+        return equal
 
     def _set_documents(
         self, ids: Sequence[str], tags: Sequence[Sequence[str]], widest: int
@@ -325,9 +438,7 @@ class RetrieverModule(SearchModule):
         self.resources = encoder.resources
         # A plain function: the module's own signatures are not saved.
         self._encode = encoder.encode
-        self.vectors = stored_vectors(rows.vectors, kind)
-        widest = min(max_k, self.vectors.count)
-        self._set_documents(rows.ids, rows.tags, widest)
+        self._set_vectors(rows, kind, max_k)
 
     def _search(
         self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor | None = None
@@ -338,7 +449,7 @@ class RetrieverModule(SearchModule):
         scores, numbers = best_rows(
             partial(self.vectors.cosines, queries),
             queries,
-            self.vectors.count,
+            self.vectors.edges,
             width,
             mask,
         )

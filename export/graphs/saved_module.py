@@ -5,6 +5,7 @@ another one.
 """
 
 import functools
+import logging
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +31,9 @@ from keras_lstm_dssm.layers.letter_trigrams import (
 from keras_lstm_dssm.tables import graph_rows
 from lstm_dssm_client.messages import signatures
 from lstm_dssm_client.signatures import EXPLAINED, FILTERED, KEYS, Signature
+from lstm_dssm_client.texts import distinct_values
+
+_LOG = logging.getLogger(__name__)
 
 FINGERPRINT_FILE = Path("assets.extra", "encoder.json")
 
@@ -228,11 +232,31 @@ class EncodingModule(ServedModule):
         They are float32 for float64 models, too: clients expect it.
         """
 
-    @abstractmethod
     def encode_all(
         self, texts: Sequence[Any], progress: bool = False
     ) -> np.ndarray:
-        """Encodes any number of texts into unit vectors, float32 `[n, d]`."""
+        """Encodes any number of texts into unit vectors, float32 `[n, d]`.
+
+        Each distinct text is encoded once: the last bits of a vector depend on
+        the batch that the text is in.
+        """
+        first, row_of = distinct_values(
+            [tuple(t) if isinstance(t, list) else t for t in texts]
+        )
+        vectors = self._encode_distinct([texts[i] for i in first], progress)
+        if len(zero := np.flatnonzero(~vectors.any(axis=1))):
+            _LOG.warning(
+                "%d of %d distinct texts have a zero vector, the first is %r: "
+                "the encoder knows no word of it, and its cosines are 0",
+                len(zero), len(first), texts[first[zero[0]]],
+            )  # fmt: skip
+        return vectors if len(first) == len(row_of) else vectors[row_of]
+
+    @abstractmethod
+    def _encode_distinct(
+        self, texts: Sequence[Any], progress: bool
+    ) -> np.ndarray:
+        """Does the work of `encode_all`."""
 
     def write_extra(self, version: Path) -> None:
         """Writes the fingerprint, with which encoded parts are compared."""

@@ -43,7 +43,7 @@ from lstm_dssm_client.signatures import FILTERED, KEYS, TensorInfo
 
 # The newest server with these models' ops. Servers from 2.12 on load the
 # models, too, but have older Unicode tables.
-_IMAGE = "tensorflow/serving:2.20.0"
+IMAGE = "tensorflow/serving:2.20.0"
 
 # Memory of a string in a tensor, without its own bytes.
 _STRING_BYTES = 24
@@ -116,7 +116,7 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
         twice=_megabytes(2 * total),
         calls="\n".join(calls),
         curls="\n".join(curls),
-        image=_IMAGE,
+        image=IMAGE,
         root=root,
         rows=BATCH_SIZES[-1],
         warmup=WARMUP_SIZES[-1],
@@ -159,7 +159,7 @@ def _cell(tensors: Mapping[str, TensorInfo]) -> str:
     return ", ".join(parts)
 
 
-_ROOT = "/models"  # in the container; TF Serving needs an absolute path
+ROOT = "/models"  # in the container; TF Serving needs an absolute path
 
 
 def publish_models(
@@ -195,7 +195,7 @@ def check_server_files(
         for name, base in find_models(models_dir).items()
         if name not in names
     }
-    server_readme(others, _ROOT)
+    server_readme(others, ROOT)
 
 
 def write_server_files(
@@ -213,5 +213,5 @@ def write_server_files(
     folders = model_folders(models_dir)
     if not (models_dir / BATCHING_CONFIG).exists():
         write_text(models_dir / BATCHING_CONFIG, BATCHING_TEXT)
-    write_text(models_dir / "README.md", server_readme(folders, _ROOT))
-    update_models_config(models_dir / MODELS_CONFIG, folders, exported, _ROOT)
+    write_text(models_dir / "README.md", server_readme(folders, ROOT))
+    update_models_config(models_dir / MODELS_CONFIG, folders, exported, ROOT)

@@ -18,7 +18,11 @@ from keras_lstm_dssm.evaluation.mixture import (
     ScaledCorpusSystem,
     choose_weights,
 )
-from keras_lstm_dssm.evaluation.postings import TERM_TOKENIZERS, default_terms
+from keras_lstm_dssm.evaluation.postings import (
+    QUERY_TOKENIZERS,
+    TERM_TOKENIZERS,
+    default_terms,
+)
 from keras_lstm_dssm.evaluation.runs import System
 from keras_lstm_dssm.evaluation.systems import system_of, with_cached_vectors
 from keras_lstm_dssm.evaluation.task import (
@@ -68,8 +72,10 @@ def write_hybrid(run: str | os.PathLike[str], settings: dict[str, Any]) -> Path:
 def bm25_part(settings: HybridSettings) -> ScaledCorpusSystem:
     """Returns the BM25 of a hybrid, on the scale of its retriever."""
     assert settings.bm25_words, settings
-    words = TERM_TOKENIZERS[settings.bm25_words]
-    return ScaledCorpusSystem(BM25System(settings.k1, settings.b, words), True)
+    kind = str(settings.bm25_words)
+    words, of_query = TERM_TOKENIZERS[kind], QUERY_TOKENIZERS[kind]
+    system = BM25System(settings.k1, settings.b, words, of_query)
+    return ScaledCorpusSystem(system, True)
 
 
 def measure_hybrid(

@@ -32,6 +32,8 @@ from keras_lstm_dssm.text_files import (
 
 _LONGEST = 1 << 20
 _LARGEST_WEIGHT = 1e9  # sums of float32 stay finite
+_SMALLEST_WEIGHT = float(np.finfo(np.float32).tiny)
+"""Smaller numbers are 0 in float32, or where TensorFlow computes with it."""
 
 
 class Pair(NamedTuple):
@@ -98,9 +100,9 @@ def _wrong_weight(field: bytes) -> str | None:
         weight = float(field.replace(b"_", b"?"))  # "1_0" is no number
     except ValueError:
         return "2 tabs"
-    if 0 < weight <= _LARGEST_WEIGHT:
+    if _SMALLEST_WEIGHT <= weight <= _LARGEST_WEIGHT:
         return None
-    return "a weight that is not above 0 or too large"
+    return "a weight that is not above 0 in float32, or too large"
 
 
 def line_field(field: bytes) -> bytes:

@@ -9,6 +9,7 @@ import logging
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,15 @@ def english_stem(word: str) -> str:
 
 @functools.cache
 def _stemmer() -> Any:
-    module = import_optional("snowballstemmer", "baselines")
-    return module.stemmer("english")
+    # `snowballstemmer.stemmer` returns PyStemmer's where that is installed,
+    # whose stems are those of another version.
+    module = import_optional("snowballstemmer.english_stemmer", "baselines")
+    return module.EnglishStemmer()
+
+
+def stemmer_version() -> str:
+    """Returns name and version of the stemmer, such as those of an export."""
+    return f"snowballstemmer {metadata.version('snowballstemmer')}"
 
 
 TOKENIZERS: dict[str, Tokenizer] = dict(
@@ -168,6 +176,7 @@ class BM25System(CorpusSystem):
         b: Influence of the title's length, from 0 (none) to 1.
         tokenizer: String -> words; one of `TOKENIZERS`, or any hashable
             function.
+        query_tokenizer: The same for queries; by default `tokenizer`.
 
     Reference: Kamphuis et al. 2020, "Which BM25 do you mean?", for the
         variants; Lù 2024, "BM25S", for the library.
@@ -182,10 +191,12 @@ class BM25System(CorpusSystem):
         k1: float = 1.2,
         b: float = 0.75,
         tokenizer: Tokenizer = space_separated,
+        query_tokenizer: Tokenizer | None = None,
     ) -> None:
         self.k1 = k1
         self.b = b
         self.tokenizer = tokenizer
+        self.query_tokenizer = query_tokenizer or tokenizer
 
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
@@ -193,7 +204,7 @@ class BM25System(CorpusSystem):
         """Scores all titles; see `CorpusSystem.scores`."""
         index = _index(titles, self.tokenizer, self.k1, self.b)
         for query in queries:
-            ids = index.get_tokens_ids(self.tokenizer(query))
+            ids = index.get_tokens_ids(self.query_tokenizer(query))
             if ids:
                 scores = index.get_scores_from_ids(ids)
             else:

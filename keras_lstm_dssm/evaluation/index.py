@@ -13,6 +13,7 @@ import numpy as np
 from keras_lstm_dssm.errors import InputError, check_at_least, check_lists
 from keras_lstm_dssm.evaluation.runs import TieBreaker, kth_largest
 from lstm_dssm_client.signatures import Hit
+from lstm_dssm_client.texts import distinct_values
 
 Encode = Callable[[list[str]], np.ndarray]
 """Function from a list of n strings to a float array `[n, d]`."""
@@ -253,11 +254,9 @@ def cosines(vectors: np.ndarray, vector: np.ndarray) -> np.ndarray:
 def encode_texts(encode: Encode, texts: Iterable[str]) -> np.ndarray:
     """Encodes each distinct text once: float `[texts, d]`, in their order."""
     texts = list(texts)
-    row = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-    vectors = np.asarray(encode(list(row)))
-    if len(row) == len(texts):
-        return vectors
-    return vectors[[row[text] for text in texts]]
+    first, row_of = distinct_values(texts)
+    vectors = np.asarray(encode([texts[i] for i in first]))
+    return vectors if len(first) == len(texts) else vectors[row_of]
 
 
 def unit_vectors(vectors: np.ndarray, name: str = "row") -> np.ndarray:

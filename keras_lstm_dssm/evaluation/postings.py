@@ -17,10 +17,11 @@ from keras_lstm_dssm.evaluation.bm25 import (
     Tokenizer,
     count_matrix,
     english_stem,
+    stemmer_version,
 )
 from keras_lstm_dssm.settings import choices
 from keras_lstm_dssm.settings.hybrid import HybridSettings
-from lstm_dssm_client.terms import letter_grams, split_words
+from lstm_dssm_client.terms import MAX_WORDS, letter_grams, split_words
 
 
 def _stem_of(word: str) -> list[str]:
@@ -37,9 +38,9 @@ _TERMS_OF: dict[str, Callable[[str], list[str]]] = {
 """Name of `BM25_TERMS` -> function from a word to its terms."""
 
 
-def _terms(kind: str, text: str) -> list[str]:
-    of_word = _TERMS_OF[kind]
-    return [term for word in split_words(text) for term in of_word(word)]
+def _terms(kind: str, text: str, max_words: int | None = None) -> list[str]:
+    words, of_word = split_words(text, max_words), _TERMS_OF[kind]
+    return [term for word in words for term in of_word(word)]
 
 
 TERM_TOKENIZERS: dict[str, Tokenizer] = {
@@ -47,6 +48,13 @@ TERM_TOKENIZERS: dict[str, Tokenizer] = {
 }
 """Name of `BM25_TERMS` -> tokenizer of `BM25System`, which scores as a hybrid
 retriever with these terms does."""
+
+QUERY_TOKENIZERS: dict[str, Tokenizer] = {
+    kind: functools.partial(_terms, kind, max_words=MAX_WORDS)
+    for kind in choices.BM25_TERMS
+}
+"""Name of `BM25_TERMS` -> tokenizer of queries, of which a hybrid retriever
+reads `MAX_WORDS` words."""
 
 _SAMPLE = 10_000
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
@@ -106,6 +114,13 @@ def inflections(stem: str) -> list[str]:
     return [form for form in forms if english_stem(form) == stem]
 
 
+def stemmer_facts(settings: HybridSettings) -> dict[str, str]:
+    """Returns what an export records: `stemmer`, if its BM25 has stems."""
+    if not settings.bm25 or settings.bm25_words != STEMS:
+        return {}
+    return {"stemmer": stemmer_version()}
+
+
 class Postings(NamedTuple):
     """An index from each term to its titles, with their scores of BM25."""
 
@@ -118,6 +133,20 @@ class Postings(NamedTuple):
     # What an occurrence of the term in a query adds to the title's score, with
     # Lucene's IDF, float32.
     scores: np.ndarray
+
+    def in_order(self, order: np.ndarray) -> "Postings":
+        """Returns those of the same titles in another order.
+
+        `order` has the number of the title at each position, integers `[n]`.
+        """
+        position = np.empty(len(order), np.int32)
+        position[order] = np.arange(len(order), dtype=np.int32)
+        documents = position[self.documents]
+        term = np.repeat(np.arange(len(self.terms)), np.diff(self.bounds))
+        ascending = np.lexsort((documents, term))
+        return self._replace(
+            documents=documents[ascending], scores=self.scores[ascending]
+        )
 
     @classmethod
     def of(

@@ -10,7 +10,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
@@ -70,14 +70,17 @@ class Available(NamedTuple):
 class ModelVersions:
     """Holds the versions of one model; one thread updates, others read it.
 
-    They pass through the states of TF Serving. `available` is replaced as a
-    whole, so that versions and labels are consistent for each request.
+    They pass through the states of TF Serving: `load` prepares new versions,
+    `serve` makes them available, and `unload` ends old ones. `available` is
+    replaced as a whole, so that versions and labels are consistent for each
+    request.
     """
 
     def __init__(self, name: str, verify: bool = False) -> None:
         self.name = name
         self._verify = verify
         self.available = Available({}, {})
+        self._loaded: dict[int, Servable] = {}  # not yet available
         self._states: dict[int, VersionState] = {}
         # Versions that did not load, with the time of their last change.
         self._broken: dict[int, int] = {}
@@ -94,12 +97,10 @@ class ModelVersions:
         """Replaces the versions' labels."""
         self.available = self.available._replace(labels=dict(labels))
 
-    def update(self, expected: Mapping[int, Path]) -> bool:
-        """Loads new versions, then unloads those that are not expected.
+    def load(self, expected: Mapping[int, Path]) -> None:
+        """Loads those of the expected versions that are not served.
 
-        Old versions are served until an expected one is available, as with TF
-        Serving's `AvailabilityPreservingPolicy`. A version that did not load
-        is loaded again when its files change. Returns whether one was unloaded.
+        A version that did not load is loaded again when its files change.
         """
         changed = {
             version: _last_change(folder)
@@ -120,6 +121,21 @@ class ModelVersions:
             except Exception as error:  # of any kind: other versions serve on
                 self._broken[version] = changed[version]
                 self._record_error(version, expected[version], error)
+
+    def serve(self) -> None:
+        """Makes the loaded versions available, beside the old ones."""
+        versions = {**self.available.versions, **self._loaded}
+        self.available = self.available._replace(versions=versions)
+        for version in self._loaded:
+            self._states[version] = VersionState(ModelVersionStatus.AVAILABLE)
+        self._loaded = {}
+
+    def unload(self, expected: Mapping[int, Path]) -> bool:
+        """Unloads versions that are not expected; returns whether there are.
+
+        Old versions are served until an expected one is available, as with TF
+        Serving's `AvailabilityPreservingPolicy`.
+        """
         versions = self.available.versions
         surplus = versions.keys() - expected.keys()
         if expected and len(surplus) == len(versions):
@@ -135,11 +151,9 @@ class ModelVersions:
         with _verified(folder) if self._verify else nullcontext():
             servable = Servable(self.name, version, folder)
             warmed = servable.warm_up(folder)
-        versions = {**self.available.versions, version: servable}
-        self.available = self.available._replace(versions=versions)
-        self._states[version] = VersionState(ModelVersionStatus.AVAILABLE)
+        self._loaded[version] = servable
         _LOG.info(
-            "%s version %d: available after %.2f s, %d warm-up requests",
+            "%s version %d: loaded after %.2f s, %d warm-up requests",
             self.name, version, time.perf_counter() - start, warmed,
         )  # fmt: skip
 
@@ -240,6 +254,9 @@ class ModelRegistry:
     A `models.config` says which models, versions and labels are served; its
     `base_path`s are those of a container and are ignored. Without it all models
     are, the newest `versions` of each.
+
+    New versions of all models are loaded, then served together, then the old
+    ones are unloaded. Requests read `_served`, which is replaced as a whole.
     """
 
     def __init__(
@@ -252,6 +269,7 @@ class ModelRegistry:
         self._verify = verify
         self._latest = versions
         self._models: dict[str, ModelVersions] = {}
+        self._served: Mapping[str, Available] = {}
         self._expected: Set[str] = set()
         self._lock = threading.Lock()
         self._unloaded = False
@@ -330,15 +348,22 @@ class ModelRegistry:
             self._expected = {name for name in folders if folders[name]}
         else:
             self._expected = self._configs.keys()
-        for name, versions in folders.items():
-            config = (self._configs or {}).get(name, ModelConfig())
-            self._update(name, live_versions(versions, config, self._latest))
+        expected = {
+            name: live_versions(
+                versions,
+                (self._configs or {}).get(name, ModelConfig()),
+                self._latest,
+            )
+            for name, versions in folders.items()
+        }
+        if self._configs is not None:
+            dropped = sorted(self._models.keys() - self._configs.keys())
+            expected |= {name: {} for name in dropped}
+        self._replace(expected)
         if self._configs is None:
             # A model whose folder is missing is still served: the disk may
             # have been unmounted.
             return problems
-        for name in sorted(self._models.keys() - self._configs.keys()):
-            self._update(name, {})
         missing = [name for name in self._configs if not folders.get(name)]
         if missing:
             problems.append(
@@ -383,20 +408,35 @@ class ModelRegistry:
             for name, model in self._models.items():
                 config = configs.get(name, ModelConfig())
                 model.set_labels(config.version_labels)
+            self._publish()
         return problems
 
-    def _update(self, name: str, expected: Mapping[int, Path]) -> None:
-        model = self._models.get(name) or ModelVersions(name, self._verify)
+    def _replace(self, expected: Mapping[str, Mapping[int, Path]]) -> None:
+        """Replaces the versions of all models by the expected ones."""
+        new = {
+            name: ModelVersions(name, self._verify)
+            for name in expected.keys() - self._models.keys()
+        }
         # A copy replaces the dictionary, because other threads read it.
-        self._models = {**self._models, name: model}
-        self._unloaded |= model.update(expected)
+        self._models = dict(sorted({**self._models, **new}.items()))
+        for name, versions in expected.items():
+            self._models[name].load(versions)
+        for name in expected:
+            self._models[name].serve()
+        self._publish()
+        for name, versions in expected.items():
+            self._unloaded |= self._models[name].unload(versions)
+        self._publish()
+
+    def _publish(self) -> None:
+        """Lets requests see what is available, of all models at once."""
+        self._served = {n: model.available for n, model in self._models.items()}
 
     def find(self, spec: ModelSpec) -> Servable:
         """Returns the requested version, by default the newest."""
         if not spec.name:
             raise invalid_argument("ModelSpec has no name specified.")
-        model = self._models.get(spec.name)
-        available = model.available if model else Available({}, {})
+        available = self._served.get(spec.name, Available({}, {}))
         choice = spec.WhichOneof("version_choice")
         if choice is None:
             version = max(available.versions, default=0)
@@ -418,16 +458,29 @@ class ModelRegistry:
             )
         return available.versions[version]
 
+    def find_together(self, names: Sequence[str]) -> list[Servable]:
+        """Returns models of one version, the newest that all of them have."""
+        served = self._served
+        of_each = [
+            served[name].versions if name in served else {} for name in names
+        ]
+        common = set.intersection(*map(set, of_each))
+        if not common:
+            raise StatusError(
+                grpc.StatusCode.NOT_FOUND,
+                f"{' and '.join(names)} have no version in common",
+            )
+        return [versions[max(common)] for versions in of_each]
+
     def known(self, name: str, signature: str) -> tuple[str, str]:
         """Returns the names; "" for names of no model or signature.
 
         Metrics have one time series for each name, and their number must not
         grow with wrong requests.
         """
-        model = self._models.get(name)
-        if model is None:
+        if name not in self._served:
             return "", ""
-        for servable in model.available.versions.values():
+        for servable in self._served[name].versions.values():
             if servable.signature(signature):
                 return name, signature or SIGNATURE
         return name, ""
@@ -442,8 +495,8 @@ class ModelRegistry:
 
     def versions(self, name: str) -> list[int]:
         """Returns the versions that are served, ascending; none if unknown."""
-        model = self._models.get(name)
-        return sorted(model.available.versions) if model else []
+        served = self._served
+        return sorted(served[name].versions) if name in served else []
 
     def created(self, name: str) -> int:
         """Returns when a model's newest served version was written, in s."""

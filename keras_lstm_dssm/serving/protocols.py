@@ -31,6 +31,7 @@ from keras_lstm_dssm.serving.servable import (
     StatusError,
     invalid_argument,
 )
+from lstm_dssm_client.texts import distinct_values
 
 Request = Mapping[str, Any]
 
@@ -141,26 +142,25 @@ def _scores(
     query: str,
     documents: Sequence[str],
 ) -> np.ndarray:
-    """Returns the scores of a pair scorer, or cosines of encoders, `[n]`."""
+    """Returns the scores of a pair scorer, or cosines of encoders, `[n]`.
+
+    Equal documents are scored once, so that their scores are equal.
+    """
+    first, row_of = distinct_values(documents)
+    documents = [documents[i] for i in first]
     servable = models.find(ModelSpec(name=name))
     call = servable.signature("")
     if call is not None and call.input_dtypes == _PAIR:
         queries = text_array([query] * len(documents))
         inputs = {"query": queries, "document": text_array(documents)}
         bounds.check_arrays(inputs)
-        return _finite(name, call.run_arrays(inputs)["score"])
+        return _finite(name, call.run_arrays(inputs)["score"])[row_of]
     if name not in _TOWERS:
         query_side = document_side = servable
     else:
-        # While a new version is loaded, one of them has it before the other.
-        first, second = (models.versions(tower) for tower in _TOWERS)
-        version = max(set(first) & set(second), default=0)
-        query_side, document_side = (
-            models.find(ModelSpec(name=tower, version={"value": version}))
-            for tower in _TOWERS
-        )
+        query_side, document_side = models.find_together(_TOWERS)
     (vector,) = _encode(query_side, bounds, [query])
-    return _encode(document_side, bounds, documents) @ vector
+    return (_encode(document_side, bounds, documents) @ vector)[row_of]
 
 
 def _encode(

@@ -20,6 +20,7 @@ from keras_lstm_dssm.callbacks.nesterov_schedule import NesterovSchedule
 from keras_lstm_dssm.data.batches import training_batches
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
 from keras_lstm_dssm.data.sources import DataSource, open_files
+from keras_lstm_dssm.data.statistics import data_statistics
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.clustering import ClusterTask
 from keras_lstm_dssm.evaluation.task import Task
@@ -222,6 +223,30 @@ class Training(ABC):
                 f"{expected[1]} that the run was started with; restore them, "
                 "or train anew in another --output"
             )
+        digests = self.digests()
+        for name, digest in stored["digests"].items():
+            if digests.get(name) != digest:
+                raise InputError(
+                    f"{stored[name]}: found other files of --{name} than those "
+                    "that the run was started with (SHA-256 "
+                    f"{digests.get(name, 'unknown'):.12}, expected "
+                    f"{digest:.12}); restore them, or train anew in another "
+                    "--output"
+                )
+
+    def digests(self) -> dict[str, str]:
+        """Returns option -> SHA-256 of the files that it names.
+
+        These are `data`, `dev` and `validation`, as far as they are given.
+        """
+        settings = self.settings()
+        digests = {}
+        for name in ("data", "dev", "validation"):
+            if settings[name] is not None:
+                facts = data_statistics(settings[name])
+                if "sha256" in facts:
+                    digests[name] = facts["sha256"]
+        return digests
 
 
 def open_clicks(
@@ -256,7 +281,7 @@ def config_of_run(
     """Returns the options of a run that is resumed."""
     try:
         config = TrainingConfig.from_dict(stored, **options)
-        for name in ("pairs", "bad_lines"):  # for `check_same_data`
+        for name in ("pairs", "bad_lines", "digests"):  # for `check_same_data`
             stored[name]
     except (KeyError, TypeError) as error:
         raise InputError(

@@ -246,6 +246,7 @@ def run_training(
                     "init": initial and initial.describe(),
                     "pairs": training.examples,
                     "bad_lines": sum(training.bad_lines.values()),
+                    "digests": training.digests(),
                     **processes.settings(),
                 },
                 model,

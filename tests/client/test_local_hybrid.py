@@ -20,10 +20,10 @@ from tests.encoders.small import small_encoder
 
 TITLES = [
     "steel hex bolts", "wood glue", "Garden hose", "steel hex bolt, zinc",
-    "上海 酒店 hex", "bolt bolt bolt x 3/8", "", "the hoses",
+    "上海 酒店 hex", "bolt bolt bolt x 3/8", "", "the hoses", "wood glue",
 ]  # fmt: skip
 IDS = [f"d{row}" for row in range(len(TITLES))]
-TAGS = [["steel", "in stock"], ["in stock"], [], ["steel"], [], [], [], []]
+TAGS = [["steel", "in stock"], ["in stock"], [], ["steel"], [], [], [], [], []]
 DOCUMENTS = Documents(IDS, TITLES, (), TAGS)
 QUERIES = ["hex bolts", "glue the Hexes Hoses", "", "上海", "zzz", "bolt bolt"]
 KNOWN = ["some Hexes"]  # a form that no title has

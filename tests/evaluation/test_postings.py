@@ -1,18 +1,25 @@
 """BM25 of a hybrid retriever: scores of bm25s, terms and forms."""
 
+import sys
+from importlib import metadata
+from types import ModuleType
+
 import numpy as np
 import pytest
 
+from keras_lstm_dssm.analysis.hybrid import bm25_part
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation import bm25
 from keras_lstm_dssm.evaluation.bm25 import BM25System, english_stem
 from keras_lstm_dssm.evaluation.postings import (
     TERM_TOKENIZERS,
     Postings,
     default_terms,
     inflections,
+    stemmer_facts,
 )
 from keras_lstm_dssm.settings.hybrid import HybridSettings
-from lstm_dssm_client.terms import letter_grams, split_words
+from lstm_dssm_client.terms import MAX_WORDS, letter_grams, split_words
 
 ENGLISH = [
     "Steel hex bolts, 3/8 in.", "hex bolt and the hex nut", "", "wood glue",
@@ -42,6 +49,68 @@ def added_up(postings: Postings, kind: str, query: str, n: int) -> np.ndarray:
                 part = slice(*postings.bounds[term : term + 2])
                 scores[postings.documents[part]] += postings.scores[part]
     return scores
+
+
+def test_stems_do_not_depend_on_pystemmer(monkeypatch):
+    """snowballstemmer hands out PyStemmer, of another version, if it can."""
+
+    class Stemmer:
+        def __init__(self, language: str) -> None:
+            pass
+
+        def stemWord(self, word: str) -> str:
+            return word[:3]
+
+    words = ["drilling", "batteries", "biology"]
+    stand_in = ModuleType("Stemmer")
+    vars(stand_in).update(Stemmer=Stemmer, algorithms=list)
+    for name in [name for name in sys.modules if "snowballstemmer" in name]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "Stemmer", stand_in)
+    caches = bm25._stemmer, bm25.english_stem
+    for cache in caches:
+        cache.cache_clear()
+    try:
+        found = [english_stem(word) for word in words]
+        import snowballstemmer
+
+        # So it does happen.
+        assert snowballstemmer.stemmer("english").stemWord("drilling") == "dri"
+    finally:
+        for cache in caches:
+            cache.cache_clear()
+    # https://snowballstem.org/demo.html, English
+    assert found == ["drill", "batteri", "biolog"]
+
+
+def test_an_export_records_the_stemmer():
+    version = metadata.version("snowballstemmer")
+    stems = HybridSettings(bm25_words="stems")
+    assert stemmer_facts(stems) == {"stemmer": f"snowballstemmer {version}"}
+    assert stemmer_facts(stems.replace(bm25=0.0)) == {}
+    assert stemmer_facts(HybridSettings(bm25_words="words")) == {}
+
+
+@pytest.mark.parametrize("kind", CORPORA)
+def test_evaluation_reads_as_many_words_of_a_query_as_a_server(kind):
+    """A word after the last that is read adds nothing; in a title it does."""
+    titles = ["hex bolt", "glue " * MAX_WORDS + "wood"]
+    settings = HybridSettings(0, 0, 1, bm25_words=kind)
+    for other, found in ((MAX_WORDS - 1, [1]), (MAX_WORDS, [])):
+        query = "please " * other + "wood"
+        ((scores, matching),) = bm25_part(settings).scores(
+            [query], tuple(titles)
+        )
+        assert [*np.flatnonzero(scores)] == found, matching
+
+
+def test_another_order_of_titles():
+    settings = HybridSettings(bm25_words="stems")
+    order = np.random.default_rng(0).permutation(len(ENGLISH))
+    moved = Postings.of(ENGLISH, settings).in_order(order)
+    expected = Postings.of([ENGLISH[row] for row in order], settings)
+    for found, array in zip(moved, expected, strict=True):
+        np.testing.assert_array_equal(found, array)
 
 
 @pytest.mark.parametrize("kind", CORPORA)

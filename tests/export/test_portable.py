@@ -176,18 +176,42 @@ def test_hits_are_those_of_the_retriever(model, path, vectors):
     assert local.titles == dict(zip(IDS, TITLES, strict=True))
 
 
-def test_equal_scores_keep_the_order_of_the_titles(model, path):
-    """The last bit of a title's vector depends on the batch it is encoded in.
+@pytest.mark.parametrize("vectors", ["float32", "int8"])
+@pytest.mark.parametrize("count", [11, 300])
+def test_equal_titles_have_one_score(model, path, vectors, count):
+    """In a graph, too, one by one and in batches; the first title is first."""
+    titles = [f"{'same' if row % 3 else 'other'} title" for row in range(count)]
+    ids = [*map(str, range(count))]
+    documents = Documents(ids, titles)
+    local = write(path, model, documents, vectors=vectors)
+    module = RetrieverModule(
+        EncoderModule(model.query_encoder),
+        DocumentRows(
+            ids, EncoderModule(model.document_encoder).encode_all(titles)
+        ),
+        vectors,
+    )
 
-    So equal titles have a few scores, each of many titles.
-    """
-    titles = [f"{'same' if row % 3 else 'other'} title" for row in range(300)]
-    local = write(path, model, Documents([*map(str, range(300))], titles))
-    (hits,) = local.search(["same title"], k=300)
-    assert len({hit.score for hit in hits}) < 9
-    assert hits == sorted(hits, key=lambda hit: (-hit.score, int(hit.id)))
-    for k in (1, 150, 299):
-        assert local.search(["same title"], k) == [hits[:k]]
+    def in_graph(queries: list[str], k: int) -> list[list[Hit]]:
+        counts = np.full(len(queries), k, np.int32)
+        found = module.serve(np.array(queries, object), counts)
+        rows = zip(found["ids"].numpy(), found["scores"].numpy(), strict=True)
+        return [
+            [Hit(i.decode(), s) for i, s in zip(*row, strict=True)]
+            for row in rows
+        ]
+
+    queries = ["same title", "other", "a title", "glue", "same same"]
+    same = [id for id in ids if int(id) % 3]
+    other = [id for id in ids if not int(id) % 3]
+    for search in (in_graph, local.search):
+        for batch in (queries, queries[:1], queries[2:]):
+            every, five = search(batch, count), search(batch, 5)
+            for hits, first in zip(every, five, strict=True):
+                assert len({hit.score for hit in hits}) == 2
+                order = [hit.id for hit in hits]
+                assert order in (same + other, other + same)
+                assert [hit.id for hit in first] == order[:5]
 
 
 def test_it_answers_as_a_client_does(model, path):

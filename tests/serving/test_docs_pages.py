@@ -79,7 +79,10 @@ def test_every_block_runs(trained_run, tmp_path, monkeypatch, capsys):
                     server.models.refresh()
             elif language == "python":
                 if "faiss" not in block:
-                    exec(block, {"client": client})
+                    names: dict[str, Any] = {"client": client}
+                    exec(block.replace("127.0.0.1:8500", server.address), names)
+                    if "embeddings" in names:
+                        check_embeddings(names)
             elif block.startswith("curl"):
                 run_request(block, client)
             elif block.startswith("make benchmark"):
@@ -89,9 +92,9 @@ def test_every_block_runs(trained_run, tmp_path, monkeypatch, capsys):
                 if "SCORER_RUN" in block:
                     server.models.refresh()
             else:
-                names = re.findall(r"^  ([\w.]+(?:/\d)?)", block, re.MULTILINE)
-                assert len(names) == 7 and names.pop() == "scorer/2"
-                assert all(Path("MODELS", name).exists() for name in names)
+                paths = re.findall(r"^  ([\w.]+(?:/\d)?)", block, re.MULTILINE)
+                assert len(paths) == 7 and paths.pop() == "scorer/2"
+                assert all(Path("MODELS", path).exists() for path in paths)
     # The loop has exported the encoders a second time before.
     assert Path("MODELS", "scorer", "3").exists()
     assert "AVAILABLE" in capsys.readouterr().out
@@ -133,6 +136,16 @@ def test_the_function_and_the_web_application(
 class QuietHandler(wsgiref.simple_server.WSGIRequestHandler):
     def log_message(self, *_: object) -> None:
         pass
+
+
+def check_embeddings(names: dict[str, Any]) -> None:
+    """Compares those of the block of stubs with the SavedModel in process."""
+    version = names["reply"].model_spec.version.value
+    expected = serving.SavedEncoder(f"MODELS/query_encoder/{version}").encode(
+        ["angle bracket", "hex bolt"]
+    )
+    np.testing.assert_allclose(names["embeddings"], expected, atol=1e-6)
+    assert names["embeddings"].dtype == np.float32
 
 
 def run_command(block: str, server: str) -> None:

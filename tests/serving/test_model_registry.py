@@ -292,13 +292,13 @@ def test_only_versions_as_they_were_exported_are_verified(versions):
     intact = damaged.read_bytes()
     damaged.write_bytes(intact + b"x")
     model = ModelVersions("encoder", verify=True)
-    model.update(versions)
+    update(model, versions)
     assert names(model) == {2: "END", 1: "AVAILABLE"}
     state = model.states()[2]
     assert state.code == 15  # DATA_LOSS
     assert "variables.index: found another content than MANIF" in state.message
     damaged.write_bytes(intact)
-    model.update(versions)
+    update(model, versions)
     assert names(model) == {2: "AVAILABLE", 1: "AVAILABLE"}
 
 
@@ -339,11 +339,18 @@ def test_a_file_that_is_swapped_while_it_loads_is_not_served(
 
     monkeypatch.setattr(Servable, "warm_up", swap)
     model = ModelVersions("encoder", verify=True)
-    model.update({2: versions[2]})
+    update(model, {2: versions[2]})
     assert names(model) == {2: "END"}
     assert model.states()[2].code == 15
     assert "changed while it was loaded" in model.states()[2].message
     assert not model.available.versions
+
+
+def update(model: ModelVersions, expected: dict[int, Path]) -> bool:
+    """Does for one model what a registry does for all at once."""
+    model.load(expected)
+    model.serve()
+    return model.unload(expected)
 
 
 def names(model: ModelVersions) -> dict[int, str]:
@@ -368,9 +375,9 @@ def log_of(**inputs: object) -> bytes:
 
 def test_a_version_in_use_is_unloaded_after_its_last_request(versions):
     model = ModelVersions("encoder")
-    assert not model.update({1: versions[1]})
+    assert not update(model, {1: versions[1]})
     running = model.available.versions[1]
-    assert model.update({2: versions[2]})
+    assert update(model, {2: versions[2]})
     assert list(model.available.versions) == [2]
     assert names(model) == {2: "AVAILABLE", 1: "UNLOADING"}
     assert running.predict(predict_request("encoder", text=["a"])).outputs
@@ -381,10 +388,10 @@ def test_a_version_in_use_is_unloaded_after_its_last_request(versions):
 
 def test_a_number_published_anew_while_the_old_one_runs(versions):
     model = ModelVersions("encoder")
-    model.update({1: versions[1]})
+    update(model, {1: versions[1]})
     running = model.available.versions[1]
-    model.update({2: versions[2]})
-    model.update({1: versions[1]})
+    update(model, {2: versions[2]})
+    update(model, {1: versions[1]})
     del running
     assert names(model) == {2: "END", 1: "AVAILABLE"}
 
@@ -399,10 +406,10 @@ def test_the_states_on_the_way(versions, monkeypatch):
 
     monkeypatch.setattr(Servable, "warm_up", watch)
     model = ModelVersions("encoder")
-    model.update(versions)
+    update(model, versions)
     assert seen == [
         ({2: "LOADING", 1: "START"}, []),
-        ({2: "AVAILABLE", 1: "LOADING"}, [2]),
+        ({2: "LOADING", 1: "LOADING"}, []),
     ]
 
 
@@ -447,9 +454,9 @@ def test_a_broken_version_and_its_repair(versions, damage, code, message):
     good = shutil.copytree(versions[2], versions[2].with_name("good"))
     damage(versions[2])
     model = ModelVersions("encoder")
-    model.update({1: versions[1]})
+    update(model, {1: versions[1]})
     for _ in range(2):  # the second time it is known already
-        assert not model.update({2: versions[2]})
+        assert not update(model, {2: versions[2]})
         assert list(model.available.versions) == [1]
         assert names(model) == {2: "END", 1: "AVAILABLE"}
         state = model.states()[2]
@@ -461,6 +468,6 @@ def test_a_broken_version_and_its_repair(versions, damage, code, message):
     shutil.rmtree(versions[2])
     good.rename(versions[2])
     (versions[2] / "saved_model.pb").touch()
-    assert model.update({2: versions[2]})
+    assert update(model, {2: versions[2]})
     assert names(model) == {2: "AVAILABLE", 1: "END"}
     assert model.errors() == []

@@ -168,6 +168,16 @@ def test_cosines_of_encoders_of_one_version(towers, model, offsets):
     assert towers._metrics and counted.encode() in towers._metrics.text()
 
 
+@pytest.mark.parametrize("count", [2, 11, 40])
+def test_equal_documents_have_one_score(towers, count):
+    """Those of other documents stand between them."""
+    documents = ["abcdef", "a b c"] * count
+    found = reranked(towers, documents=documents)
+    assert len({score for _, score in found}) == 2
+    even, odd = range(0, 2 * count, 2), range(1, 2 * count, 2)
+    assert [index for index, _ in found] in ([*even, *odd], [*odd, *even])
+
+
 EMBED = '"model": "query_encoder", "input": ["a"]'
 RANK = '"query": "a", "documents": ["b"]'
 
@@ -211,7 +221,7 @@ RANK = '"query": "a", "documents": ["b"]'
     ("rerank", f'{{{RANK}, "model": "x"}}', 404, "Latest(x)"),
     # The tiny models have no document_encoder.
     ("rerank", f'{{{RANK}, "model": "query_encoder"}}', 404,
-     "Specific(query_encoder, 0)"),
+     "query_encoder and document_encoder have no version in common"),
 ])  # fmt: skip
 def test_wrong_requests(send, path, body, status, message):
     for version in (1, 2) if path == "rerank" else (1,):

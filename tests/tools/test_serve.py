@@ -76,7 +76,7 @@ def test_serve_swap_and_stop(tiny_models, tmp_path, capfd):
             save_encoder(encoder, offset=2.0)
             logged = [process.stderr.readline() for _ in range(2)]
             assert re.match(
-                r"query_encoder version 2: available after ", logged[0]
+                r"query_encoder version 2: loaded after ", logged[0]
             )
             assert logged[1] == "query_encoder version 1: unloaded\n"
 

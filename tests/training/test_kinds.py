@@ -220,6 +220,27 @@ def test_data_that_have_changed_are_not_resumed(whole, tmp_path, monkeypatch):
     assert "\n" not in str(error.value)
 
 
+def test_data_of_as_many_lines_are_compared(whole, tmp_path, monkeypatch):
+    """The digests are those of the files at the start of the run."""
+    data = shutil.copytree(whole.data, tmp_path / "changed")
+    monkeypatch.chdir(data)
+    path = Path("run/config.json")
+    text = path.read_text().replace(str(whole.data), str(data))
+    path.write_text(text)
+    config = json.loads(text)
+    assert "data" in config["digests"]
+    for name, digest in config["digests"].items():
+        changed = {**config["digests"], name: "0" * 64}
+        path.write_text(json.dumps({**config, "digests": changed}))
+        with pytest.raises(InputError) as error:
+            dssm.resume("run", verbose=0)
+        assert str(error.value) == (
+            f"{config[name]}: found other files of --{name} than those that "
+            f"the run was started with (SHA-256 {digest[:12]}, expected "
+            "000000000000); restore them, or train anew in another --output"
+        )
+
+
 def test_a_model_is_loaded_by_a_fresh_process(whole, fresh_process):
     code = (
         "import json, sys, keras_lstm_dssm as dssm\n"

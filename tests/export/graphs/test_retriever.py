@@ -12,6 +12,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import export_retriever
 from keras_lstm_dssm.export.graphs import retriever
+from keras_lstm_dssm.export.graphs.saved_module import EncodingModule
 from keras_lstm_dssm.text.strings import as_bytes
 from tests.export.agreement import loaded
 from tests.export.graphs.kinds import (
@@ -34,10 +35,38 @@ def test_codes_of_known_numbers():
     np.testing.assert_allclose(scales, [1 / 25154**0.5, 1 / 127], rtol=1e-6)
 
 
+def test_a_zero_vector_stays_zero_as_int8():
+    codes, scales = retriever.int8_codes(np.float32([[0, 0], [0, 1]]))
+    assert codes.tolist() == [[0, 0], [0, 127]]
+    assert scales[0] == 1 and scales.dtype == np.float32
+    stored = retriever.Int8Vectors(np.zeros([1, 2], np.float32))
+    assert stored.cosines(tf.constant([[0.6, 0.8]]), 0, 1).numpy() == [[0]]
+
+
+def test_a_title_with_a_zero_vector_is_named(caplog):
+    class Known(EncodingModule):
+        def encode(self, text: tf.Tensor) -> tf.Tensor:
+            raise NotImplementedError
+
+        def _encode_distinct(
+            self, texts: list[str], progress: bool
+        ) -> np.ndarray:
+            return np.float32([[text != "qqq", 0] for text in texts])
+
+    module = object.__new__(Known)
+    vectors = module.encode_all(["nut", "qqq", "nut"])
+    assert vectors.tolist() == [[1, 0], [0, 0], [1, 0]]
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "1 of 2 distinct texts have a zero vector, the first is 'qqq': the "
+        "encoder knows no word of it, and its cosines are 0"
+    )
+
+
 def test_a_number_takes_four_bytes_or_one():
     vectors = np.full((10, 96), 96**-0.5, np.float32)
     for kind, size in (("float32", 10 * 96 * 4), ("int8", 10 * (96 + 4))):
-        stored = retriever.stored_vectors(vectors, kind).variables
+        stored = retriever.VECTORS[kind](vectors).variables
         assert sum(each.numpy().nbytes for each in stored) == size
 
 
@@ -76,7 +105,7 @@ def test_blocks_against_a_stable_sort(data):
         scores, numbers = retriever.best_rows(
             functools.partial(stored.cosines, tf.constant(queries)),
             tf.constant(queries),
-            count,
+            stored.edges,
             tf.constant(width),
         )
     products = queries @ vectors.T
@@ -85,6 +114,56 @@ def test_blocks_against_a_stable_sort(data):
     np.testing.assert_array_equal(
         scores, np.take_along_axis(products, expected, axis=1)
     )
+
+
+def test_equal_vectors_are_adjacent_in_the_order_of_the_first():
+    a, b, c = np.eye(3, dtype=np.float32)
+    equal = retriever.EqualVectors.of(np.stack([a, b, a, c, b, a]))
+    assert equal.order.tolist() == [0, 2, 5, 1, 4, 3]
+    assert equal.vector_of.tolist() == [0, 0, 0, 1, 1, 2]
+    assert equal.first.tolist() == [0, 1, 3]
+
+
+def test_blocks_hold_all_documents_of_a_vector(monkeypatch):
+    """Or that vector alone: nine documents are more than two blocks of 4."""
+    monkeypatch.setattr(retriever, "BLOCK", 4)
+    vector_of = np.repeat(np.arange(6), [1, 2, 3, 9, 2, 1])
+    edges = retriever.block_edges(vector_of)
+    assert edges.tolist() == [0, 3, 6, 10, 14, 15, 18]
+
+
+@pytest.mark.parametrize("kind", retriever.VECTORS)
+@pytest.mark.parametrize("block", [64, 5])
+def test_equal_vectors_have_equal_scores(kind, block, monkeypatch):
+    """Whatever is beside them, and also where they fill several blocks."""
+    monkeypatch.setattr(retriever, "BLOCK", block)
+    rng = np.random.default_rng(2)
+    vectors = rng.normal(size=(31, 37)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    shared = rng.integers(0, 31, 60)
+    shared[::4] = 7
+    vectors = vectors[shared]
+    equal = retriever.EqualVectors.of(vectors)
+    stored = retriever.VECTORS[kind](vectors[equal.first], equal.vector_of)
+    queries = rng.normal(size=(9, 37)).astype(np.float32)
+    for rows in (slice(0, 9), slice(0, 1)):
+        scores, positions = retriever.best_rows(
+            functools.partial(stored.cosines, tf.constant(queries[rows])),
+            tf.constant(queries[rows]),
+            stored.edges,
+            tf.constant(60),
+        )
+        documents = equal.order[positions]
+        products = queries[rows] @ vectors.T
+        np.testing.assert_allclose(
+            scores, np.take_along_axis(products, documents, 1), atol=0.03
+        )
+        for found, of_query in zip(documents, scores.numpy(), strict=True):
+            assert sorted(found) == [*range(60)]
+            for vector in set(shared):
+                same = shared[found] == vector
+                assert len(set(of_query[same])) == 1
+                assert (np.diff(found[same]) > 0).all()
 
 
 @pytest.fixture(params=["retriever", "retriever_int8"])
