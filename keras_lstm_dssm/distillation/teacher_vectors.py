@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -34,17 +33,27 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import unit_vectors
 from keras_lstm_dssm.files import (
     check_folder,
-    check_version,
     lock_folder,
-    open_gzip,
-    read_json,
     replacing,
     write_json,
+)
+from keras_lstm_dssm.plain_files import (
+    check_version,
+    damage_named,
+    open_gzip,
+    read_array,
+    read_json,
 )
 from keras_lstm_dssm.text.strings import as_bytes, as_strings
 from keras_lstm_dssm.text.vocabulary import vocabulary_of
 from keras_lstm_dssm.text_files import one_line, write_lines
 from keras_lstm_dssm.version import __version__
+
+_COUNTS = "texts", "queries", "titles", "spans", "words"
+"""Settings of a teacher folder that are numbers of texts."""
+
+_TEXTS = 2**31
+"""Bound of these numbers."""
 
 BLOCK = 1024
 """Texts whose vectors one file of a teacher folder holds."""
@@ -76,7 +85,11 @@ class TeacherFolder:
                 f" --output={self.path}"
             )
         settings = read_json(self.settings)
-        if not {"texts", "encoder", "sha256"} <= set(settings):
+        numbers = (settings.get(name, 0) for name in _COUNTS)
+        if not (
+            {"texts", "encoder", "sha256", "queries", "titles"} <= set(settings)
+            and all(type(n) is int and 0 <= n < _TEXTS for n in numbers)
+        ):
             raise InputError(
                 f"{self.settings}: found {sorted(settings)}, expected the"
                 " settings of a teacher: restore the file, or name another"
@@ -92,32 +105,34 @@ class TeacherFolder:
 
     def read_texts(self) -> list[str]:
         """Reads the texts."""
-        try:
-            with open_gzip(self.texts) as file:
-                return [json.loads(line) for line in file]
-        except (OSError, EOFError, zlib.error, ValueError) as error:
-            raise InputError(
-                f"{self.texts}: cannot be read ({error}); restore the file, or"
-                " make the vectors anew in another folder"
-            ) from error
+        remedy = "restore the file, or make the vectors anew in another folder"
+        with (
+            damage_named(self.texts, remedy),
+            open_gzip(self.texts, self.path) as file,
+        ):
+            texts = [json.loads(line) for line in file]
+            if not all(isinstance(text, str) for text in texts):
+                raise ValueError("found a line that is no text")
+        return texts
 
     def read_block(self, number: int, rows: int) -> np.ndarray:
         """Reads a block of vectors, float32 `[rows, d]`."""
         path = self.block(number)
-        try:
-            vectors = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise InputError(
-                f"{path}: cannot be read ({error}); remove the file and run"
-                " lstm-dssm-teach again, which computes it anew"
-            ) from error
-        if vectors.shape[:1] != (rows,) or vectors.dtype != np.float32:
+        remedy = (
+            "remove the file and run lstm-dssm-teach again, which computes it"
+            " anew"
+        )
+        vectors = read_array(path, remedy, self.path)
+        if (
+            vectors.ndim != 2
+            or len(vectors) != rows
+            or vectors.dtype != np.float32
+        ):
             raise InputError(
                 f"{path}: found {vectors.dtype} {list(vectors.shape)}, expected"
-                f" float32 [{rows}, d]: remove the file and run lstm-dssm-teach"
-                " again, which computes it anew"
+                f" float32 [{rows}, d]: {remedy}"
             )
-        return vectors
+        return np.array(vectors)
 
 
 class TeacherVectors:
@@ -192,6 +207,11 @@ class TeacherVectors:
             files.read_block(number, len(block))
             for number, block in enumerate(blocks)
         ]
+        if len(widths := sorted({part.shape[1] for part in vectors})) > 1:
+            raise InputError(
+                f"{folder}: found vectors of {widths[0]} and of {widths[1]}"
+                " numbers, expected one width: make them anew in another folder"
+            )
         return cls(texts, np.concatenate(vectors), os.path.abspath(folder))
 
     def __len__(self) -> int:

@@ -22,7 +22,8 @@ from keras_lstm_dssm.errors import (
     check_choice,
     import_optional,
 )
-from keras_lstm_dssm.files import read_json_gz, write_json_gz
+from keras_lstm_dssm.files import write_json_gz
+from keras_lstm_dssm.plain_files import read_json_gz
 from keras_lstm_dssm.settings.choices import KEY_WORDS_OF
 from keras_lstm_dssm.text.strings import as_bytes
 from keras_lstm_dssm.text.word_hashing import EMPTY_TEXT, check_split, normalize

@@ -13,8 +13,9 @@ from keras_lstm_dssm.data.click_log import ClickLog, Pair
 from keras_lstm_dssm.data.triples import JudgedList, clicked_lists
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Index, IVFIndex, unit_vectors
-from keras_lstm_dssm.files import read_json_gz, write_json_gz
+from keras_lstm_dssm.files import write_json_gz
 from keras_lstm_dssm.models import Recipe, TwoTower
+from keras_lstm_dssm.plain_files import read_json_gz
 from keras_lstm_dssm.run_folder import open_towers
 from keras_lstm_dssm.text.caches import NormalizedTextCache
 from keras_lstm_dssm.text.word_hashing import normalize
