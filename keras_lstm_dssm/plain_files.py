@@ -34,16 +34,22 @@ TEXTS_BYTES = 1 << 30
 
 
 @contextmanager
-def damage_named(path: _Path, remedy: str) -> Iterator[None]:
+def damage_named(
+    path: _Path, remedy: str, *further: type[Exception]
+) -> Iterator[None]:
     """Raises `InputError` in place of what a damaged file makes readers raise.
 
-    `remedy` says what was expected, or what to do. An `InputError` stays.
+    `remedy` says what was expected, or what to do; `further` are exceptions
+    of a library that has classes of its own. An `InputError` that names the
+    file stays.
     """
     try:
         yield
-    except InputError:
-        raise
-    except DAMAGE as error:
+    except InputError as error:
+        if os.fspath(path) in str(error):
+            raise
+        raise InputError(f"{os.fspath(path)}: {error}; {remedy}") from error
+    except (*DAMAGE, *further) as error:
         reason = getattr(error, "strerror", None) or str(error)
         reason = " ".join(str(reason).split()) or type(error).__name__
         if isinstance(error, KeyError):

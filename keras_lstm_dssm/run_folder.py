@@ -36,6 +36,15 @@ _OWN_FILES = (
 )  # fmt: skip
 """Names of the files that only a training writes."""
 
+_KINDS_OF_SETTINGS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("data", "dev", "select", "teacher"), (str,)),
+    **dict.fromkeys(("recipe", "init"), (dict,)),
+    **dict.fromkeys(
+        ("pairs", "bad_lines", "max_bad_lines", "seed", "workers"), (int,)
+    ),
+}
+"""Settings of `config.json` that are read one by one, and their types."""
+
 _CLICKS_OF_PAGES = re.compile(r"clicks\.pages[0-9]+\.tsv")
 
 
@@ -122,6 +131,12 @@ class RunFolder:
             )
         config = read_json(self.config, self.path)
         check_version(self.config, config, "train again")
+        for name, kinds in _KINDS_OF_SETTINGS.items():
+            if type(value := config.get(name)) not in (*kinds, type(None)):
+                raise InputError(
+                    f"{self.config}: found {name} {value!r:.60}, expected the"
+                    " settings of a run: restore the file, or train anew"
+                )
         if isinstance(data := config.get("data"), str):
             config["data"] = ",".join(map(self._data_path, parts_of(data)))
         return config

@@ -5,6 +5,7 @@ The message of each is one line, with advice on what to do.
 
 import csv
 import struct
+import tokenize
 import zipfile
 import zlib
 from http import HTTPStatus
@@ -13,7 +14,8 @@ from typing import Any
 DAMAGE = (
     OSError, EOFError, ValueError, TypeError, LookupError, AttributeError,
     ArithmeticError, AssertionError, RuntimeError, SyntaxError, MemoryError,
-    struct.error, zlib.error, zipfile.BadZipFile, csv.Error,
+    struct.error, tokenize.TokenError, zlib.error, zipfile.BadZipFile,
+    csv.Error, StopIteration,
 )  # fmt: skip
 """What Python and the libraries raise where a file is damaged.
 

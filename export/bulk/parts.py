@@ -377,14 +377,11 @@ class _ParquetPart:
         parquet = import_optional("pyarrow.parquet", "parquet")
         path = base.with_name(f"{base.name}.parquet")
         check_plain_file(path)
-        with damage_named(path, f"expected a part {_EXPECTED}"):
-            try:
-                _check_unpacked(parquet.read_metadata(path), path)
-                table = parquet.read_table(path).combine_chunks()
-                table.validate(full=True)
-            except arrow.ArrowException as error:
-                reason = str(error).strip().split("\n")[0]
-                raise ValueError(reason) from error
+        expected = f"expected a part {_EXPECTED}"
+        with damage_named(path, expected, arrow.ArrowException):
+            _check_unpacked(parquet.read_metadata(path), path)
+            table = parquet.read_table(path).combine_chunks()
+            table.validate(full=True)
             vectors = table["vector"].combine_chunks()
             hashes = table["title_hash"].combine_chunks()
             width = vectors.type.list_size

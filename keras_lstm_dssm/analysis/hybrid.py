@@ -55,13 +55,12 @@ def read_hybrid(run: str | os.PathLike[str]) -> HybridSettings | None:
     check_plain_file(path)
     if not path.exists():
         return None
-    try:
+    remedy = (
+        "choose the weights again, with lstm-dssm-evaluate --mode=retrieve"
+        " --hybrid"
+    )
+    with damage_named(path, remedy):
         return HybridSettings.from_dict(read_json(path))
-    except InputError as error:
-        raise InputError(
-            f"{path}: {error}; choose the weights again, with"
-            " lstm-dssm-evaluate --mode=retrieve --hybrid"
-        ) from error
 
 
 def write_hybrid(run: str | os.PathLike[str], settings: dict[str, Any]) -> Path:

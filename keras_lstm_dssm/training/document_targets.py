@@ -281,6 +281,13 @@ class DocumentTargets:
             targets = {
                 key: Target(*target) for key, target in value["targets"].items()
             }
+            for key, (sentences, salient, words) in targets.items():
+                if not (
+                    type(sentences) is int
+                    and all(type(n) is int and n >= 0 for n in salient)
+                    and all(isinstance(word, str) for word in words)
+                ):
+                    raise TypeError(f"found no target of document {key!r:.60}")
             return cls(targets, SalienceCounts(**value["counts"]))
 
         return read_json_gz(path, parse, "targets of documents")

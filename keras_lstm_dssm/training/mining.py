@@ -244,6 +244,8 @@ class HardNegatives:
             if mined["epoch"] != epoch:
                 raise ValueError(f"mined before epoch {mined['epoch'] + 1}")
             titles = mined["titles"]
+            if not all(isinstance(title, str) for title in titles):
+                raise TypeError("found a title that is no text")
             return {
                 query: [titles[row] for row in rows]
                 for query, rows in mined["rows"].items()
@@ -285,6 +287,12 @@ def read_lists(path: Path, log: ClickLog) -> list[JudgedList]:
 
     def parse(value: Any) -> tuple[list[JudgedList], int]:
         lists = [JudgedList(*fields) for fields in value["lists"]]
+        for query, positives, negatives, weights in lists:
+            if not all(
+                isinstance(text, str)
+                for text in (query, *positives, *negatives)
+            ) or (weights and not all(isinstance(w, float) for w in weights)):
+                raise TypeError("found no texts with weights")
         return lists, sum(len(judged.positives) for judged in lists)
 
     lists, mined = read_json_gz(path, parse, "mined negatives")
