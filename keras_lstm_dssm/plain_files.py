@@ -49,7 +49,7 @@ def damage_named(
         if os.fspath(path) in str(error):
             raise
         raise InputError(f"{os.fspath(path)}: {error}; {remedy}") from error
-    except (*DAMAGE, *further) as error:
+    except DAMAGE + further as error:
         reason = getattr(error, "strerror", None) or str(error)
         reason = " ".join(str(reason).split()) or type(error).__name__
         if isinstance(error, KeyError):

@@ -14,6 +14,7 @@ from keras_lstm_dssm.data.sources import parts_of
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import file_lock, lock_folder, replacing, write_json
 from keras_lstm_dssm.models.kinds import TOWERS, kind_of
+from keras_lstm_dssm.models.loading import load_safely
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.plain_files import (
     check_plain_file,
@@ -232,8 +233,7 @@ class RunFolder:
         check_plain_file(path, self.path)
         check_unpacked_size(path)
         try:
-            # Safe mode: nothing in the file is run as code.
-            model = keras.saving.load_model(path, safe_mode=True)
+            model = load_safely(path)
             kind_of(model)
             return model
         except DAMAGE as error:
