@@ -192,11 +192,32 @@ class Program:
         except (InputError, OSError, flags.Error) as error:
             if self.flags.is_parsed() and self.flags.debug:
                 raise
-            print(f"error: {_one_line(error, self.flags)}", file=sys.stderr)
+            line = printable(_one_line(error, self.flags))
+            print(f"error: {line}", file=sys.stderr)
             return 1
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             return 130
+
+
+_CONTROLS = re.compile("[\0-\x08\n-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    r"""Escapes the control characters of a text that others have written.
+
+    A terminal acts on escape sequences: on a title that has such a sequence
+    it would change colours, its own title or the clipboard. Line breaks and
+    changes of the direction of writing could forge other lines.
+
+    >>> print(printable("hex \x1b]0;owned\x07 bolt"))
+    hex \x1b]0;owned\x07 bolt
+    """
+    return _CONTROLS.sub(lambda match: _escaped(match[0]), text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def _names_file(text: str, path: str) -> bool:

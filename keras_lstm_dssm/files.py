@@ -1,13 +1,11 @@
-"""Atomic writes, checks of paths, JSON and CSV files, and a lock of a folder.
+"""Atomic writes of files, checks of paths, and a lock of a folder.
 
-Archives and gzip files that would unpack to far more than their size are
-refused before they fill the memory.
+`plain_files.py` reads the files.
 """
 
 import csv
 import fcntl
 import gzip
-import io
 import json
 import os
 import re
@@ -16,18 +14,13 @@ import shutil
 import stat
 import sys
 import tempfile
-import zipfile
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.version import OLDEST
-
-_T = TypeVar("_T")
 
 _STANDARD_STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 _MAX_NAME_BYTES = 200  # file systems allow 255; the prefix needs some
@@ -190,112 +183,6 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
     write_text(path, json.dumps(value, indent=2) + "\n")
 
 
-def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads a JSON object from a file."""
-    expected = "expected a JSON object; the file is damaged: restore it"
-    try:
-        value = json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path}: {error}; {expected}") from error
-    if not isinstance(value, dict):
-        raise InputError(f"{path}: found {value!r:.40}, {expected}")
-    return value
-
-
-def check_version(
-    path: str | os.PathLike[str], values: Mapping[str, Any], remedy: str
-) -> None:
-    """Checks that no version before `OLDEST` has written a JSON file.
-
-    `values` is the content of the file. A file without a `version`, such as a
-    file of another program, passes. `remedy` says how to write the file again.
-    """
-    from packaging.version import InvalidVersion, Version
-
-    try:
-        earlier = Version(values["version"]) < Version(OLDEST)
-    except (KeyError, TypeError, InvalidVersion):
-        return
-    if earlier:
-        raise InputError(
-            f"{path}: written by an earlier development version; {remedy}"
-        )
-
-
-def check_plain_file(
-    path: str | os.PathLike[str], folder: str | os.PathLike[str]
-) -> None:
-    """Checks that a file is a plain one, which lies in a folder.
-
-    A folder from other people may have links to files elsewhere, whose
-    content would then get into a model or a message; and a pipe would be
-    waited for without an end. The folder itself may be a link.
-    """
-    real = Path(os.path.realpath(path))
-    if not real.is_relative_to(os.path.realpath(folder)):
-        raise InputError(
-            f"{path}: found a link to {real}, which is outside {folder};"
-            " expected a plain file: copy it there"
-        )
-    if real.exists() and not real.is_file():
-        raise InputError(f"{path}: expected a plain file, found something else")
-
-
-_UNPACKED_BYTES = 1 << 26
-_UNPACKED_RATIO = 50
-_EXPECTED_SIZE = (
-    f"expected {_UNPACKED_RATIO} times its size at most: use a file of a"
-    " source that you trust"
-)
-
-
-def _max_unpacked(path: str | os.PathLike[str]) -> int:
-    """Returns the most bytes to which a file may unpack.
-
-    Keras does not compress models, and text becomes a tenth at best; a file
-    of blanks becomes a thousandth.
-    """
-    return max(_UNPACKED_BYTES, _UNPACKED_RATIO * os.path.getsize(path))
-
-
-def check_unpacked_size(path: str | os.PathLike[str]) -> None:
-    """Checks to how much an archive, such as a `.keras` file, would unpack.
-
-    Readers of the archive read no more than the sizes in its directory. What
-    is missing or no archive is left to them to report.
-    """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            unpacked = sum(entry.file_size for entry in archive.infolist())
-    except (OSError, ValueError, zipfile.BadZipFile):
-        return
-    if unpacked > _max_unpacked(path):
-        raise InputError(
-            f"{os.fspath(path)}: found an archive of"
-            f" {os.path.getsize(path) >> 10:,} KB that unpacks to"
-            f" {unpacked >> 10:,} KB, {_EXPECTED_SIZE}"
-        )
-
-
-def open_gzip(path: str | os.PathLike[str]) -> io.TextIOWrapper:
-    """Opens a gzip file of UTF-8 text whose whole content is to be held.
-
-    More than 64 MB and 50 times the file's size raise `InputError`: its own
-    note of the content's size need not be true.
-    """
-    most, content = _max_unpacked(path), io.BytesIO()
-    with gzip.open(path, "rb") as file:
-        while chunk := file.read(1 << 16):
-            content.write(chunk)
-            if content.tell() > most:
-                raise InputError(
-                    f"{os.fspath(path)}: found a gzip file that unpacks to"
-                    f" more than {most >> 10:,} KB, {_EXPECTED_SIZE}"
-                )
-    content.seek(0)
-    return io.TextIOWrapper(content, encoding="utf-8")
-
-
 def write_json_gz(
     path: str | os.PathLike[str], value: Any, level: int = 9
 ) -> None:
@@ -310,26 +197,6 @@ def write_json_gz(
     ):
         # `json.dump` would encode without its fast encoder.
         file.write(json.dumps(value).encode())
-
-
-def read_json_gz(
-    path: str | os.PathLike[str], parse: Callable[[Any], _T], content: str
-) -> _T:
-    """Reads a file of a run that `write_json_gz` wrote; returns `parse` of it.
-
-    `content` is what the error says that a missing or damaged file lacks.
-    """
-    try:
-        with open_gzip(path) as file:
-            return parse(json.load(file))
-    except (
-        OSError, EOFError, zlib.error, ValueError, LookupError, TypeError,
-        AttributeError,
-    ) as error:  # fmt: skip
-        raise InputError(
-            f"{os.fspath(path)}: found no {content} ({error}); restore the"
-            " file, or train anew in another --output"
-        ) from error
 
 
 def cache_folder() -> str:
@@ -353,10 +220,11 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         writer.writerows(rows)
 
 
-def read_csv(path: Path) -> list[dict[str, str]]:
-    """Reads the rows that `write_csv` wrote, every cell as a string."""
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+def file_lock(path: Path) -> IO[bytes]:
+    """Opens a file whose lock processes take, and creates it if necessary."""
+    # Whoever can write into the folder could have put a link or a pipe there.
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    return open(os.open(path, flags | os.O_NONBLOCK, 0o666), "r+b", 0)
 
 
 @contextmanager
@@ -371,9 +239,7 @@ def lock_folder(
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    # Whoever can write into the folder could have put a link there.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    with open(os.open(folder / ".lock", flags, 0o666), "wb") as file:
+    with file_lock(folder / ".lock") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

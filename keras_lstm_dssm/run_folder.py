@@ -1,11 +1,8 @@
 """`RunFolder`, the files of a training run, with a lock for the writer."""
 
-import csv
 import fcntl
 import os
 import re
-import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,27 +12,21 @@ import keras
 
 from keras_lstm_dssm.data.sources import parts_of
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import (
+from keras_lstm_dssm.files import file_lock, lock_folder, replacing, write_json
+from keras_lstm_dssm.models.kinds import TOWERS, kind_of
+from keras_lstm_dssm.models.loading import load_safely
+from keras_lstm_dssm.models.two_tower import TwoTower
+from keras_lstm_dssm.plain_files import (
     check_plain_file,
     check_unpacked_size,
     check_version,
-    lock_folder,
+    damage_named,
     read_csv,
     read_json,
-    replacing,
-    write_json,
 )
-from keras_lstm_dssm.models.kinds import TOWERS, kind_of
-from keras_lstm_dssm.models.two_tower import TwoTower
+from lstm_dssm_client.errors import DAMAGE
 
 __all__ = ["load_run"]
-
-_UNREADABLE = (
-    ValueError, TypeError, KeyError, AttributeError, OSError, RuntimeError,
-    EOFError, zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
-"""Errors that Keras raises for a damaged, foreign or malicious file."""
-
 
 _OWN_FILES = (
     "config.json", "last.keras", "model.keras", "history.csv",
@@ -45,6 +36,15 @@ _OWN_FILES = (
     "replay.train.tsv", "given_texts.json",
 )  # fmt: skip
 """Names of the files that only a training writes."""
+
+_KINDS_OF_SETTINGS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("data", "dev", "select", "teacher"), (str,)),
+    **dict.fromkeys(("recipe", "init"), (dict,)),
+    **dict.fromkeys(
+        ("pairs", "bad_lines", "max_bad_lines", "seed", "workers"), (int,)
+    ),
+}
+"""Settings of `config.json` that are read one by one, and their types."""
 
 _CLICKS_OF_PAGES = re.compile(r"clicks\.pages[0-9]+\.tsv")
 
@@ -130,9 +130,14 @@ class RunFolder:
                 f"{self.path}: no run here (no config.json); train one with "
                 f"lstm-dssm-train --output={self.path}"
             )
-        check_plain_file(self.config, self.path)
-        config = read_json(self.config)
+        config = read_json(self.config, self.path)
         check_version(self.config, config, "train again")
+        for name, kinds in _KINDS_OF_SETTINGS.items():
+            if type(value := config.get(name)) not in (*kinds, type(None)):
+                raise InputError(
+                    f"{self.config}: found {name} {value!r:.60}, expected the"
+                    " settings of a run: restore the file, or train anew"
+                )
         if isinstance(data := config.get("data"), str):
             config["data"] = ",".join(map(self._data_path, parts_of(data)))
         return config
@@ -140,11 +145,14 @@ class RunFolder:
     def _data_path(self, part: str) -> str:
         """Returns the path of a part of the data in a folder that was moved."""
         here = self.path.absolute() / os.path.basename(part)
-        moved = _CLICKS_OF_PAGES.fullmatch(here.name) and here.exists()
-        return str(here) if moved else part
+        if _CLICKS_OF_PAGES.fullmatch(here.name) and here.exists():
+            check_plain_file(here)
+            return str(here)
+        return part
 
     def save(self, model: keras.Model, path: Path) -> None:
         """Saves a model under one of the run's names."""
+        check_plain_file(path, self.path)  # a link would be written to
         with replacing(path) as partial:
             model.save(partial)
 
@@ -185,21 +193,26 @@ class RunFolder:
     def add_metrics(self, name: str, values: dict[str, Any]) -> None:
         """Sets one entry of `metrics.json`, such as `"test"`."""
         # Several programs may evaluate one run at the same time.
-        with open(self.path / ".metrics.lock", "wb") as lock:
+        with file_lock(self.path / ".metrics.lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             write_json(self.metrics, {**self.read_metrics(), name: values})
 
     def read_metrics(self) -> dict[str, Any]:
         """Returns the content of `metrics.json`, `{}` without the file."""
         check_plain_file(self.metrics, self.path)
-        return read_json(self.metrics) if self.metrics.exists() else {}
+        if not self.metrics.exists():
+            return {}
+        return read_json(self.metrics, self.path)
 
     def read_history(self) -> list[dict[str, float]]:
         """Returns the figures of each epoch, `[]` without `history.csv`."""
         check_plain_file(self.history, self.path)
         if not self.history.exists():
             return []
-        try:
+        with damage_named(
+            self.history,
+            "expected the figures of epochs: restore the file, or remove it",
+        ):
             return [
                 {
                     "epoch": int(row.pop("epoch")),
@@ -211,13 +224,8 @@ class RunFolder:
                         if value != ""
                     },
                 }
-                for row in read_csv(self.history)
+                for row in read_csv(self.history, self.path)
             ]
-        except (ValueError, TypeError, KeyError, csv.Error) as error:
-            raise InputError(
-                f"{self.history}: not the figures of epochs ({error}); "
-                "restore the file, or remove it"
-            ) from error
 
     def _load(self, path: Path) -> Any:
         if self.config.exists():
@@ -225,11 +233,10 @@ class RunFolder:
         check_plain_file(path, self.path)
         check_unpacked_size(path)
         try:
-            # Safe mode: nothing in the file is run as code.
-            model = keras.saving.load_model(path, safe_mode=True)
+            model = load_safely(path)
             kind_of(model)
             return model
-        except _UNREADABLE as error:
+        except DAMAGE as error:
             raise InputError(
                 f"{path}: not a model this version can read ({error}); train "
                 "again or use the version that wrote it"

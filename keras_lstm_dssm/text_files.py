@@ -13,7 +13,7 @@ from keras_lstm_dssm.errors import InputError
 BOM = b"\xef\xbb\xbf"
 _CHUNK = 1 << 22
 _LONGEST = 1 << 26
-_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
+_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)  # of `DAMAGE`, by gzip
 
 
 class EmptyFile(InputError):

@@ -3,8 +3,25 @@
 The message of each is one line, with advice on what to do.
 """
 
+import csv
+import struct
+import tokenize
+import zipfile
+import zlib
 from http import HTTPStatus
 from typing import Any
+
+DAMAGE = (
+    OSError, EOFError, ValueError, TypeError, LookupError, AttributeError,
+    ArithmeticError, AssertionError, RuntimeError, SyntaxError, MemoryError,
+    struct.error, tokenize.TokenError, zlib.error, zipfile.BadZipFile,
+    csv.Error, StopIteration,
+)  # fmt: skip
+"""What Python and the libraries raise where a file is damaged.
+
+Whoever reads a file that other people may have written catches these, around
+nothing but the reading, and raises `InputError`.
+"""
 
 
 class InputError(ValueError):

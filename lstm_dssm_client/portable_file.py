@@ -15,7 +15,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from lstm_dssm_client.errors import InputError
+from lstm_dssm_client.errors import DAMAGE, InputError
 from lstm_dssm_client.signatures import TensorInfo
 from lstm_dssm_client.start_rows import start_rows
 from lstm_dssm_client.texts import as_bytes
@@ -225,10 +225,7 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(f"{target}: {error.strerror or error}") from error
-    except (
-        SafetensorError, ValueError, LookupError, TypeError, AttributeError,
-        ArithmeticError, RecursionError, MemoryError,
-    ) as error:  # fmt: skip
+    except (SafetensorError, *DAMAGE) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(
             f"{target}: not a file that this version can read ({reason:.200});"

@@ -1,25 +1,19 @@
 """Files appear whole or not at all, and keep what they are."""
 
 import errno
-import gzip
 import os
 import pathlib
 import stat
 import subprocess
 import sys
 import threading
-import zipfile
 
 import pytest
 
-from keras_lstm_dssm import files
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import (
-    check_unpacked_size,
     check_writable,
     lock_folder,
-    open_gzip,
-    read_json,
     replacing,
     write_json,
 )
@@ -230,53 +224,6 @@ def test_a_closed_folder(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(InputError, match="no permission to write in"):
         check_writable(tmp_path / "a.txt")
-
-
-def test_json_is_read_as_written(tmp_path):
-    path = tmp_path / "a.json"
-    write_json(path, {"title": "\u00bd in. bolt", "grades": [1, 2]})
-    assert read_json(path) == {"title": "\u00bd in. bolt", "grades": [1, 2]}
-    path.write_bytes(b'{"title": "\xc2\xbd in."}')
-    assert read_json(path) == {"title": "\u00bd in."}
-    for damaged in (b"", b"{", b"[1]", b"\xff"):
-        path.write_bytes(damaged)
-        with pytest.raises(InputError, match=r"a\.json: .* is damaged"):
-            read_json(path)
-
-
-def test_an_archive_that_unpacks_to_too_much(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_UNPACKED_BYTES", 1 << 20)
-    path = tmp_path / "model.keras"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in ("config.json", "metadata.json"):
-            archive.writestr(name, b" " * (1 << 20))
-    with pytest.raises(
-        InputError,
-        match="keras: found an archive of 2 KB that unpacks to 2,048 KB, exp",
-    ):
-        check_unpacked_size(path)
-    with zipfile.ZipFile(path, "w") as archive:  # a large one, not packed
-        archive.writestr("model.weights.h5", b" " * (1 << 22))
-    check_unpacked_size(path)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("config.json", b" " * (1 << 20))  # a small one
-    check_unpacked_size(path)
-
-
-def test_a_gzip_file_that_unpacks_to_too_much(tmp_path, monkeypatch):
-    path = tmp_path / "a.json.gz"
-    path.write_bytes(gzip.compress("é\n".encode() * (1 << 20)))
-    with open_gzip(path) as file:
-        assert len(list(file)) == 1 << 20
-    monkeypatch.setattr(files, "_UNPACKED_BYTES", 1 << 20)
-    with (
-        pytest.raises(InputError, match="unpacks to more than 1,024 KB, exp"),
-        open_gzip(path) as file,
-    ):
-        file.read()
-    path.write_bytes(gzip.compress(os.urandom(1 << 21)))  # a large one
-    with open_gzip(path) as file:
-        assert len(file.buffer.read()) == 1 << 21
 
 
 HOLD = """

@@ -15,7 +15,7 @@ import sys
 from contextlib import AbstractContextManager
 from typing import IO, Any
 
-from keras_lstm_dssm.command_line import Program
+from keras_lstm_dssm.command_line import Program, printable
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.text_files import reading
 
@@ -59,10 +59,10 @@ def main(pages: list[str]) -> dict[str, Any]:
     key_sentences = model.key_sentences(sentences, FLAGS.sentences)
     key_words = model.key_words(sentences, FLAGS.words)
     for sentence, probability in key_sentences:
-        print(f"{probability:.4f}  {sentence}")
+        print(f"{probability:.4f}  {printable(sentence)}")
     print()
     for word, probability in key_words:
-        print(f"{probability:.4f}  {word}")
+        print(f"{probability:.4f}  {printable(word)}")
     return {
         "page": pages[0],
         "sentences": [

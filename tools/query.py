@@ -23,7 +23,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from keras_lstm_dssm.command_line import Program
+from keras_lstm_dssm.command_line import Program, printable
 from keras_lstm_dssm.errors import InputError
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def print_status(
 ) -> dict[str, Any]:
     """Prints the state of each version, and returns them for JSON."""
     for version, (state, code, message) in versions.items():
-        problem = f"  {code}: {message}" if message else ""
+        problem = printable(f"  {code}: {message}") if message else ""
         print(f"{model} version {version}  {state}{problem}")
     return {
         "model": model,
@@ -218,11 +218,11 @@ def print_hits(
     """
     results = []
     for query, hits in zip(queries, hits_of_queries, strict=True):
-        print(query)
+        print(printable(query))
         for rank, hit in enumerate(hits, start=1):
-            print(f"{rank:4}  {hit.score:7.4f}  {hit.id}")
+            print(f"{rank:4}  {hit.score:7.4f}  {printable(hit.id)}")
             if why := getattr(hit, "why", ""):
-                print(" " * 15 + why)
+                print(" " * 15 + printable(why))
         results.append(
             {"query": query, "hits": [hit._asdict() for hit in hits]}
         )
@@ -239,7 +239,7 @@ def print_scores(
         map(Hit, documents, scores), key=lambda hit: hit.score, reverse=True
     )
     for hit in hits:
-        print(f"{hit.score:.4f}\t{hit.id}")
+        print(f"{hit.score:.4f}\t{printable(hit.id)}")
     return {"queries": [{"query": query, "hits": [h._asdict() for h in hits]}]}
 
 
@@ -249,10 +249,10 @@ def print_key_parts(
     """Prints key sentences and words of documents; returns them for JSON."""
     results = []
     for document, parts in zip(documents, parts_of_documents, strict=True):
-        print(document)
+        print(printable(document))
         for rank, (sentence, p) in enumerate(parts.sentences, start=1):
-            print(f"{rank:4}  {p:7.4f}  {sentence}")
-        print("     ", ", ".join(parts.words))
+            print(f"{rank:4}  {p:7.4f}  {printable(sentence)}")
+        print("     ", printable(", ".join(parts.words)))
         results.append(
             {
                 "document": document,
@@ -272,7 +272,7 @@ def print_vectors(
     """Prints each query with its vector below, and returns them for JSON."""
     results = []
     for query, vector in zip(queries, vectors, strict=True):
-        print(query)
+        print(printable(query))
         print("     ", " ".join(f"{value:.4f}" for value in vector))
         results.append({"query": query, "vector": vector})
     return {"queries": results}

@@ -4,6 +4,7 @@
 any size.
 """
 
+import functools
 import glob
 import os
 from abc import ABC, abstractmethod
@@ -17,6 +18,7 @@ from keras_lstm_dssm.data.documents import (
     parse_document,
 )
 from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.plain_files import damage_named
 from keras_lstm_dssm.text_files import EmptyFile, line_chunks
 from lstm_dssm_client.texts import tags_as_bytes
 
@@ -360,14 +362,14 @@ class ParquetDocuments(DocumentReader):
         super().__init__(path, distinct)
         parquet = import_optional("pyarrow.parquet", "parquet")
         arrow = import_optional("pyarrow", "parquet")
-        try:
+        self._reading = functools.partial(
+            damage_named,
+            path,
+            "expected parquet: write it again, or check the path",
+            arrow.ArrowException,
+        )
+        with self._reading():
             self._file = parquet.ParquetFile(path)
-        except (OSError, arrow.ArrowException) as error:
-            reason = str(error).strip().split("\n")[0]
-            raise InputError(
-                f"{path}: cannot be read as parquet ({reason}): "
-                "write it again, or check the path"
-            ) from error
         names = self._file.schema_arrow.names
         if TITLE not in names:
             raise InputError(
@@ -387,16 +389,17 @@ class ParquetDocuments(DocumentReader):
         """See `DocumentReader`."""
         stop = min(self._number + lines, self.count)
         groups, skipped = self._groups(stop)
-        batches = self._file.iter_batches(
-            min(at_once, _PARQUET_ROWS),
-            row_groups=groups,
-            columns=self._columns,
-        )
-        for batch in batches:
-            rows = batch.slice(skipped, stop - self._number)
-            skipped = max(0, skipped - len(batch))
-            if len(rows):
-                yield [row for row in self._parsed(rows) if row]
+        with self._reading():
+            batches = self._file.iter_batches(
+                min(at_once, _PARQUET_ROWS),
+                row_groups=groups,
+                columns=self._columns,
+            )
+            for batch in batches:
+                rows = batch.slice(skipped, stop - self._number)
+                skipped = max(0, skipped - len(batch))
+                if len(rows):
+                    yield [row for row in self._parsed(rows) if row]
 
     def skip(self, lines: int) -> None:
         """See `DocumentReader`; the rows are not read."""

@@ -8,17 +8,29 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from errno import ENOSPC
+from itertools import chain
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.export.graphs.retriever import DocumentRows
-from keras_lstm_dssm.files import read_json, replacing, write_json
+from keras_lstm_dssm.files import replacing, write_json
 from keras_lstm_dssm.fingerprints import HASH_BYTES
+from keras_lstm_dssm.plain_files import (
+    TEXTS_BYTES,
+    check_plain_file,
+    damage_named,
+    read_array,
+    read_bytes,
+    read_json,
+    read_text,
+)
 from keras_lstm_dssm.settings.choices import FORMATS
 from keras_lstm_dssm.text_files import text_lines
+
+_FLOAT_BYTES = 4
 
 _EXPECTED = "as lstm-dssm-encode writes it: restore the part, or encode again"
 
@@ -48,15 +60,31 @@ def part_name(file_number: int, part: int) -> str:
 def read_info(folder: Path, name: str) -> PartInfo | None:
     """Reads the description of a part; `None` if the part is not complete."""
     path = folder / f"{name}.json"
+    check_plain_file(path)
     if not path.exists():
         return None
-    try:
-        info = PartInfo(**read_json(path))
-    except TypeError as error:
-        raise InputError(f"{path}: {error}; {_EXPECTED}") from None
+    values = read_json(path)
+    with damage_named(path, f"expected a part {_EXPECTED}"):
+        info = PartInfo(**values)
+        for field, kind in PartInfo.__annotations__.items():
+            value = getattr(info, field)
+            if type(value) is not kind or (kind is int and value < 0):
+                raise ValueError(f"found {field} {value!r:.40}")
+        if info.format not in FORMATS:
+            raise ValueError(f"found format {info.format!r:.40}")
     data = folder / f"{name}.{info.format}"
     if not data.exists():
         raise InputError(f"{data}: not found, expected a part {_EXPECTED}")
+    check_plain_file(data)
+    # Before an array of as many rows is made.
+    if (found := data.stat().st_size) < (
+        least := info.rows * info.dimension * _FLOAT_BYTES
+    ):
+        raise InputError(
+            f"{data}: found {found:,} bytes, expected {least:,} or more for"
+            f" {info.rows:,} vectors of {info.dimension:,} numbers,"
+            f" {_EXPECTED}"
+        )
     return info
 
 
@@ -280,20 +308,21 @@ class _NpyPart:
 
     @staticmethod
     def read(base: Path, tagged: bool) -> PartRows:
-        def content(suffix: str) -> bytes:
-            return base.with_name(f"{base.name}.{suffix}").read_bytes()
+        def lines(suffix: str) -> list[str]:
+            path = base.with_name(f"{base.name}.{suffix}")
+            return read_text(path, remedy, max_bytes=TEXTS_BYTES).split("\n")
 
+        remedy = f"expected a part {_EXPECTED}"
         vectors = read_vectors(base.with_name(f"{base.name}.npy"))
-        hashes = content("hashes")
+        hashes = read_bytes(base.with_name(f"{base.name}.hashes"), remedy)
         whole = len(hashes) - len(hashes) % HASH_BYTES
         tags: list[list[str]] = []
         if tagged:
             tags = [
-                line.split(",") if line else []
-                for line in content("tags").decode().split("\n")[:-1]
+                line.split(",") if line else [] for line in lines("tags")[:-1]
             ]
         return PartRows(
-            content("ids").decode().split("\n")[:-1],
+            lines("ids")[:-1],
             vectors,
             np.frombuffer(hashes[:whole], np.uint8).reshape(-1, HASH_BYTES),
             tags,
@@ -353,24 +382,41 @@ class _ParquetPart:
         arrow = import_optional("pyarrow", "parquet")
         parquet = import_optional("pyarrow.parquet", "parquet")
         path = base.with_name(f"{base.name}.parquet")
-        try:
+        check_plain_file(path)
+        expected = f"expected a part {_EXPECTED}"
+        with damage_named(path, expected, arrow.ArrowException):
+            _check_unpacked(parquet.read_metadata(path), path)
             table = parquet.read_table(path).combine_chunks()
+            table.validate(full=True)
             vectors = table["vector"].combine_chunks()
             hashes = table["title_hash"].combine_chunks()
             width = vectors.type.list_size
+            ids = table["id"].to_pylist()
+            tags = table["tags"].to_pylist() if tagged else ()
+            if not all(isinstance(key, str) for key in chain(ids, *tags)):
+                raise ValueError("found an id or a tag that is no text")
+            rows = vectors.flatten().to_numpy().reshape(-1, width)
+            if rows.dtype != np.float32:
+                raise ValueError(f"found vectors of {rows.dtype}")
             return PartRows(
-                table["id"].to_pylist(),
-                vectors.flatten().to_numpy().reshape(-1, width),
+                ids,
+                rows,
                 np.frombuffer(b"".join(hashes.to_pylist()), np.uint8).reshape(
                     -1, HASH_BYTES
                 ),
-                table["tags"].to_pylist() if tagged else (),
+                tags,
             )
-        except (OSError, KeyError, ValueError, arrow.ArrowException) as error:
-            reason = str(error).strip().split("\n")[0]
-            raise InputError(
-                f"{path}: {reason}; expected a part {_EXPECTED}"
-            ) from error
+
+
+def _check_unpacked(metadata: Any, path: Path) -> None:
+    """Checks that a parquet file unpacks to what is in it.
+
+    Parts are not compressed; a part from elsewhere could fill the memory.
+    """
+    groups = range(metadata.num_row_groups)
+    unpacked = sum(metadata.row_group(n).total_byte_size for n in groups)
+    if unpacked > 2 * (size := path.stat().st_size):
+        raise ValueError(f"found {size:,} bytes that unpack to {unpacked:,}")
 
 
 _FORMATS: dict[str, type[_NpyPart] | type[_ParquetPart]] = dict(
@@ -409,15 +455,7 @@ def write_vectors(path: str | os.PathLike[str], vectors: np.ndarray) -> None:
 def read_vectors(path: str | os.PathLike[str]) -> np.ndarray:
     """Maps a `.npy` file of vectors, float32 `[n, d]`, into memory."""
     expected = "expected float32 [n, d], as lstm-dssm-encode writes it"
-    try:
-        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        # NumPy's message would advise to load pickled objects.
-        reason = getattr(error, "strerror", None) or "no array of numbers"
-        raise InputError(f"{path}: {reason}; {expected}") from error
-    if not isinstance(vectors, np.ndarray):
-        vectors.close()
-        raise InputError(f"{path}: found several arrays, {expected}")
+    vectors = read_array(path, expected)
     if vectors.dtype != np.float32 or vectors.ndim != 2 or not vectors.size:
         raise InputError(
             f"{path}: found {vectors.dtype} {list(vectors.shape)}, {expected}"

@@ -28,7 +28,9 @@ from keras_lstm_dssm.layers.letter_trigrams import (
     TrigramEmbedding,
     trigram_embeddings,
 )
+from keras_lstm_dssm.plain_files import check_plain_file
 from keras_lstm_dssm.tables import graph_rows
+from lstm_dssm_client.errors import DAMAGE
 from lstm_dssm_client.messages import signatures
 from lstm_dssm_client.signatures import EXPLAINED, FILTERED, KEYS, Signature
 from lstm_dssm_client.texts import distinct_values
@@ -290,6 +292,7 @@ def save_module(module: ServedModule, folder: Path) -> None:
 def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
     """Reads all signatures of a SavedModel, TensorFlow's internal ones too."""
     path = Path(folder, "saved_model.pb")
+    check_plain_file(path)
     try:
         model = SavedModel.FromString(path.read_bytes())
         (graph,) = (
@@ -297,7 +300,7 @@ def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
             for graph in model.meta_graphs
             if "serve" in graph.meta_info_def.tags
         )
-    except (OSError, DecodeError, ValueError) as error:
+    except (DecodeError, *DAMAGE) as error:
         raise InputError(
             f"{path}: not a SavedModel for serving; publish the model again "
             "with lstm-dssm-export"

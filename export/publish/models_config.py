@@ -17,8 +17,10 @@ from tensorflow_serving.config.model_server_config_pb2 import (
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.graphs.saved_module import FINGERPRINT_FILE
 from keras_lstm_dssm.export.publish.versions import version_folders
-from keras_lstm_dssm.files import read_json, write_text
+from keras_lstm_dssm.files import write_text
 from keras_lstm_dssm.fingerprints import files_hash
+from keras_lstm_dssm.plain_files import read_json, read_text
+from lstm_dssm_client.errors import DAMAGE
 
 MODELS_CONFIG = "models.config"
 
@@ -27,14 +29,17 @@ def read_models_config(path: str | os.PathLike[str]) -> ModelServerConfig:
     """Reads a `ModelServerConfig` in text format; a missing file is empty."""
     path = Path(path)
     config = ModelServerConfig()
+    expected = (
+        "expected a ModelServerConfig: correct it, or remove it, and the next"
+        " export writes a new one"
+    )
     if path.exists():
+        text = read_text(path, expected)
         try:
-            text_format.Parse(path.read_text(encoding="utf-8"), config)
-        except (text_format.ParseError, UnicodeDecodeError) as error:
-            raise InputError(
-                f"{path}:{error}; expected a ModelServerConfig: correct it, "
-                "or remove it, and the next export writes a new one"
-            ) from error
+            text_format.Parse(text, config)
+        except (text_format.ParseError, *DAMAGE) as error:
+            reason = " ".join(str(error).split())
+            raise InputError(f"{path}:{reason}; {expected}") from error
     if config.WhichOneof("config") == "custom_model_config":
         raise InputError(
             f"{path}: found a custom_model_config; expected a "

@@ -21,6 +21,7 @@ from keras_lstm_dssm.export.graphs.saved_module import (
 from keras_lstm_dssm.export.publish.warmup import WARMUP_SIZES, write_warmup
 from keras_lstm_dssm.files import flush_to_disk, lock_folder
 from keras_lstm_dssm.fingerprints import file_hash
+from keras_lstm_dssm.plain_files import read_text
 
 Write = Callable[[Path], None]
 """A function that writes a SavedModel into the folder of this path."""
@@ -321,18 +322,11 @@ def verify_manifest(folder: str | os.PathLike[str]) -> None:
 
 def _read(path: Path) -> dict[str, str]:
     """Returns the digests of a manifest, by the files' paths."""
-    try:
-        if path.is_symlink() or not path.is_file():
-            raise FileNotFoundError(2, "no such plain file")
-        if path.stat().st_size > _MAX_BYTES:
-            raise ValueError("it has more than 16 MiB")
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(
-            f"{path}: {reason}; restore the version from its export, export it"
-            " again, or serve it without --verify"
-        ) from error
+    remedy = (
+        "restore the version from its export, export it again, or serve it"
+        " without --verify"
+    )
+    lines = read_text(path, remedy, max_bytes=_MAX_BYTES).splitlines()
     digests: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         match = _LINE.fullmatch(line)

@@ -33,7 +33,12 @@ from keras_lstm_dssm.evaluation.task import (
     measure_systems,
 )
 from keras_lstm_dssm.export.graphs.hybrid import SETTINGS_FILE
-from keras_lstm_dssm.files import read_json, write_json
+from keras_lstm_dssm.files import write_json
+from keras_lstm_dssm.plain_files import (
+    check_plain_file,
+    damage_named,
+    read_json,
+)
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 
 BM25, HYBRID = "bm25", "hybrid"
@@ -51,20 +56,21 @@ def read_hybrid(run: str | os.PathLike[str]) -> HybridSettings | None:
     Returns `None` where there are none.
     """
     path = Path(run, HYBRID_FILE)
+    check_plain_file(path)
     if not path.exists():
         return None
-    try:
+    remedy = (
+        "choose the weights again, with lstm-dssm-evaluate --mode=retrieve"
+        " --hybrid"
+    )
+    with damage_named(path, remedy):
         return HybridSettings.from_dict(read_json(path))
-    except InputError as error:
-        raise InputError(
-            f"{path}: {error}; choose the weights again, with"
-            " lstm-dssm-evaluate --mode=retrieve --hybrid"
-        ) from error
 
 
 def write_hybrid(run: str | os.PathLike[str], settings: dict[str, Any]) -> Path:
     """Writes the settings of a hybrid into a run; returns the file's path."""
     path = Path(run, HYBRID_FILE)
+    check_plain_file(path)  # a link would be written to
     write_json(path, settings)
     return path
 
@@ -248,8 +254,9 @@ def describe_hybrid(settings: HybridSettings, names: Container[str]) -> str:
 def describe_published(version: Path) -> str:
     """Describes a hybrid retriever that was exported."""
     about = read_json(version / SETTINGS_FILE)
-    settings = HybridSettings.from_dict(about["settings"])
-    return (
-        f"{describe_hybrid(settings, about['parts'])};"
-        f" {about['forms']:,} forms of {about['terms']:,} terms"
-    )
+    with damage_named(version / SETTINGS_FILE, "export the model again"):
+        settings = HybridSettings.from_dict(about["settings"])
+        return (
+            f"{describe_hybrid(settings, about['parts'])};"
+            f" {about['forms']:,} forms of {about['terms']:,} terms"
+        )

@@ -20,6 +20,7 @@ from typing import IO, Any, NamedTuple
 from keras_lstm_dssm.data.click_log import BadLines, ClickLog, weighted_line
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.files import replacing
+from keras_lstm_dssm.plain_files import damage_named
 from keras_lstm_dssm.text_files import (
     EmptyFile,
     cleaned,
@@ -463,15 +464,13 @@ def _rows(path: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
 def _parquet_rows(path: str) -> Iterator[dict[str, Any]]:
     parquet = import_optional("pyarrow.parquet", "parquet")
     arrow = import_optional("pyarrow", "parquet")
-    try:
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(4096):
-                yield from batch.to_pylist()
-    except (arrow.ArrowException, OSError) as error:
-        raise InputError(
-            f"{path}: found no readable parquet file ({error}), expected one"
-            " of pages, queries or events: restore it"
-        ) from error
+    remedy = "expected a parquet file of pages, queries or events: restore it"
+    with (
+        damage_named(path, remedy, arrow.ArrowException),
+        parquet.ParquetFile(path) as file,
+    ):
+        for batch in file.iter_batches(4096):
+            yield from batch.to_pylist()
 
 
 def write_clicks(

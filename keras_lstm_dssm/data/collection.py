@@ -20,6 +20,7 @@ from keras_lstm_dssm.data.click_log import (
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.measures import LARGEST_GRADE, click_grades
 from keras_lstm_dssm.files import flush_to_disk
+from keras_lstm_dssm.plain_files import check_plain_file
 from keras_lstm_dssm.text_files import text_lines, write_lines
 
 SPLITS = ("train", "dev", "test")
@@ -28,8 +29,11 @@ SPLITS = ("train", "dev", "test")
 def find_file(folder: str, name: str) -> str | None:
     """Returns the path of a file of a folder, plain or with `.gz` added."""
     path = os.path.join(folder, name)
-    paths = [p for p in (path, f"{path}.gz") if os.path.isfile(p)]
-    return paths[0] if paths else None
+    for name_of_file in (path, f"{path}.gz"):
+        if os.path.isfile(name_of_file):
+            check_plain_file(name_of_file, folder)
+            return name_of_file
+    return None
 
 
 class JudgedQueries:
@@ -74,6 +78,7 @@ class JudgedQueries:
                 f"{path}: no such split, expected one of"
                 f" {', '.join(self.splits) or 'none'}: name one of these"
             )
+        check_plain_file(path, self.folder)
         documents = self._judged_documents(split)
         qrels: dict[str, dict[str, int]] = {}
         for number, line in enumerate(text_lines(path), 1):

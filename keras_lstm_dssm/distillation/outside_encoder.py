@@ -20,7 +20,7 @@ from keras_lstm_dssm.distillation import encoder_process
 from keras_lstm_dssm.distillation.encoder_process import EXPECTED
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import unit_vectors
-from keras_lstm_dssm.files import read_json
+from keras_lstm_dssm.plain_files import read_bytes, read_json
 from keras_lstm_dssm.text.strings import as_bytes
 
 OutsideEncoder = Callable[[Sequence[str]], np.ndarray]
@@ -165,11 +165,12 @@ def licence_of(spec: str) -> str | None:
     """
     taught = Path(spec, "teacher.json")
     if taught.is_file():
-        licence: str | None = read_json(taught).get("licence")
-        return licence
+        licence = read_json(taught).get("licence")
+        return licence if isinstance(licence, str) else None
     card = Path(spec, "README.md")
     if card.is_file():  # as model hubs write it
-        _, _, text = card.read_text("utf-8", "replace").partition("---\n")
+        content = read_bytes(card, "expected a text: remove it")
+        _, _, text = content.decode("utf-8", "replace").partition("---\n")
         front = text.partition("---\n")[0]
         found = re.search(r"^license:\s*(\S.*?)\s*$", front, re.MULTILINE)
         return found and found[1]

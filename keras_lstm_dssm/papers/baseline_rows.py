@@ -37,11 +37,7 @@ from keras_lstm_dssm.evaluation.systems import (
     system_of,
     with_cached_vectors,
 )
-from keras_lstm_dssm.files import (
-    cache_folder,
-    check_unpacked_size,
-    read_json,
-)
+from keras_lstm_dssm.files import cache_folder
 from keras_lstm_dssm.models import ScorerRecipe
 from keras_lstm_dssm.papers.baselines import (
     Doc2VecSystem,
@@ -63,6 +59,7 @@ from keras_lstm_dssm.papers.skip_thought import (
     read_paragraphs,
 )
 from keras_lstm_dssm.papers.table_data import TableData
+from keras_lstm_dssm.plain_files import check_unpacked_size, read_json
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.settings.papers import TableSettings
 from keras_lstm_dssm.text.vocabulary import vocabulary_of

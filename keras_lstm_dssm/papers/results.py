@@ -11,10 +11,10 @@ import numpy as np
 
 from keras_lstm_dssm.evaluation.significance import compare_systems
 from keras_lstm_dssm.evaluation.task import CLUSTER, MAIN_MEASURES
-from keras_lstm_dssm.files import read_csv, read_json
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.run_systems import Row, seed_folders
 from keras_lstm_dssm.papers.table_data import TableData
+from keras_lstm_dssm.plain_files import read_csv, read_json
 
 
 class MeanAndSpread(NamedTuple):

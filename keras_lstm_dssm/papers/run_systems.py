@@ -24,12 +24,13 @@ from keras_lstm_dssm.evaluation.clustering import ClusterTask
 from keras_lstm_dssm.evaluation.measures import QueryMeasures, mean
 from keras_lstm_dssm.evaluation.runs import Run, System, write_run
 from keras_lstm_dssm.evaluation.task import CLUSTER, Task
-from keras_lstm_dssm.files import read_json, write_csv, write_json
+from keras_lstm_dssm.files import write_csv, write_json
 from keras_lstm_dssm.papers.table_data import (
     TableData,
     change_queries,
     open_data,
 )
+from keras_lstm_dssm.plain_files import read_json
 from keras_lstm_dssm.settings.papers import TableSettings
 from keras_lstm_dssm.training.skip_gram import skip_gram_cache
 from lstm_dssm_programs import call_received

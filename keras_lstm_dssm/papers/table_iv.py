@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from keras_lstm_dssm.analysis.drawing import curve_chart
-from keras_lstm_dssm.files import read_json, write_csv
+from keras_lstm_dssm.files import write_csv
 from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.papers.baseline_rows import Baseline
 from keras_lstm_dssm.papers.neural_rows import Neural
@@ -28,6 +28,7 @@ from keras_lstm_dssm.papers.run_systems import (
     run_systems,
 )
 from keras_lstm_dssm.papers.table_data import TableData
+from keras_lstm_dssm.plain_files import read_json
 
 FIGURE_7_CAPTION = "Cost of training by epoch (the paper's Figure 7)"
 

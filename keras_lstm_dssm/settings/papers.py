@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import read_json, write_json
+from keras_lstm_dssm.files import write_json
+from keras_lstm_dssm.plain_files import read_json
 from keras_lstm_dssm.settings.choices import LIST_MEASURES
 from keras_lstm_dssm.settings.fields import setting
 

@@ -22,7 +22,8 @@ from keras_lstm_dssm.errors import (
     check_choice,
     import_optional,
 )
-from keras_lstm_dssm.files import read_json_gz, write_json_gz
+from keras_lstm_dssm.files import write_json_gz
+from keras_lstm_dssm.plain_files import read_json_gz
 from keras_lstm_dssm.settings.choices import KEY_WORDS_OF
 from keras_lstm_dssm.text.strings import as_bytes
 from keras_lstm_dssm.text.word_hashing import EMPTY_TEXT, check_split, normalize
@@ -280,6 +281,13 @@ class DocumentTargets:
             targets = {
                 key: Target(*target) for key, target in value["targets"].items()
             }
+            for key, (sentences, salient, words) in targets.items():
+                if not (
+                    type(sentences) is int
+                    and all(type(n) is int and n >= 0 for n in salient)
+                    and all(isinstance(word, str) for word in words)
+                ):
+                    raise TypeError(f"found no target of document {key!r:.60}")
             return cls(targets, SalienceCounts(**value["counts"]))
 
         return read_json_gz(path, parse, "targets of documents")

@@ -10,6 +10,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.fingerprints import weights_hash
 from keras_lstm_dssm.layers.letter_trigrams import copy_weights
 from keras_lstm_dssm.models.kinds import AnyRecipe, kind_of, recipe_from_dict
+from keras_lstm_dssm.plain_files import damage_named
 from keras_lstm_dssm.run_folder import RunFolder
 
 _OF_TRAINING = {"seed", "negatives", "n", "dropout", "max_sentences"}
@@ -45,7 +46,9 @@ class InitialModel(NamedTuple):
         """
         run = RunFolder(init)
         run.check_trained()
-        return recipe_from_dict(run.read_config().get("recipe", {}))
+        recipe = run.read_config().get("recipe", {})
+        with damage_named(run.config, "expected a recipe: train again"):
+            return recipe_from_dict(recipe)
 
     def describe(self) -> dict[str, Any]:
         """Returns the entry `init` of a run's `config.json`."""

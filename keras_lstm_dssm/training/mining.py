@@ -13,8 +13,9 @@ from keras_lstm_dssm.data.click_log import ClickLog, Pair
 from keras_lstm_dssm.data.triples import JudgedList, clicked_lists
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Index, IVFIndex, unit_vectors
-from keras_lstm_dssm.files import read_json_gz, write_json_gz
+from keras_lstm_dssm.files import write_json_gz
 from keras_lstm_dssm.models import Recipe, TwoTower
+from keras_lstm_dssm.plain_files import read_json_gz
 from keras_lstm_dssm.run_folder import open_towers
 from keras_lstm_dssm.text.caches import NormalizedTextCache
 from keras_lstm_dssm.text.word_hashing import normalize
@@ -243,6 +244,8 @@ class HardNegatives:
             if mined["epoch"] != epoch:
                 raise ValueError(f"mined before epoch {mined['epoch'] + 1}")
             titles = mined["titles"]
+            if not all(isinstance(title, str) for title in titles):
+                raise TypeError("found a title that is no text")
             return {
                 query: [titles[row] for row in rows]
                 for query, rows in mined["rows"].items()
@@ -284,6 +287,12 @@ def read_lists(path: Path, log: ClickLog) -> list[JudgedList]:
 
     def parse(value: Any) -> tuple[list[JudgedList], int]:
         lists = [JudgedList(*fields) for fields in value["lists"]]
+        for query, positives, negatives, weights in lists:
+            if not all(
+                isinstance(text, str)
+                for text in (query, *positives, *negatives)
+            ) or (weights and not all(isinstance(w, float) for w in weights)):
+                raise TypeError("found no texts with weights")
         return lists, sum(len(judged.positives) for judged in lists)
 
     lists, mined = read_json_gz(path, parse, "mined negatives")

@@ -26,6 +26,7 @@ from keras_lstm_dssm.evaluation.clustering import ClusterTask
 from keras_lstm_dssm.evaluation.task import Task
 from keras_lstm_dssm.layers.letter_trigrams import copy_weights
 from keras_lstm_dssm.model_cards.record import record_training
+from keras_lstm_dssm.plain_files import damage_named
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.initial_model import InitialModel
@@ -279,15 +280,14 @@ def config_of_run(
     run: RunFolder, stored: Mapping[str, Any], **options: Any
 ) -> TrainingConfig:
     """Returns the options of a run that is resumed."""
-    try:
+    with damage_named(
+        run.config,
+        "expected the settings of a run; restore the file, or train anew in"
+        " another --output",
+    ):
         config = TrainingConfig.from_dict(stored, **options)
         for name in ("pairs", "bad_lines", "digests"):  # for `check_same_data`
             stored[name]
-    except (KeyError, TypeError) as error:
-        raise InputError(
-            f"{run.config}: {error} is missing, expected the settings of "
-            "a run; restore the file, or train anew in another --output"
-        ) from None
     return config
 
 

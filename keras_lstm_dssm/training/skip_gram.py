@@ -12,6 +12,7 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError, check_at_least, import_optional
 from keras_lstm_dssm.files import replacing
+from keras_lstm_dssm.plain_files import read_array
 from keras_lstm_dssm.text.vocabulary import split_in_batches
 
 
@@ -90,7 +91,7 @@ def skip_gram_vectors(
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(path) as partial:
             np.save(partial, _train(*arguments))
-    return np.load(path)
+    return np.array(read_array(path, "remove the file"))
 
 
 @functools.lru_cache(4)  # such as those of three seeds of a table

@@ -24,12 +24,14 @@ from keras_lstm_dssm.distillation.teacher_vectors import (
 )
 from keras_lstm_dssm.distillation.word_fit import with_fitted_words
 from keras_lstm_dssm.errors import InputError, check_lists
-from keras_lstm_dssm.files import (
-    check_plain_file,
-    read_json,
-    write_json,
-)
+from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.models.two_tower import TwoTower, ZeroLossWarning
+from keras_lstm_dssm.plain_files import (
+    TEXTS_BYTES,
+    check_plain_file,
+    damage_named,
+    read_json,
+)
 from keras_lstm_dssm.settings.recipes import Recipe
 from keras_lstm_dssm.training.initial_model import InitialModel
 from keras_lstm_dssm.training.mining import HardNegatives
@@ -67,6 +69,22 @@ def check_same_teacher(
             f" {folder} was started with: restore the folder, or train anew in"
             " another --output"
         )
+
+
+def _read_given_texts(
+    path: Path,
+) -> tuple[tuple[str, ...], Mapping[str, Sequence[str]] | None]:
+    """Reads the file of a run that has the texts which `train` was given."""
+    check_plain_file(path)
+    if not path.exists():
+        return (), None
+    given = read_json(path, max_bytes=TEXTS_BYTES)
+    with damage_named(path, "expected titles and judged titles: restore it"):
+        judged = given["judged"]
+        for texts in (given["titles"], *(judged or {}).values()):
+            if not all(isinstance(text, str) for text in texts):
+                raise TypeError("found no list of texts")
+        return tuple(given["titles"]), judged
 
 
 def _texts_of(name: str, texts: Any) -> list[str]:
@@ -125,9 +143,7 @@ class TowerTraining(Training):
         """
         path = self.run.path / "given_texts.json"
         if self.resumed:
-            check_plain_file(path, self.run.path)
-            given = read_json(path) if path.exists() else {}
-            return tuple(given.get("titles", ())), given.get("judged")
+            return _read_given_texts(path)
         titles = tuple(_texts_of("titles", self.config.titles))
         judged = self.config.judged
         if judged is not None:

@@ -20,8 +20,9 @@ from keras_lstm_dssm.analysis.keyvec_report import (
 from keras_lstm_dssm.analysis.report import Report
 from keras_lstm_dssm.data import Document
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import read_csv, write_csv
+from keras_lstm_dssm.files import write_csv
 from keras_lstm_dssm.models import KeyVec
+from keras_lstm_dssm.plain_files import read_csv
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.reports import ReportSettings
 from keras_lstm_dssm.training import DocumentTargets

@@ -527,21 +527,71 @@ def test_wordllama_comes_with_its_package():
     assert cosines[0, 1] > 0.7 > 0.5 > cosines[0, 2]
 
 
-def test_a_teachers_folder_is_its_vectors_and_its_encoder(
-    tmp_path, monkeypatch
-):
+def test_a_teachers_folder_is_its_vectors_and_its_encoder(tmp_path):
     clicks = tmp_path / "clicks.tsv"
-    clicks.write_text("angle\tangle bracket\nscrew\tdeck screws\n")
-    spec = "module_of_encoders:hashed"
-    stored = teach(str(clicks), spec, tmp_path / "TEACH")
-    texts = ["deck screws", "a lamp", "angle  bracket"]
-    expected = open_outside_encoder(spec)(texts)
-    encode = open_outside_encoder(str(tmp_path / "TEACH"))
-    np.testing.assert_allclose(encode(texts), expected, atol=1e-6)
-    monkeypatch.setenv("SIGN", "-1")
+    clicks.write_text("hex\thex bolt\nglue\twood glue\n")
+    write_model2vec(tmp_path / "m")
+    stored = teach(str(clicks), "m", "TEACH")
+    encode = open_outside_encoder("TEACH")
+    found = encode(["wood glue", "bolt", "hex  bolt"])
+    np.testing.assert_allclose(  # of the rows of `VECTORS`
+        found, unit_rows([[-1, 4], [0, 1], [3, 1]]), rtol=2e-3, atol=1e-7
+    )
+    write_model2vec(tmp_path / "m", vectors=-VECTORS)
     np.testing.assert_array_equal(  # known texts are not encoded again
-        open_outside_encoder(str(tmp_path / "TEACH"))(["angle"]),
-        stored[["angle"]],
+        open_outside_encoder("TEACH")(["hex"]), stored[["hex"]]
     )
     with pytest.raises(InputError, match="gives other vectors now"):
-        open_outside_encoder(str(tmp_path / "TEACH"))(texts)
+        open_outside_encoder("TEACH")(["bolt"])
+
+
+def test_no_file_names_a_function(tmp_path):
+    """Only a flag does: the folder of a teacher may come from a stranger."""
+    clicks = tmp_path / "clicks.tsv"
+    clicks.write_text("hex\thex bolt\n")
+    stored = teach(str(clicks), "module_of_encoders:hashed", "FIRST")
+    teach(str(clicks), "FIRST", "SECOND")  # through another folder, too
+    pathlib.Path("loaded").unlink()
+    for folder in ("FIRST", "SECOND"):
+        encode = open_outside_encoder(folder)
+        np.testing.assert_array_equal(encode(["hex"]), stored[["hex"]])
+        with pytest.raises(InputError) as error:
+            encode(["hex", "glue"])
+        assert str(error.value).endswith(
+            "FIRST/teacher.json: found the encoder"
+            " 'module_of_encoders:hashed', a Python function, which no file"
+            " may name: if you trust it, give MODULE:FUNCTION yourself in"
+            " place of this folder"
+        )
+    for spec in ("subprocess:call", "os:system", "a:b.c", ":", "x:"):
+        rename_encoder("FIRST", spec)
+        with pytest.raises(InputError, match="which no file may name"):
+            open_outside_encoder("FIRST")(["glue"])
+    assert not pathlib.Path("loaded").exists()
+
+
+@pytest.mark.parametrize("spec", [["os:system"], {"a": 1}, 3, None, ""])
+def test_the_encoder_of_a_file_is_a_name(tmp_path, spec):
+    (tmp_path / "clicks.tsv").write_text("hex\thex bolt\n")
+    teach("clicks.tsv", "module_of_encoders:hashed", "TEACH")
+    rename_encoder("TEACH", spec)
+    with pytest.raises(InputError, match="found the encoder"):
+        open_outside_encoder("TEACH")(["glue"])
+
+
+def test_folders_that_name_each_other_end(tmp_path):
+    (tmp_path / "clicks.tsv").write_text("hex\thex bolt\n")
+    for folder in ("A", "B"):
+        teach("clicks.tsv", "module_of_encoders:hashed", folder)
+    for first, second in (("B", "A"), ("A", "A")):
+        rename_encoder("A", first)
+        rename_encoder("B", second)
+        with pytest.raises(InputError, match="found its own folder as the enc"):
+            open_outside_encoder("A")(["glue"])
+
+
+def rename_encoder(folder: str, spec: Any) -> None:
+    """Writes another encoder into `teacher.json`, as a stranger could."""
+    path = pathlib.Path(folder, "teacher.json")
+    settings = json.loads(path.read_text())
+    path.write_text(json.dumps({**settings, "encoder": spec}))

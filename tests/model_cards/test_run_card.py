@@ -9,10 +9,11 @@ from keras_lstm_dssm.analysis.report import card_section
 from keras_lstm_dssm.data import ClickLog, Document, statistics, write_documents
 from keras_lstm_dssm.distillation.outside_encoder import licence_of
 from keras_lstm_dssm.distillation.teacher_vectors import teach
-from keras_lstm_dssm.files import read_json, write_json
+from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.fingerprints import files_hash
 from keras_lstm_dssm.model_cards import record
 from keras_lstm_dssm.model_cards.cards import front_matter, run_card
+from keras_lstm_dssm.plain_files import read_json
 from tests.training.small_documents import write_small_documents
 
 yaml = pytest.importorskip("yaml")

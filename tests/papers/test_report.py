@@ -12,9 +12,9 @@ import pytest
 
 from keras_lstm_dssm.evaluation.significance import holm
 from keras_lstm_dssm.evaluation.task import MAIN_MEASURES
-from keras_lstm_dssm.files import read_csv, read_json
 from keras_lstm_dssm.papers import PAPERS
 from keras_lstm_dssm.papers.table import make_table
+from keras_lstm_dssm.plain_files import read_csv, read_json
 from tests.papers.conftest import Table
 
 PAGES = Path(__file__).with_name("pages")

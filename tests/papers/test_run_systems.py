@@ -12,7 +12,7 @@ import pytest
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import PairSystem, read_run
-from keras_lstm_dssm.files import read_csv, read_json, write_json
+from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.papers import PAPERS
 from keras_lstm_dssm.papers.baseline_rows import BASELINE_GRIDS, baseline_grid
@@ -36,6 +36,7 @@ from keras_lstm_dssm.papers.table_iv import (
     best_with_gamma,
     train_with_one_gamma,
 )
+from keras_lstm_dssm.plain_files import read_csv, read_json
 from keras_lstm_dssm.settings.papers import TableSettings
 from tests.papers.conftest import KEYVEC, ROWS, SMALL, Table, with_recipe
 

@@ -9,7 +9,6 @@ import pytest
 from keras_lstm_dssm.data import Pair, write_collection, write_documents
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task
-from keras_lstm_dssm.files import read_json
 from keras_lstm_dssm.papers import PAPERS
 from keras_lstm_dssm.papers.run_systems import run_system
 from keras_lstm_dssm.papers.table import make_table
@@ -18,6 +17,7 @@ from keras_lstm_dssm.papers.table_data import (
     describe_words,
     open_data,
 )
+from keras_lstm_dssm.plain_files import read_json
 from keras_lstm_dssm.settings.papers import TableSettings
 from tests.papers.conftest import ROWS
 from tests.training.small_documents import documents, write_small_documents

@@ -4,9 +4,11 @@ import ast
 import json
 import os
 import pathlib
+import re
 import zipfile
 
 import keras
+import numpy as np
 import pytest
 from packaging.version import Version
 
@@ -153,6 +155,39 @@ def test_another_program_named_in_a_model_is_refused(tmp_path):
     with pytest.raises(InputError, match="model.keras: not a model this"):
         run.load_model()
     assert not ran.exists()
+
+
+@pytest.mark.parametrize(("name", "value", "weight"), [
+    ("cells", 8000, "[8000, 24000]"),
+    ("oov_buckets", 10**9, "[1000050653, 12]"),
+])  # fmt: skip
+def test_a_config_that_asks_for_more_than_the_file_has(
+    tmp_path, name, value, weight
+):
+    """It is refused before the memory is filled, and nothing stays changed."""
+    towers = (dssm.LSTMEncoder(cells=4) for _ in range(2))
+    run = save(tmp_path, dssm.TwoTower(*towers))
+    before = run.load_model().get_weights()
+    with zipfile.ZipFile(run.model) as archive:
+        parts = {part: archive.read(part) for part in archive.namelist()}
+    config = json.loads(parts["config.json"])
+    config["config"]["query_encoder"]["config"][name] = value
+    changed = {**parts, "config.json": json.dumps(config).encode()}
+    write_archive(run.model, changed)
+    with pytest.raises(InputError, match=re.escape(weight)) as error:
+        run.load_model()
+    assert "no arrays of this size in the file" in str(error.value)
+    write_archive(run.model, parts)
+    for found, expected in zip(
+        run.load_model().get_weights(), before, strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
+
+
+def write_archive(path: pathlib.Path, parts: dict[str, bytes]) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
 
 
 def test_a_model_of_another_kind_is_refused(tmp_path):

@@ -7,8 +7,9 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.distributed import worker
 from keras_lstm_dssm.distributed.worker import worker_versions
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import read_json, write_json
+from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.models import PRESETS
+from keras_lstm_dssm.plain_files import read_json
 from keras_lstm_dssm.settings.papers import TableSettings
 from keras_lstm_dssm.settings.training import TrainingConfig
 

@@ -14,7 +14,7 @@ from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
 from keras_lstm_dssm.evaluation import system_of
 from keras_lstm_dssm.evaluation.clustering import CLUSTER_MEASURES
 from keras_lstm_dssm.evaluation.task import DOCUMENT_MEASURES, document_tasks
-from keras_lstm_dssm.files import read_json
+from keras_lstm_dssm.plain_files import read_json
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import evaluate
 from tests.tools.conftest import results_of, succeed

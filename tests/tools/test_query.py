@@ -6,10 +6,13 @@ from types import ModuleType
 import pytest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.command_line import Program
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import export_retriever
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.serving.security import Security, ServerTLS, TokenFile
 from keras_lstm_dssm.tools import query, search
+from lstm_dssm_client.signatures import ExplainedHit, KeyParts, VersionStatus
 from tests.conftest import TOPICS
 from tests.tools.conftest import succeed
 
@@ -124,3 +127,35 @@ def test_search_of_a_run_needs_no_export(trained_run, tmp_path, capsys):
     for of_query, expected in zip(found, index.search(queries, 3), strict=True):
         hits = [(hit["id"], hit["score"]) for hit in of_query["hits"]]
         assert hits == [(hit.id, hit.score) for hit in expected]
+
+
+CONTROLS = "\u202e\u2066" + "".join(
+    map(chr, [*range(0x20), *range(0x7F, 0xA0)])
+)
+
+
+def test_no_control_character_of_a_text_is_printed(capsys):
+    """A terminal would act on a title: set its own title, or the clipboard."""
+    text = f"hex {CONTROLS} bölt\u200d"
+    parts = KeyParts([(text, 0.5)], [text])
+
+    def refuse(_: list[str]) -> None:
+        raise InputError(text)
+
+    hit = ExplainedHit(text, 1.0, {}, {})
+    for printed in (
+        lambda: query.print_hits([text], [[hit]]),
+        lambda: query.print_scores(text, [text], [1.0]),
+        lambda: query.print_key_parts([text], [parts]),
+        lambda: query.print_vectors([text], [[1.0]]),
+        lambda: query.print_status("m", {1: VersionStatus("END", "OK", text)}),
+    ):
+        printed()
+        lines = capsys.readouterr().out
+        found = set(lines) & set(CONTROLS)
+        assert found <= {"\n", "\t"} and "\\x1b" in lines, found
+        assert "\\u202e" in lines and "bölt\u200d" in lines
+    run = Program("A program.").main(refuse)
+    assert run(["program"]) == 1
+    lines = capsys.readouterr().err
+    assert lines.count("\n") == 1 and not set(lines[:-1]) & set(CONTROLS)

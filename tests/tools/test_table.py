@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from keras_lstm_dssm.data import write_collection
-from keras_lstm_dssm.files import lock_folder, read_csv
+from keras_lstm_dssm.files import lock_folder
 from keras_lstm_dssm.models import Recipe
 from keras_lstm_dssm.papers import PAPERS
 from keras_lstm_dssm.papers.run_systems import run_system, run_systems
 from keras_lstm_dssm.papers.table import make_table
 from keras_lstm_dssm.papers.table_iv import TABLE_IV_ROWS
+from keras_lstm_dssm.plain_files import read_csv
 from keras_lstm_dssm.settings.papers import TableSettings
 from keras_lstm_dssm.tools import table
 from tests.conftest import TOPICS

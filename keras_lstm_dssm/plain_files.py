@@ -1,0 +1,242 @@
+"""Readers of JSON, text, arrays and archives that other people may have sent.
+
+A file is checked before it is opened: it is a plain file, no link that leads
+out of its folder, and not larger than it may be. What is damaged raises
+`InputError`, of one line, whatever the library raises that reads it.
+`files.py` writes these files.
+"""
+
+import csv
+import gzip
+import io
+import json
+import os
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.version import OLDEST
+from lstm_dssm_client.errors import DAMAGE
+
+_T = TypeVar("_T")
+_Path = str | os.PathLike[str]
+
+SETTINGS_BYTES = 1 << 26
+"""Most bytes of a file of settings, 64 MB; parsed, they take a gigabyte."""
+
+TEXTS_BYTES = 1 << 30
+"""Most bytes of a file of texts, which is in memory as a whole, 1 GB."""
+
+
+@contextmanager
+def damage_named(
+    path: _Path, remedy: str, *further: type[Exception]
+) -> Iterator[None]:
+    """Raises `InputError` in place of what a damaged file makes readers raise.
+
+    `remedy` says what was expected, or what to do; `further` are exceptions
+    of a library that has classes of its own. An `InputError` that names the
+    file stays.
+    """
+    try:
+        yield
+    except InputError as error:
+        if os.fspath(path) in str(error):
+            raise
+        raise InputError(f"{os.fspath(path)}: {error}; {remedy}") from error
+    except DAMAGE + further as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        reason = " ".join(str(reason).split()) or type(error).__name__
+        if isinstance(error, KeyError):
+            reason = f"no {reason}"
+        raise InputError(
+            f"{os.fspath(path)}: cannot be read ({reason:.200}); {remedy}"
+        ) from error
+
+
+def check_plain_file(
+    path: _Path, folder: _Path | None = None, max_bytes: int | None = None
+) -> None:
+    """Checks that a file is a plain one, which lies in a folder.
+
+    A folder from other people may have links to files elsewhere, whose
+    content would then get into a model or a message, or which would be
+    written to; and a pipe would be waited for without an end. The folder
+    itself, by default the file's, may be a link. A missing file passes.
+    """
+    folder = os.path.dirname(path) or "." if folder is None else folder
+    real = Path(os.path.realpath(path))
+    if not real.is_relative_to(os.path.realpath(folder)):
+        raise InputError(
+            f"{path}: found a link to {real}, which is outside {folder};"
+            " expected a plain file: copy it there"
+        )
+    if not real.exists():
+        return
+    if not real.is_file():
+        raise InputError(f"{path}: expected a plain file, found something else")
+    if max_bytes is not None and (size := real.stat().st_size) > max_bytes:
+        raise InputError(
+            f"{path}: found {size >> 10:,} KB, expected {max_bytes >> 10:,} KB"
+            " at most: use a file of a source that you trust"
+        )
+
+
+def read_bytes(
+    path: _Path,
+    remedy: str,
+    folder: _Path | None = None,
+    max_bytes: int = TEXTS_BYTES,
+) -> bytes:
+    """Reads a plain file of a folder, by default of the folder it is in."""
+    check_plain_file(path, folder, max_bytes)
+    with damage_named(path, remedy):
+        return Path(path).read_bytes()
+
+
+def read_text(
+    path: _Path,
+    remedy: str,
+    folder: _Path | None = None,
+    max_bytes: int = SETTINGS_BYTES,
+) -> str:
+    """Reads a plain file of UTF-8 text."""
+    data = read_bytes(path, remedy, folder, max_bytes)
+    with damage_named(path, remedy):
+        return data.decode()
+
+
+def read_json(
+    path: _Path, folder: _Path | None = None, max_bytes: int = SETTINGS_BYTES
+) -> dict[str, Any]:
+    """Reads a JSON object from a plain file."""
+    remedy = "expected a JSON object; the file is damaged: restore it"
+    text = read_text(path, remedy, folder, max_bytes)
+    with damage_named(path, remedy):
+        value = json.loads(text)
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: found {value!r:.40}, {remedy}")
+    return value
+
+
+def read_csv(path: _Path, folder: _Path | None = None) -> list[dict[str, str]]:
+    """Reads the rows that `files.write_csv` wrote, cells as strings."""
+    remedy = "expected a table that this package wrote: restore it"
+    text = read_text(path, remedy, folder)
+    with damage_named(path, remedy):
+        rows = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+        if any(None in row or None in row.values() for row in rows):
+            raise ValueError("found a row of another width")
+    return rows
+
+
+def read_array(
+    path: _Path, remedy: str, folder: _Path | None = None
+) -> np.ndarray:
+    """Maps a `.npy` file into memory, of which nothing is read yet.
+
+    The shape in its header is compared with the size of the file.
+    """
+    check_plain_file(path, folder)
+    with damage_named(path, remedy):
+        try:
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+        except ValueError as error:
+            # NumPy's message may advise to load pickled objects.
+            raise ValueError("found no array of numbers") from error
+        if not isinstance(array, np.ndarray):
+            array.close()
+            raise ValueError("found several arrays")
+    return array
+
+
+def check_version(path: _Path, values: Mapping[str, Any], remedy: str) -> None:
+    """Checks that no version before `OLDEST` has written a JSON file.
+
+    `values` is the content of the file. A file without a `version`, such as a
+    file of another program, passes. `remedy` says how to write the file again.
+    """
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        earlier = Version(values["version"]) < Version(OLDEST)
+    except (KeyError, TypeError, InvalidVersion):
+        return
+    if earlier:
+        raise InputError(
+            f"{path}: written by an earlier development version; {remedy}"
+        )
+
+
+_UNPACKED_BYTES = 1 << 26
+_UNPACKED_RATIO = 50
+_EXPECTED_SIZE = (
+    f"expected {_UNPACKED_RATIO} times its size at most: use a file of a"
+    " source that you trust"
+)
+
+
+def _max_unpacked(path: _Path) -> int:
+    """Returns the most bytes to which a file may unpack.
+
+    Keras does not compress models, and text becomes a tenth at best; a file
+    of blanks becomes a thousandth.
+    """
+    return max(_UNPACKED_BYTES, _UNPACKED_RATIO * os.path.getsize(path))
+
+
+def check_unpacked_size(path: _Path) -> None:
+    """Checks to how much an archive, such as a `.keras` file, would unpack.
+
+    Readers of the archive read no more than the sizes in its directory. What
+    is missing or no archive is left to them to report.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+    except DAMAGE:
+        return
+    if unpacked > _max_unpacked(path):
+        raise InputError(
+            f"{os.fspath(path)}: found an archive of"
+            f" {os.path.getsize(path) >> 10:,} KB that unpacks to"
+            f" {unpacked >> 10:,} KB, {_EXPECTED_SIZE}"
+        )
+
+
+def open_gzip(path: _Path, folder: _Path | None = None) -> io.TextIOWrapper:
+    """Opens a gzip file of UTF-8 text whose whole content is to be held.
+
+    More than 64 MB and 50 times the file's size raise `InputError`: its own
+    note of the content's size need not be true.
+    """
+    check_plain_file(path, folder)
+    most, content = _max_unpacked(path), io.BytesIO()
+    with gzip.open(path, "rb") as file:
+        while chunk := file.read(1 << 16):
+            content.write(chunk)
+            if content.tell() > most:
+                raise InputError(
+                    f"{os.fspath(path)}: found a gzip file that unpacks to"
+                    f" more than {most >> 10:,} KB, {_EXPECTED_SIZE}"
+                )
+    content.seek(0)
+    return io.TextIOWrapper(content, encoding="utf-8")
+
+
+def read_json_gz(path: _Path, parse: Callable[[Any], _T], content: str) -> _T:
+    """Reads a file of a run that `write_json_gz` wrote; returns `parse` of it.
+
+    `content` is what the error says that a missing or damaged file lacks.
+    """
+    remedy = (
+        f"expected {content}: restore the file, or train anew in another"
+        " --output"
+    )
+    with damage_named(path, remedy), open_gzip(path) as file:
+        return parse(json.load(file))
