@@ -479,7 +479,7 @@ class TextModel(BuiltModel):
             x, y = x
         return self.predict(x, y, batch_size=max(1, len(x)), verbose=0)
 
-    def export(  # type: ignore[override]
+    def export(
         self,
         filepath: str | os.PathLike[str],
         format: str = "tf_saved_model",
