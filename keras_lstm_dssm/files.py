@@ -15,7 +15,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -225,6 +225,42 @@ def file_lock(path: Path) -> IO[bytes]:
     # Whoever can write into the folder could have put a link or a pipe there.
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     return open(os.open(path, flags | os.O_NONBLOCK, 0o666), "r+b", 0)
+
+
+@contextmanager
+def hidden_folder(base: Path, prefix: str) -> Iterator[Path]:
+    """Yields a new folder in `base`, which is removed at the end.
+
+    Its name begins with `prefix`. Folders that killed processes have left are
+    removed, too: each is locked by its process until this process ends.
+    """
+    base = base.resolve()
+    with _locked_directory(base, fcntl.LOCK_EX):
+        for left in base.glob(f"{prefix}*"):
+            with (
+                suppress(OSError),  # of a process that works in it
+                _locked_directory(left, fcntl.LOCK_EX | fcntl.LOCK_NB),
+            ):
+                shutil.rmtree(left)
+        lock = ExitStack()
+        hidden = Path(tempfile.mkdtemp(prefix=prefix, dir=base))
+        lock.enter_context(_locked_directory(hidden, fcntl.LOCK_EX))
+    with lock:
+        try:
+            yield hidden
+        finally:
+            shutil.rmtree(hidden, ignore_errors=True)
+
+
+@contextmanager
+def _locked_directory(path: Path, operation: int) -> Iterator[None]:
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    number = os.open(path, flags)
+    try:
+        fcntl.flock(number, operation)
+        yield
+    finally:
+        os.close(number)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import pytest
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import (
     check_writable,
+    hidden_folder,
     lock_folder,
     replacing,
     write_json,
@@ -260,3 +261,31 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
     with pytest.raises(OSError, match="symbolic"), lock_folder(tmp_path, "x"):
         pytest.fail("the lock is another file")
     assert other.read_text() == "kept"
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from keras_lstm_dssm.files import hidden_folder
+with hidden_folder(Path(sys.argv[1]), ".publish-") as folder:
+    (folder / "version").mkdir()
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_folders_of_killed_processes_are_removed_and_no_others(tmp_path):
+    command = [sys.executable, "-c", BARE_PACKAGE + KILLED, tmp_path]
+    options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with (
+        subprocess.Popen(command, **options) as killed,
+        subprocess.Popen(command, **options) as working,
+    ):
+        left = [p.stdout.readline().decode().strip() for p in (killed, working)]
+        killed.kill()
+        killed.wait()
+        assert all(map(os.path.isdir, left))
+        with hidden_folder(tmp_path, ".publish-") as hidden:
+            assert {*tmp_path.iterdir()} == {hidden, pathlib.Path(left[1])}
+        working.stdin.close()
+    assert not [*tmp_path.iterdir()]

@@ -33,6 +33,7 @@ from keras_lstm_dssm.export.bulk.documents import (
 from keras_lstm_dssm.export.bulk.parts import (
     PartInfo,
     PartRows,
+    locked_part,
     part_name,
     read_info,
     write_info,
@@ -118,8 +119,21 @@ def encode_part(
     """Encodes a part, unless it is complete; see `encode_shard`.
 
     The titles of a complete part are read, and compared with it. `reader` is
-    at the first line of the part, which is number `part` of its file.
+    at the first line of the part, which is number `part` of its file. A part
+    that another process is encoding is waited for: then it is complete.
     """
+    name = part_name(file_number, part)
+    with locked_part(job.folder, name):
+        return _encode_locked(encode, job, file_number, part, reader)
+
+
+def _encode_locked(
+    encode: Encode,
+    job: PartJob,
+    file_number: int,
+    part: int,
+    reader: DocumentReader,
+) -> PartResult:
     start = time.monotonic()
     name = part_name(file_number, part)
     digest, rows, tagged = hashlib.sha256(), 0, 0

@@ -4,6 +4,7 @@ A part is written whole or not at all, as `npy` or `parquet`, with a file
 `.json` that describes it. `EncodedParts` reads all parts of a folder.
 """
 
+import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -16,7 +17,7 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.export.graphs.retriever import DocumentRows
-from keras_lstm_dssm.files import replacing, write_json
+from keras_lstm_dssm.files import file_lock, replacing, write_json
 from keras_lstm_dssm.fingerprints import HASH_BYTES
 from keras_lstm_dssm.plain_files import (
     TEXTS_BYTES,
@@ -89,10 +90,31 @@ def read_info(folder: Path, name: str) -> PartInfo | None:
 
 
 def write_info(folder: Path, name: str, info: PartInfo) -> None:
-    """Completes a part by its description, and removes interrupted files."""
+    """Completes a part by its description."""
     write_json(folder / f"{name}.json", info._asdict())
-    for partial in folder.glob(f".partial-*-{name}.*"):
-        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked_part(folder: Path, name: str) -> Iterator[None]:
+    """Lets one process at a time write a part; others wait for its end.
+
+    Files of the part that a killed process has left are removed.
+    """
+    path = folder / f".lock-{name}"
+    while True:
+        lock = file_lock(path)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):  # by the process that had the lock
+            if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
+                break
+        lock.close()
+    with lock:
+        for partial in folder.glob(f".partial-*-{name}.*"):
+            partial.unlink(missing_ok=True)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def has_parts(path: str | os.PathLike[str]) -> bool:

@@ -6,7 +6,6 @@ digests in their `MANIFEST.sha256`.
 
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -19,7 +18,7 @@ from keras_lstm_dssm.export.graphs.saved_module import (
     save_module,
 )
 from keras_lstm_dssm.export.publish.warmup import WARMUP_SIZES, write_warmup
-from keras_lstm_dssm.files import flush_to_disk, lock_folder
+from keras_lstm_dssm.files import flush_to_disk, hidden_folder, lock_folder
 from keras_lstm_dssm.fingerprints import file_hash
 from keras_lstm_dssm.plain_files import read_text
 
@@ -179,14 +178,14 @@ def _publish(
 def _written(base: Path, write: Write) -> Iterator[Path]:
     """Writes a SavedModel into a hidden folder of `base`; yields its path."""
     base.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".publish-", dir=base) as hidden:
+    with hidden_folder(base, ".publish-") as hidden:
         # One level down, because the hidden folder itself is private to its
         # owner (0700) and a server often runs as another user.
-        complete = Path(hidden) / "version"
+        complete = hidden / "version"
         try:
             write(complete)
         except tf.errors.OpError as error:
-            if hidden not in error.message:
+            if str(hidden) not in error.message:
                 raise
             reason = error.message.split("; ")[-1].split(" [Op:")[0]
             raise InputError(

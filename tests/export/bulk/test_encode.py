@@ -2,7 +2,10 @@
 
 import gzip
 import pickle
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -309,3 +312,31 @@ def test_ids_are_lines(tmp_path):
     write_ids(tmp_path / "v.ids", ["a"])
     with pytest.raises(InputError, match="v.ids: found 1 ids for 2 vectors"):
         read_ids(tmp_path / "v.ids", 2)
+
+
+def test_two_at_once_encode_each_part_once(tmp_path):
+    """The second waits for a part, finds it complete and loses nothing."""
+    path = tmp_path / "titles.txt"
+    path.write_text("".join(f"bolt {n}\n" for n in range(40)))
+    folder = tmp_path / "parts"
+    results: list[Any] = []
+
+    def slow(texts: list[str]) -> Any:
+        time.sleep(0.01)
+        return encode(texts)
+
+    def run() -> None:
+        results.extend(encode_shard(slow, job(folder, [str(path)])))
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    names = [result.name for result in results]
+    assert all(names.count(name) == 2 for name in names)
+    by_name = {name: [r for r in results if r.name == name] for name in names}
+    for both in by_name.values():
+        assert sorted(result.was_complete for result in both) == [False, True]
+    assert not [*folder.glob(".*")]
+    assert EncodedParts(folder).rows == 40
