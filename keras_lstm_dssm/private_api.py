@@ -20,6 +20,7 @@ from keras.src.trainers.compile_utils import MetricsList
 from tensorflow.core.protobuf.config_pb2 import CallableOptions
 from tensorflow.python.framework.ops import gradient_registry
 
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tables import read_table, write_table
 
 TRIED_WITH = {"keras": "3.15.1", "tensorflow": "2.21.0"}
@@ -129,11 +130,6 @@ def _keep_gradient(operation: tf.Operation) -> None:
     weakref.finalize(graph, registry.pop, name, None)
 
 
-def replica_count(model: keras.Model) -> int:
-    """Returns over how many replicas `tf.distribute` trains a model."""
-    return model.distribute_strategy.num_replicas_in_sync
-
-
 def is_distributed(model: keras.Model) -> bool:
     """Returns whether a `tf.distribute` strategy trains a model.
 
@@ -153,11 +149,23 @@ def shares_strategy(
 def only_copy(variable: tf.Variable) -> tf.Variable:
     """Returns what the only replica of `tf.distribute` holds of a variable.
 
-    Within its step, the replica can assign rows of this copy only.
+    Within its step, the replica can assign rows of this copy only. Several
+    replicas raise `InputError`.
     """
     if isinstance(variable, tf.distribute.DistributedValues):
+        check_one_replica(len(variable.values))
         (variable,) = variable.values
     return variable
+
+
+def check_one_replica(replicas: int) -> None:
+    """Raises `InputError` if a strategy of `tf.distribute` has several."""
+    if replicas > 1:
+        raise InputError(
+            f"found a tf.distribute strategy of {replicas} replicas, "
+            "expected one replica: to train on several devices, start "
+            "several processes with lstm-dssm-train --workers"
+        )
 
 
 def session_callable(

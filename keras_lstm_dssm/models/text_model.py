@@ -21,8 +21,8 @@ from keras_lstm_dssm.private_api import (
     BuiltModel,
     DirectedMean,
     accept_any_inputs,
+    check_one_replica,
     is_distributed,
-    replica_count,
     shares_strategy,
 )
 
@@ -237,12 +237,7 @@ class TextModel(BuiltModel):
 
     def __init__(self, hasher: Hasher, seed: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if (replicas := replica_count(self)) > 1:
-            raise InputError(
-                f"found a tf.distribute strategy of {replicas} replicas, "
-                "expected one replica: to train on several devices, start "
-                "several processes with lstm-dssm-train --workers"
-            )
+        check_one_replica(self.distribute_strategy.num_replicas_in_sync)
         self.hasher = hasher
         self.seed = seed
         self._accuracy = DirectedMean("accuracy", grows=True)

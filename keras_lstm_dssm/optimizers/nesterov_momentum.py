@@ -117,7 +117,7 @@ class NesterovMomentum(DistributedOptimizer):
         self._pace = self.add_variable((), start, name="pace")
         # The dense variables hold W + ahead V.
         self._ahead = _only_copy(self.add_variable((), "zeros", name="ahead"))
-        # Steps after which the variables are left at W; never if negative.
+        # Steps after which the variables are left at W; never if 0.
         self._left = _only_copy(
             self.add_variable((), "zeros", "int32", name="left")
         )
@@ -130,9 +130,6 @@ class NesterovMomentum(DistributedOptimizer):
         """Creates V, zero, for each variable."""
         if self.built:
             return
-        replicas = tf.distribute.get_strategy().num_replicas_in_sync
-        if replicas > 1:
-            raise InputError(f"found {replicas} replicas, expected 1")
         super().build(variables)
         self.velocity = self.add_optimizer_variables(variables, "velocity")
 
@@ -278,7 +275,8 @@ class NesterovMomentum(DistributedOptimizer):
                 self._shift(0.0)  # Keras decays, averages and constrains W
             super().apply(grads, variables)
             self._set_pace()
-            follows = tf.not_equal(self._left.assign_sub(1), 0)
+            follows = tf.not_equal(self._left, 1)
+        self._left.assign(tf.maximum(self._left - 1, 0))
             tf.cond(follows, lambda: self._shift(self._pace), lambda: None)
 
     def update_variables(

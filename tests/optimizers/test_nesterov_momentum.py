@@ -247,11 +247,10 @@ two = [tf.config.LogicalDeviceConfiguration()] * 2
 tf.config.set_logical_device_configuration(cpu, two)
 with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
-    optimizer = dssm.NesterovMomentum()
     try:
-        optimizer.build(model.trainable_variables)
+        dssm.NesterovMomentum().build(model.trainable_variables)
     except dssm.InputError as error:
         print(error)
 """
     (found,) = fresh_process(code, tmp_path)
-    assert found == "found 2 replicas, expected 1"
+    assert found.startswith("found a tf.distribute strategy of 2 replicas, ex")
