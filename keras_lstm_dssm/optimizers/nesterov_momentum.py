@@ -276,7 +276,7 @@ class NesterovMomentum(DistributedOptimizer):
             super().apply(grads, variables)
             self._set_pace()
             follows = tf.not_equal(self._left, 1)
-        self._left.assign(tf.maximum(self._left - 1, 0))
+            self._left.assign(tf.maximum(self._left - 1, 0))
             tf.cond(follows, lambda: self._shift(self._pace), lambda: None)
 
     def update_variables(
