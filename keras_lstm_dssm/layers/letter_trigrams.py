@@ -298,8 +298,8 @@ class TrigramEmbedding(SyncedWeights):
         )
         self.read_rows: Callable[[tf.Tensor], tf.Tensor] | None = None
         """Reads rows in place of the table, while an export is traced."""
-        self.way_ahead: Callable[[tf.Tensor], tf.Tensor] | None = None
-        """What to add to rows for the look-ahead point (`LazyRows`)."""
+        self.read_ahead: Callable[[tf.Tensor], tf.Tensor] | None = None
+        """Reads rows at the look-ahead point (`LazyRows`), in training."""
         self.table = self.add_weight(
             shape=(size, units), initializer=self.initializer, name="table"
         )
@@ -309,12 +309,12 @@ class TrigramEmbedding(SyncedWeights):
         """Computes each word's vector, the sum of its trigrams' table rows."""
         if self.read_rows:
             rows = self.read_rows(words.trigrams)
+        elif training and self.read_ahead:
+            rows = self.read_ahead(words.trigrams)
         else:
             # `.value` is TensorFlow's variable, whose rows are gathered
             # without a copy of the table.
             rows = tf.gather(self.table.value, words.trigrams)
-            if training and self.way_ahead:
-                rows += self.way_ahead(words.trigrams)
         return gather_sum(
             rows,
             words.trigram_index,
