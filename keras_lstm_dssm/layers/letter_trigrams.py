@@ -390,8 +390,8 @@ class TrigramEmbedding(SyncedWeights):
         )
         self.read_rows: Callable[[tf.Tensor], tf.Tensor] | None = None
         """Reads rows in place of the table, while an export is traced."""
-        self.way_ahead: Callable[[tf.Tensor], tf.Tensor] | None = None
-        """What to add to rows for the look-ahead point (`LazyRows`)."""
+        self.read_ahead: Callable[[tf.Tensor], tf.Tensor] | None = None
+        """Reads rows at the look-ahead point (`LazyRows`), in training."""
         self.table = self.add_weight(
             shape=(size, units), initializer=self.initializer, name="table"
         )
@@ -427,12 +427,11 @@ class TrigramEmbedding(SyncedWeights):
     def _rows(self, trigrams: tf.Tensor, training: bool) -> tf.Tensor:
         if self.read_rows:
             return self.read_rows(trigrams)
+        if training and self.read_ahead:
+            return self.read_ahead(trigrams)
         # `.value` is TensorFlow's variable, whose rows are gathered without a
         # copy of the table.
-        rows = tf.gather(self.table.value, trigrams)
-        if training and self.way_ahead:
-            rows += self.way_ahead(trigrams)
-        return rows
+        return tf.gather(self.table.value, trigrams)
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
         """Returns which steps are words of ragged ids, bool `(batch, words)`.

@@ -334,8 +334,8 @@ class TwoTower(SyncedWeights, TextModel):
             tower.before_read = nesterov.sync if nesterov else None
             for layer in tower.embeddings:
                 layer.before_read = tower.before_read
-                layer.way_ahead = (
-                    nesterov.way_ahead(layer.table) if nesterov else None
+                layer.read_ahead = (
+                    nesterov.row_reader(layer.table) if nesterov else None
                 )
 
     def fit(  # type: ignore[override]

@@ -6,8 +6,31 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import tensorflow as tf
+
+
+class _Read(NamedTuple):
+    """Rows that a training step has read, and the state of their updates."""
+
+    rows: tf.Tensor
+    ahead: tf.Tensor
+    velocity: tf.Tensor
+    decay: tf.Tensor
+
+
+def _are_rows(indices: tf.Tensor, rows: tf.Tensor) -> bool:
+    """Returns whether a gather of these rows has the gradient's indices.
+
+    TensorFlow reshapes them. A graph of the whole training step then need not
+    gather the rows again; other workers may have added rows.
+    """
+    return (
+        tf.is_symbolic_tensor(indices)
+        and indices.op.type == "Reshape"
+        and indices.op.inputs[0] is rows
+    )
 
 
 class LazyRows:
@@ -39,27 +62,34 @@ class LazyRows:
         self.updated = updated
         self.mu = mu
         self.steps = steps
+        self._read: _Read | None = None
 
-    def way_ahead(self, rows: tf.Tensor) -> tf.Tensor:
-        """Returns how far rows are from the look-ahead point, `[r, units]`."""
+    def read(self, rows: tf.Tensor) -> tf.Tensor:
+        """Returns distinct rows at the look-ahead point, `[r, units]`."""
         updated = tf.gather(self.updated, rows)
-        _, distance = self._powers(updated, self.steps + 1)
-        return tf.stop_gradient(tf.gather(self.velocity, rows) * distance)
+        decay, distance = self._powers(updated, self.steps + 1)
+        velocity = tf.stop_gradient(tf.gather(self.velocity, rows))
+        ahead = tf.gather(self.table, rows) + velocity * distance
+        self._read = _Read(rows, ahead, velocity, decay)
+        return ahead
 
     def update(self, change: tf.IndexedSlices) -> None:
         """Takes distinct rows to the end of the training step.
 
         `change` is -eps times their gradient at the look-ahead point.
         """
-        rows, end = change.indices, self.steps + 1
-        decay, distance = self._powers(tf.gather(self.updated, rows), end)
-        velocity = tf.gather(self.velocity, rows)
-        ahead = tf.gather(self.table, rows) + velocity * distance
+        rows = change.indices
+        read, self._read = self._read, None
+        if read is None or not _are_rows(rows, read.rows):
+            self.read(rows)
+            read, self._read = self._read, None
+            assert read is not None
+        done = tf.cast(self.steps + 1, self.updated.dtype)
         # Not scatter_add, which guards against repeated rows and is slower.
         for variable, values in (
-            (self.velocity, velocity * decay + change.values),
-            (self.table, ahead + change.values),
-            (self.updated, tf.fill(tf.shape(rows), tf.cast(end, tf.int32))),
+            (self.velocity, read.velocity * read.decay + change.values),
+            (self.table, read.ahead + change.values),
+            (self.updated, tf.fill(tf.shape(rows), done)),
         ):
             variable.scatter_update(tf.IndexedSlices(values, rows))
 

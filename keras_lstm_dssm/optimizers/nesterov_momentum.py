@@ -149,7 +149,7 @@ class NesterovMomentum(DistributedOptimizer):
 
         Args:
             tables: Variables `[rows, units]` that are built. A training step
-                reads distinct rows, once, and adds their `way_ahead`.
+                reads distinct rows of each once, by `row_reader`.
 
         Raises:
             InputError: The optimizer has an option that needs all rows.
@@ -177,12 +177,12 @@ class NesterovMomentum(DistributedOptimizer):
         parts = table, velocity, updated, self._pace, self.iterations
         return LazyRows(*map(_only_copy, parts))
 
-    def way_ahead(
+    def row_reader(
         self, table: keras.Variable
     ) -> Callable[[tf.Tensor], tf.Tensor] | None:
-        """Returns what gives the `way_ahead` of a registered table's rows."""
+        """Returns what reads rows of a registered table, for a training."""
         lazy = self._tables.active.get(self.variable_key(table))
-        return lazy.way_ahead if lazy else None
+        return lazy.read if lazy else None
 
     def set_phases(
         self, ends: float, middle: float, phases: Sequence[int]
@@ -265,7 +265,7 @@ class NesterovMomentum(DistributedOptimizer):
         # V is dense, and Keras cannot clip rows that occur twice.
         grads = [
             gradient
-            if gradient is None or self.way_ahead(variable)
+            if gradient is None or self.row_reader(variable)
             else tf.convert_to_tensor(gradient)
             for gradient, variable in zip(grads, variables, strict=True)
         ]
@@ -328,13 +328,15 @@ class NesterovMomentum(DistributedOptimizer):
 
     def _dense(self) -> list[tuple[str, tf.Variable, tf.Variable]]:
         """Returns key, W and V of each variable that is trained, not lazily."""
+        both = zip(self.built_variables, self.velocity, strict=True)
         return [
-            (key, _only_copy(weight), _only_copy(velocity))
-            for weight, velocity in zip(
-                self.built_variables, self.velocity, strict=True
+            (
+                self.variable_key(weight),
+                _only_copy(weight),
+                _only_copy(velocity),
             )
-            if (key := self.variable_key(weight)) not in self._tables.active
-            and weight.trainable
+            for weight, velocity in both
+            if weight.trainable and not self.row_reader(weight)
         ]
 
     def get_config(self) -> dict[str, Any]:
