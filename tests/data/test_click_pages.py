@@ -181,7 +181,7 @@ def test_parquet(tmp_path):
     (folder / "queries-1.ndjson").unlink()
     assert list(ClickPages(f"ubi:{folder}")) == expected
     path.write_text("no parquet")
-    with pytest.raises(InputError, match="found no readable parquet file"):
+    with pytest.raises(InputError, match="pages.parquet: cannot be read"):
         list(ClickPages(str(path)))
 
 

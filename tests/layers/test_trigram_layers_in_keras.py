@@ -34,7 +34,7 @@ def new_model(*first: Any) -> keras.Sequential:
             TrigramEmbedding(
                 UNITS, initializer=keras.initializers.RandomNormal(stddev=0.5)
             ),
-            Recurrent(PeepholeLSTMCell(CELLS, forget_gate=True)),
+            Recurrent(PeepholeLSTMCell(CELLS, peephole=None)),
         ]
     )
 
@@ -231,7 +231,7 @@ def test_mixed_precision():
     layers = [
         TrigramEmbedding(UNITS, dtype="mixed_bfloat16"),
         Recurrent(
-            PeepholeLSTMCell(CELLS, forget_gate=True, dtype="mixed_bfloat16"),
+            PeepholeLSTMCell(CELLS, dtype="mixed_bfloat16"),
             dtype="mixed_bfloat16",
         ),
     ]
