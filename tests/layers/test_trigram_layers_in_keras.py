@@ -231,7 +231,7 @@ def test_mixed_precision():
     layers = [
         TrigramEmbedding(UNITS, dtype="mixed_bfloat16"),
         Recurrent(
-            PeepholeLSTMCell(CELLS, dtype="mixed_bfloat16"),
+            PeepholeLSTMCell(CELLS, peephole=None, dtype="mixed_bfloat16"),
             dtype="mixed_bfloat16",
         ),
     ]
