@@ -48,14 +48,16 @@ class LetterTrigrams(Configured, keras.layers.Layer):
     Computes `l(t) = W_h x(t)` of Palangi et al. 2016, eq. (1). W_h is fixed:
     the layer has no weights and needs no vocabulary. The ids are the same if
     the layer is called directly, in `Dataset.map` before or after batching,
-    in a `tf.function` and in a saved model. The layer is made of operations
-    of TF.Text, and all of them are in TF Serving since its version 2.12. A
-    process that loads an exported model in Python must import
-    `tensorflow_text` first.
+    in a `tf.function` and in a saved model.
 
-    In Keras the layer stands in front of `TrigramEmbedding`. It needs no
-    `keras.Input`; in a functional model this is
-    `keras.Input((), dtype="string")`.
+    The layer consists of TF.Text's `normalize_utf8`, `case_fold_utf8`,
+    `WhitespaceTokenizer` and `sliding_window`, and of operations of
+    TensorFlow. TF Serving has had all of them since version 2.12. A Python
+    process that loads an exported model must import `tensorflow_text` first.
+
+    In a Keras model `TrigramEmbedding` follows this layer. A
+    `keras.Sequential` needs no `keras.Input`; the input of a functional model
+    is `keras.Input((), dtype="string")`.
 
     Args:
         alphabet: `"ascii"`, the default and the only value: the paper's

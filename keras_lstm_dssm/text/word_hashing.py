@@ -137,18 +137,16 @@ def split_words(
     A row has at least one word, and at most `max_words`, which bounds the bytes
     that are read, too (see `normalize_texts`).
     """
-    return separate_words(normalize_texts(texts, max_words, split), max_words)
+    words = separate_words(normalize_texts(texts, max_words, split))
+    return words if max_words is None else words[:, :max_words]
 
 
 _TOKENIZER = tf_text.WhitespaceTokenizer()
 
 
-def separate_words(
-    texts: tf.Tensor, max_words: int | None = None
-) -> tf.RaggedTensor:
+def separate_words(texts: tf.Tensor) -> tf.RaggedTensor:
     """Separates the words of texts that `normalize_texts` has normalised."""
-    words = _TOKENIZER.tokenize(texts)
-    return words if max_words is None else words[:, :max_words]
+    return _TOKENIZER.tokenize(texts)
 
 
 def trigram_ids(
