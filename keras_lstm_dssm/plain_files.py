@@ -15,13 +15,14 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.version import OLDEST
 from lstm_dssm_client.errors import DAMAGE
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _T = TypeVar("_T")
 _Path = str | os.PathLike[str]
@@ -137,11 +138,13 @@ def read_csv(path: _Path, folder: _Path | None = None) -> list[dict[str, str]]:
 
 def read_array(
     path: _Path, remedy: str, folder: _Path | None = None
-) -> np.ndarray:
+) -> "np.ndarray":
     """Maps a `.npy` file into memory, of which nothing is read yet.
 
     The shape in its header is compared with the size of the file.
     """
+    import numpy as np  # not above: programs parse their flags without it
+
     check_plain_file(path, folder)
     with damage_named(path, remedy):
         try:

@@ -148,7 +148,7 @@ def test_the_workflow_tests_the_oldest_and_the_newest_python():
     workflow = (ROOT / ".github/workflows/tests.yml").read_text()
     assert f'python: ["{versions[0]}", "{versions[-1]}"]' in workflow
     assert re.findall(r"run: (make \w+)", workflow) == [
-        "make lint", "make test", "make docs",
+        "make lint", "make test", "make docs", "make demo",
     ]  # fmt: skip
 
 

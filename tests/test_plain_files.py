@@ -178,8 +178,9 @@ def folders(tmp_path_factory) -> Path:
     towers.save(run / "model.keras")
     shutil.copy(run / "model.keras", run / "checkpoints" / "last.keras")
     settings = TrainingConfig("a.tsv", find_recipe("lstm_32"))
-    counts = {"version": __version__, "pairs": 1, "bad_lines": 0}
-    write_json(run / "config.json", {**settings.to_dict(), **counts})
+    found = {"pairs": 1, "bad_lines": 0, "digests": {}}
+    config = {"version": __version__, **settings.to_dict(), **found}
+    write_json(run / "config.json", config)
     write_json(run / "metrics.json", {"test": {"mrr": 0.5}})
     write_csv(run / "history.csv", [{"epoch": 1, "updates": 2, "loss": 0.5}])
     data = {"spec": "a.tsv", "files": 1, "bytes": 9, "sha256": "ab"}
