@@ -121,7 +121,7 @@ REFUSED = {
     --run_file=/nowhere/out.trec -> out.trec: there is no folder
     --json={tmp_path}/no/out.json -> out.json: there is no folder
     --run={broken} --run_file={tmp_path}/no/out.trec -> out.trec: there is no fo
-    --run={broken} --depth=1 -> metrics.json: Expecting
+    --run={broken} --depth=1 -> metrics.json: cannot be read (Expecting
     --run={tmp_path}/none -> none' is not the folder of a run, nor an enc
     --run={tmp_path} -> no model here
     --data={tmp_path}/none -> none: found
