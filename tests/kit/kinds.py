@@ -102,8 +102,8 @@ def turn_vectors() -> None:
     np.save(block, -np.load(block))
 
 
-MINED = {"hard_negatives.json.gz": "found no negatives mined before.*train an"}
-NO_TARGETS = {TARGETS_FILE: "found no targets of documents"}
+MINED = {"hard_negatives.json.gz": "expected negatives mined before.*train an"}
+NO_TARGETS = {TARGETS_FILE: "expected targets of documents"}
 JUDGED = {"dev": "judged", "patience": 1}
 
 KINDS = {
@@ -176,7 +176,7 @@ KINDS = {
         "dev_mrr@10",
         lambda: add_click("clicks.tsv"),
         "found 25 clicks, expected the 24",
-        {FILE_NAME: "found no mined negatives"},
+        {FILE_NAME: "expected mined negatives"},
         gone="PARENT",
     ),
     "a KeyVec": Kind(

@@ -300,7 +300,7 @@ REFUSED = {
     --salience=none -> salience is 'none': found no such folder
     --data={tmp_path}/none -> none: found nothing there
     --data={two_documents} -> found 2 documents, a map needs 3 or more
-    --run={no_targets} -> found no targets of documents
+    --run={no_targets} -> expected targets of documents
 """,
     "table --data={collection_folder} --output={new}": """
     --systems=random -> --paper is missing

@@ -152,7 +152,7 @@ def test_another_network(trained_run, tmp_path, preset, refused):
 
 def test_a_damaged_run(tmp_path, refused):
     (tmp_path / "config.json").write_text("{}")
-    refused(resume(tmp_path), "config.json: 'data' is missing")
+    refused(resume(tmp_path), "config.json: cannot be read (no 'data')")
 
 
 def test_a_start_that_failed_can_be_repeated(kinds_data, monkeypatch, eager):
