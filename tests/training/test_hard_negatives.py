@@ -159,7 +159,9 @@ def test_when_is_mined(model, tmp_path):
     assert mined.of_epoch(1, model, begins=True) is None
     assert isinstance(mined.of_epoch(2, model, begins=True), GivenNegatives)
     assert mined.of_epoch(3, model, begins=True) is not None
-    with pytest.raises(InputError, match="mined before epoch 3.; expected .* before epoch 7"):
+    with pytest.raises(
+        InputError, match="epoch 3.; expected .* before epoch 7"
+    ):
         mined.of_epoch(7, model, begins=True)
     assert [mined.next_mining(epoch) for epoch in range(4)] == [2, 2, 4, 4]
 
