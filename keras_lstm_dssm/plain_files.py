@@ -94,7 +94,7 @@ def read_bytes(
     folder: _Path | None = None,
     max_bytes: int = TEXTS_BYTES,
 ) -> bytes:
-    """Reads a plain file of a folder, by default of the folder it is in."""
+    """Reads a file after `check_plain_file`; `folder` must contain the file."""
     check_plain_file(path, folder, max_bytes)
     with damage_named(path, remedy):
         return Path(path).read_bytes()

@@ -194,7 +194,7 @@ class BuiltModel(keras.Model):
 
 
 class DirectedMean(MetricsList):
-    """A mean over rows of which Keras's callbacks know what is better.
+    """Averages a metric over rows, and says whether larger values are better.
 
     `EarlyStopping` and others with `mode="auto"` look for a direction in
     lists of metrics only, so this is a list of one metric.

@@ -138,7 +138,7 @@ class DocumentVectors(tf.Module):
     def _cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
     ) -> tf.Tensor:
-        """Computes the cosines with the distinct vectors from start to stop."""
+        """Computes the cosine of each query with a range of distinct vectors."""
 
     @abstractmethod
     def _vectors_of(self, rows: tf.Tensor) -> tf.Tensor:
@@ -147,10 +147,11 @@ class DocumentVectors(tf.Module):
     def cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
     ) -> tf.Tensor:
-        """Computes cosines of queries and the documents from start to stop.
+        """Computes the cosine of each query with a range of documents.
 
-        `queries` are unit vectors, float32 `[batch, d]`, `start` and `stop`
-        int32 scalars; the cosines are float32 `[batch, stop - start]`.
+        The documents have the numbers `start` to `stop - 1`, int32 scalars.
+        `queries` are unit vectors, float32 `[batch, d]`; the cosines are
+        float32 `[batch, stop - start]`.
         """
         if not self._shared:
             return self._cosines(queries, start, stop)
@@ -360,7 +361,11 @@ class SearchModule(ServedModule):
     def _set_vectors(
         self, rows: DocumentRows, kind: str, max_k: int
     ) -> EqualVectors:
-        """Stores vectors, ids and tags; returns the order of documents."""
+        """Creates the variables of vectors, ids and tags.
+
+        Returns which documents share a vector, and the order in which the
+        documents are stored: documents with equal vectors are neighbours.
+        """
         equal = EqualVectors.of(rows.vectors)
         distinct = rows.vectors  # a copy may be some gigabytes
         if len(equal.first) < len(distinct):

@@ -122,7 +122,7 @@ class NesterovSchedule(keras.callbacks.Callback):
             optimizer.set_phases(self.ends, self.middle, self._phases)
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """Sets the momentum of `SGD`, which reads it in each eager step."""
+        """Sets `SGD.momentum` for the next step, which runs eagerly."""
         optimizer = self._optimizer()
         if isinstance(optimizer, keras.optimizers.SGD):
             optimizer.momentum = self._momentum_at(self._done(), self._phases)

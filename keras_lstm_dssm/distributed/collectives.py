@@ -35,7 +35,10 @@ class Cluster(NamedTuple):
         return f"worker {rank} ({self.workers[rank]})"
 
     def share(self, count: int, rank: int) -> int:
-        """Returns a worker's part of a number, such as the batch size."""
+        """Returns how many of `count` rows of a batch a worker takes.
+
+        The numbers of two workers differ by 1 at most.
+        """
         return count // self.size + (rank < count % self.size)
 
 

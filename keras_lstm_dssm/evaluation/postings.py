@@ -115,7 +115,10 @@ def inflections(stem: str) -> list[str]:
 
 
 def stemmer_facts(settings: HybridSettings) -> dict[str, str]:
-    """Returns what an export records: `stemmer`, if its BM25 has stems."""
+    """Returns the stemmer and its version, for the record of an export.
+
+    The dictionary is empty if the BM25 of the export does not compare stems.
+    """
     if not settings.bm25 or settings.bm25_words != STEMS:
         return {}
     return {"stemmer": stemmer_version()}

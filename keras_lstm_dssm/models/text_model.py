@@ -595,7 +595,7 @@ class TextModel(BuiltModel):
     def _hashed(
         self, batches: tf.data.Dataset, training: bool = False
     ) -> tf.data.Dataset:
-        """Hashes in the dataset."""
+        """Maps the hashing of texts onto a dataset of batches."""
         check_not_empty(batches)
         batches = self.hasher.dataset(batches, untrained=training)
         if is_distributed(self):

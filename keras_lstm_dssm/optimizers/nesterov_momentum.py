@@ -187,9 +187,11 @@ class NesterovMomentum(DistributedOptimizer):
     def set_phases(
         self, ends: float, middle: float, phases: Sequence[int]
     ) -> None:
-        """Sets mu to `ends`, and from one step to before another to `middle`.
+        """Sets the momentum mu of all training steps.
 
-        `phases` has these steps, by `iterations`, and the end of the training.
+        `phases` are three numbers of steps, counted by `iterations`: the first
+        step with mu = `middle`, the first step after it, and the end of the
+        training. All other steps have mu = `ends`.
         """
         self.momentum.assign(ends)
         self.middle_momentum.assign(middle)

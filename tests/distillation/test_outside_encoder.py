@@ -591,7 +591,7 @@ def test_folders_that_name_each_other_end(tmp_path):
 
 
 def rename_encoder(folder: str, spec: Any) -> None:
-    """Writes another encoder into `teacher.json`, as a stranger could."""
+    """Replaces the encoder that the `teacher.json` of a folder names."""
     path = pathlib.Path(folder, "teacher.json")
     settings = json.loads(path.read_text())
     path.write_text(json.dumps({**settings, "encoder": spec}))
