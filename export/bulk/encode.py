@@ -124,52 +124,47 @@ def encode_part(
     """
     name = part_name(file_number, part)
     with locked_part(job.folder, name):
-        return _encode_locked(encode, job, file_number, part, reader)
+        if known := read_info(job.folder, name):
+            return _compare_part(job, name, known, reader)
+        start = time.monotonic()
+        digest, rows, tagged = hashlib.sha256(), 0, 0
+        dimension = encode([""]).shape[1]
+        with writing_part(job.folder, name, job.kind, dimension) as write:
+            for chunk in reader.take(job.lines, LINES_AT_ONCE):
+                if chunk.ids:
+                    hashes = _hash(digest, chunk)
+                    vectors = encode(chunk.titles)
+                    write(PartRows(chunk.ids, vectors, hashes, chunk.tags))
+                    rows += len(chunk.ids)
+                    tagged += sum(map(bool, chunk.tags))
+        last = reader.at_end
+        info = PartInfo(
+            job.kind, Path(job.files[file_number]).name, file_number,
+            len(job.files), part, last, job.lines, rows, dimension,
+            digest.hexdigest(), job.encoder_sha256, tagged,
+        )  # fmt: skip
+        write_info(job.folder, name, info)
+        return PartResult(name, rows, time.monotonic() - start, False, last)
 
 
-def _encode_locked(
-    encode: Encode,
-    job: PartJob,
-    file_number: int,
-    part: int,
-    reader: DocumentReader,
+def _compare_part(
+    job: PartJob, name: str, known: PartInfo, reader: DocumentReader
 ) -> PartResult:
-    start = time.monotonic()
-    name = part_name(file_number, part)
-    digest, rows, tagged = hashlib.sha256(), 0, 0
-    chunks = reader.take(job.lines, LINES_AT_ONCE)
-    known = read_info(job.folder, name)
-    if known:
-        for what, found, expected in (
-            ("encoder", known.encoder_sha256, job.encoder_sha256),
-            ("--rows_per_file", known.lines, job.lines),
-            ("--format", known.format, job.kind),
-            ("number of files", known.files, len(job.files)),
-        ):
-            _check(job, name, what, found, expected)
-        for chunk in chunks:
-            rows += len(chunk.ids)
-            _hash(digest, chunk)
-        _check(job, name, "titles", known.input_sha256, digest.hexdigest())
-        _check(job, name, "number of lines", known.last, reader.at_end)
-        return PartResult(name, rows, 0.0, True, known.last)
-    dimension = encode([""]).shape[1]
-    with writing_part(job.folder, name, job.kind, dimension) as write:
-        for chunk in chunks:
-            if chunk.ids:
-                hashes = _hash(digest, chunk)
-                vectors = encode(chunk.titles)
-                write(PartRows(chunk.ids, vectors, hashes, chunk.tags))
-                rows += len(chunk.ids)
-                tagged += sum(map(bool, chunk.tags))
-    last = reader.at_end
-    info = PartInfo(
-        job.kind, Path(job.files[file_number]).name, file_number,
-        len(job.files), part, last, job.lines, rows, dimension,
-        digest.hexdigest(), job.encoder_sha256, tagged,
-    )  # fmt: skip
-    write_info(job.folder, name, info)
-    return PartResult(name, rows, time.monotonic() - start, False, last)
+    """Compares a complete part with its titles, or raises `InputError`."""
+    for what, found, expected in (
+        ("encoder", known.encoder_sha256, job.encoder_sha256),
+        ("--rows_per_file", known.lines, job.lines),
+        ("--format", known.format, job.kind),
+        ("number of files", known.files, len(job.files)),
+    ):
+        _check(job, name, what, found, expected)
+    digest, rows = hashlib.sha256(), 0
+    for chunk in reader.take(job.lines, LINES_AT_ONCE):
+        rows += len(chunk.ids)
+        _hash(digest, chunk)
+    _check(job, name, "titles", known.input_sha256, digest.hexdigest())
+    _check(job, name, "number of lines", known.last, reader.at_end)
+    return PartResult(name, rows, 0.0, True, known.last)
 
 
 def _hash(digest: Any, documents: Documents) -> np.ndarray:

@@ -138,7 +138,7 @@ class DocumentVectors(tf.Module):
     def _cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
     ) -> tf.Tensor:
-        """Computes the cosine of each query with a range of distinct vectors."""
+        """Computes the cosines of queries with a range of distinct vectors."""
 
     @abstractmethod
     def _vectors_of(self, rows: tf.Tensor) -> tf.Tensor:
