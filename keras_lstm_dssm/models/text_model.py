@@ -218,6 +218,9 @@ class TextModel(BuiltModel):
     takes_metrics = False
     """Whether `compile` takes metrics of Keras."""
 
+    given_metrics = False
+    """Whether `compile` was given metrics."""
+
     own_metrics = "two metrics, loss and accuracy"
     """What the error message says of the metrics when others are requested."""
 
@@ -274,7 +277,8 @@ class TextModel(BuiltModel):
         metrics = keras.tree.flatten(
             [kwargs.get("metrics"), kwargs.get("weighted_metrics")]
         )
-        if any(metrics) and not self.takes_metrics:
+        self.given_metrics = any(metrics)
+        if self.given_metrics and not self.takes_metrics:
             raise InputError(
                 f"the model has {self.own_metrics}, and takes no others; "
                 f"{self.rankings_hint}"

@@ -548,6 +548,8 @@ class TwoTower(SyncedWeights, TextModel):
         self, labels: tf.Tensor, cosines: tf.Tensor, weights: tf.Tensor | None
     ) -> None:
         """Updates the metrics that `compile` was given."""
+        if not self.given_metrics:
+            return
         if labels.shape.rank == 1:
             y = tf.one_hot(labels, tf.shape(cosines)[1], dtype=cosines.dtype)
         else:

@@ -67,6 +67,10 @@ class Available(NamedTuple):
     labels: Mapping[str, int]  # version numbers by label
 
 
+_NOTHING = Available({}, {})
+"""What is available of a model that is not served."""
+
+
 class ModelVersions:
     """Holds the versions of one model; one thread updates, others read it.
 
@@ -79,7 +83,7 @@ class ModelVersions:
     def __init__(self, name: str, verify: bool = False) -> None:
         self.name = name
         self._verify = verify
-        self.available = Available({}, {})
+        self.available = _NOTHING
         self._loaded: dict[int, Servable] = {}  # not yet available
         self._states: dict[int, VersionState] = {}
         # Versions that did not load, with the time of their last change.
@@ -436,7 +440,7 @@ class ModelRegistry:
         """Returns the requested version, by default the newest."""
         if not spec.name:
             raise invalid_argument("ModelSpec has no name specified.")
-        available = self._served.get(spec.name, Available({}, {}))
+        available = self._served.get(spec.name, _NOTHING)
         choice = spec.WhichOneof("version_choice")
         if choice is None:
             version = max(available.versions, default=0)
@@ -460,10 +464,8 @@ class ModelRegistry:
 
     def find_together(self, names: Sequence[str]) -> list[Servable]:
         """Returns models of one version, the newest that all of them have."""
-        served = self._served
-        of_each = [
-            served[name].versions if name in served else {} for name in names
-        ]
+        served = self._served  # one state for all names
+        of_each = [served.get(name, _NOTHING).versions for name in names]
         common = set.intersection(*map(set, of_each))
         if not common:
             raise StatusError(
@@ -495,8 +497,7 @@ class ModelRegistry:
 
     def versions(self, name: str) -> list[int]:
         """Returns the versions that are served, ascending; none if unknown."""
-        served = self._served
-        return sorted(served[name].versions) if name in served else []
+        return sorted(self._served.get(name, _NOTHING).versions)
 
     def created(self, name: str) -> int:
         """Returns when a model's newest served version was written, in s."""
