@@ -221,7 +221,7 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def file_lock(path: Path) -> IO[bytes]:
-    """Opens a file whose lock processes take, and creates it if necessary."""
+    """Opens a lock file, and creates it if necessary."""
     # Whoever can write into the folder could have put a link or a pipe there.
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     return open(os.open(path, flags | os.O_NONBLOCK, 0o666), "r+b", 0)

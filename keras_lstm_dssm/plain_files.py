@@ -28,17 +28,17 @@ _T = TypeVar("_T")
 _Path = str | os.PathLike[str]
 
 SETTINGS_BYTES = 1 << 26
-"""Most bytes of a file of settings, 64 MB; parsed, they take a gigabyte."""
+"""Largest size of a file of settings, 64 MB: parsed, it takes a gigabyte."""
 
 TEXTS_BYTES = 1 << 30
-"""Most bytes of a file of texts, which is in memory as a whole, 1 GB."""
+"""Largest size of a file of texts, 1 GB: it is read as a whole."""
 
 
 @contextmanager
 def damage_named(
     path: _Path, remedy: str, *further: type[Exception]
 ) -> Iterator[None]:
-    """Raises `InputError` in place of what a damaged file makes readers raise.
+    """Raises `InputError` if a file is damaged, whatever its reader raises.
 
     `remedy` says what was expected, or what to do; `further` are exceptions
     of a library that has classes of its own. An `InputError` that names the
@@ -139,7 +139,7 @@ def read_csv(path: _Path, folder: _Path | None = None) -> list[dict[str, str]]:
 def read_array(
     path: _Path, remedy: str, folder: _Path | None = None
 ) -> "np.ndarray":
-    """Maps a `.npy` file into memory, of which nothing is read yet.
+    """Maps a `.npy` file into memory; its numbers are read when they are used.
 
     The shape in its header is compared with the size of the file.
     """
@@ -185,7 +185,7 @@ _EXPECTED_SIZE = (
 
 
 def _max_unpacked(path: _Path) -> int:
-    """Returns the most bytes to which a file may unpack.
+    """Returns the largest size to which a file may unpack, in bytes.
 
     Keras does not compress models, and text becomes a tenth at best; a file
     of blanks becomes a thousandth.
@@ -194,7 +194,7 @@ def _max_unpacked(path: _Path) -> int:
 
 
 def check_unpacked_size(path: _Path) -> None:
-    """Checks to how much an archive, such as a `.keras` file, would unpack.
+    """Checks the unpacked size of an archive, such as a `.keras` file.
 
     Readers of the archive read no more than the sizes in its directory. What
     is missing or no archive is left to them to report.
@@ -213,7 +213,7 @@ def check_unpacked_size(path: _Path) -> None:
 
 
 def open_gzip(path: _Path, folder: _Path | None = None) -> io.TextIOWrapper:
-    """Opens a gzip file of UTF-8 text whose whole content is to be held.
+    """Reads a gzip file of UTF-8 text into memory, and opens it.
 
     More than 64 MB and 50 times the file's size raise `InputError`: its own
     note of the content's size need not be true.

@@ -216,7 +216,7 @@ class DirectedMean(MetricsList):
         return self.metrics[0].count
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
-        """Adds values, weighted."""
+        """Adds values to the weighted mean."""
         self.metrics[0].update_state(values, sample_weight=sample_weight)
 
     def result(self) -> tf.Tensor:
@@ -275,7 +275,7 @@ class DistributedOptimizer(keras.optimizers.Optimizer):
         return self._trainable_variables
 
     def variable_key(self, variable: Any) -> str:
-        """Returns a key for a variable, equal for its copy in a replica."""
+        """Returns a key of a variable, equal for the copy in a replica."""
         return self._var_key(variable)
 
     def variable_index(self, variable: Any) -> int:

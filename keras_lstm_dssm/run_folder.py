@@ -44,7 +44,7 @@ _KINDS_OF_SETTINGS: dict[str, tuple[type, ...]] = {
         ("pairs", "bad_lines", "max_bad_lines", "seed", "workers"), (int,)
     ),
 }
-"""Settings of `config.json` that are read one by one, and their types."""
+"""Settings of `config.json` that are read without a recipe -> their types."""
 
 _CLICKS_OF_PAGES = re.compile(r"clicks\.pages[0-9]+\.tsv")
 
@@ -276,7 +276,7 @@ def open_towers(
 
 
 def check_resumable(folder: str | os.PathLike[str]) -> None:
-    """Checks that a run folder holds no fit without epochs."""
+    """Checks that the run of a folder is trained in epochs, to be resumed."""
     run = RunFolder(folder)
     recipe = run.read_config().get("recipe", {}) if run.config.exists() else {}
     if recipe.get("epochs") == 0:

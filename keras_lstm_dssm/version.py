@@ -3,4 +3,4 @@
 __version__ = "0.3.0.dev1"
 
 OLDEST = "0.3.0.dev1"
-"""The oldest version whose runs and teacher's vectors are read."""
+"""The oldest version whose runs and teacher folders can be read."""

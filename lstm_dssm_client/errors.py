@@ -17,7 +17,7 @@ DAMAGE = (
     struct.error, tokenize.TokenError, zlib.error, zipfile.BadZipFile,
     csv.Error, StopIteration,
 )  # fmt: skip
-"""What Python and the libraries raise where a file is damaged.
+"""Exceptions of Python and of libraries that read a damaged file.
 
 Whoever reads a file that other people may have written catches these, around
 nothing but the reading, and raises `InputError`.

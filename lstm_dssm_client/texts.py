@@ -32,7 +32,7 @@ def as_bytes(texts: Any) -> list[bytes]:
 
 
 def distinct_values(values: Sequence[Any]) -> tuple[list[int], np.ndarray]:
-    """Finds equal values, so that something is computed once for each.
+    """Finds the distinct values of a sequence.
 
     Returns the index of the first of each distinct value, and for each value
     the row of its own in that list, integers `[n]`.

@@ -37,7 +37,7 @@ ENCODERS = ("query_encoder", "document_encoder")
 ROWS = 64  # of a request: less than `max_batch_size`
 TOLERANCE = 1e-5
 TEXTS = ("", "Straße & ﬁn", "日本語 テスト", "a" * 300, "bolt " * 300)
-"""Texts that a list of titles may lack; every server has their letters."""
+"""Texts with letters, signs and lengths that titles may not have."""
 
 
 @contextmanager

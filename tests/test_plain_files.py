@@ -108,7 +108,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "M/models.config": lambda f: read_models_config(f / "M" / "models.config"),
     "M/MANIFEST.sha256": lambda f: verify_manifest(f / "M"),
 }
-"""A file of a folder -> what reads it, of the folder of all folders."""
+"""Path of a file -> function that reads the file, given the root folder."""
 
 NAMED: dict[str, Callable[[Path], Any]] = {
     "R/clicks.tsv": lambda f: list(ClickLog(f / "R" / "clicks.tsv")),

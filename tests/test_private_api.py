@@ -168,7 +168,7 @@ def test_call_with_strings_and_lists():
 
 
 def test_a_mean_with_a_direction():
-    """Its values are those of `keras.metrics.Mean`."""
+    """`DirectedMean` has the values of `keras.metrics.Mean`."""
     ours = private_api.DirectedMean("share", grows=True)
     stock = keras.metrics.Mean("share")
     for metric in (ours, stock):

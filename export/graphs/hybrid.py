@@ -38,7 +38,7 @@ CELLS = 2**24
 the queries, since the largest of them is needed."""
 
 SETTINGS_FILE = Path("assets.extra", "hybrid.json")
-"""File of a version's folder that says what its retriever ranks by."""
+"""File with the settings of a hybrid retriever, in the folder of a version."""
 
 
 class WordsPart(NamedTuple):

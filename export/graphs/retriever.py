@@ -81,7 +81,7 @@ returns which of them each query may find, booleans `[batch, block]`."""
 
 
 class EqualVectors(NamedTuple):
-    """Which documents have equal vectors, and an order with these adjacent.
+    """Says which documents have equal vectors, and sorts them side by side.
 
     The last bits of a matrix product depend on the position of a row, so a
     vector that several documents share is multiplied once. Documents are in
@@ -132,7 +132,7 @@ class DocumentVectors(tf.Module):
 
     @abstractmethod
     def _store(self, distinct: np.ndarray) -> None:
-        """Makes the variables; not constants: a graph has 2 GiB at most."""
+        """Stores vectors as variables: constants are limited to 2 GiB."""
 
     @abstractmethod
     def _cosines(

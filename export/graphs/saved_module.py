@@ -258,7 +258,7 @@ class EncodingModule(ServedModule):
     def _encode_distinct(
         self, texts: Sequence[Any], progress: bool
     ) -> np.ndarray:
-        """Does the work of `encode_all`."""
+        """Encodes distinct texts, for `encode_all`."""
 
     def write_extra(self, version: Path) -> None:
         """Writes the fingerprint, with which encoded parts are compared."""

@@ -33,7 +33,7 @@ from keras_lstm_dssm.text_files import (
 _LONGEST = 1 << 20
 _LARGEST_WEIGHT = 1e9  # sums of float32 stay finite
 _SMALLEST_WEIGHT = float(np.finfo(np.float32).tiny)
-"""Smaller numbers are 0 in float32, or where TensorFlow computes with it."""
+"""Smallest weight of a click: smaller numbers become 0 in float32."""
 
 
 class Pair(NamedTuple):

@@ -182,7 +182,7 @@ def _import(module: str, extra: str) -> Any:
 
 
 def _is_model2vec(folder: Path) -> bool:
-    """Returns whether model2vec wrote a folder, or sentence-transformers did.
+    """Returns whether model2vec, not sentence-transformers, reads a folder.
 
     model2vec also writes a `modules.json`, but sentence-transformers does not
     apply the weights of tokens. So `config.json` decides.

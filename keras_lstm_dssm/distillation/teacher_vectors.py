@@ -53,7 +53,7 @@ _COUNTS = "texts", "queries", "titles", "spans", "words"
 """Settings of a teacher folder that are numbers of texts."""
 
 _TEXTS = 2**31
-"""Bound of these numbers."""
+"""Numbers of texts in a teacher folder are below this limit."""
 
 BLOCK = 1024
 """Texts whose vectors one file of a teacher folder holds."""

@@ -125,7 +125,7 @@ _CAUSES = {
     "health check has been hanging": "a worker did not answer for "
     "--start_minutes, or waited as long for another worker",
 }
-"""Part of Ray's message, when a limit is reached -> what it means."""
+"""Part of Ray's message about a limit -> cause, in the words of our flags."""
 
 
 def train_on_ray(

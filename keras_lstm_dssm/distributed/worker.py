@@ -1,4 +1,4 @@
-"""What each of several workers does: `train_worker`, which Ray Train calls."""
+"""The training of one of several workers: Ray Train calls `train_worker`."""
 
 import os
 import time

@@ -13,7 +13,7 @@ from keras_lstm_dssm.text.strings import as_strings
 
 
 class TextBatch(NamedTuple):
-    """Holds a batch of texts, each distinct text once.
+    """Holds the distinct texts of a batch, and which row has which text.
 
     It takes the place of a `WordBatch` for encoders that hash no words.
     """
@@ -37,7 +37,7 @@ class DistinctTexts:
         return TextBatch(*tf.unique(as_strings(texts)))
 
     def cache(self) -> "DistinctTexts":
-        """Returns the object itself: there is nothing to remember."""
+        """Returns the object itself: finding distinct texts needs no cache."""
         return self
 
 
@@ -109,7 +109,7 @@ class LayerEncoder(TextEncoder):
         return tf.cast(vectors, self.compute_dtype)
 
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes one text like any other batch."""
+        """Encodes a batch of one text, in the same way as other batches."""
         return unit(self(text))
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:

@@ -105,7 +105,7 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     @property
     def input_dtype(self) -> str:
-        """The dtype of the inputs, of which Keras traces signatures."""
+        """The dtype of the inputs, from which Keras makes a signature."""
         return "string"
 
     def _hashing(self, **rules: Any) -> Any:

@@ -66,7 +66,7 @@ def _stemmer() -> Any:
 
 
 def stemmer_version() -> str:
-    """Returns name and version of the stemmer, such as those of an export."""
+    """Returns the name and the version of the English stemmer."""
     return f"snowballstemmer {metadata.version('snowballstemmer')}"
 
 

@@ -138,7 +138,7 @@ class Postings(NamedTuple):
     scores: np.ndarray
 
     def in_order(self, order: np.ndarray) -> "Postings":
-        """Returns those of the same titles in another order.
+        """Returns the postings of the same titles in another order.
 
         `order` has the number of the title at each position, integers `[n]`.
         """

@@ -148,7 +148,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
 
     @property
     def variable_dtype(self) -> str:
-        """The same as `compute_dtype`: there are no variables."""
+        """Same as `compute_dtype`: the layer has no variables."""
         return "string"
 
     def words(self, texts: Any) -> tf.RaggedTensor:

@@ -478,7 +478,7 @@ class Recurrent(keras.layers.Layer):
     def _masked_outputs(
         self, inputs: tf.Tensor, mask: tf.Tensor, training: bool
     ) -> tf.Tensor:
-        """Computes the last outputs from the steps that a mask leaves.
+        """Computes the last output of each row; masked time steps are skipped.
 
         A masked step changes no state, so the steps after it move up. The
         output of a row without steps is the state before the first: zero.

@@ -18,13 +18,13 @@ import keras
 from keras_lstm_dssm.errors import InputError
 
 _SMALL = 1 << 20
-"""Numbers of a weight that is made without a comparison, 4 MB."""
+"""Weights of at most this many numbers (4 MB) are not compared."""
 
 _MOST_BYTES = 1 << 30
-"""Bytes of all weights that any file may ask for, 1 GB."""
+"""Any file may ask for weights of this many bytes in all, 1 GB."""
 
 _RATIO = 50
-"""Bytes of all weights that a byte of the file may ask for.
+"""A file may ask for weights of this many times its size.
 
 A table of trigrams has the rows that training has changed in the file, and all
 rows in memory.
@@ -42,7 +42,7 @@ def load_safely(path: str | os.PathLike[str]) -> Any:
 
 @contextmanager
 def _weights_of_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Lets layers make only weights for which the file has arrays."""
+    """Refuses weights of layers for which the file has no arrays, meanwhile."""
     rows = {shape[1:] for shape in _shapes(path)}
     most = max(_MOST_BYTES, _RATIO * os.path.getsize(path))
     made = 0

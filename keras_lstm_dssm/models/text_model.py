@@ -418,7 +418,7 @@ class TextModel(BuiltModel):
         return self.get_metrics_result()
 
     def make_train_function(self, force: bool = False) -> None:
-        """Makes the train function; `NesterovMomentum` leaves W after it."""
+        """Makes a train function after which variables hold the weights W."""
         super().make_train_function(force)
         if nesterov := self._nesterov():
             self.train_function = nesterov.from_weights(
@@ -528,7 +528,7 @@ class TextModel(BuiltModel):
         super().save(filepath, *args, **kwargs)
 
     def get_compile_config(self) -> dict[str, Any] | None:
-        """Returns what `compile` was given, for saving; `None` without it."""
+        """Returns the arguments of `compile`, for saving; `None` before it."""
         if not self.compiled:
             return None
         serialize = keras.saving.serialize_keras_object

@@ -21,7 +21,7 @@ class _Read(NamedTuple):
 
 
 def _are_rows(indices: tf.Tensor, rows: tf.Tensor) -> bool:
-    """Returns whether a gather of these rows has the gradient's indices.
+    """Returns whether the indices of a gradient are exactly these rows.
 
     TensorFlow reshapes them. A graph of the whole training step then need not
     gather the rows again; other workers may have added rows.
@@ -143,7 +143,7 @@ class LazyTables:
         self._pending = False
 
     def activate(self, tables: Mapping[str, Callable[[], LazyRows]]) -> None:
-        """Replaces the active tables, all of which are up to date.
+        """Replaces the active tables. All tables must be up to date.
 
         New tables are made by the functions.
         """
@@ -164,7 +164,7 @@ class LazyTables:
 
     @contextmanager
     def pending_rows_saved(self) -> Iterator[None]:
-        """Leaves rows as they are while a checkpoint is saved.
+        """Delays `sync` while a checkpoint is saved.
 
         `sync` rounds, so that a run which was saved within an epoch and
         resumed would differ from a run that was not.

@@ -134,7 +134,7 @@ class NesterovMomentum(DistributedOptimizer):
         self.velocity = self.add_optimizer_variables(variables, "velocity")
 
     def set_groups(self, groups: Sequence[Sequence[keras.Variable]]) -> None:
-        """Sets whose gradients are renormalised together, by default all."""
+        """Sets the variables whose gradients are renormalised together."""
         self._group_of = {
             self.variable_key(variable): number
             for number, group in enumerate(groups)
@@ -180,7 +180,7 @@ class NesterovMomentum(DistributedOptimizer):
     def row_reader(
         self, table: keras.Variable
     ) -> Callable[[tf.Tensor], tf.Tensor] | None:
-        """Returns what reads rows of a registered table, for a training."""
+        """Returns the function that reads a registered table in training."""
         lazy = self._tables.active.get(self.variable_key(table))
         return lazy.read if lazy else None
 
@@ -206,7 +206,7 @@ class NesterovMomentum(DistributedOptimizer):
     def from_weights(
         self, train_function: Callable[[Any], Any], steps: int, eager: bool
     ) -> Callable[[Any], Any]:
-        """Returns a train function before and after which variables hold W.
+        """Wraps a train function: variables hold W before and after each call.
 
         Args:
             train_function: See `keras.Model.make_train_function`.
@@ -255,7 +255,7 @@ class NesterovMomentum(DistributedOptimizer):
         super().finalize_variable_values(var_list)
 
     def pending_rows_saved(self) -> AbstractContextManager[None]:
-        """Leaves rows of tables as they are while a checkpoint is saved."""
+        """Delays updates of lazy rows while a checkpoint is saved."""
         return self._tables.pending_rows_saved()
 
     def apply(
@@ -311,7 +311,7 @@ class NesterovMomentum(DistributedOptimizer):
         self._ahead.assign(0)
 
     def _set_pace(self) -> None:
-        """Computes mu of the coming step; before a change, updates all rows."""
+        """Sets mu of the coming step; if mu changes, updates all rows first."""
         pace, mu = _only_copy(self._pace), self.momentum_at(self.iterations)
         # Rows move by a geometric sum as long as mu does not change.
         tf.cond(tf.not_equal(pace, mu), self._tables.sync, lambda: None)

@@ -102,7 +102,7 @@ class ModelVersions:
         self.available = self.available._replace(labels=dict(labels))
 
     def load(self, expected: Mapping[int, Path]) -> None:
-        """Loads those of the expected versions that are not served.
+        """Loads the expected versions that are not served yet.
 
         A version that did not load is loaded again when its files change.
         """
@@ -127,7 +127,7 @@ class ModelVersions:
                 self._record_error(version, expected[version], error)
 
     def serve(self) -> None:
-        """Makes the loaded versions available, beside the old ones."""
+        """Makes the loaded versions available beside the old versions."""
         versions = {**self.available.versions, **self._loaded}
         self.available = self.available._replace(versions=versions)
         for version in self._loaded:
@@ -433,7 +433,7 @@ class ModelRegistry:
         self._publish()
 
     def _publish(self) -> None:
-        """Lets requests see what is available, of all models at once."""
+        """Shows requests the available versions of all models, in one step."""
         self._served = {n: model.available for n, model in self._models.items()}
 
     def find(self, spec: ModelSpec) -> Servable:
@@ -500,7 +500,7 @@ class ModelRegistry:
         return sorted(self._served.get(name, _NOTHING).versions)
 
     def created(self, name: str) -> int:
-        """Returns when a model's newest served version was written, in s."""
+        """Returns the Unix time at which the newest version was written."""
         version = max(self.versions(name))
         folders = version_folders(model_folder(self.models_dir, name))
         if version not in folders:  # it was removed, and is still served

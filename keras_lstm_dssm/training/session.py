@@ -236,7 +236,7 @@ class Training(ABC):
                 )
 
     def digests(self) -> dict[str, str]:
-        """Returns option -> SHA-256 of the files that it names.
+        """Returns the SHA-256 of the files of each option that names files.
 
         These are `data`, `dev` and `validation`, as far as they are given.
         """

@@ -159,7 +159,7 @@ def try_early_stopping(folder: Path, fresh: Fresh) -> None:
 
 
 def try_model_checkpoint(folder: Path, fresh: Fresh) -> None:
-    """After steps 3 and 6, of which the second is inside an epoch."""
+    """Files within an epoch hold W; a training goes on from such a file."""
     name = str(folder / "{epoch}_{batch}.keras")
     model = new_model()
     train(model, keras.callbacks.ModelCheckpoint(name, save_freq=3))

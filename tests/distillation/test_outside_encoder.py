@@ -479,7 +479,7 @@ for name in ("plain", "more"):
     not find_spec("sentence_transformers"), reason="needs the extra `teacher`"
 )
 def test_a_static_embedding_is_read_by_sentence_transformers(tmp_path):
-    """With unknown tokens, later modules, a prompt and the width of both."""
+    """Folders with unknown tokens, further modules and a prompt."""
     tokenizer_of("[UNK]").save(str(tmp_path / "tokenizer.json"))
     np.save(tmp_path / "vectors.npy", VECTORS.astype(np.float32))
     run = [sys.executable, "-c", STATIC_MODELS]
@@ -546,7 +546,7 @@ def test_a_teachers_folder_is_its_vectors_and_its_encoder(tmp_path):
 
 
 def test_no_file_names_a_function(tmp_path):
-    """Only a flag does: the folder of a teacher may come from a stranger."""
+    """Only flags may name functions: teacher folders may be of strangers."""
     clicks = tmp_path / "clicks.tsv"
     clicks.write_text("hex\thex bolt\n")
     stored = teach(str(clicks), "module_of_encoders:hashed", "FIRST")

@@ -157,7 +157,7 @@ def test_a_layer_and_an_encoder_of_trigrams_train_together():
 
 
 def test_rows_inside_a_functional_model_are_updated_lazily():
-    """As exactly as those of an encoder that is itself the tower."""
+    """The weights equal those of an encoder that is the tower itself."""
     weights = []
     for lazy in (False, True):
         keras.utils.set_random_seed(3)

@@ -163,7 +163,7 @@ def check_exported(folder: Path, expected: np.ndarray) -> None:
 
 
 def test_an_encoder_is_these_layers():
-    """Which it runs over each distinct text and word once."""
+    """The layer runs over each distinct text and word once."""
     encoder = LSTMEncoder(CELLS, peephole="full", oov_buckets=7)
     embedding, recurrent = encoder.networks[0]
     embedding.table.assign(embedding.table * 20)

@@ -38,7 +38,7 @@ def lazy_table() -> tuple[keras.Variable, dssm.NesterovMomentum]:
 
 
 def test_equals_the_papers_update_over_400_steps(float64):
-    """Also after steps that fail, in which rows were only read."""
+    """Rows are right after a failed step, too, which only read rows."""
     table, optimizer = lazy_table()
     read: Any = optimizer.row_reader(table)
 

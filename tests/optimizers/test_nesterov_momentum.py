@@ -137,7 +137,7 @@ def test_a_changing_momentum_is_not(float64):
 def test_a_momentum_that_is_set_holds_from_the_next_look_ahead(
     float64, wrapped
 ):
-    """A step from a look-ahead point has the mu of that point."""
+    """A step uses the mu with which its look-ahead point was computed."""
     momenta = [0.5, 0.8, *[0.2] * (STEPS - 1)]
     optimizer = NesterovMomentum(RATE, 0.5, None)
     # A step that is not wrapped looks ahead at its end.
@@ -194,7 +194,7 @@ def test_rows_of_one_index_are_summed_before_the_norm():
 
 
 def test_a_step_that_fails_leaves_the_weights():
-    """Those of (6), not the look-ahead point; and the next step is right."""
+    """Weights are W of (6), not the look-ahead point, in the next step, too."""
     optimizer = NesterovMomentum(1.0, momentum=0.5, threshold=None)
     variable = keras.Variable([0.0])
     optimizer.build([variable])
@@ -221,7 +221,7 @@ def test_a_step_that_fails_leaves_the_weights():
     lambda: keras.optimizers.SGD(1.0, 0.5, nesterov=True),
 ], ids=["ours", "Keras"])  # fmt: skip
 def test_a_variable_without_a_gradient_stays(make):
-    """And so does a frozen one; at the end, W = x - mu V."""
+    """A frozen variable stays, too. At the end W = x - mu V."""
     optimizer, variables = make(), [keras.Variable([0.0]) for _ in range(3)]
     optimizer.build(variables)
     optimizer.apply([tf.constant([-4.0])] * 3, variables)

@@ -347,7 +347,7 @@ def test_a_file_that_is_swapped_while_it_loads_is_not_served(
 
 
 def update(model: ModelVersions, expected: dict[int, Path]) -> bool:
-    """Does for one model what a registry does for all at once."""
+    """Loads, serves and unloads the versions of one model."""
     model.load(expected)
     model.serve()
     return model.unload(expected)

@@ -170,7 +170,7 @@ def test_cosines_of_encoders_of_one_version(towers, model, offsets):
 
 @pytest.mark.parametrize("count", [2, 11, 40])
 def test_equal_documents_have_one_score(towers, count):
-    """Those of other documents stand between them."""
+    """Documents with other vectors stand between equal vectors."""
     documents = ["abcdef", "a b c"] * count
     found = reranked(towers, documents=documents)
     assert len({score for _, score in found}) == 2

@@ -78,7 +78,7 @@ def test_swaps_under_a_stream_of_requests(tiny_models, models):
 
 
 OFFSETS = {"query_encoder": (1.0, 8.0), "document_encoder": (5.0, 2.0)}
-"""Model -> what the encoders of two trainings add to the number of words."""
+"""Model -> constants by which the encoders of two trainings differ."""
 RERANK = {"query": "ab cd", "documents": ["a b c d e", "abcdefgh", "ab"]}
 
 

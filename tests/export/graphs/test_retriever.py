@@ -125,7 +125,7 @@ def test_equal_vectors_are_adjacent_in_the_order_of_the_first():
 
 
 def test_blocks_hold_all_documents_of_a_vector(monkeypatch):
-    """Or that vector alone: nine documents are more than two blocks of 4."""
+    """A block has all documents of its vectors, or documents of one vector."""
     monkeypatch.setattr(retriever, "BLOCK", 4)
     vector_of = np.repeat(np.arange(6), [1, 2, 3, 9, 2, 1])
     edges = retriever.block_edges(vector_of)
@@ -135,7 +135,7 @@ def test_blocks_hold_all_documents_of_a_vector(monkeypatch):
 @pytest.mark.parametrize("kind", retriever.VECTORS)
 @pytest.mark.parametrize("block", [64, 5])
 def test_equal_vectors_have_equal_scores(kind, block, monkeypatch):
-    """Whatever is beside them, and also where they fill several blocks."""
+    """Other documents change nothing; equal vectors may fill several blocks."""
     monkeypatch.setattr(retriever, "BLOCK", block)
     rng = np.random.default_rng(2)
     vectors = rng.normal(size=(31, 37)).astype(np.float32)

@@ -22,7 +22,7 @@ def test_every_matcher_is_here():
 
 @pytest.mark.parametrize("matcher", SMALL_MATCHERS)
 def test_every_matcher_as_a_stock_server_loads_it(matcher, tmp_path):
-    """A row alone, all rows and no rows; its ops, and no gradients."""
+    """Checks one row, all rows, no rows, and the ops, without gradients."""
     model = kinds.pair_scorer(matcher)
     # Without warm-up requests, which the other tests send.
     save_module(ScorerModule(model), tmp_path)
@@ -42,7 +42,7 @@ def test_every_matcher_as_a_stock_server_loads_it(matcher, tmp_path):
 
 
 def test_sides_of_other_sizes_are_refused(exported):
-    """One query would else be compared with all documents."""
+    """Without the check one query would be compared with all documents."""
     signatures = loaded(exported("scorer").cases[0].version).signatures
     serve, wrong = signatures["serving_default"], "the same number of rows"
     with pytest.raises(tf.errors.InvalidArgumentError, match=wrong):
