@@ -26,7 +26,7 @@ from keras_lstm_dssm.export.graphs.retriever import int8_codes
 from keras_lstm_dssm.files import check_writable, replacing
 from keras_lstm_dssm.model_cards.record import (
     iso_time,
-    run_records,
+    run_record,
     teacher_facts,
 )
 from keras_lstm_dssm.models import TwoTower
@@ -125,7 +125,7 @@ def export_portable(
         "card": {
             "date": iso_time(now),
             "documents": len(documents.ids) if documents else 0,
-            "runs": run_records(run),
+            "run": run_record(run),
             **teacher_facts(teacher.folder if teacher is not None else None),
             **(stemmer_facts(hybrid) if hybrid is not None else {}),
         },

@@ -63,7 +63,7 @@ class LocalModel:
     Attributes:
         version: Number of the models' version, which is the time of the export
             in seconds since 1970.
-        card: What is recorded of the training: "date", "documents" and "runs".
+        card: What is recorded of the training: "date", "documents" and "run".
 
     Raises:
         InputError: The file is missing or damaged, or of another version of

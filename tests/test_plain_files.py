@@ -204,7 +204,7 @@ def folders(tmp_path_factory) -> Path:
     export = {
         "documents": 2, "date": "2026-11-28T03:10:11Z",
         "models": {"retriever": 1, "query_encoder": 1},
-        "runs": [{"name": "R", "config": {"seed": 0}, "facts": training}],
+        "run": {"name": "R", "config": {"seed": 0}, "facts": training},
     }  # fmt: skip
     write_json(run / "card.json", {**training, "exports": [export]})
     write_json(run / "hybrid.json", {"towers": 0.5, "bm25": 0.5})

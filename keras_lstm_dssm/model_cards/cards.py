@@ -338,14 +338,14 @@ def models_card(facts: Mapping[str, Any]) -> str:
         "they were trained on, and how good they are.",
         "",
         table(
-            ["model", "version", "exported", "documents", "from the runs"],
+            ["model", "version", "exported", "documents", "from the run"],
             [
                 [
                     f"`{name}`",
                     version,
                     entry["date"][:10],
                     _documents(name, entry["documents"]),
-                    ", ".join(run["name"] for run in entry["runs"]),
+                    entry["run"]["name"] if entry["run"] else "",
                 ]
                 for entry in facts["exports"]
                 for name, version in entry["models"].items()
@@ -356,7 +356,7 @@ def models_card(facts: Mapping[str, Any]) -> str:
         if teacher := teacher_text(entry):
             names = ", ".join(f"`{name}`" for name in entry["models"])
             lines += ["", f"Vectors of words or titles in {names}: {teacher}."]
-        for run in entry["runs"]:
+        if run := entry["run"]:
             lines += ["", f"## {run['name']}: {kind_of(run['config'])}", ""]
             lines += sections_of(run["config"], run["facts"], level=3)
     return front_matter(head) + "\n".join(lines) + "\n"

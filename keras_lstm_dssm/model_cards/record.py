@@ -5,7 +5,8 @@ The CARD.md of exported models is written from the records of their runs.
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -128,11 +129,10 @@ def record_evaluation(
 
 def card_tables(folder: str | os.PathLike[str]) -> list[CardTable]:
     """Returns the tables of a run's card, `[]` for a run without one."""
-    facts = read_facts(folder)
-    if "training" not in facts:
-        return []
     config = read_config(folder)
-    with damage_named(Path(folder, FACTS), _DAMAGED):
+    with _reading_facts(folder) as facts:
+        if "training" not in facts:
+            return []
         rows = training_rows(config, facts["training"])
         return [
             CardTable("Training", ["what", "value"], rows),
@@ -155,19 +155,28 @@ def export_facts(
 ) -> dict[str, Any]:
     """Returns what the card of exported models says of a version.
 
-    The keys are `date`, `documents`, a number or None, and `runs`, the names of
-    the runs; there are none if the card does not have the version.
+    The keys are `date`, `documents`, a number or None, and `run`, the name of
+    the run or None. The result is empty if the card does not have the version.
     """
-    facts = read_facts(folder)
-    with damage_named(Path(folder, FACTS), _DAMAGED):
+    with _reading_facts(folder) as facts:
         for entry in facts.get("exports", []):
             if entry["models"].get(model) == version:
                 return {
                     "date": entry["date"][:10],
                     "documents": entry["documents"],
-                    "runs": [run["name"] for run in entry["runs"]],
+                    "run": entry["run"] and entry["run"]["name"],
                 }
     return {}
+
+
+@contextmanager
+def _reading_facts(
+    folder: str | os.PathLike[str],
+) -> Iterator[dict[str, Any]]:
+    """Yields the content of `card.json`; damage raises `InputError`."""
+    facts = read_facts(folder)
+    with damage_named(Path(folder, FACTS), _DAMAGED):
+        yield facts
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -205,9 +214,8 @@ def write_models_card(
     the folder whose vectors documents have.
     """
     exports: list[dict[str, Any]] = []
-    earlier = read_facts(folder).get("exports", [])
-    with damage_named(Path(folder, FACTS), _DAMAGED):
-        for entry in earlier:
+    with _reading_facts(folder) as earlier:
+        for entry in earlier.get("exports", []):
             models = {
                 name: version
                 for name, version in entry["models"].items()
@@ -215,32 +223,26 @@ def write_models_card(
             }
             if models:
                 exports.append({**entry, "models": models})
-    exports.append(
-        {
-            "documents": documents,
-            "runs": run_records(run),
-            **teacher_facts(teacher),
-            "date": iso_time(time.time()),
-            "models": dict(exported),
-        }
-    )
-    facts = {"exports": exports}
-    with damage_named(Path(folder, FACTS), _DAMAGED):
+        exports.append(
+            {
+                "documents": documents,
+                "run": run_record(run),
+                **teacher_facts(teacher),
+                "date": iso_time(time.time()),
+                "models": dict(exported),
+            }
+        )
+        facts = {"exports": exports}
         card = models_card(facts)
     _write(Path(folder), facts, card)
 
 
-def run_records(run: str | os.PathLike[str] | None) -> list[dict[str, Any]]:
-    """Returns what is recorded of a run: its name, settings and facts.
-
-    Without a run the list is empty.
-    """
+def run_record(run: str | os.PathLike[str] | None) -> dict[str, Any] | None:
+    """Returns name, settings and facts of a run; `None` without a run."""
     if run is None:
-        return []
-    return [
-        {
-            "name": Path(run).absolute().name,
-            "config": read_config(run),
-            "facts": read_facts(run),
-        }
-    ]
+        return None
+    return {
+        "name": Path(run).absolute().name,
+        "config": read_config(run),
+        "facts": read_facts(run),
+    }

@@ -256,7 +256,7 @@ def test_threads_share_it(model, path):
 def test_the_card_and_the_version(trained_run, path):
     local = write(path, dssm.load_run(trained_run), Documents(IDS, TITLES),
                   run=trained_run)  # fmt: skip
-    (run,) = local.card["runs"]
+    run = local.card["run"]
     assert run["name"] == trained_run.name
     assert run["config"]["recipe"]["encoder_config"]["cells"] == 32
     assert "finished" in run["facts"]["training"]

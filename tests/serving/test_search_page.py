@@ -94,7 +94,7 @@ def test_what_the_card_says(models, tmp_path, caplog):
     export = {
         "date": "2026-11-22T10:00:00Z",
         "documents": 16_562,
-        "runs": [{"name": "run", "config": {}, "facts": {}}],
+        "run": {"name": "run", "config": {}, "facts": {}},
     }
     old, new = ({**export, "models": {"shop": v}} for v in (2, 3))
     new["documents"] = 7
@@ -102,7 +102,7 @@ def test_what_the_card_says(models, tmp_path, caplog):
     first, second = page.models()["models"]
     assert first["card"] == {}
     assert second["card"] == {
-        "date": "2026-11-22", "documents": 7, "runs": ["run"],
+        "date": "2026-11-22", "documents": 7, "run": "run",
     }  # fmt: skip
     card.write_text("{")
     assert page.models()["models"][1]["card"] == {}

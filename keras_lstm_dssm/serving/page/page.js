@@ -265,12 +265,11 @@ function greet(visible) {
   about.textContent = number ? `Search ${number} titles` : "Search";
   const version = model && left.model.split(":")[1];
   const newest = model && (!version || Number(version) === model.versions[0]);
-  const of = (newest && facts.runs) || [];
   card.textContent = model
     ? [
         `${model.name}, version ${version || model.versions[0]}`,
         ...(newest && facts.date ? [`exported on ${facts.date}`] : []),
-        ...(of.length ? [`from the run “${of.join("”, “")}”`] : []),
+        ...(newest && facts.run ? [`from the run “${facts.run}”`] : []),
       ].join(", ")
     : "";
   greeting.hidden = !visible || !queries.length;
