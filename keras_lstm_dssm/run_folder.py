@@ -37,11 +37,11 @@ _OWN_FILES = (
 )  # fmt: skip
 """Names of the files that only a training writes."""
 
-_KINDS_OF_SETTINGS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("data", "dev", "select", "teacher"), (str,)),
-    **dict.fromkeys(("recipe", "init"), (dict,)),
+_TYPES: dict[str, type] = {
+    **dict.fromkeys(("data", "dev", "select", "teacher"), str),
+    **dict.fromkeys(("recipe", "init"), dict),
     **dict.fromkeys(
-        ("pairs", "bad_lines", "max_bad_lines", "seed", "workers"), (int,)
+        ("pairs", "bad_lines", "max_bad_lines", "seed", "workers"), int
     ),
 }
 """Settings of `config.json` that are read without a recipe -> their types."""
@@ -132,8 +132,8 @@ class RunFolder:
             )
         config = read_json(self.config, self.path)
         check_version(self.config, config, "train again")
-        for name, kinds in _KINDS_OF_SETTINGS.items():
-            if type(value := config.get(name)) not in (*kinds, type(None)):
+        for name, kind in _TYPES.items():
+            if type(value := config.get(name)) not in (kind, type(None)):
                 raise InputError(
                     f"{self.config}: found {name} {value!r:.60}, expected the"
                     " settings of a run: restore the file, or train anew"
