@@ -412,7 +412,9 @@ class CorpusNegatives(DrawnNegatives):
         super().__init__(k, seed)
         texts = as_strings(titles)
         if not len(texts):
-            raise InputError("found no title: expected one or more to draw from")
+            raise InputError(
+                "found no title: expected one or more to draw from"
+            )
         words = normalize_texts(texts, None, split).numpy().tolist()
         distinct = dict(zip(words, texts.numpy().tolist(), strict=True))
         self._titles = as_strings(distinct.values())
@@ -429,7 +431,9 @@ class CorpusNegatives(DrawnNegatives):
             [tf.size(row), self.k], [self.seed, step], None, None, tf.int64
         )
         # Any of 2^64 numbers: the remainder is as good as uniform.
-        drawn = tf.cast(bits % tf.cast(tf.maximum(count, 1), tf.int64), tf.int32)
+        drawn = tf.cast(
+            bits % tf.cast(tf.maximum(count, 1), tf.int64), tf.int32
+        )
         # The rows behind the clicked title's row move up by one.
         drawn += is_known * tf.cast(drawn >= row, tf.int32)
         drawn = tf.minimum(drawn, tf.size(self._titles) - 1)

@@ -166,9 +166,7 @@ class Training(ABC):
         They are shuffled, always in one order: negatives come from the batch,
         and in file order they could be more similar than in training.
         """
-        return training_batches(
-            pairs, self.recipe.batch_size, epochs=1, seed=0
-        )
+        return training_batches(pairs, self.recipe.batch_size, epochs=1, seed=0)
 
     def batches_of_fit(
         self, first: int, model: Any
