@@ -1,24 +1,25 @@
 """`custom_gradient`, as TensorFlow's, without graphs that stay in memory."""
 
+import uuid
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-_NAME = "KerasLSTMDSSMGradient"
-_ATTRIBUTE = "keras_lstm_dssm_gradient"  # of the graph of a function
+Gradient = Callable[..., Sequence[Any]]
+"""A gradient of `identity_n`: errors of its outputs -> those of its inputs."""
 
 
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     """Does what `tf.custom_gradient` does, and lets graphs end.
 
-    TensorFlow 2.21 registers a gradient for each call in a graph, for good
+    TensorFlow 2.21 registers the gradient of each call in a graph, for good
     (`ops/custom_gradient.py:512`), and with it keeps the graph, the weights
     that it reads and their momentum: a process that trains one model after the
-    other would hold them all. Here one gradient is registered for all calls.
-    A call in a graph is a `tf.function` of its own, whose graph has the
-    gradient as an attribute and ends with the graph that calls it. TensorFlow
-    inlines such calls, so that they take no time.
+    other would hold them all. Here a call in a graph is a `tf.function` of its
+    own, whose graph holds the gradient, and ends with the graph that calls it.
+    TensorFlow inlines such calls, so that they take no time.
 
     Args:
         function: Takes tensors; returns a tensor, or a list of tensors, and the
@@ -40,28 +41,48 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
         outputs = tf.nest.flatten(results)
 
         def of_inputs(*errors: tf.Tensor) -> list[Any]:
-            """Returns gradients of the inputs of `identity_n`, below."""
             gradients = gradient(*errors[: len(outputs)])
             if not isinstance(gradients, Sequence):
                 gradients = [gradients]
             return [None] * len(outputs) + list(gradients)
 
         graph = tf.compat.v1.get_default_graph()
-        setattr(graph, _ATTRIBUTE, of_inputs)
-        with graph.gradient_override_map({"IdentityN": _NAME}):
+        name = _hold(graph, of_inputs)
+        with graph.gradient_override_map({"IdentityN": name}):
             same = tf.identity_n([*outputs, *arguments])
         return tf.nest.pack_sequence_as(results, same[: len(outputs)])
 
     return call
 
 
-@tf.RegisterGradient(_NAME)
-def _gradient(operation: tf.Operation, *errors: tf.Tensor) -> list[Any]:
-    """Calls the gradient that the operation's graph has."""
-    gradient = getattr(operation.graph, _ATTRIBUTE, None)
-    if gradient is None:
-        raise LookupError(
-            "found a graph that was loaded, expected the model that made it:"
-            " SavedModels have no gradients; load the .keras file to train"
-        )
-    return gradient(*errors)
+_gradients: weakref.WeakValueDictionary[str, Gradient] = (
+    weakref.WeakValueDictionary()
+)
+"""Registered name -> the gradient, which its graph holds."""
+
+_unused_names: list[str] = []
+"""Registered names whose graphs have ended."""
+
+
+def _hold(graph: tf.Graph, gradient: Gradient) -> str:
+    """Lets a graph hold a gradient; returns the name to which it belongs.
+
+    TensorFlow has no public way to remove a name, so names are used again.
+    """
+    name = _unused_names.pop() if _unused_names else _new_name()
+    graph.keras_lstm_dssm_gradient = gradient
+    _gradients[name] = gradient
+    weakref.finalize(graph, _unused_names.append, name)
+    return name
+
+
+def _new_name() -> str:
+    """Registers a name, which no other process has: it is in SavedModels."""
+    name = f"KerasLSTMDSSM-{uuid.uuid4()}"
+
+    @tf.RegisterGradient(name)
+    @tf.autograph.experimental.do_not_convert
+    def gradient(_: Any, *errors: tf.Tensor) -> Sequence[Any]:
+        return _gradients[name](*errors)
+
+    return name
