@@ -123,8 +123,7 @@ def test_negatives_of_the_corpus(tmp_path, eager):
     ]
     assert histories[0][1]["val_loss"] == histories[1][1]["val_loss"]
     config = TrainingConfig(pairs, recipe, titles=["only synthetic"])
-    training = TowerTraining(config, RunFolder(tmp_path / "third"))
-    (tmp_path / "third").mkdir()
+    training = TowerTraining(config, RunFolder(tmp_path))
     training.prepare(whole)
     drawn = {
         title
