@@ -29,7 +29,7 @@ RANDOM_ORDER = "random"
 TOWERS = ("separate", "equal_start", "tied")
 """How the weights of two encoders start, see `Recipe`."""
 
-NEGATIVES = ("random", "in_batch")
+NEGATIVES = ("random", "in_batch", "corpus")
 """The negatives of two towers, see `TwoTower`."""
 
 WORDS = ("vocabulary", "stems", "trigrams")
