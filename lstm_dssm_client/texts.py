@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from lstm_dssm_client.errors import InputError
+from lstm_dssm_client.signatures import EXPLAINED_K
 
 
 def as_bytes(texts: Any) -> list[bytes]:
@@ -116,10 +117,13 @@ def slices_of_size(
         yield slice(start, len(sizes))
 
 
-# Limits of one request: texts, bytes of texts, hits in the reply.
+# Limits of one request: texts, bytes of texts, hits in the reply, and bytes of
+# texts times hits to explain, half of what the exported graphs allow: servers
+# that batch pad the rows.
 _ROWS = 512
 _BYTES = 1 << 19
 _HITS = 1 << 18
+_EXPLAINED = 1 << 21
 
 
 def rows_for(k: int, name: str = "k") -> int:
@@ -159,6 +163,21 @@ def chunked_with_count(
         if tags:
             inputs["tags"] = np.full(len(rows), tags, object)
         yield inputs
+
+
+def chunked_to_explain(
+    texts: Iterable[str | bytes], k: int
+) -> Iterator[dict[str, np.ndarray]]:
+    """Yields the inputs of requests that ask why k documents were found.
+
+    A reply names the words of each text k times, so a request has few texts if
+    they are long, or k is large.
+    """
+    for rows in chunked(texts, rows_for(k)):
+        sizes = [min(k, EXPLAINED_K) * len(text) for text in rows]
+        for part in slices_of_size(sizes, len(rows), _EXPLAINED):
+            counts = np.full(len(rows[part]), k, np.int32)
+            yield {"text": rows[part], "k": counts}
 
 
 def chunked_pairs(
