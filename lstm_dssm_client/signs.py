@@ -52,7 +52,8 @@ _DIGITS = "0-9\u0660-\u0669\u06f0-\u06f9\uff10-\uff19"
 _FIRST_DIGITS = "1-9\u0661-\u0669\u06f1-\u06f9\uff11-\uff19"
 _COMMAS = ",\u066c"
 _ALL_COMMAS = _COMMAS + "\ufe10\ufe50\uff0c"
-_AFTER_COMMAS = " A-Za-z\u3040-\u9fff"
+# The most frequent characters after a comma that is in no number.
+_AFTER_COMMAS = " A-Za-z\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff"
 _FIXED_SPACES = "\u00a0\u2007\u2009\u202f"
 
 

@@ -3,6 +3,7 @@
 It asks Python's `unicodedata`, and shares no pattern with the package.
 """
 
+import functools
 import re
 import unicodedata
 
@@ -62,6 +63,7 @@ def without_thousands(text: str, separators: str) -> str:
     return re.sub(f"[{DIGITS}][{PART_OF_NUMBER}]*", joined, text)
 
 
+@functools.cache
 def kind(char: str) -> str:
     """Names the rule of a character by its Unicode properties."""
     text = unicodedata.normalize("NFKC", char)

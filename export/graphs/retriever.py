@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_text as tf_text
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.bulk.documents import checked_tags
@@ -38,16 +39,18 @@ class DocumentTags(tf.Module):
             numbers[row, : len(row_tags)] = [number[tag] for tag in row_tags]
         self._width = width
         # Variables, not constants: a graph is limited to 2 GiB.
-        self.names = tf.Variable(tf.constant(names, tf.string), trainable=False)
+        composed = tf_text.normalize_utf8(tf.constant(names), "NFC")
+        self.names = tf.Variable(composed, trainable=False)
         self.numbers = tf.Variable(numbers, trainable=False)
 
     def mask(self, tags: tf.Tensor) -> "TagMask":
         """Returns which documents have any of a query's tags.
 
         They are strings `[batch]` of tags that are separated by commas, with
-        or without white space; "" stands for all documents.
+        or without white space; "" stands for all documents. Accents may be
+        characters of their own, or composed with their letters.
         """
-        query_tags = tf.strings.split(tags, ",")
+        query_tags = tf.strings.split(tf_text.normalize_utf8(tags, "NFC"), ",")
         # The values are compared at once; each belongs to a row of them.
         is_tag = tf.equal(
             tf.strings.strip(query_tags.values)[:, tf.newaxis],
