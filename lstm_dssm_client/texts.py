@@ -4,6 +4,7 @@ They are checked, converted to UTF-8 and divided into chunks, each of which is
 the rows of one request of bounded size.
 """
 
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -82,7 +83,11 @@ def pairs_as_bytes(
 
 
 def tags_as_bytes(tags: Any) -> bytes:
-    """Converts tags to one text in UTF-8, with commas between; b"" for none."""
+    """Converts tags to one text in UTF-8, with commas between; b"" for none.
+
+    They are in Unicode's form NFC, in which an accent and its letter are one
+    character.
+    """
     if isinstance(tags, str | bytes) or not isinstance(tags, Iterable):
         raise InputError(
             f"expected a list of tags, got {tags!r:.60}; write [tag]"
@@ -95,7 +100,9 @@ def tags_as_bytes(tags: Any) -> bytes:
                 f"found the tag {tag!r:.60}, expected a tag that is not blank"
                 " and has no comma, tab or line break"
             )
-        checked.append(stripped)
+        text = stripped.decode("utf-8", "surrogateescape")
+        composed = unicodedata.normalize("NFC", text)
+        checked.append(composed.encode("utf-8", "surrogateescape"))
     return b",".join(checked)
 
 

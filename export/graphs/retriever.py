@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_text as tf_text
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.bulk.documents import checked_tags
@@ -31,12 +32,17 @@ class DocumentTags(tf.Module):
     def __init__(self, tags: Sequence[Sequence[str]]) -> None:
         super().__init__()
         encoded = [[t.encode() for t in checked_tags(row)] for row in tags]
-        names = sorted({tag for row in encoded for tag in row})
+        given = sorted({tag for row in encoded for tag in row})
+        forms = tf_text.normalize_utf8(tf.constant(given, tf.string), "NFC")
+        composed = dict(zip(given, forms.numpy().tolist(), strict=True))
+        names = sorted({*composed.values()})
         number = {name: index for index, name in enumerate(names)}
         width = max(map(len, encoded))
         numbers = np.full([len(encoded), width], len(names), np.int32)
         for row, row_tags in enumerate(encoded):
-            numbers[row, : len(row_tags)] = [number[tag] for tag in row_tags]
+            numbers[row, : len(row_tags)] = [
+                number[composed[tag]] for tag in row_tags
+            ]
         self._width = width
         self._count = len(names)
         self._table = tf.lookup.StaticHashTable(
@@ -53,9 +59,10 @@ class DocumentTags(tf.Module):
         """Returns which documents have any of a query's tags.
 
         They are strings `[batch]` of tags that are separated by commas, with
-        or without white space; "" stands for all documents.
+        or without white space; "" stands for all documents. Accents may be
+        characters of their own, or composed with their letters.
         """
-        query_tags = tf.strings.split(tags, ",")
+        query_tags = tf.strings.split(tf_text.normalize_utf8(tags, "NFC"), ",")
         numbers = self._table.lookup(tf.strings.strip(query_tags.values))
         rows = tf.cast(query_tags.value_rowids(), tf.int32)
         batch = tf.shape(tags)[0]
