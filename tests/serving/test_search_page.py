@@ -163,9 +163,7 @@ def test_words_of_a_title_are_marked_as_it_is_written(title, parts):
     assert {part["text"]: part["strength"] for part in found} == {
         part: float(bool(words_of([part]))) for part in parts
     }
-    assert highlighted(title, {"glue": 1.0}) == [
-        {"text": title, "strength": 0}
-    ]
+    assert highlighted(title, {"glue": 1.0}) == [{"text": title, "strength": 0}]
 
 
 def test_words_of_the_page_are_normalised_and_cut():
