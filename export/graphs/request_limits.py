@@ -30,13 +30,16 @@ UNEQUAL_ROWS = "Batching Run() input tensors must have equal 0th-dimension size"
 Source: tensorflow_serving/batching/batching_util.h, `ComputeTensorBatchSize`
 """
 
-_REFUSAL = re.compile(r"assertion failed: \[(.*?)\](?:\n|$)")
+_REFUSAL = re.compile(
+    rf"assertion failed: \[(found [^][]+|{re.escape(UNEQUAL_ROWS)})\](?:\n|$)"
+)
 
 
 def refusal(message: str) -> str:
     """Returns the line of a graph's refusal, or another message as it is.
 
-    TensorFlow puts the line into brackets, and the names of nodes after it.
+    TensorFlow puts the line into brackets, and the names of nodes after it. The
+    messages of other assertions are those that TF Serving sends.
     """
     match = _REFUSAL.search(message)
     return match[1] if match else message
