@@ -230,7 +230,8 @@ class EncodingModule(ServedModule):
         self.weights = self._served.variables
         self.resources = list(resources)
         scales = getattr(encoder, "scales", ())  # of the parts of a hybrid
-        self.fingerprint = weights_hash([*encoder.weights, *scales])
+        lookups = getattr(encoder, "lookups", ())
+        self.fingerprint = weights_hash([*encoder.weights, *scales, *lookups])
 
     @abstractmethod
     def encode(self, text: tf.Tensor) -> tf.Tensor:

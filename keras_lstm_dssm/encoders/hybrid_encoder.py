@@ -93,6 +93,15 @@ class HybridEncoder:
             for resource in part.encoder.resources
         ]
 
+    @property
+    def lookups(self) -> list[np.ndarray]:
+        """See `TextEncoder.lookups`."""
+        return [
+            lookup
+            for part in self.parts.values()
+            for lookup in part.encoder.lookups
+        ]
+
     def sync_weights(self) -> None:
         """See `TextEncoder.sync_weights`, as for the methods below."""
         for part in self.parts.values():

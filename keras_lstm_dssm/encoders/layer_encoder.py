@@ -1,15 +1,21 @@
 """`LayerEncoder`: any Keras layer from strings to vectors as an encoder."""
 
+import json
+import tempfile
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import PRECISIONS, InputError
 from keras_lstm_dssm.layers.cosine import unit
+from keras_lstm_dssm.private_api import all_layers
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text.strings import as_strings
+from keras_lstm_dssm.text.word_hashing import split_words
 
 
 class TextBatch(NamedTuple):
@@ -32,9 +38,20 @@ class DistinctTexts:
 
     rules = ("distinct",)
 
+    split = "space"
+    """How mined, judged and corpus negatives know equal texts."""
+
     def distinct(self, texts: Any) -> TextBatch:
         """Returns each distinct text of strings `(batch,)` once."""
         return TextBatch(*tf.unique(as_strings(texts)))
+
+    def single(self, text: tf.Tensor) -> TextBatch:
+        """Returns a batch of one text, strings `(1,)`."""
+        return TextBatch(text, tf.zeros([1], tf.int32))
+
+    def words(self, texts: Any) -> tf.RaggedTensor:
+        """Splits texts into normalised words, for reports of words."""
+        return split_words(as_strings(texts), split=self.split)
 
     def cache(self) -> "DistinctTexts":
         """Returns the object itself: finding distinct texts needs no cache."""
@@ -123,6 +140,25 @@ class LayerEncoder(TextEncoder):
         parts = tf.train.TrackableView(self.layer).descendants()
         return [part for part in parts if isinstance(part, resource)]
 
+    @property
+    def lookups(self) -> list[np.ndarray]:
+        """Settings and files of vocabularies, as bytes: uint8 arrays.
+
+        Keras numbers names, which differ in a copy of a model.
+        """
+        found = []
+        with tempfile.TemporaryDirectory() as folder:
+            for number, layer in enumerate(all_layers(self.layer)):
+                if hasattr(layer, "save_assets"):
+                    config = {**layer.get_config(), "name": None}
+                    found.append(json.dumps(config, default=_name_of).encode())
+                    files = Path(folder, str(number))
+                    files.mkdir()
+                    layer.save_assets(str(files))
+                    paths = sorted(files.iterdir())
+                    found += [path.read_bytes() for path in paths]
+        return [np.frombuffer(each, np.uint8) for each in found]
+
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor arguments as a dict, for `from_config`."""
         return {
@@ -136,6 +172,11 @@ class LayerEncoder(TextEncoder):
         """Rebuilds the encoder and its layer."""
         layer = keras.saving.deserialize_keras_object(config["layer"])
         return cls(**{**config, "layer": layer})
+
+
+def _name_of(value: Any) -> str:
+    """Returns a name of a function, as of a standardization, or of a type."""
+    return getattr(value, "__qualname__", type(value).__qualname__)
 
 
 def _vector_width(layer: keras.layers.Layer) -> int:

@@ -331,6 +331,11 @@ class TextEncoder(SyncedWeights, keras.Model):
         return []
 
     @property
+    def lookups(self) -> list[np.ndarray]:
+        """What the vectors depend on beside weights; here: nothing."""
+        return []
+
+    @property
     def vector_parts(self) -> tuple[Part, ...]:
         """The parts that are concatenated to a vector; by default only one."""
         kind, whole = WORDS if self.fitted else TOWERS, type(self).compose

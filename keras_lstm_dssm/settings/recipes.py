@@ -6,6 +6,7 @@ the models, the losses and the optimizers.
 
 import dataclasses
 import inspect
+import json
 import math
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -58,6 +59,14 @@ def check_arguments(
             f"{name} is {config!r}: expected arguments of {made.__name__}, "
             f"which are {', '.join(sorted(known))}"
         )
+    try:
+        json.dumps(dict(config))
+    except TypeError as error:
+        raise InputError(
+            f"{name} is {config!r:.80}: expected values that config.json can"
+            " hold; towers of Keras layers are trained by"
+            " TwoTower(layer, layer).fit"
+        ) from error
 
 
 @contextmanager

@@ -9,8 +9,17 @@ import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.analysis import activations, growth
+from keras_lstm_dssm.analysis.evaluate import words_of
+from keras_lstm_dssm.data import Pair
+from keras_lstm_dssm.encoders.hybrid_encoder import HybridEncoder
 from keras_lstm_dssm.export import Documents
+from keras_lstm_dssm.export.graphs.encoder import EncoderModule
+from keras_lstm_dssm.export.portable import export_portable
+from keras_lstm_dssm.fingerprints import weights_hash
 from keras_lstm_dssm.serving import Client, PredictionServer
+from keras_lstm_dssm.settings.hybrid import HybridSettings
+from keras_lstm_dssm.training import mine_negatives
 from tests.export.agreement import run_in_cpp, serving_ops, stock_ops
 from tests.models.small_towers import QUERIES, TITLES, fit
 from tests.serving.wire import predict_request
@@ -187,6 +196,104 @@ def test_layers_that_give_no_vectors(layer, message):
     with pytest.raises(dssm.InputError, match=message) as caught:
         dssm.TwoTower(layer, layer)
     assert "\n" not in str(caught.value)
+
+
+def test_what_asks_an_encoder_for_its_words():
+    """Texts with the same normalised words are one text, as everywhere."""
+    model = towers(gru(), means())
+    clicks = [Pair("Hex bolt", "drill kit"), Pair("HEX  BOLT", "desk lamp")]
+    clicks += [Pair("lamp", "wood glue 8 oz"), Pair("lamp", "Drill kit")]
+    mined = mine_negatives(model, clicks, top=9)
+    assert mined == {"Hex bolt": ["wood glue 8 oz"], "lamp": ["desk lamp"]}
+    assert words_of(model) == "space"
+    read = growth(model, "hex bolt", "steel hex bolt")
+    assert read.document_words == ("steel", "hex", "bolt")
+    beginnings = ["steel", "steel hex", "steel hex bolt"]
+    vectors = model.document_encoder.encode(beginnings)
+    query = model.query_encoder.encode(["hex bolt"])[0]
+    np.testing.assert_allclose(read.document_cosines, vectors @ query, 1e-4)
+    with pytest.raises(dssm.InputError, match="LayerEncoder reads all words"):
+        activations(model.query_encoder, "hex bolt")
+    with pytest.raises(dssm.InputError, match="found the encoder LayerEncoder"):
+        export_portable(model, "portable.npz")
+
+
+def test_layers_in_a_hybrid_retriever(tmp_path):
+    model = towers(gru(), means())
+    encoder = HybridEncoder({"towers": model.query_encoder}, {"towers": 2.0})
+    expected = units(model.query_encoder.layer(tf.constant(TEXTS)).numpy())
+    np.testing.assert_allclose(encoder.encode(TEXTS), expected, rtol=1e-5)
+    one = encoder.unit_vector(tf.constant(TEXTS[:1]))
+    np.testing.assert_allclose(one, expected[:1], rtol=1e-5)
+    documents = Documents([*"abcd"], TITLES[:4])
+    hybrid = HybridSettings(towers=0.25, words=0.0, bm25=0.75)
+    versions = model.export(tmp_path, documents=documents, hybrid=hybrid)
+    query = np.array([b"drill"], object)
+    request = predict_request("any", text=query, k=np.array([4], np.int32))
+    ((outputs,),) = run_in_cpp({versions[-1]: [request]})
+    vector = model.query_encoder.encode(["drill"])[0]
+    cosines = model.document_encoder.encode(TITLES[:4]) @ vector
+    # Only "drill kit" has the word.
+    scores = 0.25 * cosines + 0.75 * np.array([0, 0, 1, 0])
+    order = np.argsort(-scores)
+    assert [i.decode() for i in outputs["ids"][0]] == [
+        *np.array([*"abcd"])[order]
+    ]
+    np.testing.assert_allclose(outputs["scores"][0], scores[order], atol=1e-5)
+
+
+class Halves(keras.layers.Layer):
+    """Has a vocabulary in a layer that no other layer of Keras contains."""
+
+    def __init__(self, vocabulary: list[str]) -> None:
+        super().__init__()
+        self.lookup = keras.layers.StringLookup(vocabulary=vocabulary)
+        self.table = keras.layers.Embedding(9, 2)
+
+    def call(self, texts: Any) -> Any:
+        return self.table(self.lookup(texts))
+
+
+@pytest.mark.parametrize("make", [
+    lambda texts: keras.Sequential(
+        [adapted(texts), keras.layers.Embedding(9, 2),
+         keras.layers.GlobalAveragePooling1D()]),
+    lambda texts: Halves(texts),
+])  # fmt: skip
+def test_a_fingerprint_covers_the_vocabulary(make):
+    """Equal weights of words in another order are another encoder."""
+    one, same, other = (
+        dssm.LayerEncoder(make(texts))
+        for texts in (["bolt", "glue"], ["bolt", "glue"], ["glue", "nut"])
+    )
+    for encoder in (same, other):
+        encoder.set_weights(one.get_weights())
+    prints = [EncoderModule(each).fingerprint for each in (one, same, other)]
+    assert prints[0] == prints[1] != prints[2]
+    assert weights_hash(one.weights) == weights_hash(other.weights)
+
+
+def adapted(texts: list[str]) -> keras.layers.TextVectorization:
+    layer = keras.layers.TextVectorization(
+        standardize=str_lower, output_sequence_length=2
+    )
+    layer.adapt(texts)
+    return layer
+
+
+@keras.saving.register_keras_serializable("tests")
+def str_lower(texts: tf.Tensor) -> tf.Tensor:
+    return tf.strings.lower(texts)
+
+
+def test_a_loaded_model_has_the_fingerprint_of_the_saved_one(tmp_path):
+    model = towers(gru(), means())
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    for one, other in zip(model.towers, loaded.towers, strict=True):
+        assert (
+            EncoderModule(one).fingerprint == EncoderModule(other).fingerprint
+        )
 
 
 def test_towers_of_unequal_widths():

@@ -89,6 +89,7 @@ WRONG: dict[type, list[tuple[dict[str, Any], str]]] = {Recipe: [
     ({"encoder": ["LSTMEncoder"]}, "encoder is .'LSTMEncoder'.: expected"),
     ({"encoder_config": {"cellz": 3}}, "'cellz': 3.: expected arguments "),
     ({"encoder_config": None}, "encoder_config is None: expected"),
+    ({"encoder_config": {"cells": {3}}}, "expected values that config.json ca"),
     ({"encoder_config": {"name": "mine"}}, "expected arguments of LSTM"),
     ({"document_encoder_config": {"units": 3}}, "which are alphabet, cel"),
     ({"towers": "equal"}, "expected one of separate, equal_start, tied"),

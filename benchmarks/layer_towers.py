@@ -1,0 +1,102 @@
+"""Times `fit` of towers of Keras layers: `TwoTower` and Keras, in turn.
+
+Both train two towers of `TextVectorization`, `Embedding` and `GRU` with
+in-batch negatives and Adam, on one thread. Prints processor seconds of epochs.
+
+    python -m benchmarks.layer_towers api
+"""
+
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.data import open_log
+
+PAIRS, BATCH, EPOCHS, GAMMA = 12_800, 256, 3, 10.0
+
+
+def tower(texts: Sequence[str]) -> keras.Sequential:
+    """Returns layers from strings to vectors of 64 numbers."""
+    words = keras.layers.TextVectorization(output_sequence_length=12)
+    words.adapt(texts)
+    size = words.vocabulary_size()
+    embedding = keras.layers.Embedding(size, 64, mask_zero=True)
+    return keras.Sequential([words, embedding, keras.layers.GRU(64)])
+
+
+class PlainTowers(keras.Model):
+    """Two towers with a train step of their own, as Keras documents it."""
+
+    def __init__(self, query: Any, document: Any) -> None:
+        super().__init__()
+        self.query, self.document = query, document
+
+    def train_step(self, data: Any) -> dict[str, tf.Tensor]:
+        """Takes a step on queries and clicked titles."""
+        (pair,) = data
+        with tf.GradientTape() as tape:
+            query, document = (
+                tf.math.l2_normalize(layer(texts, training=True), axis=1)
+                for layer, texts in zip(
+                    (self.query, self.document), pair, strict=True
+                )
+            )
+            cosines = tf.matmul(query, document, transpose_b=True)
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+                tf.range(tf.shape(cosines)[0]), GAMMA * cosines
+            )
+            loss = tf.reduce_mean(losses)
+        variables = self.trainable_variables
+        gradients = tape.gradient(loss, [v.value for v in variables])
+        self.optimizer.apply(gradients, variables)
+        return {"loss": loss}
+
+
+def seconds(fit: Callable[[], Any]) -> float:
+    """Returns the median of the processor seconds of epochs."""
+    taken = []
+    for _ in range(EPOCHS):
+        start = time.process_time()
+        fit()
+        taken.append(time.process_time() - start)
+    return statistics.median(taken)
+
+
+def main(data: str) -> None:
+    """Prints the seconds of both, three times in turn."""
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    log = open_log(data)
+    pairs = list(islice(log, log.count()))
+    step = max(1, len(pairs) // PAIRS)  # over the whole log, which is sorted
+    queries, titles = zip(*pairs[::step][:PAIRS], strict=True)
+    texts = sorted({*queries, *titles})
+    ours = dssm.TwoTower(tower(texts), tower(texts), negatives="in_batch")
+    ours.compile(keras.optimizers.Adam(0.001), dssm.CosineSoftmax(GAMMA))
+    plain = PlainTowers(tower(texts), tower(texts))
+    plain.compile(optimizer=keras.optimizers.Adam(0.001))
+    batches = tf.data.Dataset.from_tensor_slices((list(queries), list(titles)))
+    batches = batches.shuffle(PAIRS, 1).batch(BATCH).prefetch(2)
+    fits: list[Callable[[], Any]] = [
+        lambda: ours.fit(queries, titles, batch_size=BATCH, verbose=0),
+        lambda: plain.fit(tf.data.Dataset.zip((batches,)), verbose=0),
+    ]
+    distinct = len({*queries}), len({*titles})
+    print(f"{len(queries):,} pairs, {distinct[0]:,} queries and"
+          f" {distinct[1]:,} titles, each once")  # fmt: skip
+    for fit in fits:  # traces
+        fit()
+    for _ in range(3):
+        own, stock = map(seconds, fits)
+        print(f"TwoTower {own:.2f} s, Keras {stock:.2f} s, {own / stock:.2f}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
