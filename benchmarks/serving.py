@@ -48,7 +48,6 @@ from benchmarks.towers import new_model
 from keras_lstm_dssm.export.bulk.documents import Documents
 from keras_lstm_dssm.export.export_models import export_model, export_models
 from keras_lstm_dssm.export.publish.versions import publish, version_folders
-from keras_lstm_dssm.export.publish.warmup import BATCH_SIZES
 from keras_lstm_dssm.serving.prediction_server import PredictionServer
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
 from keras_lstm_dssm.serving.servable import to_proto
@@ -58,6 +57,7 @@ from lstm_dssm_client.grpc_client import Client
 MODEL = "query_encoder"
 HTTP_PATH = f"/v1/models/{MODEL}:predict"
 _METRICS_PATH = "/monitoring/prometheus/metrics"
+_SIZES = (1, 8, 64, 512)  # rows of a request
 _TIMEOUT_SECONDS = 30.0
 _CALLS = 20
 
@@ -130,7 +130,7 @@ def _results_by_size(
         return seconds(lambda: [call(batch) for batch in batches]) / _CALLS
 
     medians = interleaved_medians(
-        {str(size): partial(request_seconds, size) for size in BATCH_SIZES},
+        {str(size): partial(request_seconds, size) for size in _SIZES},
         rounds,
     )
     return {

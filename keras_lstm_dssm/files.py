@@ -1,10 +1,13 @@
-"""Atomic writes of files, checks of paths, and a lock of a folder.
+"""Atomic writes of files and folders, checks of paths, a lock of a folder.
 
+What is being written is locked by its process. What a killed process has left
+is not, and the next one that writes the same file or folder removes it.
 `plain_files.py` reads the files.
 """
 
 import csv
 import fcntl
+import glob
 import gzip
 import json
 import os
@@ -24,6 +27,7 @@ from keras_lstm_dssm.errors import InputError
 
 _STANDARD_STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 _MAX_NAME_BYTES = 200  # file systems allow 255; the prefix needs some
+_TOKEN_BYTES = 8  # of the random part of a temporary name
 
 
 @contextmanager
@@ -31,7 +35,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yields a temporary path to write to, and renames it to `path` at the end.
 
     Readers see the old file or the complete new one, also after a power loss.
-    An exception leaves the old file as it was. A symbolic link is followed, and
+    An exception leaves the old file as it was; what a killed process has left
+    is removed. A symbolic link is followed, and
     an existing file keeps its owner and permissions. Where `path` is a device
     or a pipe (`/dev/null`, `/dev/stdout`), the bytes are copied to it instead.
     The temporary path ends as `path` does, since some writers choose the format
@@ -45,10 +50,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     while len(os.fsencode(name)) > _MAX_NAME_BYTES:
         name = name[1:]
     # Not the process's number: two containers on one volume may share it.
-    partial = folder / f".partial-{secrets.token_hex(8)}-{name}"
+    partial = folder / f".partial-{secrets.token_hex(_TOKEN_BYTES)}-{name}"
+    lock: int | None = None
     try:
         if not to_stream:
-            _create(partial, target)
+            _remove_unlocked(folder, name)
+            lock = _create(partial, target)
         yield partial
         if to_stream:
             _copy_to_stream(partial, path)
@@ -66,6 +73,19 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             partial.unlink(missing_ok=True)
             if to_stream:
                 folder.rmdir()
+        if lock is not None:
+            os.close(lock)
+
+
+def _remove_unlocked(folder: Path, name: str) -> None:
+    """Removes what killed processes have left of a file."""
+    for partial in folder.glob(f".partial-*-{glob.escape(name)}"):
+        token = partial.name.removeprefix(".partial-").removesuffix(f"-{name}")
+        # A longer one is of another file, whose name ends in this one.
+        if len(token) == 2 * _TOKEN_BYTES:
+            with suppress(OSError), file_lock(partial, os.O_RDWR) as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                partial.unlink()
 
 
 def _is_stream(path: Path) -> bool:
@@ -98,10 +118,19 @@ def _copy_to_stream(source: Path, path: Path) -> None:
         shutil.copyfileobj(file, stream)
 
 
-def _create(partial: Path, target: Path) -> None:
-    """Creates an empty file with the owner and permissions of another."""
-    new_file = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    number = os.open(partial, new_file, 0o666)
+def _create(partial: Path, target: Path) -> int:
+    """Creates an empty file with the owner and permissions of another.
+
+    Returns its descriptor, which keeps it locked.
+    """
+    new_file = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    while True:
+        number = os.open(partial, new_file, 0o666)
+        with suppress(OSError):  # without locks nobody removes the file
+            fcntl.flock(number, fcntl.LOCK_EX)
+        if partial.exists():
+            break
+        os.close(number)  # removed before it was locked
     try:
         with suppress(FileNotFoundError):
             old = target.stat()
@@ -109,8 +138,10 @@ def _create(partial: Path, target: Path) -> None:
                 with suppress(PermissionError):
                     os.fchown(number, old.st_uid, old.st_gid)
             os.fchmod(number, stat.S_IMODE(old.st_mode))
-    finally:
+    except BaseException:
         os.close(number)
+        raise
+    return number
 
 
 def flush_to_disk(path: str | os.PathLike[str]) -> None:
@@ -220,11 +251,44 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         writer.writerows(rows)
 
 
-def file_lock(path: Path) -> IO[bytes]:
+def file_lock(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> IO[bytes]:
     """Opens a lock file, and creates it if necessary."""
     # Whoever can write into the folder could have put a link or a pipe there.
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    return open(os.open(path, flags | os.O_NONBLOCK, 0o666), "r+b", 0)
+    flags |= os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    return open(os.open(path, flags, 0o666), "r+b", 0)
+
+
+@contextmanager
+def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yields a temporary folder, and renames it to `folder` at the end.
+
+    Readers see no folder or the complete one, also after a power loss. An
+    exception leaves nothing. If `folder` exists at the end, as another process
+    has written it, it stays as it is, and an `InputError` is raised.
+    """
+    folder = Path(os.path.abspath(folder))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        prefix = f".partial-{folder.name[-_MAX_NAME_BYTES // 4 :]}-"
+        with hidden_folder(folder.parent, prefix) as hidden:
+            # One level down: the hidden folder itself is locked, and private.
+            complete = hidden / "folder"
+            complete.mkdir()
+            yield complete
+            for path in (*complete.rglob("*"), complete):
+                flush_to_disk(path)
+            if os.path.lexists(folder):
+                raise InputError(
+                    f"{folder}: another process has written it meanwhile, and"
+                    " what this one wrote is removed: name another folder"
+                )
+            complete.rename(folder)
+            flush_to_disk(folder.parent)
+    except OSError as error:
+        # A full disk is reported without a name.
+        if error.errno and error.filename is None:
+            error.filename = str(folder)
+        raise
 
 
 @contextmanager
@@ -236,12 +300,7 @@ def hidden_folder(base: Path, prefix: str) -> Iterator[Path]:
     """
     base = base.resolve()
     with _locked_directory(base, fcntl.LOCK_EX):
-        for left in base.glob(f"{prefix}*"):
-            with (
-                suppress(OSError),  # of a process that works in it
-                _locked_directory(left, fcntl.LOCK_EX | fcntl.LOCK_NB),
-            ):
-                shutil.rmtree(left)
+        remove_unlocked_folders(base, prefix)
         lock = ExitStack()
         hidden = Path(tempfile.mkdtemp(prefix=prefix, dir=base))
         lock.enter_context(_locked_directory(hidden, fcntl.LOCK_EX))
@@ -250,6 +309,16 @@ def hidden_folder(base: Path, prefix: str) -> Iterator[Path]:
             yield hidden
         finally:
             shutil.rmtree(hidden, ignore_errors=True)
+
+
+def remove_unlocked_folders(base: Path, prefix: str) -> None:
+    """Removes what killed processes have left of their `hidden_folder`s."""
+    for left in base.glob(f"{glob.escape(prefix)}*"):
+        with (
+            suppress(OSError),  # of a process that works in it
+            _locked_directory(left, fcntl.LOCK_EX | fcntl.LOCK_NB),
+        ):
+            shutil.rmtree(left)
 
 
 @contextmanager

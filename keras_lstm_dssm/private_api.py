@@ -8,7 +8,6 @@ among them: `tensorflow_serving.apis` imports the same modules.
 
 import os
 import sys
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,7 +17,6 @@ import numpy as np
 import tensorflow as tf
 from keras.src.trainers.compile_utils import MetricsList
 from tensorflow.core.protobuf.config_pb2 import CallableOptions
-from tensorflow.python.framework.ops import gradient_registry
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tables import read_table, write_table
@@ -88,46 +86,6 @@ def mark_as_built(
 def all_layers(model: keras.layers.Layer) -> list[keras.layers.Layer]:
     """Returns a layer and all layers inside it, each once."""
     return list(model._flatten_layers())
-
-
-def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Does what `tf.custom_gradient` does, without keeping graphs in memory.
-
-    TensorFlow keeps the gradient of each call in a graph for good, and with it
-    the graph, the weights that it reads and their momentum: a process that
-    trains one model after the other would hold them all. Here the graph keeps
-    the gradient.
-    """
-    decorated = tf.custom_gradient(function)
-
-    @tf.autograph.experimental.do_not_convert
-    def call(*arguments: Any) -> Any:
-        result = decorated(*arguments)
-        first = tf.nest.flatten(result)[0]
-        if tf.is_symbolic_tensor(first):
-            _keep_gradient(first.op)
-        return result
-
-    return call
-
-
-_gradients: weakref.WeakValueDictionary[str, Any] = (
-    weakref.WeakValueDictionary()
-)
-"""Name of an operation's gradient -> the gradient, which its graph keeps."""
-
-
-def _keep_gradient(operation: tf.Operation) -> None:
-    name = operation.get_attr("_gradient_op_type").decode()
-    gradient = gradient_registry.lookup(name)
-    graph, registry = operation.graph, gradient_registry._registry
-    graph.kept_gradients = [*getattr(graph, "kept_gradients", ()), gradient]
-    _gradients[name] = gradient
-    del registry[name]
-    gradient_registry.register(
-        lambda *arguments: _gradients[name](*arguments), name
-    )
-    weakref.finalize(graph, registry.pop, name, None)
 
 
 def is_distributed(model: keras.Model) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from lstm_dssm_client.portable_file import Table, Weights
 from lstm_dssm_client.words import (
+    EMPTY_TEXT,
     PRIME,
     SKETCH_BUCKETS,
     SKETCH_FACTORS,
@@ -75,16 +76,16 @@ class LocalEncoder:
         """Returns unit vectors, float32 `[texts, dimension]`."""
         return unit(self.compose(texts))
 
-    def split(self, text: bytes) -> list[bytes]:
-        """Returns the words of a text that are read."""
-        return split_words(text, *self._split)
+    def split(self, text: bytes) -> list[str]:
+        """Returns the words of a text that are read, at least one."""
+        return split_words(text, *self._split) or [EMPTY_TEXT]
 
     def compose(self, texts: Sequence[bytes]) -> np.ndarray:
         """Returns vectors of any length, float32 `[texts, dimension]`."""
         split_texts = [*map(self.split, texts)]
         lengths = np.array([len(words) for words in split_texts])
         order = np.argsort(-lengths, kind="stable")
-        numbers: dict[bytes, int] = {}
+        numbers: dict[str, int] = {}
         flat = [
             numbers.setdefault(word, len(numbers))
             for row in order.tolist()

@@ -61,7 +61,7 @@ class HybridEncoder:
         vectors = part.compose(words)
         length = np.linalg.norm(vectors.sum(axis=0))
         scale = self._scales[WORDS] / length if length else np.float32(0)
-        return [word.decode() for word in words], vectors * scale
+        return words, vectors * scale
 
 
 class Posting(NamedTuple):

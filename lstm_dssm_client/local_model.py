@@ -26,6 +26,7 @@ from lstm_dssm_client.portable_file import (
     reading,
 )
 from lstm_dssm_client.signatures import (
+    EXPLAINED_K,
     ExplainedHit,
     Hit,
     Version,
@@ -159,7 +160,7 @@ class LocalModel:
                 encoded[row], best, None if vectors is None else vectors[row]
             )
             for row, best in enumerate(
-                documents.search(encoded, vectors, k, b"")
+                documents.search(encoded, vectors, min(k, EXPLAINED_K), b"")
             )
         ]
 

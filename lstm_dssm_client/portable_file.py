@@ -26,7 +26,7 @@ Arrays = dict[str, np.ndarray]
 QUERY, DOCUMENT, RETRIEVER = "query_encoder", "document_encoder", "retriever"
 """Names of the models, those of an export for a server."""
 
-FORMAT = 1
+FORMAT = 2
 """Number of the format. Files of others cannot be read."""
 
 _HEADER, _CHECKSUM = "lstm_dssm", "crc32"  # keys of safetensors' metadata
@@ -137,7 +137,10 @@ class PortableFile:
             raise ValueError("it is damaged: its checksum is another")
         self.header: dict[str, Any] = json.loads(text)
         if self.header["format"] != FORMAT:
-            raise ValueError(f"found format {self.header['format']!r:.20}")
+            raise ValueError(
+                f"found format {self.header['format']!r:.20}, expected"
+                f" {FORMAT}: train again if it is an earlier one"
+            )
         for name in [*self._arrays]:  # what both encoders have is stored once
             if name.startswith(QUERY):
                 other = name.replace(QUERY, DOCUMENT, 1)

@@ -25,6 +25,10 @@ FILTERED = "filtered"
 EXPLAINED = "explained"
 """Name of the signature of a hybrid retriever that explains its scores."""
 
+EXPLAINED_K = 100
+"""Maximum number of results of `EXPLAINED` for a query; a larger k counts as
+this many."""
+
 HYBRID_PARTS = ("towers", "words", "bm25")
 """The parts of a hybrid retriever's scores, in the order of its outputs."""
 

@@ -36,13 +36,7 @@ def split_words(text: str | bytes, max_words: int | None = None) -> list[str]:
     >>> split_words("Hex-BOLT, 3/8")
     ['hex', 'bolt', '3', '8']
     """
-    if isinstance(text, str):
-        text = text.encode("utf-8", "replace")
-    return [
-        word.decode()
-        for word in words.split_words(text, SPLIT, max_words)
-        if word != words.EMPTY_TEXT.encode()
-    ]
+    return words.split_words(text, SPLIT, max_words)
 
 
 def letter_grams(word: str) -> list[str]:

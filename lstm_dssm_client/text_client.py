@@ -40,6 +40,7 @@ from lstm_dssm_client.texts import (
     as_bytes,
     chunked,
     chunked_pairs,
+    chunked_to_explain,
     chunked_with_count,
     pairs_as_bytes,
     query_as_bytes,
@@ -192,7 +193,8 @@ class AsyncTextClient:
 
         Args:
             texts: n queries.
-            k: See `search`.
+            k: Number of documents for each query, by default 5, at most 100:
+                a larger k counts as this many. See `search`.
             model: The name of a retriever that `lstm-dssm-export --hybrid`
                 wrote.
             version: See `search`.
@@ -211,7 +213,7 @@ class AsyncTextClient:
             ({'towers': 0.41, 'words': 0.22, 'bm25': 0.2}, {'angle': 0.2})
         """
         hits: list[list[ExplainedHit]] = []
-        for inputs in chunked_with_count(texts, k):
+        for inputs in chunked_to_explain(texts, k):
             cached = self._cache.get((model, version))
             if cached is None or EXPLAINED not in cached.signatures:
                 # A new version may have it.

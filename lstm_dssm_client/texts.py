@@ -4,12 +4,14 @@ They are checked, converted to UTF-8 and divided into chunks, each of which is
 the rows of one request of bounded size.
 """
 
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from lstm_dssm_client.errors import InputError
+from lstm_dssm_client.signatures import EXPLAINED_K
 
 
 def as_bytes(texts: Any) -> list[bytes]:
@@ -81,7 +83,11 @@ def pairs_as_bytes(
 
 
 def tags_as_bytes(tags: Any) -> bytes:
-    """Converts tags to one text in UTF-8, with commas between; b"" for none."""
+    """Converts tags to one text in UTF-8, with commas between; b"" for none.
+
+    They are in Unicode's form NFC, in which an accent and its letter are one
+    character.
+    """
     if isinstance(tags, str | bytes) or not isinstance(tags, Iterable):
         raise InputError(
             f"expected a list of tags, got {tags!r:.60}; write [tag]"
@@ -94,7 +100,9 @@ def tags_as_bytes(tags: Any) -> bytes:
                 f"found the tag {tag!r:.60}, expected a tag that is not blank"
                 " and has no comma, tab or line break"
             )
-        checked.append(stripped)
+        text = stripped.decode("utf-8", "surrogateescape")
+        composed = unicodedata.normalize("NFC", text)
+        checked.append(composed.encode("utf-8", "surrogateescape"))
     return b",".join(checked)
 
 
@@ -116,10 +124,13 @@ def slices_of_size(
         yield slice(start, len(sizes))
 
 
-# Limits of one request: texts, bytes of texts, hits in the reply.
+# Limits of one request: texts, bytes of texts, hits in the reply, and bytes of
+# texts times hits to explain, half of what the exported graphs allow: servers
+# that batch pad the rows.
 _ROWS = 512
 _BYTES = 1 << 19
 _HITS = 1 << 18
+_EXPLAINED = 1 << 21
 
 
 def rows_for(k: int, name: str = "k") -> int:
@@ -159,6 +170,21 @@ def chunked_with_count(
         if tags:
             inputs["tags"] = np.full(len(rows), tags, object)
         yield inputs
+
+
+def chunked_to_explain(
+    texts: Iterable[str | bytes], k: int
+) -> Iterator[dict[str, np.ndarray]]:
+    """Yields the inputs of requests that ask why k documents were found.
+
+    A reply names the words of each text k times, so a request has few texts if
+    they are long, or k is large.
+    """
+    for rows in chunked(texts, rows_for(k)):
+        sizes = [min(k, EXPLAINED_K) * len(text) for text in rows]
+        for part in slices_of_size(sizes, len(rows), _EXPLAINED):
+            counts = np.full(len(rows[part]), k, np.int32)
+            yield {"text": rows[part], "k": counts}
 
 
 def chunked_pairs(

@@ -1,6 +1,7 @@
 """Words of texts and ids of their letter trigrams, without TensorFlow.
 
-They are those of the exported graphs, where TF.Text and RE2 normalise texts.
+`split_words` is the one splitter of BM25, baselines, statistics and the page.
+Its words are those of the exported graphs, where TF.Text and RE2 normalise.
 `unicode.json` holds what these do with each code point, so that the version of
 Unicode that Python comes with does not matter; release/unicode_tables.py
 writes it.
@@ -19,7 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lstm_dssm_client.signs import SignRules
 from lstm_dssm_client.start_rows import Shift
+from lstm_dssm_client.texts import query_as_bytes
 
 EMPTY_TEXT = "#"
 """The one word of a text without words; its only trigram is `###`."""
@@ -107,10 +110,11 @@ class _Tables(NamedTuple):
     composed: dict[str, str]  # two characters -> the composed one
     letters: list[int]  # bounds of ranges of letters: start, end, start, ...
     alphanumeric: list[int]  # bounds of letters, numbers and marks
+    signs: dict[str, list[int]]  # arguments of `SignRules`
 
 
 class Normalizer:
-    """Normalises texts to NFKC with capitals made small, as TF.Text does."""
+    """Normalises texts as the graphs do: signs, NFKC, capitals made small."""
 
     def __init__(self, tables: _Tables) -> None:
         self._tables = tables
@@ -134,6 +138,7 @@ class Normalizer:
             if text[0] in self._joining
         }
         self._single = _Filled(self._both)
+        self.signs = SignRules(**tables.signs)
         self._split = {
             "space": _Filled(lambda char: " " if _SPACE.match(char) else char),
             "alphanumeric": _Filled(
@@ -141,16 +146,21 @@ class Normalizer:
             ),
         }
 
-    def fold(self, text: str) -> str:
-        """Returns a text in Unicode's form NFKC, with capitals made small."""
-        if self._joining.isdisjoint(text):
-            return text.translate(self._single)
-        return self._both(text)
+    def normalize(self, text: str, split: str) -> str:
+        """Normalises a text, with a space for each separator of words.
 
-    def words(self, text: str, split: str) -> list[str]:
-        """Splits a folded text by the rule `"space"` or `"alphanumeric"`."""
-        separated = text.translate(self._split[split])
-        return [word for word in separated.split(" ") if word]
+        `split` is `"space"` or `"alphanumeric"`.
+        """
+        has_signs = self.signs.are_in(text)
+        if has_signs:
+            text = self.signs.apply_before(text)
+        if self._joining.isdisjoint(text):
+            text = text.translate(self._single)
+        else:
+            text = self._both(text)
+        if has_signs:
+            text = self.signs.apply_after(text)
+        return text.translate(self._split[split])
 
     def is_letter(self, char: str) -> bool:
         """Returns whether RE2 takes a character for a letter."""
@@ -232,25 +242,41 @@ def normalizer() -> Normalizer:
     return Normalizer(_Tables(**json.loads(file.read_text("utf-8"))))
 
 
-def split_words(text: bytes, split: str, max_words: int | None) -> list[bytes]:
+def split_words(
+    text: str | bytes, split: str, max_words: int | None = None
+) -> list[str]:
     """Splits a text into normalised words, as an exported graph does.
 
     See `keras_lstm_dssm.text.normalize_texts` for the rules and the arguments.
-    Invalid UTF-8 becomes U+FFFD.
+    A text without words gives an empty list, which encoders read as
+    `EMPTY_TEXT`. Invalid UTF-8 becomes U+FFFD.
+
+    Example:
+    >>> split_words("Quikrete™ mix, 3½ lb.", "alphanumeric")
+    ['quikrete', 'mix', '3', '1', '2', 'lb']
     """
+    encoded = text if isinstance(text, bytes) else query_as_bytes(text)
     if max_words is not None:
-        text = text[: max_words * MAX_BYTES_PER_WORD]
+        encoded = encoded[: max_words * MAX_BYTES_PER_WORD]
     rule = "alphanumeric" if split == "stems" else split
-    if text.isascii():
-        words = text.translate(_ASCII[rule]).split(b" ")
-        words = [word for word in words if word]
+    if _is_plain(encoded):
+        separated = encoded.translate(_ASCII[rule]).decode()
     else:
-        tables = normalizer()
-        folded = tables.fold(text.decode("utf-8", "replace"))
-        words = [word.encode() for word in tables.words(folded, rule)]
+        valid = encoded.decode("utf-8", "replace")
+        separated = normalizer().normalize(valid, rule)
+    words = [word for word in separated.split(" ") if word]
     if split == "stems":
         words = [*map(_stem, words)]
-    return words[:max_words] or [EMPTY_TEXT.encode()]
+    return words[:max_words]
+
+
+_IN_WORD = re.compile(rb"`|,[^ A-Za-z]")
+
+
+def _is_plain(text: bytes) -> bool:
+    """Returns whether a text is one that `signs.PLAIN` matches, or nearly."""
+    has_signs = (b"," in text or b"`" in text) and _IN_WORD.search(text)
+    return text.isascii() and not has_signs
 
 
 _ENDINGS = (
@@ -262,35 +288,32 @@ _VERB_ENDING = re.compile(r"(.{4})(?:ing|ed)\Z", re.DOTALL)
 
 
 @functools.lru_cache(1 << 16)
-def _stem(word: bytes) -> bytes:
+def _stem(word: str) -> str:
     """Removes the endings that `keras_lstm_dssm.text.stem_words` removes."""
-    text = word.decode()
     for ending, replacement in _ENDINGS:
-        text = ending.sub(replacement, text)
-    match = _VERB_ENDING.search(text)
+        word = ending.sub(replacement, word)
+    match = _VERB_ENDING.search(word)
     if match and all(map(normalizer().is_letter, match[1])):
-        text = text[: match.end(1)]
-    return text.encode()
+        word = word[: match.end(1)]
+    return word
 
 
 def trigram_ids(
-    words: list[bytes], oov_buckets: int
+    words: list[str], oov_buckets: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Lists the ids of the letter trigrams of each word, one after the other.
 
     The ids are those of `keras_lstm_dssm.text.word_hashing.trigram_ids`; with
     them come the bounds of each word's, `[words + 1]`.
     """
-    # The length in bytes is the number of letters, or more.
     if max(map(len, words)) > MAX_LETTERS:
-        words = [word.decode()[:MAX_LETTERS].encode() for word in words]
-    text = b" ".join([b"", *words, b""])
+        words = [word[:MAX_LETTERS] for word in words]
+    text = " ".join(["", *words, ""])
     if text.isascii():
-        points = np.frombuffer(text, np.uint8)
+        points = np.frombuffer(text.encode(), np.uint8)
         codes = LETTER_CODES[points]
     else:
-        encoded = text.decode().encode("utf-32-le")
-        points = np.frombuffer(encoded, np.uint32)
+        points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
         codes = LETTER_CODES[np.minimum(points, 127)]
     between = points == ord(" ")
     first, second, third = codes[:-2], codes[1:-1], codes[2:]

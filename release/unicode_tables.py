@@ -1,7 +1,8 @@
 """Writes `lstm_dssm_client/unicode.json`: what TF.Text does with Unicode.
 
 TF.Text and RE2, which the graphs run, are asked about every code point. A
-later TF.Text may know a later Unicode; then run it again.
+later TF.Text may know a later Unicode; then run it again. `_signs` decides by
+classes of characters what the rules of `lstm_dssm_client.signs` are applied to.
 
 Example:
   python release/unicode_tables.py lstm_dssm_client/unicode.json
@@ -10,12 +11,14 @@ Example:
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 import tensorflow_text as tf_text
+
+from lstm_dssm_client import signs
 
 POINTS = [
     chr(point)
@@ -28,8 +31,9 @@ HANGUL = range(0xAC00, 0xD7A4)  # syllables, which all Pythons know
 def tables() -> dict[str, Any]:
     """Returns the tables; `lstm_dssm_client.words` says what they are."""
     canonical = _normalized(POINTS, "NFD")
+    compatible = _normalized(POINTS, "NFKC")
     # Folding sees texts in NFKC only.
-    stable = [c for c, nfkc in _normalized(POINTS, "NFKC").items() if c == nfkc]
+    stable = [c for c, nfkc in compatible.items() if c == nfkc]
     folded = {
         char: text
         for char, text in _normalized(stable, "NFD", fold=True).items()
@@ -43,7 +47,46 @@ def tables() -> dict[str, Any]:
         "composed": _pairs(_changed(canonical)),
         "letters": _bounds(_matching(r"\pL")),
         "alphanumeric": _bounds(_matching(r"[\pL\pN\pM]")),
+        "signs": {
+            rule: _bounds(sorted(chars))
+            for rule, chars in _signs(_changed(compatible)).items()
+        },
     }
+
+
+def _signs(compatible: Mapping[str, str]) -> dict[str, set[str]]:
+    """Decides which characters the rules before NFKC are applied to.
+
+    `compatible` maps all characters that NFKC changes to what it makes of
+    them. The keys are the arguments of `SignRules`.
+    """
+    general = {name: set(_matching(rf"\p{{{name}}}")) for name in "LMNPSZ"}
+    decimal = set(_matching(r"\p{Nd}"))
+    in_row = set(_matching(r"\p{Nl}"))
+    ideographs = set(_matching(r"\p{Han}"))
+    named = set(_matching(f"[{signs.NAMED}]"))
+    result: dict[str, set[str]] = {
+        "accents": set(), "apart": set(signs.ORDINALS), "letters_apart": set(),
+    }  # fmt: skip
+    for char, text in compatible.items():
+        made_of = {name for name in general if not general[name].isdisjoint(text)}
+        if char in named:  # has a rule by its name
+            continue
+        if made_of == {"M", "Z"}:
+            result["accents"].add(char)
+        elif made_of.isdisjoint("LN"):
+            continue  # signs stay signs: nothing can be glued
+        elif char in general["L"]:
+            if "Z" in made_of:  # a phrase
+                result["apart"].add(char)
+        elif char in general["N"] | general["S"]:
+            is_radical = char in ideographs and char in general["S"]
+            if char in decimal or is_radical:
+                continue  # they are written in place of digits and ideographs
+            row = char in in_row or (len(text) == 1 and text.isascii()
+                                     and text.isalpha())
+            result["letters_apart" if row else "apart"].add(char)
+    return result
 
 
 def _normalized(

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tests import plain_signs
+
 LETTERS = "#abcdefghijklmnopqrstuvwxyz0123456789"
 WHITE_SPACE = re.compile(
     "[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"
@@ -24,11 +26,12 @@ IGNORABLE = re.compile(
 
 
 def split(text: str, kind: str = "space") -> list[str]:
-    """Split a text into words, after NFKC and case folding.
+    """Split a text into words, after rules for signs, NFKC and case folding.
 
     `"alphanumeric"` keeps letters, digits and marks; `"stems"` cuts these."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = unicodedata.normalize("NFKC", plain_signs.before(text)).casefold()
     folded = unicodedata.normalize("NFKC", IGNORABLE.sub("", folded))
+    folded = plain_signs.after(folded)
     if kind in ("alphanumeric", "stems"):
         folded = "".join(
             x if unicodedata.category(x)[0] in "LNM" else " " for x in folded

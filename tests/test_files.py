@@ -15,6 +15,7 @@ from keras_lstm_dssm.files import (
     check_writable,
     hidden_folder,
     lock_folder,
+    new_folder,
     replacing,
     write_json,
 )
@@ -263,29 +264,80 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
     assert other.read_text() == "kept"
 
 
-KILLED = """
-import os, signal, sys
+WRITING = """
+import sys
 from pathlib import Path
-from keras_lstm_dssm.files import hidden_folder
-with hidden_folder(Path(sys.argv[1]), ".publish-") as folder:
-    (folder / "version").mkdir()
-    print(folder, flush=True)
+from keras_lstm_dssm import files
+path = Path(sys.argv[1])
+writing = {
+    "hidden": lambda: files.hidden_folder(path, ".publish-"),
+    "file": lambda: files.replacing(path / "a.txt"),
+    "folder": lambda: files.new_folder(path / "new"),
+}[sys.argv[2]]
+with writing() as partial:
+    if sys.argv[2] == "file":
+        partial.write_text("half")
+    else:
+        (partial / "version").mkdir()
+    print("writing", flush=True)
     sys.stdin.read()
 """
 
 
-def test_folders_of_killed_processes_are_removed_and_no_others(tmp_path):
-    command = [sys.executable, "-c", BARE_PACKAGE + KILLED, tmp_path]
+@pytest.mark.parametrize(("kind", "write"), [
+    ("hidden", lambda path: hidden_folder(path, ".publish-")),
+    ("file", lambda path: replacing(path / "a.txt")),
+    ("folder", lambda path: new_folder(path / "new")),
+])  # fmt: skip
+def test_what_killed_processes_left_is_removed_and_nothing_else(
+    tmp_path, kind, write
+):
+    """Not what a living process writes, nor what has another name."""
+    others = {".partial-ours", ".partial-0123-a.txt", ".publish.txt", "new.txt"}
+    others |= {".partial-0123456789abcdef-b-a.txt"}
+    for name in others:
+        (tmp_path / name).touch()
+    command = [sys.executable, "-c", BARE_PACKAGE + WRITING, tmp_path, kind]
     options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+
+    def partials() -> set[str]:
+        return {*os.listdir(tmp_path)} - others
+
     with (
         subprocess.Popen(command, **options) as killed,
         subprocess.Popen(command, **options) as working,
     ):
-        left = [p.stdout.readline().decode().strip() for p in (killed, working)]
+        for process in (killed, working):
+            assert process.stdout.readline() == b"writing\n"
+        assert len(both := partials()) == 2
         killed.kill()
         killed.wait()
-        assert all(map(os.path.isdir, left))
-        with hidden_folder(tmp_path, ".publish-") as hidden:
-            assert {*tmp_path.iterdir()} == {hidden, pathlib.Path(left[1])}
+        with write(tmp_path) as ours:
+            assert len(partials() & both) == 1 and len(partials()) == 2
+            if kind == "file":
+                ours.write_text("ours")
         working.stdin.close()
-    assert not [*tmp_path.iterdir()]
+        if kind == "file":
+            assert working.wait() == 0
+            assert (tmp_path / "a.txt").read_text() == "half"
+        elif kind == "folder":  # the first one stays
+            assert working.wait() == 1
+            assert not (tmp_path / "new" / "version").exists()
+    left = {"hidden": set(), "file": {"a.txt"}, "folder": {"new"}}
+    assert partials() == left[kind]
+
+
+def test_a_folder_that_another_process_has_written_stays(tmp_path):
+    message = "new: another process has written it meanwhile, .* name another"
+    with (
+        pytest.raises(InputError, match=message),
+        new_folder(tmp_path / "new") as partial,
+    ):
+        (partial / "a.txt").write_text("second")
+        with new_folder(tmp_path / "new") as first:
+            (first / "a.txt").write_text("first")
+    assert (tmp_path / "new" / "a.txt").read_text() == "first"
+    assert os.listdir(tmp_path) == ["new"]
+    with pytest.raises(KeyboardInterrupt), new_folder(tmp_path / "b"):
+        raise KeyboardInterrupt
+    assert os.listdir(tmp_path) == ["new"]

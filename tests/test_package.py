@@ -1,5 +1,6 @@
 """The source distribution is complete, and its wheels work by themselves."""
 
+import ast
 import email
 import os
 import re
@@ -9,6 +10,8 @@ import sys
 import tarfile
 import venv
 import zipfile
+from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,50 @@ def printed(*command: object, **options: Any) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Returns the top-level modules that a file imports, anywhere in it."""
+    modules = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            modules |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            modules.add(node.module)
+        elif isinstance(node, ast.Call) and isinstance(
+            node.args and node.args[0], ast.Constant
+        ):
+            if getattr(node.func, "id", None) == "import_optional":
+                modules.add(node.args[0].value)
+    return {module.partition(".")[0] for module in modules}
+
+
+def test_each_imported_package_is_declared():
+    """Also those that another declared package happens to require."""
+    imported: set[str] = set()
+    for folder in ("keras_lstm_dssm", "export", "tools", "lstm_dssm_client"):
+        for path in ROOT.joinpath(folder).rglob("*.py"):
+            imported |= imported_modules(path)
+    own = {"keras_lstm_dssm", "lstm_dssm_client", "lstm_dssm_programs"}
+    names = metadata.packages_distributions()
+    tomllib = pytest.importorskip("tomllib")  # Python 3.10 has none
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    declared = {
+        re.sub(r"[-_.]+", "-", Requirement(line).name).lower()
+        for line in chain(project["dependencies"], *extras)
+    }
+    undeclared = {
+        module
+        for module in imported - own - sys.stdlib_module_names
+        if not declared
+        & {
+            re.sub(r"[-_.]+", "-", name).lower()
+            for name in names.get(module, [module])
+        }
+    }
+    assert undeclared == set()
+    assert {"grpc", "h11", "google"} < imported
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +162,7 @@ def test_the_wheel_of_the_client_alone(sdist, tmp_path):
     code = (
         "import lstm_dssm_client as c; c.HttpClient('x').close();"
         "from lstm_dssm_client.words import split_words;"
-        "print(split_words('É'.encode(), 'space', 9)[0].decode(), c.__file__)"
+        "print(split_words('É', 'space')[0], c.__file__)"
     )
     path = {"PYTHONPATH": str(wheel)}  # a wheel is a zip file
     lines = printed(sys.executable, "-c", code, env=path, cwd=tmp_path)

@@ -20,7 +20,8 @@ TEXTS = {
     path.relative_to(ROOT).with_suffix("").as_posix(): path.read_text()
     for path in (
         ROOT / "README.md", ROOT / "CONTRIBUTING.md",
-        ROOT / "tests/reliability/README.md", *sorted(DOCS.rglob("*.md")),
+        ROOT / "tests/reliability/README.md", ROOT / "findings/README.md",
+        *sorted(DOCS.rglob("*.md")),
     )
     if DOCS / "generated" not in path.parents  # which `make docs` writes
 }  # fmt: skip
@@ -203,6 +204,21 @@ def test_paths_of_the_guide_for_contributors_exist():
             *(ROOT / f for f in ("keras_lstm_dssm", "export", "tests")),
         )
         assert any(any(root.glob(name)) for root in roots), name
+
+
+def test_each_finding_is_a_script_and_a_row():
+    """The row names the versions that the head of the script has."""
+    rows = dict(re.findall(
+        r"^\| `([\w.]+)` \| ([^|]+) \|", TEXTS["findings/README"], re.M
+    ))  # fmt: skip
+    scripts = {path.name: path for path in ROOT.glob("findings/*.sh")}
+    assert rows.keys() == scripts.keys()
+    for name, path in scripts.items():
+        head = path.read_text().splitlines()[1]
+        for version in rows[name].split(", "):
+            assert version in head, name
+            package, number = version.split()
+            assert f"{package}=={number}" in path.read_text(), name
 
 
 def test_pages_that_name_many_files():

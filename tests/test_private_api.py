@@ -1,16 +1,13 @@
 """The names of Keras and TensorFlow that are not documented still exist."""
 
 import ast
-import gc
 import pathlib
-import weakref
 from collections.abc import Iterable
 from typing import Any
 
 import keras
 import pytest
 import tensorflow as tf
-from tensorflow.python.framework.ops import gradient_registry
 
 import keras_lstm_dssm
 from keras_lstm_dssm import private_api
@@ -31,7 +28,6 @@ NAMES: list[tuple[Any, str]] = [
     (keras.optimizers.SGD(), "_trainable_variables"),
     (keras.metrics.Accuracy(), "_direction"),
     (tf.compat.v1.Session, "_make_callable_from_options"),
-    (gradient_registry, "_registry"),
 ]
 
 
@@ -72,31 +68,6 @@ def test_fit_calls_the_overridden_build():
     assert called
     assert private_api.is_distributed(model)
     assert not private_api.is_distributed(keras.Model())
-
-
-def test_a_graph_with_a_custom_gradient_ends_with_its_last_use():
-    """`tf.custom_gradient` keeps each graph, and its weights, in memory."""
-
-    @private_api.custom_gradient
-    def doubled(x: tf.Tensor) -> Any:
-        return 2 * x, lambda error: 3 * error
-
-    def trace() -> tuple[Any, weakref.ref]:
-        function = tf.function(doubled).get_concrete_function(tf.constant(1.0))
-        return function, weakref.ref(function.graph)
-
-    names = set(gradient_registry.list())
-    function, graph = trace()
-    x = tf.Variable(1.0)
-    with tf.GradientTape() as tape:
-        y = function(x)
-    assert (float(y), float(tape.gradient(y, x))) == (2, 3)
-    assert float(doubled(x)) == 2  # without a graph
-    assert set(gradient_registry.list()) > names
-    del function, tape, y
-    gc.collect()
-    assert graph() is None
-    assert set(gradient_registry.list()) == names
 
 
 def test_a_strategy_and_the_only_copy_of_its_variable():

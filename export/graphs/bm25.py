@@ -1,8 +1,12 @@
 """BM25 in a graph: the postings of titles, added up for the terms of queries.
 
+Postings are read some millions at a time: a batch of long queries may have
+billions.
+
 `shares_as_json` writes what each word of a query adds to a score.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -12,20 +16,22 @@ from keras_lstm_dssm.text.strings import as_strings
 from keras_lstm_dssm.text.word_hashing import split_words
 from lstm_dssm_client.terms import EDGE, MAX_WORDS, PAIRED, SPLIT
 
+POSTINGS = 2**21
+"""Number of postings that are read at once, about 100 MB with their sums. The
+postings of a term are read together: then equal titles have equal scores."""
+
 
 class Matches(NamedTuple):
-    """The words of some queries, and a posting of each title that has one."""
+    """The words of some queries, and where the postings of their terms are.
+
+    The postings of all terms, one term after the other, are numbered from 0.
+    """
 
     words: tf.Tensor  # strings [words]
     rows: tf.Tensor  # the query of each word, int32 [words]
-    word: tf.Tensor  # the word of each posting, int32 [postings]
-    documents: tf.Tensor  # its title, int32 [postings]
-    scores: tf.Tensor  # what it adds to the title's score, [postings]
-
-    @property
-    def cells(self) -> tf.Tensor:
-        """The query of each posting."""
-        return tf.gather(self.rows, self.word)
+    word: tf.Tensor  # the word of each term, int32 [terms]
+    ends: tf.Tensor  # the number after each term's last posting, int64 [terms]
+    shift: tf.Tensor  # from these numbers to the stored postings, int64 [terms]
 
 
 class BM25Graph(tf.Module):
@@ -49,7 +55,7 @@ class BM25Graph(tf.Module):
         self.scores = tf.Variable(postings.scores, trainable=False)
 
     def matches(self, texts: tf.Tensor) -> Matches:
-        """Finds the postings of the terms of strings `[batch]`."""
+        """Finds the terms of strings `[batch]`."""
         words, rows = flat_words(texts, SPLIT, MAX_WORDS)
         forms, word = words, tf.range(tf.size(words))
         if self._letters:
@@ -58,49 +64,81 @@ class BM25Graph(tf.Module):
         known = tf.where(numbers >= 0)[:, 0]
         numbers, word = tf.gather(numbers, known), tf.gather(word, known)
         start = tf.gather(self.bounds, numbers)
-        ends = tf.cumsum(tf.gather(self.bounds, numbers + 1) - start)
-        total = tf.concat([[tf.constant(0, tf.int64)], ends], 0)[-1]
-        # No term is without titles: each end but the last begins another one.
-        begins = tf.scatter_nd(
-            ends[:-1, tf.newaxis], tf.ones_like(numbers[1:]), total[tf.newaxis]
-        )
-        term = tf.cumsum(begins)
-        first = tf.concat([[tf.constant(0, tf.int64)], ends[:-1]], 0)
-        first = first[: tf.size(numbers)]
-        position = tf.range(total) + tf.gather(start - first, term)
-        return Matches(
-            words,
-            rows,
-            tf.gather(word, term),
-            tf.gather(self.documents, position),
-            tf.gather(self.scores, position),
-        )
+        lengths = tf.gather(self.bounds, numbers + 1) - start
+        ends = tf.cumsum(lengths)
+        return Matches(words, rows, word, ends, start - (ends - lengths))
 
     def sums(self, matches: Matches, batch: tf.Tensor) -> tf.Tensor:
         """Adds the scores up, float32 `[batch, count]`."""
-        cells = matches.cells * self.count + matches.documents
-        flat = tf.math.unsorted_segment_sum(
-            matches.scores, cells, batch * self.count
+        first = tf.gather(matches.rows, matches.word) * self.count
+        flat = self._add_up(
+            matches,
+            lambda term, documents: tf.gather(first, term) + documents,
+            batch * self.count,
         )
         return tf.reshape(flat, [batch, self.count])
 
     def shares(self, matches: Matches, numbers: tf.Tensor) -> tf.Tensor:
-        """Adds the scores up by word, `[words, k]`, for titles `[batch, k]`."""
-        batch, k = tf.unstack(tf.shape(numbers))
-        first = tf.range(batch)[:, tf.newaxis] * self.count
+        """Adds the scores of one query up by word, `[words, k]`.
+
+        `numbers` are those of k titles, int32 `[k]`.
+        """
+        k = tf.size(numbers)
         # The column of a title among the k, and one more for other titles.
         columns = tf.tensor_scatter_nd_update(
-            tf.fill([batch * self.count], k),
-            tf.reshape(first + numbers, [-1, 1]),
-            tf.tile(tf.range(k), [batch]),
+            tf.fill([self.count], k), numbers[:, tf.newaxis], tf.range(k)
         )
-        cells = matches.cells * self.count + matches.documents
-        column = tf.gather(columns, cells)
+        first = matches.word * (k + 1)
         count = tf.size(matches.words)
-        flat = tf.math.unsorted_segment_sum(
-            matches.scores, matches.word * (k + 1) + column, count * (k + 1)
+        flat = self._add_up(
+            matches,
+            lambda term, documents: (
+                tf.gather(first, term) + tf.gather(columns, documents)
+            ),
+            count * (k + 1),
         )
         return tf.reshape(flat, [count, k + 1])[:, :k]
+
+    def _add_up(
+        self,
+        matches: Matches,
+        cells_of: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+        size: tf.Tensor,
+    ) -> tf.Tensor:
+        """Adds the scores of all postings up in cells, float32 `[size]`.
+
+        `cells_of` returns the cells of postings, from the positions of their
+        terms among `matches` and their titles, int32 `[postings]` each.
+        """
+
+        def add_terms(
+            start: tf.Tensor, before: tf.Tensor, sums: tf.Tensor
+        ) -> tuple[tf.Tensor, ...]:
+            limit = [before + POSTINGS]
+            stop = tf.searchsorted(matches.ends, limit, side="right")[0]
+            stop = tf.maximum(stop, start + 1)
+            ends = matches.ends[start:stop]
+            number = tf.range(before, ends[-1])
+            # No term is without titles: each end but the last begins another.
+            begins = tf.scatter_nd(
+                ends[:-1, tf.newaxis] - before,
+                tf.ones_like(ends[1:], tf.int32),
+                tf.shape(number, tf.int64),
+            )
+            term = start + tf.cumsum(begins)
+            position = number + tf.gather(matches.shift, term)
+            cells = cells_of(term, tf.gather(self.documents, position))
+            scores = tf.gather(self.scores, position)
+            more = tf.math.unsorted_segment_sum(scores, cells, size)
+            return stop, ends[-1], sums + more
+
+        _, _, sums = tf.while_loop(
+            lambda start, *_: start < tf.size(matches.ends),
+            add_terms,
+            [tf.constant(0), tf.constant(0, tf.int64), tf.zeros([size])],
+            parallel_iterations=1,
+        )
+        return sums
 
 
 def flat_words(
@@ -128,29 +166,21 @@ def letter_grams(words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return before + letters + after, tf.cast(word, tf.int32)
 
 
-def shares_as_json(
-    words: tf.Tensor, rows: tf.Tensor, shares: tf.Tensor, batch: tf.Tensor
-) -> tf.Tensor:
-    """Writes the shares of each query's words as JSON objects.
+def shares_as_json(words: tf.Tensor, shares: tf.Tensor) -> tf.Tensor:
+    """Writes the shares of a query's words as JSON objects.
 
     Args:
-        words: Strings `[words]`; a word of a query may occur twice.
-        rows: The query of each word, int32 `[words]`.
+        words: Strings `[words]`; a word may occur twice.
         shares: Float32 `[words, k]`; those that round to 0 are left
             out.
-        batch: Number of queries.
 
     Returns:
-        Strings `[batch, k]`, such as `{"bolt": 0.2500}`.
+        Strings `[k]`, such as `{"bolt": 0.2500}`.
     """
-    keys = tf.strings.join([tf.strings.as_string(rows), words], " ")
-    distinct, index = tf.unique(keys)
-    count = tf.size(distinct)
-    sums = tf.math.unsorted_segment_sum(shares, index, count)
-    row = tf.math.unsorted_segment_max(rows, index, count)
-    word = tf.strings.regex_replace(distinct, r"^[0-9]+ ", "")
+    distinct, index = tf.unique(words)
+    sums = tf.math.unsorted_segment_sum(shares, index, tf.size(distinct))
     # Words that white space separates may have these.
-    word = tf.strings.regex_replace(word, r'(["\\])', r"\\\1")
+    word = tf.strings.regex_replace(distinct, r'(["\\])', r"\\\1")
     word = tf.strings.regex_replace(word, r"[\x00-\x1f]", "")
     entries = tf.strings.join(
         [
@@ -162,5 +192,5 @@ def shares_as_json(
         ]
     )
     entries = tf.where(tf.abs(sums) > 5e-5, entries, "")
-    joined = tf.strings.unsorted_segment_join(entries, row, batch)
+    joined = tf.strings.reduce_join(entries, axis=0)
     return "{" + tf.strings.regex_replace(joined, ", $", "") + "}"

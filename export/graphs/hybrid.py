@@ -20,6 +20,7 @@ from keras_lstm_dssm.export.graphs.bm25 import (
     flat_words,
     shares_as_json,
 )
+from keras_lstm_dssm.export.graphs.request_limits import with_short_reasons
 from keras_lstm_dssm.export.graphs.retriever import (
     MAX_K,
     PADDING_COSINE,
@@ -32,6 +33,9 @@ from keras_lstm_dssm.export.graphs.saved_module import signature
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.settings.choices import HYBRID_PARTS
 from keras_lstm_dssm.settings.hybrid import HybridSettings
+from lstm_dssm_client.signatures import EXPLAINED_K
+from lstm_dssm_client.terms import MAX_WORDS
+from lstm_dssm_client.words import MAX_BYTES_PER_WORD
 
 CELLS = 2**24
 """Scores of BM25 computed at once, 64 MiB: those of all titles for a chunk of
@@ -154,6 +158,9 @@ class HybridModule(SearchModule):
         their sum. `words` are strings `[batch, width]`, JSON such as `{"bm25":
         {"bolt": 0.3}, "words": {"bolt": 0.2}}`: what each word of the query
         adds to these two parts. Columns beyond the k of a row hold 0 and "".
+
+        A k above `EXPLAINED_K` counts as this many. The sum of k times bytes of
+        text is limited, see `request_limits`.
         """
         return self._search(text, k, explained=True)
 
@@ -164,8 +171,15 @@ class HybridModule(SearchModule):
         tags: tf.Tensor | None = None,
         explained: bool = False,
     ) -> dict[str, tf.Tensor]:
+        if explained:
+            text, width = self._admitted(
+                text, k, min(self._widest, EXPLAINED_K)
+            )
+            results = tf.clip_by_value(k, 0, width)
+            text = with_short_reasons(text, results, self._read_bytes)
+        else:
+            text, width = self._admitted(text, k, self._widest)
         batch = tf.shape(text)[0]
-        width = self._width(k)
         vectors = tf.zeros([batch, 0])
         if self._vector_weight:
             vectors = self._encode(text)
@@ -244,53 +258,82 @@ class HybridModule(SearchModule):
         )
         if not explained:
             return [scores, numbers]
-        parts = {name: tf.zeros_like(scores) for name in HYBRID_PARTS}
-        words = {name: tf.fill([batch, width], "{}") for name in HYBRID_PARTS}
-        if bm25 is not None:
-            parts["bm25"] = tf.gather(bm25, numbers, batch_dims=1)
-            shares = self.bm25.shares(matches, numbers)
-            shares *= tf.gather(scale, matches.rows)
-            words["bm25"] = shares_as_json(
-                matches.words, matches.rows, shares, batch
-            )
+        if bm25 is None:
+            bm25 = scale = tf.zeros([batch, 0])
+        # Query by query: all words of a batch times their hits may be many.
+        parts, words = tf.map_fn(
+            lambda row: self._reasons(*row),
+            (texts, vectors, numbers, bm25, scale),
+            fn_output_signature=(
+                tf.TensorSpec([None, len(HYBRID_PARTS)]),
+                tf.TensorSpec([None], tf.string),
+            ),
+            parallel_iterations=1,
+        )
+        return [scores, numbers, parts, words]
+
+    def _reasons(
+        self,
+        text: tf.Tensor,
+        vector: tf.Tensor,
+        numbers: tf.Tensor,
+        bm25: tf.Tensor,
+        scale: tf.Tensor,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Explains the scores of k titles for one query, see `explained`.
+
+        `numbers` are those of the titles, `bm25` the shares of BM25 of all
+        titles, which are the scores of BM25 times `scale`.
+        """
+        width = tf.size(numbers)
+        parts = {name: tf.zeros([width]) for name in HYBRID_PARTS}
+        words = {name: tf.fill([width], "{}") for name in HYBRID_PARTS}
+        if self._bm25_weight:
+            parts["bm25"] = tf.gather(bm25, numbers)
+            matches = self.bm25.matches(text[tf.newaxis])
+            shares = scale * self.bm25.shares(matches, numbers)
+            words["bm25"] = shares_as_json(matches.words, shares)
         if self._vector_weight:
             found = self.vectors.vectors_of(numbers)
             found *= np.float32(self._vector_weight)
             start = 0
             for name, columns in self.hybrid.widths.items():
                 part = slice(start, start + columns)
-                of_part, queries = found[..., part], vectors[:, part]
-                parts[name] = tf.linalg.matvec(of_part, queries)
+                of_part, query = found[:, part], vector[part]
+                parts[name] = tf.linalg.matvec(of_part, query)
                 if name == WORDS:
-                    words[name] = self._words_as_json(texts, of_part, queries)
+                    words[name] = self._words_as_json(text, of_part, query)
                 start += columns
         explanation = tf.strings.join(
             ['{"bm25": ', words["bm25"], ', "words": ', words[WORDS], "}"]
         )
-        return [
-            scores,
-            numbers,
-            tf.stack([parts[name] for name in HYBRID_PARTS], axis=-1),
-            explanation,
-        ]
+        each = [parts[name] for name in HYBRID_PARTS]
+        return tf.stack(each, axis=-1), explanation
 
     def _words_as_json(
-        self, texts: tf.Tensor, found: tf.Tensor, queries: tf.Tensor
+        self, text: tf.Tensor, found: tf.Tensor, query: tf.Tensor
     ) -> tf.Tensor:
         """Divides the words part of each hit among the words of the query.
 
-        `found` are the columns of the hits, `queries` those of the queries: the
+        `found` are the columns of the hits, `query` those of the query: the
         sum of the words' vectors, of another length.
         """
         rule = self.hybrid.words_part
         assert rule is not None, self.hybrid.widths
-        words, rows = flat_words(texts, rule.split, rule.max_words)
+        words, _ = flat_words(text[tf.newaxis], rule.split, rule.max_words)
         vectors = self._word_rows(words)
-        batch = tf.shape(texts)[0]
-        sums = tf.math.unsorted_segment_sum(vectors, rows, batch)
         scale = tf.math.divide_no_nan(
-            tf.norm(queries, axis=1), tf.norm(sums, axis=1)
+            tf.norm(query), tf.norm(tf.reduce_sum(vectors, axis=0))
         )
-        vectors *= tf.gather(scale, rows)[:, tf.newaxis]
-        shares = tf.linalg.matvec(tf.gather(found, rows), vectors)
-        return shares_as_json(words, rows, shares, batch)
+        shares = tf.matmul(vectors * scale, found, transpose_b=True)
+        return shares_as_json(words, shares)
+
+    @property
+    def _read_bytes(self) -> int | None:
+        """How many bytes of a query `explained` reads; `None` for all."""
+        rule = self.hybrid.words_part
+        if rule is None:
+            return MAX_WORDS * MAX_BYTES_PER_WORD
+        if rule.max_words is None:
+            return None
+        return max(MAX_WORDS, rule.max_words) * MAX_BYTES_PER_WORD

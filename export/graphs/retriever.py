@@ -11,9 +11,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_text as tf_text
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.bulk.documents import checked_tags
+from keras_lstm_dssm.export.graphs.request_limits import with_few_hits
 from keras_lstm_dssm.export.graphs.saved_module import ServedModule, signature
 from keras_lstm_dssm.settings import choices
 from keras_lstm_dssm.settings.choices import MAX_K
@@ -21,45 +23,57 @@ from keras_lstm_dssm.text.strings import as_strings
 
 
 class DocumentTags(tf.Module):
-    """The tags of each of n documents, as variables of a graph.
+    """The tags of each of n documents, in a graph.
 
-    A query's tags are compared with all distinct tags once, and then each
-    document's numbers are looked up in the result.
+    A query's tags are looked up in a table of all distinct tags, and then each
+    document's numbers among those that were found.
     """
 
     def __init__(self, tags: Sequence[Sequence[str]]) -> None:
         super().__init__()
         encoded = [[t.encode() for t in checked_tags(row)] for row in tags]
-        names = sorted({tag for row in encoded for tag in row})
+        given = sorted({tag for row in encoded for tag in row})
+        forms = tf_text.normalize_utf8(tf.constant(given, tf.string), "NFC")
+        composed = dict(zip(given, forms.numpy().tolist(), strict=True))
+        names = sorted({*composed.values()})
         number = {name: index for index, name in enumerate(names)}
         width = max(map(len, encoded))
         numbers = np.full([len(encoded), width], len(names), np.int32)
         for row, row_tags in enumerate(encoded):
-            numbers[row, : len(row_tags)] = [number[tag] for tag in row_tags]
+            numbers[row, : len(row_tags)] = [
+                number[composed[tag]] for tag in row_tags
+            ]
         self._width = width
-        # Variables, not constants: a graph is limited to 2 GiB.
-        self.names = tf.Variable(tf.constant(names, tf.string), trainable=False)
+        self._count = len(names)
+        self._table = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(
+                tf.constant(names, tf.string),
+                tf.range(len(names), dtype=tf.int32),
+            ),
+            default_value=len(names),
+        )
+        # A variable, not a constant: a graph is limited to 2 GiB.
         self.numbers = tf.Variable(numbers, trainable=False)
 
     def mask(self, tags: tf.Tensor) -> "TagMask":
         """Returns which documents have any of a query's tags.
 
         They are strings `[batch]` of tags that are separated by commas, with
-        or without white space; "" stands for all documents.
+        or without white space; "" stands for all documents. Accents may be
+        characters of their own, or composed with their letters.
         """
-        query_tags = tf.strings.split(tags, ",")
-        # The values are compared at once; each belongs to a row of them.
-        is_tag = tf.equal(
-            tf.strings.strip(query_tags.values)[:, tf.newaxis],
-            self.names[tf.newaxis, :],
-        )
+        query_tags = tf.strings.split(tf_text.normalize_utf8(tags, "NFC"), ",")
+        numbers = self._table.lookup(tf.strings.strip(query_tags.values))
+        rows = tf.cast(query_tags.value_rowids(), tf.int32)
         batch = tf.shape(tags)[0]
+        # One more column, of the number that stands for no tag.
+        columns = self._count + 1
         matched = tf.math.unsorted_segment_max(
-            tf.cast(is_tag, tf.int32), query_tags.value_rowids(), batch
+            tf.ones_like(numbers), rows * columns + numbers, batch * columns
         )
-        # One more column, of the number that stands for no tag. The maximum
-        # of no values is the lowest number.
-        has_tag = tf.pad(matched > 0, [[0, 0], [0, 1]])
+        # The maximum of no values is the lowest number.
+        has_tag = tf.reshape(matched > 0, [batch, columns])
+        has_tag &= tf.range(columns) < self._count
         any_document = tf.equal(tf.strings.strip(tags), "")[:, tf.newaxis]
 
         def tag_mask(start: tf.Tensor, stop: tf.Tensor) -> tf.Tensor:
@@ -419,10 +433,15 @@ class SearchModule(ServedModule):
     ) -> dict[str, tf.Tensor]:
         """Returns the outputs of `serve`, or with tags of `filtered`."""
 
-    def _width(self, k: tf.Tensor) -> tf.Tensor:
-        """Returns the largest k of a batch, at most the largest supported."""
+    def _admitted(
+        self, text: tf.Tensor, k: tf.Tensor, widest: int
+    ) -> list[tf.Tensor]:
+        """Returns the texts and the largest k, at most the largest supported.
+
+        A request for too many results is refused.
+        """
         largest = tf.reduce_max(tf.concat([k, [0]], axis=0))
-        return tf.minimum(largest, self._widest)
+        return with_few_hits(text, tf.minimum(largest, widest), widest)
 
 
 class RetrieverModule(SearchModule):
@@ -448,8 +467,8 @@ class RetrieverModule(SearchModule):
     def _search(
         self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
+        text, width = self._admitted(text, k, self._widest)
         mask = None if tags is None else self.tags.mask(tags)
-        width = self._width(k)
         queries = self._encode(text)
         scores, numbers = best_rows(
             partial(self.vectors.cosines, queries),

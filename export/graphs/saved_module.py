@@ -22,6 +22,7 @@ from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.graphs.request_limits import with_equal_rows
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.fingerprints import weights_hash
 from keras_lstm_dssm.layers.letter_trigrams import (
@@ -48,17 +49,21 @@ def signature(**dtypes: tf.DType) -> Callable[[Callable[..., Any]], Any]:
 
     TF Serving does not compare shapes, and some kernels of TF.Text end the
     server if they get a scalar. So the graph fails with INVALID_ARGUMENT before
-    any other operation reads an input of another rank.
+    any other operation reads an input of another rank, or inputs of unequal
+    numbers of rows.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
         @functools.wraps(function)
         def checked(*arguments: Any) -> Any:
             owner = arguments[: -len(dtypes)]
-            inputs = arguments[-len(dtypes) :]
-            return function(
-                *owner, *[tf.ensure_shape(tensor, [None]) for tensor in inputs]
-            )
+            inputs = [
+                tf.ensure_shape(tensor, [None])
+                for tensor in arguments[-len(dtypes) :]
+            ]
+            if len(inputs) > 1:
+                inputs = with_equal_rows(inputs)
+            return function(*owner, *inputs)
 
         return tf.function(
             checked,

@@ -39,13 +39,6 @@ class ScorerModule(ServedModule):
         `[batch]`, whatever the model: clients expect it.
         """
         rows = tf.shape(query)[0]
-        equal_rows = tf.debugging.assert_equal(
-            *(rows, tf.shape(document)[0]),
-            "query and document must have the same number of rows",
-        )
-        # Before any operation of the model reads the pairs.
-        with tf.control_dependencies([equal_rows]):
-            query = tf.identity(query)
         # Convolutions and poolings have no result for a batch of no texts:
         # one pair of empty texts takes its place.
         extra = tf.fill([tf.cast(tf.equal(rows, 0), tf.int32)], "")

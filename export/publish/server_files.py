@@ -14,6 +14,10 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.graphs.request_limits import (
+    MAX_EXPLAINED,
+    MAX_HITS,
+)
 from keras_lstm_dssm.export.graphs.saved_module import (
     SIGNATURE,
     ServedModule,
@@ -39,7 +43,12 @@ from keras_lstm_dssm.export.publish.warmup import (
     warmup_sizes,
 )
 from keras_lstm_dssm.files import write_text
-from lstm_dssm_client.signatures import FILTERED, KEYS, TensorInfo
+from lstm_dssm_client.signatures import (
+    EXPLAINED_K,
+    FILTERED,
+    KEYS,
+    TensorInfo,
+)
 
 # The newest server with these models' ops. Servers from 2.12 on load the
 # models, too, but have older Unicode tables.
@@ -47,6 +56,14 @@ IMAGE = "tensorflow/serving:2.20.0"
 
 # Memory of a string in a tensor, without its own bytes.
 _STRING_BYTES = 24
+
+# Memory of a loaded graph, in sizes of its file: nodes, functions and tables of
+# strings exist several times, as a message, in the session and as kernels.
+_GRAPH_FACTOR = 80
+
+FIRST_MB = 40
+"""Megabytes that the first model of a process takes in addition: threads and
+kernels, which all models share."""
 
 
 class _Example(NamedTuple):
@@ -120,14 +137,24 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
         root=root,
         rows=BATCH_SIZES[-1],
         warmup=WARMUP_SIZES[-1],
+        first=FIRST_MB,
+        hits=MAX_HITS,
+        explained=MAX_EXPLAINED,
+        explained_k=EXPLAINED_K,
     )
 
 
 def memory_bytes(version: Path) -> int:
-    """Returns the memory of a version's variables, in bytes, from its files."""
+    """Estimates by how many bytes a server grows when it loads a version.
+
+    They are those of the variables, and `_GRAPH_FACTOR` times those of the
+    graph; processes grew by 0.5 to 1.5 times as much.
+    """
+    graph = version / "saved_model.pb"
+    size = _GRAPH_FACTOR * graph.stat().st_size if graph.exists() else 0
     variables = version / "variables"
     if not (variables / "variables.index").exists():
-        return 0
+        return size
     try:
         reader = tf.train.load_checkpoint(str(variables / "variables"))
     except (tf.errors.OpError, RuntimeError) as error:
@@ -142,7 +169,8 @@ def memory_bytes(version: Path) -> int:
         if dtypes[key] == tf.string
     )
     files = variables.glob("variables.data-*")
-    return sum(f.stat().st_size for f in files) + _STRING_BYTES * strings
+    size += sum(f.stat().st_size for f in files)
+    return size + _STRING_BYTES * strings
 
 
 def _megabytes(size: int) -> str:

@@ -7,7 +7,7 @@ digests in their `MANIFEST.sha256`.
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import tensorflow as tf
@@ -18,7 +18,12 @@ from keras_lstm_dssm.export.graphs.saved_module import (
     save_module,
 )
 from keras_lstm_dssm.export.publish.warmup import WARMUP_SIZES, write_warmup
-from keras_lstm_dssm.files import flush_to_disk, hidden_folder, lock_folder
+from keras_lstm_dssm.files import (
+    flush_to_disk,
+    hidden_folder,
+    lock_folder,
+    remove_unlocked_folders,
+)
 from keras_lstm_dssm.fingerprints import file_hash
 from keras_lstm_dssm.plain_files import read_text
 
@@ -94,15 +99,21 @@ def model_folders(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
     return folders
 
 
-def publication(
-    models_dir: str | os.PathLike[str],
-) -> AbstractContextManager[None]:
+_HIDDEN = ".publish-"
+
+
+@contextmanager
+def publication(models_dir: str | os.PathLike[str]) -> Iterator[None]:
     """Lets one process at a time publish in a folder of models; others wait.
 
     A process holds it from its checks of the folder until `models.config` and
     the card are written, so that it replaces no version that it has not seen.
+    What killed exports of any of the models have left is removed.
     """
-    return lock_folder(models_dir, "publishing models", wait=True)
+    with lock_folder(models_dir, "publishing models", wait=True):
+        for base in Path(models_dir).iterdir():
+            remove_unlocked_folders(base, _HIDDEN)
+        yield
 
 
 def publish(
@@ -178,7 +189,7 @@ def _publish(
 def _written(base: Path, write: Write) -> Iterator[Path]:
     """Writes a SavedModel into a hidden folder of `base`; yields its path."""
     base.mkdir(parents=True, exist_ok=True)
-    with hidden_folder(base, ".publish-") as hidden:
+    with hidden_folder(base, _HIDDEN) as hidden:
         # One level down, because the hidden folder itself is private to its
         # owner (0700) and a server often runs as another user.
         complete = hidden / "version"

@@ -28,7 +28,7 @@ from lstm_dssm_client.signatures import Signature
 WARMUP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
 """Path of the requests in a version's folder."""
 
-WARMUP_SIZES = BATCH_SIZES[:3]
+WARMUP_SIZES = (1, 8, 64)
 """Numbers of rows of the warm-up requests.
 
 A server that batches rejects a version if one of its warm-up requests has

@@ -20,6 +20,7 @@ from keras_lstm_dssm.analysis.drawing import (
 )
 from keras_lstm_dssm.analysis.words import distinctive_words
 from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.evaluation.bm25 import space_separated
 from keras_lstm_dssm.evaluation.index import unit_vectors
 from keras_lstm_dssm.files import replacing, write_text
 from keras_lstm_dssm.settings.choices import MAP_METHODS
@@ -60,7 +61,7 @@ def title_map(
     words: list[list[str]] = [[] for _ in range(clusters.max() + 1)]
     for title, cluster_of_title in zip(titles, clusters, strict=True):
         if cluster_of_title >= 0:
-            words[cluster_of_title] += set(title.casefold().split())
+            words[cluster_of_title] += set(space_separated(title))
     names = [
         ", ".join(short(word) for word, _ in best)
         for best in distinctive_words(words, 2)

@@ -4,6 +4,7 @@ from keras_lstm_dssm.data.api_documents import build_api_documents
 from keras_lstm_dssm.data.augmentation import title_pairs
 from keras_lstm_dssm.data.batches import (
     ClickFrequencies,
+    CorpusNegatives,
     GivenNegatives,
     evaluation_batches,
     training_batches,
@@ -32,6 +33,7 @@ __all__ = [
     "ClickFrequencies",
     "ClickLog",
     "Collection",
+    "CorpusNegatives",
     "DataSource",
     "Document",
     "DocumentFolder",

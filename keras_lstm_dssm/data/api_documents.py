@@ -16,7 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from keras_lstm_dssm.data.api_prose import prose_sentences
-from keras_lstm_dssm.data.api_search import INTERNAL, cached_folder
+from keras_lstm_dssm.data.api_search import (
+    INTERNAL,
+    building,
+    cached_folder,
+)
 from keras_lstm_dssm.data.api_sources import (
     Definition,
     distributions,
@@ -81,14 +85,15 @@ def build_api_documents(
     packages = distributions()
     if folder is None:
         folder = cached_folder("api_documents", packages, DOCUMENTS_FORMAT)
-    if os.path.isdir(folder):
-        return DocumentFolder(folder)
-    if progress:
-        print("Reading docstrings (once, ~1 minute) ...", file=sys.stderr)
-    documents = write_api_documents(folder, documented())
-    if progress:
-        print(documents.describe(), file=sys.stderr)
-    return documents
+    with building(folder) as is_missing:
+        if is_missing:
+            if progress:
+                line = "Reading docstrings (once, ~1 minute) ..."
+                print(line, file=sys.stderr)
+            documents = write_api_documents(folder, documented())
+            if progress:
+                print(documents.describe(), file=sys.stderr)
+    return DocumentFolder(folder)
 
 
 def write_api_documents(

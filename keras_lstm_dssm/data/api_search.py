@@ -15,6 +15,7 @@ import platform
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import Distribution
 
 from keras_lstm_dssm.data.api_prose import first_sentence
@@ -27,7 +28,7 @@ from keras_lstm_dssm.data.api_sources import (
 from keras_lstm_dssm.data.click_log import Pair
 from keras_lstm_dssm.data.collection import SPLITS, Collection, write_collection
 from keras_lstm_dssm.data.split import splits_of
-from keras_lstm_dssm.files import cache_folder
+from keras_lstm_dssm.files import cache_folder, lock_folder
 from keras_lstm_dssm.text.word_hashing import normalize
 
 # Folders of implementation; their public parts are exported elsewhere.
@@ -168,11 +169,27 @@ def build_api_search(progress: bool = False) -> Collection:
     """
     packages = distributions()
     folder = cached_folder("api", packages, CORPUS_FORMAT)
+    with building(folder) as is_missing:
+        if is_missing:
+            if progress:
+                line = "Reading docstrings (once, ~15 seconds) ..."
+                print(line, file=sys.stderr)
+            write_api_search(folder, packages)
+    return Collection(folder)
+
+
+@contextmanager
+def building(folder: str | os.PathLike[str]) -> Iterator[bool]:
+    """Yields whether a cached folder is missing, which the caller then builds.
+
+    Another process that builds a cached folder is waited for.
+    """
     if os.path.isdir(folder):
-        return Collection(folder)
-    if progress:
-        print("Reading docstrings (once, ~15 seconds) ...", file=sys.stderr)
-    return write_api_search(folder, packages)
+        yield False
+        return
+    parent = os.path.dirname(os.path.abspath(folder))
+    with lock_folder(parent, "building data", wait=True):
+        yield not os.path.isdir(folder)
 
 
 def _titles_by_query(packages: list[Distribution]) -> dict[str, list[str]]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_lstm_dssm.data.api_prose import sentence_runs
-from keras_lstm_dssm.data.api_search import cached_folder
+from keras_lstm_dssm.data.api_search import building, cached_folder
 from keras_lstm_dssm.data.api_sources import distributions, documented
 from keras_lstm_dssm.data.batches import permutation
 from keras_lstm_dssm.data.click_log import Pair
@@ -52,15 +52,16 @@ def build_api_sentences(progress: bool = False) -> Collection:
     splits.
     """
     folder = cached_folder("api_sentences", distributions(), LISTS_FORMAT)
-    if os.path.isdir(folder):
-        return Collection(folder)
-    if progress:
-        print("Reading docstrings (once, ~1 minute) ...", file=sys.stderr)
-    docs = ((one.module, one.doc) for one in documented())
-    collection = write_lists(folder, adjacent_sentences(docs))
-    if progress:
-        print(collection.describe(), file=sys.stderr)
-    return collection
+    with building(folder) as is_missing:
+        if is_missing:
+            if progress:
+                line = "Reading docstrings (once, ~1 minute) ..."
+                print(line, file=sys.stderr)
+            docs = ((one.module, one.doc) for one in documented())
+            collection = write_lists(folder, adjacent_sentences(docs))
+            if progress:
+                print(collection.describe(), file=sys.stderr)
+    return Collection(folder)
 
 
 class SentencePair(NamedTuple):

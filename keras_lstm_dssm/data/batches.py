@@ -1,10 +1,12 @@
 """`tf.data` batches of (query, document) strings from click logs.
 
-A batch can also hold given negatives of its queries (judged, mined or your
-own), and the log click shares of its titles for the logQ correction.
+A batch can also hold negatives of its queries (judged, mined or your own, or
+drawn from all titles), and the log click shares of its titles for the logQ
+correction.
 """
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +22,7 @@ from keras_lstm_dssm.data.click_log import (
 from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.text.caches import NormalizedTextCache
 from keras_lstm_dssm.text.strings import as_strings
-from keras_lstm_dssm.text.word_hashing import normalize
+from keras_lstm_dssm.text.word_hashing import normalize, normalize_texts
 
 SHUFFLE_BUFFER = 100_000
 """Lines of a log that are held in memory at once, to be shuffled."""
@@ -224,7 +226,66 @@ def _pair_batches(
     )
 
 
-class GivenNegatives:
+class DrawnNegatives(ABC):
+    """Base of the classes that draw k negatives for each click of a batch."""
+
+    def __init__(self, k: int, seed: int) -> None:
+        check_at_least(1, k=k)
+        self.k = k
+        self.seed = seed
+
+    @abstractmethod
+    def _draw(
+        self, step: tf.Tensor, query: tf.Tensor, document: tf.Tensor
+    ) -> tf.Tensor:
+        """Draws the titles of a batch, strings `[batch, k]`."""
+
+    def attach(
+        self, batches: tf.data.Dataset, first_step: int | None = 0
+    ) -> tf.data.Dataset:
+        """Adds `negatives`, strings `[batch, k]`, to each batch.
+
+        Args:
+            batches: Dataset of `(query, document)`, strings `[batch]`, or of
+                `(query, document, {"sample_weight": ...})`, perhaps with other
+                negatives, which stay.
+            first_step: The index of the first batch in the whole run. Default
+                0. With `None`, each pass over the dataset, such as an epoch
+                of `fit`, draws other negatives; the first pass draws the same
+                in each process.
+
+        Returns:
+            A dataset of `(query, document, {..., "negatives": ...})`.
+        """
+        steps = (
+            tf.data.Dataset.random(self.seed, rerandomize_each_iteration=True)
+            if first_step is None
+            else tf.data.Dataset.counter(first_step)
+        )
+
+        def with_negatives(step: tf.Tensor, batch: Any) -> tuple[Any, ...]:
+            query, document, *rest = batch
+            extras = dict(*rest)
+            drawn = self._draw(step, query, document)
+            if "negatives" in extras:
+                drawn = tf.concat([extras["negatives"], drawn], axis=1)
+            return query, document, {**extras, "negatives": drawn}
+
+        return tf.data.Dataset.zip(steps, batches).map(
+            with_negatives, tf.data.AUTOTUNE
+        )
+
+
+def _row_table(keys: Iterable[str | bytes]) -> tf.lookup.StaticHashTable:
+    """Makes a table from distinct texts to their rows; -1 for other texts."""
+    texts = as_strings(keys)
+    rows = tf.range(len(texts))
+    return tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(texts, rows), -1
+    )
+
+
+class GivenNegatives(DrawnNegatives):
     """Adds negatives of your own for each query to batches of clicks.
 
     They may be judged (a person said that the title does not answer the
@@ -266,7 +327,7 @@ class GivenNegatives:
         split: str = "space",
         normalized: NormalizedTextCache | None = None,
     ) -> None:
-        check_at_least(1, k=k)
+        super().__init__(k, seed)
         by_words: dict[str, list[str]] = {}
         words_of_each = normalize(list(titles), split)
         for words, given in zip(words_of_each, titles.values(), strict=True):
@@ -274,8 +335,6 @@ class GivenNegatives:
                 by_words.setdefault(words, []).extend(given)
         if not by_words:
             raise InputError("no query has a negative: there is none to give")
-        self.k = k
-        self.seed = seed
         self.split = split
         self._normalized = normalized or NormalizedTextCache(split)
         counts = [len(given) for given in by_words.values()]
@@ -289,46 +348,15 @@ class GivenNegatives:
             tf.int32,
         )
         self._titles = as_strings(list(index))
-        # The last row, without titles, is that of unknown queries.
-        self._counts = tf.constant([*counts, 0], tf.int32)
-        self._starts = tf.constant(np.cumsum([0, *counts]), tf.int32)
-        keys = as_strings(list(by_words))
-        self._rows = tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(keys, tf.range(len(keys))),
-            len(keys),
-        )
-
-    def attach(
-        self, batches: tf.data.Dataset, first_step: int = 0
-    ) -> tf.data.Dataset:
-        """Adds `negatives`, strings `[batch, k]`, to each batch.
-
-        Args:
-            batches: Dataset of `(query, document)`, strings `[batch]`, or of
-                `(query, document, {"sample_weight": ...})`, perhaps with other
-                negatives, which stay.
-            first_step: The index of the first batch in the whole run.
-
-        Returns:
-            A dataset of `(query, document, {..., "negatives": ...})`.
-        """
-
-        def with_negatives(step: tf.Tensor, batch: Any) -> tuple[Any, ...]:
-            query, document, *rest = batch
-            extras = dict(*rest)
-            drawn = self._draw(step, query, document)
-            if "negatives" in extras:
-                drawn = tf.concat([extras["negatives"], drawn], axis=1)
-            return query, document, {**extras, "negatives": drawn}
-
-        return batches.enumerate(first_step).map(
-            with_negatives, tf.data.AUTOTUNE
-        )
+        # Row 0, without titles, stands for unknown queries.
+        self._counts = tf.constant([0, *counts], tf.int32)
+        self._starts = tf.constant(np.cumsum([0, 0, *counts[:-1]]), tf.int32)
+        self._rows = _row_table(by_words)
 
     def _draw(
         self, step: tf.Tensor, query: tf.Tensor, document: tf.Tensor
     ) -> tf.Tensor:
-        row = self._rows.lookup(self._normalized(query))
+        row = self._rows.lookup(self._normalized(query)) + 1
         count = tf.gather(self._counts, row)[:, tf.newaxis]
         share = tf.random.stateless_uniform(
             [tf.size(row), self.k], [self.seed, step]
@@ -339,6 +367,78 @@ class GivenNegatives:
         position = tf.gather(self._starts, row)[:, tf.newaxis] + drawn
         position = tf.minimum(position, tf.size(self._indices) - 1)
         titles = tf.gather(self._titles, tf.gather(self._indices, position))
+        return tf.where(count > 0, titles, document[:, tf.newaxis])
+
+
+class CorpusNegatives(DrawnNegatives):
+    """Adds negatives that are drawn from all training titles.
+
+    Palangi et al. 2016 draw the n = 4 negatives of a click at random from all
+    documents. `TwoTower` with `negatives="corpus"` compares the clicked title
+    with them; `dssm.train` attaches them, and `fit` of two lists does.
+
+    Each click has k draws of its own, with repetition, from all titles but its
+    clicked title, all equally likely. As with negatives from the batch,
+    another title that was clicked for the same query can be drawn. The draw is
+    a function of the seed and of the number of the batch, so that a resumed
+    run draws as an uninterrupted one. A step encodes each distinct title of
+    its batch once.
+
+    Args:
+        titles: The titles to draw from. Titles with the same normalised words
+            are one title; memory holds each text twice.
+        k: The number of negatives for each click, n in the paper. Default 4.
+        seed: Any int; another seed gives another draw. Default 0.
+        split: How the encoder separates words; see `normalize_texts`.
+
+    Raises:
+        InputError: k is less than 1, or there is no title.
+
+    Example:
+    >>> negatives = CorpusNegatives(log.documents())
+    >>> batches = training_batches(log, 256, epochs=1, seed=0)
+    >>> model = dssm.TwoTower.from_preset("lstm_96", negatives="corpus")
+    >>> model.compile(dssm.NesterovMomentum(0.1), dssm.CosineSoftmax(10.0))
+    >>> model.fit(negatives.attach(batches))
+    """
+
+    def __init__(
+        self,
+        titles: tf.Tensor | Iterable[str | bytes],
+        k: int = 4,
+        seed: int = 0,
+        split: str = "space",
+    ) -> None:
+        super().__init__(k, seed)
+        texts = as_strings(titles)
+        if not len(texts):
+            raise InputError(
+                "found no title: expected one or more to draw from"
+            )
+        words = normalize_texts(texts, None, split).numpy().tolist()
+        distinct = dict(zip(words, texts.numpy().tolist(), strict=True))
+        self._titles = as_strings(distinct.values())
+        self._rows = _row_table(distinct)
+        self._normalized = NormalizedTextCache(split)
+
+    def _draw(
+        self, step: tf.Tensor, query: tf.Tensor, document: tf.Tensor
+    ) -> tf.Tensor:
+        row = self._rows.lookup(self._normalized(document))[:, tf.newaxis]
+        is_known = tf.cast(row >= 0, tf.int32)
+        count = tf.size(self._titles) - is_known
+        bits = tf.random.stateless_uniform(
+            [tf.size(row), self.k], [self.seed, step], None, None, tf.int64
+        )
+        # Any of 2^64 numbers: the remainder is as good as uniform.
+        drawn = tf.cast(
+            bits % tf.cast(tf.maximum(count, 1), tf.int64), tf.int32
+        )
+        # The rows behind the clicked title's row move up by one.
+        drawn += is_known * tf.cast(drawn >= row, tf.int32)
+        drawn = tf.minimum(drawn, tf.size(self._titles) - 1)
+        titles = tf.gather(self._titles, drawn)
+        # A single title has no negative; the loss leaves the title itself out.
         return tf.where(count > 0, titles, document[:, tf.newaxis])
 
 

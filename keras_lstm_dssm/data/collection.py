@@ -4,10 +4,7 @@ import functools
 import json
 import os
 import re
-import shutil
-import tempfile
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +16,7 @@ from keras_lstm_dssm.data.click_log import (
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.measures import LARGEST_GRADE, click_grades
-from keras_lstm_dssm.files import flush_to_disk
+from keras_lstm_dssm.files import new_folder
 from keras_lstm_dssm.plain_files import check_plain_file
 from keras_lstm_dssm.text_files import text_lines, write_lines
 
@@ -375,29 +372,6 @@ def write_collection(
         lines = (weighted_line(*click) for click in clicks)
         write_lines(partial / f"{CLICKS}.gz", lines)
     return Collection(folder)
-
-
-@contextmanager
-def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yields a temporary folder, and renames it to `folder` at the end."""
-    folder = Path(os.path.abspath(folder))
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(dir=folder.parent, suffix=".partial"))
-    try:
-        yield partial
-        partial.chmod(0o755)
-        for path in (*partial.rglob("*"), partial):
-            flush_to_disk(path)
-        if not folder.is_dir():  # another process may have been faster
-            partial.rename(folder)
-            flush_to_disk(folder.parent)
-    except OSError as error:
-        # A full disk is reported without a name.
-        if error.errno and error.filename is None:
-            error.filename = str(folder)
-        raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def write_queries(

@@ -17,11 +17,11 @@ from keras_lstm_dssm.data.collection import (
     SPLITS,
     JudgedQueries,
     _Qrels,
-    new_folder,
     write_queries,
     write_rows,
 )
 from keras_lstm_dssm.errors import InputError, check_at_least
+from keras_lstm_dssm.files import new_folder
 from keras_lstm_dssm.text.sentences import split_sentences
 from keras_lstm_dssm.text_files import (
     EmptyFile,

@@ -26,6 +26,7 @@ from keras_lstm_dssm.data.sources import (
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.fingerprints import files_hash
 from keras_lstm_dssm.text.word_hashing import LETTERS, normalize
+from lstm_dssm_client.words import split_words
 
 _FACTS_SAMPLE, _DOCUMENTS = 10_000, 1_000
 
@@ -131,7 +132,7 @@ def scripts(texts: Iterable[str]) -> dict[str, float]:
 
 
 def _lengths(texts: Iterable[str]) -> list[int]:
-    return _percentiles([len(text.split()) for text in texts])
+    return _percentiles([len(split_words(text, "space")) for text in texts])
 
 
 def _percentiles(numbers: list[int]) -> list[int]:

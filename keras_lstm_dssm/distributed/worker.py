@@ -78,6 +78,7 @@ class Workers(Processes):
     def __init__(self, collectives: Collectives) -> None:
         self.collectives = collectives
         self.first = collectives.cluster.first
+        self.rank = collectives.cluster.rank
         self.size = collectives.cluster.size
 
     def on_first(self, function: Callable[[], Any]) -> Any:

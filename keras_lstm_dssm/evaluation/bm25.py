@@ -6,8 +6,6 @@ to a text, from which hard negatives are drawn.
 
 import functools
 import logging
-import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Any
@@ -18,6 +16,7 @@ from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation.runs import kth_largest
 from keras_lstm_dssm.evaluation.systems import CorpusSystem, Scores
 from keras_lstm_dssm.settings import choices
+from lstm_dssm_client.words import split_words
 
 Tokenizer = Callable[[str], list[str]]
 """Function from a string to its words; hashable and deterministic."""
@@ -30,17 +29,13 @@ STOP_WORDS = frozenset(
 
 
 def space_separated(text: str) -> list[str]:
-    """Splits at white space after NFKC and case folding.
-
-    An encoder with `split="space"` reads the same words, but drops invisible
-    code points.
-    """
-    return unicodedata.normalize("NFKC", text).casefold().split()
+    """Splits at white space, as an encoder with `split="space"` does."""
+    return split_words(text, "space")
 
 
 def alphanumeric(text: str) -> list[str]:
     """Finds runs of letters and digits, as `split="alphanumeric"` does."""
-    return re.findall(r"[^\W_]+", " ".join(space_separated(text)))
+    return split_words(text, "alphanumeric")
 
 
 def stemmed(text: str) -> list[str]:

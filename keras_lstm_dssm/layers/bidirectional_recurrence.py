@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_lstm_dssm.custom_gradient import custom_gradient
 from keras_lstm_dssm.layers.packed_sequence import (
     FlatPacking,
     FlatSequences,
@@ -15,7 +16,6 @@ from keras_lstm_dssm.layers.packed_sequence import (
 )
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM, PeepholeLSTMCell
 from keras_lstm_dssm.layers.recurrent import Arrays, array_of_steps
-from keras_lstm_dssm.private_api import custom_gradient
 
 
 def loop_forward(

@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_lstm_dssm.private_api import custom_gradient
+from keras_lstm_dssm.custom_gradient import custom_gradient
 
 
 def unit(y: tf.Tensor) -> tf.Tensor:

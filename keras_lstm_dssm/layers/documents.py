@@ -11,6 +11,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_lstm_dssm.custom_gradient import custom_gradient
 from keras_lstm_dssm.errors import (
     InputError,
     check_at_least,
@@ -19,7 +20,7 @@ from keras_lstm_dssm.errors import (
 from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
 from keras_lstm_dssm.layers.packed_sequence import FlatSequences
 from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
-from keras_lstm_dssm.private_api import accept_any_inputs, custom_gradient
+from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.registration import Configured, register
 from keras_lstm_dssm.text.word_batch import WordBatch
 

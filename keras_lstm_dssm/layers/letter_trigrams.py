@@ -11,11 +11,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_lstm_dssm.custom_gradient import custom_gradient
 from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.private_api import (
     accept_any_inputs,
     all_layers,
-    custom_gradient,
 )
 from keras_lstm_dssm.registration import Configured, register
 from keras_lstm_dssm.tables import (

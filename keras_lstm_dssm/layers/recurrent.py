@@ -10,6 +10,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_lstm_dssm.custom_gradient import custom_gradient
 from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.layers.packed_sequence import (
     PackedSequence,
@@ -19,7 +20,7 @@ from keras_lstm_dssm.layers.packed_sequence import (
     unpack,
 )
 from keras_lstm_dssm.layers.recurrent_cell import RecurrentCell, Tensors
-from keras_lstm_dssm.private_api import accept_any_arguments, custom_gradient
+from keras_lstm_dssm.private_api import accept_any_arguments
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text.word_batch import pad_rows
 

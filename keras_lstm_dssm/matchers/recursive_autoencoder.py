@@ -375,7 +375,6 @@ def pretrain_autoencoder(
     variables = autoencoder.variables
     optimizer.build(variables)
 
-    @tf.function(reduce_retracing=True)
     def step(vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
             # The weights are not trainable as long as a matcher has them.
@@ -388,13 +387,18 @@ def pretrain_autoencoder(
         return loss
 
     hashed = [words.distinct(tf.constant(batch)) for batch in batches]
+    parts = clip(words(hashed[0]), autoencoder.max_words)
+    graph = tf.function(step).get_concrete_function(
+        tf.TensorSpec([None, None, parts[0].shape[-1]], parts[0].dtype),
+        tf.TensorSpec([None], parts[1].dtype),
+    )
     random = np.random.default_rng(seed)
     losses = []
     for _ in range(epochs):
         for number in random.permutation(len(batches)):
             sequences = words(hashed[number])
             vectors, lengths = clip(sequences, autoencoder.max_words)
-            losses.append(step(vectors, lengths))
+            losses.append(graph(vectors, lengths))
     if not np.any(losses):
         raise InputError(
             f"no text of {len(ordered)} has two words; pre-train on texts with"

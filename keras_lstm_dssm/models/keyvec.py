@@ -1,6 +1,7 @@
 """`KeyVec`, which turns documents into vectors, key sentences and key words."""
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 import keras
@@ -131,17 +132,6 @@ class KeyVec(TextModel):
         )
         self._read_loss = DirectedMean("read_loss", grows=False)
         self._key_word_loss = DirectedMean("key_word_loss", grows=False)
-        self._read_in_graph = tf.function(
-            lambda sentences, lengths: self.read_sentences(
-                tf.RaggedTensor.from_row_lengths(
-                    sentences, lengths, validate=False
-                )
-            ),
-            input_signature=[
-                tf.TensorSpec([None], tf.string),
-                tf.TensorSpec([None], tf.int64),
-            ],
-        )
         self.words = words
         self.key_lookup = vocabulary
         self._key_words = " ".join(key_vocabulary or vocabulary.words)
@@ -471,6 +461,19 @@ class KeyVec(TextModel):
         vocabulary = self.key_vocabulary
         best = np.argsort(-p, kind="stable")[:n]
         return [(vocabulary[word], float(p[word])) for word in best]
+
+    @cached_property
+    def _read_in_graph(self) -> Any:
+        """The graph of `read_sentences`."""
+        return tf.function(
+            lambda sentences, lengths: self.read_sentences(
+                tf.RaggedTensor.from_row_lengths(
+                    sentences, lengths, validate=False
+                )
+            )
+        ).get_concrete_function(
+            tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.int64)
+        )
 
     def _read_in_batches(
         self, documents: list[list[bytes]], progress: bool = False

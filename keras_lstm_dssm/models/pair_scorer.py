@@ -4,6 +4,7 @@ It is trained on triples of a query, a positive and a negative document, whose
 checks and hashing are here, too.
 """
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import keras
@@ -200,22 +201,6 @@ class PairScorer(TextModel):
                 weight.trainable = False
         self.words = words
         self.matcher = matcher
-        # Texts of a new length are not a reason to trace anew.
-        self._represent_query = tf.function(
-            lambda texts: matcher.represent(
-                self._sequences(words.distinct(texts)), "query"
-            ),
-            reduce_retracing=True,
-        )
-        self._score_documents = tf.function(
-            self._documents_of_query, reduce_retracing=True
-        )
-        self._score_pairs = tf.function(
-            lambda queries, documents: self._score_rows(
-                words.distinct(queries), words.distinct(documents)
-            ),
-            reduce_retracing=True,
-        )
 
     def call(
         self, inputs: tuple[Any, Any], training: bool = False
@@ -287,11 +272,12 @@ class PairScorer(TextModel):
         """
         text = query_as_bytes(query)
         texts = as_bytes(documents)
-        represented = self._represent_query(tf.constant([text]))
+        represent, score_documents = self._query_and_documents
+        represented = represent(tf.constant([text]))
 
         def score(rows: np.ndarray) -> np.ndarray:
             batch = tf.constant([texts[row] for row in rows], tf.string)
-            return self._score_documents(represented, batch).numpy()
+            return score_documents(represented, batch).numpy()
 
         lengths = [len(text) for text in texts]
         return score_in_batches(score, lengths, batch_size)
@@ -325,7 +311,7 @@ class PairScorer(TextModel):
                 tf.constant([side[row] for row in rows], tf.string)
                 for side in sides
             ]
-            return self._score_pairs(*batch).numpy()
+            return self._pairs(*batch).numpy()
 
         lengths = [len(text) for text in sides[1]]
         return score_in_batches(score, lengths, batch_size, progress)
@@ -377,6 +363,33 @@ class PairScorer(TextModel):
             return self.words(words, training=training)
         table = self.words.embedding(words, training=training)
         return FlatSequences(table, words.flat()[0], words.lengths)
+
+    @cached_property
+    def _query_and_documents(self) -> tuple[Any, Any]:
+        """The graphs that represent a query, and score documents for it."""
+        represent = tf.function(
+            lambda texts: self.matcher.represent(
+                self._sequences(self.words.distinct(texts)), "query"
+            )
+        ).get_concrete_function(tf.TensorSpec([1], tf.string))
+        # Queries of all lengths have these shapes.
+        query = tf.nest.map_structure(
+            lambda part: tf.TensorSpec(part.shape, part.dtype),
+            represent.structured_outputs,
+        )
+        documents = tf.function(self._documents_of_query).get_concrete_function(
+            query, tf.TensorSpec([None], tf.string)
+        )
+        return represent, documents
+
+    @cached_property
+    def _pairs(self) -> Any:
+        """The graph that scores pairs of texts."""
+        return tf.function(
+            lambda queries, documents: self._score_rows(
+                self.words.distinct(queries), self.words.distinct(documents)
+            )
+        ).get_concrete_function(*[tf.TensorSpec([None], tf.string)] * 2)
 
     def _documents_of_query(self, query: Any, texts: tf.Tensor) -> tf.Tensor:
         words = self.words.distinct(texts)

@@ -353,8 +353,7 @@ class TextModel(BuiltModel):
                 f"batch_size is {batch_size!r:.60}: expected a whole number"
             )
         # A `fit` that continues another one shuffles in another order.
-        steps = int(self.optimizer.iterations.numpy()) if self.compiled else 0
-        seed = self.seed + steps if shuffle else None
+        seed = self.seed + self._steps_done() if shuffle else None
         batches = self._batches(
             x,
             y=kwargs.pop("y", None),
@@ -543,6 +542,10 @@ class TextModel(BuiltModel):
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles a loaded model as it was compiled when saved."""
         self.compile(**keras.saving.deserialize_keras_object(config))
+
+    def _steps_done(self) -> int:
+        """Returns the number of training steps, 0 before `compile`."""
+        return int(self.optimizer.iterations.numpy()) if self.compiled else 0
 
     def _check_ready(self) -> None:
         """Raises `InputError` if something must be called before `fit`."""

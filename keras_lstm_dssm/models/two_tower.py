@@ -11,6 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_lstm_dssm.data.batches import CorpusNegatives
 from keras_lstm_dssm.encoders.layer_encoder import LayerEncoder
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
@@ -27,6 +28,7 @@ from keras_lstm_dssm.models.text_model import (
     TextModel,
     check_rows,
     is_empty,
+    is_hashed,
     relative_weights,
 )
 from keras_lstm_dssm.registration import register
@@ -181,9 +183,11 @@ class TwoTower(SyncedWeights, TextModel):
             to vectors `(batch, d)`, which becomes a `LayerEncoder`.
         document_encoder: Encoder of document titles, Lambda_D; the same
             object as `query_encoder` ties the towers.
-        negatives: `"random"`, the default and the paper's: `n` documents
-            drawn for each query; or `"in_batch"`: all other documents of the
-            batch.
+        negatives: `"random"`, the default: `n` documents of the batch, drawn
+            for each query; `"in_batch"`: all other documents of the batch; or
+            `"corpus"`, as printed in the paper: `n` documents of all training
+            titles. `fit` and `evaluate` of lists draw these from the titles
+            of the lists; to a dataset, `CorpusNegatives` adds them.
         n: Number of random negatives for each query. Default 4.
         seed: Seed of the random negatives. Default 0.
 
@@ -395,12 +399,13 @@ class TwoTower(SyncedWeights, TextModel):
                 validation_data = (validation_data, None)
             queries, documents, *weights = validation_data
             size = kwargs.pop("validation_batch_size", None) or batch_size
-            validation_data = pair_batches(
+            validation_data = self._batches(
                 queries,
                 documents,
-                size,
+                batch_size=size,
                 shuffle_seed=self.seed,
                 sample_weight=weights[0] if weights else None,
+                reshuffle=False,
             )
         if not isinstance(callbacks, keras.callbacks.CallbackList):
             callbacks = [
@@ -435,10 +440,15 @@ class TwoTower(SyncedWeights, TextModel):
         """Measures loss and accuracy; x, y and weights as for `fit`.
 
         The negatives of a pair come from its batch, so lists are shuffled
-        first, always in the same order.
+        first, always in the same order; `"corpus"` draws the same each time.
         """
-        pairs = pair_batches(
-            x, y, batch_size, self.seed, sample_weight=sample_weight
+        pairs = self._batches(
+            x,
+            y,
+            batch_size=batch_size,
+            shuffle_seed=self.seed,
+            sample_weight=sample_weight,
+            reshuffle=False,
         )
         self.sync_weights()
         return super().evaluate(pairs, verbose=verbose, **kwargs)
@@ -511,7 +521,7 @@ class TwoTower(SyncedWeights, TextModel):
             tf.concat(queries, axis=1),
             tf.concat(titles, axis=1),
             batch.candidates,
-            self.n,
+            self.n if self.negatives == "random" else 0,
             tf.stack([self.seed, step if training else -1]),
             *self.exchange.all_clicked(batch),
         )
@@ -621,9 +631,27 @@ class TwoTower(SyncedWeights, TextModel):
         self.train_function = None  # traced anew
 
     def _batches(
-        self, x: Any, y: Any = None, **options: Any
+        self, x: Any, y: Any = None, reshuffle: bool = True, **options: Any
     ) -> tf.data.Dataset:
-        return pair_batches(x, y, reshuffle=True, **options)
+        pairs = pair_batches(x, y, reshuffle=reshuffle, **options)
+        if self.negatives != "corpus" or is_hashed(
+            pairs.element_spec, HashedPairs
+        ):
+            return pairs
+        if not isinstance(x, tf.data.Dataset):
+            split = self.document_encoder.trigrams.split
+            seed = self.seed + (self._steps_done() if reshuffle else 0)
+            return CorpusNegatives(y, self.n, seed, split).attach(
+                pairs, None if reshuffle else 0
+            )
+        *_, extras = pairs.element_spec
+        if not isinstance(extras, dict) or "negatives" not in extras:
+            raise InputError(
+                'the batches have no negatives, but negatives is "corpus":'
+                " add them by CorpusNegatives(titles).attach(batches), or give"
+                " two lists"
+            )
+        return pairs
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor arguments as a dict, for `from_config`."""

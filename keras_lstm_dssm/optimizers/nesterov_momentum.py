@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import keras
@@ -215,10 +215,17 @@ class NesterovMomentum(DistributedOptimizer):
         """
         if getattr(train_function, "func", None) == self._run_from_weights:
             return train_function
-        begin = (
-            self._begin if eager else tf.function(self._begin, autograph=False)
+        # Called by itself, a `tf.function` counts how often it is traced, for
+        # all optimizers together, and warns of the fifth.
+        graph = cache(
+            tf.function(self._begin, autograph=False).get_concrete_function
         )
-        return partial(self._run_from_weights, train_function, steps, begin)
+        return partial(
+            self._run_from_weights,
+            train_function,
+            steps,
+            self._begin if eager else lambda *key: graph(*key)(),
+        )
 
     def _run_from_weights(
         self, train_function: Any, steps: int, begin: Any, iterator: Any

@@ -7,7 +7,6 @@ stopped is continued.
 import dataclasses
 import multiprocessing
 import os
-import shutil
 import signal
 import threading
 import time
@@ -25,7 +24,7 @@ from keras_lstm_dssm.evaluation.clustering import ClusterTask
 from keras_lstm_dssm.evaluation.measures import QueryMeasures, mean
 from keras_lstm_dssm.evaluation.runs import Run, System, write_run
 from keras_lstm_dssm.evaluation.task import CLUSTER, Task
-from keras_lstm_dssm.files import write_csv, write_json
+from keras_lstm_dssm.files import new_folder, write_csv, write_json
 from keras_lstm_dssm.papers.table_data import (
     TableData,
     change_queries,
@@ -283,17 +282,27 @@ def _write_seed(
     trained: TrainedSystem,
     data: TableData,
 ) -> None:
-    partial_folder = folder.with_name(f".partial-{folder.name}")
-    shutil.rmtree(partial_folder, ignore_errors=True)
-    partial_folder.mkdir()
+    with new_folder(folder) as new:
+        _write_files(new, name, row, seed, options, trained, data)
+
+
+def _write_files(
+    folder: Path,
+    name: str,
+    row: Row,
+    seed: int,
+    options: Hyperparameters,
+    trained: TrainedSystem,
+    data: TableData,
+) -> None:
     tasks, test = row.tests(data), {}
     for mode, task in tasks.items():
         run, values = measure_system(task, trained)
         test[mode] = mean(values, task.measures)
         if run is not None:
-            write_run(partial_folder / f"test.{mode}.trec.gz", run, name)
+            write_run(folder / f"test.{mode}.trec.gz", run, name)
         rows = [{"query": key, **values[key]} for key in values]
-        write_csv(partial_folder / f"test.{mode}.queries.csv", rows)
+        write_csv(folder / f"test.{mode}.queries.csv", rows)
     misspelled: dict[str, dict[str, Any]] = {}
     for rate in data.settings.misspelled:
         of_rate = misspelled[str(rate)] = {}
@@ -302,11 +311,11 @@ def _write_seed(
             _, values = measure_system(changed, trained)
             of_rate[mode] = mean(values, task.measures)
     if trained.model is not None:
-        trained.model.save(partial_folder / MODEL_FILE)
+        trained.model.save(folder / MODEL_FILE)
     if trained.history:
-        write_csv(partial_folder / "history.csv", trained.history)
+        write_csv(folder / "history.csv", trained.history)
     write_json(
-        partial_folder / "result.json",
+        folder / "result.json",
         {
             "system": name,
             "seed": seed,
@@ -322,7 +331,6 @@ def _write_seed(
             **trained.further,
         },
     )
-    partial_folder.rename(folder)
 
 
 def _run_in_process(*arguments: Any) -> str | None:

@@ -32,6 +32,7 @@ from keras_lstm_dssm.serving.servable import (
     invalid_argument,
 )
 from lstm_dssm_client.texts import distinct_values
+from lstm_dssm_client.words import split_words
 
 Request = Mapping[str, Any]
 
@@ -206,7 +207,7 @@ def _finite(name: str, values: np.ndarray) -> np.ndarray:
 
 def _usage(texts: Sequence[str]) -> dict[str, int]:
     """Counts words: the encoders read them, and have no other tokens."""
-    words = sum(len(text.split()) for text in texts)
+    words = sum(len(split_words(text, "space")) for text in texts)
     return {"prompt_tokens": words, "total_tokens": words}
 
 

@@ -39,6 +39,7 @@ from lstm_dssm_client.signatures import (
 )
 from lstm_dssm_client.texts import (
     as_bytes,
+    chunked_to_explain,
     chunked_with_count,
     pairs_as_bytes,
     query_as_bytes,
@@ -300,7 +301,7 @@ class SavedRetriever:
 
         Args:
             texts: n queries.
-            k: Number of documents for each query; see `Client.search`.
+            k: Number of documents for each query; see `Client.explain`.
 
         Returns:
             n lists of `ExplainedHit`.
@@ -312,7 +313,7 @@ class SavedRetriever:
         if self._explained is None:
             raise no_explanations(str(self._path))
         hits: list[list[ExplainedHit]] = []
-        for inputs in chunked_with_count(texts, k):
+        for inputs in chunked_to_explain(texts, k):
             hits += explained_from_outputs(**self._explained(**inputs), k=k)
         return hits
 

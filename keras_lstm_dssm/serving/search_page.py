@@ -8,7 +8,7 @@ import asyncio
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -42,12 +42,13 @@ from lstm_dssm_client.signatures import (
     EXPLANATION,
     explained_from_outputs,
 )
+from lstm_dssm_client.words import split_words
 
 MIN_COSINE = 0.3
 MIN_SHARED = 0.4
 """Minimum cosine, and Dice coefficient, of words that the page shows."""
 
-_WORDS = re.compile(r"\w{1,64}")
+_MAX_WORD_LETTERS = 64
 _MAX_QUERY_WORDS = 12
 _MAX_TITLE_WORDS = 200
 _NEAREST = 3
@@ -56,13 +57,18 @@ _NEAREST = 3
 def words_of(
     texts: Iterable[str], maximum: int = _MAX_TITLE_WORDS
 ) -> list[str]:
-    """Returns the distinct words of texts in lower case, in order."""
+    """Returns the distinct words of texts, normalised, in order."""
     words: dict[str, None] = {}
     for text in texts:
-        words.update(dict.fromkeys(_WORDS.findall(text.lower())))
+        words.update(dict.fromkeys(_words_of(text)))
         if len(words) >= maximum:
             break
     return list(words)[:maximum]
+
+
+def _words_of(text: str) -> list[str]:
+    words = split_words(text, "alphanumeric")
+    return [word[:_MAX_WORD_LETTERS] for word in words]
 
 
 def trigrams(word: str) -> list[str]:
@@ -145,14 +151,46 @@ def highlighted(
     """
     parts: list[dict[str, Any]] = []
     end = 0
-    for match in _WORDS.finditer(title):
-        value = similarities.get(match[0].lower(), 0)
+    for start, stop, words in _matching_spans(title, similarities):
+        value = max(similarities.get(word, 0) for word in words)
         if value:
-            parts.append({"text": title[end : match.start()], "strength": 0})
-            parts.append({"text": match[0], "strength": round(value, 3)})
-            end = match.end()
+            parts.append({"text": title[end:start], "strength": 0})
+            text = title[start:stop]
+            parts.append({"text": text, "strength": round(value, 3)})
+            end = stop
     parts.append({"text": title[end:], "strength": 0})
     return [part for part in parts if part["text"]]
+
+
+_PART = re.compile("[^ ]+")
+
+
+def _matching_spans(
+    title: str, similarities: Mapping[str, float]
+) -> Iterator[tuple[int, int, list[str]]]:
+    """Finds where a title has words: start, end, and the words.
+
+    A part of the title between spaces is left out if no word of it is similar.
+    It is divided where each side keeps its words; `½` cannot be.
+    """
+    for part in _PART.finditer(title):
+        start, end = part.span()
+        words = _words_of(part[0])
+        if similarities.keys().isdisjoint(words):
+            continue
+        while words and end - start <= _MAX_WORD_LETTERS:
+            stop, first = end, words
+            for middle in range(start + 1, end):
+                if _words_of(title[middle:end]) == words[1:]:
+                    if _words_of(title[start:middle]) == words[:1]:
+                        stop, first = middle, words[:1]
+                    break
+            while _words_of(title[start + 1 : stop]) == first:
+                start += 1
+            yield start, stop, first
+            start, words = stop, words[len(first) :]
+        if words:
+            yield start, end, words
 
 
 MAX_RESULTS = 50

@@ -18,6 +18,7 @@ from tensorflow.core.framework.types_pb2 import DataType
 from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
+from keras_lstm_dssm.export.graphs.request_limits import refusal
 from keras_lstm_dssm.export.graphs.saved_module import SIGNATURE
 from keras_lstm_dssm.export.publish.warmup import WARMUP_FILE
 from keras_lstm_dssm.serving.saved_models import SavedGraph, SavedSignature
@@ -185,7 +186,8 @@ class SignatureCall:
         try:
             return self._signature(**inputs)
         except tf.errors.OpError as error:
-            raise StatusError(CODES[error.error_code], error.message) from error
+            line = refusal(error.message)
+            raise StatusError(CODES[error.error_code], line) from error
 
 
 def _wrong_shape(

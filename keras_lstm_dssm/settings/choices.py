@@ -29,7 +29,7 @@ RANDOM_ORDER = "random"
 TOWERS = ("separate", "equal_start", "tied")
 """How the weights of two encoders start, see `Recipe`."""
 
-NEGATIVES = ("random", "in_batch")
+NEGATIVES = ("random", "in_batch", "corpus")
 """The negatives of two towers, see `TwoTower`."""
 
 WORDS = ("vocabulary", "stems", "trigrams")
@@ -66,8 +66,13 @@ FORMATS = ("npy", "parquet")
 MAX_K = 1000
 """Maximum number of results for a query; default of `max_k`."""
 
-BATCH_SIZES = (1, 8, 64, 512)
+BATCH_SIZES = (
+    *(1, 2, 3, 4, 6, 8, 12, 16, 24),
+    *(32, 48, 64, 96, 128, 192, 256, 384, 512),
+)
 """Batch sizes, in rows, to which a server pads its batches.
 
-Exports write them into `batching.config`; the last is `max_batch_size`.
+Padding costs as much as other rows, so each size is half as much again as the
+one before, at most twice. Exports write them into `batching.config`; the last
+is `max_batch_size`.
 """

@@ -94,9 +94,10 @@ class Recipe(Settings):
             trigrams are similar before any training; `"separate"`, two
             encoders with different random weights; or `"tied"`, one encoder
             for queries and documents.
-        negatives: `"random"`, `n` random documents of the batch, as in the
-            paper; or `"in_batch"`, all other documents of the batch, which
-            often gives better models, see `TwoTower`.
+        negatives: `"random"`, `n` random documents of the batch;
+            `"in_batch"`, all other documents of the batch, which often gives
+            better models; or `"corpus"`, `n` random documents of all training
+            titles, as printed in the paper, see `CorpusNegatives`.
         n: Number of random negatives for a query.
         gamma: Scale of the cosines in the softmax, see `CosineSoftmax`.
         learning_rate: The fixed learning rate, epsilon of (6).

@@ -1,6 +1,6 @@
 """Word hashing of Huang et al. 2013: texts, words, stems, letter trigrams."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import tensorflow as tf
@@ -8,6 +8,7 @@ import tensorflow_text as tf_text
 
 from keras_lstm_dssm.errors import check_at_least, check_choice
 from keras_lstm_dssm.text.strings import as_strings
+from lstm_dssm_client.signs import PLAIN, Rule
 from lstm_dssm_client.words import (
     EMPTY_TEXT,
     LETTER_CODES,
@@ -18,6 +19,7 @@ from lstm_dssm_client.words import (
     PRIME,
     TRIGRAM_FACTORS,
     TRIGRAMS,
+    normalizer,
 )
 
 # A word of a text ends with a space or with the text.
@@ -94,10 +96,7 @@ def normalize_texts(
     check_split(max_words, split)
     if max_words is not None:
         texts = tf.strings.substr(texts, 0, max_words * MAX_BYTES_PER_WORD)
-    valid = tf.strings.unicode_transcode(
-        texts, "UTF-8", "UTF-8", errors="replace"
-    )
-    folded = tf_text.case_fold_utf8(tf_text.normalize_utf8(valid, "NFKC"))
+    folded = _folded(texts)
     joined = tf.strings.strip(
         tf.strings.regex_replace(
             folded, _SPACES[split_without_stems(split)], " "
@@ -106,6 +105,60 @@ def normalize_texts(
     if split == "stems":
         joined = stem_words(joined)
     return tf.where(tf.equal(joined, ""), EMPTY_TEXT, joined)
+
+
+def _folded(texts: tf.Tensor) -> tf.Tensor:
+    """Unifies signs, compatible forms and the case of strings `[batch]`.
+
+    Most texts are ASCII without signs, and take a fifth of the time.
+    """
+    is_plain = tf.strings.regex_full_match(texts, PLAIN)
+    return tf.cond(
+        tf.reduce_all(is_plain),
+        lambda: tf.strings.lower(texts),
+        lambda: _folded_by_kind(texts, is_plain),
+    )
+
+
+def _folded_by_kind(texts: tf.Tensor, is_plain: tf.Tensor) -> tf.Tensor:
+    signs = normalizer().signs
+
+    def unified(texts: tf.Tensor) -> tf.Tensor:
+        return tf_text.case_fold_utf8(tf_text.normalize_utf8(texts, "NFKC"))
+
+    def all_unified(texts: tf.Tensor) -> tf.Tensor:
+        before = _replaced(_valid(texts), signs.before)
+        return _replaced(unified(before), signs.after)
+
+    has_no_sign = tf.strings.regex_full_match(texts, signs.none)
+    kind = 2 - tf.cast(is_plain, tf.int32) - tf.cast(has_no_sign, tf.int32)
+    rows = tf.dynamic_partition(tf.range(tf.size(texts)), kind, 3)
+    plain, without_signs, others = tf.dynamic_partition(texts, kind, 3)
+    parts = [
+        tf.strings.lower(plain),
+        _if_any(lambda texts: unified(_valid(texts)), without_signs),
+        _if_any(all_unified, others),
+    ]
+    return tf.dynamic_stitch(rows, parts)
+
+
+def _if_any(
+    function: Callable[[tf.Tensor], tf.Tensor], texts: tf.Tensor
+) -> tf.Tensor:
+    """Applies a function, whose operations cost time, unless there is no text."""
+    return tf.cond(tf.size(texts) > 0, lambda: function(texts), lambda: texts)
+
+
+def _valid(texts: tf.Tensor) -> tf.Tensor:
+    return tf.strings.unicode_transcode(
+        texts, "UTF-8", "UTF-8", errors="replace"
+    )
+
+
+def _replaced(texts: tf.Tensor, rules: Iterable[Rule]) -> tf.Tensor:
+    for pattern, replacement in rules:
+        texts = tf.strings.regex_replace(texts, pattern, replacement)
+    return texts
 
 
 def check_split(max_words: int | None, split: str) -> None:

@@ -42,6 +42,7 @@ class Processes:
 
     first: bool = True  # whether this process writes the run folder
     size: int = 1  # number of processes
+    rank: int = 0  # number of this process, from 0
 
     def on_first(self, function: Callable[[], _T]) -> _T:
         """Calls a function in the first process; all have its result."""
@@ -158,6 +159,14 @@ class Training(ABC):
             dev, config.select, config.every, True, config.patience,
             config.min_relevant,
         )  # fmt: skip
+
+    def validation_batches(self, pairs: ClickLog) -> tf.data.Dataset:
+        """Returns the batches whose loss is measured after each epoch.
+
+        They are shuffled, always in one order: negatives come from the batch,
+        and in file order they could be more similar than in training.
+        """
+        return training_batches(pairs, self.recipe.batch_size, epochs=1, seed=0)
 
     def batches_of_fit(
         self, first: int, model: Any
@@ -358,13 +367,7 @@ def fit(
                 # The files last: any of the others may stop the training.
                 [*joined, *training.watches, *measured, *callbacks, *files],
                 verbose,
-                # Shuffled, always in one order: negatives come from the
-                # batch, and in file order they could be more similar
-                # than in training.
-                validation
-                and training_batches(
-                    validation, training.recipe.batch_size, epochs=1, seed=0
-                ),
+                validation and training.validation_batches(validation),
             )
     except KeyboardInterrupt:
         if saved and not (best and best.best_weights):

@@ -12,6 +12,7 @@ import tensorflow as tf
 from keras_lstm_dssm.data.augmentation import redrawn_pairs, title_pairs
 from keras_lstm_dssm.data.batches import (
     ClickFrequencies,
+    CorpusNegatives,
     GivenNegatives,
     training_batches,
 )
@@ -217,6 +218,14 @@ class TowerTraining(Training):
             )
             if self.taught:
                 self.redrawn = ClickLog(path)
+        self.corpus: CorpusNegatives | None = None
+        if recipe.negatives == "corpus":
+            self.corpus = CorpusNegatives(
+                self.log.documents(),
+                recipe.n,
+                seed + self.processes.rank * _SEEDS_PER_RUN,
+                self.split_of_titles,
+            )
         self.negatives: GivenNegatives | HardNegatives | None = None
         if recipe.judged_negatives and self.judged is not None:
             self.negatives = GivenNegatives(
@@ -273,6 +282,8 @@ class TowerTraining(Training):
         )
         if negatives:
             batches = negatives.attach(batches, first)
+        if self.corpus:
+            batches = self.corpus.attach(batches, first)
         if frequencies:
             batches = frequencies.attach(batches)
         if self.taught:
@@ -296,6 +307,11 @@ class TowerTraining(Training):
         seed = self.config.seed * _SEEDS_PER_RUN + epoch
         write_pairs(redrawn_pairs(self.redrawn, seed), path)
         return ClickLog([*self.clicks.paths, path], self.clicks.max_bad_lines)
+
+    def validation_batches(self, pairs: ClickLog) -> tf.data.Dataset:
+        """Adds negatives of the corpus; see `Training.validation_batches`."""
+        batches = super().validation_batches(pairs)
+        return self.corpus.attach(batches) if self.corpus else batches
 
     def batches_of_fit(
         self, first: int, model: TwoTower

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.data import ClickFrequencies, ClickLog, GivenNegatives
+from keras_lstm_dssm.data import (
+    ClickFrequencies,
+    ClickLog,
+    CorpusNegatives,
+    GivenNegatives,
+)
 from keras_lstm_dssm.data import batches as batches_module
 from keras_lstm_dssm.errors import InputError
 
@@ -82,6 +87,75 @@ def test_the_negatives_of_a_batch_stay():
 def test_nothing_to_give(titles, k, message):
     with pytest.raises(InputError, match=message):
         GivenNegatives(titles, k)
+
+
+TITLES = ["glue", "lamp", "Hose", "hose", "rope", "n\u00e4gel"]
+"""Five titles: two have the same words."""
+
+
+def of_corpus(
+    negatives: CorpusNegatives, clicked: list[str], first: int | None = 0
+) -> np.ndarray:
+    pairs = tf.data.Dataset.from_tensors((["any"] * len(clicked), clicked))
+    (batch,) = negatives.attach(pairs, first)
+    return np.char.decode(batch[2]["negatives"].numpy().astype(bytes), "utf-8")
+
+
+def test_the_negatives_of_a_corpus_are_all_other_titles_alike():
+    clicked = ["lamp", "HOSE", "n\u00e4gel", "no title"]
+    found = of_corpus(CorpusNegatives(TITLES, 9000), clicked)
+    distinct = {"glue", "lamp", "hose", "rope", "n\u00e4gel"}
+    for title, row in zip(clicked, found, strict=True):
+        names, counts = np.unique(row, return_counts=True)
+        assert {name.lower() for name in names} == distinct - {title.lower()}
+        np.testing.assert_allclose(counts / 9000, 1 / len(names), atol=0.02)
+
+
+def test_each_click_has_draws_of_its_own():
+    titles = [f"title {number}" for number in range(1000)]
+    found = of_corpus(CorpusNegatives(titles), ["title 7"] * 50)
+    assert found.shape == (50, 4)
+    assert len(np.unique(found)) > 170  # of 200 draws
+
+
+def test_the_draw_of_a_corpus_is_of_seed_and_step():
+    titles = [f"title {number}" for number in range(1000)]
+    clicked = titles[:50]
+    pairs = tf.data.Dataset.from_tensors((clicked, clicked)).repeat(3)
+    steps = [
+        of_corpus(CorpusNegatives(titles), clicked, step) for step in range(3)
+    ]
+    batches = CorpusNegatives(titles).attach(pairs)
+    for batch, step in zip(batches, steps, strict=True):
+        assert (batch[2]["negatives"].numpy().astype(str) == step).all()
+    other_seed = of_corpus(CorpusNegatives(titles, seed=1), clicked)
+    assert (steps[0] != steps[1]).any() and (steps[0] != other_seed).any()
+
+
+def test_each_pass_over_a_dataset_may_draw_others():
+    titles = [f"title {number}" for number in range(1000)]
+    pairs = tf.data.Dataset.from_tensors((titles[:50], titles[:50])).repeat(2)
+
+    def passes() -> list[list[bytes]]:
+        data = CorpusNegatives(titles).attach(pairs, None)
+        return [
+            batch[2]["negatives"].numpy().ravel().tolist()
+            for _ in range(2)
+            for batch in data
+        ]
+
+    first = passes()
+    assert len({tuple(drawn) for drawn in first}) == 4
+    assert first == passes()  # another dataset
+
+
+def test_a_corpus_of_one_title_and_of_none():
+    found = of_corpus(CorpusNegatives(["Rope", "rope"]), ["rope", "lamp"])
+    assert found.tolist() == [["rope"] * 4] * 2
+    with pytest.raises(InputError, match="found no title: expected one or mor"):
+        CorpusNegatives([])
+    with pytest.raises(InputError, match="k is 0: expected a whole number of"):
+        CorpusNegatives(["rope"], 0)
 
 
 def test_the_log_of_each_titles_share():

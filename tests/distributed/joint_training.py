@@ -32,6 +32,9 @@ RECIPES = {
         "DSSMEncoder", {"units": [6, 4]}, towers="tied",
         negatives="in_batch", learning_rate=0.5, threshold=0.05,
     ),
+    # Negatives that the batches have, and no others.
+    "corpus": Recipe("DSSMEncoder", {"units": [6, 4]}, learning_rate=0.2,
+                     negatives="corpus"),
     "lstm_96": dssm.PRESETS["lstm_96"],
     "whole_best": dssm.PRESETS["best"],
 }  # fmt: skip
@@ -62,6 +65,9 @@ def rows_of(recipe: Recipe, step: int, alone: bool) -> tuple[Any, ...]:
             both = [np.repeat(texts, weights) for texts in (queries, titles)]
             return tuple(each.tolist() for each in both)
         return queries, titles, {"sample_weight": np.float32(weights).tolist()}
+    if recipe.negatives == "corpus":
+        negatives = [[text, text + " white"] for text in texts(2)]
+        return queries, titles, {"negatives": negatives}
     if not recipe.hard_negatives:
         return queries, titles
     log_q = [[-0.5 * len(t), -3.0] for t in titles]

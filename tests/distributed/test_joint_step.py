@@ -42,7 +42,7 @@ def train(
 @pytest.fixture(scope="module")
 def results(fresh_process, tmp_path_factory) -> Results:
     folder = tmp_path_factory.mktemp("joint")
-    return train(fresh_process, folder, "lstm", "best", "weighted")
+    return train(fresh_process, folder, "lstm", "best", "weighted", "corpus")
 
 
 def check_equal(
@@ -67,7 +67,7 @@ def check_equal(
         assert mean == pytest.approx(alone[figure], rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["lstm", "best"])
+@pytest.mark.parametrize("name", ["lstm", "best", "corpus"])
 def test_two_workers_train_as_one_process(name, results):
     """12 steps with changing momentum, unequal shares and common titles."""
     check_equal(results, name)

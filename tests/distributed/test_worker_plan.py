@@ -148,6 +148,27 @@ def test_worker_0_mines_what_all_workers_read(tmp_path, monkeypatch):
     assert minings == [paths]
 
 
+def test_each_worker_draws_other_negatives_of_the_whole_corpus(tmp_path):
+    """Also if both have the same clicks, in the same order."""
+    paths = []
+    for name in ("a", "b"):
+        path = tmp_path / f"{name}.tsv"
+        lines = [f"q\ttitle {n} {name if n < 20 else 'c'}\n" for n in range(40)]
+        path.write_text("".join(lines))
+        paths.append(str(path))
+    drawn = [
+        [batch[2]["negatives"].numpy().astype(str) for batch in plan.batches(0)]
+        for plan in trainings(paths, negatives="corpus", logq=False)
+    ]
+    assert [batch.shape for batch in drawn[0]] == [(5, 4)] * 16
+    first, second = map(np.concatenate, drawn)
+    assert (first == second).mean() < 0.1
+    every = {
+        f"title {n} {s if n < 20 else ''}" for n in range(40) for s in "ab"
+    }
+    assert {*first.ravel()} == {*second.ravel()} == {t.strip() for t in every}
+
+
 def test_workers_take_joint_steps(tmp_path):
     """What they do together is for the callbacks before all others."""
     joined: list[Any] = []

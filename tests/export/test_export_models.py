@@ -93,42 +93,58 @@ def warmup_rows(version: Path) -> list[int]:
 
 
 KILLED = """\
-import os, sys
+import os, signal, sys
 from pathlib import Path
 from keras_lstm_dssm import RNNEncoder, TwoTower
 from keras_lstm_dssm.export import export_models
+from keras_lstm_dssm.export.publish import versions
 
 replace = os.replace
 
 def die(*arguments, **options):
     if Path(arguments[-1]) == Path(sys.argv[1], "document_encoder", "2"):
-        os._exit(9)
+        os.kill(os.getpid(), signal.SIGKILL)
     return replace(*arguments, **options)
 
+if sys.argv[2] == "writing":
+    versions.write_manifest = lambda _: os.kill(os.getpid(), signal.SIGKILL)
 os.rename = os.replace = die
 Path.rename = die  # in Python 3.10 it does not look os.rename up
 export_models(TwoTower(RNNEncoder(3), RNNEncoder(3)), sys.argv[1])
 """
 
 
+@pytest.mark.parametrize(("moment", "renamed"), [
+    ("writing", {}), ("renaming", {"query_encoder": [1, 2]})
+])  # fmt: skip
 def test_an_export_that_is_killed_leaves_the_old_models_live(
-    model, models, fresh_process
+    model, models, fresh_process, moment, renamed
 ):
     """Until the next export, which becomes live as a whole."""
     before = live(models)
     with PredictionServer(models, port=0, poll_seconds=0) as server:
-        fresh_process(KILLED, models, exit_code=9)
+        fresh_process(KILLED, models, moment, exit_code=-9)
+        assert [*models.glob("*/.publish-*")]
         server.models.refresh()
-        # The query encoder's version has its number, and is not served.
-        assert versions(models) == before | {"query_encoder": [1, 2]}
+        # The query encoder's version may have its number, and is not served.
+        assert versions(models) == before | renamed
         assert live(models) == before
         assert {n: server.models.versions(n) for n in before} == before
         # The next export is above what was left, and live as a whole.
         export_models(model, models)
         server.models.refresh()
-        after = before | encoders(3)
+        after = before | encoders(3 if renamed else 2)
         assert live(models) == after
         assert {n: server.models.versions(n) for n in after} == after
+    assert not [*models.glob("**/.p*")]
+
+
+def test_what_a_killed_export_of_another_model_left_is_removed(model, models):
+    left = models / "scorer" / ".publish-abc"
+    left.mkdir(parents=True)
+    (left / "version").mkdir()
+    with publication(models):
+        assert not left.exists()
 
 
 def test_an_export_that_cannot_write_the_configuration_changes_nothing_live(

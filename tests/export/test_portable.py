@@ -296,7 +296,7 @@ def in_config(name: str, value: Any) -> Callable[[dict[str, Any]], Any]:
 
 
 HEADERS = {
-    "another format": lambda header: header.update(format=2),
+    "another format": lambda header: header.update(format=1),
     "no version": lambda header: header.pop("version"),
     "no class": lambda header: header["encoders"].pop("query_encoder"),
     "another class": lambda header: header["encoders"]["query_encoder"].update(
@@ -423,7 +423,7 @@ def test_no_code_in_a_file_is_run(path, tmp_path):
     check_refused(path)
     np.savez(tmp_path / "x.npz", a=np.array([Code(mark)], object))
     check_refused(tmp_path / "x.npz")
-    header = json.dumps({"format": 1, "__class__": "os.system"})
+    header = json.dumps({"format": 2, "__class__": "os.system"})
     safetensors.numpy.save_file({}, path, {"lstm_dssm": header, "crc32": "0"})
     check_refused(path)
     assert not mark.exists()

@@ -252,7 +252,7 @@ def test_what_towers_do_not_take():
         (r"\.batch\(256\)", lambda: m.fit(rows)),
         ("query's has 4, the document's 8",
          lambda: dssm.TwoTower(dssm.RNNEncoder(4), dssm.RNNEncoder(8))),
-        ("one of random, in_batch, not 'hard'",
+        ("one of random, in_batch, corpus, not 'hard'",
          lambda: dssm.TwoTower(*m.towers, negatives="hard")),
         ("n is 0: expected a whole number of 1 or more",
          lambda: dssm.TwoTower(*m.towers, n=0)),

@@ -8,10 +8,13 @@ import tensorflow as tf
 from scipy.special import softmax
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.data import CorpusNegatives
 from keras_lstm_dssm.distillation.teacher_vectors import (
     TaughtBatches,
     TeacherVectors,
 )
+from keras_lstm_dssm.models import two_tower as two_tower_module
+from keras_lstm_dssm.models.pair_batch import pair_batches
 from keras_lstm_dssm.models.two_tower import (
     all_cosines,
     clicked_is_nearest,
@@ -154,6 +157,87 @@ def test_beside_drawn_negatives_each_row_has_its_own(tied):
     expected = np.log1p(np.exp(rope - own))
     # float32 rounds 1 + exp to a multiple of 1.2e-7.
     assert float(found["loss"]) == pytest.approx(expected, rel=1e-5, abs=3e-7)
+
+
+def test_of_a_corpus_a_row_has_no_negatives_but_its_own():
+    model = two_tower(negatives="corpus")
+    texts = [[title, *own] for title, own in zip(CLICKS, GIVEN, strict=True)]
+    texts[1][2] = "Desk  LAMP"  # the clicked title: no negative
+    logits = [
+        GAMMA * cosines(model, row)[number] for number, row in enumerate(texts)
+    ]
+    counts = [0, 1, 2], [0, 1], [0, 1, 2]
+    expected = [
+        np.log(np.exp(row[counted]).sum()) - row[0]
+        for row, counted in zip(logits, counts, strict=True)
+    ]
+    extras = batch(negatives=tf.constant([row[1:] for row in texts]))
+    for step in (model.test_step, model.train_step):
+        loss = float(step(extras)["loss"])
+        assert loss == pytest.approx(np.mean(expected), rel=1e-5)
+
+
+def test_lists_are_a_corpus():
+    """An evaluation draws the same each time, from all titles of the list."""
+    model = two_tower(negatives="corpus", n=3, run_eagerly=True)
+    titles = [f"{kind} {size}" for kind in CLICKS for size in range(9)]
+    queries = [f"{THREE[row // 9]} {row}" for row in range(27)]
+    found = [
+        model.evaluate(queries, titles, batch_size=size, verbose=0)[0]
+        for size in (27, 27)
+    ]
+    (drawn,) = CorpusNegatives(titles, 3).attach(
+        pair_batches(queries, titles, 27, model.seed)
+    )
+    rows, clicked = (part.numpy().astype(str) for part in drawn[:2])
+    negatives = drawn[2]["negatives"].numpy().astype(str)
+    vectors = {
+        text: model.document_encoder.encode([text])[0] for text in titles
+    }
+    of_queries = model.query_encoder.encode(rows.tolist())
+    losses = []
+    for query, title, others in zip(
+        of_queries, clicked, negatives, strict=True
+    ):
+        logits = [GAMMA * query @ vectors[t] for t in (title, *others)]
+        losses.append(np.log(np.exp(logits).sum()) - logits[0])
+    assert found == [pytest.approx(np.mean(losses), rel=1e-5)] * 2
+
+
+def test_fit_draws_others_in_each_epoch(monkeypatch):
+    seen: list[list[list[int]]] = []
+
+    def recorded(*arguments: Any) -> Any:
+        seen.append(arguments[2].numpy().tolist())
+        return random_negatives(*arguments)
+
+    monkeypatch.setattr(two_tower_module, "random_negatives", recorded)
+    model = two_tower(negatives="corpus", run_eagerly=True)
+    titles = [f"title {number}" for number in range(40)]
+    lists = titles, titles
+    model.fit(*lists, batch_size=40, epochs=2, shuffle=False, verbose=0)
+    model.fit(*lists, batch_size=40, shuffle=False, verbose=0)
+    model.train_on_batch(*lists)
+    again = two_tower(negatives="corpus", run_eagerly=True)
+    again.fit(*lists, batch_size=40, shuffle=False, verbose=0)
+    assert [len(rows[0]) for rows in seen] == [5] * 5
+    assert seen[4] == seen[0]
+    assert len({str(rows) for rows in seen}) == 4
+
+
+def test_batches_without_negatives_have_none_of_a_corpus():
+    model = two_tower(negatives="corpus")
+
+    def validate(data: tf.data.Dataset) -> None:
+        model.fit(THREE, CLICKS, validation_data=data)
+
+    for data in (
+        one_batch(THREE, CLICKS),
+        one_batch(*batch(sample_weight=tf.ones(3))),
+    ):
+        for call in (model.fit, model.evaluate, validate):
+            with pytest.raises(dssm.InputError, match="CorpusNegatives.titles"):
+                call(data)
 
 
 def test_fit_learns_to_distinguish_given_negatives(warm):

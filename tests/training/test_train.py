@@ -4,7 +4,7 @@ import keras
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.data import ClickLog, training_batches
+from keras_lstm_dssm.data import ClickLog, training_batches, write_pairs
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task
 from keras_lstm_dssm.files import lock_folder
@@ -12,7 +12,9 @@ from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.table_data import open_data
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.papers import TableSettings
+from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.session import open_clicks
+from keras_lstm_dssm.training.tower_training import TowerTraining
 from tests.conftest import TOPICS
 from tests.kit.equal import check_equal
 from tests.training.small_trainings import (
@@ -97,6 +99,38 @@ def test_titles_and_judged_titles_of_python(tmp_path, eager):
     (cut / "title_pairs.tsv").unlink()  # is made again of all titles
     check_equal(dssm.resume(cut, verbose=0), whole)
     assert "without" in (cut / "title_pairs.tsv").read_text()
+
+
+def test_negatives_of_the_corpus(tmp_path, eager):
+    """The titles of all pairs; a resumed run draws as an uninterrupted one."""
+    pairs = [(f"query {n % 40}", f"title {n}") for n in range(60)]
+    validation = write_pairs(pairs[:20], tmp_path / "validation.tsv")
+    recipe = QUICK.replace(negatives="corpus", n=2, epochs=2, title_pairs=1)
+
+    def trained(name: str, *callbacks: StopAt) -> dssm.TwoTower:
+        return dssm.train(
+            pairs, recipe, output=tmp_path / name, verbose=0,
+            titles=["only synthetic"], validation=validation.paths[0],
+            callbacks=callbacks,
+        )  # fmt: skip
+
+    whole = trained("whole")
+    with pytest.raises(KeyboardInterrupt):
+        trained("cut", StopAt(11))  # of 8 steps in an epoch
+    check_equal(dssm.resume(tmp_path / "cut", verbose=0), whole)
+    histories = [
+        RunFolder(tmp_path / name).read_history() for name in ("whole", "cut")
+    ]
+    assert histories[0][1]["val_loss"] == histories[1][1]["val_loss"]
+    config = TrainingConfig(pairs, recipe, titles=["only synthetic"])
+    training = TowerTraining(config, RunFolder(tmp_path))
+    training.prepare(whole)
+    drawn = {
+        title
+        for *_, extras in training.batches(0)
+        for title in extras["negatives"].numpy().ravel().astype(str).tolist()
+    }
+    assert drawn == {*(title for _, title in pairs), "only synthetic"}
 
 
 def test_a_log_in_which_there_is_nothing_to_mine(tmp_path, capsys, eager):

@@ -10,7 +10,7 @@ from keras_lstm_dssm.export import export_model
 from keras_lstm_dssm.export.graphs.saved_module import save_module
 from keras_lstm_dssm.export.graphs.scorer import ScorerModule
 from keras_lstm_dssm.text.strings import as_bytes
-from tests.export.agreement import check_ops, loaded
+from tests.export.agreement import check_ops
 from tests.export.graphs import kinds
 from tests.matchers.small_matchers import SMALL_MATCHERS
 
@@ -39,14 +39,6 @@ def test_every_matcher_as_a_stock_server_loads_it(matcher, tmp_path):
         scores = serve(query=query, document=document)["score"].numpy()
         assert scores.dtype == np.float32
         np.testing.assert_allclose(scores, expected[rows], atol=1e-6)
-
-
-def test_sides_of_other_sizes_are_refused(exported):
-    """Without the check one query would be compared with all documents."""
-    signatures = loaded(exported("scorer").cases[0].version).signatures
-    serve, wrong = signatures["serving_default"], "the same number of rows"
-    with pytest.raises(tf.errors.InvalidArgumentError, match=wrong):
-        serve(query=tf.constant(["bolt"]), document=tf.constant(["a", "b"]))
 
 
 def test_a_matcher_that_has_not_been_pretrained_is_refused(tmp_path):

@@ -1,0 +1,198 @@
+"""Signs in texts: trademarks, fractions, primes, thousands separators.
+
+Unicode's form NFKC writes many signs as letters and digits, glued to their
+neighbours: without these rules `Quikrete™` would be the word `quikretetm`, and
+`3½` the numbers `31` and `2`. The rules are regular expressions that Python and
+RE2, in the exported graphs, read alike. docs/train.md lists them, with a reason
+for each.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+IGNORED_MARKS = (
+    "\u00a9\u00ae\u2117\u2120\u2122\u212e"
+    "\U0001f12e\U0001f12f\U0001f16a-\U0001f16c\U0001f1ad"
+)
+"""Signs of rights and registration, and the estimated sign of packages."""
+
+QUOTES = "\u02ba\u02dd\u02ee\u05f4\u201c-\u201f\u2033\u2034\u2036\u2037\u2057"
+"""Double quotation marks, double primes, and modifier letters that look like
+them; keyboards have `"`."""
+
+APOSTROPHES = "\u00b4\u0384\u055a\u05f3\u1fbd\u1ffd\u2018-\u201b\u2032\u2035"
+"""Apostrophes, primes, and acute accents that stand alone; keyboards have '."""
+
+ORDINALS = "\u00aa\u00ba"
+
+SUPERSCRIPTS = "\u00b2\u00b3\u00b9\u2070\u2074-\u2079"
+
+SUBSCRIPTS = "\u2080-\u2089"
+
+NAMED = (
+    IGNORED_MARKS + QUOTES + APOSTROPHES + ORDINALS + SUPERSCRIPTS + SUBSCRIPTS
+)
+"""Characters that NFKC changes and that have a rule of their own, and others
+with the same rules."""
+
+# Letters, which look like an apostrophe.
+_MODIFIERS = "\u02b9\u02bb-\u02bf\u02c8\u02ca\u02cb"
+# What NFKC writes with one of these, or with a grave accent.
+_WITH_MODIFIERS = "\u0149\u0374\u1e9a\u1fef\uff40"
+
+_TIMES = "\u00d7\u2a2f"
+_DEGREE = "\u00b0"
+_RAISED_O = ORDINALS[1] + "\u1d52"
+_SLASHES = "\u2044\u2215"
+_ZERO_WIDTH_SPACE = "\u200b"
+_ONE_OVER = "\u215f"
+
+_DIGITS = "0-9\u0660-\u0669\u06f0-\u06f9\uff10-\uff19"
+_FIRST_DIGITS = "1-9\u0661-\u0669\u06f1-\u06f9\uff11-\uff19"
+_COMMAS = ",\u066c"
+_ALL_COMMAS = _COMMAS + "\ufe10\ufe50\uff0c"
+# The most frequent characters after a comma that is in no number.
+_AFTER_COMMAS = " A-Za-z\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff"
+_FIXED_SPACES = "\u00a0\u2007\u2009\u202f"
+
+
+class Rule(NamedTuple):
+    """A regular expression, and what replaces each match of it."""
+
+    pattern: str
+    replacement: str
+
+
+def _number(digits: str, others: str) -> str:
+    return f"[{others}]*[{digits}][{digits}{others}]*"
+
+
+_SUPERSCRIPT = _number(SUPERSCRIPTS, "\u207a-\u207e")
+_SUBSCRIPT = _number(SUBSCRIPTS, "\u208a-\u208e")
+_FRACTION = f"(?:{_SUPERSCRIPT}\u2044|{_ONE_OVER}){_SUBSCRIPT}"
+# `10m²` is typed as `10m2`.
+_AREA = "\\b[0-9]*(?:[CDKMcdkm]?[Mm]|in|ft|yd)[\u00b2\u00b3]"
+
+
+def _without_thousands(separators: str) -> Rule:
+    """Removes separators of three digits each from numbers below 10^15.
+
+    The last alternative matches other numbers with separators as a whole, so
+    that no match begins within a number: RE2 cannot look behind.
+    """
+    inner = f".{_COMMAS}{_FIXED_SPACES}"
+    group = f"[{separators}]([{_DIGITS}]{{3}})"
+    end = rf"((?:\.[{_DIGITS}]*)?[{inner}]*(?:[^{_DIGITS}{inner}]|$))"
+    return Rule(
+        f"([{_FIRST_DIGITS}][{_DIGITS}]{{0,2}}){group}"
+        f"(?:{group})?(?:{group})?(?:{group})?{end}"
+        f"|([{_DIGITS}][{_DIGITS}.]*[{inner[1:]}][{_DIGITS}{inner}]*)",
+        r"\1\2\3\4\5\6\7",
+    )
+
+
+class SignRules:
+    """The rules for texts with signs, and how such texts are found.
+
+    Args:
+        accents: Accents that stand alone, as bounds of ranges of code points,
+            `[start, end, start, ...]`.
+        apart: Signs that NFKC writes as letters or digits: each becomes a
+            word, or several.
+        letters_apart: The same for signs in a row, such as Roman numerals,
+            which become one word.
+    """
+
+    after = (
+        Rule(f"[{_SLASHES}]", "/"),  # NFKC writes fractions with U+2044
+        Rule(rf"`|\b[{_MODIFIERS}]+|[{_MODIFIERS}]+\b", "'"),
+        Rule(rf"\bn\.?{_DEGREE}(\.?)", r"no\1 "),
+        _without_thousands(_COMMAS),
+    )
+    """The rules for texts in NFKC with folded case, in their order."""
+
+    def __init__(
+        self,
+        accents: Sequence[int],
+        apart: Sequence[int],
+        letters_apart: Sequence[int],
+    ) -> None:
+        classes = [*map(_characters, (accents, apart, letters_apart))]
+        signs = (
+            _AREA,
+            _FRACTION,
+            _SUPERSCRIPT,
+            f"[{classes[1]}]",
+            f"[{classes[2]}]+",
+        )
+        self.before = (
+            _without_thousands(_FIXED_SPACES),
+            Rule(f"[{QUOTES}]", '"'),
+            Rule(f"[{APOSTROPHES}]", "'"),
+            Rule(f"[{_TIMES}]", "x"),
+            Rule(rf"\b([Nn]\.?)[{_RAISED_O}]", rf"\1{_DEGREE}"),
+            Rule(
+                f"[{IGNORED_MARKS}{_ZERO_WIDTH_SPACE}]"
+                # Marks in canonical decompositions of Greek accents.
+                f"|[{classes[0]}][\u0300\u0301\u0342]*",
+                " ",
+            ),
+            # A subscript after a letter belongs to the word: CO₂.
+            Rule(f"({'|'.join(signs)})|([0-9])({_SUBSCRIPT})", r"\2 \1\3 "),
+        )
+        """The rules for texts before NFKC, in their order."""
+        all_signs = "".join(
+            [
+                *("`", NAMED, _MODIFIERS, _WITH_MODIFIERS, _TIMES, _DEGREE),
+                *(_RAISED_O, _SLASHES, _ZERO_WIDTH_SPACE, _FIXED_SPACES),
+                *classes,
+            ]
+        )
+        self.none = (
+            f"(?:[^{all_signs}{_ALL_COMMAS}]|[{_ALL_COMMAS}]+[{_AFTER_COMMAS}])*"
+            f"[{_ALL_COMMAS}]?"
+        )
+        """Regular expression that matches texts as a whole that no rule
+        changes. Invalid UTF-8 does not match."""
+        self._sign = re.compile(
+            f"[{all_signs}]|[{_ALL_COMMAS}][^{_AFTER_COMMAS}]"
+        )
+        self._before = _compiled(self.before)
+        self._after = _compiled(self.after)
+
+    def apply_before(self, text: str) -> str:
+        """Applies the rules before NFKC."""
+        return _applied(self._before, text)
+
+    def apply_after(self, text: str) -> str:
+        """Applies the rules after NFKC and case folding."""
+        return _applied(self._after, text)
+
+    def are_in(self, text: str) -> bool:
+        """Returns whether a rule may change a text."""
+        return bool(self._sign.search(text))
+
+
+PLAIN = r"(?:[\x00-+\--_a-\x7f]|,+[ A-Za-z])*,?"
+"""Regular expression that matches texts as a whole: ASCII, without what a rule
+changes. Most texts match, and need no Unicode at all."""
+
+
+def _characters(bounds: Sequence[int]) -> str:
+    """Writes ranges `[start, end, start, ...]` as a class of characters."""
+    return "".join(
+        f"{chr(start)}-{chr(end - 1)}"
+        for start, end in zip(bounds[::2], bounds[1::2], strict=True)
+    )
+
+
+def _compiled(rules: Iterable[Rule]) -> list[tuple[re.Pattern[str], str]]:
+    # RE2's \b knows ASCII only.
+    return [(re.compile(rule.pattern, re.ASCII), rule[1]) for rule in rules]
+
+
+def _applied(rules: list[tuple[re.Pattern[str], str]], text: str) -> str:
+    for pattern, replacement in rules:
+        text = pattern.sub(replacement, text)
+    return text

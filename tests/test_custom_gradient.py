@@ -1,0 +1,155 @@
+"""`custom_gradient` computes what TensorFlow's does, and lets graphs end."""
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.python.framework.ops import gradient_registry
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.custom_gradient import custom_gradient
+from tests.models.small_towers import QUERIES, TITLES, two_tower
+
+X = np.array([[1.0, -2.0], [0.5, 3.0]])
+Y = np.array([[2.0, 1.0]])
+INSIDE = tf.constant([[3.0, 4.0], [5.0, 6.0]], tf.float64)
+
+
+def two_results(x: tf.Tensor, y: tf.Tensor) -> Any:
+    """Two results, whose gradients are no true ones, so that they are seen."""
+    squares = x * x * INSIDE
+
+    def gradient(*errors: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        of_squares, of_sum = map(tf.convert_to_tensor, errors)
+        return of_squares * squares + of_sum, tf.reduce_sum(of_sum) * y
+
+    return [squares, x + tf.cast(y, x.dtype)], gradient
+
+
+def one_result(x: tf.Tensor, y: tf.Tensor) -> Any:
+    def gradient(error: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        error = tf.convert_to_tensor(error)
+        return 7 * error, 11 * error[:1]
+
+    return x * y, gradient
+
+
+def plain(call: Callable[..., Any], x: Any, y: Any) -> list[Any]:
+    with tf.GradientTape() as tape:
+        tape.watch([x, y])
+        results = tf.nest.flatten(call(x, y))
+        rows = [tf.gather(result, [1, 1, 0]) for result in results]
+        loss = tf.add_n([tf.reduce_sum(row**2) for row in rows])
+    return [*results, *tape.gradient(loss, [x, y])]
+
+
+def in_a_loop(call: Callable[..., Any], x: Any, y: Any) -> list[Any]:
+    """The second passes over a loop take the values of the first."""
+
+    def body(number: Any, x: Any) -> Any:
+        return number + 1, tf.nest.flatten(call(x, y))[0]
+
+    with tf.GradientTape() as tape:
+        tape.watch([x, y])
+        _, last = tf.while_loop(lambda number, _: number < 3, body, (0, x))
+        loss = tf.reduce_sum(last)
+    return [last, *tape.gradient(loss, [x, y])]
+
+
+@pytest.mark.parametrize("function", [two_results, one_result])
+@pytest.mark.parametrize("caller", [plain, in_a_loop])
+def test_results_and_gradients_are_those_of_tensorflow(function, caller):
+    x, y = tf.constant(X), tf.constant(Y)
+    expected = caller(tf.custom_gradient(function), x, y)
+    ours = custom_gradient(function)
+    traced = tf.function(lambda x, y: caller(ours, x, y))
+    for results in (caller(ours, x, y), traced(x, y)):
+        for found, wanted in zip(results, expected, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_a_tape_outside_of_the_graph():
+    ours = custom_gradient(one_result)
+    traced = tf.function(lambda x, y: ours(x, y))
+    x, y = tf.Variable(X), tf.Variable(Y)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(traced(x, y))
+    of_x, of_y = tape.gradient(loss, [x, y])
+    assert of_x.numpy().tolist() == [[7, 7]] * 2
+    assert of_y.numpy().tolist() == [[11, 11]]
+
+
+def test_a_graph_ends_with_its_last_use():
+    """`tf.custom_gradient` registers a gradient, and so keeps each graph."""
+    inner: list[weakref.ref] = []
+
+    def doubled(x: tf.Tensor) -> Any:
+        inner.append(weakref.ref(x.graph))
+        return 2 * x, lambda error: 3 * error
+
+    def trace(decorate: Any) -> tuple[Any, weakref.ref]:
+        call = decorate(doubled)
+        function = tf.function(lambda x: call(x))
+        traced = function.get_concrete_function(tf.constant(1.0))
+        return traced, weakref.ref(traced.graph)
+
+    function, graph = trace(custom_gradient)
+    x = tf.Variable(1.0)
+    with tf.GradientTape() as tape:
+        y = function(x)
+    assert (float(y), float(tape.gradient(y, x))) == (2, 3)
+    names = set(gradient_registry.list())
+    del function, tape, y
+    gc.collect()
+    assert (graph(), inner[0]()) == (None, None)
+    trace(custom_gradient)  # under the name of the first
+    assert set(gradient_registry.list()) == names
+    function, graph = trace(tf.custom_gradient)
+    del function
+    gc.collect()
+    assert graph() is not None  # if not: use TensorFlow's again
+
+
+def test_the_graphs_of_a_model_end_with_it():
+    """So do its weights, and their momentum."""
+    graphs: list[weakref.ref] = []
+
+    class Recorded(dssm.CosineSoftmax):
+        def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+            graphs.append(weakref.ref(y_pred.graph))
+            return super().call(y_true, y_pred)
+
+    model = two_tower(loss=Recorded())
+    model.fit(QUERIES[:4], TITLES[:4], verbose=0)
+    table = weakref.ref(model.query_encoder.embeddings[0].table)
+    assert graphs and graphs[0]() is not None
+    del model
+    tf.keras.backend.clear_session()
+    gc.collect()
+    assert [graph() for graph in graphs] == [None] * len(graphs)
+    assert table() is None
+
+
+@pytest.mark.parametrize("function", [two_results, one_result])
+def test_a_saved_model_has_the_gradients(function, tmp_path):
+    """Two calls in one graph have each their own."""
+
+    def both(x: tf.Tensor, y: tf.Tensor) -> Any:
+        first = tf.nest.flatten(custom_gradient(function)(x, y))
+        return [*first, custom_gradient(one_result)(x, y)]
+
+    module = tf.Module()
+    specs = [tf.TensorSpec(each.shape, tf.float64) for each in (X, Y)]
+    module.call = tf.function(both, specs)
+    x, y = tf.constant(X), tf.constant(Y)
+    expected = plain(both, x, y)
+    tf.saved_model.save(module, tmp_path)
+    del module
+    gc.collect()
+    found = plain(tf.saved_model.load(tmp_path).call, x, y)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
