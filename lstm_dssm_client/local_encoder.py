@@ -76,11 +76,11 @@ class LocalEncoder:
         """Returns unit vectors, float32 `[texts, dimension]`."""
         return unit(self.compose(texts))
 
-    def split(self, text: bytes) -> list[str]:
+    def split(self, text: str | bytes) -> list[str]:
         """Returns the words of a text that are read, at least one."""
         return split_words(text, *self._split) or [EMPTY_TEXT]
 
-    def compose(self, texts: Sequence[bytes]) -> np.ndarray:
+    def compose(self, texts: Sequence[str | bytes]) -> np.ndarray:
         """Returns vectors of any length, float32 `[texts, dimension]`."""
         split_texts = [*map(self.split, texts)]
         lengths = np.array([len(words) for words in split_texts])

@@ -69,7 +69,9 @@ def _signs(compatible: Mapping[str, str]) -> dict[str, set[str]]:
         "accents": set(), "apart": set(signs.ORDINALS), "letters_apart": set(),
     }  # fmt: skip
     for char, text in compatible.items():
-        made_of = {name for name in general if not general[name].isdisjoint(text)}
+        made_of = {
+            name for name in general if not general[name].isdisjoint(text)
+        }
         if char in named:  # has a rule by its name
             continue
         if made_of == {"M", "Z"}:
@@ -83,8 +85,9 @@ def _signs(compatible: Mapping[str, str]) -> dict[str, set[str]]:
             is_radical = char in ideographs and char in general["S"]
             if char in decimal or is_radical:
                 continue  # they are written in place of digits and ideographs
-            row = char in in_row or (len(text) == 1 and text.isascii()
-                                     and text.isalpha())
+            row = char in in_row or (
+                len(text) == 1 and text.isascii() and text.isalpha()
+            )
             result["letters_apart" if row else "apart"].add(char)
     return result
 

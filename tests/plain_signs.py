@@ -100,9 +100,7 @@ def before(text: str) -> str:
     text = without_thousands(text, SPACES)
     simple = {"quote": '"', "apostrophe": "'", "times": "x"}
     text = "".join(simple.get(kind(char), char) for char in text)
-    text = re.sub(
-        r"(?<![0-9A-Za-z_])([Nn])(\.?)[ºᵒ]", r"\1\2°", text
-    )
+    text = re.sub(r"(?<![0-9A-Za-z_])([Nn])(\.?)[ºᵒ]", r"\1\2°", text)
     result, at = [], 0
     area = re.compile("[0-9]*(?:[cdkmCDKM]?[mM]|in|ft|yd)[²³]")
     kinds = [kind(char) for char in text]
@@ -164,7 +162,5 @@ def after(text: str) -> str:
         "'",
         text,
     )
-    text = re.sub(
-        r"(?<![0-9A-Za-z_])n\.?°(\.?)", r"no\1 ", text
-    )
+    text = re.sub(r"(?<![0-9A-Za-z_])n\.?°(\.?)", r"no\1 ", text)
     return without_thousands(text, ",٬")

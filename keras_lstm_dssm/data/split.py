@@ -143,8 +143,8 @@ def split_log(
     judged: the grade of a title is 4 to 1 by its share of the query's clicks
     (see `click_grades`). The clicks of all other queries are streamed to
     `clicks.train.tsv.gz`; only titles and held-out queries are held in memory.
-    Held-out queries that differ in letter case, white space or Unicode's
-    compatible forms (NFKC) only are one query. A click with an empty query or
+    Held-out queries with the same normalised words, which white space
+    separates, are one query. A click with an empty query or
     title is left out.
     """
     percents = {"dev": dev_percent, "test": test_percent}

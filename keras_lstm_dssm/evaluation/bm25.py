@@ -34,7 +34,7 @@ def space_separated(text: str) -> list[str]:
 
 
 def alphanumeric(text: str) -> list[str]:
-    """Finds runs of letters and digits, as `split="alphanumeric"` does."""
+    """Finds runs of letters, digits and marks, see `split="alphanumeric"`."""
     return split_words(text, "alphanumeric")
 
 

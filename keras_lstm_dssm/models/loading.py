@@ -7,6 +7,7 @@ Weights are therefore compared with the arrays of the file before they are made.
 import io
 import math
 import os
+import threading
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +31,8 @@ A table of trigrams has the rows that training has changed in the file, and all
 rows in memory.
 """
 
+_LOADING = threading.RLock()
+
 
 def load_safely(path: str | os.PathLike[str]) -> Any:
     """Loads a model in Keras's safe mode: nothing in the file runs as code.
@@ -46,12 +49,14 @@ def _weights_of_file(path: str | os.PathLike[str]) -> Iterator[None]:
     rows = {shape[1:] for shape in _shapes(path)}
     most = max(_MOST_BYTES, _RATIO * os.path.getsize(path))
     made = 0
-    add_weight = keras.layers.Layer.add_weight
+    thread = threading.get_ident()
 
     def checked(
         layer: keras.layers.Layer, shape: Any = None, *args: Any, **options: Any
     ) -> Any:
         nonlocal made
+        if threading.get_ident() != thread:  # it builds a model of its own
+            return add_weight(layer, shape, *args, **options)
         sizes = (shape,) if isinstance(shape, int) else tuple(shape or ())
         numbers = math.prod(sizes)
         made += 4 * numbers
@@ -63,12 +68,15 @@ def _weights_of_file(path: str | os.PathLike[str]) -> Iterator[None]:
             )
         return add_weight(layer, shape, *args, **options)
 
-    # A weight is made as soon as its layer is built, by this method only.
-    keras.layers.Layer.add_weight = checked
-    try:
-        yield
-    finally:
-        keras.layers.Layer.add_weight = add_weight
+    # A weight is made as soon as its layer is built, by this method only. Of
+    # two threads each would otherwise put back the method of the other.
+    with _LOADING:
+        add_weight = keras.layers.Layer.add_weight
+        keras.layers.Layer.add_weight = checked
+        try:
+            yield
+        finally:
+            keras.layers.Layer.add_weight = add_weight
 
 
 def _shapes(path: str | os.PathLike[str]) -> set[tuple[int, ...]]:

@@ -191,8 +191,8 @@ _MOST_BYTES = 127
 """Maximum size of a short text.
 
 Of each byte the normalisation makes 6 letters at most (U+FDFA, of 3 bytes,
-becomes 18), and so no word of more than `MAX_LETTERS`. A text of n bytes has
-no more than n + 1 words.
+becomes 4 words of 15 letters), and so no word of more than `MAX_LETTERS`. A
+text of n bytes has no more than 4/3 n + 1 words.
 """
 
 
@@ -202,7 +202,9 @@ def is_single_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
     Neither `max_words` nor `MAX_LETTERS` can cut such a text.
     """
     limit = (
-        _MOST_BYTES if max_words is None else min(_MOST_BYTES, max_words - 1)
+        _MOST_BYTES
+        if max_words is None
+        else min(_MOST_BYTES, 3 * (max_words - 1) // 4)
     )
     lengths = tf.strings.length(texts)
     return tf.equal(tf.size(texts), 1) & tf.reduce_all(lengths <= limit)

@@ -66,9 +66,11 @@ def normalize_texts(
 
     An encoder gives texts with equal results the same vector.
 
-    Invalid UTF-8 becomes U+FFFD, compatible forms are unified (NFKC), case
-    is folded, invisible code points (soft hyphens, zero-width joiners) are
-    dropped, and words are separated by Unicode white space, as in the paper
+    Invalid UTF-8 becomes U+FFFD, signs such as trademarks, fractions and
+    thousands separators get one form (`lstm_dssm_client.signs`), compatible
+    forms are unified (NFKC), case is folded, invisible code points (soft
+    hyphens, zero-width joiners) are dropped, and words are separated by
+    Unicode white space, as in the paper
     (section V: "whitespace tokenized and lower-cased, numbers are retained,
     and no stemming"). A text without words becomes the one word `#`, so that
     every text has a vector.
@@ -87,7 +89,7 @@ def normalize_texts(
         String tensor `[batch]`: the words, single spaces between them.
 
     Example:
-    >>> normalize_texts(tf.constant(["ANGLE  bracket", ""])).numpy().tolist()
+    >>> normalize_texts(tf.constant(["ANGLE  bracket™", ""])).numpy().tolist()
     [b'angle bracket', b'#']
 
     Raises:
@@ -145,7 +147,7 @@ def _folded_by_kind(texts: tf.Tensor, is_plain: tf.Tensor) -> tf.Tensor:
 def _if_any(
     function: Callable[[tf.Tensor], tf.Tensor], texts: tf.Tensor
 ) -> tf.Tensor:
-    """Applies a function, whose operations cost time, unless there is no text."""
+    """Applies a function if there are texts: its operations cost time."""
     return tf.cond(tf.size(texts) > 0, lambda: function(texts), lambda: texts)
 
 

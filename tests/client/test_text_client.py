@@ -168,6 +168,8 @@ def test_texts_of_pairs():
 def test_tags():
     assert tags_as_bytes([]) == b""
     assert tags_as_bytes(iter(["in stock", " é "])) == "in stock,é".encode()
+    # Composed, as by another program; bytes that are no UTF-8 stay.
+    assert tags_as_bytes(["e\u0301", b"\xff"]) == "é,".encode() + b"\xff"
     for tag in ("", " ", "a,b", "a\tb", "a\nb"):
         with pytest.raises(InputError, match="found the tag .* expected a tag"):
             tags_as_bytes(["steel", tag])

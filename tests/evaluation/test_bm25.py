@@ -20,6 +20,8 @@ from keras_lstm_dssm.evaluation.bm25 import (
     training_titles,
 )
 from keras_lstm_dssm.text.word_hashing import split_words
+from lstm_dssm_client import terms
+from tests import reference
 
 DOCUMENTS = {
     "a": "Red angle-bracket", "b": "angle bracket for the angle grinder",
@@ -80,6 +82,29 @@ def test_tokenizers():
     words = "cr\u00e8me br\u00fbl\u00e9e five 2x4 strassess \u65b0"
     assert alphanumeric(text) == words.split(" ")
     assert unicodedata.is_normalized("NFKC", " ".join(space_separated(text)))
+
+
+@pytest.mark.parametrize("text", [
+    "हिन्दी किताब", "กระเป๋า", "தமிழ்", "বাংলা বই", "తెలుగు", "မြန်မာ", "ខ្មែរ",
+    "كِتَاب", "סֵפֶר", "ọ̀rọ̀", "İstanbul", "Grund\u00adpreis", "a\u2060b",
+    "hex-bolt 3/8", "Quikrete™ 3½", "10,000 mAh", "",
+])  # fmt: skip
+def test_marks_stay_in_words_as_the_server_has_them(text):
+    assert alphanumeric(text) == terms.split_words(text)
+    words = reference.split(text, "alphanumeric")
+    assert alphanumeric(text) == (words if text else [])
+    encoded = tf.constant([text])
+    seen = split_words(encoded, None, "alphanumeric").to_list()[0]
+    assert alphanumeric(text) == [word.decode() for word in seen if text]
+
+
+def test_words_that_differ_in_marks_only_are_two():
+    assert alphanumeric("दाल") != alphanumeric("दिल")
+    documents = {"lentils": "दाल", "heart": "दिल"}
+    run = BM25System(tokenizer=alphanumeric).retrieve(
+        {"q": "दिल"}, documents, 2
+    )
+    assert [*run["q"]] == ["heart"]
 
 
 def test_words_are_those_of_the_model():

@@ -62,6 +62,11 @@ def test_bm25_rerank(shared_data, name, ndcg, hash_moves):
         assert found == pytest.approx(ndcg, abs=digits)
 
 
+def space_separated(text: str) -> list[str]:
+    """The words of the reference, which leaves commas within numbers."""
+    return text.casefold().split()
+
+
 @pytest.mark.parametrize(("name", "min_relevant", "metrics"), [
     ("homedepot", 3, (33.27, 35.88, 63.83)),
     ("bestbuy", 1, (44.79, 49.52, 53.84)),
@@ -71,7 +76,7 @@ def test_bm25_retrieve(shared_data, name, min_relevant, metrics):
     task = Task.from_collection(
         Collection(shared_data / name), "test", "retrieve", min_relevant, 300
     )
-    run = task.run(BM25System())
+    run = task.run(BM25System(tokenizer=space_separated))
     values = []
     for query_id, judged in task.qrels.items():
         # The reference gives each of n tied titles their mean rank.

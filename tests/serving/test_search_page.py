@@ -148,6 +148,29 @@ def test_a_misspelled_word_shares_trigrams():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("title", "parts"), [
+    ("hex-bolt, M8", ["hex", "-", "bolt", ", ", "M8"]),
+    ("Quikrete™ (10,000mAh)", ["Quikrete", "™ (", "10,000mAh", ")"]),
+    ("3½ in.", ["3", "½", " ", "in", "."]),
+    ("हिन्दी-किताब", ["हिन्दी", "-", "किताब"]),
+    ("e\u0301te\u0301", ["e\u0301te\u0301"]),
+    ("-" * 90 + "bolt", ["-" * 90 + "bolt"]),  # too long to be divided
+])  # fmt: skip
+def test_words_of_a_title_are_marked_as_it_is_written(title, parts):
+    every_word = dict.fromkeys(words_of([title]), 1.0)
+    found = highlighted(title, every_word)
+    assert [part["text"] for part in found] == parts
+    assert {part["text"]: part["strength"] for part in found} == {
+        part: float(bool(words_of([part]))) for part in parts
+    }
+    assert highlighted(title, {"glue": 1.0}) == [{"text": title, "strength": 0}]
+
+
+def test_words_of_the_page_are_normalised_and_cut():
+    assert words_of(["Größe Große™", "10,000"]) == ["grösse", "grosse", "10000"]
+    assert words_of(["w" * 80]) == ["w" * 64]
+
+
 @settings(deadline=None)
 @given(st.text(), st.text(max_size=9))
 def test_parts_give_the_title_and_similarities_are_shares(title, query):

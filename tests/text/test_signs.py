@@ -36,7 +36,8 @@ RULED = [
     if plain_signs.kind(char) or unicodedata.normalize("NFKC", char) != char
 ]  # fmt: skip
 MANY_PLACES = (
-    "{0} A{0}b 1{0}2 y{0} {0}z 3{0} {0}4 n{0}5 6{0}700 9,{0}00 A{0}² {0}₂ 5{0}m²"
+    "{0} A{0}b 1{0}2 y{0} {0}z 3{0} {0}4 n{0}5 6{0}700 9,{0}00 A{0}² {0}₂"
+    " 5{0}m²"
 )
 """A character alone, between letters and digits, after and before them."""
 
@@ -85,7 +86,9 @@ TABLE = {
         ("12″", '12"'), ("12ʺ", '12"'), ("12”", '12"'), ("“a„", '"a"'),
         ("12˝ 12‶", '12" 12"'), ("ת״א", 'ת"א'),
     ],
-    "times": [("4×4×8", "4x4x8"), ("60 × 40", "60 x 40"), ("5× zoom", "5x zoom")],
+    "times": [
+        ("4×4×8", "4x4x8"), ("60 × 40", "60 x 40"), ("5× zoom", "5x zoom"),
+    ],
     "spaces": [("a\u200bb", "a b"), ("a\u200db", "ab"), ("a\u2060b", "ab")],
     "units and squared": [
         ("10㎜", "10 mm"), ("60℃", "60 °c"), ("5㎏", "5 kg"), ("㏑x", "ln x"),
@@ -214,7 +217,9 @@ def test_forms_of_a_character_have_the_same_words():
     """NFC and NFD, for all characters, after a letter."""
     composed = [f"a{char}" for char in KNOWN]
     apart = [unicodedata.normalize("NFD", text) for text in composed]
-    changed = [text != other for text, other in zip(composed, apart, strict=True)]
+    changed = [
+        text != other for text, other in zip(composed, apart, strict=True)
+    ]
     assert sum(changed) > 12_000
     for split in SPLITS:
         assert normalize(apart, split) == normalize(composed, split)
@@ -232,7 +237,7 @@ def test_rules_change_no_text_that_is_said_to_have_no_sign():
 
 
 def test_characters_of_other_classes_without_a_rule():
-    """The characters that NFKC gives other classes, and that stay as they are."""
+    """Characters that NFKC gives other classes, and that no rule changes."""
     left = Counter()
     for char in KNOWN:
         text = unicodedata.normalize("NFKC", char)

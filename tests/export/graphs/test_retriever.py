@@ -259,6 +259,17 @@ def test_matches_against_sets(data):
     ]
 
 
+def test_tags_match_in_all_forms_of_unicode():
+    """A file of macOS has accents apart, a keyboard has them composed."""
+    apart, composed = "caf\u0065\u0301", "caf\u00e9"
+    mask = retriever.DocumentTags([[apart], [composed, "x"], ["cafe"]]).mask(
+        tf.constant([apart, composed, f"x, {apart}", "cafe", b"\xff"])
+    )
+    assert mask(tf.constant(0), tf.constant(3)).numpy().tolist() == [
+        *[[True, True, False]] * 3, [False, False, True], [False] * 3,
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(("tags", "message"), [
     ([["a"]], "found tags of 1 documents, expected those of 50: give an"),
     ([["a,b"]] * 50, "found the tag b'a,b', expected a tag that is not"),
