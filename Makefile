@@ -25,12 +25,12 @@ $(STAMP): setup.py pyproject.toml constraints.txt
 	@touch $(STAMP)
 
 demo: setup
-	@$(BIN)/python -m lstm_dssm_programs demo --output=build/demo
+	@$(BIN)/python tools/demo.py --output=build/demo
 
 # A page for searching the demo's titles, at http://127.0.0.1:8501/.
 page: setup
 	test -d build/demo/models || $(MAKE) demo
-	$(BIN)/python -m lstm_dssm_programs serve --models=build/demo/models \
+	$(BIN)/python tools/serve.py --models=build/demo/models \
 	    --http_port=8501 --click_log=build/demo/clicks.tsv
 
 # Speed: `make benchmark ARGS='--suite=train,encode'`, see docs/performance.md.

@@ -30,13 +30,15 @@ load is printed first.
 """
 
 import importlib
-import sys
 import tempfile
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from absl import app
+
+from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 
@@ -99,8 +101,10 @@ _OF_SUITES = {
 """Name of a suite -> flags that no other suite reads."""
 
 
+@program.main
 def main(_: list[str]) -> dict[str, Any]:
     """Runs the suites; prints and returns their results."""
+    load_package()
     from benchmarks.machine import describe_machine
     from keras_lstm_dssm.data import open_documents, open_log
     from keras_lstm_dssm.data.sources import API, API_DOCUMENTS
@@ -213,7 +217,5 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-run = program.main(main)
-
 if __name__ == "__main__":
-    sys.exit(run())
+    app.run(main, flags_parser=program.parse)

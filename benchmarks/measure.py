@@ -156,7 +156,8 @@ def full_batches(
 
 def program_command(name: str, *flags: str) -> list[str]:
     """Returns the command that starts a program, `lstm-dssm-NAME`."""
-    return [sys.executable, "-m", "lstm_dssm_programs", name, *flags]
+    file = Path(__file__).parents[1] / "tools" / f"{name}.py"
+    return [sys.executable, str(file), *flags]
 
 
 class Worker:

@@ -6,18 +6,14 @@ that folder; no page loads anything from the network.
 
 import os
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import lstm_dssm_programs  # noqa: E402 (found through sys.path)
+from lstm_dssm_programs import load_package  # noqa: E402 (through sys.path)
 
-# TensorFlow's notes, of this process and of the notebook's.
-quiet = ExitStack()
-quiet.enter_context(lstm_dssm_programs._without_notes())
+load_package()
 
 # The notebook's kernel warns that others on this machine could listen.
 kernel = HERE.parent / "build/ipython/profile_default/ipython_kernel_config.py"
@@ -79,4 +75,3 @@ def setup(app):
         "autodoc-process-docstring", docstring_style.prepare, priority=400
     )
     app.connect("source-read", reference_pages.give_title)
-    app.connect("build-finished", lambda *_: quiet.close())

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import lstm_dssm_programs
+from lstm_dssm_programs import PROGRAMS
 from keras_lstm_dssm.command_line import Program
 
 if sys.version_info >= (3, 11):
@@ -155,14 +155,14 @@ def _directive(path: str, value: Any) -> str:
 def _write_programs() -> None:
     names = (*programs(), "demo")
     for name in names:
-        program = lstm_dssm_programs.find(name).program
+        program = importlib.import_module(PROGRAMS[name]).program
         path = GENERATED / "programs" / f"lstm-dssm-{name}.md"
         path.write_text(program_page(name, program), encoding="utf-8")
     rows = "\n".join(f"lstm-dssm-{name}" for name in names)
     (GENERATED / "programs" / "index.md").write_text(
-        "# Programs\n\nEvery program has `--help`, `--json=FILE` for its "
-        "results, and `--debug`. Wrong input ends it with one line and exit "
-        "code 1.\n\n"
+        "# Programs\n\nEvery program has `--help`, `--flagfile=FILE` to "
+        "read flags from, `--json=FILE` for its results, and `--debug`. Wrong "
+        "input ends it with one line and exit code 1.\n\n"
         f"```{{toctree}}\n:maxdepth: 1\n\n{rows}\n```\n",
         encoding="utf-8",
     )
@@ -173,21 +173,26 @@ def program_page(name: str, program: Program) -> str:
     title = f"lstm-dssm-{name}"
     if name == "demo":  # it is started from a clone only
         title = "make demo"
-    flags = [program.flags[key] for key in sorted(set(program.flags))]
-    described = "\n".join(
-        _flag(flag) for flag in flags if flag.name not in ("help", "h", "?")
-    )
-    return f"# {title}\n\n{_prose(program.doc)}\n\n## Flags\n\n{described}"
+    text = f"# {title}\n\n{_prose(program.doc)}\n\n## Flags\n\n"
+    text += "\n".join(_flag(program.flags[n]) for n in sorted(program.flags))
+    settings = program.settings.flags
+    if len(settings):
+        text += "\n## Settings\n\nWhat `--set NAME=VALUE` may name:\n\n"
+        text += "\n".join(_flag(settings[n], "") for n in sorted(settings))
+    return text
 
 
-def _flag(flag: Any) -> str:
+def _flag(flag: Any, dashes: str = "--") -> str:
     """Returns the entry of a flag in a definition list of Markdown."""
     kind = flag.flag_type()
     choices = getattr(flag.parser, "enum_values", None)
-    if flag.boolean:
+    if flag.name == "set":
+        form = "`--set NAME=VALUE`, repeated for further names"
+    elif flag.boolean and dashes:
         form = f"`--{flag.name}`, `--no{flag.name}`"
     else:
-        form = f"`--{flag.name}={'|'.join(choices) if choices else kind}`"
+        values = ["true", "false"] if flag.boolean else choices or [kind]
+        form = f"`{dashes}{flag.name}={'|'.join(values)}`"
     default = flag.default
     if isinstance(default, list):
         default = ",".join(map(str, default))

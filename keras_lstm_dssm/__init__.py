@@ -3,101 +3,35 @@
     import keras_lstm_dssm as dssm
 
 Importing the package registers its Keras classes, so that
-`keras.saving.load_model` finds them in a fresh process.
+`keras.saving.load_model` finds them in a fresh process. Only a program, which
+has imported `lstm_dssm_programs` before, parses its flags first: then the
+first use of a public name imports them.
 """
 
-from keras_lstm_dssm.tensorflow_start import start_tensorflow
+import sys
+from typing import TYPE_CHECKING, Any
 
-start_tensorflow()
+from keras_lstm_dssm.version import __version__ as __version__
 
-# ruff: noqa: E402 (the backend is checked before Keras is used)
-from keras_lstm_dssm.callbacks.best_epoch import RankingEvaluation
-from keras_lstm_dssm.callbacks.nesterov_schedule import NesterovSchedule
-from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
-from keras_lstm_dssm.encoders.feed_forward_encoders import (
-    CLSMEncoder,
-    DSSMEncoder,
-)
-from keras_lstm_dssm.encoders.layer_encoder import LayerEncoder
-from keras_lstm_dssm.encoders.recurrent_encoders import (
-    BidirectionalLSTMEncoder,
-    LSTMEncoder,
-    RNNEncoder,
-)
-from keras_lstm_dssm.encoders.text_encoder import TextEncoder
-from keras_lstm_dssm.errors import FailedTraining, InputError
-from keras_lstm_dssm.evaluation.index import Index
-from keras_lstm_dssm.evaluation.mixture import Mixture
-from keras_lstm_dssm.export import export_models
-from keras_lstm_dssm.layers.letter_trigrams import (
-    LetterTrigrams,
-    TrigramEmbedding,
-)
-from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM, PeepholeLSTMCell
-from keras_lstm_dssm.layers.recurrent import Recurrent
-from keras_lstm_dssm.layers.recurrent_cell import RNNCell
-from keras_lstm_dssm.losses import (
-    CosineSoftmax,
-    Distillation,
-    KeyVecLoss,
-    PairwiseHinge,
-)
-from keras_lstm_dssm.models import (
-    KEYVEC_PRESETS,
-    PRESETS,
-    SCORER_PRESETS,
-    KeyVecRecipe,
-    Recipe,
-    ScorerRecipe,
-)
-from keras_lstm_dssm.models.keyvec import KeyVec
-from keras_lstm_dssm.models.pair_scorer import PairScorer
-from keras_lstm_dssm.models.two_tower import TwoTower
-from keras_lstm_dssm.optimizers.adagrad import Adagrad
-from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovMomentum
-from keras_lstm_dssm.run_folder import load_run
-from keras_lstm_dssm.training.train import resume, train
-from keras_lstm_dssm.version import __version__
+if TYPE_CHECKING or "lstm_dssm_programs" not in sys.modules:
+    from keras_lstm_dssm.public import *  # noqa: F403
+    from keras_lstm_dssm.public import __all__ as __all__
+else:
+    from importlib import import_module
+    from importlib.util import find_spec
 
-__all__ = [
-    "KEYVEC_PRESETS",
-    "PRESETS",
-    "SCORER_PRESETS",
-    "Adagrad",
-    "BidirectionalLSTMEncoder",
-    "CLSMEncoder",
-    "CombinedEncoder",
-    "CosineSoftmax",
-    "DSSMEncoder",
-    "Distillation",
-    "FailedTraining",
-    "InputError",
-    "KeyVec",
-    "KeyVecLoss",
-    "KeyVecRecipe",
-    "LSTMEncoder",
-    "LayerEncoder",
-    "LetterTrigrams",
-    "NesterovMomentum",
-    "NesterovSchedule",
-    "PairScorer",
-    "PairwiseHinge",
-    "PeepholeLSTM",
-    "PeepholeLSTMCell",
-    "RNNCell",
-    "RNNEncoder",
-    "Recurrent",
-    "TextEncoder",
-    "TrigramEmbedding",
-    "TwoTower",
-    "export_models",
-    "Index",
-    "Mixture",
-    "Recipe",
-    "ScorerRecipe",
-    "RankingEvaluation",
-    "resume",
-    "train",
-    "__version__",
-    "load_run",
-]
+    def __getattr__(name: str) -> Any:
+        """Imports TensorFlow and all public names, when one is read."""
+        is_public = not name.startswith("_") or name == "__all__"
+        if not is_public or find_spec(f"{__name__}.{name}"):
+            raise AttributeError(f"module {__name__} has no attribute {name}")
+        public = import_module(f"{__name__}.public")
+        values = {n: getattr(public, n) for n in public.__all__}
+        globals().update(values, __all__=public.__all__)
+        if name not in globals():
+            raise AttributeError(f"module {__name__} has no attribute {name}")
+        return globals()[name]
+
+    def __dir__() -> list[str]:
+        """Lists the public names, too."""
+        return sorted({*__getattr__("__all__"), *globals()})

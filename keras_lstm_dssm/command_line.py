@@ -1,13 +1,14 @@
 """The base of all programs: flags, help, one-line errors, JSON results.
 
-A program is a module in `tools` or `benchmarks` with the object `program` at
-its top, whose docstring serves as its help and whose flags are defined below
-it, and with `run = program.main(main)` at its end, which `lstm_dssm_programs`
-and tests call. What is imported at the top of a program of `tools` loads no
-TensorFlow, so that help and wrong flags are answered at once; `main` imports
-the rest.
+A program is a module in `tools` or `benchmarks`. At its top is the object
+`program`, whose docstring is the help, and then the flags. absl runs its
+`main`, which `@program.main` decorates:
+`app.run(main, flags_parser=program.parse)`. What is imported at the top of
+a program of `tools` loads no TensorFlow, so that help and wrong flags are
+answered at once; `main` imports the rest.
 """
 
+import difflib
 import glob
 import io
 import logging
@@ -15,7 +16,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 from absl import flags
@@ -25,11 +26,21 @@ from keras_lstm_dssm.files import check_writable, write_json
 from keras_lstm_dssm.version import __version__
 
 Main = Callable[[list[str]], Mapping[str, Any] | None]
-"""The work of a program: takes the arguments that are not flags, and returns
-what `--json=FILE` writes."""
+"""The work of a program: takes its name and the arguments that are not flags,
+and returns what `--json=FILE` writes."""
 
 _WRITTEN = ("output", "json", "ids", "portable", "run_file")
 """Flags of files that programs write."""
+
+
+_HELP = {"--help", "-h", "-?", "--helpshort", "--helpfull"}
+
+_COMMON = (
+    "  -h,--help, --helpshort: Show this help.",
+    "  --flagfile=FILE: Read flags from a file, one a line.",
+    "  --version: Show the version of the package.",
+)
+"""The help of what is parsed before, or by absl."""
 
 
 def _define_enum(
@@ -44,26 +55,15 @@ def _define_enum(
     values[name].help = f"<{' | '.join(names)}>: {text}"
 
 
-class Program:
-    """The help and the flags of a program, and how it parses them.
+class FlagSet:
+    """A set of flags, beside absl's global set.
 
-    Every program has the flags `--json`, `--debug` and `--help`, in a set of
-    its own: several programs can be imported into one process, and absl's
-    global set does not allow a second `--data`. `string`, `integer`, `float`,
-    `bool`, `enum` and `list` are absl's `DEFINE_string`, ..., for this set.
-    `arguments` says whether the program takes arguments that are not flags,
-    `tensorflow` whether its work needs TensorFlow; a function is called after
-    the flags were parsed.
+    Several programs can be imported into one process, and the global set does
+    not allow a second `--data`. `string`, `integer`, `float`, `bool`, `enum`,
+    `list` and `multi` are absl's `DEFINE_string`, ..., for this set.
     """
 
-    def __init__(
-        self,
-        doc: str | None,
-        required: Sequence[str] = (),
-        arguments: bool = False,
-        tensorflow: bool | Callable[[], bool] = True,
-    ) -> None:
-        self.doc = doc or ""  # none with `python -OO`
+    def __init__(self) -> None:
         self.flags = flags.FlagValues()
         self.string = partial(flags.DEFINE_string, flag_values=self.flags)
         self.integer = partial(flags.DEFINE_integer, flag_values=self.flags)
@@ -71,44 +71,97 @@ class Program:
         self.bool = partial(flags.DEFINE_bool, flag_values=self.flags)
         self.enum = partial(_define_enum, self.flags)
         self.list = partial(flags.DEFINE_list, flag_values=self.flags)
+        self.multi = partial(flags.DEFINE_multi_string, flag_values=self.flags)
+
+    def parse_anew(self, argv: Sequence[str]) -> list[str]:
+        """Parses flags, each once; returns the words that are no flags.
+
+        Raises:
+            flags.Error: A flag is unknown, wrong, or given twice.
+        """
+        self.flags.unparse_flags()
+        for name in self.flags:
+            self.flags[name].unparse()
+            self.flags[name].allow_overwrite = False
+        try:
+            return self.flags(argv)[1:]
+        except ValueError as error:  # `--noresume=true`, of absl
+            raise flags.Error(
+                f"{error}: leave the value out, or the `no` of its name"
+            ) from None
+
+
+class Program(FlagSet):
+    """The help and the flags of a program, and how it parses them.
+
+    Every program has the flags `--json`, `--debug` and those of help.
+    `arguments` says whether the program takes arguments that are not flags.
+    What is defined in `settings` is given by `--set NAME=VALUE`, and has no
+    flag of its own.
+    """
+
+    def __init__(
+        self,
+        doc: str | None,
+        required: Sequence[str] = (),
+        arguments: bool = False,
+    ) -> None:
+        super().__init__()
+        self.doc = doc or ""  # none with `python -OO`
         self.required = required
         self.arguments = arguments
-        self._tensorflow = tensorflow
-        self._names: list[str] = []
+        self.settings = FlagSet()
+        self._words: list[str] = []
+        self._main: Callable[[list[str]], int]
         self.string(
             "json", None, "File to which the results are also written, as JSON."
         )
         self.bool(
             "debug", False, "Show tracebacks of errors, also for wrong input."
         )
-        self.bool("help", False, "Show this help.", short_name="h")
 
-    @property
-    def tensorflow(self) -> bool:
-        """Whether the work that the flags ask for needs TensorFlow."""
-        needs = self._tensorflow
-        return needs if isinstance(needs, bool) else needs()
+    def main(self, main: Main) -> Callable[[list[str]], int]:
+        """Decorates `main`, so that it reports errors and returns a code.
 
-    def main(self, main: Main) -> Callable[..., int]:
-        """Wraps `main` into a function that parses flags and reports errors.
-
-        `run(argv=None)` returns the exit code: 0; 1 after one line on standard
-        error for `InputError` or `OSError`; 130 after ctrl-c.
+        The exit code is 0; 1 after one line on standard error for `InputError`
+        or `OSError`; 130 after ctrl-c.
         """
 
-        def run(argv: Sequence[str] | None = None) -> int:
-            code = self.check(argv)
-            if code is None:
-                code = self._reported(self._work, main)
-            return code or 0
+        @wraps(main)
+        def reported(argv: list[str]) -> int:
+            return self._reported(self._work, main, argv) or 0
 
-        return run
+        self._main = reported
+        return reported
 
-    def check(self, argv: Sequence[str] | None = None) -> int | None:
+    def run(self, argv: Sequence[str]) -> int:
+        """Runs the program in this process, beside others.
+
+        Args:
+            argv: The name of the program, and its arguments.
+
+        Returns:
+            The exit code.
+        """
+        code = self.check(argv)
+        return self._main([argv[0], *self._words]) if code is None else code
+
+    def parse(self, argv: Sequence[str]) -> list[str]:
+        """Parses flags, for `absl.app.run`; returns the name and arguments.
+
+        Ends the process for help and for wrong flags.
+        """
+        code = self.check(argv)
+        if code is not None:
+            sys.exit(code)
+        # absl's own flags: `app.run` logs all that libraries say, by default.
+        flags.FLAGS([argv[0], "--verbosity=-1"])
+        logging.getLogger("absl").setLevel(logging.ERROR)  # TensorFlow's
+        return [argv[0], *self._words]
+
+    def check(self, argv: Sequence[str]) -> int | None:
         """Parses the flags; returns the exit code, `None` for work to do."""
-        return self._reported(
-            self._parse, list(sys.argv if argv is None else argv)
-        )
+        return self._reported(self._parse, [*argv])
 
     def check_unused(self, names: Iterable[str], why: str) -> None:
         """Raises `InputError`, "--NAME WHY", for a flag that is set."""
@@ -116,24 +169,45 @@ class Program:
             if self.flags[name].present:
                 raise InputError(f"--{name} {why}")
 
+    def flag(self, name: str) -> flags.Flag:
+        """Returns a flag, or what `--set` gives under this name."""
+        known = self.flags if name in self.flags else self.settings.flags
+        return known[name]
+
+    def shown(self, name: str) -> str:
+        """Returns how a flag or a setting is given: `--name`, `--set name`."""
+        return f"--{name}" if name in self.flags else f"--set {name}"
+
+    def define_set(self, what: str) -> None:
+        """Defines `--set`; `what` is the help, before its first comma."""
+        self.multi(
+            "set", [],
+            f"{what}, as NAME=VALUE; --helpfull lists the names.",
+        )  # fmt: skip
+
     def _parse(self, argv: list[str]) -> int | None:
         values = self.flags
-        logging.getLogger("absl").setLevel(logging.ERROR)
-        values.unparse_flags()
-        for name in values:
-            values[name].unparse()
         if isinstance(sys.stdout, io.TextIOWrapper):  # prints any title
             sys.stdout.reconfigure(errors="backslashreplace")
         if "--version" in argv[1:]:
             print(f"keras-lstm-dssm {__version__}")
             return 0
-        if {"--help", "-h", "--helpfull"} & set(argv[1:]):
-            print(self._help())
+        if _HELP & set(argv[1:]):
+            print(self._help("--helpfull" in argv))
             return 0
-        self._names = values(argv)[1:]
-        if self._names and not self.arguments:
+        try:
+            self._words = self.parse_anew(argv)
+        except flags.UnrecognizedFlagError as error:
+            name = error.flagname
+            if name not in self.settings.flags:
+                raise
             raise InputError(
-                f"unexpected argument {self._names[0]!r}; quote globs"
+                f"--{name} is no flag: give --set {name}=VALUE"
+            ) from error
+        self._parse_settings(values.set if "set" in values else [])
+        if self._words and not self.arguments:
+            raise InputError(
+                f"unexpected argument {self._words[0]!r}; quote globs"
             )
         for name in self.required:
             if not values[name].value:
@@ -142,6 +216,28 @@ class Program:
             check_writable(values.json)
         self._check_written()
         return None
+
+    def _parse_settings(self, pairs: Sequence[str]) -> None:
+        """Parses what `--set` was given, by the types of the settings."""
+        known = self.settings.flags
+        for pair in pairs:
+            name, equals, _ = pair.partition("=")
+            if name in self.flags and name != "set":
+                raise InputError(
+                    f"--set {pair}: {name} has a flag: give --{pair}"
+                )
+            if not equals or name not in known:
+                close = difflib.get_close_matches(name, known, 1)
+                raise InputError(
+                    f"--set {pair}: expected NAME=VALUE with "
+                    + (f"the name {close[0]}, or " if close else "")
+                    + "a name that --helpfull lists"
+                )
+        try:
+            self.settings.parse_anew(["", *(f"--{pair}" for pair in pairs)])
+        except flags.Error as error:
+            line = _one_line(error, known)
+            raise InputError(re.sub("^(flag )?--", "--set ", line)) from error
 
     def _check_written(self) -> None:
         """Checks that no output is also an input or another output."""
@@ -164,21 +260,23 @@ class Program:
                         f" --{other}: give another"
                     )
 
-    def _help(self) -> str:
+    def _help(self, full: bool) -> str:
         """Returns the program's docstring and its flags, sorted by name."""
-        text = self.flags.get_help(include_special_flags=False)
-        lines = [line for line in text.splitlines() if line.startswith(" ")]
-        entries = re.split(r"\n(?=  -)", "\n".join(lines))
-        entries.sort(key=lambda e: e.split("--")[1].removeprefix("[no]"))
-        entries.append("  --version: Show the version of the package.")
+        entries = [*_entries(self.flags), *_COMMON]
+        if full and len(self.settings.flags):
+            entries.append("\nNames for --set:")
+            entries += [
+                re.sub(r"^  --(\[no\])?", "  ", entry)
+                for entry in _entries(self.settings.flags)
+            ]
         needed = [n for n in self.required if self.flags[n].default is None]
         names = ", ".join(f"--{name}" for name in needed)
         required = [f"Required: {names}\n"] if needed else []
         doc = f"{self.doc.strip()}\n"
         return "\n".join([doc, *required, "Flags:", *entries])
 
-    def _work(self, main: Main) -> int:
-        result = main(self._names)
+    def _work(self, main: Main, argv: list[str]) -> int:
+        result = main(argv)
         if self.flags.json and result is not None:
             write_json(self.flags.json, result)
         return 0
@@ -198,6 +296,15 @@ class Program:
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             return 130
+
+
+def _entries(values: flags.FlagValues) -> list[str]:
+    """Returns the help of each flag, sorted by name."""
+    text = values.get_help(include_special_flags=False)
+    lines = [line for line in text.splitlines() if line.startswith(" ")]
+    entries = re.split(r"\n(?=  -)", "\n".join(lines))
+    entries.sort(key=lambda e: e.split("--")[1].removeprefix("[no]"))
+    return entries
 
 
 _CONTROLS = re.compile("[\0-\x08\n-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -227,11 +334,17 @@ def _names_file(text: str, path: str) -> bool:
     return os.path.realpath(path) in map(os.path.realpath, found)
 
 
+_TWICE = re.compile("flag --(.*?)=(.*): already defined as (.*)")
+
+
 def _one_line(error: BaseException, values: flags.FlagValues) -> str:
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     message = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, flags.IllegalFlagValueError):
+        if twice := _TWICE.fullmatch(message):
+            name, new, old = twice.groups()
+            return f"--{name} is given twice, {old} and {new}: leave one out"
         # absl's message ends with that of Python's `int`, for example.
         match = re.match(r"flag (--(\w+)=.*?): ", message)
         expected = match and values[match[2]].parser.syntactic_help

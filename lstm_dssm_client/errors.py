@@ -77,7 +77,7 @@ _INPUTS = "the client's `signatures` returns the model's inputs and outputs"
 _ADVICE = {
     "NOT_FOUND": (
         "check the model's name and version; the client's `status`, or"
-        " `lstm-dssm-query --status`, lists the versions"
+        " `lstm-dssm-search --show=status`, lists the versions"
     ),
     "INVALID_ARGUMENT": (
         f"{_INPUTS}, and the server's models.config has the labels"

@@ -145,7 +145,7 @@ def trained_run(collection_folder, made_once) -> Path:
     def run(folder: Path) -> None:
         flags = [f"--data={collection_folder}", "--preset=lstm_32",
                  "--epochs=3", "--batch_size=16"]  # fmt: skip
-        assert train.run(["train", *flags, f"--output={folder}"]) == 0
+        assert train.program.run(["train", *flags, f"--output={folder}"]) == 0
 
     return made_once("run", run)
 

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 ROOT = Path(__file__).parents[1]
 SERVER = Path(__file__).with_name("kit") / "fork_server.py"
 PROGRAM = (
-    "import runpy; runpy.run_module('lstm_dssm_programs', run_name='__main__')"
+    "import sys, lstm_dssm_programs; lstm_dssm_programs.start(sys.argv.pop(1))"
 )
 
 
@@ -118,7 +118,7 @@ class FreshProcesses:
         return printed.splitlines()
 
     def program(self, *arguments: object, **options: Any) -> ForkedProcess:
-        """Starts `python -m lstm_dssm_programs`; for options see `start`."""
+        """Starts a program by its name; for options see `start`."""
         return self.start(PROGRAM, *arguments, **options)
 
     def start(

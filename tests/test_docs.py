@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-import lstm_dssm_programs
+from keras_lstm_dssm.tools import split, train
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -42,12 +42,17 @@ def test_programs_of_the_reference_are_those_of_setup():
     pages = load("reference_pages", "docs")
     names = pages.programs()
     assert "train" in names and "serve" in names
-    program = lstm_dssm_programs.find("split").program
+    program = split.program
     page = pages.program_page("split", program)
     assert page.startswith("# lstm-dssm-split\n")
     assert "\n```sh\nlstm-dssm-split --" in page
     assert "`--data=string`\n: " in page
     assert "`--debug`, `--nodebug`\n: Show tracebacks" in page
+    page = pages.program_page("train", train.program)
+    flags, settings = page.split("\n## Settings\n")
+    assert "`--set NAME=VALUE`, repeated" in flags
+    assert "`momentum_middle=float`\n: Two towers: momentum mu" in settings
+    assert "`logq=true|false`\n: Two towers: " in settings
 
 
 def test_docstrings_become_restructuredtext():

@@ -277,7 +277,7 @@ def test_from_clicks_to_hits_without_the_checkout(dist, tmp_path):
             if match := re.search(r"127\.0\.0\.1:(\d+)", line):
                 break
         address = f"--server=127.0.0.1:{match[1]}"
-        hits = run("lstm-dssm-query", address, "--k=1", "glue")
+        hits = run("lstm-dssm-search", address, "--k=1", "glue")
     finally:
         server.terminate()
         server.communicate(timeout=60)

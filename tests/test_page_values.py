@@ -268,7 +268,7 @@ SAID = {
         f"momentum is {best.momentum_ends} in the first and last"
         f" {100 * best.momentum_fraction:g} % of the training steps and"
         f" {best.momentum_middle} between",
-        f"{100 * table_iv.search:g} % of the epochs (`--search`)",
+        f"{100 * table_iv.search:g} % of the epochs (`search`)",
         f"best of { {5: 'five'}[table_iv.dev_evaluations] } epochs on dev",
     ],
     ("docs/mathematics", "\n## Choices that Palangi et al. leave open\n"): [],

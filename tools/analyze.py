@@ -18,19 +18,16 @@ of a KeyVec it has some test documents with their key sentences and key words,
 and a map of documents.
 """
 
-import sys
 from pathlib import Path
 from typing import Any
 
+from absl import app
+
+from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.settings.reports import ReportSettings
 from keras_lstm_dssm.text_files import text_lines
-from keras_lstm_dssm.tools.settings_flags import (
-    allowed_bad_lines,
-    define_bad_line_flags,
-    define_settings,
-    flag_names,
-)
+from keras_lstm_dssm.tools.settings_flags import define_settings, flag_names
 
 program = Program(__doc__, required=["run", "output"])
 FLAGS = program.flags
@@ -41,12 +38,22 @@ program.string(
     "A file with queries for the topics of the cells, one a line; by default "
     "the queries of the data.",
 )  # fmt: skip
-define_bad_line_flags(program)
-define_settings(program, {"": ReportSettings}, defaults=True)
+program.define_set("A threshold, a size or a folder of the report")
+define_settings(
+    program,
+    {"": ReportSettings},
+    named=(
+        "query", "document", "data", "max_bad_lines", "salience", "against",
+        "claims", "projector",
+    ),
+    defaults=True,
+)  # fmt: skip
 
 
+@program.main
 def main(_: list[str]) -> dict[str, Any]:
     """Writes the page; returns the results that it shows."""
+    load_package()
     from keras_lstm_dssm.analysis import analyze_run
     from keras_lstm_dssm.analysis.claims import CLAIM_LABELS
     from keras_lstm_dssm.data.click_log import describe_bad
@@ -75,19 +82,15 @@ def main(_: list[str]) -> dict[str, Any]:
 def _settings() -> ReportSettings:
     """Returns the settings of the flags that are given."""
     given = {
-        name: FLAGS[name].value
+        name: program.flag(name).value
         for name in flag_names([ReportSettings])
-        if FLAGS[name].present
+        if program.flag(name).present
     }
     if FLAGS.queries:
         lines = text_lines(FLAGS.queries)
         given["queries"] = [line for line in lines if line.strip()]
-    if FLAGS["on_bad_line"].present:
-        given["max_bad_lines"] = allowed_bad_lines(FLAGS)
     return ReportSettings(**given)
 
 
-run = program.main(main)
-
 if __name__ == "__main__":
-    sys.exit(run())
+    app.run(main, flags_parser=program.parse)

@@ -8,7 +8,7 @@ runs this program. It ends with what was trained, how good it is, where the
 files are, and what to do next; nothing is left running.
 
 Example:
-  python -m lstm_dssm_programs demo --output=build/demo
+  python tools/demo.py --output=build/demo
 """
 
 import os
@@ -19,11 +19,14 @@ import time
 from pathlib import Path
 from types import ModuleType
 
+from absl import app
+
+from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_text
 from keras_lstm_dssm.settings.presets import TOWER_PRESETS
-from keras_lstm_dssm.tools.query import print_hits
+from keras_lstm_dssm.tools.search import print_hits
 
 program = Program(__doc__, required=["output", "data"])
 FLAGS = program.flags
@@ -53,8 +56,10 @@ _FIGURES = ("mrr@10", "recall@10")
 PAIR = "compute the inverse of a matrix", "numpy linalg inv"
 
 
+@program.main
 def main(_: list[str]) -> None:
     """Runs every step; the first one that fails ends the demo."""
+    load_package()
     from keras_lstm_dssm.data import open_collection, write_pairs
     from keras_lstm_dssm.serving import Client, PredictionServer
     from keras_lstm_dssm.tools import analyze, evaluate, export, train
@@ -137,11 +142,9 @@ def _step(module: ModuleType, *flags: str) -> None:
     """Runs a program as its command line would."""
     name = f"lstm-dssm-{module.__name__.rpartition('.')[2]}"
     print("\n$", shlex.join([name, *flags]), flush=True)
-    if module.run([name, *flags]):
+    if module.program.run([name, *flags]):
         raise InputError(f"{name} failed")
 
 
-run = program.main(main)
-
 if __name__ == "__main__":
-    sys.exit(run())
+    app.run(main, flags_parser=program.parse)

@@ -1,10 +1,11 @@
-r"""Encode texts into vectors with an exported encoder.
+r"""Encode texts into vectors, or find the key sentences and words of a page.
 
 Example:
   lstm-dssm-encode --saved_model=MODELS/document_encoder \
       --input=titles.txt --output=vectors.npy --ids=vectors.ids
   lstm-dssm-encode --saved_model=MODELS/document_encoder \
       --input="titles-*.tsv.gz" --output=PARTS --shard=3/16
+  lstm-dssm-encode --write=keys --run=KEYVEC_RUN --input=page.txt
 
 The input has one text a line, compressed by gzip or not; an empty line is an
 empty text. The output is a NumPy array, float32 [lines, d], with rows of unit
@@ -19,27 +20,40 @@ With --shard, --rows_per_file, --format or --workers the titles are streamed
 into parts in the folder --output, with their ids; parts that are complete are
 not encoded again (docs/scaling.md). Each shard is a process of its own, and
 --workers starts them with Ray. lstm-dssm-export reads the folder.
+
+With --write=keys the input is a page: a text file, or - for standard input.
+The sentences with the largest probability of being key are printed, then the
+words that the page's vector predicts best; these need not occur in the page.
 """
 
 import os
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from keras_lstm_dssm.command_line import Program
+from absl import app
+
+from lstm_dssm_programs import load_package
+from keras_lstm_dssm.command_line import Program, printable
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.files import check_folder, check_writable
 from keras_lstm_dssm.settings.choices import FORMATS
-from keras_lstm_dssm.text_files import text_lines
+from keras_lstm_dssm.text_files import reading, text_lines
 
 if TYPE_CHECKING:
     from keras_lstm_dssm.export.bulk.encode import Encode, PartResult
 
-program = Program(__doc__, required=["saved_model", "input", "output"])
+program = Program(__doc__, required=["input"])
 FLAGS = program.flags
+program.enum(
+    "write", "vectors", ["vectors", "keys"],
+    "Write the vectors of the texts, or print the key sentences and the key "
+    "words of a page.",
+)  # fmt: skip
 program.string(
     "saved_model", None,
     "Folder of an exported encoder or KeyVec, of which the newest version that "
@@ -50,7 +64,7 @@ program.string(
     "File of texts, one a line; or documents in JSON. For parts: titles, or "
     "ids, a tab and titles, perhaps one more tab and tags; also .parquet with "
     "the columns title, id and tags, globs, and several files separated by "
-    "commas.",
+    "commas. For keys: a page, or - for standard input.",
 )  # fmt: skip
 program.string(
     "output", None, "The .npy file to write, or the folder of parts."
@@ -82,23 +96,43 @@ program.string(
     "Ray is started on this machine.",
 )  # fmt: skip
 
+program.string(
+    "run", None,
+    "With --write=keys: folder of the run of a KeyVec that lstm-dssm-train "
+    "wrote.",
+)  # fmt: skip
+program.integer(
+    "k", 5, "With --write=keys: number of sentences, and of words.", 1
+)
+
+_LONGEST = 1 << 26
+"""Largest number of bytes of a page."""
+
 PART_FLAGS = ("shard", "rows_per_file", "format", "workers")
 """Names of flags; if any of them is set, the output is parts."""
 
+_OF_VECTORS = ("saved_model", "output", "ids", "ray_address", *PART_FLAGS)
+_OF_KEYS = ("run", "k")
 
+
+@program.main
 def main(_: list[str]) -> dict[str, Any]:
-    """Encodes the texts and returns the array's shape and the speed."""
-    from keras_lstm_dssm.export.bulk.documents import (
-        has_json_documents,
-        read_documents,
+    """Returns the array's shape and the speed, or the keys of the page."""
+    keys = FLAGS.write == "keys"
+    program.check_unused(
+        _OF_VECTORS if keys else _OF_KEYS, f"is not for --write={FLAGS.write}"
     )
-    from keras_lstm_dssm.export.bulk.parts import write_ids, write_vectors
-    from keras_lstm_dssm.serving.saved_models import SavedEncoder
+    for name in ["run"] if keys else ["saved_model", "output"]:
+        if not FLAGS[name].value:
+            raise InputError(f"--{name} is missing: {FLAGS[name].help}")
+    if not FLAGS.workers:
+        program.check_unused(["ray_address"], "is used with --workers only")
+    load_package()
     from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 
     use_one_intra_op_thread()
-    if not FLAGS.workers:
-        program.check_unused(["ray_address"], "is used with --workers only")
+    if keys:
+        return _print_keys(FLAGS.input)
     if any(FLAGS[name].present for name in PART_FLAGS):
         program.check_unused(
             ["ids"],
@@ -106,6 +140,18 @@ def main(_: list[str]) -> dict[str, Any]:
             "their ids",
         )
         return _encode_parts()
+    return _encode_file()
+
+
+def _encode_file() -> dict[str, Any]:
+    """Encodes the texts of a file, or documents, into one array."""
+    from keras_lstm_dssm.export.bulk.documents import (
+        has_json_documents,
+        read_documents,
+    )
+    from keras_lstm_dssm.export.bulk.parts import write_ids, write_vectors
+    from keras_lstm_dssm.serving.saved_models import SavedEncoder
+
     check_writable(FLAGS.output)
     ids: list[str] = []
     if FLAGS.ids:
@@ -204,7 +250,77 @@ def _reported(results: "Iterable[PartResult]") -> dict[str, Any]:
     }
 
 
-run = program.main(main)
+def _print_keys(page: str) -> dict[str, Any]:
+    """Prints and returns the key sentences and key words of a page."""
+    from keras_lstm_dssm.models.kinds import KEYVEC, kind_of
+    from keras_lstm_dssm.run_folder import RunFolder
+    from keras_lstm_dssm.text import split_sentences
+
+    sentences = split_sentences(read_page(page))
+    model = RunFolder(FLAGS.run).load_model()
+    if kind_of(model) is not KEYVEC:
+        raise InputError(
+            f"{FLAGS.run}: found a {type(model).__name__}, expected the run of "
+            "a KeyVec: train one with lstm-dssm-train --preset=keyvec"
+        )
+    limit = model.max_sentences
+    if limit is not None and len(sentences) > limit:
+        print(
+            f"the model reads the first {limit:,} of {len(sentences):,} "
+            "sentences",
+            file=sys.stderr,
+        )
+    key_sentences = model.key_sentences(sentences, FLAGS.k)
+    key_words = model.key_words(sentences, FLAGS.k)
+    for sentence, probability in key_sentences:
+        print(f"{probability:.4f}  {printable(sentence)}")
+    print()
+    for word, probability in key_words:
+        print(f"{probability:.4f}  {printable(word)}")
+    return {
+        "page": page,
+        "sentences": [
+            {"sentence": sentence, "probability": probability}
+            for sentence, probability in key_sentences
+        ],
+        "words": [
+            {"word": word, "probability": probability}
+            for word, probability in key_words
+        ],
+    }
+
+
+def read_page(path: str) -> str:
+    """Returns the text of a page."""
+    source: AbstractContextManager[IO[bytes]] = (
+        open(0, "rb", closefd=False) if path == "-" else reading(path)
+    )
+    with source as file:
+        data = file.read(_LONGEST + 1)
+    name = "standard input" if path == "-" else path
+    if len(data) > _LONGEST:
+        raise InputError(
+            f"{name}: found more than {_LONGEST >> 20} MB, expected the text "
+            "of one page: divide it"
+        )
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{name}:{line}: found invalid UTF-8 ({error.reason}), expected "
+            "a text file: convert it to UTF-8"
+        ) from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise InputError(
+            f"{name}:{line}: found a NUL, as in binary files, expected a text "
+            "file: convert it to text"
+        )
+    if not text.strip():
+        raise InputError(f"{name}: found no text, expected that of a page")
+    return text
+
 
 if __name__ == "__main__":
-    sys.exit(run())
+    app.run(main, flags_parser=program.parse)

@@ -29,6 +29,9 @@ Example:
 import sys
 from typing import Any
 
+from absl import app
+
+from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.settings.choices import (
     BM25_TERMS,
@@ -73,7 +76,6 @@ program.enum(
     "With --hybrid: English stems without stop words, words, or letter "
     "trigrams; by default as the titles' script suggests.",
 )  # fmt: skip
-program.integer("batch_size", 2048, "Number of texts encoded at once.", 1)
 program.string(
     "teacher", None,
     "For a run of word_sum, or with --hybrid: the folder of lstm-dssm-teach "
@@ -109,14 +111,16 @@ program.enum(
 )  # fmt: skip
 
 _OF_TITLES = (
-    "mode", "depth", "run_file", "bm25_words", "batch_size", "mix",
-    "mix_weights", "dev", "select", "teacher", "hybrid",
+    "mode", "depth", "run_file", "bm25_words", "mix", "mix_weights", "dev",
+    "select", "teacher", "hybrid",
 )  # fmt: skip
 """Flags that are not supported for a KeyVec."""
 
 
+@program.main
 def main(_: list[str]) -> dict[str, Any]:
     """Returns split -> the results, which are printed as they come."""
+    load_package()
     from keras_lstm_dssm.analysis.evaluate import evaluate_run
     from keras_lstm_dssm.papers.baselines import document_baselines
     from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
@@ -140,7 +144,5 @@ def flags_of_titles() -> dict[str, Any]:
     return {flag.name: flag.value for flag in flags if flag.present}
 
 
-run = program.main(main)
-
 if __name__ == "__main__":
-    sys.exit(run())
+    app.run(main, flags_parser=program.parse)

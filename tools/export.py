@@ -30,6 +30,9 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from absl import app
+
+from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.choices import BM25_TERMS, MAX_K, VECTORS
@@ -90,8 +93,10 @@ program.integer(
 )  # fmt: skip
 
 
+@program.main
 def main(_: list[str]) -> dict[str, Any]:
     """Exports the models and returns the folders of their new versions."""
+    load_package()
     from keras_lstm_dssm.analysis.hybrid import describe_published
     from keras_lstm_dssm.export.export_models import export_models
     from keras_lstm_dssm.run_folder import RunFolder
@@ -231,7 +236,5 @@ def _documents(path: str) -> "Documents | EncodedParts":
     return documents
 
 
-run = program.main(main)
-
 if __name__ == "__main__":
-    sys.exit(run())
+    app.run(main, flags_parser=program.parse)

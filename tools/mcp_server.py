@@ -16,12 +16,14 @@ Example:
 
 import os
 import socket
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
+from absl import app
+
+from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.version import __version__
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
     from lstm_dssm_client.signatures import Hit
 
-program = Program(__doc__, tensorflow=lambda: _needs_tensorflow())
+program = Program(__doc__)
 FLAGS = program.flags
 program.string(
     "models", None,
@@ -73,10 +75,6 @@ MAX_LETTERS = 10_000
 _SHOWN_LETTERS = 300
 
 
-def _needs_tensorflow() -> bool:
-    return bool(FLAGS.titles) or os.path.isdir(FLAGS.models or "")
-
-
 Search = Callable[[str, int, Sequence[str]], "list[Hit]"]
 """Searches for a query, k and tags."""
 
@@ -99,9 +97,12 @@ class Document:
     text: str
 
 
+@program.main
 def main(_: list[str]) -> None:
     """Serves until standard input ends, or a signal arrives."""
     import_optional("mcp", "mcp")
+    if FLAGS.titles or os.path.isdir(FLAGS.models or ""):
+        load_package()
     with opened() as (search, titles):
         server = new_server(search, titles)
         if FLAGS.http_port is None:
@@ -254,7 +255,5 @@ def _titles() -> Mapping[str, str]:
     return dict(zip(documents.ids, documents.titles, strict=True))
 
 
-run = program.main(main)
-
 if __name__ == "__main__":
-    sys.exit(run())
+    app.run(main, flags_parser=program.parse)

@@ -1,11 +1,17 @@
-"""Search with an exported retriever, or with the encoders of a run.
+"""Search in an exported retriever, on a server, or with the towers of a run.
 
 Prints the ids of the best documents for each query with their scores. Where
 the documents have no ids, their ids are their titles.
 
-With the file that lstm-dssm-export --portable wrote, TensorFlow is not loaded.
-With --run and --documents, the documents are encoded first, and no export is
-needed.
+With the file that lstm-dssm-export --portable wrote, or with --server, which
+TF Serving or lstm-dssm-serve is, TensorFlow is not loaded. With --run and
+--documents, the documents are encoded first, and no export is needed.
+
+A server also has other models. With that of a pair scorer the first argument is
+the query, and the others are the documents to score. With that of a KeyVec the
+k key sentences of each text are printed, with their probabilities, and its k
+key words. With --show=vectors the queries' vectors are printed instead,
+with --show=status the states of the model's versions.
 
 Example:
   lstm-dssm-search --models=MODELS "angle bracket"
@@ -13,39 +19,43 @@ Example:
   lstm-dssm-search --models=shop.safetensors "angle bracket"
   lstm-dssm-search --models=HYBRID_MODELS --explain "angle bracket"
   lstm-dssm-search --run=RUN --documents=titles.txt "angle bracket"
+  lstm-dssm-search --server=127.0.0.1:8500 --k=3 "angle bracket" "deck screws"
+  lstm-dssm-search --server=db1:8500 --tls_ca=ca.crt --token_file=tokens "bolt"
+  lstm-dssm-search --server=127.0.0.1:8500 --show=status
+  lstm-dssm-search --server=127.0.0.1:8500 --model=scorer "bolt" "steel bolt"
+  lstm-dssm-search --server=127.0.0.1:8500 --model=keyvec --k=1 "Sort. Add."
 """
 
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from keras_lstm_dssm.command_line import Program
+from absl import app
+
+from lstm_dssm_programs import load_package
+from keras_lstm_dssm.command_line import Program, printable
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.tools.query import (
-    check_explain,
-    define_explain,
-    print_hits,
-)
 
 if TYPE_CHECKING:
-    from keras_lstm_dssm.evaluation import Hit
+    from lstm_dssm_client.grpc_client import Client
+    from lstm_dssm_client.signatures import (
+        ExplainedHit,
+        Hit,
+        KeyParts,
+        Signature,
+        VersionStatus,
+    )
 
-program = Program(
-    __doc__, arguments=True, tensorflow=lambda: not _names_a_file()
-)
+program = Program(__doc__, arguments=True)
 FLAGS = program.flags
 program.string(
     "models", None,
     "Folder that lstm-dssm-export wrote, or file of its --portable.",
 )  # fmt: skip
-program.string("model", "retriever", "The retriever's name in --models.")
-program.integer("k", 5, "Number of documents for each query.", 1)
-program.list(
-    "tags", [],
-    "With --models: only documents that have any of these tags, separated by "
-    "commas; by default all.",
-)  # fmt: skip
-define_explain(program)
+program.string(
+    "server", None, "Instead of --models: HOST:PORT of a server's gRPC."
+)
 program.string(
     "run", None,
     "Instead of --models: folder of a run of lstm-dssm-train, whose encoders "
@@ -55,57 +65,125 @@ program.string(
     "documents", None,
     "With --run: the documents, one title a line, or an id, a tab and a title.",
 )  # fmt: skip
+program.string(
+    "model", None,
+    "The model's name in --models or on the server; by default retriever, or "
+    "query_encoder with --show=vectors.",
+)  # fmt: skip
+program.integer(
+    "k", 5, "Number of documents for each query, or of key sentences.", 1
+)
+program.list(
+    "tags", [],
+    "Only documents that have any of these tags, separated by commas; by "
+    "default all. Not with --run.",
+)  # fmt: skip
+program.bool(
+    "explain", False,
+    "Print below each hit of a hybrid retriever what towers, words and "
+    "BM25, and each word of the query, add to its score; without --tags.",
+)  # fmt: skip
+program.enum(
+    "show", "hits", ["hits", "vectors", "status"],
+    "What is printed: the hits, the queries' vectors, or the states of the "
+    "model's versions.",
+)  # fmt: skip
+program.string(
+    "model_version", None,
+    "The model's version, a number or a label; by default the newest.",
+)  # fmt: skip
+program.float("timeout", 5.0, "Seconds to wait for a server's reply.", 1e-3)
+program.bool(
+    "tls", False,
+    "Encrypt the connection; the certificate of the server must be of a "
+    "known authority. The three flags below set it, too.",
+)  # fmt: skip
+program.string(
+    "tls_ca", None,
+    "Authorities in PEM that may have signed the server's certificate, or "
+    "this certificate itself.",
+)  # fmt: skip
+program.string(
+    "tls_cert", None,
+    "Our own certificate in PEM, for a server that wants one.",
+)  # fmt: skip
+program.string("tls_key", None, "The private key of --tls_cert in PEM.")
+program.string(
+    "token_file", None,
+    "File whose first token is sent with each request, as that of "
+    "lstm-dssm-serve --token_file.",
+)  # fmt: skip
+
+_OF_SERVERS = (
+    "show", "model_version", "timeout", "tls", "tls_ca", "tls_cert",
+    "tls_key", "token_file",
+)  # fmt: skip
 
 
-def main(queries: list[str]) -> dict[str, Any]:
-    """Prints and returns the best documents of each query."""
-    if not queries:
-        raise InputError('no query; give one or more, such as "angle bracket"')
-    check_explain(program)
-    if FLAGS.run:
-        return print_hits(queries, _search_run(queries))
-    if not FLAGS.models:
+@program.main
+def main(argv: list[str]) -> dict[str, Any]:
+    """Prints and returns the answer for each query, or the states."""
+    queries = argv[1:]
+    sources = [n for n in ("models", "server", "run") if FLAGS[n].value]
+    if len(sources) != 1:
         raise InputError(
-            "--models is missing: the folder that lstm-dssm-export wrote; or"
-            " give --run and --documents"
+            " and ".join(f"--{name}" for name in sources)
+            + " are given: leave one out"
+            if sources
+            else "--models is missing: the folder that lstm-dssm-export wrote;"
+            " or give --server, or --run and --documents"
         )
-    program.check_unused(["documents"], "is for --run, not for --models")
-    if _names_a_file():
+    (source,) = sources
+    if source != "server":
+        program.check_unused(_OF_SERVERS, "is for --server")
+    if source != "run":
+        program.check_unused(["documents"], f"is for --run, not for --{source}")
+    if not queries and FLAGS.show != "status":
+        raise InputError('no query; give one or more, such as "angle bracket"')
+    if FLAGS.explain and FLAGS.tags:
+        raise InputError(
+            "--explain and --tags are given, and a retriever explains the"
+            " search of all documents only: leave one out"
+        )
+    if source == "server":
+        return _ask_server(queries)
+    if source == "run":
+        return print_hits(queries, _search_run(queries))
+    return print_hits(queries, _search_models(queries))
+
+
+def _search_models(queries: list[str]) -> "Sequence[Sequence[Any]]":
+    """Returns the hits in a folder of exported models, or in a file."""
+    name = FLAGS.model or "retriever"
+    if os.path.isfile(FLAGS.models):
         from lstm_dssm_client import LocalModel
 
         local = LocalModel(FLAGS.models)
         if FLAGS.explain:
-            return print_hits(
-                queries, local.explain(queries, FLAGS.k, FLAGS.model)
-            )
-        hits = local.search(queries, FLAGS.k, FLAGS.model, tags=FLAGS.tags)
-        return print_hits(queries, hits)
+            return local.explain(queries, FLAGS.k, name)
+        return local.search(queries, FLAGS.k, name, tags=FLAGS.tags)
+    load_package()
     from keras_lstm_dssm.export.publish.versions import model_folder
     from keras_lstm_dssm.serving import SavedRetriever
 
-    retriever = SavedRetriever(model_folder(FLAGS.models, FLAGS.model))
+    retriever = SavedRetriever(model_folder(FLAGS.models, name))
     if FLAGS.explain:
-        return print_hits(queries, retriever.explain(queries, FLAGS.k))
-    hits = retriever.search(queries, FLAGS.k, FLAGS.tags)
-    return print_hits(queries, hits)
-
-
-def _names_a_file() -> bool:
-    return os.path.isfile(FLAGS.models or "")
+        return retriever.explain(queries, FLAGS.k)
+    return retriever.search(queries, FLAGS.k, FLAGS.tags)
 
 
 def _search_run(queries: list[str]) -> "list[list[Hit]]":
     """Returns the documents nearest to each query by the towers of a run."""
+    program.check_unused(
+        ("model", "tags", "explain"), "and --run are given: leave one out"
+    )
+    if not FLAGS.documents:
+        raise InputError(f"--documents is missing: {FLAGS['documents'].help}")
+    load_package()
     from keras_lstm_dssm.evaluation import Hit, system_of
     from keras_lstm_dssm.export.bulk.documents import read_documents
     from keras_lstm_dssm.run_folder import RunFolder
 
-    program.check_unused(
-        ("models", "model", "tags", "explain"),
-        "and --run are given: leave one out",
-    )
-    if not FLAGS.documents:
-        raise InputError(f"--documents is missing: {FLAGS['documents'].help}")
     documents = read_documents(FLAGS.documents)
     towers = RunFolder(FLAGS.run).load_towers()
     system = system_of(towers, progress=sys.stderr.isatty())
@@ -121,7 +199,171 @@ def _search_run(queries: list[str]) -> "list[list[Hit]]":
     ]
 
 
-run = program.main(main)
+def _ask_server(queries: list[str]) -> dict[str, Any]:
+    """Prints and returns what a server answers, by the kind of the model."""
+    from lstm_dssm_client.grpc_client import Client
+
+    if FLAGS.show != "hits":
+        program.check_unused(
+            ("explain", "tags", "k"),
+            f"and --show={FLAGS.show} are given: leave one out",
+        )
+    if FLAGS.show == "status":
+        program.check_unused(
+            ["model_version"], "and --show=status are given: leave one out"
+        )
+        if queries:
+            raise InputError(
+                f"found the query {queries[0]!r:.60} and --show=status: leave "
+                "one out"
+            )
+    default = "query_encoder" if FLAGS.show == "vectors" else "retriever"
+    model = FLAGS.model or default
+    with Client(FLAGS.server, FLAGS.timeout, **_security_options()) as client:
+        if FLAGS.show == "status":
+            return print_status(model, client.status(model))
+        version = number_or_label(FLAGS.model_version)
+        if FLAGS.show == "vectors":
+            vectors = client.encode(queries, model, version)
+            return print_vectors(queries, vectors.tolist())
+        return _ask_model(client, queries, model, version)
+
+
+def _ask_model(
+    client: "Client",
+    queries: list[str],
+    model: str,
+    version: int | str | None,
+) -> dict[str, Any]:
+    """Prints and returns what a retriever, a scorer or a KeyVec answers."""
+    from lstm_dssm_client.signatures import KEYS, Hit
+
+    signatures = client.signatures(model, version)
+    scores = is_scorer(signatures)
+    if scores or KEYS in signatures:
+        program.check_unused(
+            ("explain", "tags", "k") if scores else ("explain", "tags"),
+            f"is for a retriever, which {model} is not: leave it out",
+        )
+    if scores:
+        query, *documents = queries
+        if not documents:
+            raise InputError(
+                f"no document; give the query, here {query!r:.60}, and "
+                f"then the documents that {model} scores"
+            )
+        values = client.score(query, documents, model, version).tolist()
+        hits = sorted(map(Hit, documents, values), key=lambda hit: -hit.score)
+        return print_hits([query], [hits])
+    if KEYS in signatures:
+        parts = client.keys(queries, FLAGS.k, model, version)
+        return print_key_parts(queries, parts)
+    if FLAGS.explain:
+        explained = client.explain(queries, FLAGS.k, model, version)
+        return print_hits(queries, explained)
+    found = client.search(queries, FLAGS.k, model, version, FLAGS.tags)
+    return print_hits(queries, found)
+
+
+def _security_options() -> dict[str, Any]:
+    """Returns the arguments `credentials` and `token` of a `Client`."""
+    from lstm_dssm_client.grpc_client import tls_credentials
+    from lstm_dssm_client.options import read_token
+
+    files = (FLAGS.tls_ca, FLAGS.tls_cert, FLAGS.tls_key)
+    return {
+        "credentials": (
+            tls_credentials(*files) if FLAGS.tls or any(files) else None
+        ),
+        "token": read_token(FLAGS.token_file) if FLAGS.token_file else None,
+    }
+
+
+def number_or_label(text: str | None) -> int | str | None:
+    """Returns a version's number where the text is one, or else its label."""
+    if text and text.isascii() and text.isdecimal():
+        return int(text)
+    return text
+
+
+def is_scorer(signatures: "Mapping[str, Signature]") -> bool:
+    """Returns whether signatures are those of a pair scorer."""
+    from lstm_dssm_client.signatures import DEFAULT
+
+    signature = signatures.get(DEFAULT)
+    return bool(signature and signature.inputs.keys() == {"query", "document"})
+
+
+def print_status(
+    model: str, versions: "Mapping[int, VersionStatus]"
+) -> dict[str, Any]:
+    """Prints the state of each version, and returns them for JSON."""
+    for version, (state, code, message) in versions.items():
+        problem = printable(f"  {code}: {message}") if message else ""
+        print(f"{model} version {version}  {state}{problem}")
+    return {
+        "model": model,
+        "versions": {
+            str(v): status._asdict() for v, status in versions.items()
+        },
+    }
+
+
+def print_hits(
+    queries: Sequence[str],
+    hits_of_queries: "Sequence[Sequence[Hit | ExplainedHit]]",
+) -> dict[str, Any]:
+    """Prints each query with its hits below, and returns them for JSON.
+
+    Below a hit that is explained stands why it is.
+    """
+    results = []
+    for query, hits in zip(queries, hits_of_queries, strict=True):
+        print(printable(query))
+        for rank, hit in enumerate(hits, start=1):
+            print(f"{rank:4}  {hit.score:7.4f}  {printable(hit.id)}")
+            if why := getattr(hit, "why", ""):
+                print(" " * 15 + printable(why))
+        results.append(
+            {"query": query, "hits": [hit._asdict() for hit in hits]}
+        )
+    return {"queries": results}
+
+
+def print_key_parts(
+    documents: Sequence[str], parts_of_documents: "Sequence[KeyParts]"
+) -> dict[str, Any]:
+    """Prints key sentences and words of documents; returns them for JSON."""
+    results = []
+    for document, parts in zip(documents, parts_of_documents, strict=True):
+        print(printable(document))
+        for rank, (sentence, p) in enumerate(parts.sentences, start=1):
+            print(f"{rank:4}  {p:7.4f}  {printable(sentence)}")
+        print("     ", printable(", ".join(parts.words)))
+        results.append(
+            {
+                "document": document,
+                "sentences": [
+                    {"sentence": sentence, "probability": p}
+                    for sentence, p in parts.sentences
+                ],
+                "words": parts.words,
+            }
+        )
+    return {"documents": results}
+
+
+def print_vectors(
+    queries: Sequence[str], vectors: Sequence[Sequence[float]]
+) -> dict[str, Any]:
+    """Prints each query with its vector below, and returns them for JSON."""
+    results = []
+    for query, vector in zip(queries, vectors, strict=True):
+        print(printable(query))
+        print("     ", " ".join(f"{value:.4f}" for value in vector))
+        results.append({"query": query, "vector": vector})
+    return {"queries": results}
+
 
 if __name__ == "__main__":
-    sys.exit(run())
+    app.run(main, flags_parser=program.parse)

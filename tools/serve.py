@@ -30,6 +30,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from absl import app
+
+from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.server import ServerBounds
@@ -67,7 +70,8 @@ program.integer(
     "version policy for it.",
     1,
 )  # fmt: skip
-define_settings(program, {"": ServerBounds}, defaults=True)
+program.define_set("A bound on requests")
+define_settings(program, {"": ServerBounds}, named=["protocols"], defaults=True)
 program.string(
     "tls_cert", None,
     "Certificate of the server in PEM, with those of intermediate "
@@ -105,8 +109,10 @@ program.float(
 )  # fmt: skip
 
 
+@program.main
 def main(_: list[str]) -> None:
     """Serves until a signal arrives."""
+    load_package()
     from keras_lstm_dssm.serving.limits import Bounds
     from keras_lstm_dssm.serving.prediction_server import Page, PredictionServer
     from keras_lstm_dssm.serving.security import Security, TokenFile
@@ -141,7 +147,10 @@ def main(_: list[str]) -> None:
                 grace_seconds=FLAGS.grace_seconds,
                 verify=FLAGS.verify,
                 bounds=Bounds(
-                    **{n: FLAGS[n].value for n in flag_names([ServerBounds])}
+                    **{
+                        name: program.flag(name).value
+                        for name in flag_names([ServerBounds])
+                    }
                 ),
                 security=security,
                 page=Page(FLAGS.titles, FLAGS.click_log),
@@ -201,7 +210,5 @@ def _logged() -> Iterator[None]:
         log.removeHandler(handler)
 
 
-run = program.main(main)
-
 if __name__ == "__main__":
-    sys.exit(run())
+    app.run(main, flags_parser=program.parse)

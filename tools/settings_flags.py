@@ -1,4 +1,4 @@
-"""Flags that several programs have: fields of settings, bad lines."""
+"""Flags made of the fields of settings, and what `--set` names."""
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
@@ -6,8 +6,7 @@ from typing import Any, get_origin
 
 from absl import flags
 
-from keras_lstm_dssm.command_line import Program
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.command_line import FlagSet, Program
 from keras_lstm_dssm.settings.fields import (
     Settings,
     help_of,
@@ -22,7 +21,7 @@ _MOST = 1e30  # absl's bounds let NaN pass; float32 overflows at 3e38
 def define_settings(
     program: Program,
     classes: Mapping[str, type[Settings]],
-    leave_out: Collection[str] = (),
+    named: Collection[str] | None = None,
     defaults: bool = False,
 ) -> None:
     """Defines a flag for each field of settings, by its name.
@@ -30,18 +29,18 @@ def define_settings(
     The type of a field and its bounds make the kind of the flag, and its entry
     in the section `Attributes:` the help. A field that not all of the classes,
     by their names for users, have is marked with the names of those that have
-    it. Without `defaults`, that of each flag is `None`, for "as the preset
-    says".
+    it. Fields that are not among the `named` have no flag of their own:
+    `--set` sets them. Without `defaults`, that of each flag is `None`, for "as
+    the preset says".
     """
     users: dict[str, list[str]] = {}
     found: dict[str, tuple[dataclasses.Field[Any], str]] = {}
     for user, cls in classes.items():
         texts = help_of(cls)
         for field in dataclasses.fields(cls):
-            name = field.name
-            if field.metadata.get("flag", True) and name not in leave_out:
-                users.setdefault(name, []).append(user)
-                found.setdefault(name, (field, texts[name]))
+            if field.metadata.get("flag", True):
+                users.setdefault(field.name, []).append(user)
+                found.setdefault(field.name, (field, texts[field.name]))
     for name, (field, text) in found.items():
         if len(users[name]) < len(classes):
             marks = ", ".join(users[name])
@@ -50,11 +49,21 @@ def define_settings(
         default = field.default if defaults else None
         if default is dataclasses.MISSING:
             default = None
-        define_field(program, field, default, text)
+        is_named = named is None or name in named
+        set_ = program if is_named else program.settings
+        define_field(set_, field, default, text)
+
+
+def define_options(program: Program, cls: type[Settings], *names: str) -> None:
+    """Defines flags for a few fields of settings, with their defaults."""
+    texts = help_of(cls)
+    for field in dataclasses.fields(cls):
+        if field.name in names:
+            define_field(program, field, field.default, texts[field.name])
 
 
 def define_field(
-    program: Program,
+    program: FlagSet,
     field: dataclasses.Field[Any],
     default: Any,
     text: str,
@@ -78,6 +87,7 @@ def define_field(
         program.float(name, default, text, 0.0, below - _SMALLEST)
         expected = f"a number from 0, below {below:g}"
         program.flags[name].parser.syntactic_help = expected
+        check_finite(program, name)
     else:
         above = bounds.get("above")
         least = bounds.get("least", 0.0) if above is None else above + _SMALLEST
@@ -88,7 +98,7 @@ def define_field(
         check_finite(program, name)
 
 
-def check_finite(program: Program, name: str) -> None:
+def check_finite(program: FlagSet, name: str) -> None:
     """Lets a flag of a number refuse NaN and what is too large for float32."""
     flags.register_validator(
         name,
@@ -108,27 +118,3 @@ def flag_names(classes: Iterable[type[Settings]]) -> list[str]:
             if field.metadata.get("flag", True)
         )
     )
-
-
-def define_bad_line_flags(program: Program) -> None:
-    """Defines `--on_bad_line` and `--max_bad_lines`."""
-    program.enum(
-        "on_bad_line", "stop", ["stop", "skip"],
-        "What to do with a line of the data that is not a click, or not a "
-        "document: stop and report its number, or skip and count it.",
-    )  # fmt: skip
-    program.integer(
-        "max_bad_lines", 100,
-        "With --on_bad_line=skip: largest number of bad lines; more stop the "
-        "program.", 0,
-    )  # fmt: skip
-
-
-def allowed_bad_lines(values: flags.FlagValues) -> int:
-    """Returns how many bad lines of the data the parsed flags allow."""
-    if values["max_bad_lines"].present and values.on_bad_line != "skip":
-        raise InputError(
-            "--max_bad_lines is used with --on_bad_line=skip only: give it, or"
-            " leave --max_bad_lines out"
-        )
-    return values.max_bad_lines if values.on_bad_line == "skip" else 0

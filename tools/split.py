@@ -22,20 +22,17 @@ Example:
   lstm-dssm-evaluate --run=RUN --data=FOLDER --split=dev --mode=retrieve
 """
 
-import sys
 from pathlib import Path
 from typing import Any
 
+from absl import app
+
+from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.settings.training import TrainingConfig
-from keras_lstm_dssm.tools.settings_flags import (
-    allowed_bad_lines,
-    define_bad_line_flags,
-    define_settings,
-    flag_names,
-)
+from keras_lstm_dssm.tools.settings_flags import define_options
 
 program = Program(__doc__, required=["data", "output"])
 FLAGS = program.flags
@@ -56,17 +53,13 @@ program.string(
     "With pages: a date, YYYY-MM-DD, or a time of ISO 8601; the pages from "
     "then on are test, and those before dev and training.",
 )  # fmt: skip
-define_settings(
-    program,
-    {"pages": TrainingConfig},
-    leave_out=set(flag_names([TrainingConfig])) - {"documents", "actions"},
-    defaults=True,
-)
-define_bad_line_flags(program)
+define_options(program, TrainingConfig, "documents", "actions", "max_bad_lines")
 
 
+@program.main
 def main(_: list[str]) -> dict[str, Any]:
     """Splits; prints and returns the size of each part."""
+    load_package()
     from keras_lstm_dssm.data.click_log import describe_bad
     from keras_lstm_dssm.data.click_pages import (
         ClickPages,
@@ -87,7 +80,7 @@ def main(_: list[str]) -> dict[str, Any]:
     if is_pages(FLAGS.data):
         documents = read_titles(FLAGS.documents) if FLAGS.documents else None
         pages = ClickPages(
-            FLAGS.data, documents, FLAGS.actions, allowed_bad_lines(FLAGS)
+            FLAGS.data, documents, FLAGS.actions, FLAGS.max_bad_lines
         )
         collection = split_pages(pages, FLAGS.output, *percents, _test_after())
         bad = pages.bad_lines
@@ -96,7 +89,7 @@ def main(_: list[str]) -> dict[str, Any]:
             ("documents", "actions", "test_after"),
             "is for pages of results: leave it out",
         )
-        log = open_files(FLAGS.data, allowed_bad_lines(FLAGS))
+        log = open_files(FLAGS.data, FLAGS.max_bad_lines)
         collection = split_log(log, FLAGS.output, *percents)
         bad = log.bad_lines()
     print(collection.describe())
@@ -124,7 +117,5 @@ def _test_after() -> float | None:
     return seconds
 
 
-run = program.main(main)
-
 if __name__ == "__main__":
-    sys.exit(run())
+    app.run(main, flags_parser=program.parse)

@@ -26,21 +26,24 @@ search for all neural systems, and so is the epoch; the words of baselines, and
 k1 and b of BM25, are chosen on dev, too.
 
 OUT holds table.md, table.json, table.html, chart.png, dev.png and .csv; for
-table_iv figure_7.png and .csv; with --misspelled robustness.md, .json and .png;
-with --pairs curve.csv and curve.MODE.png; and systems/NAME/seed_S/ with the
-measures and the TREC runs. With several data sets each has a folder in OUT,
-and OUT/table.* show all of them. Finished systems are not run again, so that
-a table can be interrupted, and more systems or seeds can be named later. The
-exit code is 1 if a system failed; the table then holds the others.
+table_iv figure_7.png and .csv; with --set misspelled=0.1,0.2 robustness.md,
+.json and .png; with --pairs curve.csv and curve.MODE.png; and
+systems/NAME/seed_S/ with the measures and the TREC runs. With several data sets
+each has a folder in OUT, and OUT/table.* show all of them. Finished systems are
+not run again, so that a table can be interrupted, and more systems or seeds can
+be named later. The exit code is 1 if a system failed; the table then holds the
+others.
 """
 
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
+from absl import app
+
+from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import lock_folder, write_json
@@ -74,6 +77,10 @@ program.list(
 program.integer(
     "threads", None, "Number of processor cores to use; by default all.", 1
 )
+program.define_set("Another setting of the tables")
+
+_NAMED = ("epochs", "pairs")
+"""Fields of the settings that have a flag of their own."""
 
 
 def _define_settings() -> None:
@@ -82,7 +89,9 @@ def _define_settings() -> None:
     for field in fields(TableSettings):
         if papers := field.metadata.get("papers", ()):
             text = texts[field.name] + _defaults(field, papers)
-            define_field(program, field, None, text)
+            is_named = field.name in _NAMED
+            set_ = program if is_named else program.settings
+            define_field(set_, field, None, text)
 
 
 def _defaults(field: Field[Any], papers: Sequence[str]) -> str:
@@ -107,8 +116,13 @@ def _defaults(field: Field[Any], papers: Sequence[str]) -> str:
 _define_settings()
 
 
+@program.main
 def main(_: list[str]) -> dict[str, Any]:
     """Makes the tables of a paper on each data set that the flags name."""
+    if FLAGS.threads:  # read by TensorFlow, PyTorch and BLAS when they start
+        for variable in ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS"):
+            os.environ[variable] = str(FLAGS.threads)
+    load_package()
     from keras_lstm_dssm.papers import PAPERS, choose_rows
     from keras_lstm_dssm.papers.report import write_overview
     from keras_lstm_dssm.papers.table import make_table, reasons
@@ -119,9 +133,6 @@ def main(_: list[str]) -> dict[str, Any]:
     settings, pairs = _given(name)
     output = Path(FLAGS.output)
     folders = _folders(output, FLAGS.data)
-    if FLAGS.threads:  # read by TensorFlow, PyTorch and BLAS when they start
-        for variable in ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS"):
-            os.environ[variable] = str(FLAGS.threads)
     summaries: dict[str, dict[str, Any]] = {}
     failed: dict[str, str] = {}
     with lock_folder(output, "making a table"):
@@ -166,7 +177,7 @@ def _given(name: str) -> tuple[dict[str, Any], tuple[int, ...]]:
         flag, papers = bounds.get("flag", field.name), bounds.get("papers")
         if not papers:
             continue
-        value = FLAGS[flag].value
+        value = program.flag(flag).value
         if value is None:
             continue
         if name not in papers:
@@ -175,7 +186,9 @@ def _given(name: str) -> tuple[dict[str, Any], tuple[int, ...]]:
             least, most = bounds["least"], bounds.get("most", float("inf"))
             value = _numbers(flag, value, least, most)
             if not value and field.default:
-                raise InputError(f"--{flag}: found nothing, expected a number")
+                raise InputError(
+                    f"{program.shown(flag)}: found nothing, expected a number"
+                )
         settings[field.name] = value
     if "misspelled" in settings:  # the table itself has the rate 0
         settings["misspelled"] = tuple(r for r in settings["misspelled"] if r)
@@ -183,7 +196,9 @@ def _given(name: str) -> tuple[dict[str, Any], tuple[int, ...]]:
 
 
 def _unknown(flag: str, paper: str) -> InputError:
-    return InputError(f"--{flag} is no flag of --paper={paper}: leave it out")
+    return InputError(
+        f"{program.shown(flag)} is not for --paper={paper}: leave it out"
+    )
 
 
 def _numbers(
@@ -197,7 +212,7 @@ def _numbers(
     except ValueError:
         pass
     raise InputError(
-        f"--{flag}={','.join(texts)}: expected numbers from"
+        f"{program.shown(flag)}={','.join(texts)}: expected numbers from"
         f" {least:g} to {most:g}, separated by commas"
     )
 
@@ -215,7 +230,5 @@ def _folders(output: Path, data: Sequence[str]) -> dict[str, Path]:
     return folders
 
 
-run = program.main(main)
-
 if __name__ == "__main__":
-    sys.exit(run())
+    app.run(main, flags_parser=program.parse)

@@ -28,12 +28,13 @@ import sys
 import time
 from typing import Any
 
+from absl import app
+
+from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.tools.settings_flags import (
-    allowed_bad_lines,
-    define_bad_line_flags,
-)
+from keras_lstm_dssm.settings.training import TrainingConfig
+from keras_lstm_dssm.tools.settings_flags import define_options
 
 program = Program(__doc__, required=["encoder", "output"])
 FLAGS = program.flags
@@ -62,16 +63,13 @@ program.integer(
     "Number of spans of 3 to 9 words that are drawn from each title and "
     "encoded, too, for --preset=word_sum: they are as short as queries.", 0,
 )  # fmt: skip
-program.integer(
-    "min_relevant", 1,
-    "For a BEIR folder without clicks: grade from which a judged title of the "
-    "training split counts as clicked.", 1,
-)  # fmt: skip
-define_bad_line_flags(program)
+define_options(program, TrainingConfig, "min_relevant", "max_bad_lines")
 
 
+@program.main
 def main(_: list[str]) -> dict[str, Any]:
     """Computes the vectors; returns their number and the time."""
+    load_package()
     from keras_lstm_dssm.distillation.teacher_vectors import (
         TeacherFolder,
         teach,
@@ -79,8 +77,7 @@ def main(_: list[str]) -> dict[str, Any]:
 
     if not FLAGS.data:
         program.check_unused(
-            ("min_relevant", "on_bad_line", "max_bad_lines"),
-            "is for --data: leave it out",
+            ("min_relevant", "max_bad_lines"), "is for --data: leave it out"
         )
     titles: list[str] = []
     if FLAGS.documents:
@@ -101,7 +98,7 @@ def main(_: list[str]) -> dict[str, Any]:
         words=FLAGS.words or bool(FLAGS.documents),
         spans=FLAGS.spans,
         min_relevant=FLAGS.min_relevant,
-        max_bad_lines=allowed_bad_lines(FLAGS),
+        max_bad_lines=FLAGS.max_bad_lines,
         progress=sys.stderr.isatty(),
     )
     seconds = time.perf_counter() - start
@@ -126,7 +123,5 @@ def main(_: list[str]) -> dict[str, Any]:
     }
 
 
-run = program.main(main)
-
 if __name__ == "__main__":
-    sys.exit(run())
+    app.run(main, flags_parser=program.parse)

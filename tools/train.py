@@ -17,15 +17,18 @@ to the encoders of `best`, fitted to the vectors of a sentence encoder, which
 `lstm-dssm-teach` has written to `--teacher=TEACH`.
 `--init=RUN --data=new.tsv --replay=old.tsv:0.2` starts a new run from the
 weights of another one, on new clicks and a share of old ones. `--workers=2`
-trains on two processes, or on as many machines of a Ray cluster.
+trains on two processes, or on as many machines of a Ray cluster. `--set` gives
+what else a recipe has: `--set momentum_middle=0.97 --set mine_every=3`.
 """
 
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from absl import app
+
+from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder
@@ -41,9 +44,7 @@ from keras_lstm_dssm.settings.recipes import (
 )
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.tools.settings_flags import (
-    allowed_bad_lines,
     check_finite,
-    define_bad_line_flags,
     define_settings,
     flag_names,
 )
@@ -59,18 +60,16 @@ program.bool(
     "resume", False,
     "Continue the run in --output, with the settings it was started with.",
 )  # fmt: skip
-define_settings(
-    program, {"": TrainingConfig}, leave_out=["max_bad_lines"], defaults=True
-)
-define_bad_line_flags(program)
+define_settings(program, {"": TrainingConfig}, defaults=True)
 program.enum(
     "preset", "lstm_96",
     [*TOWER_PRESETS, *SCORER_PRESETS, *KEYVEC_PRESETS],
     "Recipe: two towers (a system of the paper, `best`, or `best_words` and "
     "`word_sum` for --teacher), a pair scorer (such as `mv_lstm_tensor`), or "
-    "`keyvec` for documents. The flags of a recipe change single values of "
-    "it; their default is the preset's.",
+    "`keyvec` for documents. The flags of a recipe, and --set, change single "
+    "values of it; their default is the preset's.",
 )  # fmt: skip
+program.define_set("Another value of the recipe")
 define_settings(
     program,
     {
@@ -78,7 +77,11 @@ define_settings(
         "pair scorers": ScorerRecipe,
         "KeyVec": KeyVecRecipe,
     },
-)
+    named=(
+        "batch_size", "epochs", "gamma", "hard_negatives", "judged_negatives",
+        "learning_rate", "negatives", "title_pairs", "towers", "words",
+    ),
+)  # fmt: skip
 program.integer(
     "oov_buckets", None,
     "Two towers: embedding rows for letters beyond a-z and 0-9: 8192 for "
@@ -110,14 +113,16 @@ check_finite(program, "start_minutes")
 OPTION_FLAGS = flag_names([TrainingConfig])
 """Flags that are options of a training."""
 
-RECIPE_FLAGS = flag_names([Recipe, ScorerRecipe, KeyVecRecipe])
-"""Flags that set the attribute of that name in the preset's recipe."""
+RECIPE_NAMES = flag_names([Recipe, ScorerRecipe, KeyVecRecipe])
+"""Flags and names of `--set`, of attributes of the preset's recipe."""
 
 _OF_WORKERS = ("ray_address", "worker_cpus", "start_minutes")
 
 
+@program.main
 def main(_: list[str]) -> dict[str, Any]:
     """Trains, or resumes; returns the last epoch's metrics."""
+    load_package()
     import keras_lstm_dssm as dssm
     from keras_lstm_dssm.data.click_log import describe_bad
     from keras_lstm_dssm.run_folder import RunFolder, check_resumable
@@ -125,7 +130,6 @@ def main(_: list[str]) -> dict[str, Any]:
 
     run = RunFolder(FLAGS.output)
     options = {name: FLAGS[name].value for name in OPTION_FLAGS}
-    options["max_bad_lines"] = allowed_bad_lines(FLAGS)
     if _trains_by_workers():
         epochs = _finished_epochs(run)
         _train_by_workers(run, options)
@@ -173,16 +177,16 @@ def flagged_recipe() -> "AnyRecipe":
         recipe = find_recipe(FLAGS.preset)
         source = f"--preset={FLAGS.preset}"
     changes = {
-        name: FLAGS[name].value
-        for name in (*RECIPE_FLAGS, "oov_buckets")
-        if FLAGS[name].value is not None
+        name: program.flag(name).value
+        for name in (*RECIPE_NAMES, "oov_buckets")
+        if program.flag(name).value is not None
     }
     if recipe.kind == "towers" and "oov_buckets" in changes:
         recipe = recipe.with_encoder(oov_buckets=changes.pop("oov_buckets"))
     for name in changes:
         if not hasattr(recipe, name):
             raise InputError(
-                f"--{name} is not a flag of {source}: leave it out"
+                f"{program.shown(name)} is not for {source}: leave it out"
             )
     recipe = recipe.replace(**changes)
     recipe.check_used(changes)
@@ -217,8 +221,8 @@ def check_unchanged(config: dict[str, Any]) -> None:
     known["init"] = (config.get("init") or {}).get("path")
     if recipe.kind == "towers":
         known["oov_buckets"] = recipe.oov_buckets
-    for name in (*OPTION_FLAGS, *RECIPE_FLAGS, "oov_buckets"):
-        flag = FLAGS[name]
+    for name in (*OPTION_FLAGS, *RECIPE_NAMES, "oov_buckets"):
+        flag = program.flag(name)
         if not flag.present or name not in known:
             continue
         value = flag.value
@@ -226,9 +230,9 @@ def check_unchanged(config: dict[str, Any]) -> None:
             value = TrainingConfig.stored_value(name, value)
         if value != known[name]:
             raise InputError(
-                f"--{name}={flag.value}: the run in {FLAGS.output} was "
-                f"started with {known[name]}; leave the flag out, or train "
-                "anew in another --output"
+                f"{program.shown(name)}={flag.value}: the run in "
+                f"{FLAGS.output} was started with {known[name]}; leave the "
+                "flag out, or train anew in another --output"
             )
 
 
@@ -303,7 +307,5 @@ def _train_by_workers(run: "RunFolder", options: dict[str, Any]) -> None:
     )
 
 
-run = program.main(main)
-
 if __name__ == "__main__":
-    sys.exit(run())
+    app.run(main, flags_parser=program.parse)

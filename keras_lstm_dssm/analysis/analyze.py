@@ -97,7 +97,7 @@ def analyze_run(
     for name, subject in _SUBJECTS.items():
         if name not in kind.uses and getattr(settings, name):
             raise InputError(
-                f"--{name} is about {subject}: leave it out for the "
+                f"{name} is about {subject}: leave it out for the "
                 f"{noun} in {folder.path}"
             )
     with tempfile.TemporaryDirectory() as temporary:

@@ -171,7 +171,7 @@ class BadLines:
             )
         else:
             advice += (
-                ", or leave such lines out with --on_bad_line=skip"
+                ", or leave such lines out with --max_bad_lines=100"
                 f" ({self._programs})"
             )
         raise InputError(

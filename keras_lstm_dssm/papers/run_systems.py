@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from lstm_dssm_programs import call_received
 from keras_lstm_dssm.data.augmentation import misspell
 from keras_lstm_dssm.errors import FailedTraining, InputError
 from keras_lstm_dssm.evaluation.clustering import ClusterTask
@@ -32,7 +33,6 @@ from keras_lstm_dssm.papers.table_data import (
 from keras_lstm_dssm.plain_files import read_json
 from keras_lstm_dssm.settings.papers import TableSettings
 from keras_lstm_dssm.training.skip_gram import skip_gram_cache
-from lstm_dssm_programs import call_received
 
 Hyperparameters = dict[str, Any]
 """Name -> value, such as `{"k1": 0.9, "b": 0.5, "tokenizer": "space"}`."""

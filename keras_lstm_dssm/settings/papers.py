@@ -135,9 +135,9 @@ class TableSettings:
         """
         if self.teacher is None:
             raise InputError(
-                "--teacher is missing: give the folder that lstm-dssm-teach"
-                " has written for these data, or name --systems without a"
-                " teacher"
+                "--set teacher is missing: give the folder that"
+                " lstm-dssm-teach has written for these data, or name"
+                " --systems without a teacher"
             )
         return self.teacher
 

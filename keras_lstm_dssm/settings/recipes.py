@@ -169,9 +169,9 @@ class Recipe(Settings):
     gamma: float = setting(10.0, above=0)
     learning_rate: float = setting(0.1, above=0)
     threshold: float | None = setting(1.0, above=0)
-    momentum_ends: float = setting(0.9, below=1, flag=False)
-    momentum_middle: float = setting(0.995, below=1, flag=False)
-    momentum_fraction: float = setting(0.02, below=1, flag=False)
+    momentum_ends: float = setting(0.9, below=1)
+    momentum_middle: float = setting(0.995, below=1)
+    momentum_fraction: float = setting(0.02, below=1)
     epochs: int = setting(5, least=0)
     batch_size: int = 256
     shuffle_buffer: int = 100_000
@@ -183,9 +183,9 @@ class Recipe(Settings):
     judged_negatives: int = 0
     logq: bool = False
     patience: int = setting(0, flag=False)
-    teacher_weight: float = setting(4.0, least=0, flag=False)
-    teacher_temperature: float = setting(0.05, above=0, flag=False)
-    teacher_gamma: float = setting(16.0, above=0, flag=False)
+    teacher_weight: float = setting(4.0, least=0)
+    teacher_temperature: float = setting(0.05, above=0)
+    teacher_gamma: float = setting(16.0, above=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -75,7 +75,7 @@ class ReportSettings(Settings):
     query: str | None = None
     document: str | None = None
     data: str | None = None
-    max_bad_lines: int | None = setting(None, least=0, flag=False)
+    max_bad_lines: int | None = setting(None, least=0)
     queries: Sequence[str] = setting((), flag=False)
     cells: int = ACTIVE_CELLS
     change: float = setting(LEAST_CHANGE, least=0)

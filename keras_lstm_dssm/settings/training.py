@@ -71,8 +71,8 @@ class TrainingConfig(Settings):
             then becomes the model; by default as the recipe says.
         min_relevant: For a BEIR folder without clicks: grade from which a
             judged title of the training split counts as clicked.
-        max_bad_lines: Number of bad lines of click files, or of documents,
-            to leave out.
+        max_bad_lines: Largest number of bad lines of click files, or of
+            documents, to leave out; with more nothing is trained.
         negatives_from: Pair scorers: folder of a run of two towers, whose
             nearest titles, not those by BM25, are the mined negatives of
             click files. In Python also a `TwoTower`.

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("small_towers")
 
 
 def run(*arguments: str) -> int:
-    return benchmark.run(["benchmarks", *arguments])
+    return benchmark.program.run(["benchmarks", *arguments])
 
 
 def figures(folder: Path, suites: str, *flags: str) -> dict[str, Any]:

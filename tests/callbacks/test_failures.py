@@ -17,6 +17,7 @@ from keras_lstm_dssm.data import ClickLog, training_batches
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import train
+from tests.kit.flags import last_of_each
 from tests.training.small_trainings import QUICK
 
 
@@ -47,7 +48,7 @@ def failing(log, tmp_path, monkeypatch, capsys) -> Failing:
                 do(self.model)
 
         monkeypatch.setattr(NesterovSchedule, "on_train_batch_end", end)
-        assert train.run(["train", *given, *flags]) == 1
+        assert train.program.run(["train", *last_of_each(*given, *flags)]) == 1
         error = capsys.readouterr().err
         assert error.startswith("error: ") and error.count("\n") == 1, error
         return error

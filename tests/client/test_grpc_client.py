@@ -53,8 +53,8 @@ def test_a_refusal_names_code_and_model(client):
         assert str(error) == (
             f"{client.target}, model absent: NOT_FOUND: "
             "Servable not found for request: Latest(absent); check the model's "
-            "name and version; the client's `status`, or `lstm-dssm-query "
-            "--status`, lists the versions"
+            "name and version; the client's `status`, or `lstm-dssm-search "
+            "--show=status`, lists the versions"
         )
 
 

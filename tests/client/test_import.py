@@ -38,8 +38,10 @@ import sys
 sys.modules["tensorflow"] = None
 import lstm_dssm_programs
 sys.argv[:] = ["lstm-dssm-search", f"--models={sys.argv[1]}", "--k=2", "bolt"]
-code = lstm_dssm_programs.start("search")
-print(code, hasattr(sys.modules["keras_lstm_dssm"], "__all__"))
+try:
+    lstm_dssm_programs.search()
+except SystemExit as end:
+    print(end.code, "keras_lstm_dssm.public" in sys.modules)
 """
 
 

@@ -24,7 +24,7 @@ GOOD = {
 EXPECTED = {
     "clicks": "expected query TAB clicked title in UTF-8",
     "documents": 'a JSON object on one line: "_id", "text" or.*'
-    r"--on_bad_line=skip \(lstm-dssm-train\)$",
+    r"--max_bad_lines=100 \(lstm-dssm-train\)$",
 }
 """The beginning of a file's name -> what its messages say at their end."""
 READ: dict[str, list[Any]] = {

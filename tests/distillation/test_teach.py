@@ -251,9 +251,9 @@ def test_the_program(collection_folder, capsys, refused):
     results = json.loads(pathlib.Path("teach.json").read_text())
     assert results["shape"] == [12, 5] and results["encoder"] == SPEC
     flags = [f"--data={collection_folder}", "--output=OTHER"]
-    refused(program.run(["teach", *flags]), "--encoder is missing")
+    refused(program.program.run(["teach", *flags]), "--encoder is missing")
     flags = ["--data=none.tsv", f"--encoder={SPEC}", "--output=OTHER"]
-    refused(program.run(["teach", *flags]), "no such file")
+    refused(program.program.run(["teach", *flags]), "no such file")
 
 
 TEACHER = TeacherVectors(["bolt", "hex bolt", "wood glue"], np.eye(3))

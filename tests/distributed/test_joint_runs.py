@@ -8,7 +8,7 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.tools import train as program
+from keras_lstm_dssm.tools.train import program
 from tests.distributed.processes import free_addresses, start_worker
 from tests.training.small_trainings import BEST
 
@@ -52,10 +52,10 @@ def folder(tmp_path_factory) -> pathlib.Path:
 
 @pytest.mark.slow
 def test_two_workers_continue_as_one_process(folder):
-    """Trains with --init, --judged_negatives, --logq, --validation, --dev."""
+    """Trains with --init, --judged_negatives, logq, --validation, --dev."""
     flags = [
         f"--init={folder / 'PARENT'}", f"--data={folder / 'JUDGED'}",
-        "--judged_negatives=1", "--logq", f"--batch_size={QUERIES}",
+        "--judged_negatives=1", "--set=logq=true", f"--batch_size={QUERIES}",
         f"--epochs={STEPS}", f"--validation={folder / 'validation.tsv'}",
         f"--dev={folder / 'JUDGED'}", "--select=mrr@10", "--patience=99",
     ]  # fmt: skip

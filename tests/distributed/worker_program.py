@@ -22,4 +22,4 @@ def train_here(
 if __name__ == "__main__":
     on_ray.train_on_ray = train_here
     flags = ["--workers=2", "--worker_cpus=1", *sys.argv[1:]]
-    sys.exit(train.run(["train", *flags]))
+    sys.exit(train.program.run(["train", *flags]))

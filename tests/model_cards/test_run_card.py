@@ -208,7 +208,7 @@ def test_train_and_evaluate_write_it(trained_run, collection_folder, tmp_path):
     assert trained["training"]["data"]["files"] == 5
     assert trained["training"]["texts"]["scripts"] == {"LATIN": 1.0}
     flags = [f"--run={run}", f"--data={collection_folder}"]
-    assert evaluate.run(["evaluate", *flags, "--mode=retrieve"]) == 0
+    assert evaluate.program.run(["evaluate", *flags, "--mode=retrieve"]) == 0
     facts = read_json(run / "card.json")
     entry = facts["evaluations"]["test/retrieve"]
     figures = read_json(run / "metrics.json")["test/retrieve"]
@@ -222,7 +222,7 @@ def test_train_and_evaluate_write_it(trained_run, collection_folder, tmp_path):
     models = tmp_path / "models"
     flags = [f"--run={run}", f"--documents={titles}", f"--output={models}"]
     for version in (1, 2):
-        assert export.run(["export", *flags]) == 0
+        assert export.program.run(["export", *flags]) == 0
         head, text = read((models / "CARD.md").read_text())
         assert "tf-serving" in head["tags"]
         assert text.count("| `retriever` |") == 1

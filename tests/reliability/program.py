@@ -7,6 +7,8 @@ import sys
 
 from tests.conftest import TOPICS
 
+TRAIN = pathlib.Path(__file__).parents[2] / "tools/train.py"
+
 SETTINGS = ("--preset=lstm_32", "--epochs=4", "--batch_size=8",
             "--negatives=random")  # fmt: skip
 """60 updates of `write_log`'s clicks; the momentum changes at 2 and at 59."""
@@ -23,7 +25,7 @@ def train(*flags: str) -> subprocess.Popen[str]:
     # JAX sets a lower level where it is installed.
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     return subprocess.Popen(
-        [sys.executable, "-m", "lstm_dssm_programs", "train", *flags],
+        [sys.executable, TRAIN, *flags],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=environment,
     )  # fmt: skip

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.tools import train as program
+from keras_lstm_dssm.tools.train import program
 from tests.bare_package import BARE_PACKAGE
-from tests.reliability.program import SETTINGS, write_log
+from tests.reliability.program import SETTINGS, TRAIN, write_log
 
 
 def mounted(options: str, command: list[str]) -> list[str]:
@@ -71,7 +71,7 @@ def test_a_full_disk_and_more_room(small_disk):
     run = small_disk / "run"
     flags = [f"--data={log}", *SETTINGS, f"--output={run}"]
     script = (
-        f"{sys.executable} -m lstm_dssm_programs train {' '.join(flags)};"
+        f"{sys.executable} {TRAIN} {' '.join(flags)};"
         f" code=$?; cp -r {run} {copy}; exit $code"
     )
     process = subprocess.run(

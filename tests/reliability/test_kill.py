@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.tools import train as program
+from keras_lstm_dssm.tools.train import program
 from tests.fresh_process import ForkedProcess, FreshProcesses
 from tests.reliability.program import SETTINGS, train, write_log
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from packaging.version import Version
 
+import lstm_dssm_programs
 import benchmarks
 import keras_lstm_dssm as dssm
 import lstm_dssm_client
-import lstm_dssm_programs
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.run_folder import RunFolder
 

@@ -25,13 +25,13 @@ from tests.distributed.processes import (
     ray_processes,
     start_worker,
 )
-from tests.reliability.program import SETTINGS, write_log
+from tests.reliability.program import SETTINGS, TRAIN, write_log
 from tests.reliability.test_kill import check_equal
 
 pytestmark = pytest.mark.slow
 
 OFTEN = "--save_minutes=0.02"
-PROGRAM = ("-m", "lstm_dssm_programs", "train")
+PROGRAM = (str(TRAIN),)
 Process = subprocess.Popen[str]
 
 

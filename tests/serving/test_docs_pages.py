@@ -21,7 +21,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm import serving
 from keras_lstm_dssm.export import Documents, export_portable
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.tools import query
+from keras_lstm_dssm.tools import search
 from tests.conftest import TOPICS
 from tests.export.graphs.kinds import pair_scorer
 from tests.models.small_keyvec import small_keyvec
@@ -157,7 +157,7 @@ def run_command(block: str, server: str) -> None:
         name, *arguments = shlex.split(line.replace("127.0.0.1:8500", server))
         program = importlib.import_module(
             f"keras_lstm_dssm.tools.{name.removeprefix('lstm-dssm-')}"
-        )
+        ).program
         others = ("--max_k", "=int8", "--hybrid", "--explain")
         if not any(word in line for word in others):
             assert program.run([name, *arguments]) == 0, line
@@ -231,9 +231,9 @@ def test_from_certificates_to_answers(
         _, without, with_tls = local_blocks("python")[:3]
         exec(at_ports(with_tls), {})
         assert capsys.readouterr().out.count("Hit(id='bolt', ") == 2
-        (command,) = (b for b in local_blocks("") if "lstm-dssm-query" in b)
+        (command,) = (b for b in local_blocks("") if "lstm-dssm-search" in b)
         flags = [*at_ports(command).split()[:-1], "bolt"]
-        assert query.run([*flags, "--k=1"]) == 0
+        assert search.program.run([*flags, "--k=1"]) == 0
         assert capsys.readouterr().out == "bolt\n   1   1.0000  bolt\n"
         done = subprocess.run(
             ["sh", "-ec", at_ports(curl)], capture_output=True, text=True

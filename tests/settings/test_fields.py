@@ -130,11 +130,13 @@ def test_flags():
         with pytest.raises(flags.IllegalFlagValueError):
             parsed(wrong)
     program = Program(None)
-    define_settings(program, {"sizes": Size}, leave_out=["fast"], defaults=True)
+    named = ["kind", "rate"]
+    define_settings(program, {"sizes": Size}, named, defaults=True)
     values = program.flags
     values(["program"])
     assert (values.kind, values.rate) == ("one", 1.0)
     assert "fast" not in values
+    assert {*program.settings.flags} == {"size", "share", "fast"}
 
 
 @pytest.mark.parametrize(

@@ -41,15 +41,19 @@ def refused(capsys) -> Refused:
     return check
 
 
-def succeed(program: ModuleType, *words: object, **flags: object) -> None:
+def succeed(module: ModuleType, *words: object, **flags: object) -> None:
     """Runs a program with words and flags that are right."""
-    given = [f"--{name}={value}" for name, value in flags.items()]
-    assert program.run(["program", *given, *map(str, words)]) == 0
+    settings = module.program.settings.flags
+    given = [
+        f"--{'set=' * (name in settings)}{name}={value}"
+        for name, value in flags.items()
+    ]
+    assert module.program.run(["program", *given, *map(str, words)]) == 0
 
 
-def results_of(program: ModuleType, file: Path, **flags: object) -> Any:
+def results_of(module: ModuleType, file: Path, **flags: object) -> Any:
     """Runs a program; returns what it writes as JSON."""
-    succeed(program, json=file, **flags)
+    succeed(module, json=file, **flags)
     return json.loads(file.read_text())
 
 

@@ -48,7 +48,7 @@ def run(collection_folder, tmp_path_factory) -> Path:
         file.write("a line without a tab\n")
     succeed(
         train, data=data, preset="lstm_32", epochs=2, batch_size=16,
-        output=folder / "run", on_bad_line="skip", max_bad_lines=1,
+        output=folder / "run", max_bad_lines=1,
     )  # fmt: skip
     return folder / "run"
 
@@ -79,8 +79,8 @@ def test_towers(run, tmp_path, capsys, refused):
     assert "skipped bad lines: no tab: 1" in printed
     assert f"wrote {tmp_path / 'report.html'}" in printed
     assert f"{CLAIM_LABELS['stop_words_keywords']}\n  query  " in printed
-    flags = [f"--output={tmp_path}/new.html", "--on_bad_line=stop"]
-    code = analyze.run(["analyze", f"--run={run}", *flags])
+    flags = [f"--output={tmp_path}/new.html", "--max_bad_lines=0"]
+    code = analyze.program.run(["analyze", f"--run={run}", *flags])
     refused(code, "clicks.train.tsv.gz:121: found no tab")
 
 
@@ -198,7 +198,7 @@ def test_keyvec_with_another_teacher_and_other_data(keyvec_run, tmp_path):
     (data / "documents.jsonl").write_text("".join([*lines, "no JSON\n"]))
     _, found = report(
         tmp_path, run=keyvec_run, data=data, map="pca", salience="lead",
-        on_bad_line="skip",
+        max_bad_lines=1,
     )  # fmt: skip
     assert len(found["documents"]) == 3
     for one in found["documents"]:

@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.tools import demo
@@ -38,7 +38,7 @@ def test_five_lines_say_what_and_where(tmp_path):
 def test_a_printed_step_can_be_copied(capsys):
     module = ModuleType("keras_lstm_dssm.tools.analyze")
     given: list[list[str]] = []
-    module.run = given.append  # type: ignore[attr-defined]
+    module.program = SimpleNamespace(run=given.append)  # type: ignore
     _step(module, "--query=the inverse of a matrix", "--output=a.html")
     printed = capsys.readouterr().out.strip()
     assert shlex.split(printed.removeprefix("$ ")) == given[0]
@@ -49,7 +49,7 @@ def test_a_run_that_is_not_of_a_demo_stays(collection_folder, tmp_path, capsys):
     model.parent.mkdir()
     model.write_text("of three days")
     words = f"--data={collection_folder}", f"--output={tmp_path}"
-    assert demo.run(["demo", *words]) == 1
+    assert demo.program.run(["demo", *words]) == 1
     assert "not of an earlier demo" in capsys.readouterr().err
     assert [*tmp_path.iterdir()] == [model.parent]
     assert model.read_text() == "of three days"
@@ -58,6 +58,9 @@ def test_a_run_that_is_not_of_a_demo_stays(collection_folder, tmp_path, capsys):
 def test_an_earlier_demo_stays_where_there_are_no_data(tmp_path, capsys):
     (tmp_path / "run").mkdir()
     (tmp_path / "titles.txt").write_text("wood glue\n")
-    assert demo.run(["demo", "--data=nowhere", f"--output={tmp_path}"]) == 1
+    assert (
+        demo.program.run(["demo", "--data=nowhere", f"--output={tmp_path}"])
+        == 1
+    )
     assert "nowhere: found nothing there" in capsys.readouterr().err
     assert (tmp_path / "run").exists()

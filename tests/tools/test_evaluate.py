@@ -17,6 +17,7 @@ from keras_lstm_dssm.evaluation.task import DOCUMENT_MEASURES, document_tasks
 from keras_lstm_dssm.plain_files import read_json
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import evaluate
+from tests.kit.flags import last_of_each
 from tests.tools.conftest import results_of, succeed
 from tests.training.small_documents import QUICK_KEYVEC, write_small_documents
 
@@ -136,7 +137,7 @@ def test_a_keyvec_is_measured(tmp_path, capsys, refused, eager):
     recipe = QUICK_KEYVEC.replace(epochs=1)
     found = dssm.train(folder, recipe, output=run, salience="lead", verbose=0)
     command = ["evaluate", f"--run={run}", f"--data={folder}"]
-    assert evaluate.run([*command, f"--json={out}"]) == 0
+    assert evaluate.program.run([*command, f"--json={out}"]) == 0
     results = json.loads(out.read_text())["test"]
     names = [
         "model", "bm25", "tfidf", "lsa", "word2vec", "doc2vec",
@@ -180,4 +181,5 @@ def test_a_keyvec_is_measured(tmp_path, capsys, refused, eager):
         ("--split=tset", "found split 'tset', expected one of train, dev, t"),
         ("--data=api", "expected 'api_documents' or a folder of documents"),
     ):
-        refused(evaluate.run([*command, flag]), message)
+        argv = ["evaluate", *last_of_each(*command[1:], flag)]
+        refused(evaluate.program.run(argv), message)

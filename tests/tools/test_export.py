@@ -14,7 +14,7 @@ from keras_lstm_dssm.export.bulk import encode as bulk_encode
 from keras_lstm_dssm.export.bulk.encode import PartResult
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.serving import PredictionServer, SavedRetriever
-from keras_lstm_dssm.tools import encode, export, query, search
+from keras_lstm_dssm.tools import encode, export, search
 from tests.models.small_keyvec import DOCUMENTS as SENTENCES
 from tests.models.small_keyvec import small_keyvec
 from tests.tools.conftest import TITLES, results_of, saved_run, succeed
@@ -164,7 +164,7 @@ def test_parts_become_a_retriever(
         (trained_run, "portable=x.safetensors", "name the file"),
     ):
         words = [f"--run={run}", f"--documents={parts}", f"--{output}"]
-        refused(export.run(["export", *words]), message)
+        refused(export.program.run(["export", *words]), message)
 
 
 @pytest.mark.parametrize("choice", [{}, {"format": "npy"}])
@@ -264,13 +264,13 @@ def test_queries_find_documents(model, folder, tmp_path, capsys):
     assert dict(found) == pytest.approx(scores, abs=1e-6)
     with PredictionServer(models, port=0) as server:
         flags = {"server": server.address, "timeout": 60}
-        succeed(query, *texts, **flags, k=2)
+        succeed(search, *texts, **flags, k=2)
         assert capsys.readouterr().out == printed
         flags["model"] = "keyvec"
-        succeed(query, "Wood", **flags, vectors=True)
+        succeed(search, "Wood", **flags, show="vectors")
         assert len(capsys.readouterr().out.splitlines()[1].split()) == 5
         answer = tmp_path / "keys.json"
-        succeed(query, texts[0], **flags, k=1, json=answer)
+        succeed(search, texts[0], **flags, k=1, json=answer)
     ((sentence, p),) = model.key_sentences(texts[0], 1)
     ((word, _),) = model.key_words(texts[0], 1)
     printed = f"{texts[0]}\n   1   {p:.4f}  {sentence}\n      {word}\n"

@@ -1,4 +1,4 @@
-"""lstm-dssm-keys: the key sentences and key words of a page."""
+"""lstm-dssm-encode --write=keys: the key sentences and key words of a page."""
 
 import gzip
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.tools import keys
+from keras_lstm_dssm.tools import encode
 from tests.models.small_keyvec import small_keyvec
 from tests.tools.conftest import saved_run, succeed
 
@@ -43,12 +43,16 @@ def standard_input(data: bytes) -> Iterator[None]:
         os.close(before)
 
 
+def write_keys(page: object, run: Path, **flags: object) -> None:
+    succeed(encode, write="keys", input=page, run=run, k=3, **flags)
+
+
 def test_most_probable_first(model, run, tmp_path, capsys):
     page, out = tmp_path / "page.txt", tmp_path / "keys.json"
     page.write_text(PAGE)
-    succeed(keys, str(page), run=run, sentences=3, words=2, json=out)
+    write_keys(page, run, json=out)
     sentences = model.key_sentences(PAGE, 3)
-    words = model.key_words(PAGE, 2)
+    words = model.key_words(PAGE, 3)
     printed = [f"{p:.4f}  {text}" for text, p in sentences]
     printed += ["", *(f"{p:.4f}  {word}" for word, p in words)]
     assert capsys.readouterr().out.splitlines() == printed
@@ -62,12 +66,12 @@ def test_most_probable_first(model, run, tmp_path, capsys):
         ]
     packed = tmp_path / "page.gz"
     packed.write_bytes(gzip.compress(("\ufeff" + PAGE + "\nFive!").encode()))
-    succeed(keys, str(packed), run=run, sentences=3, words=2)
+    write_keys(packed, run)
     found = capsys.readouterr()
     assert found.out.splitlines() == printed  # without the fifth sentence
     assert found.err == "the model reads the first 4 of 5 sentences\n"
     with standard_input(PAGE.encode()):
-        succeed(keys, "-", run=run, sentences=3, words=2)
+        write_keys("-", run)
     assert capsys.readouterr().out.splitlines() == printed
 
 
@@ -83,14 +87,15 @@ def test_most_probable_first(model, run, tmp_path, capsys):
 def test_what_is_no_page_is_told_before_the_model_is_loaded(
     content, message, tmp_path, refused
 ):
+    command = ["encode", "--write=keys", f"--run={tmp_path}"]
     page = tmp_path / "page"
     if isinstance(content, bytes):
         page.write_bytes(content)
     elif content:
         page.mkdir()
-    code = keys.run(["keys", f"--run={tmp_path}", str(page)])
+    code = encode.program.run([*command, f"--input={page}"])
     assert refused(code, message) == ""
     if isinstance(content, bytes) and len(content) < 99:
         with standard_input(content):
-            code = keys.run(["keys", f"--run={tmp_path}", "-"])
+            code = encode.program.run([*command, "--input=-"])
         refused(code, message.replace("page:", "standard input:"))

@@ -22,7 +22,10 @@ from lstm_dssm_client import LocalModel
 from tests.conftest import TOPICS
 from tests.serving.tiny_models import TITLES
 
-PROGRAM = [sys.executable, "-m", "lstm_dssm_programs", "mcp"]
+PROGRAM = [
+    sys.executable,
+    str(Path(__file__).parents[2] / "tools/mcp_server.py"),
+]
 
 
 def asked(server: Any, ask: Callable[[Client], Awaitable[Any]]) -> Any:
@@ -187,5 +190,7 @@ def test_over_http(shop):
 
 def test_a_port_that_is_taken(shop, server, refused):
     port = server.http_address.rpartition(":")[2]
-    code = mcp_server.run(["mcp", f"--models={shop}", f"--http_port={port}"])
+    code = mcp_server.program.run(
+        ["mcp", f"--models={shop}", f"--http_port={port}"]
+    )
     assert refused(code, f"cannot listen on 127.0.0.1:{port}") == ""

@@ -19,8 +19,8 @@ from keras_lstm_dssm.training.document_targets import TARGETS_FILE
 from tests.data.pages import write_ubi
 from tests.tools.conftest import saved_run
 
-# A command -> the flags and words that are added to it -> the message. Where a
-# flag is given twice, the last one counts. Names in braces are fixtures.
+# A command -> the flags and words that are added to it, or take the place of
+# flags of the same name -> the message. Names in braces are fixtures.
 REFUSED = {
     "split --data={clicks} --output={new}": """
     --data= -> --data is missing
@@ -52,16 +52,16 @@ REFUSED = {
 """,
     "train --data={collection_folder} --output={new} --preset=dssm": """
     --hard_negatives=1 --judged_negatives=1 -> are both set: expected one
-    --logq --negatives=random -> negatives, but negatives is 'random'
+    --set logq=1 --negatives=random -> negatives, but negatives is 'random'
     --teacher=TEACH -> --teacher is not used by --preset=dssm, which fits no wor
-    --negatives=in_batch --n=3 -> n is not used with negatives=in_batch: leave
-    --mine_top=9 -> mine_top is not used without hard_negatives: leave it out
-    --preset=arc_i --words=trigrams --min_count=2
+    --negatives=in_batch --set n=3 -> n is not used with negatives=in_batch: lea
+    --set mine_top=9 -> mine_top is not used without hard_negatives: leave it
+    --mine_top=9 -> --mine_top is no flag: give --set mine_top=VALUE
+    --preset=arc_i --words=trigrams --set min_count=2
         -> min_count is not used with words=trigrams: leave it out, or change
-    --preset=arc_i --noskip_gram --skip_gram_epochs=9
+    --preset=arc_i --set skip_gram=0 --set skip_gram_epochs=9
         -> skip_gram_epochs is not used without skip_gram: leave it out
     --select=map -> select is not used without dev: leave it out, or set dev
-    --max_bad_lines=3 -> --max_bad_lines is used with --on_bad_line=skip only
     --judged_negatives=1 -> found no title with a score below 1
     --documents=x -> documents needs pages of results: expected ubi:FOLDER or
     --actions=click:1 -> actions needs pages of results: expected ubi:FOLDER or
@@ -74,13 +74,12 @@ REFUSED = {
     --data=nowhere.tsv -> nowhere.tsv
     --data= -> --data is missing: expected
     --data={faulty} -> faulty.tsv:2
-    --data={faulty} --on_bad_line=skip --max_bad_lines=0
-        -> faulty.tsv:2: found no tab
+    --data={faulty} --max_bad_lines=0 -> faulty.tsv:2: found no tab
     --resume -> no run here
     --output={clicks}/run -> clicks.tsv: found a file, expected a folder to wri
     --preset=lstm_97 -> lstm_96
-    --preset=keyvec --gamma=3 -> --gamma is not a flag
-    --init={scorer_run} --gamma=3 -> --gamma is not a flag of the run --init=
+    --preset=keyvec --gamma=3 -> --gamma is not for --preset=keyvec: leave
+    --init={scorer_run} --gamma=3 -> --gamma is not for the run --init=
     --init={trained_run} --preset=dssm -> ='LSTMEncoder', expected 'DSSMEncoder'
     --init={trained_run} --teacher=TEACH -> is not used by the run --init=
     --epochs=0 -> epochs is 0 with the encoder LSTMEncoder: expected 0 for
@@ -91,15 +90,21 @@ REFUSED = {
     --save_minutes=inf -> --save_minutes=inf: exp
     --workers=2 --start_minutes=nan -> --start_minutes=nan: expect
     --max_bad_lines=-1 -> --max_bad_lines=-1
-    --on_bad_line=go -> --on_bad_line=go
+    --data={faulty} --data={clicks} -> --data is given twice
+    --noresume=true -> --noresume=true does not take an argument
+    --set momentum_midle=0.9 -> with the name momentum_middle, or a name that
+    --set momentum_middle=1 -> momentum_middle=1: expected a number from 0, belo
+    --set threshold=nan -> --set threshold=nan: expected a finite
+    --set epochs=3 -> --set epochs=3: epochs has a flag: give --epochs=3
+    --set windows=3 -> --set windows=3: expected NAME=VALUE with a name
     {faulty} -> faulty.tsv'; quote globs
 """,
     "train --data={clicks} --output={new} --preset=mv_lstm_tensor": """
     --preset=mv_lstm -> --preset=mv_lstm
-    --gamma=3 -> --gamma is not a flag of --preset=mv_lstm_tensor
+    --gamma=3 -> --gamma is not for --preset=mv_lstm_tensor
     --learning_rate=nan -> --learning_rate=nan
-    --margin=inf -> --margin=inf
-    --n=3 -> --n is not a flag of --preset=mv_lstm_tensor
+    --set margin=inf -> --set margin=inf
+    --set n=3 -> --set n is not for --preset=mv_lstm_tensor
 """,
     "train --output={new} --workers=2": """
     --replay=a,0.5 -> --replay is not supported by several workers
@@ -117,7 +122,6 @@ REFUSED = {
     --mode=rank -> --mode=rank: value should be one of <rerank|retr
     --bm25_words=stems -> is for --hybrid: expected one of model, space, alpha
     --min_relevant=3 -> split 'test' has no query to rerank
-    --batch_size=0 -> --batch_size=0
     --run_file=/nowhere/out.trec -> out.trec: there is no folder
     --json={tmp_path}/no/out.json -> out.json: there is no folder
     --run={broken} --run_file={tmp_path}/no/out.trec -> out.trec: there is no fo
@@ -141,7 +145,7 @@ REFUSED = {
 """,
     "teach --documents={titles} --encoder=x --output={new}": """
     --min_relevant=2 -> --min_relevant is for --data: leave it out
-    --on_bad_line=skip -> --on_bad_line is for --data: leave it out
+    --max_bad_lines=2 -> --max_bad_lines is for --data: leave it out
 """,
     "search": """
     glue -> --models is missing: the folder that lstm-dssm-exp
@@ -159,6 +163,10 @@ REFUSED = {
     --models={models} --explain glue -> it has no signature explained
     --models={models} --explain --tags=steel glue
         -> --explain and --tags are given
+    --models=m --server=localhost:1 glue -> --models and --server are given
+    --models=m --show=status -> --show is for --server
+    --run=m --token_file=t glue -> --token_file is for --server
+    --server=localhost:1 --documents=d glue -> is for --run, not for --server
 """,
     "export --run={trained_run} --output={new}": """
     --run={tmp_path}/none -> no model here
@@ -209,13 +217,16 @@ REFUSED = {
     "encode --saved_model={models}/document_encoder --input={titles}": """
     --output={half} --rows_per_file=9 -> another --rows_per_file, 2, expected 9
 """,
-    "keys --run=none": """
-    {page} -> none: no model here (no model.keras)
-    --run={trained_run} {page} -> found a TwoTower, expected the
-    --sentences=3 -> found 0 pages, expected one: give the path
-    a b -> found 2 pages, expected one
-    --sentences=0 a -> --sentences=0: expected a po
-    --run= {page} -> --run is missing: Folder of the run of a KeyVec
+    "encode --write=keys --run=none --input={page}": """
+    --k=3 -> none: no model here (no model.keras)
+    --run={trained_run} -> found a TwoTower, expected the
+    --input= -> --input is missing: File of texts
+    --k=0 -> --k=0: expected a po
+    --run= -> --run is missing: With --write=keys: folder of the run of a KeyVec
+    --output=x -> --output is not for --write=keys
+    --shard=0/2 -> --shard is not for --write=keys
+    --write=vectors -> --run is not for --write=vectors
+    --write=words -> --write=words: value should be one of
 """,
     "mcp_server": """
     --models= -> give --models, a file or a folder, or --server, an address
@@ -231,11 +242,11 @@ REFUSED = {
     --models= -> --models
     --port=65536 -> 65535
     --host= -> --host is missing
-    --max_rows=0 -> --max_rows=0
+    --set max_rows=0 -> --set max_rows=0
     --poll_seconds=nan -> poll_seconds is nan; expected
     --http_port=65536 -> 65535
     --grace_seconds=inf -> grace_seconds is inf; expec
-    --max_k=0 -> --max_k=0
+    --set max_k=0 -> --set max_k=0
     --click_log=x -> --click_log is for the page: give --http_port, too
     --protocols=openai,smtp -> expected none, one or more of openai, rerank
     --host=0.0.0.0 -> host 0.0.0.0: other machines can
@@ -248,28 +259,28 @@ REFUSED = {
     --models={tiny_models} --port=0 --http_port={used_port}
         -> Address already in use; give another
 """,
-    "query --server=127.0.0.1:{used_port}": """
+    "search --server=127.0.0.1:{used_port}": """
     --k=10 -> no query; give one or more
     --k=0 bolt -> --k=0
-    --server= bolt -> --server is missing: The server's gRPC
+    --server= bolt -> --models is missing: the folder
     --model=absent bolt -> model absent: NOT_FOUND: Servable not
     --k=3000000000 bolt -> k is 3000000000; expected 1 or more
     --model_version=99999999999999999999 bolt -> a number of 63 bits
     --version=2 bolt -> Unknown command line flag 'version'
     --timeout=nan bolt -> timeout is nan; expected seconds
     --model=scorer bolt -> no document; give the query, here 'bolt'
-    --model=absent --status -> Could not find any versions of
-    --model_version=1 --vectors bolt -> Specific(query_encoder, 1)
+    --model=absent --show=status -> Could not find any versions of
+    --model_version=1 --show=vectors bolt -> Specific(query_encoder, 1)
     --model_version=canary bolt -> servable version label: canary
     --model=numbers bolt -> model numbers: INVALID_ARGUMENT
     --server=localhost:1 bolt -> no answer from localhost:1: start
     --tls_cert=x bolt -> give both
-    --status bolt -> found the query 'bolt' and --status: leave one
-    --status --tags=a -> --tags and --status are given: leave one out
-    --status --model_version=1 -> --model_version and --status are given: lea
-    --vectors --tags=a bolt -> --tags and --vectors are given: leave one out
-    --vectors --explain bolt -> --explain and --vectors are given: leave one
-    --vectors --k=3 bolt -> --k and --vectors are given: leave one out
+    --show=status bolt -> found the query 'bolt' and --show=status: lea
+    --show=status --tags=a -> --tags and --show=status are given: leave
+    --show=status --model_version=1 -> and --show=status are given: lea
+    --show=vectors --tags=a bolt -> --tags and --show=vectors are given
+    --show=vectors --explain bolt -> --explain and --show=vectors are gi
+    --show=vectors --k=3 bolt -> --k and --show=vectors are given: leave
     --model=scorer --k=3 bolt steel -> --k is for a retriever, which scorer i
     --model=scorer --tags=a bolt steel -> --tags is for a retriever, which sc
     "--tags=a, ,b" bolt -> expected a tag that is not blank
@@ -281,22 +292,22 @@ REFUSED = {
     --queries={tmp_path}/none.txt -> none.txt: cannot be read
     --queries={blank} -> blank.txt: found an empty file
     --data={unjudged} --claims -> no query with a relevant
-    --share=2 -> --share=2
-    --map=circle -> --map=circle
-    --csv=new -> --csv is about the key sentences of a KeyVec
-    --salience=bm25 -> --salience is about the key sentences of a KeyVec
+    --set share=2 -> --set share=2
+    --set map=circle -> --set map=circle
+    --set csv=new -> csv is about the key sentences of a KeyVec
+    --salience=bm25 -> salience is about the key sentences of a KeyVec
 """,
     "analyze --run={scorer_run} --output={new}": """
-    --claims -> --claims is about the vectors of two towers
-    --projector -> --projector is about the vectors of two towers
+    --claims -> claims is about the vectors of two towers
+    --projector -> projector is about the vectors of two towers
     --data={one_click} -> no query with a right and a wrong answer
     --run={arc} -> ARCI has no interaction matrix of words
     --against={trained_run} -> expected a pair scorer to compare this one
 """,
     "analyze --run={keyvec_run} --output={new}": """
-    --claims -> --claims is about the vectors of two towers
-    --against={scorer_run} -> --against is about a pair scorer
-    --query=glue -> --query is about a query and a title
+    --claims -> claims is about the vectors of two towers
+    --against={scorer_run} -> against is about a pair scorer
+    --query=glue -> query is about a query and a title
     --salience=none -> salience is 'none': found no such folder
     --data={tmp_path}/none -> none: found nothing there
     --data={two_documents} -> found 2 documents, a map needs 3 or more
@@ -306,25 +317,25 @@ REFUSED = {
     --systems=random -> --paper is missing
 """,
     "table --data={collection_folder} --output={new} --paper=mv_lstm": """
-    --gammas=5 -> --gammas is no flag of --paper=mv
-    --pairs=5 -> --pairs is no flag of --paper=mv
-    --clicks=5 -> --clicks is no flag of --paper
-    --paper=table_iv --select=map -> --select is no flag of --pape
+    --set gammas=5 -> --set gammas is not for --paper=mv
+    --pairs=5 -> --pairs is not for --paper=mv
+    --clicks=5 -> --clicks is not for --paper
+    --paper=table_iv --set select=map -> --set select is not for --pape
     --systems=dssm -> found 'dssm', expected all
-    --learning_rates=x -> expected numbers from 1e-
+    --set learning_rates=x -> --set learning_rates=x: expected numbers fr
     --data=a/x,b/x -> found two data sets of one n
 """,
     "table --data={collection_folder} --output={new} --paper=table_iv": """
     --systems=lstm -> found 'lstm', expected all, or some of random
-    --misspelled=20 -> --misspelled=20: expected numbers from 0 to 1
-    --gammas= -> --gammas: found nothing, expected a number
+    --set misspelled=20 -> --set misspelled=20: expected numbers from 0 to 1
+    --set gammas= -> --set gammas: found nothing, expected a number
     --pairs=120 -> --pairs=120: found a log of 120 clicks, expected
     --pairs=many -> --pairs=many: expected numbers
     --clicks=60 --pairs=100 -> --pairs=100: found a log of 6
 """,
 }  # fmt: skip
 ROWS = [
-    (f"{command} {words}", message)
+    (command, words, message)
     for command, rows in REFUSED.items()
     for words, message in re.findall(r"^ +(\S.*?)\s+-> (.*)$", rows, re.M)
 ]
@@ -425,18 +436,25 @@ def used_port(tiny_models):
         yield server.port
 
 
-@pytest.mark.parametrize(("command", "message"), ROWS)
+@pytest.mark.parametrize(("command", "words", "message"), ROWS)
 def test_wrong_input_is_one_line(
-    command, message, request, tmp_path, monkeypatch, refused
+    command, words, message, request, tmp_path, monkeypatch, refused
 ):
     """Whatever is wrong is said before the work, or a file, has begun."""
     monkeypatch.chdir(tmp_path)
-    names = {name for _, name, _, _ in Formatter().parse(command) if name}
+    parts = Formatter().parse(f"{command} {words}")
+    names = {name for _, name, _, _ in parts if name}
     values = {name: request.getfixturevalue(name) for name in names}
     before = {*tmp_path.rglob("*")}
-    program, *words = shlex.split(command)
-    run = importlib.import_module(f"keras_lstm_dssm.tools.{program}").run
-    refused(run([program, *(w.format(**values) for w in words)]), message)
+    program, *given = shlex.split(command)
+    added = shlex.split(words)
+    replaced = {word.partition("=")[0] for word in added}
+    flags = [flag for flag in given if flag.partition("=")[0] not in replaced]
+    run = importlib.import_module(
+        f"keras_lstm_dssm.tools.{program}"
+    ).program.run
+    argv = [program, *(f.format(**values) for f in (*flags, *added))]
+    refused(run(argv), message)
     written = {
         str(p.relative_to(tmp_path)) for p in {*tmp_path.rglob("*")} - before
     }
@@ -446,5 +464,5 @@ def test_wrong_input_is_one_line(
 def test_the_table_is_read_as_it_is_written():
     assert len(ROWS) == sum(rows.count("->") for rows in REFUSED.values())
     assert ROWS[0] == (
-        "split --data={clicks} --output={new} --data=", "--data is missing"
+        "split --data={clicks} --output={new}", "--data=", "--data is missing"
     )  # fmt: skip

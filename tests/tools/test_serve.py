@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.serving import Client, PredictionServer, prediction_server
-from keras_lstm_dssm.tools import query, serve
+from keras_lstm_dssm.tools import search, serve
 from tests.serving.tiny_models import save_encoder
 
 PROGRAM = Path(sys.executable).with_name("lstm-dssm-serve")
@@ -70,7 +70,7 @@ def test_serve_swap_and_stop(tiny_models, tmp_path, capfd):
             target = address[1]
             flags = [f"--server={target}", "--k=1"]
             capfd.readouterr()
-            assert query.run(["query", *flags, "bolt"]) == 0
+            assert search.program.run(["search", *flags, "bolt"]) == 0
             assert capfd.readouterr().out == "bolt\n   1   1.0000  bolt\n"
 
             save_encoder(encoder, offset=2.0)
@@ -115,6 +115,8 @@ def test_a_signal_while_loading(tiny_models, monkeypatch, capsys, number):
 
     before = signal.getsignal(number)
     monkeypatch.setattr(prediction_server, "PredictionServer", Interrupted)
-    assert serve.run(["serve", f"--models={tiny_models}", "--port=0"]) == 0
+    assert (
+        serve.program.run(["serve", f"--models={tiny_models}", "--port=0"]) == 0
+    )
     assert "serving on 127.0.0.1:" in capsys.readouterr().out
     assert signal.getsignal(number) is before

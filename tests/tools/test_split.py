@@ -17,13 +17,12 @@ def test_clicks_become_a_collection(tmp_path, capsys, refused):
     ]
     clicks.write_text("".join([*lines, "no tab\na\tb\tc\nno tab either\n"]))
     flags = [f"--data={clicks}", f"--output={folder}"]
-    skip = ["--on_bad_line=skip", "--max_bad_lines=2"]
-    code = split.run(["split", *flags, *skip])
+    code = split.program.run(["split", *flags, "--max_bad_lines=2"])
     refused(code, "more than --max_bad_lines=2")
     assert not folder.exists()
     result = results_of(
         split, tmp_path / "out.json", data=clicks, output=folder,
-        test_percent=20, on_bad_line="skip", max_bad_lines=3,
+        test_percent=20, max_bad_lines=3,
     )  # fmt: skip
     collection = Collection(folder)
     dev, test = (len(collection.qrels(s)) for s in ("dev", "test"))

@@ -34,13 +34,18 @@ def small_dssm(monkeypatch) -> None:
 
 
 def run(data: object, output: Path, *flags: str) -> int:
-    return table.run(["table", f"--data={data}", f"--output={output}", *flags])
+    return table.program.run(
+        ["table", f"--data={data}", f"--output={output}", *flags]
+    )
 
 
 def run_iv(data: object, output: Path, *flags: str) -> int:
-    given = ["--paper=table_iv", "--seeds=1", "--epochs=1"]
-    small = ["--batch_size=16", "--learning_rates=0.1", "--gammas=10"]
-    return run(data, output, *given, *small, *flags)
+    given = ["--paper=table_iv", "--seeds=1"]
+    if "--epochs" not in str(flags):
+        given.append("--epochs=1")
+    small = ["batch_size=16", "learning_rates=0.1", "gammas=10"]
+    given += [f"--set={setting}" for setting in small]
+    return run(data, output, *given, *flags)
 
 
 def run_here(output, rows, settings, seeds, *_) -> dict[str, str]:
@@ -102,7 +107,7 @@ def test_several_data_sets(two_folders, tmp_path, in_process, capfd):
 
 def test_lstm_dssm_is_table_iv(collection_folder, tmp_path, in_process):
     output = tmp_path / "out"
-    flags = ["--paper=lstm_dssm", "--systems=random", "--depth=100"]
+    flags = ["--paper=lstm_dssm", "--systems=random", "--set=depth=100"]
     assert run(collection_folder, output, *flags) == 0
     summary = json.loads((output / "table.json").read_text())
     assert list(summary["systems"]["random"]["test"]) == ["rerank", "retrieve"]
@@ -113,7 +118,7 @@ def test_lstm_dssm_is_table_iv(collection_folder, tmp_path, in_process):
 
 
 def test_the_defaults_are_in_the_help(capsys):
-    assert table.run(["table", "--help"]) == 0
+    assert table.program.run(["table", "--helpfull"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "By default 30 (table_iv), 7 (mv_lstm), 30 (keyvec)." in text
     rates = "By default 0.003,0.01,0.03,0.1 (table_iv), 0.003,0.01,0.03,0.1,0.3"

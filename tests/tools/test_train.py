@@ -30,12 +30,13 @@ def wait(callback, batch, logs=None):
         time.sleep(600)
 
 NesterovSchedule.on_train_batch_end = wait
-raise SystemExit(train.run())
+import sys
+raise SystemExit(train.program.run(sys.argv))
 """
 
 
 def run(*arguments: str) -> int:
-    return train.run(["lstm-dssm-train", *arguments])
+    return train.program.run(["lstm-dssm-train", *arguments])
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +72,7 @@ def test_bad_lines_are_skipped_and_reported(tmp_path, capsys, eager):
     log.write_bytes(b"\n".join(lines))
     code = run(
         f"--data={log}", f"--validation={log}", "--preset=dssm", "--epochs=1",
-        "--on_bad_line=skip", "--max_bad_lines=4", f"--output={folder}",
+        "--max_bad_lines=4", f"--output={folder}",
     )  # fmt: skip
     assert code == 0
     out = capsys.readouterr().out

@@ -17,6 +17,7 @@ from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.tools import train
 from keras_lstm_dssm.tools.settings_flags import flag_names
+from tests.kit.flags import last_of_each, name_of
 from tests.settings.other_values import other_values
 
 Configured = Callable[..., TrainingConfig]
@@ -31,8 +32,7 @@ OPTIONS: list[tuple[str, str, Any]] = [
     ("min_relevant", "--min_relevant=2", 2),
     ("documents", "--documents=titles.txt", "titles.txt"),
     ("actions", "--actions=click:1,buy:3", "click:1,buy:3"),
-    ("max_bad_lines", "--on_bad_line=skip", 100),
-    ("max_bad_lines", "--on_bad_line=skip --max_bad_lines=7", 7),
+    ("max_bad_lines", "--max_bad_lines=7", 7),
     ("init", "--init=RUN", "RUN"),
     ("seed", "--seed=5", 5),
     ("save_minutes", "--save_minutes=7", 7.0),
@@ -49,6 +49,7 @@ KINDS: dict[str, list[tuple[str, str, Any]]] = {
     "mv_lstm_tensor": [("negatives_from", "--negatives_from=RUN", "RUN")],
     "keyvec": [("salience", "--salience=lead", "lead")],
 }  # fmt: skip
+SETTINGS = {*train.program.settings.flags}
 NEEDED = {"logq": "--negatives=in_batch "} | {
     f"mine_{name}": "--hard_negatives=1 "
     for name in ("every", "top", "clusters")
@@ -65,20 +66,24 @@ def rows_of(preset: str) -> list[tuple[str, str, Any]]:
         value, preset_value = others[name], getattr(recipe, name)
         if isinstance(value, bool):
             value = not preset_value
-        rows.append((name, f"{NEEDED.get(name, '')}--{name}={value}", value))
+        given = "--set=" if name in SETTINGS else "--"
+        rows.append(
+            (name, f"{NEEDED.get(name, '')}{given}{name}={value}", value)
+        )
     return rows
 
 
 ROWS = [(preset, *row) for preset in KINDS for row in rows_of(preset)]
 OTHER_FLAGS = {
-    "output", "resume", "json", "debug", "help",
+    "output", "resume", "json", "debug", "set",
     "workers", "ray_address", "worker_cpus", "start_minutes",  # of workers
 }  # fmt: skip
-NOT_STORED = ("--on_bad_line=skip", "--save_minutes=7")
+NOT_STORED = ("--save_minutes=7",)
 
 
 def run(output: Path, *flags: str) -> int:
-    return train.run(["train", f"--output={output}", *flags])
+    given = last_of_each(*flags)
+    return train.program.run(["train", f"--output={output}", *given])
 
 
 @pytest.fixture
@@ -113,12 +118,9 @@ def write_config(config: TrainingConfig, run: Path) -> None:
 
 
 def test_the_table_has_every_flag():
-    flags = {
-        word.removeprefix("--").split("=")[0]
-        for _, _, words, _ in ROWS
-        for word in words.split()
-    }
-    assert flags | OTHER_FLAGS == set(train.FLAGS) - {"h"}
+    flags = {name_of(word) for _, _, words, _ in ROWS for word in words.split()}
+    assert flags | OTHER_FLAGS == {*train.FLAGS, *SETTINGS}
+    assert len(train.FLAGS) <= 40 and not {*train.FLAGS} & SETTINGS
     assert not flags & OTHER_FLAGS
 
 
@@ -148,16 +150,18 @@ def test_a_flag_sets_a_value_with_which_the_run_goes_on(
     if flag in NOT_STORED:
         assert code == 0
     else:
-        name = flag.removeprefix("--").split("=")[0]
-        shown = f"error: --{name}={train.FLAGS[name].value}: the run in"
-        refused(code, shown)
+        name = name_of(flag)
+        value = train.program.flag(name).value
+        refused(code, f"error: {train.program.shown(name)}={value}: the run in")
 
 
 def test_a_preset_alone_is_its_recipe(configured):
     for preset in (*KINDS, "keyvec_mean", "lstm_64", "best", "best_words"):
         found = configured(f"--preset={preset}")
         assert found == TrainingConfig("api", preset)
-    assert not configured("--preset=keyvec_mean", "--units=3").recipe.weighted
+    assert not configured(
+        "--preset=keyvec_mean", "--set=units=3"
+    ).recipe.weighted
     assert configured().recipe == dssm.PRESETS["lstm_96"]
 
 

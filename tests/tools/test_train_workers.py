@@ -19,7 +19,7 @@ from keras_lstm_dssm.tools import train
 
 
 def run(output: Path, *flags: str) -> int:
-    return train.run(["train", f"--output={output}", *flags])
+    return train.program.run(["train", f"--output={output}", *flags])
 
 
 def test_ray_starts_the_workers(tmp_path, monkeypatch, capsys):

@@ -16,7 +16,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.callbacks.best_epoch import ValidationLoss
 from keras_lstm_dssm.errors import FailedTraining, InputError
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.tools import train as program
+from keras_lstm_dssm.tools.train import program
 from tests.kit.eager import eager_steps
 from tests.kit.equal import check_equal
 from tests.kit.kinds import KINDS, STEPS, Kind, outputs, write_data

@@ -181,12 +181,12 @@ def test_clicks_train_the_other_parts(teacher):
 def test_wrong_input_is_one_line(options, message, teacher, refused):
     given = {"preset": "word_sum", "teacher": teacher, "output": "RUN"}
     flags = [f"--{k}={v}" for k, v in {**given, **options}.items() if v]
-    refused(train_program.run(["train", *flags]), message)
+    refused(train_program.program.run(["train", *flags]), message)
     assert not Path("RUN/config.json").exists()
 
 
 def test_titles_or_clicks_are_needed(refused, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     flags = ["--encoder=topics:encode", "--output=TEACH"]
-    code = teach_program.run(["teach", *flags])
+    code = teach_program.program.run(["teach", *flags])
     refused(code, "--data and --documents are missing: expected clicks,")

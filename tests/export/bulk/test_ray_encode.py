@@ -33,6 +33,8 @@ from tests.distributed.processes import ray_processes
 
 ROWS, LINES = 41, 6
 
+ENCODE = Path(__file__).parents[3] / "tools/encode.py"
+
 
 @pytest.fixture
 def job(tmp_path, monkeypatch) -> PartJob:
@@ -159,7 +161,7 @@ def test_a_killed_driver(tiny_models, tmp_path):
     model = tiny_models / "query_encoder"
     job = new_job(tmp_path, 60_000, 600)
     command = [
-        sys.executable, "-m", "lstm_dssm_programs", "encode", "--workers=1",
+        sys.executable, ENCODE, "--workers=1",
         f"--saved_model={model}", f"--input={','.join(job.files)}",
         f"--output={job.folder}", f"--rows_per_file={job.lines}",
     ]  # fmt: skip

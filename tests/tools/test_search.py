@@ -1,7 +1,6 @@
 import json
 import subprocess
 import sys
-from types import ModuleType
 
 import pytest
 
@@ -11,14 +10,14 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import export_retriever
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.serving.security import Security, ServerTLS, TokenFile
-from keras_lstm_dssm.tools import query, search
+from keras_lstm_dssm.tools import search
 from lstm_dssm_client.signatures import ExplainedHit, KeyParts, VersionStatus
 from tests.conftest import TOPICS
 from tests.tools.conftest import succeed
 
 
 def test_hits_are_printed_in_columns(server, capsys):
-    succeed(query, "bolt", "a shelf", server=server.address)
+    succeed(search, "bolt", "a shelf", server=server.address)
     lines = capsys.readouterr().out.splitlines()
     assert [lines[0], lines[4]] == ["bolt", "a shelf"]
     hits = [line.split(maxsplit=2) for line in lines[1:4] + lines[5:]]
@@ -31,7 +30,10 @@ def test_hits_are_printed_in_columns(server, capsys):
 
 FRESH = """
 import sys, lstm_dssm_programs
-assert lstm_dssm_programs.start("query") == 0
+try:
+    lstm_dssm_programs.search()
+except SystemExit as end:
+    assert end.code == 0
 assert not {"tensorflow", "keras"} & set(sys.modules)
 """
 
@@ -55,27 +57,28 @@ AVAILABLE = {"1": {"state": "AVAILABLE", "code": "OK", "message": ""}}
 
 @pytest.mark.parametrize(("words", "printed", "answer"), [
     ("--model=scorer bolt aaa b ccc",
-     "7.0000\tb\n5.0000\taaa\n5.0000\tccc\n",
+     "bolt\n   1   7.0000  b\n   2   5.0000  aaa\n   3   5.0000  ccc\n",
      {"queries": [{"query": "bolt", "hits": HITS}]}),
-    ("--vectors bolt", VECTOR_LINES, {"queries": [VECTOR]}),
-    ("--model_version=2 --vectors bolt", VECTOR_LINES, {"queries": [VECTOR]}),
-    ("--status", "retriever version 1  AVAILABLE\n",
+    ("--show=vectors bolt", VECTOR_LINES, {"queries": [VECTOR]}),
+    ("--model_version=2 --show=vectors bolt", VECTOR_LINES,
+     {"queries": [VECTOR]}),
+    ("--show=status", "retriever version 1  AVAILABLE\n",
      {"model": "retriever", "versions": AVAILABLE}),
 ], ids=["scores", "vectors", "a version", "status"])  # fmt: skip
 def test_answers_are_printed_and_written(
     words, printed, answer, server, tmp_path, capsys
 ):
     file = tmp_path / "answer.json"
-    succeed(query, *words.split(), server=server.address, json=file)
+    succeed(search, *words.split(), server=server.address, json=file)
     assert capsys.readouterr() == (printed, "")
     assert json.loads(file.read_text()) == answer
 
 
 def test_tags_tls_and_a_token(certificates, tmp_path, refused, capsys):
-    """Only titles with a tag that is asked for are found, by two programs.
+    """Only titles with a tag that is asked for are found, in two ways.
 
-    `lstm-dssm-query` asks a server over TLS, which refuses a wrong token;
-    `lstm-dssm-search` reads the same models without a server.
+    A server over TLS is asked, which refuses a wrong token; and the same
+    models are read without a server.
     """
     encoder, tags = dssm.LSTMEncoder(4), [["steel", "zinc"], ["in stock"], []]
     titles = ["hex bolt", "wood glue", "steel lamp"]
@@ -88,8 +91,8 @@ def test_tags_tls_and_a_token(certificates, tmp_path, refused, capsys):
     wrong.write_text("u" * 16)
     tls = ServerTLS(certificates / "server.crt", certificates / "server.key")
 
-    def ids(program: ModuleType, *flags: str) -> list[str]:
-        succeed(program, *flags, "bolt")
+    def ids(*flags: str) -> list[str]:
+        succeed(search, *flags, "bolt")
         _, *lines = capsys.readouterr().out.splitlines()
         return sorted(line.split()[2] for line in lines)
 
@@ -100,14 +103,16 @@ def test_tags_tls_and_a_token(certificates, tmp_path, refused, capsys):
         flags = [f"--server={server.address}"]
         flags.append(f"--tls_ca={certificates}/ca.crt")
         known = [*flags, f"--token_file={tokens}"]
-        assert ids(query, *known) == ["a", "b", "c"]
-        assert ids(query, *known, "--tags=zinc,in stock") == ["a", "b"]
-        assert ids(query, *known, "--tags=absent") == []
-        code = query.run(["query", *flags, f"--token_file={wrong}", "bolt"])
+        assert ids(*known) == ["a", "b", "c"]
+        assert ids(*known, "--tags=zinc,in stock") == ["a", "b"]
+        assert ids(*known, "--tags=absent") == []
+        code = search.program.run(
+            ["search", *flags, f"--token_file={wrong}", "bolt"]
+        )
         refused(code, "UNAUTHENTICATED: the request has no valid token")
     models = f"--models={tmp_path / 'models'}"
-    assert ids(search, models, "--tags=zinc") == ["a"]
-    assert ids(search, models) == ["a", "b", "c"]
+    assert ids(models, "--tags=zinc") == ["a"]
+    assert ids(models) == ["a", "b", "c"]
 
 
 def test_search_of_a_run_needs_no_export(trained_run, tmp_path, capsys):
@@ -144,18 +149,18 @@ def test_no_control_character_of_a_text_is_printed(capsys):
 
     hit = ExplainedHit(text, 1.0, {}, {})
     for printed in (
-        lambda: query.print_hits([text], [[hit]]),
-        lambda: query.print_scores(text, [text], [1.0]),
-        lambda: query.print_key_parts([text], [parts]),
-        lambda: query.print_vectors([text], [[1.0]]),
-        lambda: query.print_status("m", {1: VersionStatus("END", "OK", text)}),
+        lambda: search.print_hits([text], [[hit]]),
+        lambda: search.print_key_parts([text], [parts]),
+        lambda: search.print_vectors([text], [[1.0]]),
+        lambda: search.print_status("m", {1: VersionStatus("END", "OK", text)}),
     ):
         printed()
         lines = capsys.readouterr().out
         found = set(lines) & set(CONTROLS)
         assert found <= {"\n", "\t"} and "\\x1b" in lines, found
         assert "\\u202e" in lines and "bölt\u200d" in lines
-    run = Program("A program.").main(refuse)
-    assert run(["program"]) == 1
+    program = Program("A program.")
+    program.main(refuse)
+    assert program.run(["program"]) == 1
     lines = capsys.readouterr().err
     assert lines.count("\n") == 1 and not set(lines[:-1]) & set(CONTROLS)

@@ -1,0 +1,100 @@
+"""The public names of the package: `__init__` has them from here.
+
+Importing this module imports TensorFlow, and registers all Keras classes.
+"""
+
+from keras_lstm_dssm.tensorflow_start import start_tensorflow
+
+start_tensorflow()
+
+# ruff: noqa: E402 (the backend is checked before Keras is used)
+from keras_lstm_dssm.callbacks.best_epoch import RankingEvaluation
+from keras_lstm_dssm.callbacks.nesterov_schedule import NesterovSchedule
+from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
+from keras_lstm_dssm.encoders.feed_forward_encoders import (
+    CLSMEncoder,
+    DSSMEncoder,
+)
+from keras_lstm_dssm.encoders.layer_encoder import LayerEncoder
+from keras_lstm_dssm.encoders.recurrent_encoders import (
+    BidirectionalLSTMEncoder,
+    LSTMEncoder,
+    RNNEncoder,
+)
+from keras_lstm_dssm.encoders.text_encoder import TextEncoder
+from keras_lstm_dssm.errors import FailedTraining, InputError
+from keras_lstm_dssm.evaluation.index import Index
+from keras_lstm_dssm.evaluation.mixture import Mixture
+from keras_lstm_dssm.export import export_models
+from keras_lstm_dssm.layers.letter_trigrams import (
+    LetterTrigrams,
+    TrigramEmbedding,
+)
+from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM, PeepholeLSTMCell
+from keras_lstm_dssm.layers.recurrent import Recurrent
+from keras_lstm_dssm.layers.recurrent_cell import RNNCell
+from keras_lstm_dssm.losses import (
+    CosineSoftmax,
+    Distillation,
+    KeyVecLoss,
+    PairwiseHinge,
+)
+from keras_lstm_dssm.models import (
+    KEYVEC_PRESETS,
+    PRESETS,
+    SCORER_PRESETS,
+    KeyVecRecipe,
+    Recipe,
+    ScorerRecipe,
+)
+from keras_lstm_dssm.models.keyvec import KeyVec
+from keras_lstm_dssm.models.pair_scorer import PairScorer
+from keras_lstm_dssm.models.two_tower import TwoTower
+from keras_lstm_dssm.optimizers.adagrad import Adagrad
+from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovMomentum
+from keras_lstm_dssm.run_folder import load_run
+from keras_lstm_dssm.training.train import resume, train
+from keras_lstm_dssm.version import __version__
+
+__all__ = [
+    "KEYVEC_PRESETS",
+    "PRESETS",
+    "SCORER_PRESETS",
+    "Adagrad",
+    "BidirectionalLSTMEncoder",
+    "CLSMEncoder",
+    "CombinedEncoder",
+    "CosineSoftmax",
+    "DSSMEncoder",
+    "Distillation",
+    "FailedTraining",
+    "InputError",
+    "KeyVec",
+    "KeyVecLoss",
+    "KeyVecRecipe",
+    "LSTMEncoder",
+    "LayerEncoder",
+    "LetterTrigrams",
+    "NesterovMomentum",
+    "NesterovSchedule",
+    "PairScorer",
+    "PairwiseHinge",
+    "PeepholeLSTM",
+    "PeepholeLSTMCell",
+    "RNNCell",
+    "RNNEncoder",
+    "Recurrent",
+    "TextEncoder",
+    "TrigramEmbedding",
+    "TwoTower",
+    "export_models",
+    "Index",
+    "Mixture",
+    "Recipe",
+    "ScorerRecipe",
+    "RankingEvaluation",
+    "resume",
+    "train",
+    "__version__",
+    "load_run",
+]
