@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import tensorflow as tf
 
 from keras_lstm_dssm.text.word_hashing import (
+    normalize_single_text,
     normalize_texts,
     separate_words,
     trigram_ids,
@@ -221,7 +222,7 @@ def hash_single_text(
     dimension of `words` is 1 in the graph, too, by which layers know that they
     can leave out the packing.
     """
-    normal = normalize_texts(text, split=split)
+    normal = normalize_single_text(text, split)
     points = tf.strings.unicode_decode(normal, "UTF-8").flat_values
     is_space = tf.equal(points, _SPACE)
     letters = tf.where(~is_space)[:, 0]

@@ -324,6 +324,19 @@ def test_another_header_is_one_line(name, model, path):
     check_refused(path)
 
 
+def test_a_file_with_the_words_of_before_says_train_again(model, path):
+    write(path, model, Documents(IDS, TITLES))
+    file = PortableFile(path)
+    write_portable(path, {**file.header, "format": 1}, file._arrays)
+    with pytest.raises(dssm.InputError) as error:
+        LocalModel(path)
+    assert str(error.value) == (
+        f"{path}: not a file that this version can read (found format 1,"
+        " expected 2: train again if it is an earlier one); write it with"
+        " lstm-dssm-export --portable"
+    )
+
+
 def of_hybrid(**values: Any) -> Callable[[PortableFile], Any]:
     """Returns a function that changes settings in the header of a hybrid."""
     return lambda file: file.header["hybrid"].update(values)
