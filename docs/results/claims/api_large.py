@@ -1,4 +1,4 @@
-"""Builds the API-search collection from the docstrings of 263 Python packages.
+"""Builds the API-search collection from the docstrings of 264 Python packages.
 
     pip install --no-deps --target=PACKAGES \
         --requirement=docs/results/claims/api_large.txt
