@@ -123,6 +123,8 @@ _OF_SERVERS = (
 @program.main
 def main(argv: list[str]) -> dict[str, Any]:
     """Prints and returns the answer for each query, or the states."""
+    from lstm_dssm_client.signatures import EXPLAINED_K
+
     queries = argv[1:]
     sources = [n for n in ("models", "server", "run") if FLAGS[n].value]
     if len(sources) != 1:
@@ -144,6 +146,10 @@ def main(argv: list[str]) -> dict[str, Any]:
         raise InputError(
             "--explain and --tags are given, and a retriever explains the"
             " search of all documents only: leave one out"
+        )
+    if FLAGS.explain and FLAGS.k > EXPLAINED_K:
+        raise InputError(
+            f"--k={FLAGS.k} with --explain: expected at most {EXPLAINED_K}"
         )
     if source == "server":
         return _ask_server(queries)

@@ -163,6 +163,8 @@ REFUSED = {
     --models={models} --explain glue -> it has no signature explained
     --models={models} --explain --tags=steel glue
         -> --explain and --tags are given
+    --models={models} --explain --k=101 glue
+        -> --k=101 with --explain: expected at most 100
     --models=m --server=localhost:1 glue -> --models and --server are given
     --models=m --show=status -> --show is for --server
     --run=m --token_file=t glue -> --token_file is for --server
