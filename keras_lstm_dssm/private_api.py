@@ -187,7 +187,7 @@ _MANY_ROWS = 4096
 those rows that an update has changed."""
 
 
-class DistributedOptimizer(keras.optimizers.Optimizer):
+class JointUpdateOptimizer(keras.optimizers.Optimizer):
     """Base of an optimizer that updates all variables in one method.
 
     `keras.optimizers.Optimizer` calls `update_step` for one variable at a

@@ -154,7 +154,7 @@ def test_a_mean_with_a_direction():
 
 
 def test_update_all_variables_at_once():
-    class Descent(private_api.DistributedOptimizer):
+    class Descent(private_api.JointUpdateOptimizer):
         def update_variables(
             self, gradients: Any, variables: Any, learning_rate: Any
         ) -> None:

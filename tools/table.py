@@ -6,7 +6,7 @@ Example:
   lstm-dssm-table --paper=table_iv --data=FOLDER --systems=bm25,lstm_96 \
       --output=OUT
 
-`--paper=table_iv` (or lstm_dssm) makes Table IV of Palangi et al. 2016.
+`--paper=table_iv` makes Table IV of Palangi et al. 2016.
 `--data` is `api`, a BEIR folder with the splits dev and test, or several
 separated by commas.
 
@@ -50,7 +50,6 @@ from keras_lstm_dssm.files import lock_folder, write_json
 from keras_lstm_dssm.settings.fields import help_of
 from keras_lstm_dssm.settings.papers import (
     LEARNING_CURVES,
-    PAPER_ALIASES,
     PAPER_DEFAULTS,
     TableSettings,
 )
@@ -58,9 +57,7 @@ from keras_lstm_dssm.tools.settings_flags import define_field
 
 program = Program(__doc__, required=["paper", "data", "output"])
 FLAGS = program.flags
-program.enum(
-    "paper", None, [*PAPER_DEFAULTS, *PAPER_ALIASES], "Whose tables to make."
-)
+program.enum("paper", None, [*PAPER_DEFAULTS], "Whose tables to make.")
 program.list(
     "data",
     None,
@@ -127,7 +124,7 @@ def main(_: list[str]) -> dict[str, Any]:
     from keras_lstm_dssm.papers.report import write_overview
     from keras_lstm_dssm.papers.table import make_table, reasons
 
-    name = PAPER_ALIASES.get(FLAGS.paper, FLAGS.paper)
+    name = FLAGS.paper
     paper = PAPERS[name]
     rows = choose_rows(paper.rows, FLAGS.systems)
     settings, pairs = _given(name)

@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import PRECISIONS, InputError
-from keras_lstm_dssm.private_api import DistributedOptimizer, only_copy
+from keras_lstm_dssm.private_api import JointUpdateOptimizer, only_copy
 from keras_lstm_dssm.registration import Configured, register
 
 
@@ -23,7 +23,7 @@ def sum_rows(gradient: Any) -> Any:
 
 
 @register
-class Adagrad(Configured, DistributedOptimizer):
+class Adagrad(Configured, JointUpdateOptimizer):
     """Optimizes by Adagrad, and updates only the rows that a batch has read.
 
         G <- G + g * g          W <- W - eps g / (sqrt(G) + epsilon)

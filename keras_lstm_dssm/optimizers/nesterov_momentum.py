@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.optimizers.lazy_rows import LazyRows, LazyTables
-from keras_lstm_dssm.private_api import DistributedOptimizer, only_copy
+from keras_lstm_dssm.private_api import JointUpdateOptimizer, only_copy
 from keras_lstm_dssm.registration import register
 
 
@@ -53,7 +53,7 @@ def _only_copy(variable: keras.Variable) -> tf.Variable:
 
 
 @register
-class NesterovMomentum(DistributedOptimizer):
+class NesterovMomentum(JointUpdateOptimizer):
     """Optimizes by Nesterov's method, Palangi et al. 2016, (6), Algorithm 1.
 
         V_k = mu V_{k-1} - eps grad L(W_{k-1} + mu V_{k-1})

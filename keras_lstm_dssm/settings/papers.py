@@ -38,9 +38,6 @@ LEARNING_CURVES = ("table_iv", "few_clicks")
 """Names of papers whose tables `--pairs` extends by a learning curve: the same
 systems, trained on parts of the clicks."""
 
-PAPER_ALIASES = {"lstm_dssm": "table_iv"}
-"""Another name that `--paper` takes -> the name in `PAPER_DEFAULTS`."""
-
 _ALL = tuple(PAPER_DEFAULTS)
 _TUNED = ("table_iv", "mv_lstm", "keyvec")
 

@@ -105,9 +105,9 @@ def test_several_data_sets(two_folders, tmp_path, in_process, capfd):
     assert "six P@1" in capfd.readouterr().out
 
 
-def test_lstm_dssm_is_table_iv(collection_folder, tmp_path, in_process):
+def test_table_iv_of_a_row(collection_folder, tmp_path, in_process):
     output = tmp_path / "out"
-    flags = ["--paper=lstm_dssm", "--systems=random", "--set=depth=100"]
+    flags = ["--paper=table_iv", "--systems=random", "--set=depth=100"]
     assert run(collection_folder, output, *flags) == 0
     summary = json.loads((output / "table.json").read_text())
     assert list(summary["systems"]["random"]["test"]) == ["rerank", "retrieve"]
