@@ -50,6 +50,7 @@ def start(name: str) -> None:
     """Parses the flags of a program and runs it, as its file does."""
     from absl import app
 
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     module = import_module(PROGRAMS[name])
     app.run(module.main, flags_parser=module.program.parse)
 

@@ -37,7 +37,7 @@ _HELP = {"--help", "-h", "-?", "--helpshort", "--helpfull"}
 
 _COMMON = (
     "  -h,--help, --helpshort: Show this help.",
-    "  --flagfile=FILE: Read flags from a file, one a line.",
+    "  --flagfile=FILE: Read flags from a file, one a line: --set=NAME=VALUE.",
     "  --version: Show the version of the package.",
 )
 """The help of what is parsed before, or by absl."""
@@ -85,6 +85,10 @@ class FlagSet:
             self.flags[name].allow_overwrite = False
         try:
             return self.flags(argv)[1:]
+        except UnicodeError as error:
+            raise flags.Error(
+                f"--flagfile: {error}: save it as UTF-8"
+            ) from None
         except ValueError as error:  # `--noresume=true`, of absl
             raise flags.Error(
                 f"{error}: leave the value out, or the `no` of its name"
@@ -182,28 +186,24 @@ class Program(FlagSet):
         """Defines `--set`; `what` is the help, before its first comma."""
         self.multi(
             "set", [],
-            f"{what}, as NAME=VALUE; --helpfull lists the names.",
+            f"{what}, as NAME=VALUE: --helpfull lists the names",
         )  # fmt: skip
 
     def _parse(self, argv: list[str]) -> int | None:
         values = self.flags
         if isinstance(sys.stdout, io.TextIOWrapper):  # prints any title
             sys.stdout.reconfigure(errors="backslashreplace")
-        if "--version" in argv[1:]:
+        given = argv[: argv.index("--")] if "--" in argv else argv
+        if "--version" in given[1:]:
             print(f"keras-lstm-dssm {__version__}")
             return 0
-        if _HELP & set(argv[1:]):
-            print(self._help("--helpfull" in argv))
+        if _HELP & set(given[1:]):
+            print(self._help("--helpfull" in given))
             return 0
         try:
             self._words = self.parse_anew(argv)
         except flags.UnrecognizedFlagError as error:
-            name = error.flagname
-            if name not in self.settings.flags:
-                raise
-            raise InputError(
-                f"--{name} is no flag: give --set {name}=VALUE"
-            ) from error
+            raise InputError(self._unknown(error.flagname)) from error
         self._parse_settings(values.set if "set" in values else [])
         if self._words and not self.arguments:
             raise InputError(
@@ -216,6 +216,25 @@ class Program(FlagSet):
             check_writable(values.json)
         self._check_written()
         return None
+
+    def _unknown(self, name: str) -> str:
+        """Describes a flag that does not exist, and what may be meant."""
+        words = name.split()
+        if words[1:] and words[0] in self.flags:  # absl splits no lines
+            return (
+                f"--{name}: in the file of --flagfile, write"
+                f" --{words[0]}=VALUE, with ="
+            )
+        known = self.settings.flags
+        close = difflib.get_close_matches(name, [*self.flags, *known], 1)
+        meant = next(
+            (n for n in (name, name.removeprefix("no"), *close) if n in known),
+            None,
+        )
+        if meant is not None:
+            return f"--{name} is no flag: give --set {meant}=VALUE"
+        hint = f": is --{close[0]} meant?" if close else ""
+        return f"--{name} is no flag{hint or ': --help lists all'}"
 
     def _parse_settings(self, pairs: Sequence[str]) -> None:
         """Parses what `--set` was given, by the types of the settings."""
@@ -287,6 +306,9 @@ class Program(FlagSet):
         """Calls a function; prints an error in one line, returns its code."""
         try:
             return work(*arguments)
+        except BrokenPipeError:  # `| head`; nothing more can be printed
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
         except (InputError, OSError, flags.Error) as error:
             if self.flags.is_parsed() and self.flags.debug:
                 raise
@@ -302,7 +324,11 @@ def _entries(values: flags.FlagValues) -> list[str]:
     """Returns the help of each flag, sorted by name."""
     text = values.get_help(include_special_flags=False)
     lines = [line for line in text.splitlines() if line.startswith(" ")]
-    entries = re.split(r"\n(?=  -)", "\n".join(lines))
+    # absl adds these lines to what can be repeated.
+    text = re.sub(
+        r";\n +repeat this option[^\n]*\n[^\n]*", ".", "\n".join(lines)
+    )
+    entries = re.split(r"\n(?=  -)", text)
     entries.sort(key=lambda e: e.split("--")[1].removeprefix("[no]"))
     return entries
 
@@ -348,6 +374,8 @@ def _one_line(error: BaseException, values: flags.FlagValues) -> str:
         # absl's message ends with that of Python's `int`, for example.
         match = re.match(r"flag (--(\w+)=.*?): ", message)
         expected = match and values[match[2]].parser.syntactic_help
+        if match and "Non-boolean argument" in message:
+            expected = "true or false"
         if match and expected and "expected" not in message[match.end() :]:
             return f"{match[1]}: expected {expected}"
-    return message
+    return message.removeprefix("ERROR:: ")

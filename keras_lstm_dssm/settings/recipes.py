@@ -183,9 +183,9 @@ class Recipe(Settings):
     judged_negatives: int = 0
     logq: bool = False
     patience: int = setting(0, flag=False)
-    teacher_weight: float = setting(4.0, least=0)
-    teacher_temperature: float = setting(0.05, above=0)
-    teacher_gamma: float = setting(16.0, above=0)
+    teacher_weight: float = setting(4.0, least=0, flag=False)
+    teacher_temperature: float = setting(0.05, above=0, flag=False)
+    teacher_gamma: float = setting(16.0, above=0, flag=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
