@@ -80,8 +80,9 @@ def test_readme(run_blocks, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("page", "first", "count", "expected", "file"), [
-    ("train", 1, 1, "['titanium drill bits']", "."),
-    ("train", 2, 1, "[0.995, 0.9]", "."),
+    ("train", 0, 1, "['quikrete', 'mix', '3', '1', '2', 'lb', ", "."),
+    ("train", 2, 1, "['titanium drill bits']", "."),
+    ("train", 3, 1, "[0.995, 0.9]", "."),
     ("rerank", 0, 2, "'t1'", "."),
     ("few_clicks", 0, 3, "", "."),
 ])  # fmt: skip
@@ -171,7 +172,7 @@ def test_an_approximate_index_has_each_vector_once(run_blocks, trained_run):
 def test_train(folders, run_blocks, monkeypatch):
     best = dssm.PRESETS["best"]
     monkeypatch.setitem(dssm.PRESETS, "best", best.replace(epochs=1))
-    run_blocks(blocks("docs/train")[:1])
+    run_blocks(blocks("docs/train")[1:2])
     config = dssm.run_folder.RunFolder("RUN_097").read_config()
     assert config["recipe"]["momentum_middle"] == 0.97
     assert config["patience"] == 3

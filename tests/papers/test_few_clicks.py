@@ -156,7 +156,7 @@ def test_a_missing_part_or_teacher_is_told_before_any_training(
     without = TableSettings(str(collection_folder))
     for name in ("teacher", "hybrid", "best_teacher"):
         rows = {n: FEW_CLICKS_ROWS[n] for n in ("best", name)}
-        with pytest.raises(InputError, match="--teacher is missing"):
+        with pytest.raises(InputError, match="--set teacher is missing"):
             make_table(tmp_path / "table", FEW_CLICKS, rows, without, 1)
     assert not (tmp_path / "table").exists()
 

@@ -53,7 +53,7 @@ def test_no_room_after_the_first_epoch(limit, name, tmp_path, fresh_process):
     """Files of more than `limit` bytes cannot be written."""
     run = RunFolder(tmp_path / "run")
     log = write_log(tmp_path / "clicks.tsv")
-    flags = [f"--data={log}", *SETTINGS, f"--output={run.path}"]
+    flags = [f"--data={log}", *SETTINGS, "--epochs=4", f"--output={run.path}"]
     with fresh_process.program("train", *flags) as process:
         assert any("15/15" in line for line in process.stdout)
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, limit))
@@ -69,7 +69,7 @@ def test_a_full_disk_and_more_room(small_disk):
     log = write_log(small_disk.with_name("clicks.tsv"))
     copy = small_disk.with_name("copy")
     run = small_disk / "run"
-    flags = [f"--data={log}", *SETTINGS, f"--output={run}"]
+    flags = [f"--data={log}", *SETTINGS, "--epochs=4", f"--output={run}"]
     script = (
         f"{sys.executable} {TRAIN} {' '.join(flags)};"
         f" code=$?; cp -r {run} {copy}; exit $code"

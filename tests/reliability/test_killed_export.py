@@ -26,7 +26,12 @@ NAMES = ("query_encoder", "document_encoder", "retriever")
 def run(tmp_path_factory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("run")
     log = write_log(folder / "clicks.tsv")
-    flags = (f"--data={log}", *SETTINGS, f"--output={folder / 'run'}")
+    flags = (
+        f"--data={log}",
+        *SETTINGS,
+        "--epochs=4",
+        f"--output={folder / 'run'}",
+    )
     with train(*flags) as process:
         _, errors = process.communicate()
     assert process.returncode == 0, errors

@@ -48,16 +48,14 @@ def undisturbed(log) -> RunFolder:
     return RunFolder(output)
 
 
-def flags(log: pathlib.Path, output: pathlib.Path) -> list[str]:
-    return [
-        f"--data={log}", *SETTINGS, OFTEN, f"--output={output}",
-    ]  # fmt: skip
-
-
 def start(log: pathlib.Path, output: pathlib.Path, *more: str) -> list[Process]:
+    """Starts two workers; flags of `more` replace those of the same name."""
+    usual = (
+        f"--data={log}", *SETTINGS, "--epochs=4", OFTEN, f"--output={output}",
+    )  # fmt: skip
+    flags = {flag.partition("=")[0]: flag for flag in (*usual, *more)}
     addresses = free_addresses(2)
-    command = (*flags(log, output), *more)
-    return [start_worker(addresses, rank, *command) for rank in (0, 1)]
+    return [start_worker(addresses, rank, *flags.values()) for rank in (0, 1)]
 
 
 def finish(process: Process, seconds: float = 900) -> tuple[int, str]:
