@@ -10,7 +10,7 @@ from tests.conftest import TOPICS
 TRAIN = pathlib.Path(__file__).parents[2] / "tools/train.py"
 
 SETTINGS = ("--preset=lstm_32", "--batch_size=8", "--negatives=random")
-"""With 4 epochs, 60 updates of `write_log`'s clicks; the momentum changes at 2 and at 59."""
+"""With 4 epochs, 60 updates; the momentum changes at 2 and at 59."""
 
 
 def write_log(path: pathlib.Path) -> pathlib.Path:

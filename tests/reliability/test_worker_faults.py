@@ -48,14 +48,19 @@ def undisturbed(log) -> RunFolder:
     return RunFolder(output)
 
 
-def start(log: pathlib.Path, output: pathlib.Path, *more: str) -> list[Process]:
-    """Starts two workers; flags of `more` replace those of the same name."""
+def flags(log: pathlib.Path, output: pathlib.Path, *more: str) -> list[str]:
+    """Returns flags of a training; `more` replace those of the same name."""
     usual = (
         f"--data={log}", *SETTINGS, "--epochs=4", OFTEN, f"--output={output}",
     )  # fmt: skip
-    flags = {flag.partition("=")[0]: flag for flag in (*usual, *more)}
+    given = {flag.partition("=")[0]: flag for flag in (*usual, *more)}
+    return [*given.values()]
+
+
+def start(log: pathlib.Path, output: pathlib.Path, *more: str) -> list[Process]:
     addresses = free_addresses(2)
-    return [start_worker(addresses, rank, *flags.values()) for rank in (0, 1)]
+    command = flags(log, output, *more)
+    return [start_worker(addresses, rank, *command) for rank in (0, 1)]
 
 
 def finish(process: Process, seconds: float = 900) -> tuple[int, str]:
@@ -170,10 +175,7 @@ def start_on_ray(
         [
             sys.executable,
             *PROGRAM,
-            *flags(log, output),
-            "--workers=2",
-            "--worker_cpus=1",
-            *more,
+            *flags(log, output, "--workers=2", "--worker_cpus=1", *more),
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
