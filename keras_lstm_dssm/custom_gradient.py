@@ -82,7 +82,19 @@ def _new_name() -> str:
 
     @tf.RegisterGradient(name)
     @tf.autograph.experimental.do_not_convert
-    def gradient(_: Any, *errors: tf.Tensor) -> Sequence[Any]:
-        return _gradients[name](*errors)
+    def gradient(op: tf.Operation | None, *errors: tf.Tensor) -> Sequence[Any]:
+        # The name of an operation of a SavedModel may be another graph's now.
+        # TensorFlow gives no operation when it saves a gradient.
+        held = (
+            _gradients.get(name)
+            if op is None
+            else getattr(op.graph, "keras_lstm_dssm_gradient", None)
+        )
+        if held is None:
+            raise LookupError(
+                f"{name}: the SavedModel was saved without its gradients:"
+                " save it with experimental_custom_gradients=True"
+            )
+        return held(*errors)
 
     return name

@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from errno import EEXIST, ENOTDIR, ENOTEMPTY
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -277,12 +278,18 @@ def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
             yield complete
             for path in (*complete.rglob("*"), complete):
                 flush_to_disk(path)
+            written = InputError(
+                f"{folder}: another process has written it meanwhile, and"
+                " what this one wrote is removed: name another folder"
+            )
             if os.path.lexists(folder):
-                raise InputError(
-                    f"{folder}: another process has written it meanwhile, and"
-                    " what this one wrote is removed: name another folder"
-                )
-            complete.rename(folder)
+                raise written
+            try:
+                complete.rename(folder)
+            except OSError as error:  # written since the line above
+                if error.errno in (ENOTEMPTY, EEXIST, ENOTDIR):
+                    raise written from error
+                raise
             flush_to_disk(folder.parent)
     except OSError as error:
         # A full disk is reported without a name.

@@ -4,6 +4,7 @@ They are checked, converted to UTF-8 and divided into chunks, each of which is
 the rows of one request of bounded size.
 """
 
+import numbers
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -133,13 +134,22 @@ _HITS = 1 << 18
 _EXPLAINED = 1 << 21
 
 
+def check_count(count: Any, name: str) -> None:
+    """Checks a number of results, which is sent as int32."""
+    whole = isinstance(count, numbers.Integral) and type(count) is not bool
+    if not (whole and 1 <= count < 2**31):
+        raise InputError(
+            f"{name} is {count}; expected 1 or more, below 2**31, a whole"
+            " number"
+        )
+
+
 def rows_for(k: int, name: str = "k") -> int:
     """Returns the maximum number of texts in a request for k results each.
 
     `name` is the name of k in the error.
     """
-    if not 1 <= k < 2**31:
-        raise InputError(f"{name} is {k}; expected 1 or more, below 2**31")
+    check_count(k, name)
     return min(_ROWS, max(1, _HITS // k))
 
 

@@ -153,3 +153,35 @@ def test_a_saved_model_has_the_gradients(function, tmp_path):
     found = plain(tf.saved_model.load(tmp_path).call, x, y)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize("again", [0, 3])
+def test_a_saved_model_without_gradients_gets_no_other(again, tmp_path):
+    """Its name may be that of another graph's gradient, or of none."""
+
+    def traced(factor: float) -> Any:
+        call = custom_gradient(lambda x: (2 * x, lambda e: factor * e))
+        specs = [tf.TensorSpec([2], tf.float64)]
+        function = tf.function(lambda x: call(x), specs)
+        return function, function.get_concrete_function()
+
+    module = tf.Module()
+    module.call, concrete = traced(5)
+    x = tf.Variable([1.0, 2.0], dtype=tf.float64)
+    tf.saved_model.save(
+        module,
+        tmp_path,
+        options=tf.saved_model.SaveOptions(experimental_custom_gradients=False),
+    )
+    del module, concrete
+    gc.collect()
+    others = [traced(77)[1] for _ in range(again)]
+    loaded = tf.saved_model.load(tmp_path)
+    with pytest.raises(LookupError, match="saved without its gradients: save"):
+        with tf.GradientTape() as tape:
+            y = loaded.call(x)
+        tape.gradient(y, x)
+    for other in others:
+        with tf.GradientTape() as tape:
+            y = other(x)
+        assert tape.gradient(y, x).numpy().tolist() == [77, 77]

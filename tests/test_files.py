@@ -327,7 +327,7 @@ def test_what_killed_processes_left_is_removed_and_nothing_else(
     assert partials() == left[kind]
 
 
-def test_a_folder_that_another_process_has_written_stays(tmp_path):
+def test_a_folder_that_another_process_has_written_stays(tmp_path, monkeypatch):
     message = "new: another process has written it meanwhile, .* name another"
     with (
         pytest.raises(InputError, match=message),
@@ -336,6 +336,17 @@ def test_a_folder_that_another_process_has_written_stays(tmp_path):
         (partial / "a.txt").write_text("second")
         with new_folder(tmp_path / "new") as first:
             (first / "a.txt").write_text("first")
+    # A third one writes it just after this one has looked.
+    monkeypatch.setattr(os.path, "lexists", lambda path: False)
+    (tmp_path / "file").write_text("first")
+    for name in ("new", "file"):
+        with (
+            pytest.raises(InputError, match=message.replace("new", name)),
+            new_folder(tmp_path / name) as partial,
+        ):
+            (partial / "a.txt").write_text("third")
+    assert (tmp_path / "file").read_text() == "first"
+    (tmp_path / "file").unlink()
     assert (tmp_path / "new" / "a.txt").read_text() == "first"
     assert os.listdir(tmp_path) == ["new"]
     with pytest.raises(KeyboardInterrupt), new_folder(tmp_path / "b"):

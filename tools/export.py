@@ -109,6 +109,10 @@ def main(_: list[str]) -> dict[str, Any]:
             raise InputError(f"--{name} is missing: {FLAGS[name].help}")
     if not FLAGS.hybrid:
         program.check_unused(["bm25_words"], "is used with --hybrid only")
+    # The error of a hybrid without titles says more.
+    if not (FLAGS.documents or FLAGS.hybrid):
+        of_titles = ("vectors", "max_k", "teacher")
+        program.check_unused(of_titles, "is used with --documents only")
     if FLAGS.portable:
         return _portable()
     program.check_unused(["weights"], "is used with --portable only")

@@ -21,7 +21,9 @@ trains on two processes, or on as many machines of a Ray cluster. `--set` gives
 what else a recipe has: `--set momentum_middle=0.97 --set mine_every=3`.
 """
 
+import shlex
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -139,13 +141,13 @@ def main(_: list[str]) -> dict[str, Any]:
         check_unchanged(run.read_config())
         epochs = run.read_history()
         use_one_intra_op_thread()
-        with _sigterm_as_ctrl_c():
+        with _stopping(run):
             dssm.resume(run.path, save_minutes=FLAGS.save_minutes)
         finished = run.read_history() == epochs
     else:
         _check(run)
         use_one_intra_op_thread()
-        with _sigterm_as_ctrl_c():
+        with _stopping(run):
             dssm.train(recipe=flagged_recipe(), output=run.path, **options)
         finished = False
     metrics = run.read_metrics()
@@ -259,11 +261,22 @@ def _check(run: "RunFolder") -> None:
 
 
 @contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
-    """Treats SIGTERM, by which schedulers stop a process, like Ctrl-C."""
+def _stopping(run: "RunFolder") -> Iterator[None]:
+    """Treats SIGTERM, by which schedulers stop a process, like Ctrl-C.
+
+    After either, it is printed where the model is, and how to go on.
+    """
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
+    except KeyboardInterrupt:
+        if run.model.exists():
+            print(
+                f"{run.model} is the model so far; to go on: lstm-dssm-train"
+                f" --output={shlex.quote(str(run.path))} --resume",
+                file=sys.stderr,
+            )
+        raise
     finally:
         signal.signal(signal.SIGTERM, before)
 

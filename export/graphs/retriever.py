@@ -20,6 +20,7 @@ from keras_lstm_dssm.export.graphs.saved_module import ServedModule, signature
 from keras_lstm_dssm.settings import choices
 from keras_lstm_dssm.settings.choices import MAX_K
 from keras_lstm_dssm.text.strings import as_strings
+from lstm_dssm_client.texts import check_count
 
 
 class DocumentTags(tf.Module):
@@ -360,8 +361,7 @@ def check_retriever_options(vectors: str, max_k: int) -> None:
         raise InputError(
             f"vectors {vectors!r}: expected one of {', '.join(VECTORS)}"
         )
-    if not 1 <= max_k < 2**31:
-        raise InputError(f"max_k is {max_k}; expected 1 or more, below 2**31")
+    check_count(max_k, "max_k")
 
 
 class SearchModule(ServedModule):

@@ -172,9 +172,11 @@ def measure_hybrid(
         about = report_choice(HYBRID, best, on_dev, measure, report)
     else:
         chosen = chosen.of_parts(parts.names)
+        measured = split == "dev" and not dev
+        why = "as dev is what is measured" if measured else "as there is no dev"
         report(
             "hybrid: weights "
-            + ("of hybrid.json" if stored else "by default, as there is no dev")
+            + ("of hybrid.json" if stored else f"by default, {why}")
         )
     report(describe_hybrid(chosen, parts.names))
     systems[BM25] = bm25_part(chosen)

@@ -232,7 +232,7 @@ class DrawnNegatives(ABC):
     def __init__(self, k: int, seed: int) -> None:
         check_at_least(1, k=k)
         self.k = k
-        self.seed = seed
+        self.seed = int(np.uint64(int(seed) % 2**64).astype(np.int64))
 
     @abstractmethod
     def _draw(
@@ -391,6 +391,9 @@ class CorpusNegatives(DrawnNegatives):
         seed: Any int; another seed gives another draw. Default 0.
         split: How the encoder separates words; see `normalize_texts`.
 
+    Attributes:
+        distinct: The number of titles with different words.
+
     Raises:
         InputError: k is less than 1, or there is no title.
 
@@ -417,6 +420,7 @@ class CorpusNegatives(DrawnNegatives):
             )
         words = normalize_texts(texts, None, split).numpy().tolist()
         distinct = dict(zip(words, texts.numpy().tolist(), strict=True))
+        self.distinct = len(distinct)
         self._titles = as_strings(distinct.values())
         self._rows = _row_table(distinct)
         self._normalized = NormalizedTextCache(split)

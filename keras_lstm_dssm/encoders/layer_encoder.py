@@ -1,6 +1,5 @@
 """`LayerEncoder`: any Keras layer from strings to vectors as an encoder."""
 
-import json
 import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,6 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_lstm_dssm.encoders.layer_settings import layer_settings
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import PRECISIONS, InputError
 from keras_lstm_dssm.layers.cosine import unit
@@ -142,16 +142,11 @@ class LayerEncoder(TextEncoder):
 
     @property
     def lookups(self) -> list[np.ndarray]:
-        """Settings and files of vocabularies, as bytes: uint8 arrays.
-
-        Keras numbers names, which differ in a copy of a model.
-        """
-        found = []
+        """All settings, and files of vocabularies, as bytes: uint8 arrays."""
+        found = [layer_settings(self.layer)]
         with tempfile.TemporaryDirectory() as folder:
             for number, layer in enumerate(all_layers(self.layer)):
                 if hasattr(layer, "save_assets"):
-                    config = {**layer.get_config(), "name": None}
-                    found.append(json.dumps(config, default=_name_of).encode())
                     files = Path(folder, str(number))
                     files.mkdir()
                     layer.save_assets(str(files))
@@ -172,11 +167,6 @@ class LayerEncoder(TextEncoder):
         """Rebuilds the encoder and its layer."""
         layer = keras.saving.deserialize_keras_object(config["layer"])
         return cls(**{**config, "layer": layer})
-
-
-def _name_of(value: Any) -> str:
-    """Returns a name of a function, as of a standardization, or of a type."""
-    return getattr(value, "__qualname__", type(value).__qualname__)
 
 
 def _vector_width(layer: keras.layers.Layer) -> int:

@@ -641,9 +641,13 @@ class TwoTower(SyncedWeights, TextModel):
         if not isinstance(x, tf.data.Dataset):
             split = self.document_encoder.trigrams.split
             seed = self.seed + (self._steps_done() if reshuffle else 0)
-            return CorpusNegatives(y, self.n, seed, split).attach(
-                pairs, None if reshuffle else 0
-            )
+            negatives = CorpusNegatives(y, self.n, seed, split)
+            if negatives.distinct == 1:
+                raise InputError(
+                    "found one title, and so nothing to compare a clicked title"
+                    ' with: expected two or more, as negatives is "corpus"'
+                )
+            return negatives.attach(pairs, None if reshuffle else 0)
         *_, extras = pairs.element_spec
         if not isinstance(extras, dict) or "negatives" not in extras:
             raise InputError(

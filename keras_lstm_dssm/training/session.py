@@ -23,6 +23,7 @@ from keras_lstm_dssm.data.sources import DataSource, open_files
 from keras_lstm_dssm.data.statistics import data_statistics
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.clustering import ClusterTask
+from keras_lstm_dssm.evaluation.measures import MEASURES
 from keras_lstm_dssm.evaluation.task import Task
 from keras_lstm_dssm.layers.letter_trigrams import copy_weights
 from keras_lstm_dssm.model_cards.record import record_training
@@ -155,6 +156,12 @@ class Training(ABC):
             return None
         if not isinstance(dev, Task | ClusterTask):
             dev = self.dev_task(config.stored_value("dev", dev))
+        known = getattr(dev, "measures", MEASURES)
+        if config.select not in known:
+            raise InputError(
+                f"select is {config.select!r}: expected one of"
+                f" {', '.join(known)}"
+            )
         return RankingEvaluation(
             dev, config.select, config.every, True, config.patience,
             config.min_relevant,

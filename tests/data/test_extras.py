@@ -1,5 +1,7 @@
 """Negatives and frequencies that are attached to batches of clicks."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -147,6 +149,26 @@ def test_each_pass_over_a_dataset_may_draw_others():
     first = passes()
     assert len({tuple(drawn) for drawn in first}) == 4
     assert first == passes()  # another dataset
+
+
+@pytest.mark.parametrize("make", [
+    lambda seed: CorpusNegatives([*map(str, range(99))], 9, seed),
+    lambda seed: GivenNegatives({"q": [*map(str, range(99))]}, 9, seed),
+])  # fmt: skip
+def test_any_int_is_a_seed(make):
+    """Those of 64 bits have a draw of their own; others are folded to them."""
+
+    def draws(seed: int) -> list[Any]:
+        pairs = tf.data.Dataset.from_tensors((["q"], ["lamp"]))
+        (first,), (second,) = (
+            make(seed).attach(pairs, step) for step in (0, None)
+        )
+        return [
+            each[2]["negatives"].numpy().tolist() for each in (first, second)
+        ]
+
+    assert draws(2**70 + 3) == draws(3) == draws(3 - 2**64)
+    assert draws(2**64 - 5) == draws(-5) != draws(5)
 
 
 def test_a_corpus_of_one_title_and_of_none():

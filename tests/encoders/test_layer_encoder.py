@@ -286,14 +286,111 @@ def str_lower(texts: tf.Tensor) -> tf.Tensor:
     return tf.strings.lower(texts)
 
 
-def test_a_loaded_model_has_the_fingerprint_of_the_saved_one(tmp_path):
-    model = towers(gru(), means())
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    for one, other in zip(model.towers, loaded.towers, strict=True):
-        assert (
-            EncoderModule(one).fingerprint == EncoderModule(other).fingerprint
-        )
+LOADED_PRINTS = """
+import sys
+import keras, keras_lstm_dssm
+from keras_lstm_dssm.export.graphs.encoder import EncoderModule
+
+keras.layers.Hashing(3), keras.layers.Embedding(3, 3)  # takes names
+for path in sys.argv[1:]:
+    model = keras.saving.load_model(path, safe_mode=False)
+    print(*(EncoderModule(tower).fingerprint for tower in model.towers))
+"""
+
+
+def hashed(
+    pool: str = "average", standardize: str | None = None, **options: Any
+) -> keras.Model:
+    """A functional model in another, with an operation and a lambda."""
+    text = keras.Input((), dtype="string")
+    x = keras.layers.TextVectorization(
+        standardize=standardize,
+        output_sequence_length=2,
+        vocabulary=["a", "b"],
+    )(text)
+    ids = keras.layers.Hashing(**{"num_bins": 9, **options})(x)
+    model = keras.Model(text, keras.layers.Embedding(9, 2)(ids))
+    kind = {
+        "average": keras.layers.GlobalAveragePooling1D,
+        "max": keras.layers.GlobalMaxPooling1D,
+    }[pool]
+    text = keras.Input((), dtype="string")
+    x = keras.ops.tanh(model(text))
+    x = keras.layers.Lambda(lambda x: 2 * x + 1)(x)
+    return keras.Model(text, kind()(x))
+
+
+def test_a_fingerprint_covers_the_settings_of_all_layers():
+    """Equal weights with another salt, say, are another encoder."""
+    made = [
+        hashed(), hashed(salt=1), hashed(salt=2), hashed("max"),
+        hashed(standardize="lower"), hashed(num_bins=8), hashed(),
+    ]  # fmt: skip
+    for each in made:
+        each.set_weights(made[0].get_weights())
+    *prints, again = (
+        EncoderModule(dssm.LayerEncoder(each)).fingerprint for each in made
+    )
+    assert len(set(prints)) == len(prints)
+    assert again == prints[0]
+
+
+def test_a_fingerprint_covers_the_connections():
+    def model(swapped: bool) -> keras.Model:
+        text = keras.Input((), dtype="string")
+        x = keras.layers.Embedding(20, 3)(words()(text))
+        pooled = [
+            keras.layers.GlobalAveragePooling1D()(x),
+            keras.layers.GlobalMaxPooling1D()(x),
+        ]
+        one, other = pooled[::-1] if swapped else pooled
+        return keras.Model(text, keras.layers.Subtract()([one, other]))
+
+    made = [model(False), model(True), model(False)]
+    for each in made:
+        each.set_weights(made[0].get_weights())
+    prints = [
+        EncoderModule(dssm.LayerEncoder(each)).fingerprint for each in made
+    ]
+    assert prints[0] == prints[2] != prints[1]
+
+
+class Scaled(keras.layers.Layer):
+    """A layer of which Keras cannot tell the settings."""
+
+    def __init__(self, layer: keras.layers.Layer) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def call(self, texts: Any) -> Any:
+        return self.layer(texts)
+
+
+def test_a_layer_without_settings_has_those_of_the_layers_inside():
+    made = [Scaled(hashed(salt=salt)) for salt in (1, 2, 1)]
+    encoders = [dssm.LayerEncoder(each) for each in made]
+    for each in encoders:
+        each.set_weights(encoders[0].get_weights())
+    prints = [EncoderModule(each).fingerprint for each in encoders]
+    assert prints[0] == prints[2] != prints[1]
+
+
+def test_other_encoders_have_the_hash_of_their_weights():
+    encoder = dssm.DSSMEncoder([3])
+    assert EncoderModule(encoder).fingerprint == weights_hash(encoder.weights)
+
+
+def test_a_loaded_model_has_the_fingerprint_of_the_saved_one(
+    tmp_path, fresh_process
+):
+    models = towers(gru(), means()), towers(hashed(salt=3), hashed("max"))
+    paths = [tmp_path / "one.keras", tmp_path / "other.keras"]
+    for model, path in zip(models, paths, strict=True):
+        model.save(path)
+    assert [line.split() for line in fresh_process(LOADED_PRINTS, *paths)] == [
+        [EncoderModule(tower).fingerprint for tower in model.towers]
+        for model in models
+    ]
 
 
 def test_towers_of_unequal_widths():

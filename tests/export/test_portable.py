@@ -235,8 +235,9 @@ def test_it_answers_as_a_client_does(model, path):
             assert "\n" not in str(error.value)
         with pytest.raises(dssm.InputError, match="exported without tags"):
             local.search(["bolt"], tags=["steel"])
-        with pytest.raises(dssm.InputError, match="k is 0"):
-            local.search(["bolt"], k=0)
+        for k in (0, 2.0):
+            with pytest.raises(dssm.InputError, match=f"k is {k}; expected"):
+                local.search(["bolt"], k=k)
         with pytest.raises(dssm.InputError, match="got one text"):
             local.search("bolt")
     with write(path, model) as local:

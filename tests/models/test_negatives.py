@@ -240,6 +240,13 @@ def test_batches_without_negatives_have_none_of_a_corpus():
                 call(data)
 
 
+def test_a_corpus_of_one_title_is_nothing_to_compare_with():
+    model = two_tower(negatives="corpus")
+    for call in (model.fit, model.evaluate):
+        with pytest.raises(dssm.InputError, match="found one title, and so no"):
+            call(["one", "other"], ["wood glue", "Wood  glue"])
+
+
 def test_fit_learns_to_distinguish_given_negatives(warm):
     model = warm(two_tower, units=8, n=2)
     data = one_batch(*batch(negatives=tf.constant(GIVEN)))

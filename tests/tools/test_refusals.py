@@ -61,6 +61,7 @@ REFUSED = {
         -> min_count is not used with words=trigrams: leave it out, or change
     --preset=arc_i --set skip_gram=0 --set skip_gram_epochs=9
         -> skip_gram_epochs is not used without skip_gram: leave it out
+    --select=ari --dev={collection_folder} -> select is 'ari': expected one of
     --select=map -> select is not used without dev: leave it out, or set dev
     --judged_negatives=1 -> found no title with a score below 1
     --documents=x -> documents needs pages of results: expected ubi:FOLDER or
@@ -141,6 +142,11 @@ REFUSED = {
     --mix=bm25 --split=dev -> --split=dev is what the weights of --mix would be
     --mix=bm25 --dev=none -> none
     --mix={scorer_run} --mode=retrieve -> only scores lists: use --mode=rerank
+    --dev={collection_folder} -> --dev is used with --mix or --hybrid only
+    --select=mrr@10 -> --select is used with --mix or --hybrid only
+    --mix=bm25 --mix_weights=1,1 --dev=api -> --dev chooses what --mix_weights g
+    --mix=bm25 --mix_weights=1,1 --select=map
+        -> --select chooses what --mix_weights gives
     --mix={keyvec_run} --mix_weights=1,1 -> found a KeyVec, which reads document
 """,
     "teach --documents={titles} --encoder=x --output={new}": """
@@ -177,6 +183,9 @@ REFUSED = {
     --documents={tmp_path}/no.txt -> no.txt
     --documents={half} -> part-00000-00001 is missing; expected all
     --vectors=int4 -> should be one of
+    --vectors=int8 -> --vectors is used with --documents only
+    --max_k=9 -> --max_k is used with --documents only
+    --teacher=TEACH -> --teacher is used with --documents only
     --max_k=0 -> --max_k=0: expected an integer
     --output={clicks}/m -> clicks.tsv: found a file, expected a folder to write
     --run={scorer_run} --documents={titles} -> documents are for the retriever o
@@ -197,6 +206,7 @@ REFUSED = {
     --weights=float32 -> --run is missing
     --run={trained_run} --output=x -> not used with --portable
     --hybrid -> a hybrid retriever ranks titles: give them with
+    --run={trained_run} --vectors=int8 -> --vectors is used with --documents onl
 """,
     "encode --input={titles} --output={new}"
     " --saved_model={models}/query_encoder": """
@@ -268,7 +278,7 @@ REFUSED = {
     --model=absent bolt -> model absent: NOT_FOUND: Servable not
     --k=3000000000 bolt -> k is 3000000000; expected 1 or more
     --model_version=99999999999999999999 bolt -> a number of 63 bits
-    --version=2 bolt -> Unknown command line flag 'version'
+    --version=2 bolt -> --version is no flag: is --model_version meant?
     --timeout=nan bolt -> timeout is nan; expected seconds
     --model=scorer bolt -> no document; give the query, here 'bolt'
     --model=absent --show=status -> Could not find any versions of

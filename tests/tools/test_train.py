@@ -104,7 +104,10 @@ def test_sigterm_in_an_epoch_leaves_a_run_that_goes_on(
         _, errors = process.communicate(timeout=60)
     assert waiting, errors
     assert process.returncode == 130, errors
-    assert errors.endswith("interrupted\n")
+    assert errors.endswith(
+        "run/model.keras is the model so far; to go on: lstm-dssm-train"
+        " --output=run --resume\ninterrupted\n"
+    )
     stopped = RunFolder("run").load_checkpoint()
     assert 12 < stopped.optimizer.iterations == STOPPED_AT < 24
     usable = dssm.load_run("run").query_encoder.encode(["usable"])

@@ -1,0 +1,95 @@
+"""The settings of a Keras layer as bytes, equal for equal layers."""
+
+import base64
+import json
+import marshal
+from collections.abc import Container, Mapping
+from typing import Any
+
+import keras
+
+from keras_lstm_dssm.private_api import all_layers
+
+_LEFT_OUT = frozenset((
+    "build_config",  # shapes, which the weights have, too
+    "compile_config",  # for training
+    "module",  # "__main__" in one process and a package in another one
+    "shared_object_id",  # an address in memory
+    "trainable",
+))  # fmt: skip
+
+
+def layer_settings(layer: keras.layers.Layer) -> bytes:
+    """Returns all settings of a layer and of those inside, as canonical JSON.
+
+    They are what `keras.saving.serialize_keras_object` returns, without what
+    does not change the vectors, and without names of layers: Keras numbers
+    names, and a copy of a model has other numbers. If Keras cannot serialise
+    the layer, they are those of the layers inside that it can serialise.
+    """
+    layers = all_layers(layer)
+    serialised = _serialised(layer)
+    if serialised is None:
+        serialised = [_serialised(each) for each in layers]
+    names = frozenset(each.name for each in layers)
+    return json.dumps(
+        _plain(serialised, names, {}), sort_keys=True, default=_name_of
+    ).encode()
+
+
+def _serialised(layer: keras.layers.Layer) -> Any:
+    """Returns a layer's settings, or None if its class does not tell them."""
+    try:
+        return keras.saving.serialize_keras_object(layer)
+    except (NotImplementedError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _plain(
+    value: Any, names: Container[str], numbers: Mapping[str, int]
+) -> Any:
+    """Returns settings without names of layers.
+
+    `numbers` are the places in a functional model of its layers and
+    operations, by which its connections name them.
+    """
+    if isinstance(value, Mapping):
+        if "input_layers" in value and "layers" in value:
+            numbers = {
+                each["name"]: place
+                for place, each in enumerate(value["layers"])
+            }
+        if value.get("class_name") == "__lambda__":
+            return _plain(_code(value["config"]), names, numbers)
+        return {
+            str(key): _plain(each, names, numbers)
+            for key, each in value.items()
+            if key not in _LEFT_OUT
+            and not (
+                key == "name"
+                and isinstance(each, str)
+                and (each in names or each in numbers)
+            )
+        }
+    if isinstance(value, list | tuple):
+        match value:
+            # A connection: the layer, its call and the place of the result.
+            case [str(name), int(), int()] if name in numbers:
+                return [numbers[name], *value[1:]]
+        return [_plain(each, names, numbers) for each in value]
+    return value
+
+
+def _code(function: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a lambda's settings, with equal bytes for equal code.
+
+    From version 3 on, `marshal` also writes who else refers to an object.
+    """
+    code = marshal.loads(base64.b64decode(function["code"]))
+    written = marshal.dumps(code, 2)
+    return {**function, "code": base64.b64encode(written).decode()}
+
+
+def _name_of(value: Any) -> str:
+    """Returns a name of a function, as of a standardization, or of a type."""
+    return getattr(value, "__qualname__", type(value).__qualname__)
