@@ -55,6 +55,19 @@ _ALL_COMMAS = _COMMAS + "\ufe10\ufe50\uff0c"
 # The most frequent characters after a comma that is in no number.
 _AFTER_COMMAS = " A-Za-z\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff"
 _FIXED_SPACES = "\u00a0\u2007\u2009\u202f"
+_IN_NUMBERS = f".{_COMMAS}{_FIXED_SPACES}"
+
+# Blocks of letters and marks, without `_DIGITS` and `_COMMAS`.
+_LETTERS = (
+    "A-Z_a-z\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6"
+    "\u00f8-\u065f\u066d-\u06ef\u06fa-\u1fff\u2c00-\u2dff\u3040-\ud7ff"
+    "\uf900-\ufdff\ufe70-\ufefc\uff21-\uff3a\uff41-\uff5a\uff66-\uffdc"
+    "\U00010000-\U0001efff\U00020000-\U0010ffff"
+)
+_NO_WORD_BEFORE = f"(^|[^{_DIGITS}{_LETTERS}])"
+
+# Signs beside which an inserted space would part what is typed as one word.
+_TYPED_SIGNS = re.escape("!\"#$%&'()*+,-./:;<=>?@[\\]^{|}~")
 
 
 class Rule(NamedTuple):
@@ -64,32 +77,54 @@ class Rule(NamedTuple):
     replacement: str
 
 
+# Python tries each start of a match anew, so that a repetition without a bound
+# that may fail late, and begin anywhere in a row, would take quadratic time.
 def _number(digits: str, others: str) -> str:
-    return f"[{others}]*[{digits}][{digits}{others}]*"
+    return f"[{others}]{{0,3}}[{digits}][{digits}{others}]*"
 
 
+_RAISED = SUPERSCRIPTS + "\u207a-\u207e"
 _SUPERSCRIPT = _number(SUPERSCRIPTS, "\u207a-\u207e")
 _SUBSCRIPT = _number(SUBSCRIPTS, "\u208a-\u208e")
 _FRACTION = f"(?:{_SUPERSCRIPT}\u2044|{_ONE_OVER}){_SUBSCRIPT}"
-# `10m²` is typed as `10m2`.
-_AREA = "\\b[0-9]*(?:[CDKMcdkm]?[Mm]|in|ft|yd)[\u00b2\u00b3]"
+# `10m²` is typed as `10m2`; U+339F to U+33A6 are `mm²` to `km³`.
+_AREA = (
+    "\\b[0-9]*(?:(?:[CDKMcdkm]?[Mm]|[Ii][Nn]|[Ff][Tt]|[Yy][Dd])[\u00b2\u00b3]"
+    "|[\u339f-\u33a6])"
+)
 
 
-def _without_thousands(separators: str) -> Rule:
+def _without_thousands(
+    separators: str, decimal: str, end: str, before: str = ""
+) -> Rule:
     """Removes separators of three digits each from numbers below 10^15.
 
-    The last alternative matches other numbers with separators as a whole, so
-    that no match begins within a number: RE2 cannot look behind.
+    The last alternative matches other numbers as a whole, with what is
+    `before`, so that no match begins within a number: RE2 cannot look behind.
     """
-    inner = f".{_COMMAS}{_FIXED_SPACES}"
     group = f"[{separators}]([{_DIGITS}]{{3}})"
-    end = rf"((?:\.[{_DIGITS}]*)?[{inner}]*(?:[^{_DIGITS}{inner}]|$))"
     return Rule(
         f"([{_FIRST_DIGITS}][{_DIGITS}]{{0,2}}){group}"
-        f"(?:{group})?(?:{group})?(?:{group})?{end}"
-        f"|([{_DIGITS}][{_DIGITS}.]*[{inner[1:]}][{_DIGITS}{inner}]*)",
+        f"(?:{group})?(?:{group})?(?:{group})?"
+        f"((?:[{decimal}][{_DIGITS}]*)?(?:{end}))"
+        f"|({before}[{_DIGITS}][{_DIGITS}{_IN_NUMBERS}]*)",
         r"\1\2\3\4\5\6\7",
     )
+
+
+_WITHOUT_COMMAS = _without_thousands(
+    _COMMAS, ".", f"[{_IN_NUMBERS}]*(?:[^{_DIGITS}{_IN_NUMBERS}]|$)"
+)
+# A no-break space may stand between two numbers: `iPhone 5 128 GB`, `12 330ml`.
+_WITHOUT_FIXED_SPACES = _without_thousands(
+    _FIXED_SPACES,
+    ".,",
+    f"[^{_DIGITS}{_IN_NUMBERS}{_LETTERS}]|$"
+    f"|[{_IN_NUMBERS}]+(?:[^{_DIGITS}{_IN_NUMBERS}{_LETTERS}]|$"
+    # A number after a letter is the last alternative's.
+    f"|[{_LETTERS}](?:[{_FIXED_SPACES}]?[{_DIGITS}][{_DIGITS}{_IN_NUMBERS}]*)?)",
+    f"(?:[{_LETTERS}][{_FIXED_SPACES}]?)?",
+)
 
 
 class SignRules:
@@ -106,9 +141,9 @@ class SignRules:
 
     after = (
         Rule(f"[{_SLASHES}]", "/"),  # NFKC writes fractions with U+2044
-        Rule(rf"`|\b[{_MODIFIERS}]+|[{_MODIFIERS}]+\b", "'"),
-        Rule(rf"\bn\.?{_DEGREE}(\.?)", r"no\1 "),
-        _without_thousands(_COMMAS),
+        Rule(rf"`|\b[{_MODIFIERS}]+|[{_MODIFIERS}]{{1,3}}\b", "'"),
+        Rule(rf"{_NO_WORD_BEFORE}n\.?{_DEGREE}(\.?)", r"\1no\2 "),
+        _WITHOUT_COMMAS,
     )
     """The rules for texts in NFKC with folded case, in their order."""
 
@@ -127,11 +162,14 @@ class SignRules:
             f"[{classes[2]}]+",
         )
         self.before = (
-            _without_thousands(_FIXED_SPACES),
+            _WITHOUT_FIXED_SPACES,
             Rule(f"[{QUOTES}]", '"'),
             Rule(f"[{APOSTROPHES}]", "'"),
             Rule(f"[{_TIMES}]", "x"),
-            Rule(rf"\b([Nn]\.?)[{_RAISED_O}]", rf"\1{_DEGREE}"),
+            Rule(
+                rf"{_NO_WORD_BEFORE}([Nn]\.?)[{_RAISED_O}]",
+                rf"\1\2{_DEGREE}",
+            ),
             Rule(
                 f"[{IGNORED_MARKS}{_ZERO_WIDTH_SPACE}]"
                 # Marks in canonical decompositions of Greek accents.
@@ -139,7 +177,18 @@ class SignRules:
                 " ",
             ),
             # A subscript after a letter belongs to the word: CO₂.
-            Rule(f"({'|'.join(signs)})|([0-9])({_SUBSCRIPT})", r"\2 \1\3 "),
+            Rule(
+                f"({'|'.join(signs)})|([0-9])({_SUBSCRIPT})",
+                rf"\2{_ZERO_WIDTH_SPACE}\1\3{_ZERO_WIDTH_SPACE}",
+            ),
+            Rule(f"{_ZERO_WIDTH_SPACE}([{_TYPED_SIGNS}])", r"\1"),
+            # A superscript after a sign is a footnote, unless of a fraction.
+            Rule(
+                f"([{_TYPED_SIGNS}]){_ZERO_WIDTH_SPACE}"
+                f"([^{_RAISED}]|[{_RAISED}]+\u2044)",
+                r"\1\2",
+            ),
+            Rule(_ZERO_WIDTH_SPACE, " "),
         )
         """The rules for texts before NFKC, in their order."""
         all_signs = "".join(

@@ -41,22 +41,53 @@ FIXED_SPACES = (
 SPACES = "".join(map(unicodedata.lookup, FIXED_SPACES))
 DIGITS = "0-9٠-٩۰-۹０-９"
 PART_OF_NUMBER = f"{DIGITS}.,٬{SPACES}"
+SYMBOL_BLOCKS = (
+    (0x00, 0xBF), (0xD7, 0xD7), (0xF7, 0xF7), (0x2000, 0x2BFF),
+    (0x2E00, 0x303F), (0xD800, 0xF8FF), (0xFE00, 0xFE6F), (0xFEFD, 0xFF20),
+    (0xFF3B, 0xFF40), (0xFF5B, 0xFF65), (0xFFDD, 0xFFFF), (0x1F000, 0x1FFFF),
+    (0x660, 0x66C), (0x6F0, 0x6F9),
+)  # fmt: skip
+"""Blocks without letters, or nearly: their letters are named below."""
 
 
 def name(char: str) -> str:
     return unicodedata.name(char, "")
 
 
+def is_letter(char: str) -> bool:
+    """Whether a character is in a block of letters."""
+    if char in "ªµº_" or (char.isascii() and char.isalpha()):
+        return char != ""
+    return not any(a <= ord(char) <= b for a, b in SYMBOL_BLOCKS)
+
+
 def without_thousands(text: str, separators: str) -> str:
-    """Joins groups of three digits, if all of a number is well formed."""
+    """Joins groups of three digits, if all of a number is well formed.
+
+    Spaces stay in a number with a letter beside it.
+    """
+    spaces = separators == SPACES
+    point = "[.,]" if spaces else "[.]"
     whole = re.compile(
         rf"([1-9１-９١-٩۱-۹][{DIGITS}]?[{DIGITS}]?"
         rf"(?:[{separators}][{DIGITS}]{{3}}){{1,4}})"
-        rf"((?:\.[{DIGITS}]*)?[.,٬{SPACES}]*)"
+        rf"((?:{point}[{DIGITS}]*)?[.,٬{SPACES}]*)"
     )
+
+    def is_beside_letter(number: re.Match[str]) -> bool:
+        ends_in_digit = re.match(f"[{DIGITS}]", number[0][-1])
+        before = text[max(number.start() - 2, 0) : number.start()]
+        if before and before[-1] in SPACES:
+            before = before[:-1]
+        else:
+            before = before[-1:]
+        after = text[number.end() : number.end() + 1]
+        return is_letter(before) or bool(ends_in_digit and is_letter(after))
 
     def joined(number: re.Match[str]) -> str:
         if not (match := whole.fullmatch(number[0])):
+            return number[0]
+        if spaces and is_beside_letter(number):
             return number[0]
         return re.sub(f"[{separators}]", "", match[1]) + match[2]
 
@@ -95,27 +126,58 @@ def kind(char: str) -> str:
     return "row" if row else "apart"
 
 
+def is_typed_sign(char: str) -> bool:
+    """Whether a character is a sign of ASCII beside which no space is set."""
+    return (
+        char.isascii()
+        and char.isprintable()
+        and bool(re.fullmatch("[^0-9A-Za-z_` ]", char))
+    )
+
+
+def numero(text: str, pattern: str, replacement: str) -> str:
+    """Replaces `N°` where a word begins.
+
+    The character before it is read with it: in `n°n°` the second `n` is none.
+    """
+    result, at = "", 0
+    while match := re.search(pattern, text[at:]):
+        start, end = at + match.start(), at + match.end()
+        char = text[start - 1 : start]
+        is_read = start == at > 0
+        digit = re.fullmatch(f"[{DIGITS}]", char)
+        is_word = not (is_read or digit or (char and is_letter(char)))
+        end = end if is_word else start + 1
+        result += text[at:start]
+        result += match.expand(replacement) if is_word else text[start]
+        at = end
+    return result + text[at:]
+
+
 def before(text: str) -> str:
     """Unifies signs before NFKC."""
     text = without_thousands(text, SPACES)
     simple = {"quote": '"', "apostrophe": "'", "times": "x"}
     text = "".join(simple.get(kind(char), char) for char in text)
-    text = re.sub(r"(?<![0-9A-Za-z_])([Nn])(\.?)[ºᵒ]", r"\1\2°", text)
+    text = numero(text, r"([Nn])(\.?)[ºᵒ]", r"\1\2°")
     result, at = [], 0
-    area = re.compile("[0-9]*(?:[cdkmCDKM]?[mM]|in|ft|yd)[²³]")
+    area = re.compile(
+        "[0-9]*(?:(?:[cdkm]?m|in|ft|yd)[²³]|[㎟-㎦])", re.A | re.I
+    )
     kinds = [kind(char) for char in text]
 
     def run(start: int, digits: str) -> int:
         """The end of a number in superscripts or subscripts, or its start."""
-        end, has_digit = start, False
+        end, first = start, None
         while end < len(text) and kinds[end] in (digits, f"{digits} sign"):
-            has_digit |= kinds[end] == digits
+            if first is None and kinds[end] == digits:
+                first = end
             end += 1
-        return end if has_digit else start
+        return start if first is None or first > start + 3 else end
 
     while at < len(text):
         is_start = not re.match("[0-9A-Za-z_]", text[at - 1 : at] if at else "")
-        end = at
+        end, is_number = at, False
         if is_start and (match := area.match(text, at)):
             end = match.end()
         elif (raised := run(at, "super")) > at:
@@ -123,6 +185,7 @@ def before(text: str) -> str:
             if text[end : end + 1] == "⁄":
                 end = max(end, run(end + 1, "sub"))
                 end = end if end > raised + 1 else raised
+            is_number = end == raised
         elif text[at] == "⅟" and run(at + 1, "sub") > at + 1:
             end = run(at + 1, "sub")
         elif kinds[at] == "apart":
@@ -141,11 +204,15 @@ def before(text: str) -> str:
             continue
         elif re.match("[0-9]", text[at]) and run(at + 1, "sub") > at + 1:
             end = run(at + 1, "sub")
-            result.append(f"{text[at]} {text[at + 1 : end]} ")
+            space = "" if is_typed_sign(text[end : end + 1]) else " "
+            result.append(f"{text[at]} {text[at + 1 : end]}{space}")
             at = end
             continue
         if end > at:
-            result.append(f" {text[at:end]} ")
+            is_left = at > 0 and is_typed_sign(text[at - 1]) and not is_number
+            left = "" if is_left else " "
+            right = "" if is_typed_sign(text[end : end + 1]) else " "
+            result.append(f"{left}{text[at:end]}{right}")
             at = end
         else:
             result.append(text[at])
@@ -158,9 +225,9 @@ def after(text: str) -> str:
     text = text.replace("⁄", "/").replace("∕", "/").replace("`", "'")
     modifiers = "".join(map(unicodedata.lookup, sorted(MODIFIER_NAMES)))
     text = re.sub(
-        f"(?<=[0-9A-Za-z_])[{modifiers}]+|[{modifiers}]+(?=[0-9A-Za-z_])",
+        f"(?<=[0-9A-Za-z_])[{modifiers}]+|[{modifiers}]{{1,3}}(?=[0-9A-Za-z_])",
         "'",
         text,
     )
-    text = re.sub(r"(?<![0-9A-Za-z_])n\.?°(\.?)", r"no\1 ", text)
+    text = numero(text, r"n\.?°(\.?)", r"no\1 ")
     return without_thousands(text, ",٬")

@@ -4,6 +4,7 @@
 
 import random
 import sys
+import time
 import unicodedata
 from collections import Counter
 
@@ -53,16 +54,22 @@ TABLE = {
     ],
     "fractions": [
         ("3½ in", "3 1/2 in"), ("½", "1/2"), ("a¾b", "a 3/4 b"),
+        ('32⅝" x', '32 5/8" x'), ("½-inch (½)", "1/2-inch (1/2)"),
+        ("32⅝” ½’", "32 5/8\" 1/2'"), ("(¹⁄₂) ½-¾", "(1/2) 1/2-3/4"),
         ("3 1⁄2", "3 1/2"), ("3¹⁄₂", "3 1/2"), ("⅟₄", "1/4"),
     ],
     "superscripts": [
         ("10²", "10 2"), ("Drill¹", "drill 1"), ("UVP² net", "uvp 2 net"),
         ("10⁻³", "10 \N{MINUS SIGN}3"), ("Item²", "item 2"),
-        ("10²³", "10 23"), ("A⁺", "a+"), ("1ˢᵗ Mᵐᵉ xⁿ", "1st mme xn"),
+        ("10²³", "10 23"), ("A⁺", "a+"), ("text.² Drill¹,", "text. 2 drill 1,"),
+        ("⁺⁺⁺⁺²", "+ +++2"), ("1ˢᵗ Mᵐᵉ xⁿ", "1st mme xn"),
     ],
     "areas": [
         ("10m²", "10m2"), ("10 m² 5 cm³ ft²", "10 m2 5 cm3 ft2"),
-        ("10㎡", "10 m2"), ("m²¹", "m2 1"),
+        ("10㎡ 5,5㎤ ㎡", "10m2 5,5cm3 m2"), ("m²¹", "m2 1"),
+        ("1,000m² 0.5m²", "1000m2 0.5m2"), ("12,5cm³", "12,5cm3"),
+        ("20 FT² IN² Ft² 3yD³", "20 ft2 in2 ft2 3yd3"),
+        ("kg/m³ 5 m², (m²)", "kg/m3 5 m2, (m2)"), ("m²x", "m2 x"),
     ],
     "subscripts": [
         ("CO₂ H₂O", "co2 h2o"), ("10₂", "10 2"), ("log₁₀5", "log105"),
@@ -70,6 +77,8 @@ TABLE = {
     "numbers and ordinals": [
         ("№8", "no 8"), ("Nº5", "no 5"), ("N°5", "no 5"), ("n.º 5", "no 5"),
         ("no 8", "no 8"), ("№ 8", "no 8"), ("n°. 5", "no. 5"),
+        ("PÄN°5 PÄNº5 жn°5", "pän°5 pän o 5 жn°5"),
+        ("«N°5 →Nº5", "«no 5 →no 5"),
         ("1º 2ª", "1 o 2 a"), ("60°C 90°", "60°c 90°"),
     ],
     "accents": [
@@ -118,6 +127,15 @@ TABLE = {
         ("3.14,159", "3.14,159"), ("1,0000", "1,0000"),
         ("10\u00a0000 W", "10000 w"), ("10\u202f000\u202f000", "10000000"),
         ("10\u2009000", "10000"), ("10 000", "10 000"),
+        ("1\u202f299,99\u202f€", "1299,99 €"),
+        ("5\u00a0000,00\u00a0€", "5000,00 €"), ("1\u00a0000.5", "1000.5"),
+        ("1\u00a0000,500 W", "1000,500 w"),
+        ("iPhone\u00a05\u00a0128 GB", "iphone 5 128 gb"),
+        ("12\u00a0330ml cans", "12 330ml cans"),
+        ("M6\u00a0100 pcs", "m6 100 pcs"), ("Ä6\u00a0100", "ä6 100"),
+        ("pack of 2\u00a0100W", "pack of 2 100w"),
+        ("1\u00a0000\u00a0W5\u00a0100", "1000 w5 100"),
+        ("1\u00a0000\u00a0W", "1000 w"), ("300,400,500", "300400500"),
         ("3\u00a010\u00a0000", "3 10 000"), ("１０，０００", "10000"),
         ("١٠٬٠٠٠", "١٠٠٠٠"), ("1,234,567,890,123", "1234567890123"),
         ("a,b 1, 234", "a,b 1, 234"),
@@ -335,3 +353,33 @@ def test_patterns_of_plain_texts():
     assert matched.numpy().tolist() == [True] * len(without) + [False] * (
         len(texts) + len(broken)
     )
+
+
+LONG = [
+    "1`", "²`", "⁺`", "ʹ`", "₂`", "₊`", "1.`", "1,`", "1₊`", "²⁄`", "⅟₊`",
+    "1,000.`", "1\u00a0000,`", "1\u00a0a`", "½", "m²`", ",½", "n°`", "Ⅳ`",
+    "¨\u0301`", "\u0301`", "ʹ\u0301`",
+]  # fmt: skip
+"""What is repeated, and the grave accent after it."""
+
+
+@pytest.mark.parametrize("split", ["space", "stems"])
+def test_long_texts_take_time_in_proportion_to_their_length(split):
+    """A pattern that tries a row again from each of its characters takes an
+    hour for these 200,000 characters, and all of these take a few seconds."""
+    normalizer()
+    start = time.process_time()
+    for text in LONG:
+        part = text.rstrip("`")
+        repeated = part * (200_000 // len(part)) + text[len(part) :]
+        split_words(repeated, split)
+    assert time.process_time() - start < 60
+
+
+def test_long_rows_of_signs_have_the_words_of_the_graph():
+    texts = [text[:-1] * 700 + text[-1] for text in LONG]
+    for split in SPLITS:
+        for text, words in zip(
+            texts, words_everywhere(texts, split), strict=True
+        ):
+            assert reference.split(text, split) == words
