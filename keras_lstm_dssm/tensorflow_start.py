@@ -20,10 +20,14 @@ def start_tensorflow() -> None:
     """
     legacy = os.environ.get("TF_USE_LEGACY_KERAS", "").lower()
     if legacy in ("1", "true") and importlib.util.find_spec("tf_keras") is None:
-        raise ImportError(
-            "TF_USE_LEGACY_KERAS is set, and tf-keras, which TensorFlow then "
-            "imports, is not installed: unset the variable"
-        )
+        if "ray.train" in sys.modules and "TF_CONFIG" in os.environ:
+            # Ray Train 2.60 sets both in the workers of a TensorflowTrainer.
+            del os.environ["TF_USE_LEGACY_KERAS"]
+        else:
+            raise ImportError(
+                "TF_USE_LEGACY_KERAS is set, and tf-keras, which TensorFlow "
+                "then imports, is not installed: unset the variable"
+            )
     on_x86 = platform.machine() in ("x86_64", "AMD64")
     if on_x86 and "tensorflow" not in sys.modules:
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")

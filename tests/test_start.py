@@ -242,6 +242,19 @@ def test_the_variable_that_asks_for_a_missing_tf_keras_is_named():
     )
 
 
+def test_ray_asks_its_workers_for_tf_keras_in_vain():
+    """`ray.train` alone does not: a driver has no TF_CONFIG."""
+    code = """if True:
+        import os, sys, types
+        sys.modules["ray.train"] = types.ModuleType("ray.train")
+        import keras_lstm_dssm
+        print("TF_USE_LEGACY_KERAS" in os.environ)"""
+    worker = {"TF_USE_LEGACY_KERAS": "1", "TF_CONFIG": "{}"}
+    assert python("-c", code, **worker).stdout == "False\n"
+    del worker["TF_CONFIG"]
+    assert "unset the variable" in python("-c", code, **worker).stderr
+
+
 STATE = """
 import os, signal, sys, warnings
 import tensorflow, tensorflow_text, keras
