@@ -108,6 +108,12 @@ def test_weights_of_dev_are_kept_and_exported(
 ):
     """The retriever ranks as the hybrid that was measured."""
     run = shutil.copytree(trained_run, tmp_path / "run")
+    succeed(
+        evaluate, run=run, data=collection_folder, mode="retrieve",
+        hybrid=True, split="dev",
+    )  # fmt: skip
+    line = "hybrid: weights by default, as dev is what is measured\n"
+    assert line in capsys.readouterr().out
     results = results_of(
         evaluate, tmp_path / "out.json", run=run, data=collection_folder,
         mode="retrieve", hybrid=True, run_file=tmp_path / "out.trec",
