@@ -107,7 +107,9 @@ def _without_thousands(
         f"([{_FIRST_DIGITS}][{_DIGITS}]{{0,2}}){group}"
         f"(?:{group})?(?:{group})?(?:{group})?"
         f"((?:[{decimal}][{_DIGITS}]*)?(?:{end}))"
-        f"|({before}[{_DIGITS}][{_DIGITS}{_IN_NUMBERS}]*)",
+        # Of a longer number the end: it begins before the first alternative's.
+        f"|({before}[{_DIGITS}][{_DIGITS}.]{{0,20}}"
+        f"[{_IN_NUMBERS[1:]}][{_DIGITS}{_IN_NUMBERS}]*)",
         r"\1\2\3\4\5\6\7",
     )
 
