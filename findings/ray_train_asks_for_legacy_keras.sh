@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ray 2.60.0 with its extra train; Python 3.11, Linux; run on 2026-11-28.
+# ray 2.60.0 with pyarrow, pandas and others of its extra train; Python 3.11, Linux; run on 2026-11-28.
 # A function is trained by `ray.train.tensorflow.TensorflowTrainer`. TensorFlow has
 # Keras 3 since version 2.16, and the documentation of Ray does not tell of Keras 2.
 # Expected: a worker has the environment of the driver, and TF_CONFIG.
@@ -10,7 +10,7 @@
 set -u
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT && cd "$work" || exit 2
 python3 -m venv env || exit 2
-env/bin/pip install --quiet "ray[train]==2.60.0" || exit 2
+env/bin/pip install --quiet "ray[train]" ray==2.60.0 || exit 2
 export TF_CPP_MIN_LOG_LEVEL=3 CUDA_VISIBLE_DEVICES=
 cat > check.py <<'END'
 import os

@@ -1,9 +1,8 @@
 """The settings of a Keras layer as bytes, equal for equal layers."""
 
-import base64
 import json
-import marshal
 from collections.abc import Container, Mapping
+from types import CodeType, FunctionType
 from typing import Any
 
 import keras
@@ -32,8 +31,16 @@ def layer_settings(layer: keras.layers.Layer) -> bytes:
     if serialised is None:
         serialised = [_serialised(each) for each in layers]
     names = frozenset(each.name for each in layers)
+    lambdas = [
+        _code(each.function.__code__)
+        for each in layers
+        if isinstance(each, keras.layers.Lambda)
+        and isinstance(each.function, FunctionType)
+    ]
     return json.dumps(
-        _plain(serialised, names, {}), sort_keys=True, default=_name_of
+        [_plain(serialised, names, {}), lambdas],
+        sort_keys=True,
+        default=_name_of,
     ).encode()
 
 
@@ -60,7 +67,8 @@ def _plain(
                 for place, each in enumerate(value["layers"])
             }
         if value.get("class_name") == "__lambda__":
-            return _plain(_code(value["config"]), names, numbers)
+            rest = {k: v for k, v in value["config"].items() if k != "code"}
+            return _plain(rest, names, numbers)
         return {
             str(key): _plain(each, names, numbers)
             for key, each in value.items()
@@ -80,14 +88,20 @@ def _plain(
     return value
 
 
-def _code(function: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a lambda's settings, with equal bytes for equal code.
+def _code(code: CodeType) -> list[Any]:
+    """Returns what a function does, equal in each process.
 
-    From version 3 on, `marshal` also writes who else refers to an object.
+    What Keras stores of it also depends on who else refers to its constants.
     """
-    code = marshal.loads(base64.b64decode(function["code"]))
-    written = marshal.dumps(code, 2)
-    return {**function, "code": base64.b64encode(written).decode()}
+    constants = [
+        _code(each)
+        if isinstance(each, CodeType)
+        else sorted(map(repr, each))
+        if isinstance(each, frozenset)
+        else repr(each)
+        for each in code.co_consts
+    ]
+    return [code.co_code.hex(), constants, code.co_names, code.co_varnames]
 
 
 def _name_of(value: Any) -> str:

@@ -48,7 +48,7 @@ def test_arguments_and_results(tmp_path):
 @pytest.mark.parametrize(("words", "message"), [
     (["--k=many"], "error: --k=many: expected an integer"),
     (["--n=0"], "error: --n=0: expected a positive integer"),
-    (["--kk=3"], "error: Unknown command line flag 'kk'"),
+    (["--kk=3"], "error: --kk is no flag: is --k meant?"),
     (["--k", "2", "b.tsv"], "unexpected argument 'b.tsv'; quote globs"),
     (["--model=m", "--json=none/o.json"], "none/o.json: there is no folder"),
     (["--k=1", "--k=2"], "--k is given twice, 1 and 2: leave one out"),

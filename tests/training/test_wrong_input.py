@@ -39,7 +39,7 @@ ROWS = [
     (CLICKS, QUICK, {"documents": 5}, "documents is 5: expected a path"),
     (CLICKS, QUICK, {"dev": "nowhere"}, "nowhere: found nothing there, expec"),
     (CLICKS, QUICK, {"dev": CLICKS}, "found a file, expected 'api', "),
-    (CLICKS, QUICK, {"dev": "judged", "select": "mrr@7"}, "measure is 'mrr@7'"),
+    (CLICKS, QUICK, {"dev": "judged", "select": "mrr@7"}, "select is 'mrr@7'"),
     (CLICKS, QUICK, {"dev": "judged", "patience": 0}, "patience is 0: expect"),
     (CLICKS, QUICK, {"validation": "nowhere.tsv"}, "nowhere.tsv: no such file"),
     (CLICKS, QUICK, {"validation": Path("none.tsv")}, "none.tsv: no such fi"),
