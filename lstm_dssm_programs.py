@@ -1,4 +1,4 @@
-"""The console scripts `lstm-dssm-NAME`, and how they start at once.
+"""Console scripts `lstm-dssm-NAME`, which parse flags without TensorFlow.
 
 `import keras_lstm_dssm` imports TensorFlow, which takes seconds, because Keras
 loads saved models of registered classes only. A program imports this module

@@ -40,7 +40,7 @@ _COMMON = (
     "  --flagfile=FILE: Read flags from a file, one a line: --set=NAME=VALUE.",
     "  --version: Show the version of the package.",
 )
-"""The help of what is parsed before, or by absl."""
+"""Help lines of flags that have no definition in a `FlagSet`."""
 
 
 def _define_enum(
@@ -125,10 +125,10 @@ class Program(FlagSet):
         )
 
     def main(self, main: Main) -> Callable[[list[str]], int]:
-        """Decorates `main`, so that it reports errors and returns a code.
+        """Decorates a program's `main`: errors become one line, and a code.
 
-        The exit code is 0; 1 after one line on standard error for `InputError`
-        or `OSError`; 130 after ctrl-c.
+        The decorated `main` returns the exit code: 0; 1 after one line on
+        standard error for `InputError` or `OSError`; 130 after ctrl-c.
         """
 
         @wraps(main)
@@ -139,7 +139,7 @@ class Program(FlagSet):
         return reported
 
     def run(self, argv: Sequence[str]) -> int:
-        """Runs the program in this process, beside others.
+        """Runs the program in a process that may run other programs, too.
 
         Args:
             argv: The name of the program, and its arguments.
@@ -179,11 +179,11 @@ class Program(FlagSet):
         return known[name]
 
     def shown(self, name: str) -> str:
-        """Returns how a flag or a setting is given: `--name`, `--set name`."""
+        """Returns `--NAME` for a flag, and `--set NAME` for a setting."""
         return f"--{name}" if name in self.flags else f"--set {name}"
 
     def define_set(self, what: str) -> None:
-        """Defines `--set`; `what` is the help, before its first comma."""
+        """Defines `--set`. Its help begins with `what`."""
         self.multi(
             "set", [],
             f"{what}, as NAME=VALUE: --helpfull lists the names",

@@ -1,4 +1,4 @@
-"""`custom_gradient`, as TensorFlow's, without graphs that stay in memory."""
+"""`custom_gradient`: a `tf.custom_gradient` that does not leak graphs."""
 
 import uuid
 import weakref
@@ -12,7 +12,7 @@ Gradient = Callable[..., Sequence[Any]]
 
 
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Does what `tf.custom_gradient` does, and lets graphs end.
+    """Does what `tf.custom_gradient` does, without keeping graphs in memory.
 
     TensorFlow 2.21 registers the gradient of each call in a graph, for good
     (`ops/custom_gradient.py:512`), and with it keeps the graph, the weights
@@ -61,11 +61,11 @@ _gradients: weakref.WeakValueDictionary[str, Gradient] = (
 """Registered name -> the gradient, which its graph holds."""
 
 _unused_names: list[str] = []
-"""Registered names whose graphs have ended."""
+"""Registered names whose graphs are freed; they are used again."""
 
 
 def _hold(graph: tf.Graph, gradient: Gradient) -> str:
-    """Lets a graph hold a gradient; returns the name to which it belongs.
+    """Stores a gradient in its graph; returns its registered name.
 
     TensorFlow has no public way to remove a name, so names are used again.
     """

@@ -213,10 +213,10 @@ def check_unpacked_size(path: _Path) -> None:
 
 
 def open_gzip(path: _Path, folder: _Path | None = None) -> io.TextIOWrapper:
-    """Reads a gzip file of UTF-8 text into memory, and opens it.
+    """Unpacks a gzip file into memory; returns an open file of UTF-8 text.
 
-    More than 64 MB and 50 times the file's size raise `InputError`: its own
-    note of the content's size need not be true.
+    A file that unpacks to more than 64 MB, and to more than 50 times its size,
+    raises `InputError`. The size that the file itself names may be wrong.
     """
     check_plain_file(path, folder)
     most, content = _max_unpacked(path), io.BytesIO()

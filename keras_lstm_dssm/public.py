@@ -1,4 +1,4 @@
-"""The public names of the package: `__init__` has them from here.
+"""The public names of the package, which `__init__` imports from here.
 
 Importing this module imports TensorFlow, and registers all Keras classes.
 """
@@ -43,13 +43,13 @@ from keras_lstm_dssm.models import (
     KEYVEC_PRESETS,
     PRESETS,
     SCORER_PRESETS,
+    KeyVec,
     KeyVecRecipe,
+    PairScorer,
     Recipe,
     ScorerRecipe,
+    TwoTower,
 )
-from keras_lstm_dssm.models.keyvec import KeyVec
-from keras_lstm_dssm.models.pair_scorer import PairScorer
-from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.optimizers.adagrad import Adagrad
 from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovMomentum
 from keras_lstm_dssm.run_folder import load_run

@@ -77,7 +77,7 @@ class LocalEncoder:
         return unit(self.compose(texts))
 
     def split(self, text: str | bytes) -> list[str]:
-        """Returns the words of a text that are read, at least one."""
+        """Returns the words that the encoder reads of a text, at least one."""
         return split_words(text, *self._split) or [EMPTY_TEXT]
 
     def compose(self, texts: Sequence[str | bytes]) -> np.ndarray:

@@ -12,6 +12,7 @@ from lstm_dssm_client import terms
 from lstm_dssm_client.local_encoder import LocalEncoder
 from lstm_dssm_client.portable_file import PortableFile
 from lstm_dssm_client.signatures import HYBRID_PARTS
+from lstm_dssm_client.words import split_words
 
 TOWERS, WORDS, BM25 = HYBRID_PARTS
 
@@ -103,7 +104,7 @@ class Postings:
     def of(self, text: bytes) -> list[Posting]:
         """Finds the postings of the terms of a query."""
         found = []
-        for word in terms.split_words(text, terms.MAX_WORDS):
+        for word in split_words(text, terms.SPLIT, terms.MAX_WORDS):
             for form in self._forms_of(word):
                 term = self._term.get(form)
                 if term is not None:

@@ -33,8 +33,7 @@ SUBSCRIPTS = "\u2080-\u2089"
 NAMED = (
     IGNORED_MARKS + QUOTES + APOSTROPHES + ORDINALS + SUPERSCRIPTS + SUBSCRIPTS
 )
-"""Characters that NFKC changes and that have a rule of their own, and others
-with the same rules."""
+"""Characters with a rule of their own. The tables of classes leave them out."""
 
 # Letters, which look like an apostrophe.
 _MODIFIERS = "\u02b9\u02bb-\u02bf\u02c8\u02ca\u02cb"
@@ -147,7 +146,7 @@ class SignRules:
         Rule(rf"{_NO_WORD_BEFORE}n\.?{_DEGREE}(\.?)", r"\1no\2 "),
         _WITHOUT_COMMAS,
     )
-    """The rules for texts in NFKC with folded case, in their order."""
+    """Rules that are applied in this order, after NFKC and case folding."""
 
     def __init__(
         self,
@@ -192,7 +191,7 @@ class SignRules:
             ),
             Rule(_ZERO_WIDTH_SPACE, " "),
         )
-        """The rules for texts before NFKC, in their order."""
+        """Rules that are applied in this order, before NFKC."""
         all_signs = "".join(
             [
                 *("`", NAMED, _MODIFIERS, _WITH_MODIFIERS, _TIMES, _DEGREE),
@@ -204,8 +203,8 @@ class SignRules:
             f"(?:[^{all_signs}{_ALL_COMMAS}]|[{_ALL_COMMAS}]+[{_AFTER_COMMAS}])*"
             f"[{_ALL_COMMAS}]?"
         )
-        """Regular expression that matches texts as a whole that no rule
-        changes. Invalid UTF-8 does not match."""
+        """Regular expression of texts that no rule changes; it matches a whole
+        text. Invalid UTF-8 does not match."""
         self._sign = re.compile(
             f"[{all_signs}]|[{_ALL_COMMAS}][^{_AFTER_COMMAS}]"
         )
@@ -226,8 +225,8 @@ class SignRules:
 
 
 PLAIN = r"(?:[\x00-+\--_a-\x7f]|,+[ A-Za-z])*,?"
-"""Regular expression that matches texts as a whole: ASCII, without what a rule
-changes. Most texts match, and need no Unicode at all."""
+"""Regular expression of ASCII texts that no rule changes; it matches a whole
+text. Most texts match, and skip all tables of Unicode."""
 
 
 def _characters(bounds: Sequence[int]) -> str:

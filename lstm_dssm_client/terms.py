@@ -1,14 +1,12 @@
 """The terms of BM25 in a hybrid retriever, without TensorFlow.
 
 A text is split into words as the encoders split it. A term is a word, its stem,
-or letters of it; `split_words` and `letter_grams` give what a table then maps
-to terms, in an exported graph and here alike.
+or letters of it; `words.split_words` and `letter_grams` give what a table then
+maps to terms, in an exported graph and here alike.
 """
 
 import re
 from collections.abc import Callable
-
-from lstm_dssm_client import words
 
 SPLIT = "alphanumeric"
 """The rule by which BM25 separates words."""
@@ -27,16 +25,6 @@ PAIRED = (
 Japanese, Korean. A regular expression of Python and of RE2."""
 
 _IS_PAIRED = re.compile(PAIRED)
-
-
-def split_words(text: str | bytes, max_words: int | None = None) -> list[str]:
-    """Splits a text into its normalised words; an empty one has none.
-
-    Example:
-    >>> split_words("Hex-BOLT, 3/8")
-    ['hex', 'bolt', '3', '8']
-    """
-    return words.split_words(text, SPLIT, max_words)
 
 
 def letter_grams(word: str) -> list[str]:

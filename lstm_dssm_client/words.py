@@ -274,7 +274,7 @@ _IN_WORD = re.compile(rb"`|,[^ A-Za-z]")
 
 
 def _is_plain(text: bytes) -> bool:
-    """Returns whether a text is one that `signs.PLAIN` matches, or nearly."""
+    """Returns whether a text is ASCII and no rule of `signs` changes it."""
     has_signs = (b"," in text or b"`" in text) and _IN_WORD.search(text)
     return text.isascii() and not has_signs
 

@@ -47,7 +47,7 @@ SYMBOL_BLOCKS = (
     (0xFF3B, 0xFF40), (0xFF5B, 0xFF65), (0xFFDD, 0xFFFF), (0x1F000, 0x1FFFF),
     (0x660, 0x66C), (0x6F0, 0x6F9),
 )  # fmt: skip
-"""Blocks without letters, or nearly: their letters are named below."""
+"""Blocks of Unicode that hold symbols, and few letters or none."""
 
 
 def name(char: str) -> str:

@@ -106,7 +106,7 @@ program.integer(
 )
 
 _LONGEST = 1 << 26
-"""Largest number of bytes of a page."""
+"""Maximum size of a page in bytes."""
 
 PART_FLAGS = ("shard", "rows_per_file", "format", "workers")
 """Names of flags; if any of them is set, the output is parts."""

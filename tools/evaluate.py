@@ -120,17 +120,17 @@ _OF_TITLES = (
 @program.main
 def main(_: list[str]) -> dict[str, Any]:
     """Returns split -> the results, which are printed as they come."""
+    chooses = ("dev", "select")
+    if not (FLAGS.mix or FLAGS.hybrid):
+        program.check_unused(chooses, "is used with --mix or --hybrid only")
+    if FLAGS.mix_weights:
+        program.check_unused(chooses, "chooses what --mix_weights gives")
     load_package()
     from keras_lstm_dssm.analysis.evaluate import evaluate_run
     from keras_lstm_dssm.papers.baselines import document_baselines
     from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 
     use_one_intra_op_thread()
-    chooses = ("dev", "select")
-    if not (FLAGS.mix or FLAGS.hybrid):
-        program.check_unused(chooses, "is used with --mix or --hybrid only")
-    if FLAGS.mix_weights:
-        program.check_unused(chooses, "chooses what --mix_weights gives")
     return evaluate_run(
         FLAGS.run,
         FLAGS.data,

@@ -96,13 +96,6 @@ program.integer(
 @program.main
 def main(_: list[str]) -> dict[str, Any]:
     """Exports the models and returns the folders of their new versions."""
-    load_package()
-    from keras_lstm_dssm.analysis.hybrid import describe_published
-    from keras_lstm_dssm.export.export_models import export_models
-    from keras_lstm_dssm.run_folder import RunFolder
-    from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
-
-    use_one_intra_op_thread()
     needed = ["run"] * (not FLAGS.hybrid) + ["output"] * (not FLAGS.portable)
     for name in needed:
         if not FLAGS[name].value:
@@ -113,6 +106,13 @@ def main(_: list[str]) -> dict[str, Any]:
     if not (FLAGS.documents or FLAGS.hybrid):
         of_titles = ("vectors", "max_k", "teacher")
         program.check_unused(of_titles, "is used with --documents only")
+    load_package()
+    from keras_lstm_dssm.analysis.hybrid import describe_published
+    from keras_lstm_dssm.export.export_models import export_models
+    from keras_lstm_dssm.run_folder import RunFolder
+    from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
+
+    use_one_intra_op_thread()
     if FLAGS.portable:
         return _portable()
     program.check_unused(["weights"], "is used with --portable only")

@@ -264,7 +264,7 @@ def _check(run: "RunFolder") -> None:
 def _stopping(run: "RunFolder") -> Iterator[None]:
     """Treats SIGTERM, by which schedulers stop a process, like Ctrl-C.
 
-    After either, it is printed where the model is, and how to go on.
+    After each of the two, prints where the model is and how to resume.
     """
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

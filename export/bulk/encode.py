@@ -150,7 +150,7 @@ def encode_part(
 def _compare_part(
     job: PartJob, name: str, known: PartInfo, reader: DocumentReader
 ) -> PartResult:
-    """Compares a complete part with its titles, or raises `InputError`."""
+    """Checks that a part on disk was encoded from the titles of a reader."""
     for what, found, expected in (
         ("encoder", known.encoder_sha256, job.encoder_sha256),
         ("--rows_per_file", known.lines, job.lines),

@@ -90,7 +90,7 @@ def read_info(folder: Path, name: str) -> PartInfo | None:
 
 
 def write_info(folder: Path, name: str, info: PartInfo) -> None:
-    """Writes the description of a part, with which the part is complete."""
+    """Writes the description of a part, last: the part is then complete."""
     write_json(folder / f"{name}.json", info._asdict())
 
 

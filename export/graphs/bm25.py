@@ -17,12 +17,13 @@ from keras_lstm_dssm.text.word_hashing import split_words
 from lstm_dssm_client.terms import EDGE, MAX_WORDS, PAIRED, SPLIT
 
 POSTINGS = 2**21
-"""Number of postings that are read at once, about 100 MB with their sums. The
-postings of a term are read together: then equal titles have equal scores."""
+"""Number of postings that are read at once; with their sums they take about
+100 MB. The postings of one term are always read together, so that equal titles
+have equal scores."""
 
 
 class Matches(NamedTuple):
-    """The words of some queries, and where the postings of their terms are.
+    """Words of a batch of queries, and the ranges of their terms' postings.
 
     The postings of all terms, one term after the other, are numbered from 0.
     """

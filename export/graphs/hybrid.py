@@ -42,7 +42,7 @@ CELLS = 2**24
 the queries, since the largest of them is needed."""
 
 SETTINGS_FILE = Path("assets.extra", "hybrid.json")
-"""File with the settings of a hybrid retriever, in the folder of a version."""
+"""Path of a hybrid retriever's settings, within the folder of a version."""
 
 
 class WordsPart(NamedTuple):
@@ -330,7 +330,7 @@ class HybridModule(SearchModule):
 
     @property
     def _read_bytes(self) -> int | None:
-        """How many bytes of a query `explained` reads; `None` for all."""
+        """Number of bytes that `explained` reads of a query; `None` for all."""
         rule = self.hybrid.words_part
         if rule is None:
             return MAX_WORDS * MAX_BYTES_PER_WORD

@@ -1,4 +1,4 @@
-"""What a request may cost: assertions in exported graphs, for every server.
+"""Limits on the memory of a request, as assertions in exported graphs.
 
 A graph refuses a request before it computes anything of it. The error is
 INVALID_ARGUMENT, and its line says what was found, what is allowed and what to
@@ -25,7 +25,7 @@ for each of these (13 where all words are single letters): 20 MB, at most 55.
 """
 
 UNEQUAL_ROWS = "Batching Run() input tensors must have equal 0th-dimension size"
-"""TF Serving's own line, which it has with batching.
+"""The message of TF Serving for unequal rows, if it batches requests.
 
 Source: tensorflow_serving/batching/batching_util.h, `ComputeTensorBatchSize`
 """
@@ -94,7 +94,7 @@ def with_few_hits(
 def with_short_reasons(
     text: tf.Tensor, k: tf.Tensor, most_bytes: int | None
 ) -> tf.Tensor:
-    """Refuses too many words times hits, which `explained` names one by one.
+    """Refuses texts whose words, times k hits, make a reply too large.
 
     `k` are the results of each row, `most_bytes` how many bytes are read of a
     text.

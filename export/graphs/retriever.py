@@ -96,7 +96,7 @@ returns which of them each query may find, booleans `[batch, block]`."""
 
 
 class EqualVectors(NamedTuple):
-    """Says which documents have equal vectors, and sorts them side by side.
+    """Groups documents with equal vectors, and sorts each group together.
 
     The last bits of a matrix product depend on the position of a row, so a
     vector that several documents share is multiplied once. Documents are in
@@ -436,7 +436,7 @@ class SearchModule(ServedModule):
     def _admitted(
         self, text: tf.Tensor, k: tf.Tensor, widest: int
     ) -> list[tf.Tensor]:
-        """Returns the texts and the largest k, at most the largest supported.
+        """Returns the texts, and the largest k of the rows, at most `widest`.
 
         A request for too many results is refused.
         """

@@ -230,8 +230,8 @@ class EncodingModule(ServedModule):
         self.weights = self._served.variables
         self.resources = list(resources)
         scales = getattr(encoder, "scales", ())  # of the parts of a hybrid
-        lookups = getattr(encoder, "lookups", ())
-        self.fingerprint = weights_hash([*encoder.weights, *scales, *lookups])
+        extra = getattr(encoder, "extra_state", ())
+        self.fingerprint = weights_hash([*encoder.weights, *scales, *extra])
 
     @abstractmethod
     def encode(self, text: tf.Tensor) -> tf.Tensor:

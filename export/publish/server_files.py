@@ -137,6 +137,7 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
         root=root,
         rows=BATCH_SIZES[-1],
         warmup=WARMUP_SIZES[-1],
+        factor=_GRAPH_FACTOR,
         first=FIRST_MB,
         hits=MAX_HITS,
         explained=MAX_EXPLAINED,
@@ -147,8 +148,8 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
 def memory_bytes(version: Path) -> int:
     """Estimates by how many bytes a server grows when it loads a version.
 
-    They are those of the variables, and `_GRAPH_FACTOR` times those of the
-    graph; processes grew by 0.5 to 1.5 times as much.
+    The estimate is the size of the variables, plus `_GRAPH_FACTOR` times the
+    size of the graph. Processes grew by 0.5 to 1.5 times the estimate.
     """
     graph = version / "saved_model.pb"
     size = _GRAPH_FACTOR * graph.stat().st_size if graph.exists() else 0

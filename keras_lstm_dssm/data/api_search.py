@@ -180,7 +180,7 @@ def build_api_search(progress: bool = False) -> Collection:
 
 @contextmanager
 def building(folder: str | os.PathLike[str]) -> Iterator[bool]:
-    """Yields whether a cached folder is missing, which the caller then builds.
+    """Locks a cached folder; yields True if the caller has to build it.
 
     Another process that builds a cached folder is waited for.
     """

@@ -243,7 +243,9 @@ class DrawnNegatives(ABC):
     def attach(
         self, batches: tf.data.Dataset, first_step: int | None = 0
     ) -> tf.data.Dataset:
-        """Adds `negatives`, strings `[batch, k]`, to each batch.
+        """Adds k drawn titles for each click to each batch of a dataset.
+
+        The titles are `negatives`, strings `[batch, k]`.
 
         Args:
             batches: Dataset of `(query, document)`, strings `[batch]`, or of

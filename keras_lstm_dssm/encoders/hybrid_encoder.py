@@ -94,12 +94,12 @@ class HybridEncoder:
         ]
 
     @property
-    def lookups(self) -> list[np.ndarray]:
-        """See `TextEncoder.lookups`."""
+    def extra_state(self) -> list[np.ndarray]:
+        """See `TextEncoder.extra_state`."""
         return [
-            lookup
+            array
             for part in self.parts.values()
-            for lookup in part.encoder.lookups
+            for array in part.encoder.extra_state
         ]
 
     def sync_weights(self) -> None:

@@ -39,7 +39,7 @@ class DistinctTexts:
     rules = ("distinct",)
 
     split = "space"
-    """How mined, judged and corpus negatives know equal texts."""
+    """Rule for splitting words: negatives with equal words are equal texts."""
 
     def distinct(self, texts: Any) -> TextBatch:
         """Returns each distinct text of strings `(batch,)` once."""
@@ -141,8 +141,8 @@ class LayerEncoder(TextEncoder):
         return [part for part in parts if isinstance(part, resource)]
 
     @property
-    def lookups(self) -> list[np.ndarray]:
-        """All settings, and files of vocabularies, as bytes: uint8 arrays."""
+    def extra_state(self) -> list[np.ndarray]:
+        """Settings of layers, and files of vocabularies, as uint8 arrays."""
         found = [layer_settings(self.layer)]
         with tempfile.TemporaryDirectory() as folder:
             for number, layer in enumerate(all_layers(self.layer)):

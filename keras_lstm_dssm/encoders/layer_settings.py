@@ -1,4 +1,4 @@
-"""The settings of a Keras layer as bytes, equal for equal layers."""
+"""All settings of a Keras layer as bytes, for a fingerprint."""
 
 import json
 from collections.abc import Container, Mapping
@@ -45,7 +45,7 @@ def layer_settings(layer: keras.layers.Layer) -> bytes:
 
 
 def _serialised(layer: keras.layers.Layer) -> Any:
-    """Returns a layer's settings, or None if its class does not tell them."""
+    """Returns a layer's settings, `None` if Keras cannot serialise it."""
     try:
         return keras.saving.serialize_keras_object(layer)
     except (NotImplementedError, TypeError, ValueError, AttributeError):
@@ -89,9 +89,9 @@ def _plain(
 
 
 def _code(code: CodeType) -> list[Any]:
-    """Returns what a function does, equal in each process.
+    """Describes the byte code of a function, equally in each process.
 
-    What Keras stores of it also depends on who else refers to its constants.
+    The bytes that Keras stores of a lambda differ between processes.
     """
     constants = [
         _code(each)
@@ -105,5 +105,5 @@ def _code(code: CodeType) -> list[Any]:
 
 
 def _name_of(value: Any) -> str:
-    """Returns a name of a function, as of a standardization, or of a type."""
+    """Returns the name of a function, or of the type of another value."""
     return getattr(value, "__qualname__", type(value).__qualname__)

@@ -331,8 +331,8 @@ class TextEncoder(SyncedWeights, keras.Model):
         return []
 
     @property
-    def lookups(self) -> list[np.ndarray]:
-        """What the vectors depend on beside weights; here: nothing."""
+    def extra_state(self) -> list[np.ndarray]:
+        """Arrays beside the weights that change vectors, for a fingerprint."""
         return []
 
     @property

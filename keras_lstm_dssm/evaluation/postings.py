@@ -15,13 +15,15 @@ from keras_lstm_dssm.evaluation.bm25 import (
     STOP_WORDS,
     TokenizedTitles,
     Tokenizer,
+    alphanumeric,
     count_matrix,
     english_stem,
     stemmer_version,
 )
 from keras_lstm_dssm.settings import choices
 from keras_lstm_dssm.settings.hybrid import HybridSettings
-from lstm_dssm_client.terms import MAX_WORDS, letter_grams, split_words
+from lstm_dssm_client.terms import MAX_WORDS, SPLIT, letter_grams
+from lstm_dssm_client.words import split_words
 
 
 def _stem_of(word: str) -> list[str]:
@@ -39,8 +41,8 @@ _TERMS_OF: dict[str, Callable[[str], list[str]]] = {
 
 
 def _terms(kind: str, text: str, max_words: int | None = None) -> list[str]:
-    words, of_word = split_words(text, max_words), _TERMS_OF[kind]
-    return [term for word in words for term in of_word(word)]
+    words = split_words(text, SPLIT, max_words)
+    return [term for word in words for term in _TERMS_OF[kind](word)]
 
 
 TERM_TOKENIZERS: dict[str, Tokenizer] = {
@@ -167,7 +169,7 @@ class Postings(NamedTuple):
                 of the titles.
         """
         assert settings.bm25_words, settings
-        counted = TokenizedTitles(titles, split_words)
+        counted = TokenizedTitles(titles, alphanumeric)
         words = list(counted.vocabulary)
         of_word = [_TERMS_OF[settings.bm25_words](word) for word in words]
         terms = sorted({term for terms in of_word for term in terms})
@@ -185,7 +187,9 @@ class Postings(NamedTuple):
         share = by_term.data / (by_term.data + saturation[by_term.indices])
         forms = dict(zip(terms, terms, strict=True))
         if settings.bm25_words == STEMS:
-            known_words = {w for text in known_texts for w in split_words(text)}
+            known_words = {
+                w for text in known_texts for w in alphanumeric(text)
+            }
             forms = _forms_of_stems(known_words.union(words), number)
         known = sorted(forms)
         return cls(

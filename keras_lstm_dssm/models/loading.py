@@ -45,7 +45,7 @@ def load_safely(path: str | os.PathLike[str]) -> Any:
 
 @contextmanager
 def _weights_of_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Refuses weights of layers for which the file has no arrays, meanwhile."""
+    """Refuses, while a file is read, large weights that the file lacks."""
     rows = {shape[1:] for shape in _shapes(path)}
     most = max(_MOST_BYTES, _RATIO * os.path.getsize(path))
     made = 0

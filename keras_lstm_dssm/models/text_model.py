@@ -417,7 +417,7 @@ class TextModel(BuiltModel):
         return self.get_metrics_result()
 
     def make_train_function(self, force: bool = False) -> None:
-        """Makes a train function after which variables hold the weights W."""
+        """Makes a train function; after each call variables hold W of (6)."""
         super().make_train_function(force)
         if nesterov := self._nesterov():
             self.train_function = nesterov.from_weights(

@@ -252,7 +252,8 @@ def run_system(
         options = choose_on_dev(name, row, data, path)
     for seed in missing:
         trained = row.system.train(name, options, seed, data)
-        _write_seed(folders[seed], name, row, seed, options, trained, data)
+        with new_folder(folders[seed]) as new:
+            _write_seed(new, name, row, seed, options, trained, data)
         print(
             f"{name}, seed {seed}: {trained.train_seconds:.0f} s, dev"
             f" {data.dev_measure} {100 * trained.dev:.2f}",
@@ -274,19 +275,6 @@ def measure_system(
 
 
 def _write_seed(
-    folder: Path,
-    name: str,
-    row: Row,
-    seed: int,
-    options: Hyperparameters,
-    trained: TrainedSystem,
-    data: TableData,
-) -> None:
-    with new_folder(folder) as new:
-        _write_files(new, name, row, seed, options, trained, data)
-
-
-def _write_files(
     folder: Path,
     name: str,
     row: Row,

@@ -68,7 +68,7 @@ class Available(NamedTuple):
 
 
 _NOTHING = Available({}, {})
-"""What is available of a model that is not served."""
+"""The entry of a model without a served version."""
 
 
 class ModelVersions:
@@ -433,7 +433,7 @@ class ModelRegistry:
         self._publish()
 
     def _publish(self) -> None:
-        """Shows requests the available versions of all models, in one step."""
+        """Makes the versions of all models visible to requests at once."""
         self._served = {n: model.available for n, model in self._models.items()}
 
     def find(self, spec: ModelSpec) -> Servable:

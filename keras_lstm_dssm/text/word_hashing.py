@@ -102,7 +102,7 @@ def normalize_texts(
 
 
 def normalize_single_text(text: tf.Tensor, split: str) -> tf.Tensor:
-    """Normalises one text `[1]` as `normalize_texts`, by fewer operations."""
+    """Does as `normalize_texts` for one text `[1]`, with fewer operations."""
     folded = tf.cond(
         tf.reduce_all(tf.strings.regex_full_match(text, PLAIN)),
         lambda: tf.strings.lower(text),

@@ -168,10 +168,10 @@ class Training(ABC):
         )  # fmt: skip
 
     def validation_batches(self, pairs: ClickLog) -> tf.data.Dataset:
-        """Returns the batches whose loss is measured after each epoch.
+        """Returns batches of `--validation`, for the loss after each epoch.
 
-        They are shuffled, always in one order: negatives come from the batch,
-        and in file order they could be more similar than in training.
+        The clicks are shuffled, always in one order: negatives come from the
+        batch, and in file order they could be more similar than in training.
         """
         return training_batches(pairs, self.recipe.batch_size, epochs=1, seed=0)
 

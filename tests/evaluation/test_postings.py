@@ -19,7 +19,8 @@ from keras_lstm_dssm.evaluation.postings import (
     stemmer_facts,
 )
 from keras_lstm_dssm.settings.hybrid import HybridSettings
-from lstm_dssm_client.terms import MAX_WORDS, letter_grams, split_words
+from lstm_dssm_client.terms import MAX_WORDS, SPLIT, letter_grams
+from lstm_dssm_client.words import split_words
 
 ENGLISH = [
     "Steel hex bolts, 3/8 in.", "hex bolt and the hex nut", "", "wood glue",
@@ -42,7 +43,7 @@ def added_up(postings: Postings, kind: str, query: str, n: int) -> np.ndarray:
     """The scores of all titles, as LocalModel could compute them."""
     number = dict(zip(postings.forms, postings.form_terms, strict=True))
     scores = np.zeros(n, np.float32)
-    for word in split_words(query):
+    for word in split_words(query, SPLIT):
         for form in letter_grams(word) if kind == "trigrams" else [word]:
             if form in number:
                 term = number[form]

@@ -178,7 +178,7 @@ def test_of_a_corpus_a_row_has_no_negatives_but_its_own():
 
 
 def test_lists_are_a_corpus():
-    """An evaluation draws the same each time, from all titles of the list."""
+    """`evaluate` draws equal negatives each time, from its list of titles."""
     model = two_tower(negatives="corpus", n=3, run_eagerly=True)
     titles = [f"{kind} {size}" for kind in CLICKS for size in range(9)]
     queries = [f"{THREE[row // 9]} {row}" for row in range(27)]

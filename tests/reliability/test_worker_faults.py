@@ -25,6 +25,7 @@ from tests.distributed.processes import (
     ray_processes,
     start_worker,
 )
+from tests.kit.flags import last_of_each
 from tests.reliability.program import SETTINGS, TRAIN, write_log
 from tests.reliability.test_kill import check_equal
 
@@ -50,11 +51,10 @@ def undisturbed(log) -> RunFolder:
 
 def flags(log: pathlib.Path, output: pathlib.Path, *more: str) -> list[str]:
     """Returns flags of a training; `more` replace those of the same name."""
-    usual = (
+    return last_of_each(
         f"--data={log}", *SETTINGS, "--epochs=4", OFTEN, f"--output={output}",
+        *more,
     )  # fmt: skip
-    given = {flag.partition("=")[0]: flag for flag in (*usual, *more)}
-    return [*given.values()]
 
 
 def start(log: pathlib.Path, output: pathlib.Path, *more: str) -> list[Process]:

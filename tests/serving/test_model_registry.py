@@ -347,7 +347,7 @@ def test_a_file_that_is_swapped_while_it_loads_is_not_served(
 
 
 def update(model: ModelVersions, expected: dict[int, Path]) -> bool:
-    """Loads, serves and unloads the versions of one model."""
+    """Brings one model up to date, in the three steps of the registry."""
     model.load(expected)
     model.serve()
     return model.unload(expected)
