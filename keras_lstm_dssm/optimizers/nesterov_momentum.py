@@ -187,11 +187,10 @@ class NesterovMomentum(JointUpdateOptimizer):
     def set_phases(
         self, ends: float, middle: float, phases: Sequence[int]
     ) -> None:
-        """Sets the momentum mu of all training steps.
+        """Sets mu of all training steps: `middle` within `phases`, else `ends`.
 
-        `phases` are three numbers of steps, counted by `iterations`: the first
-        step with mu = `middle`, the first step after it, and the end of the
-        training. All other steps have mu = `ends`.
+        `phases` are three values of `iterations`: of the first step with mu =
+        `middle`, of the first step after it, and of the end of the training.
         """
         self.momentum.assign(ends)
         self.middle_momentum.assign(middle)
@@ -220,12 +219,8 @@ class NesterovMomentum(JointUpdateOptimizer):
         graph = cache(
             tf.function(self._begin, autograph=False).get_concrete_function
         )
-        return partial(
-            self._run_from_weights,
-            train_function,
-            steps,
-            self._begin if eager else lambda *key: graph(*key)(),
-        )
+        begin = self._begin if eager else lambda *key: graph(*key)()
+        return partial(self._run_from_weights, train_function, steps, begin)
 
     def _run_from_weights(
         self, train_function: Any, steps: int, begin: Any, iterator: Any

@@ -157,6 +157,55 @@ def test_from_fit_to_a_fresh_process_and_a_server(tmp_path, fresh_process):
             assert hit.score == pytest.approx(expected_hit.score, abs=1e-5)
 
 
+@keras.saving.register_keras_serializable("tests")
+class Pooled(keras.Model):
+    """A preprocessor, a backbone with named inputs, and a mean over tokens.
+
+    Models of KerasHub have this form.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.preprocessor = words()
+        ids = keras.Input((None,), dtype="int64", name="token_ids")
+        mask = keras.Input((None,), dtype="bool", name="padding_mask")
+        x = keras.layers.Embedding(20, 4)(ids)
+        x = keras.layers.MultiHeadAttention(2, 2)(
+            x, x, attention_mask=mask[:, None, :]
+        )
+        self.backbone = keras.Model(
+            {"token_ids": ids, "padding_mask": mask}, x, name="backbone"
+        )
+
+    def call(self, texts: tf.Tensor) -> tf.Tensor:
+        ids = self.preprocessor(texts)
+        # A text without words has a token, too, as `[CLS]` would be.
+        mask = tf.concat([tf.ones_like(ids[:, :1]), ids[:, 1:]], 1) > 0
+        x = self.backbone({"token_ids": ids, "padding_mask": mask})
+        weights = tf.cast(mask, x.dtype)[:, :, tf.newaxis]
+        return tf.reduce_sum(x * weights, 1) / tf.reduce_sum(weights, 1)
+
+
+def test_a_backbone_with_named_inputs(tmp_path):
+    keras.utils.set_random_seed(1)
+    model = towers(Pooled(), Pooled())
+    history = fit(model, 30).history["loss"]
+    assert np.mean(history[-3:]) < 0.8 * history[0]
+    vectors = model.query_encoder.encode(TEXTS)
+    expected = units(model.query_encoder.layer(tf.constant(TEXTS)).numpy())
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
+
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(
+        loaded.query_encoder.encode(TEXTS), vectors, rtol=1e-5, atol=1e-6
+    )
+    version, _ = model.export(tmp_path / "models")
+    text = np.array([text.encode() for text in TEXTS], object)
+    ((outputs,),) = run_in_cpp({version: [predict_request("any", text=text)]})
+    np.testing.assert_allclose(outputs["embedding"], vectors, atol=1e-5)
+
+
 def test_a_layer_and_an_encoder_of_trigrams_train_together():
     model = towers(dssm.DSSMEncoder([3]), gru())
     before = model.get_weights()
