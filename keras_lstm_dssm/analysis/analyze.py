@@ -79,8 +79,8 @@ def analyze_run(
 
     Raises:
         InputError: The run has no model, a setting is not about this kind of
-            model, the data are wrong, or jinja2, matplotlib or scikit-learn is
-            not installed.
+            model, the data are wrong, or matplotlib or scikit-learn is not
+            installed.
 
     Example:
     >>> settings = ReportSettings(query="hex bolt", document="steel hex bolt")

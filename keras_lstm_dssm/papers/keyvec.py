@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 from keras_lstm_dssm.evaluation.clustering import CLUSTER_MEASURES
 from keras_lstm_dssm.evaluation.task import CLUSTER, DOCUMENT_MEASURES, RETRIEVE
 from keras_lstm_dssm.models import KEYVEC_PRESETS
+from keras_lstm_dssm.pages import Table
 from keras_lstm_dssm.papers.baseline_rows import Baseline
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.report import (
     PaperTable,
-    TextTable,
     measure_table,
     significance_note,
 )
@@ -101,7 +101,7 @@ def _add_further(
         }
 
 
-def _tables(summary: Summary) -> list[TextTable]:
+def _tables(summary: Summary) -> list[Table]:
     """Returns Table 1, of retrieval, Table 2, of clusters, and more."""
     tables = []
     if RETRIEVE in summary["random"]:
@@ -122,7 +122,7 @@ def _tables(summary: Summary) -> list[TextTable]:
     return [*tables, _key_sentences(summary)]
 
 
-def _measures(summary: Summary, mode: str, title: str) -> TextTable:
+def _measures(summary: Summary, mode: str, title: str) -> Table:
     systems = summary["systems"]
     return measure_table(
         summary,
@@ -143,7 +143,7 @@ def _published_cells(name: str, mode: str) -> Sequence[str]:
     return [f"{100 * value:.1f}" for value in values]
 
 
-def _key_sentences(summary: Summary) -> TextTable:
+def _key_sentences(summary: Summary) -> Table:
     """Returns how well p_i finds the key sentences of unseen documents."""
     rows = []
     for system in summary["systems"].values():
@@ -151,7 +151,7 @@ def _key_sentences(summary: Summary) -> TextTable:
         if None not in values:
             rows.append([system["label"], *(f"{100 * v:.2f}" for v in values)])
     header = ["System", *_KEY_SENTENCES.values()]
-    return TextTable("Key sentences of the test documents", header, rows)
+    return Table(header, rows, "Key sentences of the test documents")
 
 
 def _notes(summary: Summary) -> list[str]:

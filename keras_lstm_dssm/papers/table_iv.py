@@ -6,12 +6,12 @@ from pathlib import Path
 from keras_lstm_dssm.analysis.drawing import curve_chart
 from keras_lstm_dssm.files import write_csv
 from keras_lstm_dssm.models import PRESETS
+from keras_lstm_dssm.pages import Table
 from keras_lstm_dssm.papers.baseline_rows import Baseline
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.report import (
     MODE_TITLES,
     PaperTable,
-    TextTable,
     curve,
     data_notes,
     measure_table,
@@ -123,7 +123,7 @@ def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
     return ["bm25", max(clsm, key=clsm.__getitem__, default=""), "dssm"]
 
 
-def mode_tables(summary: Summary) -> list[TextTable]:
+def mode_tables(summary: Summary) -> list[Table]:
     """Returns a table of each mode, and the paper's values if rows have any."""
     systems = summary["systems"]
     published = any(system["paper"] for system in systems.values())
@@ -148,7 +148,7 @@ def mode_tables(summary: Summary) -> list[TextTable]:
 _COMPARED = {"ndcg@1": "rerank", "ndcg@3": "rerank"}
 
 
-def _tables(summary: Summary) -> list[TextTable]:
+def _tables(summary: Summary) -> list[Table]:
     """Returns the tables of the modes, and differences in NDCG@1 and @3."""
     tested = "rerank" in summary["random"] and summary["references"]
     differences = measure_table(
