@@ -121,7 +121,7 @@ import keras
 assert keras.saving.get_registered_object("keras_lstm_dssm>TwoTower")
 import gc
 assert gc.isenabled() and gc.get_freeze_count() > 100_000
-print({"matplotlib", "torch"} & set(sys.modules))
+print({"gensim", "torch"} & set(sys.modules))
 """
 
 
