@@ -11,7 +11,7 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import api_search
-from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
+from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
 from keras_lstm_dssm.evaluation import Task, system_of
 from keras_lstm_dssm.export import export_model
 from keras_lstm_dssm.export.bulk.parts import write_ids, write_vectors

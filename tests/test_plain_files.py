@@ -20,7 +20,7 @@ from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.click_pages import ClickPages
 from keras_lstm_dssm.data.documents import DocumentFolder
-from keras_lstm_dssm.distillation.teacher_vectors import TeacherFolder
+from keras_lstm_dssm.distillation.teacher_folder import TeacherFolder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.bulk.documents import Documents, read_documents
 from keras_lstm_dssm.export.bulk.parts import (

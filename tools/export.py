@@ -139,7 +139,7 @@ def main(_: list[str]) -> dict[str, Any]:
 def _hybrid(teacher: "TeacherVectors | None") -> dict[str, Any]:
     """Returns the settings of --hybrid, and texts whose words are known."""
     from keras_lstm_dssm.analysis.hybrid import read_hybrid
-    from keras_lstm_dssm.distillation.teacher_vectors import TeacherFolder
+    from keras_lstm_dssm.distillation.teacher_folder import TeacherFolder
     from keras_lstm_dssm.settings.hybrid import HybridSettings
 
     settings = FLAGS.run and read_hybrid(FLAGS.run) or HybridSettings()

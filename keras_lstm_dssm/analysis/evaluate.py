@@ -17,10 +17,10 @@ from keras_lstm_dssm.data.click_log import describe_bad
 from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.documents import DocumentFolder
 from keras_lstm_dssm.data.sources import open_collection, open_documents
-from keras_lstm_dssm.distillation.teacher_vectors import (
+from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
+from keras_lstm_dssm.distillation.teacher_folder import (
     TeacherFolder,
     TeacherVectors,
-    open_outside_encoder,
 )
 from keras_lstm_dssm.distillation.word_fit import check_fitted
 from keras_lstm_dssm.errors import InputError

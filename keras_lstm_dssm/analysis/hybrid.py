@@ -8,7 +8,7 @@ from typing import Any
 from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.sources import open_collection
 from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
-from keras_lstm_dssm.distillation.teacher_vectors import TeacherVectors
+from keras_lstm_dssm.distillation.teacher_folder import TeacherVectors
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.evaluation.measures import QueryMeasures, mean

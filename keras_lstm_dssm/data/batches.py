@@ -554,14 +554,22 @@ class ClickFrequencies:
                 {"negatives": strings [batch, k], ...})`, see
                 `GivenNegatives`.
         """
+        return with_extras(batches, lambda _, titles: {"log_q": self(titles)})
 
-        def with_log_q(
-            query: tf.Tensor,
-            document: tf.Tensor,
-            extras: dict[str, Any] | None = None,
-        ) -> tuple[Any, ...]:
-            extras = extras or {}
-            titles = titles_of_batch(document, extras)
-            return query, document, {**extras, "log_q": self(titles)}
 
-        return batches.map(with_log_q, tf.data.AUTOTUNE)
+def with_extras(
+    batches: tf.data.Dataset,
+    extras_of: Callable[[tf.Tensor, tf.Tensor], dict[str, tf.Tensor]],
+) -> tf.data.Dataset:
+    """Adds tensors, computed from queries and `titles_of_batch`, to batches."""
+
+    def with_more(
+        query: tf.Tensor,
+        document: tf.Tensor,
+        extras: dict[str, Any] | None = None,
+    ) -> tuple[Any, ...]:
+        extras = extras or {}
+        titles = titles_of_batch(document, extras)
+        return query, document, {**extras, **extras_of(query, titles)}
+
+    return batches.map(with_more, tf.data.AUTOTUNE)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from keras_lstm_dssm.distillation.teacher_vectors import TeacherVectors
+from keras_lstm_dssm.distillation.teacher_folder import TeacherVectors
 from keras_lstm_dssm.distillation.word_fit import fit_words
 from keras_lstm_dssm.encoders import TextEncoder, WordSumEncoder
 from keras_lstm_dssm.encoders.hybrid_encoder import HybridEncoder

@@ -19,10 +19,8 @@ from keras_lstm_dssm.data.batches import (
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
 from keras_lstm_dssm.data.sources import open_collection
 from keras_lstm_dssm.data.statistics import alphabet_warning
-from keras_lstm_dssm.distillation.teacher_vectors import (
-    TaughtBatches,
-    TeacherVectors,
-)
+from keras_lstm_dssm.distillation.taught_batches import TaughtBatches
+from keras_lstm_dssm.distillation.teacher_folder import TeacherVectors
 from keras_lstm_dssm.distillation.word_fit import with_fitted_words
 from keras_lstm_dssm.errors import InputError, check_lists
 from keras_lstm_dssm.files import write_json

@@ -10,7 +10,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.analysis.evaluate import open_system
 from keras_lstm_dssm.analysis.hybrid import bm25_part, read_hybrid
 from keras_lstm_dssm.data import Collection
-from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
+from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Task, choose_weights, read_run
 from keras_lstm_dssm.evaluation.bm25 import BM25System

@@ -25,10 +25,10 @@ import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data.sources import open_collection
-from keras_lstm_dssm.distillation.teacher_vectors import (
+from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
+from keras_lstm_dssm.distillation.teacher_folder import (
     TeacherFolder,
     TeacherVectors,
-    open_outside_encoder,
 )
 from keras_lstm_dssm.distillation.word_fit import fit_words
 from keras_lstm_dssm.evaluation import DenseSystem, Task
