@@ -182,6 +182,7 @@ def _environment() -> jinja2.Environment:
     environment.filters["markdown_cell"] = lambda cell: str(cell).replace(
         "|", "\\|"
     )
+    environment.filters["thousands"] = "{:,}".format
     environment.filters["yaml"] = functools.partial(
         yaml.safe_dump, allow_unicode=True, sort_keys=False, width=float("inf")
     )

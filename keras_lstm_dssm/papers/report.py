@@ -23,6 +23,7 @@ from keras_lstm_dssm.pages import (
     Picture,
     Section,
     Table,
+    render,
     write_html,
     write_markdown,
 )
@@ -61,9 +62,8 @@ class PaperTable(NamedTuple):
     # Content of `table.json` -> the tables of text, see `measure_table`; those
     # without rows are left out.
     tables: Callable[[Summary], Sequence[Table]]
-    # Content of `table.json` -> sentences that state how the results were
-    # measured.
-    notes: Callable[[Summary], Sequence[str]]
+    # The template whose lines state how the results were measured.
+    notes: str
     # The entry of a system with its speed, and its heading.
     speed: tuple[str, str] = ("titles_per_second", "Titles encoded/s")
     # The heading of the page, before "on" and the data; by default the title.
@@ -321,7 +321,6 @@ def _draw(
 
 
 _SIGNIFICANCE_LEVEL = 0.05
-_USES = {"lists": "test on"}
 
 
 def write_table(
@@ -337,7 +336,7 @@ def write_table(
     """
     tables = [table for table in paper.tables(summary) if table.rows]
     tables.append(_choices_table(summary, *paper.speed))
-    notes = [*paper.notes(summary), *_closing_notes(summary)]
+    notes = _notes(paper, summary)
     write_json(output / "table.json", summary)
     write_markdown(output / "table.md", [*tables, BulletList(notes)])
     bar_chart(output / "chart.png", summary)
@@ -347,6 +346,19 @@ def write_table(
         notes.append(ROBUSTNESS_NOTE)
     title = f"{paper.page or paper.title} on {summary['settings']['data']}"
     _write_page(output, title, [*tables, *robustness], pictures, notes)
+
+
+def _notes(paper: PaperTable, summary: Summary) -> list[str]:
+    """Returns sentences that state how the results were measured."""
+    text = render(
+        paper.notes,
+        summary=summary,
+        settings=summary["settings"],
+        words=summary["words"],
+        main_measures=MAIN_MEASURES,
+        level=_SIGNIFICANCE_LEVEL,
+    )
+    return text.splitlines()
 
 
 def _write_page(
@@ -408,59 +420,6 @@ def _choices_table(summary: Summary, speed: str, heading: str) -> Table:
         "Dev value", "Training, s", heading,
     ]  # fmt: skip
     return Table(header, rows, "Parameters, choices and speed")
-
-
-def data_notes(summary: Summary, documents: str, clicks: str) -> list[str]:
-    """Returns sentences about the data; pairs are called `clicks`."""
-    settings, words = summary["settings"], summary["words"]
-    modes = summary["random"]
-    one = documents.removesuffix("s")
-    return [
-        f"Data: {settings['titles']:,} {documents}, {settings['clicks']:,}"
-        f" {clicks}; {settings['dev_queries']:,} queries to choose on; "
-        + ", ".join(
-            f"{settings[f'{mode}_queries']:,} to {_USES.get(mode, mode)}"
-            for mode in modes
-        )
-        + f". {summary['date']}, {summary['machine']}.",
-        f"Words: {words['query_words']:.1f} in a test query,"
-        f" {words['title_words']:.1f} in a {one}; {words['overlap']:.0%} of a"
-        f" query's words are in its relevant {one},"
-        f" {words['seen']:.0%} in some training query;"
-        f" {words['clicks_per_title']:.1f} {clicks} for each of their"
-        f" {documents}.",
-    ]
-
-
-def significance_note(summary: Summary) -> str:
-    """Returns the sentence about the test of significance."""
-    system, *_ = summary["systems"].values()
-    measures = " or ".join(
-        f"{MAIN_MEASURES[key].upper()} ({key})"
-        if key in MAIN_MEASURES
-        else key.upper()
-        for key in system["significance"]
-    )
-    return (
-        "* differs significantly: paired randomisation test over queries on"
-        f" {measures}, averaged over seeds, two-sided, 100,000 random signs,"
-        f" Holm-corrected over the column, p < {_SIGNIFICANCE_LEVEL}."
-    )
-
-
-def _closing_notes(summary: Summary) -> list[str]:
-    """Returns sentences about rows with their own recipe, and failed ones."""
-    notes = [
-        f"{system['label']}: trained by its own recipe; only the epoch is"
-        " chosen on this data: "
-        + ", ".join(f"{k} {v}" for k, v in system["recipe"].items())
-        + "."
-        for system in summary["systems"].values()
-        if system["recipe"]
-    ]
-    return notes + [
-        f"{name} failed: {reason}" for name, reason in summary["failed"].items()
-    ]
 
 
 def write_overview(
