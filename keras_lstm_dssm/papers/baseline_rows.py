@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 import keras
 import numpy as np
 
-from keras_lstm_dssm.analysis.hybrid import bm25_part, choose_hybrid
 from keras_lstm_dssm.data.sources import open_collection
 from keras_lstm_dssm.data.triples import Triples
 from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
@@ -23,6 +22,7 @@ from keras_lstm_dssm.distillation.teacher_vectors import (
     open_outside_encoder,
 )
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluate.hybrid import bm25_part, choose_hybrid
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System, alphanumeric
 from keras_lstm_dssm.evaluation.mixture import (
     ChosenWeights,
