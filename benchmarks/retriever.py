@@ -25,12 +25,12 @@ from benchmarks.towers import new_model
 from keras_lstm_dssm.data import ClickLog, training_batches
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import Index
+from keras_lstm_dssm.export.bulk.documents import DocumentRows
 from keras_lstm_dssm.export.bulk.parts import write_vectors
 from keras_lstm_dssm.export.export_models import export_model
 from keras_lstm_dssm.export.graphs.encoder import EncoderModule
 from keras_lstm_dssm.export.graphs.retriever import (
     VECTORS,
-    DocumentRows,
     RetrieverModule,
 )
 from keras_lstm_dssm.export.publish.versions import publish_module

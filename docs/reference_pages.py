@@ -37,6 +37,7 @@ SUBPACKAGES = {
     "optimizers": "Nesterov's momentum and Adagrad",
     "models": "two towers, pair scorers, KeyVec, and their recipes",
     "data": "click logs, judged collections, documents",
+    "evaluate": "a run, as `lstm-dssm-evaluate` does",
     "evaluation": "rankings, measures, significance, BM25, mixtures",
     "callbacks": "momentum, the best epoch on dev",
     "run_folder": "the files of a run",

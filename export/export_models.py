@@ -14,6 +14,7 @@ from keras_lstm_dssm.distillation import TeacherVectors
 from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.bulk.documents import (
+    DocumentRows,
     Documents,
     check_documents,
 )
@@ -27,7 +28,6 @@ from keras_lstm_dssm.export.graphs.hybrid import HybridModule, HybridSource
 from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
 from keras_lstm_dssm.export.graphs.retriever import (
     MAX_K,
-    DocumentRows,
     RetrieverModule,
     check_retriever_options,
 )

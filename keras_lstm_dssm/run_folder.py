@@ -24,6 +24,7 @@ from keras_lstm_dssm.plain_files import (
     read_csv,
     read_json,
 )
+from keras_lstm_dssm.settings.hybrid import HybridSettings
 from lstm_dssm_client.errors import DAMAGE
 
 __all__ = ["load_run"]
@@ -65,6 +66,7 @@ class RunFolder:
         self.model = self.path / "model.keras"
         self.history = self.path / "history.csv"
         self.metrics = self.path / "metrics.json"
+        self.hybrid = self.path / "hybrid.json"
         self.logs = self.path / "logs"
 
     @contextmanager
@@ -203,6 +205,24 @@ class RunFolder:
         if not self.metrics.exists():
             return {}
         return read_json(self.metrics, self.path)
+
+    def read_hybrid(self) -> HybridSettings | None:
+        """Reads the settings of a hybrid that were chosen on dev, if any."""
+        check_plain_file(self.hybrid)
+        if not self.hybrid.exists():
+            return None
+        remedy = (
+            "choose the weights again, with lstm-dssm-evaluate --mode=retrieve"
+            " --hybrid"
+        )
+        with damage_named(self.hybrid, remedy):
+            return HybridSettings.from_dict(read_json(self.hybrid))
+
+    def write_hybrid(self, settings: dict[str, Any]) -> Path:
+        """Writes the settings of a hybrid; returns the file's path."""
+        check_plain_file(self.hybrid)  # a link would be written to
+        write_json(self.hybrid, settings)
+        return self.hybrid
 
     def read_history(self) -> list[dict[str, float]]:
         """Returns the figures of each epoch, `[]` without `history.csv`."""

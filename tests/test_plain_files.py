@@ -15,7 +15,6 @@ from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm import plain_files
-from keras_lstm_dssm.analysis.hybrid import describe_published, read_hybrid
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.click_pages import ClickPages
@@ -31,6 +30,7 @@ from keras_lstm_dssm.export.bulk.parts import (
     write_info,
     writing_part,
 )
+from keras_lstm_dssm.export.graphs.hybrid import describe_published
 from keras_lstm_dssm.export.graphs.saved_module import signature_defs
 from keras_lstm_dssm.export.portable import export_portable
 from keras_lstm_dssm.export.publish.models_config import read_models_config
@@ -78,7 +78,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
         export_facts(f / "R", "retriever", 1),
         write_models_card(f / "R", {"retriever": 2}, None),
     ),
-    "R/hybrid.json": lambda f: read_hybrid(f / "R"),
+    "R/hybrid.json": lambda f: RunFolder(f / "R").read_hybrid(),
     "R/given_texts.json": lambda f: _read_given_texts(
         f / "R" / "given_texts.json"
     ),

@@ -126,7 +126,7 @@ def main(_: list[str]) -> dict[str, Any]:
     if FLAGS.mix_weights:
         program.check_unused(chooses, "chooses what --mix_weights gives")
     load_package()
-    from keras_lstm_dssm.analysis.evaluate import evaluate_run
+    from keras_lstm_dssm.evaluate import evaluate_run
     from keras_lstm_dssm.papers.baselines import document_baselines
     from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 

@@ -107,8 +107,8 @@ def main(_: list[str]) -> dict[str, Any]:
         of_titles = ("vectors", "max_k", "teacher")
         program.check_unused(of_titles, "is used with --documents only")
     load_package()
-    from keras_lstm_dssm.analysis.hybrid import describe_published
     from keras_lstm_dssm.export.export_models import export_models
+    from keras_lstm_dssm.export.graphs.hybrid import describe_published
     from keras_lstm_dssm.run_folder import RunFolder
     from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 
@@ -138,11 +138,12 @@ def main(_: list[str]) -> dict[str, Any]:
 
 def _hybrid(teacher: "TeacherVectors | None") -> dict[str, Any]:
     """Returns the settings of --hybrid, and texts whose words are known."""
-    from keras_lstm_dssm.analysis.hybrid import read_hybrid
     from keras_lstm_dssm.distillation.teacher_folder import TeacherFolder
+    from keras_lstm_dssm.run_folder import RunFolder
     from keras_lstm_dssm.settings.hybrid import HybridSettings
 
-    settings = FLAGS.run and read_hybrid(FLAGS.run) or HybridSettings()
+    stored = FLAGS.run and RunFolder(FLAGS.run).read_hybrid()
+    settings = stored or HybridSettings()
     if FLAGS.bm25_words:
         settings = settings.replace(bm25_words=FLAGS.bm25_words)
     texts = _training_queries(FLAGS.run) if FLAGS.run else []
@@ -172,7 +173,6 @@ def _training_queries(run: str) -> list[str]:
 
 def _portable() -> dict[str, Any]:
     """Writes the file of --portable."""
-    from keras_lstm_dssm.analysis.hybrid import describe_hybrid
     from keras_lstm_dssm.export.bulk.documents import Documents
     from keras_lstm_dssm.export.portable import export_portable
     from keras_lstm_dssm.run_folder import RunFolder
@@ -200,7 +200,7 @@ def _portable() -> dict[str, Any]:
     )
     if hybrid is not None:
         parts = [name for name, weight in hybrid.weights.items() if weight]
-        print(describe_hybrid(hybrid, parts))
+        print(hybrid.describe(parts))
     size = os.path.getsize(FLAGS.portable)
     print(f"wrote {FLAGS.portable}: {size / 1e6:,.1f} MB")
     return {"file": FLAGS.portable, "bytes": size}

@@ -16,7 +16,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from keras_lstm_dssm.errors import InputError, import_optional
-from keras_lstm_dssm.export.graphs.retriever import DocumentRows
+from keras_lstm_dssm.export.bulk.documents import DocumentRows
 from keras_lstm_dssm.files import file_lock, replacing, write_json
 from keras_lstm_dssm.fingerprints import HASH_BYTES
 from keras_lstm_dssm.plain_files import (

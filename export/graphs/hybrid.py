@@ -31,6 +31,7 @@ from keras_lstm_dssm.export.graphs.retriever import (
 )
 from keras_lstm_dssm.export.graphs.saved_module import signature
 from keras_lstm_dssm.files import write_json
+from keras_lstm_dssm.plain_files import damage_named, read_json
 from keras_lstm_dssm.settings.choices import HYBRID_PARTS
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from lstm_dssm_client.signatures import EXPLAINED_K
@@ -337,3 +338,14 @@ class HybridModule(SearchModule):
         if rule.max_words is None:
             return None
         return max(MAX_WORDS, rule.max_words) * MAX_BYTES_PER_WORD
+
+
+def describe_published(version: Path) -> str:
+    """Describes a hybrid retriever that was exported."""
+    about = read_json(version / SETTINGS_FILE)
+    with damage_named(version / SETTINGS_FILE, "export the model again"):
+        settings = HybridSettings.from_dict(about["settings"])
+        return (
+            f"{settings.describe(about['parts'])};"
+            f" {about['forms']:,} forms of {about['terms']:,} terms"
+        )

@@ -14,7 +14,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.bulk.documents import checked_tags
+from keras_lstm_dssm.export.bulk.documents import DocumentRows, checked_tags
 from keras_lstm_dssm.export.graphs.request_limits import with_few_hits
 from keras_lstm_dssm.export.graphs.saved_module import ServedModule, signature
 from keras_lstm_dssm.settings import choices
@@ -337,22 +337,6 @@ def best_rows(
         parallel_iterations=_BLOCKS_AT_ONCE,
     )
     return scores, numbers
-
-
-class DocumentRows(NamedTuple):
-    """The encoded documents of a retriever."""
-
-    ids: Sequence[str]
-    vectors: Any  # unit vectors, float32 [n, d]; None for BM25 alone
-    tags: Sequence[Sequence[str]] = ()  # none if no document has any
-
-    def in_order(self, order: np.ndarray) -> "DocumentRows":
-        """Returns ids and tags in another order, without the vectors."""
-        return DocumentRows(
-            [self.ids[i] for i in order],
-            None,
-            [self.tags[i] for i in order] if self.tags else (),
-        )
 
 
 def check_retriever_options(vectors: str, max_k: int) -> None:

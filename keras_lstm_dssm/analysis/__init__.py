@@ -6,7 +6,6 @@ and words of a document are key for a KeyVec.
 """
 
 from keras_lstm_dssm.analysis.analyze import analyze_run
-from keras_lstm_dssm.analysis.evaluate import evaluate_run
 from keras_lstm_dssm.analysis.keyvec_report import (
     ExplainedDocument,
     explain_documents,
@@ -57,7 +56,6 @@ __all__ = [
     "attenuation",
     "compare_words",
     "each_activations",
-    "evaluate_run",
     "explain_documents",
     "frame",
     "growth",

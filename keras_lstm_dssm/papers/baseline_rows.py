@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 import keras
 import numpy as np
 
-from keras_lstm_dssm.analysis.hybrid import bm25_part, choose_hybrid
 from keras_lstm_dssm.data.sources import open_collection
 from keras_lstm_dssm.data.triples import Triples
 from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
 from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
 from keras_lstm_dssm.distillation.teacher_folder import TeacherVectors
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluate.hybrid import bm25_part, choose_hybrid
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System, alphanumeric
 from keras_lstm_dssm.evaluation.mixture import (
     ChosenWeights,

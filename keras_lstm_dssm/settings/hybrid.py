@@ -1,7 +1,7 @@
 """The settings of a hybrid retriever: weights of its parts, and of BM25."""
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from typing import ClassVar
 
 from keras_lstm_dssm.errors import InputError
@@ -74,4 +74,15 @@ class HybridSettings(Settings):
             )
         return self.replace(
             **{name: weights.get(name, 0.0) / total for name in HYBRID_PARTS}
+        )
+
+    def describe(self, names: Container[str]) -> str:
+        """Describes the hybrid of the parts of these names in a line."""
+        weights = ", ".join(
+            f"{name} {weight:.3g}{'' if name in names else ' (no such part)'}"
+            for name, weight in self.weights.items()
+        )
+        return (
+            f"hybrid: {weights}; bm25 of {self.bm25_words}, k1 {self.k1:g},"
+            f" b {self.b:g}"
         )

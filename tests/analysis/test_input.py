@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from keras_lstm_dssm.analysis import evaluate
-from keras_lstm_dssm.analysis.evaluate import measure_documents
 from keras_lstm_dssm.analysis.keyvec_report import read_report_documents
 from keras_lstm_dssm.analysis.tower_report import read_report_texts
 from keras_lstm_dssm.data import (
@@ -19,6 +17,8 @@ from keras_lstm_dssm.data import (
     write_documents,
 )
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluate import run
+from keras_lstm_dssm.evaluate.run import measure_documents
 from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.papers.baselines import (
     RandomVectorSystem,
@@ -99,9 +99,7 @@ def test_documents_of_a_folder(tmp_path):
 
 @pytest.fixture
 def bm25_in_place_of_the_model(monkeypatch) -> None:
-    monkeypatch.setattr(
-        evaluate, "system_of", lambda model, progress: BM25System()
-    )
+    monkeypatch.setattr(run, "system_of", lambda model, progress: BM25System())
 
 
 @pytest.mark.usefixtures("bm25_in_place_of_the_model")

@@ -7,8 +7,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.analysis.hybrid import bm25_part
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluate.hybrid import bm25_part
 from keras_lstm_dssm.evaluation import bm25
 from keras_lstm_dssm.evaluation.bm25 import BM25System, english_stem
 from keras_lstm_dssm.evaluation.postings import (

@@ -14,11 +14,9 @@ import safetensors.numpy
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.export import Documents, export_portable
+from keras_lstm_dssm.export.bulk.documents import DocumentRows
 from keras_lstm_dssm.export.graphs.encoder import EncoderModule
-from keras_lstm_dssm.export.graphs.retriever import (
-    DocumentRows,
-    RetrieverModule,
-)
+from keras_lstm_dssm.export.graphs.retriever import RetrieverModule
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from lstm_dssm_client import Hit, LocalModel, ServingError
 from lstm_dssm_client.portable_file import PortableFile, write_portable

@@ -9,12 +9,10 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.encoders.hybrid_encoder import HybridEncoder
 from keras_lstm_dssm.export import export_model
+from keras_lstm_dssm.export.bulk.documents import DocumentRows
 from keras_lstm_dssm.export.graphs.encoder import EncoderModule
 from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
-from keras_lstm_dssm.export.graphs.retriever import (
-    DocumentRows,
-    RetrieverModule,
-)
+from keras_lstm_dssm.export.graphs.retriever import RetrieverModule
 from keras_lstm_dssm.export.graphs.scorer import ScorerModule
 from keras_lstm_dssm.export.publish import versions
 from tests.kit.golden import (

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from keras_lstm_dssm import InputError, evaluation
-from keras_lstm_dssm.analysis.hybrid import measure_hybrid
 from keras_lstm_dssm.data.sources import open_collection
 from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
 from keras_lstm_dssm.distillation.teacher_vectors import teach
+from keras_lstm_dssm.evaluate.hybrid import measure_hybrid
+from keras_lstm_dssm.evaluate.titles import TitleSettings
 from keras_lstm_dssm.evaluation.measures import mean
 from keras_lstm_dssm.papers import baseline_rows
 from keras_lstm_dssm.papers.baseline_rows import Baseline
@@ -115,7 +116,9 @@ def test_table_of_towers_and_their_mixture(settings, tmp_path):
         assert result[f"weight_{name}"] == pytest.approx(weight)
 
     _, by_query, about = measure_hybrid(
-        best, open_collection(settings.data), teacher=settings.teacher
+        best,
+        open_collection(settings.data),
+        TitleSettings(mode="retrieve", hybrid=True, teacher=settings.teacher),
     )
     hybrid, words_bm25 = (
         read_json(folder / name / "seed_0/result.json")

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.analysis.evaluate import open_system
-from keras_lstm_dssm.analysis.hybrid import bm25_part, read_hybrid
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluate.hybrid import bm25_part
+from keras_lstm_dssm.evaluate.titles import open_system
 from keras_lstm_dssm.evaluation import Task, choose_weights, read_run
 from keras_lstm_dssm.evaluation.bm25 import BM25System
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.serving import SavedRetriever
 from keras_lstm_dssm.tools import evaluate, export
 from tests.conftest import TOPICS
@@ -120,7 +121,7 @@ def test_weights_of_dev_are_kept_and_exported(
     )["test"]  # fmt: skip
     assert [*results][3:] == ["model", "towers", "bm25", "hybrid", "random"]
     assert results["towers"] == results["model"]  # an LSTM has no sketch
-    stored = read_hybrid(run)
+    stored = RunFolder(run).read_hybrid()
     assert stored is not None and stored.bm25_words == "stems"
     settings = json.loads((run / "hybrid.json").read_text())
     assert settings == stored.to_dict()
@@ -169,4 +170,4 @@ def test_bm25_needs_no_run(tmp_path, capsys):
 def test_a_damaged_choice_is_one_line(tmp_path):
     (Path(tmp_path) / "hybrid.json").write_text('{"towers": -1}')
     with pytest.raises(InputError, match="hybrid.json: towers is -1.* choose"):
-        read_hybrid(tmp_path)
+        RunFolder(tmp_path).read_hybrid()

@@ -11,8 +11,8 @@ from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm import export
-from keras_lstm_dssm.analysis.hybrid import bm25_part
 from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
+from keras_lstm_dssm.evaluate.hybrid import bm25_part
 from keras_lstm_dssm.export.graphs.retriever import int8_codes
 from keras_lstm_dssm.layers import TrigramVectors, unit
 from keras_lstm_dssm.settings.hybrid import HybridSettings

@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.analysis.hybrid import describe_published
 from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.evaluation.postings import TERM_TOKENIZERS
 from keras_lstm_dssm.export import Documents, export_models
+from keras_lstm_dssm.export.bulk.documents import DocumentRows
 from keras_lstm_dssm.export.graphs import hybrid
 from keras_lstm_dssm.export.graphs.bm25 import letter_grams, shares_as_json
-from keras_lstm_dssm.export.graphs.hybrid import HybridModule, HybridSource
-from keras_lstm_dssm.export.graphs.retriever import DocumentRows
+from keras_lstm_dssm.export.graphs.hybrid import (
+    HybridModule,
+    HybridSource,
+    describe_published,
+)
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.text.strings import as_strings
 from lstm_dssm_client import terms

@@ -1,0 +1,184 @@
+"""Evaluate the model of a run folder, and store the results in the run."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from keras_lstm_dssm.data.click_log import describe_bad
+from keras_lstm_dssm.data.documents import DocumentFolder
+from keras_lstm_dssm.data.sources import open_collection, open_documents
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluate.hybrid import measure_hybrid
+from keras_lstm_dssm.evaluate.titles import (
+    MODEL,
+    Report,
+    TitleSettings,
+    measure_titles,
+    timed_encoder,
+)
+from keras_lstm_dssm.evaluation.measures import QueryMeasures
+from keras_lstm_dssm.evaluation.runs import System
+from keras_lstm_dssm.evaluation.systems import system_of
+from keras_lstm_dssm.evaluation.task import (
+    AnyTask,
+    document_tasks,
+    document_text,
+    format_table,
+    means,
+    measure_systems,
+)
+from keras_lstm_dssm.files import check_writable
+from keras_lstm_dssm.model_cards.record import record_evaluation
+from keras_lstm_dssm.models.keyvec import KeyVec
+from keras_lstm_dssm.models.kinds import KEYVEC, kind_of
+from keras_lstm_dssm.run_folder import RunFolder
+
+Baselines = Callable[[list[str]], Mapping[str, System]]
+"""Function from the training documents to systems, by name."""
+
+
+def evaluate_run(
+    run: str | os.PathLike[str],
+    data: str,
+    split: str = "test",
+    min_relevant: int = 1,
+    baselines: Baselines = lambda texts: {},
+    progress: bool = False,
+    report: Report = lambda line: None,
+    **of_titles: Any,
+) -> dict[str, Any]:
+    """Measures the model of a run, and stores the results in the run.
+
+    A model of titles is measured beside BM25 and random order, see
+    `measure_titles`; a `KeyVec` by retrieval and by clusters beside
+    `baselines`. The results are added to `metrics.json`, under split and task
+    such as `"test/retrieve"`, those of the latest evaluation also under the
+    split; and to `CARD.md`. Those of an outside encoder are only returned.
+
+    Args:
+        run: The run folder, or an encoder that this package did not train, see
+            `open_outside_encoder`.
+        data: What to evaluate on, see `open_collection`; of a `KeyVec`, see
+            `open_documents`.
+        split: Split of the data.
+        min_relevant: Grade from which a document is relevant.
+        baselines: What a `KeyVec` is compared with, such as
+            `papers.document_baselines`.
+        progress: Whether to show a progress bar of encoding.
+        report: Is given each line of the results. By default none is shown.
+        **of_titles: The other fields of `TitleSettings`. They are not
+            supported for a `KeyVec`.
+
+    Returns:
+        Split -> `mode`, facts such as `bm25_words`, and system -> measure ->
+        value from 0 to 1; of a `KeyVec`, split -> task -> system -> measure
+        -> value. Of an outside encoder also `texts_per_second`.
+
+    Raises:
+        InputError: The run or the data cannot be read, the split has nothing
+            to measure on, or an argument is wrong.
+
+    Example:
+    >>> results = evaluate_run("RUN", "api", mode="retrieve")
+    >>> results["test"]["model"]["mrr@10"] > results["test"]["bm25"]["mrr@10"]
+    True
+    """
+    settings = TitleSettings(split, min_relevant, progress, **of_titles)
+    # What would fail at the end fails first.
+    if settings.run_file:
+        check_writable(settings.run_file)
+    folder = RunFolder(run)
+    folder.read_metrics()
+    encoder = timed_encoder(str(run))
+    model: Any = encoder or folder.load_model()
+    tasks: Mapping[str, AnyTask]
+    if encoder is None and kind_of(model) is KEYVEC:
+        for name in of_titles:
+            raise InputError(
+                f"--{name} is about rankings of titles: leave it out for the "
+                f"KeyVec in {folder.path}"
+            )
+        tasks, measured = measure_documents(
+            model,
+            open_documents(
+                data,
+                folder.read_config().get("max_bad_lines", 0),
+                model.max_sentences,
+            ),
+            split,
+            min_relevant,
+            baselines,
+            progress,
+            report,
+        )
+        results: dict[str, Any] = {
+            name: means(of_task) for name, of_task in measured.items()
+        }
+        latest = results
+    else:
+        collection = open_collection(data)
+        if settings.hybrid:
+            stored = folder.read_hybrid()
+            task, by_query, about = measure_hybrid(
+                model, collection, settings, report, stored
+            )
+        else:
+            task, by_query, about = measure_titles(
+                model, collection, settings, report
+            )
+        mode = settings.mode
+        tasks, measured = {mode: task}, {mode: by_query}
+        if "hybrid_dev" in about:
+            path = folder.write_hybrid(about["hybrid_settings"])
+            report(f"wrote {path}")
+        latest = {"mode": mode, **about, **means(by_query)}
+        results = {mode: latest}
+    if encoder is not None:
+        latest["texts_per_second"] = speed = encoder.texts / encoder.seconds
+        report(f"the model encodes {speed:,.0f} texts/s")
+        return {split: latest}
+    if split != "train":  # "train" holds the results of the training
+        folder.add_metrics(split, latest)
+    for name, of_task in measured.items():
+        documents = len(tasks[name].documents)
+        record_evaluation(
+            folder.path, f"{split}/{name}", data, of_task, documents
+        )
+        folder.add_metrics(f"{split}/{name}", results[name])
+    return {split: latest}
+
+
+def measure_documents(
+    model: KeyVec,
+    folder: DocumentFolder,
+    split: str = "test",
+    min_relevant: int = 1,
+    baselines: Baselines = lambda texts: {},
+    progress: bool = False,
+    report: Report = lambda line: None,
+) -> tuple[dict[str, AnyTask], dict[str, dict[str, QueryMeasures]]]:
+    """Measures a KeyVec, and baselines trained on the split train.
+
+    For the arguments see `evaluate_run`. Returns the tasks, `"retrieve"`,
+    `"cluster"` or both; and task -> system -> query id (for clustering, seed)
+    -> measure -> value.
+    """
+    tasks = document_tasks(folder, split, min_relevant)
+    texts = [document_text(one.sentences) for one in folder.of("train")]
+    if bad := folder.counts.bad_lines:
+        report(f"skipped bad lines: {describe_bad(bad)}")
+    if texts:
+        report(f"model against systems trained on {len(texts):,} documents")
+    else:
+        report(
+            f"{folder.folder}: no document of the split train: left out tfidf,"
+            " lsa, word2vec and doc2vec, which need some"
+        )
+    systems = {MODEL: system_of(model, progress=progress), **baselines(texts)}
+    measured = {
+        name: measure_systems(task, systems) for name, task in tasks.items()
+    }
+    for name, task in tasks.items():
+        report(f"\n{split}, {name}: {task.describe()}")
+        report(format_table(means(measured[name])))
+    return tasks, measured

@@ -1,0 +1,359 @@
+"""Measure a model of titles, and the systems that it is compared or mixed with.
+
+`TitleSettings` says on which queries, how, and beside what.
+"""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from keras_lstm_dssm.data.collection import Collection
+from keras_lstm_dssm.data.sources import open_collection
+from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
+from keras_lstm_dssm.distillation.teacher_folder import (
+    TeacherFolder,
+    TeacherVectors,
+)
+from keras_lstm_dssm.distillation.word_fit import check_fitted
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
+from keras_lstm_dssm.evaluation.measures import QueryMeasures
+from keras_lstm_dssm.evaluation.mixture import (
+    ChosenWeights,
+    Mixture,
+    choose_weights,
+    mixture_weights,
+)
+from keras_lstm_dssm.evaluation.runs import System
+from keras_lstm_dssm.evaluation.systems import (
+    DenseSystem,
+    PairSystem,
+    system_of,
+    with_cached_vectors,
+)
+from keras_lstm_dssm.evaluation.task import (
+    MAIN_MEASURES,
+    Task,
+    format_table,
+    means,
+    measure_systems,
+)
+from keras_lstm_dssm.models.kinds import KEYVEC, kind_of
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.choices import RANDOM_ORDER
+
+MODEL, BM25, MIXTURE = "model", "bm25", "mixture"
+"""Names of systems in results."""
+
+Report = Callable[[str], object]
+"""Function that is given each line of the results, such as `print`."""
+
+Measured = tuple[Task, dict[str, QueryMeasures], dict[str, Any]]
+"""A task; system -> query id -> measure -> value; and facts for results."""
+
+_WORDS = {
+    "space": "separated by white space",
+    "alphanumeric": "runs of letters and digits",
+    "stemmed": "English stems, without stop words",
+}
+
+
+@dataclass(frozen=True)
+class TitleSettings:
+    """How a model of titles is measured, and beside what.
+
+    Attributes:
+        split: Split of the data.
+        min_relevant: Grade from which a document is relevant.
+        progress: Whether to show a progress bar of encoding.
+        mode: `"rerank"` or `"retrieve"`, see `Task.from_collection`.
+        depth: Number of documents retrieved for each query.
+        run_file: File for the rankings of the model, the mixture or the hybrid.
+        bm25_words: A key of `TOKENIZERS`; with `hybrid` see `HybridSettings`.
+            By default the words that the model reads, and those that suit the
+            script of the titles.
+        batch_size: Number of texts encoded at once.
+        mix: Systems whose scores are added to the model's, see `open_system`.
+        mix_weights: Weights of the model and of `mix`; by default they are
+            chosen on the split dev of `dev`, by the measure `select`.
+        dev: Data whose split dev chooses; by default the data measured on.
+        select: Default: that of `MAIN_MEASURES`.
+        teacher: For a run of `word_sum`, or with `hybrid`: the folder of
+            `teach` whose own vectors the titles get, as in an export.
+        hybrid: Whether to measure the parts of the run with BM25, too, see
+            `measure_hybrid`.
+
+    Raises:
+        InputError: Weights do not fit `mix`, or `hybrid` is set with `mix` or
+            in another mode than `"retrieve"`.
+    """
+
+    split: str = "test"
+    min_relevant: int = 1
+    progress: bool = False
+    mode: str = "rerank"
+    depth: int = 1000
+    run_file: str | os.PathLike[str] | None = None
+    bm25_words: str = MODEL
+    batch_size: int = 2048
+    mix: Sequence[str] = ()
+    mix_weights: Sequence[Any] = ()
+    dev: str | None = None
+    select: str | None = None
+    teacher: str | None = None
+    hybrid: bool = False
+
+    def __post_init__(self) -> None:
+        self.weights()
+        if self.hybrid and (self.mix or self.mode != "retrieve"):
+            raise InputError(
+                "--hybrid mixes the parts of one run, and searches the whole"
+                " corpus: leave out --mix, and give --mode=retrieve"
+            )
+
+    @property
+    def encoding(self) -> dict[str, Any]:
+        """The arguments of `encode`."""
+        return {"batch_size": self.batch_size, "progress": self.progress}
+
+    @property
+    def measure(self) -> str:
+        """The measure on dev by which weights are chosen."""
+        return self.select or MAIN_MEASURES[self.mode]
+
+    def task(self, collection: Collection, split: str | None = None) -> Task:
+        """Returns the task of `split`, or of another split."""
+        return Task.from_collection(
+            collection,
+            split or self.split,
+            self.mode,
+            self.min_relevant,
+            self.depth,
+        )
+
+    def weights(self) -> dict[str, float] | None:
+        """Returns name -> weight of a mixture with the model, with a sum of 1.
+
+        The result is `None` without `mix_weights`.
+        """
+        names = [MODEL, *self.mix]
+        for name in self.mix:
+            if names.count(name) > 1 or name in (MIXTURE, RANDOM_ORDER):
+                raise InputError(
+                    f"--mix: found {name!r}, which is named twice or is the"
+                    " name of a row of the results; the model of --run is"
+                    " always in it"
+                )
+        if self.mix_weights and not self.mix:
+            raise InputError("--mix_weights is for --mix, which is missing")
+        if not self.mix_weights:
+            return None
+        try:
+            weights = [float(weight) for weight in self.mix_weights]
+        except ValueError as error:
+            given = ",".join(map(str, self.mix_weights))
+            raise InputError(
+                f"--mix_weights={given}: expected numbers separated by commas"
+            ) from error
+        try:
+            return mixture_weights(names, weights)
+        except InputError as error:
+            raise InputError(f"--mix_weights: {error}") from error
+
+
+def measure_titles(
+    model: Any,
+    collection: Collection,
+    settings: TitleSettings,
+    report: Report = lambda line: None,
+) -> Measured:
+    """Measures a model of titles, BM25, mixtures and random order.
+
+    The facts are `bm25_words`, the name of BM25's tokenizer, and with `mix`,
+    the `mixture_weights` and `mixture_dev`, their results on dev.
+    """
+    mode, split, mix = settings.mode, settings.split, settings.mix
+    task = settings.task(collection)
+    read = words_of(model)
+    words = read if settings.bm25_words == MODEL else settings.bm25_words
+    if words not in _WORDS:
+        raise InputError(
+            f"--bm25_words={words} is for --hybrid: expected one of"
+            f" {', '.join([MODEL, *_WORDS])}"
+        )
+    report(
+        f"{split}, {mode}: {len(task.queries)} queries,"
+        f" {len(task.documents)} documents in the corpus"
+    )
+    if collection.has_click_counts:
+        report("grades: 0 to 4, computed from the numbers of clicks")
+    report(
+        f"words of bm25: {_WORDS[words]}"
+        f" ({'as' if words == read else 'not as'} the model reads them)"
+    )
+    bm25 = BM25System(tokenizer=TOKENIZERS[words])
+    if not isinstance(model, System):
+        towers, model = model, system_of(model, bm25, **settings.encoding)
+        if settings.teacher is not None:
+            vectors = TeacherVectors.open(settings.teacher)
+            check_fitted(getattr(towers, "document_encoder", None), vectors)
+            model = DenseSystem(
+                model.encode_query,
+                partial(vectors.completed, encode=model.encode_document),
+            )
+        if isinstance(model, PairSystem) and mode == "retrieve":
+            report(f"the model reorders the {settings.depth:,} first of bm25")
+    systems: dict[str, System] = {MODEL: model, BM25: bm25}
+    about: dict[str, Any] = {"bm25_words": words}
+    if mix:
+        weights = settings.weights()
+        if weights is None:
+            if not settings.dev and split == "dev":
+                raise InputError(
+                    "--split=dev is what the weights of --mix would be chosen"
+                    " on: give --mix_weights, or another --split or --dev"
+                )
+            dev = open_collection(settings.dev) if settings.dev else collection
+            chosen_on = settings.task(dev, "dev")
+        parts = {MODEL: systems[MODEL]}
+        for name in mix:
+            parts[name] = open_system(name, bm25, **settings.encoding)
+        for name, part in parts.items():
+            if isinstance(part, PairSystem) and mode == "retrieve":
+                raise InputError(
+                    f"--mix: {name} is a pair scorer, which only scores lists:"
+                    " use --mode=rerank, or leave it out"
+                )
+            if isinstance(part, DenseSystem):
+                parts[name] = with_cached_vectors(part)
+        on_dev: dict[str, Any] = {}
+        if weights is None:
+            chosen = choose_weights(parts, chosen_on, settings.measure)
+            weights = chosen.weights
+            on_dev = report_choice(
+                MIXTURE, chosen, chosen_on, settings.measure, report
+            )
+        listed = ", ".join(f"{name} {w:.3g}" for name, w in weights.items())
+        flag = ",".join(f"{weight:.10g}" for weight in weights.values())
+        report(f"mixture: {listed} (--mix_weights={flag})")
+        systems |= parts | {MIXTURE: Mixture(parts, weights)}
+        about |= {"mixture_weights": weights, **on_dev}
+    ranked = MIXTURE if mix else MODEL
+    by_query = measure_systems(
+        task, systems, {ranked: settings.run_file} if settings.run_file else {}
+    )
+    report(format_table(means(by_query)))
+    return task, by_query, about
+
+
+def report_choice(
+    name: str,
+    chosen: ChosenWeights,
+    dev: Task,
+    measure: str,
+    report: Report,
+) -> dict[str, Any]:
+    """Prints the metric on dev of the weights that were chosen on it.
+
+    Returns it for the results as JSON, under the key `NAME_dev`.
+    """
+    alone = ", ".join(
+        f"{part} {100 * value:.2f}" for part, value in chosen.alone.items()
+    )
+    report(
+        f"{name}: {measure} on the {len(dev.queries)} queries of dev"
+        f" {100 * chosen.value:.2f} (alone: {alone})"
+    )
+    return {
+        f"{name}_dev": {
+            measure: chosen.value,
+            "alone": chosen.alone,
+            "queries": len(dev.queries),
+        }
+    }
+
+
+def words_of(model: Any) -> str:
+    """Returns the words that a model of titles reads, a key of `TOKENIZERS`.
+
+    An outside encoder has no words that are known here: `"alphanumeric"`.
+    """
+    words = getattr(model, "words", None)
+    if words is None and hasattr(model, "document_encoder"):
+        words = model.document_encoder.trigrams
+    split = "alphanumeric" if words is None else words.split
+    return "stemmed" if split == "stems" else split
+
+
+def open_system(name: str, bm25: System, **options: Any) -> System:
+    """Opens a system of a mixture by its name.
+
+    It is `bm25`, the folder of a run, which `system_of` opens with `options`,
+    or an outside encoder, see `open_outside_encoder`.
+    """
+    if name == BM25:
+        return bm25
+    if _is_run(name):
+        model = RunFolder(name).load_model()
+        if kind_of(model) is KEYVEC:
+            raise InputError(
+                f"{name}: found a KeyVec, which reads documents: expected the"
+                " run of two towers or of a pair scorer"
+            )
+        return system_of(model, **options)
+    try:
+        encode = open_outside_encoder(name)
+    except InputError as error:
+        raise InputError(
+            f"--mix: {name!r} is not {BM25}, nor the folder of a run, nor an"
+            f" encoder that can be opened ({error})"
+        ) from error
+    return DenseSystem(encode, encode)
+
+
+class TimedEncoder(DenseSystem):
+    """An outside encoder, the texts that it has read, and the seconds."""
+
+    def __init__(self, encode: Callable[[list[str]], Any]) -> None:
+        super().__init__(self._encode, self._encode)
+        self._outside = encode
+        self.texts = 0
+        self.seconds = 0.0
+
+    def _encode(self, texts: list[str]) -> Any:
+        start = time.perf_counter()
+        vectors = self._outside(texts)
+        self.seconds += time.perf_counter() - start
+        self.texts += len(texts)
+        return vectors
+
+
+def timed_encoder(name: str) -> TimedEncoder | None:
+    """Opens the encoder of this name, unless it is the folder of a run."""
+    is_encoder = (
+        "model_type" in RunFolder(name).read_config()
+        if Path(name, "config.json").exists()
+        else TeacherFolder(name).settings.exists()
+    )
+    if Path(name).is_dir() and not is_encoder:
+        return None
+    try:
+        return TimedEncoder(open_outside_encoder(name))
+    except InputError as error:
+        raise InputError(
+            f"--run: {name!r} is not the folder of a run, nor an encoder that"
+            f" can be opened ({error})"
+        ) from error
+
+
+def _is_run(name: str) -> bool:
+    """Returns whether a name is the folder of a run, not of an encoder."""
+    folder = RunFolder(name)
+    if folder.model.exists() or not folder.config.exists():
+        return folder.model.exists()
+    # Models of Hugging Face have a config.json, too.
+    return "model_type" not in folder.read_config()
