@@ -51,9 +51,9 @@ from keras_lstm_dssm.evaluation.task import (
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.model_cards.record import record_evaluation
 from keras_lstm_dssm.models.keyvec import KeyVec
-from keras_lstm_dssm.models.kinds import KEYVEC, kind_of
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.choices import RANDOM_ORDER
+from keras_lstm_dssm.settings.kinds import kind_of
 
 MODEL, BM25, MIXTURE = "model", "bm25", "mixture"
 """Names of systems in results."""
@@ -144,11 +144,11 @@ def evaluate_run(
     encoder = _outside_encoder(str(run))
     model: Any = encoder or folder.load_model()
     tasks: Mapping[str, AnyTask]
-    if encoder is None and kind_of(model) is KEYVEC:
+    if encoder is None and kind_of(model).reads == "documents":
         for name in of_titles:
             raise InputError(
                 f"--{name} is about rankings of titles: leave it out for the "
-                f"KeyVec in {folder.path}"
+                f"{kind_of(model).noun} in {folder.path}"
             )
         tasks, measured = measure_documents(
             model,
@@ -395,10 +395,10 @@ def open_system(name: str, bm25: System, **options: Any) -> System:
         return bm25
     if _is_run(name):
         model = RunFolder(name).load_model()
-        if kind_of(model) is KEYVEC:
+        if (kind := kind_of(model)).reads == "documents":
             raise InputError(
-                f"{name}: found a KeyVec, which reads documents: expected the"
-                " run of two towers or of a pair scorer"
+                f"{name}: found a {kind.noun}, which reads documents: expected"
+                " the run of two towers or of a pair scorer"
             )
         return system_of(model, **options)
     try:

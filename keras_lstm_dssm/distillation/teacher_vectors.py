@@ -14,7 +14,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from keras_lstm_dssm.data.batches import titles_of_batch
-from keras_lstm_dssm.data.sources import DataSource, absolute_spec
+from keras_lstm_dssm.data.sources import DataSource
 from keras_lstm_dssm.distillation.encoder_process import (
     MINILM,
     WORDLLAMA,
@@ -44,6 +44,7 @@ from keras_lstm_dssm.plain_files import (
     read_array,
     read_json,
 )
+from keras_lstm_dssm.settings.data import absolute_spec
 from keras_lstm_dssm.text.strings import as_bytes, as_strings
 from keras_lstm_dssm.text.vocabulary import vocabulary_of
 from keras_lstm_dssm.text_files import one_line, write_lines

@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from keras_lstm_dssm.settings.kinds import ModelKind, kind_of_values
+
 
 def front_matter(values: Mapping[str, Any]) -> str:
     """Returns the YAML block at the start of a card."""
@@ -143,29 +145,26 @@ def _percent(spread: list[float]) -> str:
 
 _SCALAR = (str, int, float, bool)
 
-KEYVEC = "KeyVec"
-
-_LIMITS = """\
+_LIMITS = {
+    "titles": """\
 * The model repeats what its examples show, with the position bias of clicks.
-* The intervals are over queries. Another seed changes the figures, too."""
-
-_LIMITS_OF_KEYVEC = """\
+* The intervals are over queries. Another seed changes the figures, too.""",
+    "documents": """\
 * The model repeats what its teacher of key sentences chooses, with its errors.
 * The intervals are over queries or runs of k-means. Another seed of the
-  training changes the figures, too."""
+  training changes the figures, too.""",
+}
+"""What models read -> limits of all models that read it."""
 
 
 def run_card(
     name: str, config: Mapping[str, Any], facts: Mapping[str, Any]
 ) -> str:
     """Returns the card of a run."""
-    kind = kind_of(config)
     evaluations = facts.get("evaluations", {})
     head: dict[str, Any] = {
         "library_name": "keras",
-        "pipeline_tag": (
-            "text-ranking" if kind == "pair scorer" else "sentence-similarity"
-        ),
+        "pipeline_tag": kind_of_run(config).pipeline_tag,
         "tags": ["keras", "keras-lstm-dssm", "tensorflow", "search"],
     }
     if evaluations:
@@ -177,7 +176,11 @@ def run_card(
                 ],
             }
         ]
-    sections = [f"# {name}", f"A {kind}, trained by keras_lstm_dssm.", ""]
+    sections = [
+        f"# {name}",
+        f"A {_noun(config)}, trained by keras_lstm_dssm.",
+        "",
+    ]
     sections += sections_of(config, facts)
     return front_matter(head) + "\n".join(sections) + "\n"
 
@@ -195,22 +198,19 @@ def sections_of(
         metrics_text(facts.get("evaluations", {})),
         f"\n{mark} Limits\n",
         *_text_limits(config, training.get("texts", {})),
-        _LIMITS_OF_KEYVEC if kind_of(config) == KEYVEC else _LIMITS,
+        _LIMITS[kind_of_run(config).reads],
         f"\n{mark} Recipe\n",
         table(["name", "value"], _recipe_rows(config)),
     ]
 
 
-def kind_of(config: Mapping[str, Any]) -> str:
+def kind_of_run(config: Mapping[str, Any]) -> ModelKind:
     """Returns the kind of model that a run trains, from its `config.json`."""
-    recipe = config.get("recipe", {})
-    if not recipe:
-        return "model"
-    if "matcher" in recipe:
-        return "pair scorer"
-    if "encoder" in recipe:
-        return "pair of encoders"
-    return KEYVEC
+    return kind_of_values(config.get("recipe", {}))
+
+
+def _noun(config: Mapping[str, Any]) -> str:
+    return kind_of_run(config).noun if config.get("recipe") else "model"
 
 
 def training_rows(
@@ -357,7 +357,7 @@ def models_card(facts: Mapping[str, Any]) -> str:
             names = ", ".join(f"`{name}`" for name in entry["models"])
             lines += ["", f"Vectors of words or titles in {names}: {teacher}."]
         if run := entry["run"]:
-            lines += ["", f"## {run['name']}: {kind_of(run['config'])}", ""]
+            lines += ["", f"## {run['name']}: {_noun(run['config'])}", ""]
             lines += sections_of(run["config"], run["facts"], level=3)
     return front_matter(head) + "\n".join(lines) + "\n"
 
