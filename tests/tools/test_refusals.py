@@ -159,7 +159,7 @@ REFUSED = {
     --models=m --run={trained_run} --documents={titles} glue
         -> --models and --run are given
     --run={trained_run} glue -> --documents is missing: With --run
-    --run={scorer_run} --documents={titles} glue -> found a pair scorer, expected the
+    --run={scorer_run} --documents={titles} glue -> found a pair scorer, expec
     --models={tmp_path} glue -> no SavedModel
     --models={models} -> no query
     --models={models} --k=3000000000 glue -> k is 3000000000
