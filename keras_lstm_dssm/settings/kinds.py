@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.settings.fields import help_of
 from keras_lstm_dssm.settings.presets import (
     KEYVEC_PRESETS,
     PRESETS,
@@ -196,6 +197,11 @@ def register_kind(kind: ModelKind) -> ModelKind:
             f"marker of the kind {kind.name} is {kind.marker!r}: expected a"
             f" field of {kind.recipe.__name__} that the recipe of no other kind"
             " has"
+        )
+    if missing := sorted(fields - help_of(kind.recipe).keys()):
+        raise InputError(
+            f"{kind.recipe.__name__} does not describe {missing[0]}: expected"
+            f" '{missing[0]}: ...' below Attributes: of its docstring"
         )
     for preset in kind.presets:
         if preset in all_presets():
