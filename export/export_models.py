@@ -48,8 +48,8 @@ from keras_lstm_dssm.export.publish.versions import (
 from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.model_cards.record import write_models_card
 from keras_lstm_dssm.models import KeyVec, PairScorer, TwoTower
-from keras_lstm_dssm.models.kinds import kind_name, kind_of
 from keras_lstm_dssm.settings.hybrid import HybridSettings
+from keras_lstm_dssm.settings.kinds import KINDS, kind_of
 
 Graphs = dict[str, Callable[[], ServedModule]]
 """Name that a model is served under -> a function that makes its module, which
@@ -122,18 +122,18 @@ def export_models(
     [PosixPath('models/query_encoder/1'), ...]
     """
     check_retriever_options(vectors, max_k)
-    taught: dict[str, Any] = {} if teacher is None else {"teacher": teacher}
+    options = (model, documents, vectors, max_k, progress)
     if hybrid is not None:
-        kind = "hybrid"
-        taught = {"teacher": teacher, "settings": hybrid, "texts": known_texts}
+        graphs = hybrid_graphs(*options, teacher, hybrid, known_texts)
     else:
-        kind = kind_of(model).name
-    if teacher is not None and kind not in ("towers", "hybrid"):
-        raise InputError(
-            "a teacher has vectors of titles for two towers, and this model is"
-            f" another: found a {kind}: leave it out"
-        )
-    graphs = GRAPHS[kind](model, documents, vectors, max_k, progress, **taught)
+        kind = kind_of(model)
+        taught: dict[str, Any] = {} if teacher is None else {"teacher": teacher}
+        if taught and "teacher" not in kind.options:
+            raise InputError(
+                "a teacher has vectors of titles for two towers, and this model"
+                f" is another: found a {kind.noun}: leave it out"
+            )
+        graphs = kind.load("graphs")(*options, **taught)
     _check_output(output, graphs)
     modules = {name: make() for name, make in graphs.items()}
     with publication(output):
@@ -233,12 +233,13 @@ def export_retriever(
     return publish_module(module, base, version)
 
 
-def _tower_graphs(
+def tower_graphs(
     towers: TwoTower,
     documents: Documents | EncodedParts | None,
     *options: Any,
     teacher: TeacherVectors | None = None,
 ) -> Graphs:
+    """Returns what is exported of two towers."""
     query = EncoderModule(towers.query_encoder)
     document = EncoderModule(towers.document_encoder, teacher)
     return {
@@ -248,7 +249,7 @@ def _tower_graphs(
     }
 
 
-def _hybrid_graphs(
+def hybrid_graphs(
     model: Any,
     documents: Documents | EncodedParts | None,
     vectors: str,
@@ -258,6 +259,7 @@ def _hybrid_graphs(
     settings: HybridSettings,
     texts: Iterable[str],
 ) -> Graphs:
+    """Returns what is exported of a hybrid."""
     if not isinstance(documents, Documents):
         raise InputError(
             "a hybrid retriever counts the words of titles: give them with"
@@ -287,9 +289,10 @@ def _hybrid_graphs(
     return {**graphs, "retriever": retriever}
 
 
-def _keyvec_graphs(
+def keyvec_graphs(
     model: KeyVec, documents: Documents | EncodedParts | None, *options: Any
 ) -> Graphs:
+    """Returns what is exported of a KeyVec."""
     module = KeyVecModule(model)
     return {
         "keyvec": lambda: module,
@@ -297,25 +300,16 @@ def _keyvec_graphs(
     }
 
 
-def _scorer_graphs(
+def scorer_graphs(
     model: PairScorer, documents: Documents | EncodedParts | None, *_: Any
 ) -> Graphs:
+    """Returns what is exported of a pair scorer."""
     if documents is not None:
         raise InputError(
             "documents are for the retriever of a KeyVec or of two towers, "
             "and this model is a pair scorer: leave them out"
         )
     return {"scorer": lambda: ScorerModule(model)}
-
-
-GRAPHS: dict[str, Callable[..., Graphs]] = {
-    "towers": _tower_graphs,
-    "scorer": _scorer_graphs,
-    "keyvec": _keyvec_graphs,
-    "hybrid": _hybrid_graphs,
-}
-"""Name of a kind of model, or "hybrid" -> function of model, documents,
-`vectors`, `max_k` and `progress` that returns what is exported."""
 
 
 def _retriever_graph(
@@ -369,15 +363,9 @@ def _encoded_rows(
     )
 
 
-_MODULES: dict[str | None, Callable[[Any], Any]] = {
-    "scorer": ScorerModule,
-    "keyvec": KeyVecModule,
-}
-"""Name of the kind of a model that is exported alone -> its module."""
-
-
 def _module(model: GraphEncoder | PairScorer | KeyVec) -> Any:
-    return _MODULES.get(kind_name(model), EncoderModule)(model)
+    kind = KINDS.get(getattr(model, "kind", ""))
+    return ((kind and kind.load("module")) or EncoderModule)(model)
 
 
 def _check_output(

@@ -30,9 +30,9 @@ from keras_lstm_dssm.model_cards.record import (
     teacher_facts,
 )
 from keras_lstm_dssm.models import TwoTower
-from keras_lstm_dssm.models.kinds import TOWERS, kind_of
 from keras_lstm_dssm.settings.choices import VECTORS
 from keras_lstm_dssm.settings.hybrid import HybridSettings
+from keras_lstm_dssm.settings.kinds import kind_of
 from keras_lstm_dssm.tables import HashedUniform
 from keras_lstm_dssm.version import __version__
 from lstm_dssm_client.local_encoder import ENCODERS, PARTS
@@ -139,9 +139,9 @@ def export_portable(
 
 def check_portable(model: Any) -> None:
     """Checks that a model is two towers whose encoders `LocalModel` has."""
-    if (kind := kind_of(model)) is not TOWERS:
+    if not isinstance(model, TwoTower):
         raise InputError(
-            f"found a {kind.noun}, and only two towers are portable:"
+            f"found a {kind_of(model).noun}, and only two towers are portable:"
             " export it for a server, with --output"
         )
     for tower in model.towers:

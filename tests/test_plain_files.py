@@ -44,7 +44,6 @@ from keras_lstm_dssm.model_cards.record import (
     export_facts,
     write_models_card,
 )
-from keras_lstm_dssm.models.kinds import find_recipe
 from keras_lstm_dssm.plain_files import (
     check_unpacked_size,
     open_gzip,
@@ -177,7 +176,7 @@ def folders(tmp_path_factory) -> Path:
     towers = dssm.TwoTower(*(dssm.DSSMEncoder([4]) for _ in range(2)))
     towers.save(run / "model.keras")
     shutil.copy(run / "model.keras", run / "checkpoints" / "last.keras")
-    settings = TrainingConfig("a.tsv", find_recipe("lstm_32"))
+    settings = TrainingConfig("a.tsv", "lstm_32")
     found = {"pairs": 1, "bad_lines": 0, "digests": {}}
     config = {"version": __version__, **settings.to_dict(), **found}
     write_json(run / "config.json", config)

@@ -157,8 +157,9 @@ def _training_queries(run: str) -> list[str]:
 
     API search is not made anew for them.
     """
-    from keras_lstm_dssm.data.sources import API, API_SENTENCES, open_log
+    from keras_lstm_dssm.data.sources import open_log
     from keras_lstm_dssm.run_folder import RunFolder
+    from keras_lstm_dssm.settings.data import API, API_SENTENCES
 
     config = RunFolder(run).read_config()
     data = config.get("data") or ""

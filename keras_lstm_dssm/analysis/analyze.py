@@ -2,19 +2,15 @@
 
 import os
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from keras_lstm_dssm.analysis.keyvec_report import report_on_keyvec
 from keras_lstm_dssm.analysis.maps import write_projector
-from keras_lstm_dssm.analysis.report import Report
-from keras_lstm_dssm.analysis.scorer_report import report_on_scorer
-from keras_lstm_dssm.analysis.tower_report import report_on_towers
+from keras_lstm_dssm.analysis.report import Report, training_sections
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_writable, write_csv
-from keras_lstm_dssm.models.kinds import kind_of
 from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.kinds import kind_of
 from keras_lstm_dssm.settings.reports import ReportSettings
 
 _KEYVEC = "the key sentences of a KeyVec"
@@ -32,26 +28,15 @@ _SUBJECTS = {
 """Setting -> what it is about, of those that not every kind of model uses."""
 
 
-class _Kind(NamedTuple):
-    """A kind of model that has a report."""
-
-    report: Callable[[Any, RunFolder, ReportSettings, Path], Report]
-    uses: frozenset[str]  # settings of _SUBJECTS
-
-
-_KINDS = {
-    "towers": _Kind(
-        report_on_towers,
-        frozenset({"claims", "projector", "queries", "query", "document"}),
-    ),
-    "scorer": _Kind(
-        report_on_scorer, frozenset({"query", "document", "against"})
-    ),
-    "keyvec": _Kind(
-        report_on_keyvec, frozenset({"projector", "salience", "csv"})
-    ),
-}
-"""Name of a kind of model -> its report."""
+def report_on_run(
+    model: Any, run: RunFolder, settings: ReportSettings, pictures: Path
+) -> Report:
+    """Reports on a model of a kind that has no report of its own."""
+    labels = {"loss": "training", "val_loss": "validation"}
+    sections = training_sections(run, pictures / "loss.png", labels, "loss")
+    noun = kind_of(model).noun
+    lead = f"The {noun} in {run.path}: its loss by epoch, and its card."
+    return Report(f"What a {noun} was trained on", lead, sections, {})
 
 
 def analyze_run(
@@ -92,17 +77,17 @@ def analyze_run(
     check_writable(output)
     folder = RunFolder(run)
     model = folder.load_model()
-    noun = kind_of(model).noun
-    kind = _KINDS[kind_of(model).name]
+    kind = kind_of(model)
     for name, subject in _SUBJECTS.items():
-        if name not in kind.uses and getattr(settings, name):
+        if name not in kind.report_settings and getattr(settings, name):
             raise InputError(
                 f"{name} is about {subject}: leave it out for the "
-                f"{noun} in {folder.path}"
+                f"{kind.noun} in {folder.path}"
             )
+    make_report = kind.load("report") or report_on_run
     with tempfile.TemporaryDirectory() as temporary:
         pictures = Path(settings.pictures or temporary)
-        report = kind.report(model, folder, settings, pictures)
+        report = make_report(model, folder, settings, pictures)
         report.write(output)
     if settings.csv:
         tables = Path(settings.csv)

@@ -37,7 +37,6 @@ from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation.bm25 import bm25_neighbours
 from keras_lstm_dssm.layers.word_vectors import VocabularyVectors
 from keras_lstm_dssm.matchers.mv_lstm import MVLSTM
-from keras_lstm_dssm.models.kinds import kind_of
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.pages import (
     BulletList,
@@ -321,12 +320,7 @@ def report_on_scorer(
     statistics = {"positions": positions._asdict()}
     examples = lists
     if settings.against:
-        other = RunFolder(settings.against).load_model()
-        if not isinstance(other, PairScorer):
-            raise InputError(
-                f"{settings.against}: found a {kind_of(other).noun}, expected"
-                " a pair scorer to compare this one with"
-            )
+        other = RunFolder(settings.against).load_model("scorer")
         answered, examples = compare_scorers(scorer, other, lists)
         statistics["against"] = answered._asdict()
     queries = example_answers(scorer, examples, titles, settings.examples)

@@ -402,7 +402,8 @@ class CorpusNegatives(DrawnNegatives):
     Example:
     >>> negatives = CorpusNegatives(log.documents())
     >>> batches = training_batches(log, 256, epochs=1, seed=0)
-    >>> model = dssm.TwoTower.from_preset("lstm_96", negatives="corpus")
+    >>> recipe = dssm.PRESETS["lstm_96"].replace(negatives="corpus")
+    >>> model = dssm.build_model(recipe)
     >>> model.compile(dssm.NesterovMomentum(0.1), dssm.CosineSoftmax(10.0))
     >>> model.fit(negatives.attach(batches))
     """

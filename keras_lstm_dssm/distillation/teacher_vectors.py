@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from keras_lstm_dssm.data.sources import DataSource, absolute_spec
+from keras_lstm_dssm.data.sources import DataSource
 from keras_lstm_dssm.distillation.outside_encoder import (
     CHECKED_TEXTS,
     absolute_encoder,
@@ -29,6 +29,7 @@ from keras_lstm_dssm.files import (
     replacing,
     write_json,
 )
+from keras_lstm_dssm.settings.data import absolute_spec
 from keras_lstm_dssm.text.vocabulary import vocabulary_of
 from keras_lstm_dssm.text_files import one_line
 from keras_lstm_dssm.version import __version__

@@ -42,9 +42,9 @@ from keras_lstm_dssm.evaluation.task import (
     means,
     measure_systems,
 )
-from keras_lstm_dssm.models.kinds import KEYVEC, kind_of
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.choices import RANDOM_ORDER
+from keras_lstm_dssm.settings.kinds import kind_of
 
 MODEL, BM25, MIXTURE = "model", "bm25", "mixture"
 """Names of systems in results."""
@@ -299,10 +299,10 @@ def open_system(name: str, bm25: System, **options: Any) -> System:
         return bm25
     if _is_run(name):
         model = RunFolder(name).load_model()
-        if kind_of(model) is KEYVEC:
+        if (kind := kind_of(model)).reads == "documents":
             raise InputError(
-                f"{name}: found a KeyVec, which reads documents: expected the"
-                " run of two towers or of a pair scorer"
+                f"{name}: found a {kind.noun}, which reads documents: expected"
+                " the run of two towers or of a pair scorer"
             )
         return system_of(model, **options)
     try:

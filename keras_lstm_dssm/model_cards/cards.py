@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras_lstm_dssm.pages import Table, render
+from keras_lstm_dssm.settings.kinds import ModelKind, kind_of_values
 
 CARD_MEASURES = (
     "mrr@10", "ndcg@10", "recall@10", "recall@100", "p@1", "p@10", "map", "mrr",
@@ -84,20 +85,15 @@ def _percent(spread: list[float]) -> str:
 
 _SCALAR = (str, int, float, bool)
 
-KEYVEC = "KeyVec"
-
 
 def run_card(
     name: str, config: Mapping[str, Any], facts: Mapping[str, Any]
 ) -> str:
     """Returns the card of a run."""
-    kind = kind_of(config)
     evaluations = facts.get("evaluations", {})
     head: dict[str, Any] = {
         "library_name": "keras",
-        "pipeline_tag": (
-            "text-ranking" if kind == "pair scorer" else "sentence-similarity"
-        ),
+        "pipeline_tag": kind_of_run(config).pipeline_tag,
         "tags": ["keras", "keras-lstm-dssm", "tensorflow", "search"],
     }
     if evaluations:
@@ -120,7 +116,8 @@ def _contents(
     training = facts.get("training", {})
     recipe = config.get("recipe", {})
     return {
-        "kind": kind_of(config),
+        "noun": kind_of_run(config).noun if recipe else "model",
+        "reads": kind_of_run(config).reads,
         "training": training_table(config, training),
         "metrics": metric_tables(facts.get("evaluations", {})),
         "texts": training.get("texts", {}),
@@ -129,16 +126,9 @@ def _contents(
     }
 
 
-def kind_of(config: Mapping[str, Any]) -> str:
+def kind_of_run(config: Mapping[str, Any]) -> ModelKind:
     """Returns the kind of model that a run trains, from its `config.json`."""
-    recipe = config.get("recipe", {})
-    if not recipe:
-        return "model"
-    if "matcher" in recipe:
-        return "pair scorer"
-    if "encoder" in recipe:
-        return "pair of encoders"
-    return KEYVEC
+    return kind_of_values(config.get("recipe", {}))
 
 
 def training_table(

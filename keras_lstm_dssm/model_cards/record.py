@@ -23,8 +23,7 @@ from keras_lstm_dssm.evaluation.measures import QueryMeasures
 from keras_lstm_dssm.evaluation.significance import spread_of
 from keras_lstm_dssm.files import write_json, write_text
 from keras_lstm_dssm.model_cards.cards import (
-    KEYVEC,
-    kind_of,
+    kind_of_run,
     metric_tables,
     models_card,
     run_card,
@@ -60,11 +59,11 @@ def record_training(
     started = started or iso_time((folder / "config.json").stat().st_mtime)
     data = str(config["data"])
     texts = text_statistics(log)
-    if kind_of(config) == KEYVEC:
+    if kind_of_run(config).reads == "documents":
         texts = document_statistics(
             data,
             config.get("max_bad_lines", 0),
-            config["recipe"]["max_sentences"],
+            config["recipe"].get("max_sentences"),
         )
     facts["training"] = {
         **teacher_facts(config.get("teacher")),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from keras_lstm_dssm.analysis.drawing import curve_chart
 from keras_lstm_dssm.files import write_csv
-from keras_lstm_dssm.models import PRESETS
+from keras_lstm_dssm.models import PRESETS, Recipe
 from keras_lstm_dssm.pages import Table
 from keras_lstm_dssm.papers.baseline_rows import Baseline
 from keras_lstm_dssm.papers.neural_rows import Neural
@@ -114,9 +114,9 @@ def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
         name: result.dev
         for name, result in results.items()
         if isinstance(system := result.row.system, Neural)
-        and system.recipe.kind == "towers"
-        and system.recipe.encoder == "CLSMEncoder"
-        and system.recipe.negatives == "random"
+        and isinstance(recipe := system.recipe, Recipe)
+        and recipe.encoder == "CLSMEncoder"
+        and recipe.negatives == "random"
     }
     return ["bm25", max(clsm, key=clsm.__getitem__, default=""), "dssm"]
 

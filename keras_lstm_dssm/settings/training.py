@@ -12,17 +12,18 @@ from typing import Any, ClassVar
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.choices import (
     CLUSTER_MEASURES,
-    DEFAULT_SALIENCE,
     MEASURES,
     SALIENCE_TEACHERS,
 )
+from keras_lstm_dssm.settings.data import ReplaySpec, absolute_spec
 from keras_lstm_dssm.settings.fields import Settings, setting
-
-_USERS = {
-    "towers": "two towers",
-    "scorer": "pair scorers",
-    "keyvec": "a KeyVec",
-}
+from keras_lstm_dssm.settings.kinds import (
+    KINDS,
+    kind_of,
+    named_recipe,
+    recipe_from_dict,
+    users_of,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,8 +32,9 @@ class TrainingConfig(Settings):
 
     Each option is also a flag of `lstm-dssm-train`, but for `titles`,
     `judged` and `recipe`: a recipe is given by `--preset` and the flags of
-    its own fields. A field that only one kind of model uses is declared with
-    its `kind`; `joint=False` says that several workers do not support it.
+    its own fields. A field that not every kind of model uses is among the
+    `options` of a `ModelKind`; `joint=False` says that several workers do not
+    support it.
 
     Attributes:
         data: Clicks: `"api"`, `"api_sentences"`, a BEIR folder, or click
@@ -46,14 +48,14 @@ class TrainingConfig(Settings):
             Without it, `word_sum` is fitted to the texts of `teacher` alone.
         recipe: Name of a preset; or a `Recipe`, of two towers, a
             `ScorerRecipe`, of a pair scorer, or a `KeyVecRecipe`. By default
-            that of the run `init`, or `"best"` without one.
+            `"best"`; `train` has the recipe of the run `init` then.
         documents: With pages: the file of lstm-dssm-export --documents, id
             TAB title a line, by which ids that were shown become titles; by
             default they are the titles.
         actions: With pages of UBI: the actions that are clicks, and their
             weights, such as click:1,add_to_cart:2,purchase:3; by default
             click and click_through, with 1.
-        validation: Click files for the loss after each epoch.
+        validation: Two towers: click files for the loss after each epoch.
         dev: `"api"` or a BEIR folder, whose dev queries are searched in its
             whole corpus after epochs; the best epoch becomes the model. Pair
             scorers, also of `"api_sentences"`: rerank the judged lists of
@@ -127,18 +129,14 @@ class TrainingConfig(Settings):
     )
     min_relevant: int = 1
     max_bad_lines: int = 0
-    negatives_from: Any = setting(None, kind="scorer", joint=False)
-    salience: Any = setting(None, kind="keyvec", joint=False)
-    teacher: Any = setting(None, kind="towers", joint=False)
-    replay: Any = setting(None, kind="towers", joint=False)
+    negatives_from: Any = setting(None, joint=False)
+    salience: Any = setting(None, joint=False)
+    teacher: Any = setting(None, joint=False)
+    replay: Any = setting(None, joint=False)
     init: Any = None
     seed: int = setting(0, most=2**32 - 1)
-    titles: Any = setting(
-        (), kind="towers", stored=False, joint=False, flag=False
-    )
-    judged: Any = setting(
-        None, kind="towers", stored=False, joint=False, flag=False
-    )
+    titles: Any = setting((), stored=False, joint=False, flag=False)
+    judged: Any = setting(None, stored=False, joint=False, flag=False)
     save_minutes: float = setting(10.0, least=0, stored=False)
 
     def __post_init__(self) -> None:
@@ -147,25 +145,12 @@ class TrainingConfig(Settings):
                 "replay mixes old clicks into a training that is continued: "
                 "give init, the run to continue, or name all clicks as data"
             )
-        recipe = self._find_recipe()
-        patience, salience = self.patience, self.salience
-        if (
-            patience is None
-            and recipe.kind == "towers"
-            and self.dev is not None
-        ):
-            patience = recipe.patience or None
-        if recipe.kind == "keyvec":
-            salience = DEFAULT_SALIENCE if salience is None else salience
-            if self.dev is None:  # the validation loss stops it
-                patience = recipe.patience if patience is None else patience
-                recipe = recipe.replace(patience=patience)
-                patience = patience or None  # 0 stops nothing
-        object.__setattr__(self, "recipe", recipe)
-        object.__setattr__(self, "patience", patience)
-        object.__setattr__(self, "salience", salience)
+        recipe = named_recipe("best" if self.recipe is None else self.recipe)
+        values = {"recipe": recipe, **recipe.completed(self)}
         if self.select is None:
-            object.__setattr__(self, "select", "mrr@10")
+            values["select"] = "mrr@10"
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
         super().__post_init__()
         self._check_kind()
 
@@ -176,31 +161,17 @@ class TrainingConfig(Settings):
         It is so for the preset `word_sum`, which reads no clicks and has no
         training steps.
         """
-        return self.recipe.kind == "towers" and self.recipe.fitted
-
-    def _find_recipe(self) -> Any:
-        from keras_lstm_dssm.models.kinds import find_recipe
-        from keras_lstm_dssm.training.initial_model import InitialModel
-
-        recipe = self.recipe
-        if recipe is None and isinstance(self.init, str | os.PathLike):
-            recipe = InitialModel.recipe_of(self.init)
-        return find_recipe("best" if recipe is None else recipe)
+        return self.recipe.fitted
 
     def _check_kind(self) -> None:
-        kind = self.recipe.kind
-        if self.validation is not None and kind != "towers":
-            raise InputError(
-                "validation measures the loss of two towers: for a pair "
-                "scorer, give judged lists as dev; that of a KeyVec is "
-                "measured on the documents of the split dev"
-            )
+        kind = kind_of(self.recipe)
         for field in dataclasses.fields(self):
-            user = field.metadata.get("kind", kind)
-            if user != kind and getattr(self, field.name):
+            users = users_of(field.name)
+            is_used = not users or field.name in kind.options
+            if not is_used and getattr(self, field.name):
                 raise InputError(
-                    f"{field.name} is used by {_USERS[user]} only: leave it "
-                    f"out for {_USERS[kind]}"
+                    f"{field.name} is used by {users} only: leave it out for"
+                    f" {kind.plural}"
                 )
         if self.fitted:
             for name in ("data", "dev", "validation", "init"):
@@ -241,7 +212,7 @@ class TrainingConfig(Settings):
             if "unused_if" in field.metadata
             and options.get(field.name, field.default) != field.default
         }
-        if self.recipe.kind == "keyvec":  # has a validation loss without dev
+        if self.recipe.stops_without_dev:
             names.discard("patience")
         self.check_used(names)
 
@@ -268,13 +239,15 @@ class TrainingConfig(Settings):
         """Checks that several workers can train the model.
 
         Raises:
-            InputError: They train two towers only, or do not support an
-                option.
+            InputError: They do not train this kind of model, or do not support
+                an option.
         """
-        if self.recipe.kind != "towers":
+        kind = kind_of(self.recipe)
+        if not kind.joint:
+            trained = " and ".join(k.plural for k in KINDS.values() if k.joint)
             raise InputError(
-                "several workers train two towers only: leave the workers "
-                "out for a pair scorer or a KeyVec"
+                f"several workers train {trained} only: leave the workers out"
+                f" for {kind.plural}"
             )
         self.check_options_of_workers(vars(self))
 
@@ -310,9 +283,6 @@ class TrainingConfig(Settings):
         Raises:
             InputError: It cannot be written there.
         """
-        from keras_lstm_dssm.data.sources import absolute_spec
-        from keras_lstm_dssm.training.replay import ReplaySpec
-
         if value is None or isinstance(value, int | float | Mapping):
             return value
         if name == "replay":
@@ -354,8 +324,6 @@ class TrainingConfig(Settings):
         Raises:
             KeyError: An option is missing.
         """
-        from keras_lstm_dssm.models.kinds import recipe_from_dict
-
         stored = {name: values[name] for name in cls.stored_names()}
         stored["recipe"] = recipe_from_dict(stored["recipe"])
         return cls(**stored, **options)

@@ -13,6 +13,7 @@ from keras_lstm_dssm.data.triples import Triples
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.task import Task
 from keras_lstm_dssm.matchers.deep_match import SMALL_LEVELS, topic_levels
+from keras_lstm_dssm.models.builders import build_scorer, compile_scorer
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.settings.recipes import ScorerRecipe
 from keras_lstm_dssm.text.vocabulary import vocabulary_of
@@ -105,14 +106,14 @@ class ScorerTraining(Training):
         does not know stay unknown.
         """
         model = self._continued(initial) if initial else self._pretrained()
-        self.recipe.compile(model)
+        compile_scorer(model, self.recipe)
         return model
 
     def _continued(self, initial: InitialModel) -> PairScorer:
         initial.check(self.recipe)
         levels = getattr(initial.model.matcher, "topics", SMALL_LEVELS)
         recipe = _with_topics(self.recipe, levels)
-        model = recipe.build(self.config.seed, initial.vocabulary)
+        model = build_scorer(recipe, self.config.seed, initial.vocabulary)
         initial.copy_weights_to(model)
         return model
 
@@ -133,7 +134,7 @@ class ScorerTraining(Training):
                     split=recipe.split,
                 )
         recipe = _with_topics(recipe, topic_levels(self.triples.positives))
-        model = recipe.build(self.config.seed, vocabulary, vectors)
+        model = build_scorer(recipe, self.config.seed, vocabulary, vectors)
         if model.matcher.needs_pretraining:
             queries, documents = self.triples.positive_pairs()
             seed = self.config.seed

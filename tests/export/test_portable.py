@@ -87,7 +87,7 @@ def test_vectors_of_every_encoder_are_those_of_the_graph(name, options, path):
 
 @pytest.mark.parametrize("preset", dssm.PRESETS)
 def test_presets_are_portable(preset, path):
-    model = dssm.TwoTower.from_preset(preset, towers="separate")
+    model = dssm.build_model(dssm.PRESETS[preset].replace(towers="separate"))
     model.adapt([text for text in TEXTS if isinstance(text, str)])
     check_vectors(model, write(path, model, weights="float32"))
     check_vectors(model, write(path, model), 0.9999)
@@ -100,7 +100,7 @@ def test_rows_that_never_changed_are_not_stored(path):
     sizes = []
     random = np.random.default_rng(1)
     for towers in ("tied", "equal_start", "separate"):
-        model = dssm.TwoTower.from_preset("lstm_32", towers=towers)
+        model = dssm.build_model(dssm.PRESETS["lstm_32"].replace(towers=towers))
         rows = random.permutation(50_653)[:20_000]
         for tower in model.towers:
             table = tower.embedding.table.numpy()

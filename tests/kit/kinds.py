@@ -12,7 +12,7 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import write_collection, write_pairs
 from keras_lstm_dssm.distillation.teacher_vectors import teach
-from keras_lstm_dssm.models.kinds import AnyRecipe
+from keras_lstm_dssm.settings.recipes import ModelRecipe
 from keras_lstm_dssm.training.document_targets import TARGETS_FILE
 from keras_lstm_dssm.training.mining import FILE_NAME
 from tests.conftest import TOPICS
@@ -52,7 +52,7 @@ class Kind(NamedTuple):
     """
 
     preset: str
-    recipe: AnyRecipe
+    recipe: ModelRecipe
     options: dict[str, Any]
     described: str
     measure: str

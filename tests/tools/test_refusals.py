@@ -159,7 +159,7 @@ REFUSED = {
     --models=m --run={trained_run} --documents={titles} glue
         -> --models and --run are given
     --run={trained_run} glue -> --documents is missing: With --run
-    --run={scorer_run} --documents={titles} glue -> has no encoders of queries
+    --run={scorer_run} --documents={titles} glue -> found a pair scorer, expec
     --models={tmp_path} glue -> no SavedModel
     --models={models} -> no query
     --models={models} --k=3000000000 glue -> k is 3000000000
@@ -231,7 +231,7 @@ REFUSED = {
 """,
     "encode --write=keys --run=none --input={page}": """
     --k=3 -> none: no model here (no model.keras)
-    --run={trained_run} -> found a TwoTower, expected the
+    --run={trained_run} -> found a pair of encoders, expected the
     --input= -> --input is missing: File of texts
     --k=0 -> --k=0: expected a po
     --run= -> --run is missing: With --write=keys: folder of the run of a KeyVec
@@ -314,7 +314,7 @@ REFUSED = {
     --projector -> projector is about the vectors of two towers
     --data={one_click} -> no query with a right and a wrong answer
     --run={arc} -> ARCI has no interaction matrix of words
-    --against={trained_run} -> expected a pair scorer to compare this one
+    --against={trained_run} -> expected the run of a pair scorer: train
 """,
     "analyze --run={keyvec_run} --output={new}": """
     --claims -> claims is about the vectors of two towers
@@ -438,7 +438,7 @@ def no_targets(keyvec_run, tmp_path) -> Path:
 @pytest.fixture
 def arc(tmp_path) -> Path:
     recipe = dssm.ScorerRecipe("ARCI", words="trigrams", word_dimension=2)
-    return saved_run(tmp_path / "arc", recipe.build())
+    return saved_run(tmp_path / "arc", dssm.build_model(recipe))
 
 
 @pytest.fixture(scope="module")

@@ -34,13 +34,13 @@ CLICKS = [
 
 @pytest.fixture(scope="module")
 def model() -> dssm.TwoTower:
-    return dssm.Recipe("DSSMEncoder", {"units": [16]}).build()
+    return dssm.build_model(dssm.Recipe("DSSMEncoder", {"units": [16]}))
 
 
 @pytest.fixture(scope="module")
 def best_model() -> dssm.TwoTower:
     """Its words are runs of letters and digits."""
-    best = BEST.build()
+    best = dssm.build_model(BEST)
     best.adapt([title for _, title in CLICKS])
     return best
 

@@ -127,10 +127,10 @@ def test_known_titles_have_the_teachers_own_vectors_when_served(
         found = float(best[4])
         among = expected[1, :5] if flags else _by_words(model, queries[1])
         assert found == pytest.approx(among.max(), abs=1e-5)
-    other = dssm.TwoTower.from_preset("dssm")
+    other = dssm.build_model("dssm")
     with pytest.raises(InputError, match="fitted to: expected the run of w"):
         export_models(other, "OTHER", Documents(titles, titles), **options)
-    with pytest.raises(InputError, match="is another: found a scorer"):
+    with pytest.raises(InputError, match="is another: found a pair scorer"):
         export_models(small_scorer(), "OTHER", **options)
 
 
