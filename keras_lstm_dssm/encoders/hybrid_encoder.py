@@ -13,6 +13,8 @@ from keras_lstm_dssm.layers.cosine import unit
 from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
 from keras_lstm_dssm.text.strings import encode_in_batches
 from keras_lstm_dssm.text.word_batch import WordBatch
+from lstm_dssm_client.weighted_parts import Part as WeightedPart
+from lstm_dssm_client.weighted_parts import WeightedParts
 
 
 class HybridPart(NamedTuple):
@@ -36,19 +38,17 @@ class HybridPart(NamedTuple):
 class HybridEncoder:
     """Encodes texts into the vectors of towers and of words, side by side.
 
-    With unit vectors v_t and v_w and weights that sum to 1, a text's vector is
-    `[sqrt(w_t) v_t, sqrt(w_w) v_w]`: inner products are weighted sums of
-    cosines. Of a `CombinedEncoder`, the towers are its trained columns, without
-    the sketch, which BM25 replaces, and the words its fourth part.
+    A vector is that of `WeightedParts`, computed in a graph. Of a
+    `CombinedEncoder`, the towers are its trained columns, without the sketch,
+    which BM25 replaces, and the words its fourth part.
 
     Args:
         encoders: `"towers"` or `"words"` -> an encoder that has this part.
-        weights: The weights of these parts. One of weight 0 is left out.
+        weights: The weights of all parts. Those of weight 0 are left out.
 
     Attributes:
         parts: Name of a part -> what composes it.
-        widths: Name of a part -> number of its columns, in their order.
-        scales: The square roots of the weights, whose sum is 1.
+        weighted: The same parts as `WeightedParts`.
         encoders: What holds the layers that are read, and no others.
 
     Example:
@@ -70,12 +70,15 @@ class HybridEncoder:
             for kind in (TOWERS, WORDS)
             if kind in encoders and weights.get(kind)
         }
-        self.widths = {
-            kind: sum(widths(part.parts).values())
+        self.weighted = WeightedParts(
+            WeightedPart(
+                kind,
+                weights[kind],
+                part.compose,
+                sum(widths(part.parts).values()),
+            )
             for kind, part in self.parts.items()
-        }
-        total = sum(weights[name] for name in self.parts)
-        self.scales = [np.sqrt(weights[n] / total) for n in self.parts]
+        )
         holder = keras.layers.Layer()
         holder.parts = [  # Keras finds the layers in an attribute
             layer for part in self.parts.values() for layer in part.layers
@@ -145,8 +148,7 @@ class HybridEncoder:
     def word_rows(self, words: tf.Tensor) -> tf.Tensor:
         """Looks up the vectors of single words, float32 `(n, units)`.
 
-        The words part of a text is the sum of its words' vectors, scaled to the
-        length of `scales`.
+        The words part of a text is the sum of its words' vectors, scaled.
         """
         part = self.parts[WORDS]
         batch = part.encoder.trigrams.distinct(words)
@@ -157,13 +159,13 @@ class HybridEncoder:
         self, hash_texts: Callable[[LetterTrigrams], WordBatch]
     ) -> tf.Tensor:
         batches: dict[tuple[Any, ...], WordBatch] = {}
-        columns = []
-        for part, scale in zip(self.parts.values(), self.scales, strict=True):
+        vectors = []
+        for part in self.parts.values():
             hashing = part.encoder.trigrams
             # Parts that read the same words are hashed once.
             if hashing.rules not in batches:
                 batches[hashing.rules] = hash_texts(hashing)
             words = batches[hashing.rules]
-            vectors = tf.gather(unit(part.compose(words)), words.text_index)
-            columns.append(np.float32(scale) * tf.cast(vectors, tf.float32))
-        return tf.concat(columns, axis=1)
+            rows = tf.gather(unit(part.compose(words)), words.text_index)
+            vectors.append(tf.cast(rows, tf.float32))
+        return tf.concat(self.weighted.scaled(vectors), axis=1)

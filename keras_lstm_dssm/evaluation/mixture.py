@@ -13,7 +13,6 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.evaluation.index import (
-    Encode,
     Index,
     cosines,
     encode_texts,
@@ -37,42 +36,35 @@ from keras_lstm_dssm.evaluation.systems import (
     with_cached_vectors,
 )
 from keras_lstm_dssm.evaluation.task import Task
+from lstm_dssm_client.weighted_parts import Part, WeightedParts, weighted_sum
 
 
-class ConcatenatedEncoder:
+class MixtureEncoder(WeightedParts):
     """Encodes texts by several encoders, into one vector of unit length.
 
-    With unit vectors v_i(t) and weights w_i that sum to 1, the vector is
-    `[sqrt(w_1) v_1(t), sqrt(w_2) v_2(t), ...]`. The inner product of a query's
-    and a document's vector is then exactly sum_i w_i cos(v_i(Q), v_i(D)). Two
-    columns at the end are 0, unless an encoder gives a zero vector: they then
-    bring it to unit length, one for each `side`, and add nothing to an inner
-    product.
+    Two columns at the end are 0, unless an encoder gives a zero vector: they
+    then bring the vector to unit length, one for each `side`, and add nothing
+    to an inner product.
     """
 
-    def __init__(
-        self,
-        encoders: Mapping[str, Encode],
-        weights: Mapping[str, float],
-        side: str,
-    ) -> None:
-        self._encoders = encoders
-        self._weights = weights
+    def __init__(self, parts: Iterable[Part], side: str) -> None:
+        super().__init__(parts)
         self._filled = ("query", "document").index(side)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Encodes n texts: float32 `[n, d_1 + d_2 + ... + 2]`, of length 1."""
         texts = list(texts)
-        columns = []
-        fill = np.zeros([len(texts), 2], np.float32)
-        for name, encode in self._encoders.items():
-            vectors = unit_vectors(
-                encode_texts(encode, texts), f"{name}: vector"
+        vectors = [
+            unit_vectors(
+                encode_texts(part.encode, texts), f"{part.name}: vector"
             )
-            weight = self._weights[name]
-            columns.append(np.float32(np.sqrt(weight)) * vectors)
-            fill[:, self._filled] += weight * ~vectors.any(axis=1)
-        return np.concatenate([*columns, np.sqrt(fill)], axis=1)
+            for part in self.vectors
+            if part.encode
+        ]
+        fill = np.zeros([len(texts), 2], np.float32)
+        for share, rows in zip(self.shares, vectors, strict=True):
+            fill[:, self._filled] += share * ~rows.any(axis=1)
+        return np.concatenate([*self.scaled(vectors), np.sqrt(fill)], axis=1)
 
 
 class ScaledCorpusSystem(CorpusSystem):
@@ -124,12 +116,12 @@ class ScaledListSystem(System):
         }
 
 
-Part = DenseSystem | ScaledCorpusSystem | ScaledListSystem
+PartSystem = DenseSystem | ScaledCorpusSystem | ScaledListSystem
 """A system with scores on the scale of mixtures; cosines are used as they
 are."""
 
 
-def mixture_part(name: str, system: Any) -> Part:
+def mixture_part(name: str, system: Any) -> PartSystem:
     """Wraps a model, a system or an encoder as a part of a mixture.
 
     An encoder, an object with `encode(texts)` or a function from n texts to
@@ -147,7 +139,7 @@ def mixture_part(name: str, system: Any) -> Part:
                     " an encoder"
                 )
             system = DenseSystem(encode, encode)
-    if isinstance(system, Part):
+    if isinstance(system, PartSystem):
         return system
     if hasattr(system, "scores"):
         return ScaledCorpusSystem(system)
@@ -164,20 +156,6 @@ def _from_0_to_1(
     lowest = np.float32(0) if from_zero else scores.min()
     spread = scores.max() - lowest
     return (scores - lowest) / spread if spread else np.zeros_like(scores)
-
-
-def weighted_sum(
-    weights: Sequence[float], scores: Sequence[np.ndarray]
-) -> np.ndarray:
-    """Returns sum_i w_i s_i of float32 arrays of one shape, as float32.
-
-    All mixtures are summed by this function, so that equal scores are equal
-    bit for bit in reranking, in search and in the choice of weights.
-    """
-    total = np.zeros_like(scores[0])
-    for weight, of_part in zip(weights, scores, strict=True):
-        total += np.float32(weight) * of_part
-    return total
 
 
 def mixture_weights(
@@ -266,40 +244,43 @@ class Mixture(System):
     ) -> None:
         self.parts = dict(parts)
         self.weights = mixture_weights(list(self.parts), weights)
-        self._others: dict[str, ScaledCorpusSystem | ScaledListSystem] = {}
-        vectors: dict[str, DenseSystem] = {}
-        for name, part in self.parts.items():
-            system = mixture_part(name, part)
-            if not self.weights[name]:
-                continue
-            if isinstance(system, DenseSystem):
-                vectors[name] = system
-            else:
-                self._others[name] = system
+        sides = ("query", "document")
+        by_side: dict[str, list[Part]] = {side: [] for side in sides}
+        for name, given in self.parts.items():
+            system = mixture_part(name, given)
+            for side, parts_of_side in by_side.items():
+                encode = getattr(system, f"encode_{side}", None)
+                parts_of_side.append(
+                    Part(name, self.weights[name], encode, 0, system)
+                )
+        self._query, self._document = (
+            MixtureEncoder(by_side[side], side) for side in sides
+        )
+        self._others: dict[str, Any] = {
+            part.name: part.source for part in self._query.others
+        }
         # The parts with vectors are one system, and have one weight.
-        self._vector_weight = math.fsum(self.weights[name] for name in vectors)
-        self._encoders = _concatenated(vectors, self.weights)
         self._vectors = (
-            DenseSystem(*(encoder.encode for encoder in self._encoders))
-            if vectors
+            DenseSystem(self._query.encode, self._document.encode)
+            if self._query.vectors
             else None
         )
 
     @property
-    def query_encoder(self) -> ConcatenatedEncoder:
+    def query_encoder(self) -> MixtureEncoder:
         """The encoder of queries, if all parts have vectors.
 
         Raises:
             InputError: A part with a weight above 0 has no vectors.
         """
         self._check_vectors()
-        return self._encoders[0]
+        return self._query
 
     @property
-    def document_encoder(self) -> ConcatenatedEncoder:
+    def document_encoder(self) -> MixtureEncoder:
         """The encoder of documents, like `query_encoder`."""
         self._check_vectors()
-        return self._encoders[1]
+        return self._document
 
     def list_scores(
         self, queries: Texts, candidates: Candidates, documents: Texts
@@ -381,7 +362,7 @@ class Mixture(System):
             (self.weights[name], part) for name, part in self._others.items()
         ]
         if self._vectors is not None:
-            parts.insert(0, (self._vector_weight, self._vectors))
+            parts.insert(0, (self._query.vector_weight, self._vectors))
         return parts
 
     def _check_vectors(self) -> None:
@@ -399,20 +380,6 @@ def _union(matches: Sequence[np.ndarray | None], count: int) -> np.ndarray:
     for match in matches:
         chosen[slice(None) if match is None else match] = True
     return np.flatnonzero(chosen)
-
-
-def _concatenated(
-    systems: Mapping[str, DenseSystem], weights: Mapping[str, float]
-) -> tuple[ConcatenatedEncoder, ConcatenatedEncoder]:
-    """Returns the encoders of queries and of documents of all systems."""
-    total = math.fsum(weights[name] for name in systems)
-    shares = {name: weights[name] / total for name in systems}
-    query = {name: system.encode_query for name, system in systems.items()}
-    document = {name: s.encode_document for name, s in systems.items()}
-    return (
-        ConcatenatedEncoder(query, shares, "query"),
-        ConcatenatedEncoder(document, shares, "document"),
-    )
 
 
 class ChosenWeights(NamedTuple):
