@@ -186,8 +186,7 @@ def _store_hybrid(
     described: dict[str, Any] = {}
     for name, hybrid in zip((QUERY, DOCUMENT), pair, strict=True):
         described[name] = {}
-        for part, of_hybrid in hybrid.parts.items():
-            tower, layers = of_hybrid.encoder, of_hybrid.layers
+        for part, (tower, layers) in hybrid.parts.items():
             _check_encoder(tower)
             described[name][part] = _description(tower, part)
             for weight, values in _stored_weights(tower, layers, kind):

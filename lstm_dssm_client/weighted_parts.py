@@ -5,7 +5,7 @@ weight their parts by this class.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ class Part(NamedTuple):
         name: Its name in results and in explanations.
         weight: Its weight; that of a part which is not used is 0.
         encode: Function from n texts to unit vectors, float32 `[n, width]`, if
-            the scores of the part are cosines.
+            the scores of the part are cosines, else `None`.
         width: Number of columns of these vectors, where it is known.
         source: What computes its scores or its vectors, of a type that the user
             of the part knows.
@@ -26,7 +26,7 @@ class Part(NamedTuple):
 
     name: str
     weight: float
-    encode: Callable[[Any], Any] | None = None
+    encode: Any = None
     width: int = 0
     source: Any = None
 
@@ -75,7 +75,7 @@ class WeightedParts:
 
     def encode(self, texts: Any) -> np.ndarray:
         """Encodes n texts by all parts with vectors: `[n, dimension]`."""
-        vectors = [part.encode(texts) for part in self.vectors if part.encode]
+        vectors = [part.encode(texts) for part in self.vectors]
         return np.concatenate(self.scaled(vectors), axis=1)
 
 

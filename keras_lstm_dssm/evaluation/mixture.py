@@ -59,7 +59,6 @@ class MixtureEncoder(WeightedParts):
                 encode_texts(part.encode, texts), f"{part.name}: vector"
             )
             for part in self.vectors
-            if part.encode
         ]
         fill = np.zeros([len(texts), 2], np.float32)
         for share, rows in zip(self.shares, vectors, strict=True):
@@ -104,16 +103,10 @@ class ScaledListSystem(System):
     ) -> ListScores:
         """Scores candidates; see `System.list_scores`."""
         lists = self.system.list_scores(queries, candidates, documents)
-        return {
-            query_id: dict(
-                zip(
-                    scores,
-                    _from_0_to_1(list(scores.values())).tolist(),
-                    strict=True,
-                )
-            )
-            for query_id, scores in lists.items()
-        }
+        for query_id, scores in lists.items():
+            scaled = _from_0_to_1(list(scores.values())).tolist()
+            lists[query_id] = dict(zip(scores, scaled, strict=True))
+        return lists
 
 
 PartSystem = DenseSystem | ScaledCorpusSystem | ScaledListSystem
@@ -244,27 +237,23 @@ class Mixture(System):
     ) -> None:
         self.parts = dict(parts)
         self.weights = mixture_weights(list(self.parts), weights)
-        sides = ("query", "document")
-        by_side: dict[str, list[Part]] = {side: [] for side in sides}
+        sides: dict[str, list[Part]] = {"query": [], "document": []}
         for name, given in self.parts.items():
             system = mixture_part(name, given)
-            for side, parts_of_side in by_side.items():
+            for side, parts_of_side in sides.items():
                 encode = getattr(system, f"encode_{side}", None)
                 parts_of_side.append(
                     Part(name, self.weights[name], encode, 0, system)
                 )
         self._query, self._document = (
-            MixtureEncoder(by_side[side], side) for side in sides
+            MixtureEncoder(of_side, side) for side, of_side in sides.items()
         )
-        self._others: dict[str, Any] = {
-            part.name: part.source for part in self._query.others
-        }
-        # The parts with vectors are one system, and have one weight.
-        self._vectors = (
-            DenseSystem(self._query.encode, self._document.encode)
-            if self._query.vectors
-            else None
-        )
+        self._systems: list[tuple[float, System]] = [
+            (part.weight, part.source) for part in self._query.others
+        ]
+        if self._query.vectors:  # they are one system, and have one weight
+            joined = DenseSystem(self._query.encode, self._document.encode)
+            self._systems.insert(0, (self._query.vector_weight, joined))
 
     @property
     def query_encoder(self) -> MixtureEncoder:
@@ -286,11 +275,10 @@ class Mixture(System):
         self, queries: Texts, candidates: Candidates, documents: Texts
     ) -> ListScores:
         """Scores candidates; see `System.list_scores`."""
-        parts = self._weighted_parts()
-        weights = [weight for weight, _ in parts]
+        weights = [weight for weight, _ in self._systems]
         scored = [
-            part.list_scores(queries, candidates, documents)
-            for _, part in parts
+            system.list_scores(queries, candidates, documents)
+            for _, system in self._systems
         ]
         result = {}
         for query_id, candidate_ids in candidates.items():
@@ -315,26 +303,23 @@ class Mixture(System):
         Raises:
             InputError: A part with a weight above 0 only scores lists.
         """
-        for name, part in self._others.items():
-            if isinstance(part, ScaledListSystem):
+        others = self._query.others
+        for part in others:
+            if isinstance(part.source, ScaledListSystem):
                 raise InputError(
-                    f"part {name!r} of the mixture only scores lists of"
+                    f"part {part.name!r} of the mixture only scores lists of"
                     " candidates and cannot search a corpus: leave it out, or"
                     " rerank judged lists"
                 )
         texts, titles = list(queries.values()), tuple(documents.values())
-        weights = [weight for weight, _ in self._weighted_parts()]
+        weights = [weight for weight, _ in self._systems]
         by_part: list[Iterator[Scores]] = [
-            part.scores(texts, titles)
-            for part in self._others.values()
-            if isinstance(part, ScaledCorpusSystem)
+            part.source.scores(texts, titles) for part in others
         ]
         index = None
-        if self._vectors is not None:
-            index = Index(self._vectors.encode_document, titles, documents)
-            vectors = unit_vectors(
-                encode_texts(self._vectors.encode_query, texts)
-            )
+        if self._query.vectors:
+            index = Index(self._document, titles, documents)
+            vectors = unit_vectors(encode_texts(self._query.encode, texts))
             cosines_of = ((row, None) for row in index.rough_cosines(vectors))
             by_part.insert(0, cosines_of)
             # Sums with other scores are rounded, too.
@@ -356,21 +341,12 @@ class Mixture(System):
             run[query_id] = ties.rank(query_id, total, depth, near)
         return run
 
-    def _weighted_parts(self) -> list[tuple[float, System]]:
-        """Returns weights and parts; those with vectors count as one part."""
-        parts: list[tuple[float, System]] = [
-            (self.weights[name], part) for name, part in self._others.items()
-        ]
-        if self._vectors is not None:
-            parts.insert(0, (self._query.vector_weight, self._vectors))
-        return parts
-
     def _check_vectors(self) -> None:
-        for name in self._others:
+        for part in self._query.others:
             raise InputError(
-                f"part {name!r} of the mixture has no vectors, and this use of"
-                " a mixture needs vectors of all parts: leave it out, or search"
-                " with Mixture.retrieve"
+                f"part {part.name!r} of the mixture has no vectors, and this use"
+                " of a mixture needs vectors of all parts: leave it out, or"
+                " search with Mixture.retrieve"
             )
 
 
