@@ -344,8 +344,8 @@ class Mixture(System):
     def _check_vectors(self) -> None:
         for part in self._query.others:
             raise InputError(
-                f"part {part.name!r} of the mixture has no vectors, and this use"
-                " of a mixture needs vectors of all parts: leave it out, or"
+                f"part {part.name!r} of the mixture has no vectors, and this"
+                " use of a mixture needs vectors of all parts: leave it out, or"
                 " search with Mixture.retrieve"
             )
 
