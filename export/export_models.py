@@ -13,6 +13,7 @@ from typing import Any
 from keras_lstm_dssm.distillation import TeacherVectors
 from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.postings import title_postings
 from keras_lstm_dssm.export.bulk.documents import (
     DocumentRows,
     Documents,
@@ -24,7 +25,7 @@ from keras_lstm_dssm.export.graphs.encoder import (
     GraphEncoder,
     HybridEncoderModule,
 )
-from keras_lstm_dssm.export.graphs.hybrid import HybridModule, HybridSource
+from keras_lstm_dssm.export.graphs.hybrid import HybridModule
 from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
 from keras_lstm_dssm.export.graphs.retriever import (
     MAX_K,
@@ -280,11 +281,9 @@ def hybrid_graphs(
         }
 
     def retriever() -> HybridModule:
-        source = HybridSource.of(
-            settings, documents.titles, texts, pair and pair[0]
-        )
+        postings = title_postings(documents.titles, settings, texts)
         rows = _encoded_rows(document, documents, progress)
-        return HybridModule(query, rows, source, vectors, max_k)
+        return HybridModule(query, rows, settings, postings, vectors, max_k)
 
     return {**graphs, "retriever": retriever}
 

@@ -12,7 +12,7 @@ from keras_lstm_dssm.distillation import TeacherVectors
 from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError, check_choice
-from keras_lstm_dssm.evaluation.postings import Postings, stemmer_facts
+from keras_lstm_dssm.evaluation.postings import stemmer_facts, title_postings
 from keras_lstm_dssm.export.bulk.documents import (
     Documents,
     check_documents,
@@ -35,6 +35,7 @@ from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.settings.kinds import kind_of
 from keras_lstm_dssm.tables import HashedUniform
 from keras_lstm_dssm.version import __version__
+from lstm_dssm_client.bm25 import Postings
 from lstm_dssm_client.local_encoder import ENCODERS, PARTS
 from lstm_dssm_client.portable_file import (
     DOCUMENT,
@@ -112,7 +113,7 @@ def export_portable(
         hybrid = parts.settled(hybrid, documents.titles)
         described, encoder = _store_hybrid(arrays, parts, hybrid, weights)
         if hybrid.bm25:
-            postings = Postings.of(documents.titles, hybrid, known_texts)
+            postings = title_postings(documents.titles, hybrid, known_texts)
             arrays |= _stored_postings(postings)
     if documents:
         rows = encoder and encoder.encode_all(documents.titles, progress)
@@ -185,8 +186,7 @@ def _store_hybrid(
     described: dict[str, Any] = {}
     for name, hybrid in zip((QUERY, DOCUMENT), pair, strict=True):
         described[name] = {}
-        for part, of_hybrid in hybrid.parts.items():
-            tower, layers = of_hybrid.encoder, of_hybrid.layers
+        for part, (tower, layers) in hybrid.parts.items():
             _check_encoder(tower)
             described[name][part] = _description(tower, part)
             for weight, values in _stored_weights(tower, layers, kind):
@@ -206,8 +206,8 @@ def _description(tower: TextEncoder, part: str = "") -> dict[str, Any]:
 def _stored_postings(postings: Postings) -> Arrays:
     """Returns the arrays of BM25."""
     return {
-        **stored_texts("bm25/forms", postings.forms),
-        "bm25/form_terms": postings.form_terms,
+        **stored_texts("bm25/forms", [*postings.term_of]),
+        "bm25/form_terms": np.fromiter(postings.term_of.values(), np.int32),
         "bm25/bounds": postings.bounds,
         "bm25/documents": postings.documents,
         "bm25/scores": postings.scores,

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from lstm_dssm_client.errors import serving_error
-from lstm_dssm_client.local_encoder import LocalEncoder
-from lstm_dssm_client.local_hybrid import (
+from lstm_dssm_client.hybrid import (
     TOWERS,
     WORDS,
     Hybrid,
-    HybridEncoder,
     read_weights,
 )
+from lstm_dssm_client.local_encoder import LocalEncoder
 from lstm_dssm_client.portable_file import (
     DOCUMENT,
     QUERY,
@@ -41,6 +40,7 @@ from lstm_dssm_client.texts import (
     slices_of_size,
     tags_as_bytes,
 )
+from lstm_dssm_client.weighted_parts import Part, WeightedParts
 
 _ROWS, _BYTES = 512, 1 << 19  # of texts that are encoded at once
 _SCORES = 1 << 24  # scores that are computed at once
@@ -322,18 +322,21 @@ def _decoded(text: bytes) -> str:
     return text.decode(errors="replace")
 
 
-def _hybrid_encoders(file: PortableFile) -> dict[str, Any]:
+def _hybrid_encoders(file: PortableFile) -> dict[str, WeightedParts]:
     """Makes the encoders of a hybrid retriever, of the parts with vectors."""
     weights = read_weights(file.header["hybrid"])
-    parts = [part for part in (TOWERS, WORDS) if weights[part]]
-    if not parts:
-        return {}
-    return {
-        name: HybridEncoder(
-            {part: _encoder(file, name, part) for part in parts}, weights
-        )
-        for name in (QUERY, DOCUMENT)
-    }
+    used = [part for part in (TOWERS, WORDS) if weights[part]]
+    encoders = {}
+    for name in (QUERY, DOCUMENT)[: 2 * len(used)]:
+        parts = []
+        for part in used:
+            encoder = _encoder(file, name, part)
+            width = encoder.dimension
+            parts.append(
+                Part(part, weights[part], encoder.encode, width, encoder)
+            )
+        encoders[name] = WeightedParts(parts)
+    return encoders
 
 
 def _encoder(file: PortableFile, name: str, part: str = "") -> LocalEncoder:

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_lstm_dssm.evaluation.postings import TRIGRAMS, Postings
+from keras_lstm_dssm.evaluation.postings import TRIGRAMS
 from keras_lstm_dssm.text.strings import as_strings
 from keras_lstm_dssm.text.word_hashing import split_words
-from lstm_dssm_client.terms import EDGE, MAX_WORDS, PAIRED, SPLIT
+from lstm_dssm_client.bm25 import EDGE, MAX_WORDS, PAIRED, SPLIT, Postings
 
 POSTINGS = 2**21
 """Number of postings that are read at once; with their sums they take about
@@ -36,17 +36,17 @@ class Matches(NamedTuple):
 
 
 class BM25Graph(tf.Module):
-    """The postings of `count` titles, and the table of forms, in a graph."""
+    """`Postings` of titles, and the table of their forms, in a graph."""
 
-    def __init__(self, postings: Postings, kind: str, count: int) -> None:
+    def __init__(self, postings: Postings, kind: str) -> None:
         super().__init__()
-        self.count = count
+        self.count = postings.size
         self._letters = kind == TRIGRAMS
         # A table may not be empty; no word is "".
         self._table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
-                as_strings(["", *postings.forms]),
-                tf.constant([-1, *postings.form_terms], tf.int32),
+                as_strings(["", *postings.term_of]),
+                tf.constant([-1, *postings.term_of.values()], tf.int32),
             ),
             default_value=-1,
         )

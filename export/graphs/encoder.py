@@ -93,15 +93,18 @@ class HybridEncoderModule(EncoderModule):
     """The encoders of a hybrid's parts with vectors.
 
     With a teacher, the words part of a title that it knows is its own vector.
-    `word_rows` is for the signature `explained` of the retriever.
+    `word_rows`, and `words_rule`, by which the words part separates words and
+    how many it reads, are for the signature `explained` of the retriever.
     """
 
     def __init__(
         self, encoder: HybridEncoder, teacher: TeacherVectors | None = None
     ) -> None:
         super().__init__(encoder)
-        self._known = teacher if WORDS in encoder.widths else None
-        self._words_scale = np.float32(encoder.scales[-1])
+        self.weighted = encoder.weighted
+        self._known = teacher if WORDS in encoder.parts else None
+        hashing = encoder.hashing
+        self.words_rule = hashing and (hashing.split, hashing.max_words)
         self.word_rows = encoder.word_rows
 
     def _encode_distinct(
@@ -113,5 +116,5 @@ class HybridEncoderModule(EncoderModule):
             rows = self._known.rows(texts)
             known = self._known.vectors[rows[rows >= 0]]
             width = known.shape[1]
-            vectors[rows >= 0, -width:] = self._words_scale * known
+            vectors[rows >= 0, -width:] = self.weighted.scales[-1] * known
         return vectors

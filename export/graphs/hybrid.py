@@ -4,22 +4,20 @@ BM25 is exact: the postings of the titles are variables, and the scores of a
 query the sums of those of its terms.
 """
 
-import dataclasses
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders.hybrid_encoder import HybridEncoder
-from keras_lstm_dssm.encoders.parts import TOWERS, WORDS
-from keras_lstm_dssm.evaluation.postings import Postings, stemmer_facts
+from keras_lstm_dssm.encoders.parts import WORDS
+from keras_lstm_dssm.evaluation.postings import stemmer_facts
 from keras_lstm_dssm.export.graphs.bm25 import (
     BM25Graph,
     flat_words,
     shares_as_json,
 )
+from keras_lstm_dssm.export.graphs.encoder import HybridEncoderModule
 from keras_lstm_dssm.export.graphs.request_limits import with_short_reasons
 from keras_lstm_dssm.export.graphs.retriever import (
     MAX_K,
@@ -34,8 +32,9 @@ from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.plain_files import damage_named, read_json
 from keras_lstm_dssm.settings.choices import HYBRID_PARTS
 from keras_lstm_dssm.settings.hybrid import HybridSettings
+from lstm_dssm_client.bm25 import MAX_WORDS, Postings
 from lstm_dssm_client.signatures import EXPLAINED_K
-from lstm_dssm_client.terms import MAX_WORDS
+from lstm_dssm_client.weighted_parts import WeightedParts
 from lstm_dssm_client.words import MAX_BYTES_PER_WORD
 
 CELLS = 2**24
@@ -46,73 +45,36 @@ SETTINGS_FILE = Path("assets.extra", "hybrid.json")
 """Path of a hybrid retriever's settings, within the folder of a version."""
 
 
-class WordsPart(NamedTuple):
-    """How the words part separates words, and how many it reads of a text."""
-
-    split: str
-    max_words: int | None
-
-
-@dataclasses.dataclass(frozen=True)
-class HybridSource:
-    """What a hybrid retriever is made from, beside its encoder and documents.
-
-    Attributes:
-        settings: Its weights, which sum to 1, and the settings of BM25.
-        postings: The postings of the titles.
-        widths: Name of a part with vectors -> number of its columns.
-        words_part: The rule of the words part, or `None` without one.
-    """
-
-    settings: HybridSettings
-    postings: Postings
-    widths: dict[str, int]
-    words_part: WordsPart | None
-
-    @classmethod
-    def of(
-        cls,
-        settings: HybridSettings,
-        titles: Sequence[str],
-        known_texts: Iterable[str] = (),
-        encoder: HybridEncoder | None = None,
-    ) -> "HybridSource":
-        """Computes the postings of titles; `encoder` encodes the queries."""
-        hashing = encoder and encoder.hashing
-        return cls(
-            settings,
-            Postings.of(titles, settings, known_texts),
-            encoder.widths if encoder else {},
-            WordsPart(hashing.split, hashing.max_words) if hashing else None,
-        )
-
-
 class HybridModule(SearchModule):
     """Ranks all documents by a weighted sum of cosines and BM25.
 
     The score is `towers * cosine + words * cosine + bm25 * s / max s`, with
-    the weights of `HybridSettings` and s the score of BM25, whose maximum is
-    that of all documents, also where tags restrict the search. The vectors of
-    towers and words are one, see `HybridEncoder`. Without an encoder, BM25
-    alone ranks. For the other arguments see `RetrieverModule`.
+    the weights of `settings`, whose sum is 1, and s the score of BM25 by the
+    postings of the titles. The maximum is that of all documents, also where
+    tags restrict the search. The vectors of towers and words are one, see
+    `HybridEncoder`. Without an encoder, BM25 alone ranks. For the other
+    arguments see `RetrieverModule`.
     """
 
     def __init__(
         self,
-        encoder: Any,
+        encoder: HybridEncoderModule | None,
         rows: DocumentRows,
-        source: HybridSource,
+        settings: HybridSettings,
+        postings: Postings,
         kind: str = "float32",
         max_k: int = MAX_K,
     ) -> None:
         super().__init__()
-        self.hybrid = source
+        self._settings = settings
+        self._terms = len(postings.bounds) - 1
+        self._forms = len(postings.term_of)
+        self._parts = encoder.weighted if encoder else WeightedParts([])
+        self._words_rule = encoder and encoder.words_rule
         self._count = len(rows.ids)
         self._chunk = max(1, CELLS // self._count)
-        weights = source.settings.weights
-        self._bm25_weight = weights["bm25"]
-        self._vector_weight = weights[TOWERS] + weights[WORDS]
-        postings = source.postings
+        self._bm25_weight = settings.bm25
+        self._vector_weight = self._parts.vector_weight
         if encoder is None:
             self._set_documents(rows.ids, rows.tags, min(max_k, self._count))
             self._edges = block_edges(np.arange(self._count))
@@ -121,9 +83,7 @@ class HybridModule(SearchModule):
             self._edges = self.vectors.edges
             postings = postings.in_order(equal.order)
         if self._bm25_weight:
-            self.bm25 = BM25Graph(
-                postings, str(source.settings.bm25_words), self._count
-            )
+            self.bm25 = BM25Graph(postings, str(settings.bm25_words))
         if encoder is not None:
             self.weights = encoder.weights
             self.resources = encoder.resources
@@ -142,11 +102,11 @@ class HybridModule(SearchModule):
         path = version / SETTINGS_FILE
         path.parent.mkdir(exist_ok=True)
         about = {
-            "settings": self.hybrid.settings.to_dict(),
-            "parts": [*self.hybrid.widths, "bm25"],
-            "terms": len(self.hybrid.postings.terms),
-            "forms": len(self.hybrid.postings.forms),
-            **stemmer_facts(self.hybrid.settings),
+            "settings": self._settings.to_dict(),
+            "parts": [*self._parts.columns, "bm25"],
+            "terms": self._terms,
+            "forms": self._forms,
+            **stemmer_facts(self._settings),
         }
         write_json(path, about)
 
@@ -297,14 +257,11 @@ class HybridModule(SearchModule):
         if self._vector_weight:
             found = self.vectors.vectors_of(numbers)
             found *= np.float32(self._vector_weight)
-            start = 0
-            for name, columns in self.hybrid.widths.items():
-                part = slice(start, start + columns)
-                of_part, query = found[:, part], vector[part]
+            for name, columns in self._parts.columns.items():
+                of_part, query = found[:, columns], vector[columns]
                 parts[name] = tf.linalg.matvec(of_part, query)
                 if name == WORDS:
                     words[name] = self._words_as_json(text, of_part, query)
-                start += columns
         explanation = tf.strings.join(
             ['{"bm25": ', words["bm25"], ', "words": ', words[WORDS], "}"]
         )
@@ -319,9 +276,8 @@ class HybridModule(SearchModule):
         `found` are the columns of the hits, `query` those of the query: the
         sum of the words' vectors, of another length.
         """
-        rule = self.hybrid.words_part
-        assert rule is not None, self.hybrid.widths
-        words, _ = flat_words(text[tf.newaxis], rule.split, rule.max_words)
+        assert self._words_rule is not None, self._parts.columns
+        words, _ = flat_words(text[tf.newaxis], *self._words_rule)
         vectors = self._word_rows(words)
         scale = tf.math.divide_no_nan(
             tf.norm(query), tf.norm(tf.reduce_sum(vectors, axis=0))
@@ -332,12 +288,10 @@ class HybridModule(SearchModule):
     @property
     def _read_bytes(self) -> int | None:
         """Number of bytes that `explained` reads of a query; `None` for all."""
-        rule = self.hybrid.words_part
-        if rule is None:
-            return MAX_WORDS * MAX_BYTES_PER_WORD
-        if rule.max_words is None:
+        _, most = self._words_rule or ("", MAX_WORDS)
+        if most is None:
             return None
-        return max(MAX_WORDS, rule.max_words) * MAX_BYTES_PER_WORD
+        return max(MAX_WORDS, most) * MAX_BYTES_PER_WORD
 
 
 def describe_published(version: Path) -> str:

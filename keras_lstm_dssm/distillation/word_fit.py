@@ -19,6 +19,7 @@ from keras_lstm_dssm.layers.word_rows import WordRows
 from keras_lstm_dssm.layers.word_sketch import word_keys
 from keras_lstm_dssm.models.builders import build_towers
 from keras_lstm_dssm.settings.recipes import Recipe
+from lstm_dssm_client.bm25 import idf
 
 QUERY_WEIGHT = 3.0
 """Weight of a query among the texts; that of a title is 1."""
@@ -101,9 +102,7 @@ def fit_words(
     whole = counts[: end - settings.get("spans", 0)]
     titles = whole[queries:] if whole.shape[0] > queries else counts
     frequency = np.bincount(titles.indices, minlength=len(known))
-    weight = np.sqrt(
-        np.log1p((titles.shape[0] - frequency + 0.5) / (frequency + 0.5))
-    ).astype(np.float32)
+    weight = np.sqrt(idf(frequency, titles.shape[0])).astype(np.float32)
     matrix = _unit_rows(counts @ sparse.diags(weight)).tocsr()
     importance = np.ones(end, np.float32)
     importance[:queries] = QUERY_WEIGHT

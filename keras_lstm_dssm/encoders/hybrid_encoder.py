@@ -1,54 +1,44 @@
 """`HybridEncoder`: the vectors of towers and of words in a hybrid retriever."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders.parts import TOWERS, WORDS, Part, columns, widths
+from keras_lstm_dssm.encoders.parts import TOWERS, WORDS, columns, widths
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.layers.cosine import unit
 from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
 from keras_lstm_dssm.text.strings import encode_in_batches
 from keras_lstm_dssm.text.word_batch import WordBatch
+from lstm_dssm_client.weighted_parts import Part, WeightedParts
 
 
 class HybridPart(NamedTuple):
-    """The columns of one kind, `TOWERS` or `WORDS`, of an encoder's vectors."""
+    """An encoder, and those of its layers that a part's columns depend on."""
 
     encoder: TextEncoder
-    parts: list[Part]
-
-    @property
-    def layers(self) -> list[Any]:
-        """The layers whose weights these columns depend on."""
-        return [layer for part in self.parts for layer in part.layers]
-
-    def compose(self, words: WordBatch) -> tf.Tensor:
-        """Computes a vector for each distinct text, not scaled to length 1."""
-        if len(self.parts) == 1:  # not scaled: sums of words stay sums
-            return self.parts[0].compose(words)
-        return columns(self.parts, words)
+    layers: list[Any]
 
 
 class HybridEncoder:
     """Encodes texts into the vectors of towers and of words, side by side.
 
-    With unit vectors v_t and v_w and weights that sum to 1, a text's vector is
-    `[sqrt(w_t) v_t, sqrt(w_w) v_w]`: inner products are weighted sums of
-    cosines. Of a `CombinedEncoder`, the towers are its trained columns, without
-    the sketch, which BM25 replaces, and the words its fourth part.
+    A vector is that of `WeightedParts`, computed in a graph. Of a
+    `CombinedEncoder`, the towers are its trained columns, without the sketch,
+    which BM25 replaces, and the words its fourth part.
 
     Args:
         encoders: `"towers"` or `"words"` -> an encoder that has this part.
-        weights: The weights of these parts. One of weight 0 is left out.
+        weights: The weights of all parts. Those of weight 0 are left out.
 
     Attributes:
-        parts: Name of a part -> what composes it.
-        widths: Name of a part -> number of its columns, in their order.
-        scales: The square roots of the weights, whose sum is 1.
+        weighted: The weighted parts, which compose the vectors of distinct
+            texts, not scaled to length 1.
+        parts: Name of a part -> its `HybridPart`.
         encoders: What holds the layers that are read, and no others.
 
     Example:
@@ -62,20 +52,14 @@ class HybridEncoder:
         encoders: Mapping[str, TextEncoder],
         weights: Mapping[str, float],
     ) -> None:
-        self.parts = {
-            kind: HybridPart(
-                encoders[kind],
-                [p for p in encoders[kind].vector_parts if p.kind == kind],
-            )
+        self.weighted = WeightedParts(
+            _weighted_part(kind, encoders[kind], weights.get(kind, 0.0))
             for kind in (TOWERS, WORDS)
-            if kind in encoders and weights.get(kind)
+            if kind in encoders
+        )
+        self.parts: dict[str, HybridPart] = {
+            part.name: part.source for part in self.weighted.vectors
         }
-        self.widths = {
-            kind: sum(widths(part.parts).values())
-            for kind, part in self.parts.items()
-        }
-        total = sum(weights[name] for name in self.parts)
-        self.scales = [np.sqrt(weights[n] / total) for n in self.parts]
         holder = keras.layers.Layer()
         holder.parts = [  # Keras finds the layers in an attribute
             layer for part in self.parts.values() for layer in part.layers
@@ -145,25 +129,33 @@ class HybridEncoder:
     def word_rows(self, words: tf.Tensor) -> tf.Tensor:
         """Looks up the vectors of single words, float32 `(n, units)`.
 
-        The words part of a text is the sum of its words' vectors, scaled to the
-        length of `scales`.
+        The words part of a text is the sum of its words' vectors, scaled.
         """
-        part = self.parts[WORDS]
-        batch = part.encoder.trigrams.distinct(words)
-        rows = tf.gather(part.compose(batch), batch.text_index)
+        part = self.weighted.vectors[-1]
+        batch = part.source.encoder.trigrams.distinct(words)
+        rows = tf.gather(part.encode(batch), batch.text_index)
         return tf.cast(rows, tf.float32)
 
     def _joined(
         self, hash_texts: Callable[[LetterTrigrams], WordBatch]
     ) -> tf.Tensor:
         batches: dict[tuple[Any, ...], WordBatch] = {}
-        columns = []
-        for part, scale in zip(self.parts.values(), self.scales, strict=True):
-            hashing = part.encoder.trigrams
+        vectors = []
+        for part in self.weighted.vectors:
+            hashing = part.source.encoder.trigrams
             # Parts that read the same words are hashed once.
             if hashing.rules not in batches:
                 batches[hashing.rules] = hash_texts(hashing)
             words = batches[hashing.rules]
-            vectors = tf.gather(unit(part.compose(words)), words.text_index)
-            columns.append(np.float32(scale) * tf.cast(vectors, tf.float32))
-        return tf.concat(columns, axis=1)
+            rows = tf.gather(unit(part.encode(words)), words.text_index)
+            vectors.append(tf.cast(rows, tf.float32))
+        return tf.concat(self.weighted.scaled(vectors), axis=1)
+
+
+def _weighted_part(kind: str, encoder: TextEncoder, weight: float) -> Part:
+    parts = [part for part in encoder.vector_parts if part.kind == kind]
+    layers = [layer for part in parts for layer in part.layers]
+    # A single part is not scaled: sums of words stay sums.
+    compose = parts[0].compose if len(parts) == 1 else partial(columns, parts)
+    source = HybridPart(encoder, layers)
+    return Part(kind, weight, compose, sum(widths(parts).values()), source)

@@ -1,11 +1,10 @@
 """BM25, the term-matching baseline, and the tokenizers of all baselines.
 
-The scores are computed by bm25s. `bm25_neighbours` finds the titles nearest
-to a text, from which hard negatives are drawn.
+`bm25_neighbours` finds the titles nearest to a text, from which hard negatives
+are drawn.
 """
 
 import functools
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Any
@@ -16,6 +15,7 @@ from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation.runs import kth_largest
 from keras_lstm_dssm.evaluation.systems import CorpusSystem, Scores
 from keras_lstm_dssm.settings import choices
+from lstm_dssm_client.bm25 import Postings
 from lstm_dssm_client.words import split_words
 
 Tokenizer = Callable[[str], list[str]]
@@ -174,7 +174,7 @@ class BM25System(CorpusSystem):
         query_tokenizer: The same for queries; by default `tokenizer`.
 
     Reference: Kamphuis et al. 2020, "Which BM25 do you mean?", for the
-        variants; Lù 2024, "BM25S", for the library.
+        variants; Lù 2024, "BM25S", for scores that are computed beforehand.
 
     Example:
     >>> BM25System().retrieve({"q": "cat"}, {"a": "a cat", "b": "dog"}, 10)
@@ -197,33 +197,21 @@ class BM25System(CorpusSystem):
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
         """Scores all titles; see `CorpusSystem.scores`."""
-        index = _index(titles, self.tokenizer, self.k1, self.b)
+        postings = _postings(titles, self.tokenizer, self.k1, self.b)
         for query in queries:
-            ids = index.get_tokens_ids(self.query_tokenizer(query))
-            if ids:
-                scores = index.get_scores_from_ids(ids)
-            else:
-                scores = np.zeros(len(titles), np.float32)
+            scores = postings.sums(self.query_tokenizer(query))
             yield scores, np.flatnonzero(scores)
 
 
 @functools.lru_cache(1)  # rerank and retrieve use one index
-def _index(
+def _postings(
     titles: tuple[str, ...], tokenizer: Tokenizer, k1: float, b: float
-) -> Any:
-    import bm25s
-
-    # bm25s sets its log level to DEBUG when it is imported.
-    logging.getLogger("bm25s").setLevel(logging.WARNING)
+) -> Postings:
     tokenized = cached_titles(titles, tokenizer)
-    index = bm25s.BM25(k1=k1, b=b, method="lucene")
-    with np.errstate(invalid="ignore"):  # 0/0 if no title has a word
-        index.index(
-            (tokenized.ids, tokenized.vocabulary),
-            create_empty_token=False,
-            show_progress=False,
-        )
-    return index
+    # float32, as in bm25s, whose scores are then equal bit for bit.
+    return Postings.of_counts(
+        tokenized.vocabulary, tokenized.counts, k1, b, np.float32
+    )
 
 
 def bm25_neighbours(

@@ -13,7 +13,6 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.evaluation.index import (
-    Encode,
     Index,
     cosines,
     encode_texts,
@@ -37,42 +36,34 @@ from keras_lstm_dssm.evaluation.systems import (
     with_cached_vectors,
 )
 from keras_lstm_dssm.evaluation.task import Task
+from lstm_dssm_client.weighted_parts import Part, WeightedParts, weighted_sum
 
 
-class ConcatenatedEncoder:
+class MixtureEncoder(WeightedParts):
     """Encodes texts by several encoders, into one vector of unit length.
 
-    With unit vectors v_i(t) and weights w_i that sum to 1, the vector is
-    `[sqrt(w_1) v_1(t), sqrt(w_2) v_2(t), ...]`. The inner product of a query's
-    and a document's vector is then exactly sum_i w_i cos(v_i(Q), v_i(D)). Two
-    columns at the end are 0, unless an encoder gives a zero vector: they then
-    bring it to unit length, one for each `side`, and add nothing to an inner
-    product.
+    Two columns at the end are 0, unless an encoder gives a zero vector: they
+    then bring the vector to unit length, one for each `side`, and add nothing
+    to an inner product.
     """
 
-    def __init__(
-        self,
-        encoders: Mapping[str, Encode],
-        weights: Mapping[str, float],
-        side: str,
-    ) -> None:
-        self._encoders = encoders
-        self._weights = weights
+    def __init__(self, parts: Iterable[Part], side: str) -> None:
+        super().__init__(parts)
         self._filled = ("query", "document").index(side)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Encodes n texts: float32 `[n, d_1 + d_2 + ... + 2]`, of length 1."""
         texts = list(texts)
-        columns = []
-        fill = np.zeros([len(texts), 2], np.float32)
-        for name, encode in self._encoders.items():
-            vectors = unit_vectors(
-                encode_texts(encode, texts), f"{name}: vector"
+        vectors = [
+            unit_vectors(
+                encode_texts(part.encode, texts), f"{part.name}: vector"
             )
-            weight = self._weights[name]
-            columns.append(np.float32(np.sqrt(weight)) * vectors)
-            fill[:, self._filled] += weight * ~vectors.any(axis=1)
-        return np.concatenate([*columns, np.sqrt(fill)], axis=1)
+            for part in self.vectors
+        ]
+        fill = np.zeros([len(texts), 2], np.float32)
+        for share, rows in zip(self.shares, vectors, strict=True):
+            fill[:, self._filled] += share * ~rows.any(axis=1)
+        return np.concatenate([*self.scaled(vectors), np.sqrt(fill)], axis=1)
 
 
 class ScaledCorpusSystem(CorpusSystem):
@@ -112,24 +103,18 @@ class ScaledListSystem(System):
     ) -> ListScores:
         """Scores candidates; see `System.list_scores`."""
         lists = self.system.list_scores(queries, candidates, documents)
-        return {
-            query_id: dict(
-                zip(
-                    scores,
-                    _from_0_to_1(list(scores.values())).tolist(),
-                    strict=True,
-                )
-            )
-            for query_id, scores in lists.items()
-        }
+        for query_id, scores in lists.items():
+            scaled = _from_0_to_1(list(scores.values())).tolist()
+            lists[query_id] = dict(zip(scores, scaled, strict=True))
+        return lists
 
 
-Part = DenseSystem | ScaledCorpusSystem | ScaledListSystem
+PartSystem = DenseSystem | ScaledCorpusSystem | ScaledListSystem
 """A system with scores on the scale of mixtures; cosines are used as they
 are."""
 
 
-def mixture_part(name: str, system: Any) -> Part:
+def mixture_part(name: str, system: Any) -> PartSystem:
     """Wraps a model, a system or an encoder as a part of a mixture.
 
     An encoder, an object with `encode(texts)` or a function from n texts to
@@ -147,7 +132,7 @@ def mixture_part(name: str, system: Any) -> Part:
                     " an encoder"
                 )
             system = DenseSystem(encode, encode)
-    if isinstance(system, Part):
+    if isinstance(system, PartSystem):
         return system
     if hasattr(system, "scores"):
         return ScaledCorpusSystem(system)
@@ -164,20 +149,6 @@ def _from_0_to_1(
     lowest = np.float32(0) if from_zero else scores.min()
     spread = scores.max() - lowest
     return (scores - lowest) / spread if spread else np.zeros_like(scores)
-
-
-def weighted_sum(
-    weights: Sequence[float], scores: Sequence[np.ndarray]
-) -> np.ndarray:
-    """Returns sum_i w_i s_i of float32 arrays of one shape, as float32.
-
-    All mixtures are summed by this function, so that equal scores are equal
-    bit for bit in reranking, in search and in the choice of weights.
-    """
-    total = np.zeros_like(scores[0])
-    for weight, of_part in zip(weights, scores, strict=True):
-        total += np.float32(weight) * of_part
-    return total
 
 
 def mixture_weights(
@@ -266,50 +237,48 @@ class Mixture(System):
     ) -> None:
         self.parts = dict(parts)
         self.weights = mixture_weights(list(self.parts), weights)
-        self._others: dict[str, ScaledCorpusSystem | ScaledListSystem] = {}
-        vectors: dict[str, DenseSystem] = {}
-        for name, part in self.parts.items():
-            system = mixture_part(name, part)
-            if not self.weights[name]:
-                continue
-            if isinstance(system, DenseSystem):
-                vectors[name] = system
-            else:
-                self._others[name] = system
-        # The parts with vectors are one system, and have one weight.
-        self._vector_weight = math.fsum(self.weights[name] for name in vectors)
-        self._encoders = _concatenated(vectors, self.weights)
-        self._vectors = (
-            DenseSystem(*(encoder.encode for encoder in self._encoders))
-            if vectors
-            else None
+        sides: dict[str, list[Part]] = {"query": [], "document": []}
+        for name, given in self.parts.items():
+            system = mixture_part(name, given)
+            for side, parts_of_side in sides.items():
+                encode = getattr(system, f"encode_{side}", None)
+                parts_of_side.append(
+                    Part(name, self.weights[name], encode, 0, system)
+                )
+        self._query, self._document = (
+            MixtureEncoder(of_side, side) for side, of_side in sides.items()
         )
+        self._systems: list[tuple[float, System]] = [
+            (part.weight, part.source) for part in self._query.others
+        ]
+        if self._query.vectors:  # they are one system, and have one weight
+            joined = DenseSystem(self._query.encode, self._document.encode)
+            self._systems.insert(0, (self._query.vector_weight, joined))
 
     @property
-    def query_encoder(self) -> ConcatenatedEncoder:
+    def query_encoder(self) -> MixtureEncoder:
         """The encoder of queries, if all parts have vectors.
 
         Raises:
             InputError: A part with a weight above 0 has no vectors.
         """
         self._check_vectors()
-        return self._encoders[0]
+        return self._query
 
     @property
-    def document_encoder(self) -> ConcatenatedEncoder:
+    def document_encoder(self) -> MixtureEncoder:
         """The encoder of documents, like `query_encoder`."""
         self._check_vectors()
-        return self._encoders[1]
+        return self._document
 
     def list_scores(
         self, queries: Texts, candidates: Candidates, documents: Texts
     ) -> ListScores:
         """Scores candidates; see `System.list_scores`."""
-        parts = self._weighted_parts()
-        weights = [weight for weight, _ in parts]
+        weights = [weight for weight, _ in self._systems]
         scored = [
-            part.list_scores(queries, candidates, documents)
-            for _, part in parts
+            system.list_scores(queries, candidates, documents)
+            for _, system in self._systems
         ]
         result = {}
         for query_id, candidate_ids in candidates.items():
@@ -334,26 +303,23 @@ class Mixture(System):
         Raises:
             InputError: A part with a weight above 0 only scores lists.
         """
-        for name, part in self._others.items():
-            if isinstance(part, ScaledListSystem):
+        others = self._query.others
+        for part in others:
+            if isinstance(part.source, ScaledListSystem):
                 raise InputError(
-                    f"part {name!r} of the mixture only scores lists of"
+                    f"part {part.name!r} of the mixture only scores lists of"
                     " candidates and cannot search a corpus: leave it out, or"
                     " rerank judged lists"
                 )
         texts, titles = list(queries.values()), tuple(documents.values())
-        weights = [weight for weight, _ in self._weighted_parts()]
+        weights = [weight for weight, _ in self._systems]
         by_part: list[Iterator[Scores]] = [
-            part.scores(texts, titles)
-            for part in self._others.values()
-            if isinstance(part, ScaledCorpusSystem)
+            part.source.scores(texts, titles) for part in others
         ]
         index = None
-        if self._vectors is not None:
-            index = Index(self._vectors.encode_document, titles, documents)
-            vectors = unit_vectors(
-                encode_texts(self._vectors.encode_query, texts)
-            )
+        if self._query.vectors:
+            index = Index(self._document, titles, documents)
+            vectors = unit_vectors(encode_texts(self._query.encode, texts))
             cosines_of = ((row, None) for row in index.rough_cosines(vectors))
             by_part.insert(0, cosines_of)
             # Sums with other scores are rounded, too.
@@ -375,21 +341,12 @@ class Mixture(System):
             run[query_id] = ties.rank(query_id, total, depth, near)
         return run
 
-    def _weighted_parts(self) -> list[tuple[float, System]]:
-        """Returns weights and parts; those with vectors count as one part."""
-        parts: list[tuple[float, System]] = [
-            (self.weights[name], part) for name, part in self._others.items()
-        ]
-        if self._vectors is not None:
-            parts.insert(0, (self._vector_weight, self._vectors))
-        return parts
-
     def _check_vectors(self) -> None:
-        for name in self._others:
+        for part in self._query.others:
             raise InputError(
-                f"part {name!r} of the mixture has no vectors, and this use of"
-                " a mixture needs vectors of all parts: leave it out, or search"
-                " with Mixture.retrieve"
+                f"part {part.name!r} of the mixture has no vectors, and this"
+                " use of a mixture needs vectors of all parts: leave it out, or"
+                " search with Mixture.retrieve"
             )
 
 
@@ -399,20 +356,6 @@ def _union(matches: Sequence[np.ndarray | None], count: int) -> np.ndarray:
     for match in matches:
         chosen[slice(None) if match is None else match] = True
     return np.flatnonzero(chosen)
-
-
-def _concatenated(
-    systems: Mapping[str, DenseSystem], weights: Mapping[str, float]
-) -> tuple[ConcatenatedEncoder, ConcatenatedEncoder]:
-    """Returns the encoders of queries and of documents of all systems."""
-    total = math.fsum(weights[name] for name in systems)
-    shares = {name: weights[name] / total for name in systems}
-    query = {name: system.encode_query for name, system in systems.items()}
-    document = {name: s.encode_document for name, s in systems.items()}
-    return (
-        ConcatenatedEncoder(query, shares, "query"),
-        ConcatenatedEncoder(document, shares, "document"),
-    )
 
 
 class ChosenWeights(NamedTuple):

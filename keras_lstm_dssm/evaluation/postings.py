@@ -1,15 +1,8 @@
-"""Terms and postings of the BM25 in a hybrid retriever.
-
-`Postings` are arrays from which a graph, and NumPy as well, adds up the scores
-of a query.
-"""
+"""Terms and postings of the BM25 in a hybrid retriever."""
 
 import functools
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import NamedTuple
-
-import numpy as np
 
 from keras_lstm_dssm.evaluation.bm25 import (
     STOP_WORDS,
@@ -22,7 +15,7 @@ from keras_lstm_dssm.evaluation.bm25 import (
 )
 from keras_lstm_dssm.settings import choices
 from keras_lstm_dssm.settings.hybrid import HybridSettings
-from lstm_dssm_client.terms import MAX_WORDS, SPLIT, letter_grams
+from lstm_dssm_client.bm25 import MAX_WORDS, SPLIT, Postings, letter_grams
 from lstm_dssm_client.words import split_words
 
 
@@ -126,80 +119,36 @@ def stemmer_facts(settings: HybridSettings) -> dict[str, str]:
     return {"stemmer": stemmer_version()}
 
 
-class Postings(NamedTuple):
-    """An index from each term to its titles, with their scores of BM25."""
+def title_postings(
+    titles: Iterable[str],
+    settings: HybridSettings,
+    known_texts: Iterable[str] = (),
+) -> Postings:
+    """Computes the postings of titles, however long a title is.
 
-    terms: list[str]  # distinct, in the order of their code points
-    forms: list[str]  # words, or grams, that a query may have, ascending
-    form_terms: np.ndarray  # the number of the term of each form, int32
-    # Where the titles of each term begin, and the end, int64 `[terms + 1]`.
-    bounds: np.ndarray
-    documents: np.ndarray  # the titles of each term, ascending, int32
-    # What an occurrence of the term in a query adds to the title's score, with
-    # Lucene's IDF, float32.
-    scores: np.ndarray
+    Args:
+        titles: The titles.
+        settings: `k1`, `b` and `bm25_words`, which is not `None`.
+        known_texts: Texts whose words queries may have, beside the words of the
+            titles.
 
-    def in_order(self, order: np.ndarray) -> "Postings":
-        """Returns the postings of the same titles in another order.
-
-        `order` has the number of the title at each position, integers `[n]`.
-        """
-        position = np.empty(len(order), np.int32)
-        position[order] = np.arange(len(order), dtype=np.int32)
-        documents = position[self.documents]
-        term = np.repeat(np.arange(len(self.terms)), np.diff(self.bounds))
-        ascending = np.lexsort((documents, term))
-        return self._replace(
-            documents=documents[ascending], scores=self.scores[ascending]
-        )
-
-    @classmethod
-    def of(
-        cls,
-        titles: Iterable[str],
-        settings: HybridSettings,
-        known_texts: Iterable[str] = (),
-    ) -> "Postings":
-        """Computes the postings of titles, however long a title is.
-
-        Args:
-            titles: The titles.
-            settings: `k1`, `b` and `bm25_words`, which is not `None`.
-            known_texts: Texts whose words queries may have, beside the words
-                of the titles.
-        """
-        assert settings.bm25_words, settings
-        counted = TokenizedTitles(titles, alphanumeric)
-        words = list(counted.vocabulary)
-        of_word = [_TERMS_OF[settings.bm25_words](word) for word in words]
-        terms = sorted({term for terms in of_word for term in terms})
-        number = {term: row for row, term in enumerate(terms)}
-        numbers = [[number[term] for term in terms] for terms in of_word]
-        counts = counted.counts.astype(np.float64)
-        matrix = counts @ count_matrix(numbers, len(terms))
-        lengths = np.asarray(matrix.sum(axis=1)).ravel()
-        by_term = matrix.tocsc()
-        frequency = np.diff(by_term.indptr)
-        idf = np.log1p((len(lengths) - frequency + 0.5) / (frequency + 0.5))
-        saturation = settings.k1 * (
-            1 - settings.b + settings.b * lengths / (lengths.mean() or 1)
-        )
-        share = by_term.data / (by_term.data + saturation[by_term.indices])
-        forms = dict(zip(terms, terms, strict=True))
-        if settings.bm25_words == STEMS:
-            known_words = {
-                w for text in known_texts for w in alphanumeric(text)
-            }
-            forms = _forms_of_stems(known_words.union(words), number)
-        known = sorted(forms)
-        return cls(
-            terms,
-            known,
-            np.array([number[forms[form]] for form in known], np.int32),
-            by_term.indptr.astype(np.int64),
-            by_term.indices.astype(np.int32),
-            (np.repeat(idf, frequency) * share).astype(np.float32),
-        )
+    Returns:
+        The postings; their forms are in the order of their code points.
+    """
+    assert settings.bm25_words, settings
+    counted = TokenizedTitles(titles, alphanumeric)
+    words = list(counted.vocabulary)
+    of_word = [_TERMS_OF[settings.bm25_words](word) for word in words]
+    terms = sorted({term for terms in of_word for term in terms})
+    number = {term: row for row, term in enumerate(terms)}
+    numbers = [[number[term] for term in terms] for terms in of_word]
+    counts = counted.counts @ count_matrix(numbers, len(terms))
+    term_of = number
+    if settings.bm25_words == STEMS:
+        known = {w for text in known_texts for w in alphanumeric(text)}
+        forms = _forms_of_stems(known.union(words), number)
+        term_of = {form: number[forms[form]] for form in sorted(forms)}
+    return Postings.of_counts(term_of, counts, settings.k1, settings.b)
 
 
 def _forms_of_stems(

@@ -10,6 +10,7 @@ import tensorflow as tf
 from keras_lstm_dssm.registration import Configured, register
 from keras_lstm_dssm.text.caches import FIELD_SPECS
 from keras_lstm_dssm.text.word_batch import WordBatch
+from lstm_dssm_client.bm25 import idf
 from lstm_dssm_client.words import (
     PRIME,
     SKETCH_BUCKETS,
@@ -148,8 +149,7 @@ class WordSketch(Configured, keras.layers.Layer):
             counts = document_frequencies(*words[: len(_IDS)])
             frequencies += counts.numpy()
             texts += len(words.lengths)
-        idf = np.log1p((texts - frequencies + 0.5) / (frequencies + 0.5))
-        self.word_weight.assign(np.sqrt(idf))
+        self.word_weight.assign(np.sqrt(idf(frequencies, texts)))
 
     def _document_frequencies(self, *ids: tf.Tensor) -> tf.Tensor:
         """Counts the distinct texts of each bucket, `(buckets,)`."""

@@ -4,7 +4,6 @@ A `SalienceTeacher` computes how similar a sentence is to those of the summary.
 """
 
 import itertools
-import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +21,7 @@ from keras_lstm_dssm.run_folder import open_towers
 from keras_lstm_dssm.settings.choices import SALIENCE_TEACHERS
 from keras_lstm_dssm.text.strings import as_strings
 from keras_lstm_dssm.text.word_hashing import TRIGRAMS, split_words, trigram_ids
+from lstm_dssm_client.bm25 import idf, term_shares
 
 MAX_SALIENT = 10
 """K of Bi and Ma 2017, the largest number of salient sentences."""
@@ -210,8 +210,8 @@ class _BM25:
     others, so that one threshold serves for long and short summaries.
     """
 
-    # bm25s computes IDFs over the texts that it searches. Here these are the
-    # sentences of one document, too few for an IDF.
+    # No `Postings`: their IDFs are those of the texts that are searched. Here
+    # these are the sentences of one document, too few for an IDF.
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self._frequency: Counter[str] = Counter()
@@ -244,17 +244,11 @@ class _BM25:
             for word in sentence:
                 if word in words:
                     counts[row, words[word]] += 1
-        weights = np.array([self._idf(w) * query.count(w) for w in words])
-        lengths = np.array([len(sentence) for sentence in sentences])
-        norms = 1 - _B + _B * lengths / self._mean_length
-        saturated = counts / (counts + _K1 * norms[:, np.newaxis])
-        return saturated @ weights
-
-    def _idf(self, word: str) -> float:
-        frequency = self._frequency[word]
-        return math.log1p(
-            (self._sentences - frequency + 0.5) / (frequency + 0.5)
-        )
+        frequency = np.array([self._frequency[word] for word in words])
+        times = np.array([query.count(word) for word in words])
+        lengths = np.array([[len(sentence)] for sentence in sentences])
+        shares = term_shares(counts, lengths, self._mean_length, _K1, _B)
+        return shares @ (idf(frequency, self._sentences) * times)
 
 
 def _by_cosine(unit_vectors: Callable[[list[str]], Any]) -> Compare:

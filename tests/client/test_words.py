@@ -13,7 +13,7 @@ import tensorflow as tf
 import lstm_dssm_client.words as words_without_tensorflow
 from keras_lstm_dssm.text.word_hashing import WORD_SPLITS, split_words
 from keras_lstm_dssm.text.word_hashing import trigram_ids as ids_in_graph
-from lstm_dssm_client import terms
+from lstm_dssm_client import bm25
 from lstm_dssm_client.words import normalizer, trigram_ids
 from tests.test_docs import load
 
@@ -111,11 +111,11 @@ def test_the_tables_are_those_of_this_tf_text():
     (b"\xff bolt", ["bolt"]),
 ])  # fmt: skip
 def test_words_of_bm25(text, words):
-    assert words_without_tensorflow.split_words(text, terms.SPLIT) == words
+    assert words_without_tensorflow.split_words(text, bm25.SPLIT) == words
 
 
 def test_only_the_first_words_of_a_query_are_read():
-    assert words_without_tensorflow.split_words("a b c", terms.SPLIT, 2) == [
+    assert words_without_tensorflow.split_words("a b c", bm25.SPLIT, 2) == [
         "a",
         "b",
     ]
@@ -130,4 +130,4 @@ def test_only_the_first_words_of_a_query_are_read():
     ("แก้ว", ["#แก", "แก้", "ก้ว", "้ว#"]),
 ])  # fmt: skip
 def test_grams(word, grams):
-    assert terms.letter_grams(word) == grams
+    assert bm25.letter_grams(word) == grams

@@ -20,7 +20,7 @@ from keras_lstm_dssm.evaluation.bm25 import (
     training_titles,
 )
 from keras_lstm_dssm.text.word_hashing import split_words
-from lstm_dssm_client.terms import SPLIT
+from lstm_dssm_client.bm25 import SPLIT
 from lstm_dssm_client.words import split_words as served_words
 from tests import reference
 

@@ -7,19 +7,18 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.evaluation.bm25 import BM25System
-from keras_lstm_dssm.evaluation.postings import TERM_TOKENIZERS
+from keras_lstm_dssm.evaluation.postings import TERM_TOKENIZERS, title_postings
 from keras_lstm_dssm.export import Documents, export_models
 from keras_lstm_dssm.export.bulk.documents import DocumentRows
 from keras_lstm_dssm.export.graphs import hybrid
 from keras_lstm_dssm.export.graphs.bm25 import letter_grams, shares_as_json
 from keras_lstm_dssm.export.graphs.hybrid import (
     HybridModule,
-    HybridSource,
     describe_published,
 )
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.text.strings import as_strings
-from lstm_dssm_client import terms
+from lstm_dssm_client.bm25 import letter_grams as grams_of
 from tests.evaluation.test_postings import CORPORA
 from tests.export.agreement import loaded
 from tests.export.graphs import kinds
@@ -32,7 +31,8 @@ def bm25_module(titles: list[str], kind: str) -> HybridModule:
     return HybridModule(
         None,
         DocumentRows(ids, None),
-        HybridSource.of(settings, titles),
+        settings,
+        title_postings(titles, settings),
     )
 
 
@@ -72,9 +72,7 @@ def test_grams_of_the_graph_are_those_of_python():
     words = ["good", "a", "上海酒店", "t恤衫", "แก้ว", "#"]
     grams, word = letter_grams(as_strings(words))
     expected = [
-        (gram, row)
-        for row, each in enumerate(words)
-        for gram in terms.letter_grams(each)
+        (gram, row) for row, each in enumerate(words) for gram in grams_of(each)
     ]
     assert [
         (gram.decode(), row)

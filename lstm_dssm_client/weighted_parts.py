@@ -1,0 +1,93 @@
+"""`WeightedParts`: a score that is the weighted sum of the scores of parts.
+
+Mixtures in evaluation, hybrid retrievers in exported graphs, and `LocalModel`
+weight their parts by this class.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Part(NamedTuple):
+    """A part of a score.
+
+    Attributes:
+        name: Its name in results and in explanations.
+        weight: Its weight; that of a part which is not used is 0.
+        encode: Function from n texts to unit vectors, float32 `[n, width]`, if
+            the scores of the part are cosines, else `None`.
+        width: Number of columns of these vectors, where it is known.
+        source: What computes its scores or its vectors, of a type that the user
+            of the part knows.
+    """
+
+    name: str
+    weight: float
+    encode: Any = None
+    width: int = 0
+    source: Any = None
+
+
+class WeightedParts:
+    """The parts of the score sum_i w_i s_i(Q, D), and their vectors as one.
+
+    With unit vectors v_i of the parts that have some, and W the sum of their
+    weights, the vector of a text is `[sqrt(w_1/W) v_1, sqrt(w_2/W) v_2, ...]`:
+    the inner product of two such vectors is sum_i w_i cos_i / W.
+
+    Args:
+        parts: The parts. Those of weight 0 are left out.
+
+    Attributes:
+        vectors: The parts with vectors.
+        others: The other parts.
+        vector_weight: W.
+        shares: w_i/W of each of `vectors`.
+        scales: Their square roots, float32.
+        columns: Name of a part -> its columns in the vectors.
+
+    Example:
+    >>> vectors = Part("towers", 0.36, np.ones), Part("words", 0.64, np.ones)
+    >>> WeightedParts([*vectors, Part("bm25", 1.0)]).encode([1, 1]).round(1)
+    array([[0.6, 0.8]])
+    """
+
+    def __init__(self, parts: Iterable[Part]) -> None:
+        used = [part for part in parts if part.weight]
+        self.vectors = [part for part in used if part.encode is not None]
+        self.others = [part for part in used if part.encode is None]
+        self.vector_weight = math.fsum(part.weight for part in self.vectors)
+        self.shares = [p.weight / self.vector_weight for p in self.vectors]
+        self.scales = [np.float32(np.sqrt(share)) for share in self.shares]
+        self.columns: dict[str, slice] = {}
+        self.dimension = 0
+        for part in self.vectors:
+            end = self.dimension + part.width
+            self.columns[part.name] = slice(self.dimension, end)
+            self.dimension = end
+
+    def scaled(self, vectors: Iterable[Any]) -> list[Any]:
+        """Scales the vectors of each part, arrays or tensors."""
+        return [s * v for s, v in zip(self.scales, vectors, strict=True)]
+
+    def encode(self, texts: Any) -> np.ndarray:
+        """Encodes n texts by all parts with vectors: `[n, dimension]`."""
+        vectors = [part.encode(texts) for part in self.vectors]
+        return np.concatenate(self.scaled(vectors), axis=1)
+
+
+def weighted_sum(
+    weights: Sequence[float], scores: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Returns sum_i w_i s_i of float32 arrays of one shape, as float32.
+
+    All mixtures are summed by this function, so that equal scores are equal
+    bit for bit in reranking, in search and in the choice of weights.
+    """
+    total = np.zeros_like(scores[0])
+    for weight, of_part in zip(weights, scores, strict=True):
+        total += np.float32(weight) * of_part
+    return total
