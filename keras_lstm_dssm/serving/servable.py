@@ -41,17 +41,25 @@ def to_proto(
     return proto
 
 
+# TF Serving also truncates longer messages.
+_MESSAGE_BYTES = 1024
+
+
 class StatusError(Exception):
     """Raised if a call fails with a gRPC status.
 
     Codes and messages are those of TensorFlow Serving, so that a client that
-    was tested with this server handles its errors, too.
+    was tested with this server handles its errors, too. `details` is the
+    message, cut where TF Serving cuts it.
     """
 
     def __init__(self, code: grpc.StatusCode, details: str) -> None:
         super().__init__(details)
-        self.code = code
-        self.details = details
+        self.code, self.details = code, details
+        encoded = details.encode()
+        if len(encoded) > _MESSAGE_BYTES:
+            cut = encoded[:_MESSAGE_BYTES].decode(errors="ignore")
+            self.details = f"{cut}...TRUNCATED"
 
 
 def invalid_argument(details: str) -> StatusError:
