@@ -32,8 +32,6 @@ from keras_lstm_dssm.serving.rest_api import HTTP_CODES, RestApi
 from keras_lstm_dssm.serving.security import NO_TOKEN, Security, ServerTLS
 from keras_lstm_dssm.serving.servable import StatusError
 
-Headers = Sequence[tuple[bytes, bytes]]
-
 REQUEST_SECONDS = 30.0
 """Time limit for a head to arrive, and for a body; parts do not extend it."""
 
@@ -43,9 +41,6 @@ REPLY_SECONDS = 30.0
 KEEP_ALIVE_SECONDS = 75
 """Time after which a connection without a request is closed."""
 
-DRAIN_SECONDS = 5.0
-"""Time for which the rest of a refused request is read and discarded."""
-
 INCOMPLETE_BODIES = 16
 """Limit on the total size of incomplete bodies, in bodies of maximum size."""
 
@@ -54,6 +49,9 @@ REST_PREFIXES = ("/v1/", "/v2/rerank")
 
 HEALTH_PATHS = ("/livez", "/readyz")
 """Health checks, without a token: the process runs; all models are served."""
+
+# With the second one a browser asks for a name and a password.
+_SCHEMES = ("Bearer", 'Basic realm="token"')
 
 
 class Connection(H11Protocol):
@@ -118,16 +116,6 @@ class Connection(H11Protocol):
             self._reply_timer.cancel()
 
 
-class _RefusedError(Exception):
-    """Raised within `Guard` for a request that fails a check."""
-
-    def __init__(
-        self, status: int, message: str, headers: Headers = ()
-    ) -> None:
-        super().__init__(message)
-        self.status, self.message, self.headers = status, message, headers
-
-
 class Guard:
     """The ASGI application that checks and reads each request.
 
@@ -159,32 +147,39 @@ class Guard:
         self, scope: Scope, receive: Receive, send: Send
     ) -> None:
         """Answers one request, unless the client goes before."""
-        connection, path = scope["state"]["connection"], scope["path"]
+        connection = scope["state"]["connection"]
         connection.begin()
+        try:
+            await self._handle(scope, receive, send)
+        except asyncio.CancelledError:  # at the end of the grace
+            with suppress(RuntimeError):  # the reply has begun
+                reply = _error(scope, 503, "the server stops")
+                await reply(scope, receive, send)
+        finally:
+            connection.is_busy = False
+
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             self._check_head(scope)
             body = await self._body(scope, receive)
+        except HTTPException as error:  # uvicorn discards the rest of the body
+            reply = _error(scope, error.status_code, error.detail)
+            reply.headers.update(error.headers or {})
+            for scheme in _SCHEMES if error.status_code == 401 else ():
+                reply.headers.append("www-authenticate", scheme)
+        except StatusError as error:  # the body did not arrive whole
+            late = error.code is grpc.StatusCode.DEADLINE_EXCEEDED
+            status = 408 if late else HTTP_CODES[error.code.name]
+            reply = _error(scope, status, error.details)
+            reply.headers["connection"] = "close"
+        else:
             if body is None:
                 return
-            if path.startswith(REST_PREFIXES):
-                await self._answer(scope, body, send)
-            else:
+            if not scope["path"].startswith(REST_PREFIXES):
                 await self._pass_on(scope, body, receive, send)
-        except _RefusedError as error:
-            body = error_body(path, error.status, error.message)
-            await _refuse(receive, send, error, body)
-        except StatusError as error:  # the request did not arrive whole
-            status = HTTP_CODES[error.code.name]
-            if error.code is grpc.StatusCode.DEADLINE_EXCEEDED:
-                status = 408
-            body = error_body(path, status, error.details)
-            await _send(send, status, body, [(b"connection", b"close")])
-        except asyncio.CancelledError:  # at the end of the grace
-            with suppress(RuntimeError):  # the reply has begun
-                body = error_body(path, 503, "the server stops")
-                await _send(send, 503, body)
-        finally:
-            connection.is_busy = False
+                return
+            reply = await self._answer(scope, body)
+        await reply(scope, receive, send)
 
     async def _pass_on(
         self, scope: Scope, body: bytes, receive: Receive, send: Send
@@ -200,14 +195,16 @@ class Guard:
         headers = scope["headers"]
         hosts = [value for key, value in headers if key == b"host"]
         if not all(self._security.allows_host(self._host, h) for h in hosts):
-            raise _RefusedError(
+            raise HTTPException(
                 400, "the header Host names another machine than this one"
             )
         names = [key for key, _ in headers]
         if b"content-length" in names and b"transfer-encoding" in names:
             # Two servers could see two different ends of the request.
-            raise _RefusedError(
-                400, "both content-length and transfer-encoding"
+            raise HTTPException(
+                400,
+                "both content-length and transfer-encoding",
+                {"connection": "close"},
             )
         tokens = self._security.tokens
         if tokens is None or scope["path"] in HEALTH_PATHS:
@@ -215,20 +212,12 @@ class Guard:
         values = [value for key, value in headers if key == b"authorization"]
         # Of several headers none is taken.
         if len(values) != 1 or not tokens.allows(values[0]):
-            raise _RefusedError(
-                401,
-                NO_TOKEN,
-                [
-                    (b"www-authenticate", b"Bearer"),
-                    # A browser asks for a name and a password.
-                    (b"www-authenticate", b'Basic realm="token"'),
-                ],
-            )
+            raise HTTPException(401, NO_TOKEN)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
         """Returns the body; None if the client goes before."""
         stated = [v for k, v in scope["headers"] if k == b"content-length"]
-        too_large = _RefusedError(
+        too_large = HTTPException(
             413, f"the request is larger than {self._max_bytes:,} bytes"
         )
         if stated and int(stated[0]) > self._max_bytes:
@@ -249,65 +238,26 @@ class Guard:
                     self._arrivals.end_oldest()
         return b"".join(parts)
 
-    async def _answer(self, scope: Scope, body: bytes, send: Send) -> None:
+    async def _answer(self, scope: Scope, body: bytes) -> Response:
         method = scope["method"]
         path = scope["raw_path"].decode("ascii", errors="replace")
         key = None
         if len(body) <= QUICK_BYTES:
             key = self._rest.known(method, path)
-        headers: Headers = ()
         try:
             status, reply = await self._slots.run(
                 key, partial(self._rest.answer, method, path, body)
             )
         except StatusError as error:
-            status = HTTP_CODES[error.code.name]
-            reply = error_body(path, status, error.details)
-            headers = [(b"retry-after", b"1")]
-        await _send(send, status, reply, headers)
+            busy = _error(scope, HTTP_CODES[error.code.name], error.details)
+            busy.headers["retry-after"] = "1"
+            return busy
+        return Response(reply, status, media_type="application/json")
 
 
-async def _send(
-    send: Send,
-    status: int,
-    body: bytes,
-    headers: Headers = (),
-    more: bool = False,
-) -> None:
-    """Sends JSON, and ends the reply unless `more` of the body follows."""
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [
-                (b"content-type", b"application/json"),
-                (b"content-length", str(len(body)).encode()),
-                *headers,
-            ],
-        }
-    )
-    await send({"type": "http.response.body", "body": body, "more_body": more})
-
-
-async def _refuse(
-    receive: Receive, send: Send, error: _RefusedError, body: bytes
-) -> None:
-    """Sends an error before the body of a request is read.
-
-    A connection that is closed while its client still sends is reset, and many
-    clients then never read the answer. So the body is read and thrown away, for
-    `DRAIN_SECONDS` at most.
-    """
-    headers = [(b"connection", b"close"), *error.headers]
-    await _send(send, error.status, body, headers, more=True)
-    with suppress(asyncio.TimeoutError):  # in 3.10 not the builtin
-        await asyncio.wait_for(_drain(receive), DRAIN_SECONDS)
-    await send({"type": "http.response.body"})
-
-
-async def _drain(receive: Receive) -> None:
-    while (await receive()).get("more_body", False):
-        pass
+def _error(scope: Scope, status: int, message: str) -> Response:
+    body = error_body(scope["path"], status, message)
+    return Response(body, status, media_type="application/json")
 
 
 def new_pages(
