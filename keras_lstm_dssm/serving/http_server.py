@@ -41,6 +41,9 @@ REPLY_SECONDS = 30.0
 KEEP_ALIVE_SECONDS = 75
 """Time after which a connection without a request is closed."""
 
+MAX_BODIES = 1000
+"""Maximum number of bodies that are arriving at a time."""
+
 INCOMPLETE_BODIES = 16
 """Limit on the total size of incomplete bodies, in bodies of maximum size."""
 
@@ -137,7 +140,7 @@ class Guard:
         self._security, self._host = security, host
         self._max_bytes = max_bytes
         self._max_together = INCOMPLETE_BODIES * max_bytes
-        self._arrivals = Arrivals(REQUEST_SECONDS)
+        self._arrivals = Arrivals(REQUEST_SECONDS, MAX_BODIES)
 
     def stop(self) -> None:
         """Ends requests that have not arrived whole."""

@@ -239,19 +239,15 @@ class RequestSlots(Executor):
         return result
 
 
-MAX_WAITING = 256
-"""Maximum number of messages, or of bodies, that are arriving at a time."""
-
-
 class Arrivals:
     """Limits how long messages may take to arrive, and how many do.
 
-    The oldest wait ends if there are too many. Only the event loop may use the
-    object.
+    The oldest wait ends if there are more than the maximum. Only the event loop
+    may use the object.
     """
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(self, seconds: float, maximum: int) -> None:
+        self._seconds, self._maximum = seconds, maximum
         # Tasks that wait, the oldest first, and the sizes that they have read.
         self._waiting: dict[asyncio.Task[Any], int] = {}
         self._ended: dict[asyncio.Task[Any], StatusError] = {}
@@ -273,7 +269,7 @@ class Arrivals:
         loop = asyncio.get_running_loop()
         timer = loop.call_later(self._seconds, self._end, task, late)
         self._waiting[task] = 0
-        if len(self._waiting) > MAX_WAITING:
+        if len(self._waiting) > self._maximum:
             self.end_oldest()
         try:
             yield

@@ -53,6 +53,9 @@ _SERVICES = (
 MESSAGE_SECONDS = 30.0
 """Seconds in which a call's message has to arrive."""
 
+MAX_MESSAGES = 64
+"""Maximum number of messages of gRPC that are arriving at a time."""
+
 CONNECTION_SECONDS = 60.0
 """Age at which a connection of gRPC takes no more calls.
 
@@ -246,7 +249,7 @@ class PredictionServer:
         """Serves until `_stop` is set, and at most `grace_seconds` longer."""
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         self._loop.set_exception_handler(self._report)
-        arrivals = Arrivals(MESSAGE_SECONDS)
+        arrivals = Arrivals(MESSAGE_SECONDS, MAX_MESSAGES)
         with self._http_server() as http_server:
             grpc_server = await self._start_grpc(arrivals)
             if http_server is not None:

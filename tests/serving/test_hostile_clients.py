@@ -130,7 +130,7 @@ def test_the_oldest_calls_end_first(models, stack, monkeypatch):
     """Long before their time, if too many wait."""
     for name in ("MESSAGE_SECONDS", "CONNECTION_SECONDS"):
         monkeypatch.setattr(prediction_server, name, 30)
-    monkeypatch.setattr(serving.limits, "MAX_WAITING", 60)
+    monkeypatch.setattr(prediction_server, "MAX_MESSAGES", 60)
     with serving.PredictionServer(models, port=0, http_port=0) as server:
         channel = calls(stack, server, 100, PREDICT)
         assert channel.ended(40, seconds=2) == 40
