@@ -154,11 +154,6 @@ def test_another_network(trained_run, tmp_path, preset, refused):
     refused(code, f"{message}LSTMEncoder({{'cells': 32}}); leave the flag out")
 
 
-def test_a_damaged_run(tmp_path, refused):
-    (tmp_path / "config.json").write_text("{}")
-    refused(resume(tmp_path), "config.json: cannot be read (no 'data')")
-
-
 def test_a_start_that_failed_can_be_repeated(kinds_data, monkeypatch, eager):
     """A run that could not be saved does not block a new one."""
     flags = ["--data=clicks.tsv", "--preset=dssm", "--epochs=1", "--output=run"]
