@@ -28,7 +28,13 @@ class ModelRecipe(Settings):
     """Base of the recipes of all kinds of models, of which each has its own.
 
     A subclass is a frozen dataclass, whose fields `setting` declares; it has
-    `epochs` and `batch_size`.
+    `epochs` and `batch_size`, and the name of its `ModelKind` as `kind`. Its
+    docstring describes each field, for the help of flags.
+
+    Example:
+    >>> recipe = dssm.PRESETS["lstm_96"].replace(epochs=2)
+    >>> recipe.kind, recipe.epochs, recipe.fitted
+    ('towers', 2, False)
     """
 
     kind: ClassVar[str]
