@@ -364,7 +364,10 @@ def _encoded_rows(
 
 def _module(model: GraphEncoder | PairScorer | KeyVec) -> Any:
     kind = KINDS.get(getattr(model, "kind", ""))
-    return ((kind and kind.load("module")) or EncoderModule)(model)
+    if kind is None:
+        return EncoderModule(model)
+    (make,) = kind.load("graphs")(model, None, "float32", MAX_K, False).values()
+    return make()
 
 
 def _check_output(

@@ -187,7 +187,6 @@ KIND = ModelKind(
     build=f"{__name__}:build_bag",
     training=f"{__name__}:BagTraining",
     graphs=f"{__name__}:bag_graphs",
-    module=f"{__name__}:BagModule",
     presets={"bag": BagRecipe(), "bag_wide": BagRecipe(bag_width=9)},
     pipeline_tag="text-ranking",
 )

@@ -201,16 +201,16 @@ def check_unchanged(config: dict[str, Any]) -> None:
     A flag that is given has to have the value with which the run was started.
     """
     recipe = recipe_from_dict(config.get("recipe", {}))
-    name, network = recipe.network()
-    if FLAGS["preset"].present and (
-        named_recipe(FLAGS.preset).network() != (name, network)
-    ):
-        network.pop("oov_buckets", None)  # a flag of its own
-        raise InputError(
-            f"--preset={FLAGS.preset}: the run in {FLAGS.output} was "
-            f"started with {name}({network}); "
-            "leave the flag out, or train anew in another --output"
-        )
+    if FLAGS["preset"].present:
+        started, expected = map(_network, (recipe, named_recipe(FLAGS.preset)))
+        for name in {**expected, **started}:
+            if started.get(name) != expected.get(name):
+                raise InputError(
+                    f"--preset={FLAGS.preset}: the run in {FLAGS.output} was "
+                    f"started with {name}={started.get(name)}, expected "
+                    f"{expected.get(name)}; leave the flag out, or train anew "
+                    "in another --output"
+                )
     known = {**recipe.to_dict(), **config}
     known["init"] = (config.get("init") or {}).get("path")
     if hasattr(recipe, "oov_buckets"):
@@ -230,6 +230,15 @@ def check_unchanged(config: dict[str, Any]) -> None:
             )
 
 
+def _network(recipe: Any) -> dict[str, Any]:
+    """Returns the values of a recipe that a preset sets, and no flag."""
+    if hasattr(recipe, "oov_buckets"):
+        recipe = recipe.replace(oov_buckets=0)
+    flags = (*RECIPE_NAMES, *OPTION_FLAGS)
+    values = recipe.to_dict().items()
+    return {name: value for name, value in values if name not in flags}
+
+
 def _finished_epochs(run: "RunFolder") -> list[dict[str, float]]:
     """Checks a run that workers start or go on with; returns its metrics."""
     if not FLAGS.resume:
@@ -241,11 +250,6 @@ def _finished_epochs(run: "RunFolder") -> list[dict[str, float]]:
 
 def _check(run: "RunFolder") -> None:
     """Checks the input before anything is written."""
-    if not FLAGS.data and FLAGS.preset != "word_sum":
-        raise InputError(
-            "--data is missing: expected `api`, a BEIR folder or click files, "
-            "or documents (`api_documents` or a folder) for a KeyVec"
-        )
     run.check_new()
     run.read_metrics()  # reports a damaged file early
     run.read_history()
@@ -293,11 +297,6 @@ def _train_by_workers(run: "RunFolder", options: dict[str, Any]) -> None:
     TrainingConfig.check_options_of_workers(options)
     config = None
     if not FLAGS.resume:
-        if not FLAGS.data:
-            raise InputError(
-                "--data is missing: expected `api`, a BEIR folder or click "
-                "files"
-            )
         config = TrainingConfig(recipe=flagged_recipe(), **options)
         config.check_options(options)
         config.check_workers()

@@ -7,25 +7,10 @@ from typing import Any
 
 from keras_lstm_dssm.analysis.maps import write_projector
 from keras_lstm_dssm.analysis.report import Report, training_sections
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_writable, write_csv
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.kinds import kind_of
 from keras_lstm_dssm.settings.reports import ReportSettings
-
-_KEYVEC = "the key sentences of a KeyVec"
-_TOWERS = "the vectors of two towers"
-_SUBJECTS = {
-    "claims": _TOWERS,
-    "projector": "the vectors of two towers or of a KeyVec",
-    "queries": _TOWERS,
-    "query": "a query and a title",
-    "document": "a query and a title",
-    "salience": _KEYVEC,
-    "against": "a pair scorer",
-    "csv": _KEYVEC,
-}
-"""Setting -> what it is about, of those that not every kind of model uses."""
 
 
 def report_on_run(
@@ -78,16 +63,10 @@ def analyze_run(
     folder = RunFolder(run)
     model = folder.load_model()
     kind = kind_of(model)
-    for name, subject in _SUBJECTS.items():
-        if name not in kind.report_settings and getattr(settings, name):
-            raise InputError(
-                f"{name} is about {subject}: leave it out for the "
-                f"{kind.noun} in {folder.path}"
-            )
-    make_report = kind.load("report") or report_on_run
+    kind.check_options(settings)
     with tempfile.TemporaryDirectory() as temporary:
         pictures = Path(settings.pictures or temporary)
-        report = make_report(model, folder, settings, pictures)
+        report = kind.load("report")(model, folder, settings, pictures)
         report.write(output)
     if settings.csv:
         tables = Path(settings.csv)

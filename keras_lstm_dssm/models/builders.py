@@ -69,13 +69,8 @@ def build_model(
         recipe: A recipe, such as `PRESETS["lstm_96"].replace(n=8)`, or the
             name of a preset.
         seed: Seed of the weights and of the random negatives. Default 0.
-        **arguments: For a pair scorer and a `KeyVec`, `vocabulary`: the words
-            (for a pair scorer with `words="stems"` the stems) that are read,
-            and which can be key words, see `text.vocabulary_of`; not needed
-            for the trigrams of a pair scorer. `vectors`: their vectors
-            `[words, word_dimension]`, such as those of `skip_gram_vectors`, by
-            default random. `stems`: for a `KeyVec` with `words="stems"`, the
-            stems that are read, one of each word of `vocabulary`.
+        **arguments: For a pair scorer and a `KeyVec`, see `build_scorer` and
+            `build_keyvec`: the `vocabulary`.
 
     Returns:
         A `TwoTower`, `PairScorer` or `KeyVec`, not adapted, pre-trained or
@@ -229,7 +224,12 @@ def build_scorer(
     vocabulary: Sequence[str] = (),
     vectors: np.ndarray | None = None,
 ) -> PairScorer:
-    """Makes a pair scorer; see `build_model`."""
+    """Makes a pair scorer.
+
+    `vocabulary` has words or stems, see `vocabulary_of`, and is not used for
+    trigrams; `vectors` are their vectors, `[words, word_dimension]`, such as
+    those of `skip_gram_vectors`, or random.
+    """
     make = registered_class("matcher", recipe.matcher, Matcher)
     with seeded_initializers(seed):
         words = _new_words(recipe, vocabulary, vectors)
@@ -254,10 +254,12 @@ def build_keyvec(
     vectors: np.ndarray | None = None,
     stems: Sequence[str] = (),
 ) -> KeyVec:
-    """Makes a `KeyVec`; see `build_model`.
+    """Makes a `KeyVec`.
 
-    A word of `vocabulary` stands for all words of its stem, where stems are
-    read. With `words="trigrams"`, `vectors` are not used.
+    `vocabulary` has the words that can be key words, with
+    `words="vocabulary"` also those that are read; with `words="stems"`,
+    `stems` are read, another one for each key word. `vectors` are those of
+    the words or stems that are read, see `build_scorer`.
     """
     with seeded_initializers(seed):
         return KeyVec(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.settings.fields import help_of
+from keras_lstm_dssm.settings.fields import Settings, help_of
 from keras_lstm_dssm.settings.presets import (
     KEYVEC_PRESETS,
     PRESETS,
@@ -29,39 +29,28 @@ from keras_lstm_dssm.settings.recipes import (
 class ModelKind:
     """Describes a kind of model: its recipe, its classes and functions.
 
+    The attributes `model` to `table` are "package.module:name", the last two
+    of them optional.
+
     Attributes:
         name: The `kind` of its models and of its recipes.
         noun: What messages and cards call a model.
         plural: What messages and flags call its models.
         recipe: The class of its recipes, a `ModelRecipe`.
-        marker: A field that no other kind's recipe has: the recipe in a
-            `config.json` with it is of this kind.
-        model: The Keras class, a `TextModel`: `"package.module:name"`, as all
-            that follow except for the last seven.
-        build: Function of recipe, seed and further arguments that returns a
-            model with random weights, see `build_model`.
-        training: The `Training` that opens the data, builds and compiles.
+        marker: A field of this recipe only, by which `config.json` is read.
+        model: The Keras class, a `TextModel`.
+        build: Function of recipe and seed that returns a model.
+        training: The `Training` that opens the data and compiles the model.
         graphs: Function of model, documents, `vectors`, `max_k` and `progress`
-            that returns what `export_models` exports: name -> a function that
-            makes a `ServedModule`. Where `teacher` is among the `options`, it
-            is an argument, too.
-        module: The `ServedModule` of a model that `export_model` exports
-            alone. By default there is none.
-        check: Function that raises `InputError` for a recipe with wrong names
-            or arguments of classes. By default there is nothing to check.
-        report: Function of model, run, settings and a folder of pictures that
-            returns the `Report` of `lstm-dssm-analyze`. By default the report
-            has the card of the run.
-        table: Function of recipe, data and teacher of key sentences that
-            returns the recipe and the options of a row of a paper's table. By
-            default the recipe stays as it is.
+            that returns what is exported, see `export_models`.
+        check: Function that checks a recipe's names of classes.
+        report: Function like `report_on_run`, which is the default.
+        table: Function that prepares the row of a paper's table.
         presets: Name -> recipe, for `lstm-dssm-train --preset`.
-        reads: `"titles"`, which are ranked for queries, or `"documents"`, which
-            are clustered, too: how models are evaluated and described.
-        options: Options of `TrainingConfig` that not every kind uses.
-        report_settings: Fields of `ReportSettings` that not every kind uses.
-        counted: Attribute of a model with the parameters that a paper counts;
-            by default all are counted.
+        reads: What models rank, and evaluations and cards are about.
+        options: Fields of `TrainingConfig` and of `ReportSettings` that it
+            uses, and not every kind.
+        counted: Attribute of a model whose parameters a paper counts.
         pipeline_tag: The task on the card, a name of the Hugging Face Hub.
         joint: Whether several workers can train a model.
 
@@ -80,14 +69,12 @@ class ModelKind:
     build: str
     training: str
     graphs: str
-    module: str = ""
     check: str = ""
-    report: str = ""
+    report: str = "keras_lstm_dssm.analysis.analyze:report_on_run"
     table: str = ""
     presets: Mapping[str, ModelRecipe] = dataclasses.field(default_factory=dict)
     reads: Literal["titles", "documents"] = "titles"
     options: tuple[str, ...] = ()
-    report_settings: tuple[str, ...] = ()
     counted: str = ""
     pipeline_tag: str = "sentence-similarity"
     joint: bool = False
@@ -96,6 +83,18 @@ class ModelKind:
         """Imports a piece, such as `"training"`; `None` if there is none."""
         name = getattr(self, piece)
         return pkgutil.resolve_name(name) if name else None
+
+    def check_options(self, settings: Settings) -> None:
+        """Raises `InputError` if an option of other kinds is set."""
+        for field in dataclasses.fields(settings):
+            kinds = [k for k in KINDS.values() if field.name in k.options]
+            is_used = not kinds or self in kinds
+            if not is_used and getattr(settings, field.name):
+                users = " and ".join(kind.plural for kind in kinds)
+                raise InputError(
+                    f"{field.name} is used by {users} only: leave it out for"
+                    f" {self.plural}"
+                )
 
 
 _TOWERS = ModelKind(
@@ -112,8 +111,10 @@ _TOWERS = ModelKind(
     graphs="keras_lstm_dssm.export.export_models:tower_graphs",
     report="keras_lstm_dssm.analysis.tower_report:report_on_towers",
     table="keras_lstm_dssm.papers.neural_rows:tower_row",
-    options=("validation", "teacher", "replay", "titles", "judged"),
-    report_settings=("claims", "projector", "queries", "query", "document"),
+    options=(
+        *("validation", "teacher", "replay", "titles", "judged"),
+        *("claims", "projector", "queries", "query", "document"),
+    ),
     counted="document_encoder",
     joint=True,
 )
@@ -130,10 +131,8 @@ _SCORER = ModelKind(
     build="keras_lstm_dssm.models.builders:build_scorer",
     training="keras_lstm_dssm.training.scorer_training:ScorerTraining",
     graphs="keras_lstm_dssm.export.export_models:scorer_graphs",
-    module="keras_lstm_dssm.export.graphs.scorer:ScorerModule",
     report="keras_lstm_dssm.analysis.scorer_report:report_on_scorer",
-    options=("negatives_from",),
-    report_settings=("query", "document", "against"),
+    options=("negatives_from", "query", "document", "against"),
     counted="matcher",
     pipeline_tag="text-ranking",
 )
@@ -149,68 +148,51 @@ _KEYVEC = ModelKind(
     build="keras_lstm_dssm.models.builders:build_keyvec",
     training="keras_lstm_dssm.training.keyvec_training:KeyVecTraining",
     graphs="keras_lstm_dssm.export.export_models:keyvec_graphs",
-    module="keras_lstm_dssm.export.graphs.keyvec:KeyVecModule",
     report="keras_lstm_dssm.analysis.keyvec_report:report_on_keyvec",
     table="keras_lstm_dssm.papers.neural_rows:keyvec_row",
     reads="documents",
-    options=("salience",),
-    report_settings=("projector", "salience", "csv"),
+    options=("salience", "projector", "csv"),
 )
 
 KINDS: dict[str, ModelKind] = {}
 """Name -> kind of model."""
 
 
-def register_kind(kind: ModelKind) -> ModelKind:
-    """Makes a kind of model known to all functions and programs.
-
-    Call it in the module that has the classes. A process that trains, loads or
-    serves such a model imports this module first (docs/keras.md).
+def register_kind(kind: ModelKind) -> None:
+    """Makes a kind of model known to this process, see docs/keras.md.
 
     Args:
-        kind: The record; its name, its marker and the names of its presets are
-            those of no other kind.
-
-    Returns:
-        The record.
+        kind: The record of the kind.
 
     Raises:
-        InputError: A name is taken, or the marker is no field of the recipe.
+        InputError: Another kind has its name, or the marker is no field of the
+            recipe, or of another one, too; or a field has no description.
 
     Example:
-    >>> kind = dataclasses.replace(KINDS["scorer"], name="mine", marker="mine")
-    >>> register_kind(kind)
+    >>> register_kind(KINDS["scorer"])
     Traceback (most recent call last):
-    keras_lstm_dssm.errors.InputError: marker of the kind mine is 'mine': ...
+    keras_lstm_dssm.errors.InputError: found another kind with the name ...
     """
     if kind.name in KINDS:
         raise InputError(
-            f"found another kind of model with the name {kind.name!r}: choose"
-            " another name"
+            f"found another kind with the name {kind.name!r}: choose another"
         )
-    fields, others = (
-        {field.name for each in kinds for field in dataclasses.fields(each)}
-        for kinds in ([kind.recipe], [other.recipe for other in KINDS.values()])
+    others = [other.recipe for other in KINDS.values()]
+    fields, known = (
+        {field.name for each in recipes for field in dataclasses.fields(each)}
+        for recipes in ([kind.recipe], others)
     )
-    if kind.marker not in fields - others:
+    if kind.marker not in fields - known:
         raise InputError(
             f"marker of the kind {kind.name} is {kind.marker!r}: expected a"
-            f" field of {kind.recipe.__name__} that the recipe of no other kind"
-            " has"
+            f" field of {kind.recipe.__name__} that no other recipe has"
         )
     if missing := sorted(fields - help_of(kind.recipe).keys()):
         raise InputError(
             f"{kind.recipe.__name__} does not describe {missing[0]}: expected"
             f" '{missing[0]}: ...' below Attributes: of its docstring"
         )
-    for preset in kind.presets:
-        if preset in all_presets():
-            raise InputError(
-                f"found another preset with the name {preset!r}: rename the"
-                f" preset of the kind {kind.name}"
-            )
     KINDS[kind.name] = kind
-    return kind
 
 
 def all_presets() -> dict[str, ModelRecipe]:
@@ -233,16 +215,6 @@ def kind_of(model: Any) -> ModelKind:
     raise InputError(
         f"found a {type(model).__name__}, expected a model: "
         f"{', '.join(kind.model.partition(':')[2] for kind in KINDS.values())}"
-    )
-
-
-def users_of(option: str) -> str:
-    """Returns what messages call the kinds that use an option of a training.
-
-    It is empty for an option that all kinds use.
-    """
-    return " and ".join(
-        kind.plural for kind in KINDS.values() if option in kind.options
     )
 
 

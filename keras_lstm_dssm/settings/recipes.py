@@ -28,7 +28,13 @@ class ModelRecipe(Settings):
     """Base of the recipes of all kinds of models, of which each has its own.
 
     A subclass is a frozen dataclass, whose fields `setting` declares; it has
-    `epochs` and `batch_size`.
+    `epochs` and `batch_size`, and the name of its `ModelKind` as `kind`. Its
+    docstring describes each field, for the help of flags.
+
+    Example:
+    >>> recipe = dssm.PRESETS["lstm_96"].replace(epochs=2)
+    >>> recipe.kind, recipe.epochs, recipe.fitted
+    ('towers', 2, False)
     """
 
     kind: ClassVar[str]
@@ -44,13 +50,6 @@ class ModelRecipe(Settings):
     def fitted(self) -> bool:
         """Whether the model is fitted to a teacher's vectors, in no epoch."""
         return False
-
-    def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns the name of the network, and arguments without a flag.
-
-        Only a preset sets these arguments. By default there are none.
-        """
-        return self.kind, {}
 
     def completed(self, options: Any) -> dict[str, Any]:
         """Returns options of a training that the recipe decides.
@@ -223,13 +222,6 @@ class Recipe(ModelRecipe):
         """Whether encoders have a part that is fitted to a teacher."""
         return self.fitted or len(self.encoder_config.get("shares", ())) == 4
 
-    def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns the name of the encoder's class, and its arguments.
-
-        A preset sets them; no flag of `lstm-dssm-train` does.
-        """
-        return self.encoder, {**self.encoder_config, "oov_buckets": 0}
-
     def completed(self, options: Any) -> dict[str, Any]:
         """Returns the patience on dev, unless an option is given."""
         if options.patience is None and options.dev is not None:
@@ -353,13 +345,6 @@ class KeyVecRecipe(WordsRecipe):
         # A recipe that was read from JSON has a list, and is equal.
         object.__setattr__(self, "windows", tuple(self.windows))
 
-    def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns "KeyVec", and the arguments that only a preset sets.
-
-        No flag of `lstm-dssm-train` sets them.
-        """
-        return "KeyVec", {"weighted": self.weighted, "windows": self.windows}
-
     def completed(self, options: Any) -> dict[str, Any]:
         """Returns the teacher of salient sentences, and when to stop.
 
@@ -447,13 +432,6 @@ class ScorerRecipe(WordsRecipe):
                 "DeepMatch reads the words of a vocabulary: expected words="
                 "'vocabulary' or 'stems', found 'trigrams'"
             )
-
-    def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns the name of the matcher's class, and its arguments.
-
-        A preset sets them; no flag of `lstm-dssm-train` does.
-        """
-        return self.matcher, dict(self.matcher_config)
 
     def with_matcher(self, **config: Any) -> "ScorerRecipe":
         """Returns a copy with some arguments of the matcher changed.

@@ -22,7 +22,6 @@ from keras_lstm_dssm.settings.kinds import (
     kind_of,
     named_recipe,
     recipe_from_dict,
-    users_of,
 )
 
 
@@ -164,15 +163,7 @@ class TrainingConfig(Settings):
         return self.recipe.fitted
 
     def _check_kind(self) -> None:
-        kind = kind_of(self.recipe)
-        for field in dataclasses.fields(self):
-            users = users_of(field.name)
-            is_used = not users or field.name in kind.options
-            if not is_used and getattr(self, field.name):
-                raise InputError(
-                    f"{field.name} is used by {users} only: leave it out for"
-                    f" {kind.plural}"
-                )
+        kind_of(self.recipe).check_options(self)
         if self.fitted:
             for name in ("data", "dev", "validation", "init"):
                 if getattr(self, name) is not None:
@@ -185,9 +176,12 @@ class TrainingConfig(Settings):
                     "teacher is missing: expected the folder of lstm-dssm-teach"
                     " --words, to which word_sum is fitted"
                 )
-        elif self.data is None:
+        elif self.data is None or (
+            isinstance(self.data, str) and not self.data
+        ):
             raise InputError(
-                "data is missing: expected clicks, or documents for a KeyVec"
+                "data is missing: expected `api`, a BEIR folder or click files,"
+                " or documents (`api_documents` or a folder) for a KeyVec"
             )
         if self.judged is not None and not self.recipe.judged_negatives:
             raise InputError(

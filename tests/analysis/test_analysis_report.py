@@ -148,7 +148,7 @@ def test_a_missing_package_is_one_line(monkeypatch):
 
 def test_a_run_is_analysed_in_python(trained_run, tmp_path):
     path, settings = tmp_path / "r.html", ReportSettings("hex bolt", map="pca")
-    with pytest.raises(InputError, match="csv is about the key sentences"):
+    with pytest.raises(InputError, match="csv is used by KeyVecs only"):
         analyze_run(trained_run, path, settings.replace(csv="folder"))
     assert not path.exists()
     report = analyze_run(trained_run, path, settings)

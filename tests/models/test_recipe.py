@@ -27,6 +27,7 @@ from keras_lstm_dssm.settings.kinds import (
     recipe_from_dict,
     register_kind,
 )
+from keras_lstm_dssm.settings.reports import ReportSettings
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training import mine_negatives
 from tests.kit.equal import check_equal
@@ -372,10 +373,7 @@ def test_presets_of_keyvec_differ_as_their_names_say():
     assert not mean.weighted and not mean.reader.scores
 
 
-PIECES = (
-    "model", "check", "build", "training", "graphs", "module", "report",
-    "table",
-)  # fmt: skip
+PIECES = ("model", "check", "build", "training", "graphs", "report", "table")
 
 
 def test_all_pieces_of_each_kind_are_there():
@@ -387,8 +385,9 @@ def test_all_pieces_of_each_kind_are_there():
             name = getattr(kind, piece).rpartition(":")[2]
             assert getattr(kind.load(piece), "__name__", "") == name
     options = {name for kind in KINDS.values() for name in kind.options}
-    known = {field.name for field in dataclasses.fields(TrainingConfig)}
-    assert options < known
+    known = [*dataclasses.fields(TrainingConfig)]
+    known += dataclasses.fields(ReportSettings)
+    assert options < {field.name for field in known}
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
@@ -410,7 +409,7 @@ def test_what_is_no_model():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({}, "another kind of model with the name 'scorer': choose"),
+        ({}, "another kind with the name 'scorer': choose"),
         ({"name": "mine"}, "marker of the kind mine is 'matcher': expected a"),
         ({"name": "mine", "marker": "depth"}, "marker of the kind mine is 'd"),
     ],
