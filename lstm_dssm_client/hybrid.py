@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lstm_dssm_client.bm25 import FORMS, Postings, query_forms
+from lstm_dssm_client.bm25 import FORMS, Postings, word_forms
 from lstm_dssm_client.local_encoder import LocalEncoder
 from lstm_dssm_client.portable_file import PortableFile
 from lstm_dssm_client.signatures import HYBRID_PARTS
@@ -71,9 +71,7 @@ class Hybrid:
             scores = np.float32(self._encoder.vector_weight) * cosines
         if self._postings is None:
             return scores
-        bm25, _ = self._scaled(
-            self._postings, query_forms(self._forms_of, text)
-        )
+        bm25, _ = self._scaled(self._postings, word_forms(self._forms_of, text))
         bm25 += scores
         return bm25
 
@@ -111,7 +109,7 @@ class Hybrid:
             name: [{} for _ in rows] for name in (BM25, WORDS)
         }
         if self._postings is not None:
-            forms = query_forms(self._forms_of, text)
+            forms = word_forms(self._forms_of, text)
             bm25, scale = self._scaled(self._postings, forms)
             parts[BM25] = bm25[rows]
             for word, form in forms:

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.evaluation.bm25 import BM25System
-from keras_lstm_dssm.evaluation.postings import TERM_TOKENIZERS, title_postings
+from keras_lstm_dssm.evaluation.postings import term_tokenizer, title_postings
 from keras_lstm_dssm.export import Documents, export_models
 from keras_lstm_dssm.export.bulk.documents import DocumentRows
 from keras_lstm_dssm.export.graphs import hybrid
@@ -50,7 +50,7 @@ def test_bm25_alone_ranks_as_bm25s(kind, cells, monkeypatch):
     titles, queries = CORPORA[kind]
     module = bm25_module(titles, kind)
     found = called(module.serve, text=queries, k=[len(titles)] * len(queries))
-    system = BM25System(1.6, 0.4, TERM_TOKENIZERS[kind])
+    system = BM25System(1.6, 0.4, term_tokenizer(kind))
     for (scores, _), ids, ranked in zip(
         system.scores(queries, tuple(titles)), *found.values(), strict=True
     ):
