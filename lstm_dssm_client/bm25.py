@@ -63,11 +63,13 @@ FORMS: dict[str, Callable[[str], list[str]]] = {
 a table maps to terms."""
 
 
-def query_forms(
-    forms_of: Callable[[str], list[str]], text: str | bytes
+def word_forms(
+    forms_of: Callable[[str], list[str]],
+    text: str | bytes,
+    max_words: int | None = MAX_WORDS,
 ) -> list[tuple[str, str]]:
-    """Lists the forms of a query's words, each with its word."""
-    words = split_words(text, SPLIT, MAX_WORDS)
+    """Lists the words of a text, by default of a query, with their forms."""
+    words = split_words(text, SPLIT, max_words)
     return [(word, form) for word in words for form in forms_of(word)]
 
 

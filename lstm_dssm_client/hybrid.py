@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lstm_dssm_client.bm25 import FORMS, Postings, query_forms
+from lstm_dssm_client.bm25 import FORMS, Postings, word_forms
 from lstm_dssm_client.local_encoder import LocalEncoder
 from lstm_dssm_client.portable_file import PortableFile
 from lstm_dssm_client.signatures import HYBRID_PARTS
@@ -49,6 +49,9 @@ class Hybrid:
         file: File of a hybrid retriever.
         count: Number of its documents.
         encoder: The parts that encode queries, or `None` if BM25 alone ranks.
+
+    Attributes:
+        postings: The postings of BM25, or `None` if its weight is 0.
     """
 
     def __init__(
@@ -57,8 +60,8 @@ class Hybrid:
         settings = file.header["hybrid"]
         self._weight = read_weights(settings)[BM25]
         self._forms_of = FORMS[settings["bm25_words"]]
-        self._encoder = encoder
-        self._postings = read_postings(file, count) if self._weight else None
+        self.encoder = encoder
+        self.postings = read_postings(file, count) if self._weight else None
 
     def scores(self, text: bytes, cosines: np.ndarray | None) -> np.ndarray:
         """Computes the scores of all documents for a query, float32 `[count]`.
@@ -67,13 +70,11 @@ class Hybrid:
         """
         scores: Any = np.float32(0)
         if cosines is not None:
-            assert self._encoder is not None
-            scores = np.float32(self._encoder.vector_weight) * cosines
-        if self._postings is None:
+            assert self.encoder is not None
+            scores = np.float32(self.encoder.vector_weight) * cosines
+        if self.postings is None:
             return scores
-        bm25, _ = self._scaled(
-            self._postings, query_forms(self._forms_of, text)
-        )
+        bm25, _ = self._scaled(self.postings, word_forms(self._forms_of, text))
         bm25 += scores
         return bm25
 
@@ -110,21 +111,21 @@ class Hybrid:
         words: dict[str, list[dict[str, float]]] = {
             name: [{} for _ in rows] for name in (BM25, WORDS)
         }
-        if self._postings is not None:
-            forms = query_forms(self._forms_of, text)
-            bm25, scale = self._scaled(self._postings, forms)
+        if self.postings is not None:
+            forms = word_forms(self._forms_of, text)
+            bm25, scale = self._scaled(self.postings, forms)
             parts[BM25] = bm25[rows]
             for word, form in forms:
-                share = self._postings.scores_of(form, rows) * scale
+                share = self.postings.scores_of(form, rows) * scale
                 _add(words[BM25], word, share)
-        if self._encoder is not None:
+        if self.encoder is not None:
             assert query is not None and vectors is not None
-            weighted = np.float32(self._encoder.vector_weight) * vectors
-            for name, columns in self._encoder.columns.items():
+            weighted = np.float32(self.encoder.vector_weight) * vectors
+            for name, columns in self.encoder.columns.items():
                 parts[name] = weighted[:, columns] @ query[columns]
-            if WORDS in self._encoder.columns:
+            if WORDS in self.encoder.columns:
                 names, of_words = self._word_vectors(text)
-                columns = self._encoder.columns[WORDS]
+                columns = self.encoder.columns[WORDS]
                 shares = of_words @ weighted[:, columns].T
                 for word, share in zip(names, shares, strict=True):
                     _add(words[WORDS], word, share)
@@ -141,9 +142,9 @@ class Hybrid:
 
         The sum is the words part of the text's vector.
         """
-        assert self._encoder is not None
-        encoder: LocalEncoder = self._encoder.vectors[-1].source
-        scale = self._encoder.scales[-1]
+        assert self.encoder is not None
+        encoder: LocalEncoder = self.encoder.vectors[-1].source
+        scale = self.encoder.scales[-1]
         words = encoder.split(text)
         vectors = encoder.compose(words)
         length = np.linalg.norm(vectors.sum(axis=0))

@@ -24,11 +24,7 @@ from keras_lstm_dssm.evaluation.mixture import (
     ScaledCorpusSystem,
     choose_weights,
 )
-from keras_lstm_dssm.evaluation.postings import (
-    QUERY_TOKENIZERS,
-    TERM_TOKENIZERS,
-    default_terms,
-)
+from keras_lstm_dssm.evaluation.postings import default_terms, term_tokenizer
 from keras_lstm_dssm.evaluation.runs import System
 from keras_lstm_dssm.evaluation.systems import system_of, with_cached_vectors
 from keras_lstm_dssm.evaluation.task import (
@@ -37,7 +33,9 @@ from keras_lstm_dssm.evaluation.task import (
     means,
     measure_systems,
 )
+from keras_lstm_dssm.settings.choices import BM25_TERMS
 from keras_lstm_dssm.settings.hybrid import HybridSettings
+from lstm_dssm_client.bm25 import MAX_WORDS
 
 HYBRID = "hybrid"
 
@@ -48,8 +46,8 @@ _TRIED = {"b": (0.0, 0.25, 0.5, 0.75, 1.0), "k1": (0.5, 0.8, 1.2, 1.6, 2.0)}
 def bm25_part(settings: HybridSettings) -> ScaledCorpusSystem:
     """Returns the BM25 of a hybrid, on the scale of its retriever."""
     assert settings.bm25_words, settings
-    kind = str(settings.bm25_words)
-    words, of_query = TERM_TOKENIZERS[kind], QUERY_TOKENIZERS[kind]
+    words = term_tokenizer(settings.bm25_words)
+    of_query = term_tokenizer(settings.bm25_words, MAX_WORDS)
     system = BM25System(settings.k1, settings.b, words, of_query)
     return ScaledCorpusSystem(system, True)
 
@@ -98,10 +96,10 @@ def measure_hybrid(
     words = settings.bm25_words
     if words == MODEL:
         words = chosen.bm25_words or default_terms(titles)
-    if words not in TERM_TOKENIZERS:
+    if words not in BM25_TERMS:
         raise InputError(
             f"--bm25_words={words}: expected one of"
-            f" {', '.join(TERM_TOKENIZERS)} with --hybrid"
+            f" {', '.join(BM25_TERMS)} with --hybrid"
         )
     chosen = chosen.replace(bm25_words=words)
     report(

@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from keras_lstm_dssm.evaluation.bm25 import (
     STOP_WORDS,
@@ -15,8 +15,7 @@ from keras_lstm_dssm.evaluation.bm25 import (
 )
 from keras_lstm_dssm.settings import choices
 from keras_lstm_dssm.settings.hybrid import HybridSettings
-from lstm_dssm_client.bm25 import MAX_WORDS, SPLIT, Postings, letter_grams
-from lstm_dssm_client.words import split_words
+from lstm_dssm_client.bm25 import FORMS, Postings, word_forms
 
 
 def _stem_of(word: str) -> list[str]:
@@ -25,31 +24,19 @@ def _stem_of(word: str) -> list[str]:
 
 STEMS, WORDS, TRIGRAMS = choices.BM25_TERMS
 
-_TERMS_OF: dict[str, Callable[[str], list[str]]] = {
-    STEMS: _stem_of,
-    WORDS: lambda word: [word],
-    TRIGRAMS: letter_grams,
-}
+_TERMS_OF = {**FORMS, STEMS: _stem_of}
 """Name of `BM25_TERMS` -> function from a word to its terms."""
 
 
-def _terms(kind: str, text: str, max_words: int | None = None) -> list[str]:
-    words = split_words(text, SPLIT, max_words)
-    return [term for word in words for term in _TERMS_OF[kind](word)]
+@functools.cache
+def term_tokenizer(kind: str, max_words: int | None = None) -> Tokenizer:
+    """Returns a tokenizer by which `BM25System` scores as a hybrid retriever.
 
+    `kind` is one of `BM25_TERMS`. Of queries, a retriever reads `MAX_WORDS`.
+    """
+    terms_of = _TERMS_OF[kind]
+    return lambda text: [t for _, t in word_forms(terms_of, text, max_words)]
 
-TERM_TOKENIZERS: dict[str, Tokenizer] = {
-    kind: functools.partial(_terms, kind) for kind in choices.BM25_TERMS
-}
-"""Name of `BM25_TERMS` -> tokenizer of `BM25System`, which scores as a hybrid
-retriever with these terms does."""
-
-QUERY_TOKENIZERS: dict[str, Tokenizer] = {
-    kind: functools.partial(_terms, kind, max_words=MAX_WORDS)
-    for kind in choices.BM25_TERMS
-}
-"""Name of `BM25_TERMS` -> tokenizer of queries, of which a hybrid retriever
-reads `MAX_WORDS` words."""
 
 _SAMPLE = 10_000
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")

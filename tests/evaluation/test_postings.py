@@ -13,14 +13,14 @@ from keras_lstm_dssm.evaluate.hybrid import bm25_part
 from keras_lstm_dssm.evaluation import bm25
 from keras_lstm_dssm.evaluation.bm25 import BM25System, english_stem
 from keras_lstm_dssm.evaluation.postings import (
-    TERM_TOKENIZERS,
     default_terms,
     inflections,
     stemmer_facts,
+    term_tokenizer,
     title_postings,
 )
 from keras_lstm_dssm.settings.hybrid import HybridSettings
-from lstm_dssm_client.bm25 import FORMS, MAX_WORDS, query_forms
+from lstm_dssm_client.bm25 import FORMS, MAX_WORDS, word_forms
 
 ENGLISH = [
     "Steel hex bolts, 3/8 in.", "hex bolt and the hex nut", "", "wood glue",
@@ -108,7 +108,7 @@ def test_scores_are_those_of_bm25s(kind):
     titles, queries = CORPORA[kind]
     chosen = HybridSettings(k1=1.6, b=0.4, bm25_words=kind)
     assert default_terms(titles) == ("stems" if kind == "words" else kind)
-    tokenize = TERM_TOKENIZERS[kind]
+    tokenize = term_tokenizer(kind)
     peer = bm25s.BM25(k1=1.6, b=0.4, method="lucene")
     peer.index([*map(tokenize, titles)], show_progress=False)
     system = BM25System(1.6, 0.4, tokenize)
@@ -119,7 +119,7 @@ def test_scores_are_those_of_bm25s(kind):
         expected = peer.get_scores([*map(str, tokenize(query))])
         np.testing.assert_array_equal(scores, expected)
         np.testing.assert_array_equal(matching, np.flatnonzero(expected))
-        forms = [form for _, form in query_forms(FORMS[kind], query)]
+        forms = [form for _, form in word_forms(FORMS[kind], query)]
         np.testing.assert_allclose(postings.sums(forms), expected, rtol=1e-6)
         assert expected.any() == (query not in ("x", "schluessel", "机"))
         for row, score in enumerate(postings.sums(forms)):

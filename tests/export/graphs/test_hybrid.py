@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
+from keras_lstm_dssm.evaluate.hybrid import bm25_part
+from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.evaluation.bm25 import BM25System
-from keras_lstm_dssm.evaluation.postings import TERM_TOKENIZERS, title_postings
-from keras_lstm_dssm.export import Documents, export_models
+from keras_lstm_dssm.evaluation.postings import term_tokenizer, title_postings
+from keras_lstm_dssm.export import Documents, export_models, export_portable
 from keras_lstm_dssm.export.bulk.documents import DocumentRows
 from keras_lstm_dssm.export.graphs import hybrid
 from keras_lstm_dssm.export.graphs.bm25 import letter_grams, shares_as_json
@@ -18,9 +21,11 @@ from keras_lstm_dssm.export.graphs.hybrid import (
 )
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.text.strings import as_strings
+from lstm_dssm_client import LocalModel
 from lstm_dssm_client.bm25 import letter_grams as grams_of
+from lstm_dssm_client.weighted_parts import WeightedParts
 from tests.evaluation.test_postings import CORPORA
-from tests.export.agreement import loaded
+from tests.export.agreement import loaded, run_in_cpp
 from tests.export.graphs import kinds
 
 
@@ -42,15 +47,16 @@ def called(signature, **inputs: list) -> dict[str, np.ndarray]:
     return {name: t.numpy() for name, t in signature(**tensors).items()}
 
 
-@pytest.mark.parametrize("kind", CORPORA)
-@pytest.mark.parametrize("cells", [2**24, 1])
+@pytest.mark.parametrize(
+    ("kind", "cells"), [*zip(CORPORA, (2**24, 1, 2**24), strict=True)]
+)
 def test_bm25_alone_ranks_as_bm25s(kind, cells, monkeypatch):
     """English, German and Chinese; a title without a term is not found."""
     monkeypatch.setattr(hybrid, "CELLS", cells)
     titles, queries = CORPORA[kind]
     module = bm25_module(titles, kind)
     found = called(module.serve, text=queries, k=[len(titles)] * len(queries))
-    system = BM25System(1.6, 0.4, TERM_TOKENIZERS[kind])
+    system = BM25System(1.6, 0.4, term_tokenizer(kind))
     for (scores, _), ids, ranked in zip(
         system.scores(queries, tuple(titles)), *found.values(), strict=True
     ):
@@ -78,6 +84,52 @@ def test_grams_of_the_graph_are_those_of_python():
         (gram.decode(), row)
         for gram, row in zip(grams.numpy(), word.numpy(), strict=True)
     ] == expected
+
+
+def test_a_hybrid_has_one_score(exported, tmp_path):
+    """In evaluation, in C++ and in `LocalModel`, by the same two classes."""
+    model, _, cases = exported("hybrid")
+    parts = HybridParts.of(model)
+    systems = {**parts.systems(), "bm25": bm25_part(kinds.HYBRID)}
+    mixture = Mixture(systems, kinds.HYBRID.weights)
+    run = mixture.retrieve(
+        dict(zip(kinds.SEARCHED, kinds.SEARCHED, strict=True)),
+        dict(zip(kinds.IDS, kinds.TITLES, strict=True)),
+        len(kinds.IDS),
+    )
+    asked = kinds.request(
+        text=kinds.SEARCHED, k=[kinds.MAX_K] * len(kinds.SEARCHED)
+    )
+    ((in_cpp,),) = run_in_cpp({cases[0].version: [asked]})
+    path = tmp_path / "hybrid.safetensors"
+    export_portable(
+        model, path, Documents(kinds.IDS, kinds.TITLES), "float32",
+        hybrid=kinds.HYBRID,
+    )  # fmt: skip
+    local = LocalModel(path)
+    found = local.search(kinds.SEARCHED, kinds.MAX_K)
+    for ranked, ids, scores, hits in zip(
+        run.values(), in_cpp["ids"], in_cpp["scores"], found, strict=True
+    ):
+        assert len(hits) == kinds.MAX_K
+        for by_id in (
+            dict(zip(map(bytes.decode, ids), scores, strict=True)),
+            {hit.id: hit.score for hit in hits},
+        ):
+            expected = [ranked[document_id] for document_id in by_id]
+            np.testing.assert_allclose([*by_id.values()], expected, atol=2e-6)
+            assert min(expected) > sorted(ranked.values())[9] - 1e-6
+
+    query, _ = parts.encoders(kinds.HYBRID.weights)
+    stored = local._documents.hybrid
+    for weighted in (mixture._query, query.weighted, stored.encoder):
+        assert isinstance(weighted, WeightedParts)
+        assert [part.name for part in weighted.vectors] == ["towers", "words"]
+        assert weighted.vector_weight == 0.8
+        assert weighted.scales == [np.float32(x**0.5) for x in (0.625, 0.375)]
+    postings = title_postings(kinds.TITLES, kinds.HYBRID)
+    for array, values in zip(stored.postings[2:], postings[2:], strict=True):
+        np.testing.assert_array_equal(array, values)
 
 
 @pytest.fixture(scope="module")
