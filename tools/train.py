@@ -294,12 +294,10 @@ def _train_by_workers(run: "RunFolder", options: dict[str, Any]) -> None:
     """Lets Ray start the workers, and waits for their end."""
     from keras_lstm_dssm.distributed.on_ray import train_on_ray
 
-    TrainingConfig.check_options_of_workers(options)
     config = None
     if not FLAGS.resume:
         config = TrainingConfig(recipe=flagged_recipe(), **options)
         config.check_options(options)
-        config.check_workers()
     train_on_ray(
         run.path,
         config,

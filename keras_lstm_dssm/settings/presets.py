@@ -8,8 +8,6 @@ from keras_lstm_dssm.settings.recipes import (
     ScorerRecipe,
 )
 
-Arguments = dict[str, Any]
-
 
 def _towers(encoder: str, **config: Any) -> Recipe:
     return Recipe(encoder, config)
@@ -54,41 +52,6 @@ above BM25 on two, level on homedepot and below on wikiqa, whose clicks are
 few; and `best_words` and `word_sum`, with words that are fitted to a teacher
 (docs/results/few_clicks.md)."""
 
-ARC_I_OF_WAN: Arguments = {
-    "filters": [50, 50],
-    "activation": "tanh",
-    "use_bias": False,
-    "pooling": "k_max",
-    "hidden": [200],
-}
-"""ARC-I as Wan et al. 2016 ran it, as arguments of `ARCI`."""
-
-ARC_II_OF_WAN: Arguments = {
-    "filters": [30],
-    "padding": "wide",
-    "hidden": [60],
-}
-"""ARC-II as Wan et al. 2016 ran it, as arguments of `ARCII`."""
-
-CNTN_OF_WAN: Arguments = {
-    "filters": [50, 50],
-    "use_bias": False,
-    "k_top": 1,
-    "k_min": 4,
-    "dimension": None,
-}
-"""CNTN as Wan et al. 2016 ran it, as arguments of `CNTN`."""
-
-MULTI_GRAN_CNN_OF_WAN: Arguments = {
-    "activation": "relu",
-    "use_bias": False,
-    "similarity_activation": "relu",
-    "sizes": [15],
-    "match_filters": [],
-    "hidden": [200],
-}
-"""MultiGranCNN as Wan et al. 2016 ran it, as arguments of `MultiGranCNN`."""
-
 
 def _scorer(matcher: str, **config: Any) -> ScorerRecipe:
     return ScorerRecipe(matcher, config)
@@ -102,7 +65,7 @@ def _cntn(**config: Any) -> ScorerRecipe:
 
 # Both interactions start near the cosine: M near the identity, and positions
 # of length 1 (chosen on dev, see docs/results/mv_lstm).
-_NEAR_COSINE: Arguments = {"rank": None, "unit_length": True}
+_NEAR_COSINE: dict[str, Any] = {"rank": None, "unit_length": True}
 
 SCORER_PRESETS: dict[str, ScorerRecipe] = {
     "mv_lstm_cosine": _scorer("MVLSTM", interaction="cosine"),
@@ -113,13 +76,30 @@ SCORER_PRESETS: dict[str, ScorerRecipe] = {
     "lstm_rnn_50": _scorer("RecurrentCosine"),
     "bilstm_rnn_50": _scorer("RecurrentCosine", bidirectional=True),
     "arc_i": _scorer("ARCI"),
-    "arc_i_wan": _scorer("ARCI", **ARC_I_OF_WAN),
+    "arc_i_wan": _scorer(
+        "ARCI",
+        filters=[50, 50],
+        activation="tanh",
+        use_bias=False,
+        pooling="k_max",
+        hidden=[200],
+    ),
     "arc_ii": _scorer("ARCII"),
-    "arc_ii_wan": _scorer("ARCII", **ARC_II_OF_WAN),
+    "arc_ii_wan": _scorer("ARCII", filters=[30], padding="wide", hidden=[60]),
     "cntn": _cntn(),
-    "cntn_wan": _cntn(**CNTN_OF_WAN),
+    "cntn_wan": _cntn(
+        filters=[50, 50], use_bias=False, k_top=1, k_min=4, dimension=None
+    ),
     "multi_gran_cnn": _scorer("MultiGranCNN"),
-    "multi_gran_cnn_wan": _scorer("MultiGranCNN", **MULTI_GRAN_CNN_OF_WAN),
+    "multi_gran_cnn_wan": _scorer(
+        "MultiGranCNN",
+        activation="relu",
+        use_bias=False,
+        similarity_activation="relu",
+        sizes=[15],
+        match_filters=[],
+        hidden=[200],
+    ),
     "deep_match": _scorer("DeepMatch"),
     "rae": _scorer("RAE"),
 }

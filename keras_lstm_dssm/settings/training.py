@@ -128,8 +128,8 @@ class TrainingConfig(Settings):
     )
     min_relevant: int = 1
     max_bad_lines: int = 0
-    negatives_from: Any = setting(None, joint=False)
-    salience: Any = setting(None, joint=False)
+    negatives_from: Any = None
+    salience: Any = None
     teacher: Any = setting(None, joint=False)
     replay: Any = setting(None, joint=False)
     init: Any = None
@@ -153,18 +153,9 @@ class TrainingConfig(Settings):
         super().__post_init__()
         self._check_kind()
 
-    @property
-    def fitted(self) -> bool:
-        """Whether the model is computed in one go from a teacher's vectors.
-
-        It is so for the preset `word_sum`, which reads no clicks and has no
-        training steps.
-        """
-        return self.recipe.fitted
-
     def _check_kind(self) -> None:
         kind_of(self.recipe).check_options(self)
-        if self.fitted:
+        if self.recipe.fitted:
             for name in ("data", "dev", "validation", "init"):
                 if getattr(self, name) is not None:
                     raise InputError(
@@ -210,25 +201,6 @@ class TrainingConfig(Settings):
             names.discard("patience")
         self.check_used(names)
 
-    @staticmethod
-    def check_options_of_workers(options: Mapping[str, Any]) -> None:
-        """Checks that several workers support all options that are set.
-
-        Args:
-            options: Name of a field -> value.
-
-        Raises:
-            InputError: One is not supported.
-        """
-        for field in dataclasses.fields(TrainingConfig):
-            if not field.metadata.get("joint", True) and options.get(
-                field.name
-            ):
-                raise InputError(
-                    f"--{field.name} is not supported by several workers: "
-                    "leave it out, or train without --workers"
-                )
-
     def check_workers(self) -> None:
         """Checks that several workers can train the model.
 
@@ -243,7 +215,13 @@ class TrainingConfig(Settings):
                 f"several workers train {trained} only: leave the workers out"
                 f" for {kind.plural}"
             )
-        self.check_options_of_workers(vars(self))
+        for field in dataclasses.fields(self):
+            joint = field.metadata.get("joint", True)
+            if not joint and getattr(self, field.name):
+                raise InputError(
+                    f"--{field.name} is not supported by several workers: "
+                    "leave it out, or train without --workers"
+                )
 
     def to_dict(self) -> dict[str, Any]:
         """Returns what `config.json` holds of the options.

@@ -108,7 +108,7 @@ def train(
         run.check_new()
         stack.enter_context(run.locked())
         saved = output is not None
-        if config.fitted:
+        if config.recipe.fitted:
             return _fit_word_sum(config, run, verbose, saved)
         config = with_written_pages(config, run, verbose)
         return run_training(

@@ -108,8 +108,7 @@ REFUSED = {
     --set n=3 -> --set n is not for --preset=mv_lstm_tensor
 """,
     "train --output={new} --workers=2": """
-    --replay=a,0.5 -> --replay is not supported by several workers
-    --teacher=TEACH -> --teacher is not supported by several workers
+    --data=api --preset=best_words --teacher=TEACH -> --teacher is not supported
     --seed=1 -> data is missing: expected `api`, a BEIR folder or click
     --data=api --preset=mv_lstm_cosine -> several workers train two towers only
 """,
