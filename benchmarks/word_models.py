@@ -39,8 +39,8 @@ from keras_lstm_dssm.models import (
     KeyVec,
     PairScorer,
 )
-from keras_lstm_dssm.models.builders import build_scorer, compile_scorer
 from keras_lstm_dssm.models.document_batch import DocumentBatch, HashedDocuments
+from keras_lstm_dssm.models.word_builders import build_scorer, compile_scorer
 from keras_lstm_dssm.text import vocabulary_of
 from keras_lstm_dssm.training import (
     DocumentExamples,

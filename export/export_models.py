@@ -6,19 +6,14 @@ a version of a single model.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from keras_lstm_dssm.distillation import TeacherVectors
-from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
+from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.postings import title_postings
-from keras_lstm_dssm.export.bulk.documents import (
-    DocumentRows,
-    Documents,
-    check_documents,
-)
+from keras_lstm_dssm.export.bulk.documents import Documents, check_documents
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.export.graphs.encoder import (
     EncoderModule,
@@ -26,17 +21,14 @@ from keras_lstm_dssm.export.graphs.encoder import (
     HybridEncoderModule,
 )
 from keras_lstm_dssm.export.graphs.hybrid import HybridModule
-from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
 from keras_lstm_dssm.export.graphs.retriever import (
     MAX_K,
     RetrieverModule,
     check_retriever_options,
+    encoded_rows,
+    retriever_graph,
 )
-from keras_lstm_dssm.export.graphs.saved_module import (
-    EncodingModule,
-    ServedModule,
-)
-from keras_lstm_dssm.export.graphs.scorer import ScorerModule
+from keras_lstm_dssm.export.graphs.saved_module import Graphs
 from keras_lstm_dssm.export.publish.server_files import (
     check_server_files,
     publish_models,
@@ -48,17 +40,18 @@ from keras_lstm_dssm.export.publish.versions import (
 )
 from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.model_cards.record import write_models_card
-from keras_lstm_dssm.models import KeyVec, PairScorer, TwoTower
+from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.settings.kinds import KINDS, kind_of
 
-Graphs = dict[str, Callable[[], ServedModule]]
-"""Name that a model is served under -> a function that makes its module, which
-may encode all documents."""
+if TYPE_CHECKING:
+    from keras_lstm_dssm.models.keyvec import KeyVec
+    from keras_lstm_dssm.models.pair_scorer import PairScorer
+from keras_lstm_dssm.training.hybrid_parts import HybridParts
 
 
 def export_models(
-    model: TwoTower | PairScorer | KeyVec | None,
+    model: "TwoTower | PairScorer | KeyVec | None",
     output: str | os.PathLike[str],
     documents: Documents | EncodedParts | None = None,
     vectors: str = "float32",
@@ -152,7 +145,7 @@ def export_models(
 
 
 def export_model(
-    model: GraphEncoder | PairScorer | KeyVec,
+    model: "GraphEncoder | PairScorer | KeyVec",
     base: str | os.PathLike[str],
     version: int | None = None,
 ) -> Path:
@@ -179,8 +172,8 @@ def export_model(
 
 
 def export_retriever(
-    query_encoder: GraphEncoder | KeyVec,
-    document_encoder: GraphEncoder | KeyVec,
+    query_encoder: "GraphEncoder | KeyVec",
+    document_encoder: "GraphEncoder | KeyVec",
     ids: Sequence[str],
     titles: Sequence[str],
     base: str | os.PathLike[str],
@@ -227,7 +220,7 @@ def export_retriever(
     encoder = _module(document_encoder)
     module = RetrieverModule(
         _module(query_encoder),
-        _encoded_rows(encoder, documents),
+        encoded_rows(encoder, documents),
         vectors,
         max_k,
     )
@@ -246,7 +239,7 @@ def tower_graphs(
     return {
         "query_encoder": lambda: query,
         "document_encoder": lambda: document,
-        **_retriever_graph(query, document, documents, *options),
+        **retriever_graph(query, document, documents, *options),
     }
 
 
@@ -282,63 +275,10 @@ def hybrid_graphs(
 
     def retriever() -> HybridModule:
         postings = title_postings(documents.titles, settings, texts)
-        rows = _encoded_rows(document, documents, progress)
+        rows = encoded_rows(document, documents, progress)
         return HybridModule(query, rows, settings, postings, vectors, max_k)
 
     return {**graphs, "retriever": retriever}
-
-
-def keyvec_graphs(
-    model: KeyVec, documents: Documents | EncodedParts | None, *options: Any
-) -> Graphs:
-    """Returns what is exported of a KeyVec."""
-    module = KeyVecModule(model)
-    return {
-        "keyvec": lambda: module,
-        **_retriever_graph(module, module, documents, *options),
-    }
-
-
-def scorer_graphs(
-    model: PairScorer, documents: Documents | EncodedParts | None, *_: Any
-) -> Graphs:
-    """Returns what is exported of a pair scorer."""
-    if documents is not None:
-        raise InputError(
-            "documents are for the retriever of a KeyVec or of two towers, "
-            "and this model is a pair scorer: leave them out"
-        )
-    return {"scorer": lambda: ScorerModule(model)}
-
-
-def _retriever_graph(
-    query: EncodingModule,
-    document: EncodingModule,
-    documents: Documents | EncodedParts | None,
-    vectors: str,
-    max_k: int,
-    progress: bool,
-) -> Graphs:
-    if documents is None:
-        return {}
-
-    def retriever() -> RetrieverModule:
-        if isinstance(documents, EncodedParts):
-            sha256 = document.fingerprint
-            if documents.encoder_sha256 != sha256:
-                raise InputError(
-                    f"{documents.folder}: found titles encoded by the encoder"
-                    f" {documents.encoder_sha256:.12}, expected {sha256:.12}"
-                    " as in the run: encode them with the document_encoder of"
-                    " this run"
-                )
-            rows = documents.read()
-        else:
-            check_documents(documents)
-            rows = _encoded_rows(document, documents, progress)
-        return RetrieverModule(query, rows, vectors, max_k)
-
-    return {"retriever": retriever}
 
 
 def _count(documents: Documents | EncodedParts | None) -> int | None:
@@ -347,22 +287,7 @@ def _count(documents: Documents | EncodedParts | None) -> int | None:
     return len(documents.ids) if documents else None
 
 
-def _encoded_rows(
-    encoder: EncodingModule | None,
-    documents: Documents,
-    progress: bool = False,
-) -> DocumentRows:
-    texts: Sequence[Any] = documents.titles
-    if encoder and encoder.reads_sentences and documents.sentences:
-        texts = documents.sentences
-    return DocumentRows(
-        documents.ids,
-        encoder and encoder.encode_all(texts, progress),
-        documents.tags,
-    )
-
-
-def _module(model: GraphEncoder | PairScorer | KeyVec) -> Any:
+def _module(model: "GraphEncoder | PairScorer | KeyVec") -> Any:
     kind = KINDS.get(getattr(model, "kind", ""))
     if kind is None:
         return EncoderModule(model)

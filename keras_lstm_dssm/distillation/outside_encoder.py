@@ -17,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
+from keras_lstm_dssm.data.teacher_folder import (
+    TeacherFolder,
+    TeacherVectors,
+)
 from keras_lstm_dssm.distillation import encoder_process
 from keras_lstm_dssm.distillation.encoder_process import (
     EXPECTED,
     MINILM,
     WORDLLAMA,
     is_function,
-)
-from keras_lstm_dssm.distillation.teacher_folder import (
-    TeacherFolder,
-    TeacherVectors,
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import unit_vectors

@@ -9,18 +9,18 @@ import numpy as np
 from tqdm import tqdm
 
 from keras_lstm_dssm.data.sources import DataSource
+from keras_lstm_dssm.data.teacher_folder import (
+    TeacherFolder,
+    TeacherVectors,
+    fingerprint,
+    text_blocks,
+)
 from keras_lstm_dssm.distillation.outside_encoder import (
     CHECKED_TEXTS,
     absolute_encoder,
     is_same_encoder,
     licence_of,
     open_outside_encoder,
-)
-from keras_lstm_dssm.distillation.teacher_folder import (
-    TeacherFolder,
-    TeacherVectors,
-    fingerprint,
-    text_blocks,
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import (

@@ -13,12 +13,11 @@ from typing import Any
 
 from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.sources import open_collection
-from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
-from keras_lstm_dssm.distillation.teacher_folder import (
+from keras_lstm_dssm.data.teacher_folder import (
     TeacherFolder,
     TeacherVectors,
 )
-from keras_lstm_dssm.distillation.word_fit import check_fitted
+from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
 from keras_lstm_dssm.evaluation.measures import QueryMeasures
@@ -45,6 +44,7 @@ from keras_lstm_dssm.evaluation.task import (
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.choices import RANDOM_ORDER
 from keras_lstm_dssm.settings.kinds import kind_of
+from keras_lstm_dssm.training.word_fit import check_fitted
 
 MODEL, BM25, MIXTURE = "model", "bm25", "mixture"
 """Names of systems in results."""

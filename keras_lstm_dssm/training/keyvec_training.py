@@ -21,8 +21,8 @@ from keras_lstm_dssm.evaluation.task import (
     Task,
     document_tasks,
 )
-from keras_lstm_dssm.models.builders import build_keyvec, compile_keyvec
 from keras_lstm_dssm.models.keyvec import KeyVec
+from keras_lstm_dssm.models.word_builders import build_keyvec, compile_keyvec
 from keras_lstm_dssm.settings.recipes import KeyVecRecipe
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.text.vocabulary import vocabulary_of

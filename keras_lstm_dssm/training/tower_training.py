@@ -20,9 +20,8 @@ from keras_lstm_dssm.data.batches import (
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
 from keras_lstm_dssm.data.sources import open_collection
 from keras_lstm_dssm.data.statistics import alphabet_warning
-from keras_lstm_dssm.distillation.taught_batches import TaughtBatches
-from keras_lstm_dssm.distillation.teacher_folder import TeacherVectors
-from keras_lstm_dssm.distillation.word_fit import with_fitted_words
+from keras_lstm_dssm.data.taught_batches import TaughtBatches
+from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.errors import InputError, check_lists
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.models.builders import build_towers, compile_towers
@@ -39,6 +38,7 @@ from keras_lstm_dssm.training.initial_model import InitialModel
 from keras_lstm_dssm.training.mining import HardNegatives
 from keras_lstm_dssm.training.replay import Replay
 from keras_lstm_dssm.training.session import Training, open_clicks
+from keras_lstm_dssm.training.word_fit import with_fitted_words
 
 _SEEDS_PER_RUN = 2**32  # more than there are epochs
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import keras
 
-from keras_lstm_dssm.distillation.word_fit import with_fitted_words
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.model_cards.record import record_training
 from keras_lstm_dssm.models.builders import find_recipe
@@ -29,6 +28,7 @@ from keras_lstm_dssm.training.session import (
     open_validation,
     restore,
 )
+from keras_lstm_dssm.training.word_fit import with_fitted_words
 from keras_lstm_dssm.version import __version__
 
 

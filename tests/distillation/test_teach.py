@@ -10,16 +10,16 @@ import tensorflow as tf
 
 from keras_lstm_dssm import InputError
 from keras_lstm_dssm.data import Pair, write_collection
+from keras_lstm_dssm.data.taught_batches import TaughtBatches
+from keras_lstm_dssm.data.teacher_folder import (
+    TeacherFolder,
+    TeacherVectors,
+)
 from keras_lstm_dssm.distillation import teacher_folder
 from keras_lstm_dssm.distillation.encoder_process import MINILM
 from keras_lstm_dssm.distillation.outside_encoder import (
     absolute_encoder,
     open_outside_encoder,
-)
-from keras_lstm_dssm.distillation.taught_batches import TaughtBatches
-from keras_lstm_dssm.distillation.teacher_folder import (
-    TeacherFolder,
-    TeacherVectors,
 )
 from keras_lstm_dssm.distillation.teacher_vectors import spans_of, teach
 from keras_lstm_dssm.tools import teach as program

@@ -14,7 +14,7 @@ from keras_lstm_dssm.data import write_collection, write_pairs
 from keras_lstm_dssm.distillation.teacher_vectors import teach
 from keras_lstm_dssm.settings.recipes import ModelRecipe
 from keras_lstm_dssm.training.document_targets import TARGETS_FILE
-from keras_lstm_dssm.training.mining import FILE_NAME
+from keras_lstm_dssm.training.scorer_training import FILE_NAME
 from tests.conftest import TOPICS
 from tests.kit.eager import eager_steps
 from tests.training.small_documents import QUICK_KEYVEC, write_small_documents

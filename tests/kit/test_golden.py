@@ -15,7 +15,7 @@ from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
 from keras_lstm_dssm.export.graphs.retriever import RetrieverModule
 from keras_lstm_dssm.export.graphs.scorer import ScorerModule
 from keras_lstm_dssm.export.publish import versions
-from keras_lstm_dssm.models.builders import build_scorer
+from keras_lstm_dssm.models.word_builders import build_scorer
 from tests.kit.golden import (
     copied_or_written,
     files_digest,

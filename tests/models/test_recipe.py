@@ -19,7 +19,7 @@ from keras_lstm_dssm.models import (
     build_model,
     find_recipe,
 )
-from keras_lstm_dssm.models.builders import build_keyvec
+from keras_lstm_dssm.models.word_builders import build_keyvec
 from keras_lstm_dssm.settings.kinds import (
     KINDS,
     ModelKind,

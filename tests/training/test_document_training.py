@@ -11,7 +11,7 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import Document, DocumentFolder, write_documents
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.models.builders import build_keyvec
+from keras_lstm_dssm.models.word_builders import build_keyvec
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.table_data import open_data
 from keras_lstm_dssm.run_folder import RunFolder

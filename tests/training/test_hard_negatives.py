@@ -18,8 +18,12 @@ from keras_lstm_dssm.evaluation import index
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training import HardNegatives, mine_negatives
-from keras_lstm_dssm.training.mining import FILE_NAME, mine_lists, read_lists
-from keras_lstm_dssm.training.scorer_training import ScorerTraining
+from keras_lstm_dssm.training.scorer_training import (
+    FILE_NAME,
+    ScorerTraining,
+    mine_lists,
+    read_lists,
+)
 from keras_lstm_dssm.training.tower_training import TowerTraining
 from tests.conftest import TOPICS
 from tests.kit.kinds import SCORER

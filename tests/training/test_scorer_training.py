@@ -9,7 +9,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.callbacks.failures import DeadNetwork, DeadNetworkWatch
 from keras_lstm_dssm.data import Collection, Triples
 from keras_lstm_dssm.evaluation import Task, system_of
-from keras_lstm_dssm.models.builders import build_scorer
+from keras_lstm_dssm.models.word_builders import build_scorer
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.text import vocabulary_of
 from keras_lstm_dssm.training import scorer_training

@@ -11,13 +11,13 @@ from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm import export
-from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
 from keras_lstm_dssm.evaluate.hybrid import bm25_part
 from keras_lstm_dssm.export.graphs.retriever import int8_codes
 from keras_lstm_dssm.layers import TrigramVectors, unit
-from keras_lstm_dssm.models.builders import build_scorer
+from keras_lstm_dssm.models.word_builders import build_scorer
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.text.strings import as_bytes
+from keras_lstm_dssm.training.hybrid_parts import HybridParts
 from tests.encoders.small import small_encoder
 from tests.matchers.ragged_texts import randomise
 from tests.matchers.small_matchers import SMALL_MATCHERS

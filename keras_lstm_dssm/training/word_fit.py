@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from keras_lstm_dssm.distillation.teacher_folder import (
+from keras_lstm_dssm.data.teacher_folder import (
     BLOCK,
     TeacherFolder,
     TeacherVectors,
