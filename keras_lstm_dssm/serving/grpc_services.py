@@ -20,20 +20,14 @@ from grpc_health.v1.health_pb2_grpc import (
     HealthServicer,
     add_HealthServicer_to_server,
 )
-from tensorflow_serving.apis.get_model_metadata_pb2 import (
-    GetModelMetadataRequest,
-    GetModelMetadataResponse,
-)
-from tensorflow_serving.apis.get_model_status_pb2 import (
-    GetModelStatusRequest,
-    GetModelStatusResponse,
-)
+from tensorflow_serving.apis import get_model_metadata_pb2 as metadata_pb2
+from tensorflow_serving.apis import get_model_status_pb2 as status_pb2
+from tensorflow_serving.apis import predict_pb2
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 from tensorflow_serving.apis.model_service_pb2_grpc import (
     ModelServiceServicer,
     add_ModelServiceServicer_to_server,
 )
-from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 from tensorflow_serving.apis.prediction_service_pb2_grpc import (
     PredictionServiceServicer,
     add_PredictionServiceServicer_to_server,
@@ -51,7 +45,7 @@ from keras_lstm_dssm.serving.model_registry import (
     model_metadata,
     model_status,
 )
-from keras_lstm_dssm.serving.security import NO_TOKEN, TokenFile
+from keras_lstm_dssm.serving.security import NO_TOKEN, Security
 from keras_lstm_dssm.serving.servable import StatusError, invalid_argument
 
 NO_MESSAGE = "Exception deserializing request!"
@@ -69,15 +63,17 @@ class Predictions(PredictionServiceServicer, ModelServiceServicer):
     def __init__(self, models: ModelRegistry, bounds: Bounds) -> None:
         self._models, self._bounds = models, bounds
 
-    def Predict(self, request: PredictRequest, _: Any) -> PredictResponse:
+    def Predict(
+        self, request: predict_pb2.PredictRequest, _: Any
+    ) -> predict_pb2.PredictResponse:
         """Runs a signature."""
         servable = self._models.find(_checked_spec(request))
         self._bounds.check(request)
         return servable.predict(request, self._bounds.check_arrays)
 
     def GetModelMetadata(
-        self, request: GetModelMetadataRequest, _: Any
-    ) -> GetModelMetadataResponse:
+        self, request: metadata_pb2.GetModelMetadataRequest, _: Any
+    ) -> metadata_pb2.GetModelMetadataResponse:
         """Returns the signatures of a model."""
         spec = _checked_spec(request)
         if not request.metadata_field:
@@ -93,8 +89,8 @@ class Predictions(PredictionServiceServicer, ModelServiceServicer):
         return model_metadata(self._models, spec)
 
     def GetModelStatus(
-        self, request: GetModelStatusRequest, _: Any
-    ) -> GetModelStatusResponse:
+        self, request: status_pb2.GetModelStatusRequest, _: Any
+    ) -> status_pb2.GetModelStatusResponse:
         """Returns the states of a model's versions."""
         return model_status(self._models, _checked_spec(request))
 
@@ -192,12 +188,12 @@ class Calls(grpc.aio.ServerInterceptor):
         models: ModelRegistry,
         slots: RequestSlots,
         arrivals: Arrivals,
-        tokens: TokenFile | None,
+        security: Security,
         metrics: RequestMetrics | None,
     ) -> None:
         logging.getLogger("grpc._cython.cygrpc").addFilter(_is_own_error)
         self._models, self._slots, self._arrivals = models, slots, arrivals
-        self._tokens, self._metrics = tokens, metrics
+        self._security, self._metrics = security, metrics
 
     async def intercept_service(
         self,
@@ -239,7 +235,10 @@ class Calls(grpc.aio.ServerInterceptor):
         try:
             if method.startswith(_HEALTH):
                 return _run(handler, await self._read(context))
-            self._check_token(context)
+            metadata = context.invocation_metadata() or ()
+            tokens = [v for key, v in metadata if key == "authorization"]
+            if not self._security.admits(tokens):
+                raise StatusError(grpc.StatusCode.UNAUTHENTICATED, NO_TOKEN)
             data = await self._read(context)
             key, name = None, method.rpartition("/")[2]
             if len(data) <= QUICK_BYTES:
@@ -289,18 +288,6 @@ class Calls(grpc.aio.ServerInterceptor):
             if self._metrics is not None:
                 labels = name, spec.name, spec.signature_name, code.name
                 self._metrics.record("grpc", *labels, start)
-
-    def _check_token(self, context: grpc.aio.ServicerContext) -> None:
-        if self._tokens is None:
-            return
-        headers = [
-            value
-            for key, value in context.invocation_metadata() or ()
-            if key == "authorization"
-        ]
-        # Of several headers none is taken.
-        if len(headers) != 1 or not self._tokens.allows(headers[0]):
-            raise StatusError(grpc.StatusCode.UNAUTHENTICATED, NO_TOKEN)
 
 
 def _is_own_error(record: logging.LogRecord) -> bool:

@@ -209,12 +209,9 @@ class Guard:
                 "both content-length and transfer-encoding",
                 {"connection": "close"},
             )
-        tokens = self._security.tokens
-        if tokens is None or scope["path"] in HEALTH_PATHS:
-            return
-        values = [value for key, value in headers if key == b"authorization"]
-        # Of several headers none is taken.
-        if len(values) != 1 or not tokens.allows(values[0]):
+        tokens = [value for key, value in headers if key == b"authorization"]
+        is_health = scope["path"] in HEALTH_PATHS
+        if not is_health and not self._security.admits(tokens):
             raise HTTPException(401, NO_TOKEN)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes | None:

@@ -52,14 +52,7 @@ class Bounds(ServerBounds):
 
         A message may have fewer values than its shape has elements: the last
         value then counts for all others, so that few bytes can describe a
-        tensor of any size.
-
-        Args:
-            request: The message, of at most `max_message_mb`.
-
-        Raises:
-            StatusError: The request is above a bound (INVALID_ARGUMENT, 400
-                over HTTP). The message for rows is TF Serving's.
+        tensor of any size. Raises `StatusError` (INVALID_ARGUMENT).
         """
         dims = [proto.tensor_shape.dim for proto in request.inputs.values()]
         self.check_rows(max((each[0].size for each in dims if each), default=0))
@@ -75,11 +68,7 @@ class Bounds(ServerBounds):
                 )
 
     def check_rows(self, rows: int) -> None:
-        """Checks a number of rows, before anything is made of them.
-
-        Raises:
-            StatusError: See `check`.
-        """
+        """Checks a number of rows; the message is TF Serving's."""
         if rows > self.max_rows:
             raise invalid_argument(
                 f"Task size {rows} is larger than maximum input batch size "
@@ -87,14 +76,7 @@ class Bounds(ServerBounds):
             )
 
     def check_arrays(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Checks the rows, the texts, and the k or n of a request.
-
-        Args:
-            inputs: Arrays by name; strings are object arrays of bytes.
-
-        Raises:
-            StatusError: See `check`.
-        """
+        """Checks the rows, the texts, and the k or n of a request."""
         arrays = inputs.values()
         self.check_rows(max((len(a) for a in arrays if a.ndim), default=0))
         for name, array in inputs.items():
@@ -256,9 +238,8 @@ class Arrivals:
     def limit(self) -> Iterator[None]:
         """Limits the time of a `with` block, in which a message arrives.
 
-        Raises:
-            StatusError: DEADLINE_EXCEEDED after the seconds; or
-                RESOURCE_EXHAUSTED, UNAVAILABLE, see `end_oldest` and `stop`.
+        Raises `StatusError`: DEADLINE_EXCEEDED after the seconds; or see
+        `end_oldest` and `stop`.
         """
         task = asyncio.current_task()
         assert task is not None

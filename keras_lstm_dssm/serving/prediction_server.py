@@ -296,7 +296,7 @@ class PredictionServer:
                     self.models,
                     self._grpc_slots,
                     arrivals,
-                    self._security.tokens,
+                    self._security,
                     self.metrics,
                 )
             ],

@@ -5,7 +5,6 @@ import socket
 import sys
 import urllib.request
 from collections.abc import Coroutine
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -246,11 +245,3 @@ def test_two_ends_of_a_body():
     ends = (b"content-length", b"1"), (b"transfer-encoding", b"chunked")
     assert asked.status(*ends) == 400
     assert (b"connection", b"close") in asked.sent[0]["headers"]
-
-
-def test_two_tokens_in_a_request_are_none():
-    right = b"authorization", b"right"
-    tokens: Any = SimpleNamespace(allows=lambda value: value == b"right")
-    security = Security(tokens=tokens)
-    assert Asked(b"a").status(right, security=security) == 200
-    assert Asked(b"a").status(right, right, security=security) == 401
