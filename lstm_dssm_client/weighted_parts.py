@@ -5,7 +5,7 @@ weight their parts by this class.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,17 +77,3 @@ class WeightedParts:
         """Encodes n texts by all parts with vectors: `[n, dimension]`."""
         vectors = [part.encode(texts) for part in self.vectors]
         return np.concatenate(self.scaled(vectors), axis=1)
-
-
-def weighted_sum(
-    weights: Sequence[float], scores: Sequence[np.ndarray]
-) -> np.ndarray:
-    """Returns sum_i w_i s_i of float32 arrays of one shape, as float32.
-
-    All mixtures are summed by this function, so that equal scores are equal
-    bit for bit in reranking, in search and in the choice of weights.
-    """
-    total = np.zeros_like(scores[0])
-    for weight, of_part in zip(weights, scores, strict=True):
-        total += np.float32(weight) * of_part
-    return total

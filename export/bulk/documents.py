@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from keras_lstm_dssm.data.documents import (
     LINE_EXPECTED,
     DocumentFolder,
@@ -77,14 +75,6 @@ class DocumentRows(NamedTuple):
     ids: Sequence[str]
     vectors: Any  # unit vectors, float32 [n, d]; None for BM25 alone
     tags: Sequence[Sequence[str]] = ()  # none if no document has any
-
-    def in_order(self, order: np.ndarray) -> "DocumentRows":
-        """Returns ids and tags in another order, without the vectors."""
-        return DocumentRows(
-            [self.ids[i] for i in order],
-            None,
-            [self.tags[i] for i in order] if self.tags else (),
-        )
 
 
 def check_documents(documents: Documents) -> None:

@@ -380,8 +380,9 @@ class SearchModule(ServedModule):
         if len(equal.first) < len(distinct):
             distinct = distinct[equal.first]
         self.vectors = VECTORS[kind](distinct, equal.vector_of)
-        rows = rows.in_order(equal.order)
-        self._set_documents(rows.ids, rows.tags, min(max_k, len(rows.ids)))
+        ids = [rows.ids[i] for i in equal.order]
+        tags = [rows.tags[i] for i in equal.order] if rows.tags else ()
+        self._set_documents(ids, tags, min(max_k, len(ids)))
         return equal
 
     def _set_documents(

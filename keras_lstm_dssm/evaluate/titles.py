@@ -20,6 +20,7 @@ from keras_lstm_dssm.data.teacher_folder import (
 from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
+from keras_lstm_dssm.evaluation.index import Encode
 from keras_lstm_dssm.evaluation.measures import QueryMeasures
 from keras_lstm_dssm.evaluation.mixture import (
     ChosenWeights,
@@ -305,20 +306,14 @@ def open_system(name: str, bm25: System, **options: Any) -> System:
                 " the run of two towers or of a pair scorer"
             )
         return system_of(model, **options)
-    try:
-        encode = open_outside_encoder(name)
-    except InputError as error:
-        raise InputError(
-            f"--mix: {name!r} is not {BM25}, nor the folder of a run, nor an"
-            f" encoder that can be opened ({error})"
-        ) from error
+    encode = _outside_encoder("mix", name, f"{BM25}, nor the folder of a run")
     return DenseSystem(encode, encode)
 
 
 class TimedEncoder(DenseSystem):
     """An outside encoder, the texts that it has read, and the seconds."""
 
-    def __init__(self, encode: Callable[[list[str]], Any]) -> None:
+    def __init__(self, encode: Encode) -> None:
         super().__init__(self._encode, self._encode)
         self._outside = encode
         self.texts = 0
@@ -341,12 +336,17 @@ def timed_encoder(name: str) -> TimedEncoder | None:
     )
     if Path(name).is_dir() and not is_encoder:
         return None
+    return TimedEncoder(_outside_encoder("run", name, "the folder of a run"))
+
+
+def _outside_encoder(flag: str, name: str, other: str) -> Encode:
+    """Opens the encoder that a flag names, or says that it is no `other`."""
     try:
-        return TimedEncoder(open_outside_encoder(name))
+        return open_outside_encoder(name)
     except InputError as error:
         raise InputError(
-            f"--run: {name!r} is not the folder of a run, nor an encoder that"
-            f" can be opened ({error})"
+            f"--{flag}: {name!r} is not {other}, nor an encoder that can be"
+            f" opened ({error})"
         ) from error
 
 

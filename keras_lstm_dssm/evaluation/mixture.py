@@ -36,7 +36,7 @@ from keras_lstm_dssm.evaluation.systems import (
     with_cached_vectors,
 )
 from keras_lstm_dssm.evaluation.task import Task
-from lstm_dssm_client.weighted_parts import Part, WeightedParts, weighted_sum
+from lstm_dssm_client.weighted_parts import Part, WeightedParts
 
 
 class MixtureEncoder(WeightedParts):
@@ -149,6 +149,20 @@ def _from_0_to_1(
     lowest = np.float32(0) if from_zero else scores.min()
     spread = scores.max() - lowest
     return (scores - lowest) / spread if spread else np.zeros_like(scores)
+
+
+def weighted_sum(
+    weights: Sequence[float], scores: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Returns sum_i w_i s_i of float32 arrays of one shape, as float32.
+
+    All mixtures are summed by this function, so that equal scores are equal
+    bit for bit in reranking, in search and in the choice of weights.
+    """
+    total = np.zeros_like(scores[0])
+    for weight, of_part in zip(weights, scores, strict=True):
+        total += np.float32(weight) * of_part
+    return total
 
 
 def mixture_weights(

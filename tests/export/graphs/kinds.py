@@ -276,14 +276,9 @@ def hybrid(folder: Path) -> Exported:
     *_, version = export.export_models(
         model, folder, documents, max_k=MAX_K, hybrid=HYBRID
     )
-    scores = np.full([len(KS), MAX_K], -2, np.float32)
-    parts = hybrid_scores(model, HYBRID)
-    for row, (k, of_query) in enumerate(zip(KS, parts, strict=True)):
-        best = np.sort(of_query.sum(-1))[::-1][: max(0, min(k, MAX_K))]
-        scores[row, : len(best)] = best
     tags = ["even", "", "x,third", "上海"]
     cases = [
-        Case(version, request(text=SEARCHED, k=KS), {"scores": scores}),
+        Case(version, request(text=SEARCHED, k=KS), {}),
         Case(version, request("filtered", text=SEARCHED, k=KS, tags=tags), {}),
         Case(version, request("explained", text=SEARCHED, k=[2, 1, 0, 1]), {}),
     ]

@@ -97,28 +97,29 @@ def test_a_hybrid_has_one_score(exported, tmp_path):
         dict(zip(kinds.IDS, kinds.TITLES, strict=True)),
         len(kinds.IDS),
     )
-    asked = kinds.request(
-        text=kinds.SEARCHED, k=[kinds.MAX_K] * len(kinds.SEARCHED)
-    )
-    ((in_cpp,),) = run_in_cpp({cases[0].version: [asked]})
+    ((in_cpp,),) = run_in_cpp({cases[0].version: [cases[0].request]})
     path = tmp_path / "hybrid.safetensors"
     export_portable(
         model, path, Documents(kinds.IDS, kinds.TITLES), "float32",
         hybrid=kinds.HYBRID,
     )  # fmt: skip
     local = LocalModel(path)
-    found = local.search(kinds.SEARCHED, kinds.MAX_K)
-    for ranked, ids, scores, hits in zip(
-        run.values(), in_cpp["ids"], in_cpp["scores"], found, strict=True
-    ):
-        assert len(hits) == kinds.MAX_K
-        for by_id in (
-            dict(zip(map(bytes.decode, ids), scores, strict=True)),
-            {hit.id: hit.score for hit in hits},
+    for ranked, k, ids, scores, hits in zip(
+        run.values(), kinds.KS, in_cpp["ids"], in_cpp["scores"],
+        local.search(kinds.SEARCHED, kinds.MAX_K), strict=True,
+    ):  # fmt: skip
+        count = max(0, min(k, kinds.MAX_K))
+        best = [*ranked.values()][: kinds.MAX_K]
+        assert (ids[count:] == b"").all() and (scores[count:] == -2).all()
+        for found, by_id in (
+            (count, {i.decode(): s for i, s in zip(ids, scores, strict=True)}),
+            (kinds.MAX_K, {hit.id: hit.score for hit in hits}),
         ):
+            by_id.pop("", None)
             expected = [ranked[document_id] for document_id in by_id]
-            np.testing.assert_allclose([*by_id.values()], expected, atol=2e-6)
-            assert min(expected) > sorted(ranked.values())[9] - 1e-6
+            values = [*by_id.values()]
+            np.testing.assert_allclose(values, expected, atol=2e-6)
+            np.testing.assert_allclose(values, best[:found], atol=2e-6)
 
     query, _ = parts.encoders(kinds.HYBRID.weights)
     stored = local._documents.hybrid
