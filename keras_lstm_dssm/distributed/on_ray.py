@@ -17,6 +17,7 @@ from keras_lstm_dssm.distributed.collectives import JointError
 from keras_lstm_dssm.distributed.joint_callbacks import STOP_FILE, Stopped
 from keras_lstm_dssm.distributed.worker import LOST, train_worker
 from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.models.builders import find_recipe
 from keras_lstm_dssm.private_api import ray_on_loopback
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
@@ -189,6 +190,7 @@ def train_on_ray(
                 "give as many, or train anew in another --output"
             )
     else:
+        find_recipe(config.recipe)
         config.check_workers()
         run.check_new()
     if not workers:

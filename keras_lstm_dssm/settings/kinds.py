@@ -165,17 +165,19 @@ def register_kind(kind: ModelKind) -> None:
         kind: The record of the kind.
 
     Raises:
-        InputError: Another kind has its name, or the marker is no field of the
-            recipe, or of another one, too; or a field has no description.
+        InputError: Its name or the name of a preset is taken, or the marker is
+            no field of its recipe alone, or a field has no description.
 
     Example:
     >>> register_kind(KINDS["scorer"])
     Traceback (most recent call last):
-    keras_lstm_dssm.errors.InputError: found another kind with the name ...
+    keras_lstm_dssm.errors.InputError: the name 'scorer' is taken by another...
     """
-    if kind.name in KINDS:
+    taken = {kind.name} & KINDS.keys() | kind.presets.keys() & {*all_presets()}
+    if taken:
         raise InputError(
-            f"found another kind with the name {kind.name!r}: choose another"
+            f"the name {min(taken)!r} is taken by another kind or preset:"
+            " choose another name"
         )
     others = [other.recipe for other in KINDS.values()]
     fields, known = (

@@ -174,7 +174,8 @@ class TrainingConfig(Settings):
                 "data is missing: expected `api`, a BEIR folder or click files,"
                 " or documents (`api_documents` or a folder) for a KeyVec"
             )
-        if self.judged is not None and not self.recipe.judged_negatives:
+        negatives = getattr(self.recipe, "judged_negatives", 0)
+        if self.judged is not None and not negatives:
             raise InputError(
                 "judged is not used without judged_negatives: leave it out, or"
                 " set judged_negatives of the recipe"

@@ -86,9 +86,9 @@ def module(tmp_path_factory) -> Iterator[pathlib.Path]:
 
 def test_an_argument_that_the_class_has_not(module):
     with pytest.raises(InputError, match="arguments of BagEncoder, which are"):
-        dssm.Recipe(**ENCODER).with_encoder(cells=3)
+        dssm.build_model(dssm.Recipe(**ENCODER).with_encoder(cells=3))
     with pytest.raises(InputError, match="arguments of FirstWords, which are"):
-        dssm.ScorerRecipe(**MATCHER).with_matcher(k=3)
+        dssm.build_model(dssm.ScorerRecipe(**MATCHER).with_matcher(k=3))
 
 
 @pytest.mark.usefixtures("eager")

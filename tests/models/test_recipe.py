@@ -406,16 +406,21 @@ def test_what_is_no_model():
         kind_of(model.query_encoder)
 
 
+MINE = {"name": "mine", "presets": {}}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({}, "another kind with the name 'scorer': choose"),
-        ({"name": "mine"}, "marker of the kind mine is 'matcher': expected a"),
-        ({"name": "mine", "marker": "depth"}, "marker of the kind mine is 'd"),
+        ({"presets": {}}, "the name 'scorer' is taken by another kind or p"),
+        ({"name": "mine"}, "the name 'arc_i' is taken by another kind or pr"),
+        ({"marker": "matcher", **MINE}, "marker of the kind mine is 'matcher'"),
+        ({"marker": "depth", **MINE}, "marker of the kind mine is 'depth': ex"),
     ],
 )
 def test_a_kind_is_told_from_the_others(changes, message):
-    kind: ModelKind = dataclasses.replace(KINDS["scorer"], **changes)
+    values: dict[str, Any] = changes
+    kind: ModelKind = dataclasses.replace(KINDS["scorer"], **values)
     with pytest.raises(InputError, match=message):
         register_kind(kind)
     assert len(KINDS) == 3
