@@ -90,7 +90,7 @@ class Connection(H11Protocol):
             self._await_head()
         try:
             super().data_received(data)
-        except h11.LocalProtocolError:  # it is no HTTP, and a reply has begun
+        except h11.LocalProtocolError:  # of `test_no_http_after_a_refusal`
             self.transport.abort()
 
     def _await_head(self) -> None:
