@@ -234,7 +234,8 @@ class Guard:
                 if size > self._max_bytes:
                     raise too_large
                 more = message["more_body"]
-                if self._arrivals.arrived(size) > self._max_together:
+                total = self._arrivals.arrived(size)
+                if more and total > self._max_together:
                     self._arrivals.end_oldest()
         return b"".join(parts)
 
