@@ -90,7 +90,7 @@ class Connection(H11Protocol):
             self._await_head()
         try:
             super().data_received(data)
-        except h11.LocalProtocolError:  # it is no HTTP, and a reply has begun
+        except h11.LocalProtocolError:  # of `test_no_http_after_a_refusal`
             self.transport.abort()
 
     def _await_head(self) -> None:
@@ -234,7 +234,8 @@ class Guard:
                 if size > self._max_bytes:
                     raise too_large
                 more = message["more_body"]
-                if self._arrivals.arrived(size) > self._max_together:
+                total = self._arrivals.arrived(size)
+                if more and total > self._max_together:
                     self._arrivals.end_oldest()
         return b"".join(parts)
 

@@ -285,6 +285,7 @@ class Arrivals:
             self._end(task, error)
 
     def _end(self, task: "asyncio.Task[Any]", error: StatusError) -> None:
-        del self._waiting[task]
-        self._ended[task] = error
-        task.cancel()
+        if task in self._waiting:
+            del self._waiting[task]
+            self._ended[task] = error
+            task.cancel()

@@ -262,10 +262,6 @@ class PredictionServer:
             if http_server is not None:
                 stops.append(http_server.stop())
             await asyncio.gather(*stops)
-            # gRPC logs an error for each of its tasks that has not ended.
-            others = asyncio.all_tasks() - {asyncio.current_task()}
-            if others:
-                await asyncio.wait(others, timeout=0.1)
             self._threads.shutdown(wait=False, cancel_futures=True)
             self.unfinished = (
                 self._grpc_slots.running + self._http_slots.running

@@ -83,11 +83,11 @@ class RestApi:
     def __init__(
         self,
         models: ModelRegistry,
-        bounds: Bounds | None = None,
+        bounds: Bounds = Bounds(),
         metrics: RequestMetrics | None = None,
     ) -> None:
         self._models = models
-        self._bounds = Bounds() if bounds is None else bounds
+        self._bounds = bounds
         self._metrics = metrics
 
     def known(self, method: str, path: str) -> tuple[str, str] | None:

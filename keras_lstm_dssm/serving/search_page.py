@@ -220,12 +220,12 @@ class SearchPage:
     def __init__(
         self,
         models: ModelRegistry,
-        bounds: Bounds | None = None,
+        bounds: Bounds = Bounds(),
         titles: Mapping[str, str] | None = None,
         clicks: ClickWriter | None = None,
     ) -> None:
         self._models = models
-        self._bounds = Bounds() if bounds is None else bounds
+        self._bounds = bounds
         self._titles = titles or {}
         self._clicks = clicks
 

@@ -171,8 +171,8 @@ def wide_request() -> bytes:
 
 
 @pytest.mark.usefixtures("wide_replies")
-def test_grpc_replies_that_nobody_reads(server, stack):
-    """Of 6 MB each; the streams are reset, and their memory freed."""
+def test_grpc_replies_that_nobody_reads(server, stack, caplog):
+    """Of 6 MB each; their connections end, and their memory is freed."""
     answers(server)
     sizes = []
     for _ in range(6):
@@ -187,6 +187,12 @@ def test_grpc_replies_that_nobody_reads(server, stack):
     # The first rounds fill the buffers that are kept; one more may do so. A
     # round that is not freed is 48 MB, the last three would be 144.
     assert sizes[-1] - sizes[2] < 72, sizes
+    # Clients that go are not logged.
+    channel = calls(stack, server, 8, PREDICT, wide_request(), window=0)
+    answers(server)
+    channel.close()
+    answers(server)
+    assert not caplog.records
 
 
 def test_a_watch_that_nobody_reads(server, stack):
@@ -273,6 +279,19 @@ def test_http_requests_that_never_end(server, stack, sent, status):
             found = received(connection)
             assert found.startswith(status) and bool(found) == bool(status)
     answers(server)
+
+
+def test_no_http_after_a_refusal(server, stack, caplog):
+    """h11 refuses to begin a second reply; the connection just ends."""
+    head = (
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nHost: evil\r\n\r\n"
+    )
+    connection = connect(stack, http_port(server), head)
+    assert connection.recv(1 << 16).startswith(b"HTTP/1.1 400 Bad Request")
+    connection.sendall(b"no size of a chunk\r\n")
+    with within(5):
+        received(connection)
+    assert not caplog.records
 
 
 @pytest.mark.parametrize("sent", [b"G", POST % 100])
