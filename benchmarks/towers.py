@@ -98,11 +98,10 @@ def new_model(cells: int | None = None) -> dssm.TwoTower:
 
     By default it has `CELLS` cells.
     """
-    model = dssm.TwoTower.from_preset(
-        "lstm_96",
-        negatives="in_batch",
-        encoder_config={"cells": cells or CELLS},
+    recipe = dssm.PRESETS["lstm_96"].replace(
+        negatives="in_batch", encoder_config={"cells": cells or CELLS}
     )
+    model = dssm.build_model(recipe)
     model.compile(dssm.NesterovMomentum(0.1), dssm.CosineSoftmax(10.0))
     return model
 

@@ -33,7 +33,6 @@ from benchmarks.peers import Batch, write_input
 from keras_lstm_dssm.data import Document, DocumentFolder, Triples
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers import VocabularyVectors
-from keras_lstm_dssm.losses import PairwiseHinge
 from keras_lstm_dssm.models import (
     KEYVEC_PRESETS,
     SCORER_PRESETS,
@@ -41,7 +40,7 @@ from keras_lstm_dssm.models import (
     PairScorer,
 )
 from keras_lstm_dssm.models.document_batch import DocumentBatch, HashedDocuments
-from keras_lstm_dssm.optimizers.adagrad import Adagrad
+from keras_lstm_dssm.models.word_builders import build_scorer, compile_scorer
 from keras_lstm_dssm.text import vocabulary_of
 from keras_lstm_dssm.training import (
     DocumentExamples,
@@ -174,9 +173,9 @@ def scorer_works(
 
 def new_scorer(preset: str, vocabulary: Sequence[str]) -> PairScorer:
     """Returns a compiled pair scorer."""
-    model = SCORER_PRESETS[preset].build(0, vocabulary)
-    rates = model.matcher.multipliers
-    model.compile(Adagrad(0.03, multipliers=rates), PairwiseHinge())
+    recipe = SCORER_PRESETS[preset]
+    model = build_scorer(recipe, vocabulary=vocabulary)
+    compile_scorer(model, recipe)
     return model
 
 

@@ -6,19 +6,14 @@ a version of a single model.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from keras_lstm_dssm.distillation import TeacherVectors
-from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
+from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.postings import title_postings
-from keras_lstm_dssm.export.bulk.documents import (
-    DocumentRows,
-    Documents,
-    check_documents,
-)
+from keras_lstm_dssm.export.bulk.documents import Documents, check_documents
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.export.graphs.encoder import (
     EncoderModule,
@@ -26,17 +21,14 @@ from keras_lstm_dssm.export.graphs.encoder import (
     HybridEncoderModule,
 )
 from keras_lstm_dssm.export.graphs.hybrid import HybridModule
-from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
 from keras_lstm_dssm.export.graphs.retriever import (
     MAX_K,
     RetrieverModule,
     check_retriever_options,
+    encoded_rows,
+    retriever_graph,
 )
-from keras_lstm_dssm.export.graphs.saved_module import (
-    EncodingModule,
-    ServedModule,
-)
-from keras_lstm_dssm.export.graphs.scorer import ScorerModule
+from keras_lstm_dssm.export.graphs.saved_module import Graphs
 from keras_lstm_dssm.export.publish.server_files import (
     check_server_files,
     publish_models,
@@ -48,17 +40,18 @@ from keras_lstm_dssm.export.publish.versions import (
 )
 from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.model_cards.record import write_models_card
-from keras_lstm_dssm.models import KeyVec, PairScorer, TwoTower
-from keras_lstm_dssm.models.kinds import kind_name, kind_of
+from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.settings.hybrid import HybridSettings
+from keras_lstm_dssm.settings.kinds import KINDS, kind_of
 
-Graphs = dict[str, Callable[[], ServedModule]]
-"""Name that a model is served under -> a function that makes its module, which
-may encode all documents."""
+if TYPE_CHECKING:
+    from keras_lstm_dssm.models.keyvec import KeyVec
+    from keras_lstm_dssm.models.pair_scorer import PairScorer
+from keras_lstm_dssm.training.hybrid_parts import HybridParts
 
 
 def export_models(
-    model: TwoTower | PairScorer | KeyVec | None,
+    model: "TwoTower | PairScorer | KeyVec | None",
     output: str | os.PathLike[str],
     documents: Documents | EncodedParts | None = None,
     vectors: str = "float32",
@@ -123,18 +116,18 @@ def export_models(
     [PosixPath('models/query_encoder/1'), ...]
     """
     check_retriever_options(vectors, max_k)
-    taught: dict[str, Any] = {} if teacher is None else {"teacher": teacher}
+    options = (model, documents, vectors, max_k, progress)
     if hybrid is not None:
-        kind = "hybrid"
-        taught = {"teacher": teacher, "settings": hybrid, "texts": known_texts}
+        graphs = hybrid_graphs(*options, teacher, hybrid, known_texts)
     else:
-        kind = kind_of(model).name
-    if teacher is not None and kind not in ("towers", "hybrid"):
-        raise InputError(
-            "a teacher has vectors of titles for two towers, and this model is"
-            f" another: found a {kind}: leave it out"
-        )
-    graphs = GRAPHS[kind](model, documents, vectors, max_k, progress, **taught)
+        kind = kind_of(model)
+        taught: dict[str, Any] = {} if teacher is None else {"teacher": teacher}
+        if taught and "teacher" not in kind.options:
+            raise InputError(
+                "a teacher has vectors of titles for two towers, and this model"
+                f" is another: found a {kind.noun}: leave it out"
+            )
+        graphs = kind.load("graphs")(*options, **taught)
     _check_output(output, graphs)
     modules = {name: make() for name, make in graphs.items()}
     with publication(output):
@@ -152,7 +145,7 @@ def export_models(
 
 
 def export_model(
-    model: GraphEncoder | PairScorer | KeyVec,
+    model: "GraphEncoder | PairScorer | KeyVec",
     base: str | os.PathLike[str],
     version: int | None = None,
 ) -> Path:
@@ -179,8 +172,8 @@ def export_model(
 
 
 def export_retriever(
-    query_encoder: GraphEncoder | KeyVec,
-    document_encoder: GraphEncoder | KeyVec,
+    query_encoder: "GraphEncoder | KeyVec",
+    document_encoder: "GraphEncoder | KeyVec",
     ids: Sequence[str],
     titles: Sequence[str],
     base: str | os.PathLike[str],
@@ -227,29 +220,30 @@ def export_retriever(
     encoder = _module(document_encoder)
     module = RetrieverModule(
         _module(query_encoder),
-        _encoded_rows(encoder, documents),
+        encoded_rows(encoder, documents),
         vectors,
         max_k,
     )
     return publish_module(module, base, version)
 
 
-def _tower_graphs(
+def tower_graphs(
     towers: TwoTower,
     documents: Documents | EncodedParts | None,
     *options: Any,
     teacher: TeacherVectors | None = None,
 ) -> Graphs:
+    """Returns what is exported of two towers."""
     query = EncoderModule(towers.query_encoder)
     document = EncoderModule(towers.document_encoder, teacher)
     return {
         "query_encoder": lambda: query,
         "document_encoder": lambda: document,
-        **_retriever_graph(query, document, documents, *options),
+        **retriever_graph(query, document, documents, *options),
     }
 
 
-def _hybrid_graphs(
+def hybrid_graphs(
     model: Any,
     documents: Documents | EncodedParts | None,
     vectors: str,
@@ -259,6 +253,7 @@ def _hybrid_graphs(
     settings: HybridSettings,
     texts: Iterable[str],
 ) -> Graphs:
+    """Returns what is exported of a hybrid."""
     if not isinstance(documents, Documents):
         raise InputError(
             "a hybrid retriever counts the words of titles: give them with"
@@ -280,71 +275,10 @@ def _hybrid_graphs(
 
     def retriever() -> HybridModule:
         postings = title_postings(documents.titles, settings, texts)
-        rows = _encoded_rows(document, documents, progress)
+        rows = encoded_rows(document, documents, progress)
         return HybridModule(query, rows, settings, postings, vectors, max_k)
 
     return {**graphs, "retriever": retriever}
-
-
-def _keyvec_graphs(
-    model: KeyVec, documents: Documents | EncodedParts | None, *options: Any
-) -> Graphs:
-    module = KeyVecModule(model)
-    return {
-        "keyvec": lambda: module,
-        **_retriever_graph(module, module, documents, *options),
-    }
-
-
-def _scorer_graphs(
-    model: PairScorer, documents: Documents | EncodedParts | None, *_: Any
-) -> Graphs:
-    if documents is not None:
-        raise InputError(
-            "documents are for the retriever of a KeyVec or of two towers, "
-            "and this model is a pair scorer: leave them out"
-        )
-    return {"scorer": lambda: ScorerModule(model)}
-
-
-GRAPHS: dict[str, Callable[..., Graphs]] = {
-    "towers": _tower_graphs,
-    "scorer": _scorer_graphs,
-    "keyvec": _keyvec_graphs,
-    "hybrid": _hybrid_graphs,
-}
-"""Name of a kind of model, or "hybrid" -> function of model, documents,
-`vectors`, `max_k` and `progress` that returns what is exported."""
-
-
-def _retriever_graph(
-    query: EncodingModule,
-    document: EncodingModule,
-    documents: Documents | EncodedParts | None,
-    vectors: str,
-    max_k: int,
-    progress: bool,
-) -> Graphs:
-    if documents is None:
-        return {}
-
-    def retriever() -> RetrieverModule:
-        if isinstance(documents, EncodedParts):
-            sha256 = document.fingerprint
-            if documents.encoder_sha256 != sha256:
-                raise InputError(
-                    f"{documents.folder}: found titles encoded by the encoder"
-                    f" {documents.encoder_sha256:.12}, expected {sha256:.12}"
-                    " as in the run: encode them with the document_encoder of"
-                    " this run"
-                )
-            rows = documents.read()
-        else:
-            check_documents(documents)
-            rows = _encoded_rows(document, documents, progress)
-        return RetrieverModule(query, rows, vectors, max_k)
-
-    return {"retriever": retriever}
 
 
 def _count(documents: Documents | EncodedParts | None) -> int | None:
@@ -353,30 +287,12 @@ def _count(documents: Documents | EncodedParts | None) -> int | None:
     return len(documents.ids) if documents else None
 
 
-def _encoded_rows(
-    encoder: EncodingModule | None,
-    documents: Documents,
-    progress: bool = False,
-) -> DocumentRows:
-    texts: Sequence[Any] = documents.titles
-    if encoder and encoder.reads_sentences and documents.sentences:
-        texts = documents.sentences
-    return DocumentRows(
-        documents.ids,
-        encoder and encoder.encode_all(texts, progress),
-        documents.tags,
-    )
-
-
-_MODULES: dict[str | None, Callable[[Any], Any]] = {
-    "scorer": ScorerModule,
-    "keyvec": KeyVecModule,
-}
-"""Name of the kind of a model that is exported alone -> its module."""
-
-
-def _module(model: GraphEncoder | PairScorer | KeyVec) -> Any:
-    return _MODULES.get(kind_name(model), EncoderModule)(model)
+def _module(model: "GraphEncoder | PairScorer | KeyVec") -> Any:
+    kind = KINDS.get(getattr(model, "kind", ""))
+    if kind is None:
+        return EncoderModule(model)
+    (make,) = kind.load("graphs")(model, None, "float32", MAX_K, False).values()
+    return make()
 
 
 def _check_output(

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from keras_lstm_dssm import encoders
-from keras_lstm_dssm.distillation import TeacherVectors
-from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
+from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.encoders import TextEncoder
 from keras_lstm_dssm.errors import InputError, check_choice
 from keras_lstm_dssm.evaluation.postings import stemmer_facts, title_postings
@@ -29,11 +28,12 @@ from keras_lstm_dssm.model_cards.record import (
     run_record,
     teacher_facts,
 )
-from keras_lstm_dssm.models import TwoTower
-from keras_lstm_dssm.models.kinds import TOWERS, kind_of
+from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.settings.choices import VECTORS
 from keras_lstm_dssm.settings.hybrid import HybridSettings
+from keras_lstm_dssm.settings.kinds import kind_of
 from keras_lstm_dssm.tables import HashedUniform
+from keras_lstm_dssm.training.hybrid_parts import HybridParts
 from keras_lstm_dssm.version import __version__
 from lstm_dssm_client.bm25 import Postings
 from lstm_dssm_client.local_encoder import ENCODERS, PARTS
@@ -140,9 +140,9 @@ def export_portable(
 
 def check_portable(model: Any) -> None:
     """Checks that a model is two towers whose encoders `LocalModel` has."""
-    if (kind := kind_of(model)) is not TOWERS:
+    if not isinstance(model, TwoTower):
         raise InputError(
-            f"found a {kind.noun}, and only two towers are portable:"
+            f"found a {kind_of(model).noun}, and only two towers are portable:"
             " export it for a server, with --output"
         )
     for tower in model.towers:

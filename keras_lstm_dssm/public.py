@@ -49,6 +49,7 @@ from keras_lstm_dssm.models import (
     Recipe,
     ScorerRecipe,
     TwoTower,
+    build_model,
 )
 from keras_lstm_dssm.optimizers.adagrad import Adagrad
 from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovMomentum
@@ -87,6 +88,7 @@ __all__ = [
     "TextEncoder",
     "TrigramEmbedding",
     "TwoTower",
+    "build_model",
     "export_models",
     "Index",
     "Mixture",

@@ -10,10 +10,8 @@ from typing import Any
 
 import keras
 
-from keras_lstm_dssm.data.sources import parts_of
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import file_lock, lock_folder, replacing, write_json
-from keras_lstm_dssm.models.kinds import TOWERS, kind_of
 from keras_lstm_dssm.models.loading import load_safely
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.plain_files import (
@@ -24,7 +22,9 @@ from keras_lstm_dssm.plain_files import (
     read_csv,
     read_json,
 )
+from keras_lstm_dssm.settings.data import parts_of
 from keras_lstm_dssm.settings.hybrid import HybridSettings
+from keras_lstm_dssm.settings.kinds import KINDS, kind_of
 from lstm_dssm_client.errors import DAMAGE
 
 __all__ = ["load_run"]
@@ -158,10 +158,18 @@ class RunFolder:
         with replacing(path) as partial:
             model.save(partial)
 
-    def load_model(self) -> Any:
-        """Loads the trained model."""
+    def load_model(self, kind: str = "") -> Any:
+        """Loads the trained model, which must be of this kind, if any."""
         self.check_trained()
-        return self._load(self.model)
+        model = self._load(self.model)
+        if kind and (found := kind_of(model)).name != kind:
+            expected = KINDS[kind]
+            raise InputError(
+                f"{self.path}: found a {found.noun}, expected the run of a "
+                f"{expected.noun}: train one with lstm-dssm-train "
+                f"--preset={next(iter(expected.presets))}"
+            )
+        return model
 
     def check_trained(self) -> None:
         """Checks that there is a trained model."""
@@ -171,17 +179,6 @@ class RunFolder:
                 f"{self.path}: no model here (no model.keras); train one with "
                 f"lstm-dssm-train --output={self.path}{resume}"
             )
-
-    def load_towers(self) -> TwoTower:
-        """Loads the trained `TwoTower`."""
-        model = self.load_model()
-        kind = kind_of(model)
-        if kind is not TOWERS:
-            raise InputError(
-                f"{self.path}: found a {kind.noun}, which has no "
-                "encoders of queries and titles: expected the run of two towers"
-            )
-        return model
 
     def load_checkpoint(self) -> Any:
         """Loads the model with its optimizer, as it was last saved."""
@@ -286,7 +283,7 @@ def open_towers(
     `InputError` for untrained ones names the `option` that they are given as.
     """
     if isinstance(towers, str | os.PathLike):
-        towers = RunFolder(towers).load_towers()
+        return RunFolder(towers).load_model("towers")
     if towers.needs_adapt:
         raise InputError(
             f"{option} is a TwoTower that has not been adapted: expected a "

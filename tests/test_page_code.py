@@ -11,7 +11,7 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import api_search
-from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
+from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
 from keras_lstm_dssm.evaluation import Task, system_of
 from keras_lstm_dssm.export import export_model
 from keras_lstm_dssm.export.bulk.parts import write_ids, write_vectors
@@ -244,7 +244,8 @@ def test_analysis_of_towers(folders, run_blocks):
 
 def test_analysis_of_a_pair_scorer(run_blocks):
     recipe = dssm.ScorerRecipe("MVLSTM", words="trigrams", word_dimension=4)
-    saved_run(Path("RUN"), recipe.with_matcher(units=2, slices=3).build())
+    recipe = recipe.with_matcher(units=2, slices=3)
+    saved_run(Path("RUN"), dssm.build_model(recipe))
     cells, matrix = run_blocks(blocks("docs/analysis")[:1])[1].splitlines()
     assert cells.count("(") == 3 * 5 and "'stick'" in cells
     assert matrix == "(3, 2, 3) 0.0"
@@ -252,7 +253,8 @@ def test_analysis_of_a_pair_scorer(run_blocks):
 
 def test_analysis_of_a_keyvec(run_blocks):
     folder = write_small_documents(Path("FOLDER"))
-    saved_run(Path("RUN"), QUICK_KEYVEC.build(vocabulary=WORDS["wear"]))
+    model = dssm.build_model(QUICK_KEYVEC, vocabulary=WORDS["wear"])
+    saved_run(Path("RUN"), model)
     lines = run_blocks(blocks("docs/analysis")[1:2])[1].splitlines()
     *sentences, predicted, nearest = lines
     first = next(iter(folder.of("test")))

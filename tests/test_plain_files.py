@@ -19,7 +19,7 @@ from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.click_pages import ClickPages
 from keras_lstm_dssm.data.documents import DocumentFolder
-from keras_lstm_dssm.distillation.teacher_vectors import TeacherFolder
+from keras_lstm_dssm.data.teacher_folder import TeacherFolder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.bulk.documents import Documents, read_documents
 from keras_lstm_dssm.export.bulk.parts import (
@@ -44,7 +44,6 @@ from keras_lstm_dssm.model_cards.record import (
     export_facts,
     write_models_card,
 )
-from keras_lstm_dssm.models.kinds import find_recipe
 from keras_lstm_dssm.plain_files import (
     check_unpacked_size,
     open_gzip,
@@ -56,8 +55,8 @@ from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.document_targets import DocumentTargets, Target
 from keras_lstm_dssm.training.initial_model import InitialModel
-from keras_lstm_dssm.training.mining import read_lists
 from keras_lstm_dssm.training.salience import SalienceCounts
+from keras_lstm_dssm.training.scorer_training import read_lists
 from keras_lstm_dssm.training.session import config_of_run
 from keras_lstm_dssm.training.tower_training import _read_given_texts
 from keras_lstm_dssm.version import __version__
@@ -177,7 +176,7 @@ def folders(tmp_path_factory) -> Path:
     towers = dssm.TwoTower(*(dssm.DSSMEncoder([4]) for _ in range(2)))
     towers.save(run / "model.keras")
     shutil.copy(run / "model.keras", run / "checkpoints" / "last.keras")
-    settings = TrainingConfig("a.tsv", find_recipe("lstm_32"))
+    settings = TrainingConfig("a.tsv", "lstm_32")
     found = {"pairs": 1, "bad_lines": 0, "digests": {}}
     config = {"version": __version__, **settings.to_dict(), **found}
     write_json(run / "config.json", config)

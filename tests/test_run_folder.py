@@ -45,7 +45,7 @@ def test_a_run_of_an_earlier_version_is_refused(
         path.write_text("not a model")
     write_json(run.config, {"version": version, "recipe": {}})
     for read in (
-        run.read_config, run.load_model, run.load_checkpoint, run.load_towers,
+        run.read_config, run.load_model, run.load_checkpoint,
         lambda: dssm.resume(tmp_path), lambda: check_resumable(tmp_path),
     ):  # fmt: skip
         with pytest.raises(InputError) as error:

@@ -121,7 +121,7 @@ import keras
 assert keras.saving.get_registered_object("keras_lstm_dssm>TwoTower")
 import gc
 assert gc.isenabled() and gc.get_freeze_count() > 100_000
-print({"jinja2", "torch"} & set(sys.modules))
+print({"gensim", "torch"} & set(sys.modules))
 """
 
 
@@ -167,7 +167,7 @@ print(*tf.saved_model.load(sys.argv[2]).signatures)
 
 def test_an_import_alone_loads_saved_models(tmp_path):
     """Keras's classes are registered, and the operations of TF.Text."""
-    model = dssm.TwoTower.from_preset("dssm")
+    model = dssm.build_model("dssm")
     model.save(tmp_path / "model.keras")
     folder = export_retriever(
         *model.towers, ["a"], ["hex bolt"], tmp_path / "retriever"

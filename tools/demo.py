@@ -25,7 +25,7 @@ from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_text
-from keras_lstm_dssm.settings.presets import TOWER_PRESETS
+from keras_lstm_dssm.settings.presets import PRESETS
 from keras_lstm_dssm.tools.search import print_hits
 
 program = Program(__doc__, required=["output", "data"])
@@ -37,7 +37,7 @@ program.string(
 program.string("data", "api", "`api` or a BEIR folder.")
 program.enum(
     "preset", "best",  # these two are fitted to a teacher
-    [name for name in TOWER_PRESETS if name not in ("word_sum", "best_words")],
+    [name for name in PRESETS if name not in ("word_sum", "best_words")],
     "Recipe to train.",
 )  # fmt: skip
 program.integer(

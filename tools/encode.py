@@ -252,17 +252,11 @@ def _reported(results: "Iterable[PartResult]") -> dict[str, Any]:
 
 def _print_keys(page: str) -> dict[str, Any]:
     """Prints and returns the key sentences and key words of a page."""
-    from keras_lstm_dssm.models.kinds import KEYVEC, kind_of
     from keras_lstm_dssm.run_folder import RunFolder
     from keras_lstm_dssm.text import split_sentences
 
     sentences = split_sentences(read_page(page))
-    model = RunFolder(FLAGS.run).load_model()
-    if kind_of(model) is not KEYVEC:
-        raise InputError(
-            f"{FLAGS.run}: found a {type(model).__name__}, expected the run of "
-            "a KeyVec: train one with lstm-dssm-train --preset=keyvec"
-        )
+    model = RunFolder(FLAGS.run).load_model("keyvec")
     limit = model.max_sentences
     if limit is not None and len(sentences) > limit:
         print(

@@ -38,7 +38,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.choices import BM25_TERMS, MAX_K, VECTORS
 
 if TYPE_CHECKING:
-    from keras_lstm_dssm.distillation import TeacherVectors
+    from keras_lstm_dssm.data.teacher_folder import TeacherVectors
     from keras_lstm_dssm.export.bulk.documents import Documents
     from keras_lstm_dssm.export.bulk.parts import EncodedParts
 
@@ -138,7 +138,7 @@ def main(_: list[str]) -> dict[str, Any]:
 
 def _hybrid(teacher: "TeacherVectors | None") -> dict[str, Any]:
     """Returns the settings of --hybrid, and texts whose words are known."""
-    from keras_lstm_dssm.distillation.teacher_vectors import TeacherFolder
+    from keras_lstm_dssm.data.teacher_folder import TeacherFolder
     from keras_lstm_dssm.run_folder import RunFolder
     from keras_lstm_dssm.settings.hybrid import HybridSettings
 
@@ -157,8 +157,9 @@ def _training_queries(run: str) -> list[str]:
 
     API search is not made anew for them.
     """
-    from keras_lstm_dssm.data.sources import API, API_SENTENCES, open_log
+    from keras_lstm_dssm.data.sources import open_log
     from keras_lstm_dssm.run_folder import RunFolder
+    from keras_lstm_dssm.settings.data import API, API_SENTENCES
 
     config = RunFolder(run).read_config()
     data = config.get("data") or ""
@@ -208,7 +209,7 @@ def _portable() -> dict[str, Any]:
 
 def _teacher(documents: Any) -> "TeacherVectors | None":
     """Opens --teacher; prints for how many of the titles it has vectors."""
-    from keras_lstm_dssm.distillation import TeacherVectors
+    from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 
     if not FLAGS.teacher:
         return None

@@ -191,7 +191,7 @@ def _search_run(queries: list[str]) -> "list[list[Hit]]":
     from keras_lstm_dssm.run_folder import RunFolder
 
     documents = read_documents(FLAGS.documents)
-    towers = RunFolder(FLAGS.run).load_towers()
+    towers = RunFolder(FLAGS.run).load_model("towers")
     system = system_of(towers, progress=sys.stderr.isatty())
     run = system.retrieve(
         # A query may be given twice.

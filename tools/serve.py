@@ -23,11 +23,12 @@ Example:
 import gc
 import logging
 import os
+import resource
 import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from absl import app
@@ -120,6 +121,10 @@ def main(_: list[str]) -> None:
     # Imported modules are never garbage. Without this, the collection after
     # an unloaded version would scan them and stop all requests for 0.25 s.
     gc.freeze()
+    # Each connection is an open file, and the soft limit is often 1,024.
+    maximum = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with suppress(ValueError):  # macOS has no number for its hard limit
+        resource.setrlimit(resource.RLIMIT_NOFILE, (maximum, maximum))
     if FLAGS.http_port is None:
         program.check_unused(
             ("click_log", "titles"),

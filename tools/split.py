@@ -66,8 +66,9 @@ def main(_: list[str]) -> dict[str, Any]:
         is_pages,
         read_titles,
     )
-    from keras_lstm_dssm.data.sources import open_files, parts_of
+    from keras_lstm_dssm.data.sources import open_files
     from keras_lstm_dssm.data.split import split_log, split_pages
+    from keras_lstm_dssm.settings.data import parts_of
 
     check_folder(Path(FLAGS.output).parent)
     percents = FLAGS.dev_percent, FLAGS.test_percent

@@ -70,10 +70,8 @@ define_options(program, TrainingConfig, "min_relevant", "max_bad_lines")
 def main(_: list[str]) -> dict[str, Any]:
     """Computes the vectors; returns their number and the time."""
     load_package()
-    from keras_lstm_dssm.distillation.teacher_vectors import (
-        TeacherFolder,
-        teach,
-    )
+    from keras_lstm_dssm.data.teacher_folder import TeacherFolder
+    from keras_lstm_dssm.distillation.teacher_vectors import teach
 
     if not FLAGS.data:
         program.check_unused(

@@ -34,16 +34,13 @@ from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder
-from keras_lstm_dssm.settings.presets import (
-    KEYVEC_PRESETS,
-    SCORER_PRESETS,
-    TOWER_PRESETS,
+from keras_lstm_dssm.settings.kinds import (
+    KINDS,
+    all_presets,
+    named_recipe,
+    recipe_from_dict,
 )
-from keras_lstm_dssm.settings.recipes import (
-    KeyVecRecipe,
-    Recipe,
-    ScorerRecipe,
-)
+from keras_lstm_dssm.settings.recipes import ModelRecipe
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.tools.settings_flags import (
     check_finite,
@@ -52,7 +49,6 @@ from keras_lstm_dssm.tools.settings_flags import (
 )
 
 if TYPE_CHECKING:
-    from keras_lstm_dssm.models import AnyRecipe
     from keras_lstm_dssm.run_folder import RunFolder
 
 program = Program(__doc__, required=["output"])
@@ -65,7 +61,7 @@ program.bool(
 define_settings(program, {"": TrainingConfig}, defaults=True)
 program.enum(
     "preset", "lstm_96",
-    [*TOWER_PRESETS, *SCORER_PRESETS, *KEYVEC_PRESETS],
+    [*all_presets()],
     "Recipe: two towers (a system of the paper, `best`, or `best_words` and "
     "`word_sum` for --teacher), a pair scorer (such as `mv_lstm_tensor`), or "
     "`keyvec` for documents. The flags of a recipe, and --set, change single "
@@ -74,11 +70,7 @@ program.enum(
 program.define_set("Another value of the recipe")
 define_settings(
     program,
-    {
-        "two towers": Recipe,
-        "pair scorers": ScorerRecipe,
-        "KeyVec": KeyVecRecipe,
-    },
+    {kind.plural: kind.recipe for kind in KINDS.values()},
     named=(
         "batch_size", "epochs", "gamma", "hard_negatives", "judged_negatives",
         "learning_rate", "negatives", "title_pairs", "towers", "words",
@@ -115,7 +107,10 @@ check_finite(program, "start_minutes")
 OPTION_FLAGS = flag_names([TrainingConfig])
 """Flags that are options of a training."""
 
-RECIPE_NAMES = flag_names([Recipe, ScorerRecipe, KeyVecRecipe])
+RECIPE_NAMES = [
+    *flag_names(kind.recipe for kind in KINDS.values()),
+    "oov_buckets",
+]
 """Flags and names of `--set`, of attributes of the preset's recipe."""
 
 _OF_WORKERS = ("ray_address", "worker_cpus", "start_minutes")
@@ -164,7 +159,7 @@ def main(_: list[str]) -> dict[str, Any]:
     return metrics["train"]
 
 
-def flagged_recipe() -> "AnyRecipe":
+def flagged_recipe() -> ModelRecipe:
     """Returns the preset's recipe, changed by the flags that are set.
 
     With `--init`, and no `--preset`, it is that of the run to continue.
@@ -172,19 +167,18 @@ def flagged_recipe() -> "AnyRecipe":
     from keras_lstm_dssm.models import find_recipe
     from keras_lstm_dssm.training.initial_model import InitialModel
 
+    recipe: Any
     if FLAGS.init and not FLAGS["preset"].present:
         recipe = InitialModel.recipe_of(FLAGS.init)
         source = f"the run --init={FLAGS.init}"
     else:
-        recipe = find_recipe(FLAGS.preset)
+        recipe = named_recipe(FLAGS.preset)
         source = f"--preset={FLAGS.preset}"
     changes = {
         name: program.flag(name).value
-        for name in (*RECIPE_NAMES, "oov_buckets")
+        for name in RECIPE_NAMES
         if program.flag(name).value is not None
     }
-    if recipe.kind == "towers" and "oov_buckets" in changes:
-        recipe = recipe.with_encoder(oov_buckets=changes.pop("oov_buckets"))
     for name in changes:
         if not hasattr(recipe, name):
             raise InputError(
@@ -192,13 +186,13 @@ def flagged_recipe() -> "AnyRecipe":
             )
     recipe = recipe.replace(**changes)
     recipe.check_used(changes)
-    if FLAGS.teacher and recipe.kind == "towers" and not recipe.has_word_sum:
+    if FLAGS.teacher and not getattr(recipe, "has_word_sum", True):
         raise InputError(
             f"--teacher is not used by {source}, which fits no words: give "
             "--preset=best_words or word_sum, or leave it out and give "
             "--teacher to lstm-dssm-export --hybrid"
         )
-    return recipe
+    return find_recipe(recipe)
 
 
 def check_unchanged(config: dict[str, Any]) -> None:
@@ -206,24 +200,22 @@ def check_unchanged(config: dict[str, Any]) -> None:
 
     A flag that is given has to have the value with which the run was started.
     """
-    from keras_lstm_dssm.models import find_recipe, recipe_from_dict
-
     recipe = recipe_from_dict(config.get("recipe", {}))
-    name, network = recipe.network()
-    if FLAGS["preset"].present and (
-        find_recipe(FLAGS.preset).network() != (name, network)
-    ):
-        network.pop("oov_buckets", None)  # a flag of its own
-        raise InputError(
-            f"--preset={FLAGS.preset}: the run in {FLAGS.output} was "
-            f"started with {name}({network}); "
-            "leave the flag out, or train anew in another --output"
-        )
+    if FLAGS["preset"].present:
+        started, expected = map(_network, (recipe, named_recipe(FLAGS.preset)))
+        for name in {**expected, **started}:
+            if started.get(name) != expected.get(name):
+                raise InputError(
+                    f"--preset={FLAGS.preset}: the run in {FLAGS.output} was "
+                    f"started with {name}={started.get(name)}, expected "
+                    f"{expected.get(name)}; leave the flag out, or train anew "
+                    "in another --output"
+                )
     known = {**recipe.to_dict(), **config}
     known["init"] = (config.get("init") or {}).get("path")
-    if recipe.kind == "towers":
+    if hasattr(recipe, "oov_buckets"):
         known["oov_buckets"] = recipe.oov_buckets
-    for name in (*OPTION_FLAGS, *RECIPE_NAMES, "oov_buckets"):
+    for name in (*OPTION_FLAGS, *RECIPE_NAMES):
         flag = program.flag(name)
         if not flag.present or name not in known:
             continue
@@ -238,6 +230,15 @@ def check_unchanged(config: dict[str, Any]) -> None:
             )
 
 
+def _network(recipe: Any) -> dict[str, Any]:
+    """Returns the values of a recipe that a preset sets, and no flag."""
+    if hasattr(recipe, "oov_buckets"):
+        recipe = recipe.replace(oov_buckets=0)
+    flags = (*RECIPE_NAMES, *OPTION_FLAGS)
+    values = recipe.to_dict().items()
+    return {name: value for name, value in values if name not in flags}
+
+
 def _finished_epochs(run: "RunFolder") -> list[dict[str, float]]:
     """Checks a run that workers start or go on with; returns its metrics."""
     if not FLAGS.resume:
@@ -249,11 +250,6 @@ def _finished_epochs(run: "RunFolder") -> list[dict[str, float]]:
 
 def _check(run: "RunFolder") -> None:
     """Checks the input before anything is written."""
-    if not FLAGS.data and FLAGS.preset != "word_sum":
-        raise InputError(
-            "--data is missing: expected `api`, a BEIR folder or click files, "
-            "or documents (`api_documents` or a folder) for a KeyVec"
-        )
     run.check_new()
     run.read_metrics()  # reports a damaged file early
     run.read_history()
@@ -298,17 +294,10 @@ def _train_by_workers(run: "RunFolder", options: dict[str, Any]) -> None:
     """Lets Ray start the workers, and waits for their end."""
     from keras_lstm_dssm.distributed.on_ray import train_on_ray
 
-    TrainingConfig.check_options_of_workers(options)
     config = None
     if not FLAGS.resume:
-        if not FLAGS.data:
-            raise InputError(
-                "--data is missing: expected `api`, a BEIR folder or click "
-                "files"
-            )
         config = TrainingConfig(recipe=flagged_recipe(), **options)
         config.check_options(options)
-        config.check_workers()
     train_on_ray(
         run.path,
         config,

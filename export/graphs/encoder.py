@@ -6,12 +6,12 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.distillation import TeacherVectors
-from keras_lstm_dssm.distillation.word_fit import check_fitted
+from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.encoders.hybrid_encoder import HybridEncoder
 from keras_lstm_dssm.encoders.parts import WORDS
 from keras_lstm_dssm.export.graphs.saved_module import EncodingModule
 from keras_lstm_dssm.text.strings import encode_in_batches
+from keras_lstm_dssm.training.word_fit import check_fitted
 
 _ENCODE_BATCH = 2048
 

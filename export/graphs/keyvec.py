@@ -6,13 +6,17 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_lstm_dssm.export.bulk.documents import Documents
+from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.export.graphs.request_limits import with_few_hits
+from keras_lstm_dssm.export.graphs.retriever import retriever_graph
 from keras_lstm_dssm.export.graphs.saved_module import (
     EncodingModule,
+    Graphs,
     signature,
 )
 from keras_lstm_dssm.layers import unit
-from keras_lstm_dssm.models import KeyVec
+from keras_lstm_dssm.models.keyvec import KeyVec
 from keras_lstm_dssm.text.sentences import graph_sentences
 from keras_lstm_dssm.text.strings import as_strings
 
@@ -136,3 +140,14 @@ class KeyVecModule(EncodingModule):
         p = self._word_probabilities(vectors)
         _, index = tf.math.top_k(p, tf.minimum(width, tf.shape(p)[1]))
         return tf.gather(self.vocabulary, index)
+
+
+def keyvec_graphs(
+    model: KeyVec, documents: Documents | EncodedParts | None, *options: Any
+) -> Graphs:
+    """Returns what is exported of a KeyVec."""
+    module = KeyVecModule(model)
+    return {
+        "keyvec": lambda: module,
+        **retriever_graph(module, module, documents, *options),
+    }

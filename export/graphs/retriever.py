@@ -14,9 +14,20 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.bulk.documents import DocumentRows, checked_tags
+from keras_lstm_dssm.export.bulk.documents import (
+    DocumentRows,
+    Documents,
+    check_documents,
+    checked_tags,
+)
+from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.export.graphs.request_limits import with_few_hits
-from keras_lstm_dssm.export.graphs.saved_module import ServedModule, signature
+from keras_lstm_dssm.export.graphs.saved_module import (
+    EncodingModule,
+    Graphs,
+    ServedModule,
+    signature,
+)
 from keras_lstm_dssm.settings import choices
 from keras_lstm_dssm.settings.choices import MAX_K
 from keras_lstm_dssm.text.strings import as_strings
@@ -469,3 +480,50 @@ class RetrieverModule(SearchModule):
             "ids": tf.where(is_result, tf.gather(self.ids, numbers), ""),
             "scores": tf.where(is_result, scores, PADDING_COSINE),
         }
+
+
+def retriever_graph(
+    query: EncodingModule,
+    document: EncodingModule,
+    documents: Documents | EncodedParts | None,
+    vectors: str,
+    max_k: int,
+    progress: bool,
+) -> Graphs:
+    """Returns the retriever of some documents; nothing without documents."""
+    if documents is None:
+        return {}
+
+    def retriever() -> RetrieverModule:
+        if isinstance(documents, EncodedParts):
+            sha256 = document.fingerprint
+            if documents.encoder_sha256 != sha256:
+                raise InputError(
+                    f"{documents.folder}: found titles encoded by the encoder"
+                    f" {documents.encoder_sha256:.12}, expected {sha256:.12}"
+                    " as in the run: encode them with the document_encoder of"
+                    " this run"
+                )
+            rows = documents.read()
+        else:
+            check_documents(documents)
+            rows = encoded_rows(document, documents, progress)
+        return RetrieverModule(query, rows, vectors, max_k)
+
+    return {"retriever": retriever}
+
+
+def encoded_rows(
+    encoder: EncodingModule | None,
+    documents: Documents,
+    progress: bool = False,
+) -> DocumentRows:
+    """Encodes documents; without an encoder they have no vectors."""
+    texts: Sequence[Any] = documents.titles
+    if encoder and encoder.reads_sentences and documents.sentences:
+        texts = documents.sentences
+    return DocumentRows(
+        documents.ids,
+        encoder and encoder.encode_all(texts, progress),
+        documents.tags,
+    )

@@ -320,3 +320,8 @@ def predict_signatures(
     """Reads the signatures that Predict can call, ascending by name."""
     definitions = SignatureDefMap(signature_def=signature_defs(folder))
     return signatures(definitions.SerializeToString())
+
+
+Graphs = dict[str, Callable[[], ServedModule]]
+"""Name that a model is served under -> a function that makes its module, which
+may encode all documents."""

@@ -1,14 +1,19 @@
 """The graph of a pair scorer: pairs of strings to scores."""
 
+from typing import Any
+
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.export.bulk.documents import Documents
+from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.export.graphs.saved_module import (
+    Graphs,
     ServedModule,
     ServedWeights,
     signature,
 )
-from keras_lstm_dssm.models import PairScorer
+from keras_lstm_dssm.models.pair_scorer import PairScorer
 
 
 class ScorerModule(ServedModule):
@@ -47,3 +52,15 @@ class ScorerModule(ServedModule):
                 tf.concat([query, extra], 0), tf.concat([document, extra], 0)
             )
         return {"score": tf.cast(scores[:rows], tf.float32)}
+
+
+def scorer_graphs(
+    model: PairScorer, documents: Documents | EncodedParts | None, *_: Any
+) -> Graphs:
+    """Returns what is exported of a pair scorer."""
+    if documents is not None:
+        raise InputError(
+            "documents are for the retriever of a KeyVec or of two towers, "
+            "and this model is a pair scorer: leave them out"
+        )
+    return {"scorer": lambda: ScorerModule(model)}

@@ -1,7 +1,7 @@
 """The files beside published models, for a server and its operator.
 
-They are `models.config`, `batching.config` and a README, whose template is
-`server_readme.md` in this folder.
+They are `models.config`, `batching.config` and a README, by the template
+`server_readme.md.jinja`.
 """
 
 import math
@@ -43,6 +43,7 @@ from keras_lstm_dssm.export.publish.warmup import (
     warmup_sizes,
 )
 from keras_lstm_dssm.files import write_text
+from keras_lstm_dssm.pages import Cell, Table, render
 from lstm_dssm_client.signatures import (
     EXPLAINED_K,
     FILTERED,
@@ -95,17 +96,17 @@ _EXAMPLES = {
 }
 """Examples by the name of a signature and the names of its inputs."""
 
-_TEMPLATE = Path(__file__).with_name("server_readme.md")
-
 
 def server_readme(folders: Mapping[str, Path], root: str) -> str:
     """Returns the README of these models, which lie in `root` on the server."""
-    table, memory, calls, curls, total = [], [], [], [], 0
+    signatures: list[list[Cell]] = []
+    memory: list[list[Cell]] = []
+    calls, total = [], 0
     for name, base in folders.items():
         number, newest = list(version_folders(base).items())[-1]
         size = memory_bytes(newest)
         total += size
-        memory.append(f"| `{name}` | {number} | {_megabytes(size)} |")
+        memory.append([f"`{name}`", number, _megabytes(size)])
         by_name = predict_signatures(newest)
         if not by_name:
             raise InputError(
@@ -115,24 +116,24 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
         # The default signature comes first.
         for key in sorted(by_name, key=lambda key: (key != SIGNATURE, key)):
             signature = by_name[key]
-            inputs, outputs = map(_cell, signature)
-            table.append(f"| `{name}` | `{key}` | {inputs} | {outputs} |")
+            signatures.append([f"`{name}`", f"`{key}`", *map(_cell, signature)])
             example = _EXAMPLES.get((key, frozenset(signature.inputs)))
             if example is None:  # a model of another program
                 continue
-            calls.append(f'    {example.call}, model="{name}")')
             other = "" if key == SIGNATURE else f'"signature_name": "{key}", '
-            curls.append(
-                f"curl http://127.0.0.1:8501/v1/models/{name}:predict \\\n"
-                f"  -d '{{{other}\"inputs\": {example.inputs}}}'"
-            )
-    return _TEMPLATE.read_text(encoding="utf-8").format(
-        table="\n".join(table),
-        memory="\n".join(memory),
+            data = f'{{{other}"inputs": {example.inputs}}}'
+            calls.append((name, example.call, data))
+    return render(
+        "server_readme.md.jinja",
+        signatures=Table(
+            ["model", "signature", "inputs", "outputs"],
+            signatures,
+            text_columns=[1, 2, 3],
+        ),
+        memory=Table(["model", "newest version", "in memory, about"], memory),
+        calls=calls,
         total=_megabytes(total),
         twice=_megabytes(2 * total),
-        calls="\n".join(calls),
-        curls="\n".join(curls),
         image=IMAGE,
         root=root,
         rows=BATCH_SIZES[-1],

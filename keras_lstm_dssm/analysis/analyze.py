@@ -2,56 +2,26 @@
 
 import os
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from keras_lstm_dssm.analysis.keyvec_report import report_on_keyvec
 from keras_lstm_dssm.analysis.maps import write_projector
-from keras_lstm_dssm.analysis.report import Report
-from keras_lstm_dssm.analysis.scorer_report import report_on_scorer
-from keras_lstm_dssm.analysis.tower_report import report_on_towers
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.analysis.report import Report, training_sections
 from keras_lstm_dssm.files import check_writable, write_csv
-from keras_lstm_dssm.models.kinds import kind_of
 from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.kinds import kind_of
 from keras_lstm_dssm.settings.reports import ReportSettings
 
-_KEYVEC = "the key sentences of a KeyVec"
-_TOWERS = "the vectors of two towers"
-_SUBJECTS = {
-    "claims": _TOWERS,
-    "projector": "the vectors of two towers or of a KeyVec",
-    "queries": _TOWERS,
-    "query": "a query and a title",
-    "document": "a query and a title",
-    "salience": _KEYVEC,
-    "against": "a pair scorer",
-    "csv": _KEYVEC,
-}
-"""Setting -> what it is about, of those that not every kind of model uses."""
 
-
-class _Kind(NamedTuple):
-    """A kind of model that has a report."""
-
-    report: Callable[[Any, RunFolder, ReportSettings, Path], Report]
-    uses: frozenset[str]  # settings of _SUBJECTS
-
-
-_KINDS = {
-    "towers": _Kind(
-        report_on_towers,
-        frozenset({"claims", "projector", "queries", "query", "document"}),
-    ),
-    "scorer": _Kind(
-        report_on_scorer, frozenset({"query", "document", "against"})
-    ),
-    "keyvec": _Kind(
-        report_on_keyvec, frozenset({"projector", "salience", "csv"})
-    ),
-}
-"""Name of a kind of model -> its report."""
+def report_on_run(
+    model: Any, run: RunFolder, settings: ReportSettings, pictures: Path
+) -> Report:
+    """Reports on a model of a kind that has no report of its own."""
+    labels = {"loss": "training", "val_loss": "validation"}
+    sections = training_sections(run, pictures / "loss.png", labels, "loss")
+    noun = kind_of(model).noun
+    lead = f"The {noun} in {run.path}: its loss by epoch, and its card."
+    return Report(f"What a {noun} was trained on", lead, sections, {})
 
 
 def analyze_run(
@@ -79,8 +49,8 @@ def analyze_run(
 
     Raises:
         InputError: The run has no model, a setting is not about this kind of
-            model, the data are wrong, or jinja2, matplotlib or scikit-learn is
-            not installed.
+            model, the data are wrong, or matplotlib or scikit-learn is not
+            installed.
 
     Example:
     >>> settings = ReportSettings(query="hex bolt", document="steel hex bolt")
@@ -92,17 +62,11 @@ def analyze_run(
     check_writable(output)
     folder = RunFolder(run)
     model = folder.load_model()
-    noun = kind_of(model).noun
-    kind = _KINDS[kind_of(model).name]
-    for name, subject in _SUBJECTS.items():
-        if name not in kind.uses and getattr(settings, name):
-            raise InputError(
-                f"{name} is about {subject}: leave it out for the "
-                f"{noun} in {folder.path}"
-            )
+    kind = kind_of(model)
+    kind.check_options(settings)
     with tempfile.TemporaryDirectory() as temporary:
         pictures = Path(settings.pictures or temporary)
-        report = kind.report(model, folder, settings, pictures)
+        report = kind.load("report")(model, folder, settings, pictures)
         report.write(output)
     if settings.csv:
         tables = Path(settings.csv)

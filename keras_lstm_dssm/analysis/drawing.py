@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 
 from keras_lstm_dssm.errors import import_optional
 from keras_lstm_dssm.files import replacing
-
-DOTS_PER_INCH = 150
-"""The resolution of the PNG files."""
+from keras_lstm_dssm.pages import DOTS_PER_INCH
 
 # Okabe and Ito's colours, distinguishable with colour blindness and by
 # lightness alone.

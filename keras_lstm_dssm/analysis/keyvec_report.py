@@ -8,14 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_lstm_dssm.analysis.html import (
-    Cell,
-    HtmlPicture,
-    HtmlSection,
-    HtmlTable,
-    Shaded,
-    Strong,
-)
 from keras_lstm_dssm.analysis.maps import document_map, draw_map
 from keras_lstm_dssm.analysis.report import (
     Report,
@@ -28,6 +20,14 @@ from keras_lstm_dssm.data.sources import open_documents
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Index
 from keras_lstm_dssm.models import KeyVec, KeyVecRecipe
+from keras_lstm_dssm.pages import (
+    Cell,
+    Picture,
+    Section,
+    Shaded,
+    Strong,
+    Table,
+)
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.reports import ReportSettings
 from keras_lstm_dssm.training.document_targets import (
@@ -337,9 +337,9 @@ def report_on_documents(
     sections = [
         *_agreement_sections(agreements, len(with_summary), source.teacher),
         *map(_document_section, explained),
-        HtmlSection(
+        Section(
             "A map of documents",
-            [HtmlPicture("Documents on a plane, coloured by class", picture)],
+            [Picture("Documents on a plane, coloured by class", picture)],
             f"{len(on_map):,} of {len(documents):,} documents: those "
             "with similar vectors lie together. The model has not seen the "
             "classes; the largest ones have a colour. Distances between groups "
@@ -422,7 +422,7 @@ def key_sentence_agreements(
 
 def _agreement_sections(
     agreements: dict[str, Agreement], number: int, teacher: str
-) -> Iterator[HtmlSection]:
+) -> Iterator[Section]:
     """Yields the section on all documents with a summary, if there are any."""
     if not agreements:
         return
@@ -434,9 +434,9 @@ def _agreement_sections(
             ("position in the document", by_position),
         )
     ]
-    yield HtmlSection(
+    yield Section(
         "Key sentences of all documents",
-        [HtmlTable(["Ranked by", "Average precision", "Precision"], rows)],
+        [Table(["Ranked by", "Average precision", "Precision"], rows)],
         f"The sentences of each of {number:,} documents are ranked, and "
         f"compared with S*, those that the teacher ({teacher}) chooses "
         "because they resemble a sentence of the summary "
@@ -446,17 +446,17 @@ def _agreement_sections(
     )
 
 
-def _document_section(document: ExplainedDocument) -> HtmlSection:
+def _document_section(document: ExplainedDocument) -> Section:
     notes = [f"Class: {document.label}."] if document.label else []
     if document.summary:
         notes.append(f"Summary: {' '.join(document.summary)}")
     tables = [_sentence_table(document), _word_table(document)]
     if document.nearest:
         tables.append(_nearest_table(document))
-    return HtmlSection(document.title, tables, " ".join(notes))
+    return Section(document.title, tables, " ".join(notes))
 
 
-def _sentence_table(document: ExplainedDocument) -> HtmlTable:
+def _sentence_table(document: ExplainedDocument) -> Table:
     """Returns the sentences, shaded by p relative to the largest p."""
     largest = max(sentence.probability for sentence in document.sentences)
     rows: list[list[Cell]] = []
@@ -473,7 +473,7 @@ def _sentence_table(document: ExplainedDocument) -> HtmlTable:
                 Shaded(sentence.text, p / largest if largest else 0.0, note),
             ]
         )
-    return HtmlTable(
+    return Table(
         ["", "p", "Key", "Sentence"],
         rows,
         "Sentences: the colour is proportional to p, and full at the largest "
@@ -482,7 +482,7 @@ def _sentence_table(document: ExplainedDocument) -> HtmlTable:
     )
 
 
-def _word_table(document: ExplainedDocument) -> HtmlTable:
+def _word_table(document: ExplainedDocument) -> Table:
     """Returns a table of the predicted words and of the key words."""
     rows: list[list[Cell]] = []
     words = zip_longest(document.predicted, document.key_words)
@@ -505,7 +505,7 @@ def _word_table(document: ExplainedDocument) -> HtmlTable:
                 f"{key_word.probability:.4f}",
             ]
         rows.append(row)
-    return HtmlTable(
+    return Table(
         ["", "Predicted", "Probability", "Key word", "Rank",
          "Probability"],
         rows,
@@ -516,7 +516,7 @@ def _word_table(document: ExplainedDocument) -> HtmlTable:
     )  # fmt: skip
 
 
-def _nearest_table(document: ExplainedDocument) -> HtmlTable:
+def _nearest_table(document: ExplainedDocument) -> Table:
     rows: list[list[Cell]] = [
         [
             f"{near.cosine:.4f}",
@@ -527,7 +527,7 @@ def _nearest_table(document: ExplainedDocument) -> HtmlTable:
         ]
         for near in document.nearest
     ]
-    return HtmlTable(
+    return Table(
         ["Cosine", "Document", "Class"],
         rows,
         "Nearest documents (bold: of the same class)",

@@ -2,20 +2,20 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from keras_lstm_dssm.analysis.drawing import Curve, curve_chart
-from keras_lstm_dssm.analysis.html import (
-    HtmlPicture,
-    HtmlSection,
-    HtmlTable,
-    write_html_report,
-)
-from keras_lstm_dssm.model_cards.cards import CardTable
 from keras_lstm_dssm.model_cards.record import card_tables
+from keras_lstm_dssm.pages import (
+    Picture,
+    Section,
+    Table,
+    write_html,
+)
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.reports import ReportSettings
 
@@ -25,7 +25,7 @@ class Report(NamedTuple):
 
     title: str  # the heading of the page
     lead: str  # the paragraph below it
-    sections: Sequence[HtmlSection]  # the sections of the page
+    sections: Sequence[Section]  # the sections of the page
     values: dict[str, Any]  # the results, for JSON
     # Reason for skipping lines of the data -> number of lines.
     bad_lines: dict[str, int] = {}
@@ -37,7 +37,7 @@ class Report(NamedTuple):
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the page, which needs no other file and no network."""
-        write_html_report(path, self.title, self.sections, self.lead)
+        write_html(path, self.title, self.sections, self.lead)
 
 
 def report_data(
@@ -65,7 +65,7 @@ def training_sections(
     caption: str = "Loss by epoch",
     text: str = "",
     **scales: Any,
-) -> list[HtmlSection]:
+) -> list[Section]:
     """Returns the sections on training: the loss by epoch, the model card.
 
     A section that the run has nothing for is left out, and so is a curve whose
@@ -82,27 +82,26 @@ def training_sections(
             if all(column in row for row in history)
         }
         curve_chart(picture, curves, "epoch", unit, **scales)
-        block = HtmlPicture(caption, picture)
-        sections.append(HtmlSection(title, [block], text))
+        block = Picture(caption, picture)
+        sections.append(Section(title, [block], text))
     tables = card_tables(run.path)
     if tables:
         sections.append(card_section(tables))
     return sections
 
 
-def card_section(tables: Sequence[CardTable]) -> HtmlSection:
+def card_section(tables: Sequence[Table]) -> Section:
     """Returns a section with the model card's tables: training and metrics."""
-    return HtmlSection(
+    return Section(
         "What was trained, and how good it is",
         [
-            HtmlTable(
-                table.head,
-                [
+            replace(
+                table,
+                rows=[
                     [str(cell).replace("`", "") for cell in row]
                     for row in table.rows
                 ],
-                table.title.replace("`", ""),
-                text_columns=[1] if table.title == "Training" else [],
+                heading=table.heading.replace("`", ""),
             )
             for table in tables
         ],

@@ -18,14 +18,6 @@ from keras_lstm_dssm.analysis.heat_maps import (
     label_height,
     label_words,
 )
-from keras_lstm_dssm.analysis.html import (
-    Cell,
-    HtmlList,
-    HtmlPicture,
-    HtmlSection,
-    HtmlTable,
-    Strong,
-)
 from keras_lstm_dssm.analysis.report import (
     Report,
     report_data,
@@ -45,8 +37,15 @@ from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation.bm25 import bm25_neighbours
 from keras_lstm_dssm.layers.word_vectors import VocabularyVectors
 from keras_lstm_dssm.matchers.mv_lstm import MVLSTM
-from keras_lstm_dssm.models.kinds import kind_of
 from keras_lstm_dssm.models.pair_scorer import PairScorer
+from keras_lstm_dssm.pages import (
+    BulletList,
+    Cell,
+    Picture,
+    Section,
+    Strong,
+    Table,
+)
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.reports import ReportSettings
 from keras_lstm_dssm.text.strings import as_strings
@@ -321,12 +320,7 @@ def report_on_scorer(
     statistics = {"positions": positions._asdict()}
     examples = lists
     if settings.against:
-        other = RunFolder(settings.against).load_model()
-        if not isinstance(other, PairScorer):
-            raise InputError(
-                f"{settings.against}: found a {kind_of(other).noun}, expected"
-                " a pair scorer to compare this one with"
-            )
+        other = RunFolder(settings.against).load_model("scorer")
         answered, examples = compare_scorers(scorer, other, lists)
         statistics["against"] = answered._asdict()
     queries = example_answers(scorer, examples, titles, settings.examples)
@@ -361,7 +355,7 @@ def report_on_scorer(
             for kind, matrix in matrices.items()
         ]
     tables = [
-        HtmlTable(
+        Table(
             ["", "Value"],
             [[k.replace("_", " "), f"{v:,.4g}"] for k, v in of_name.items()],
             _STATISTICS[name],
@@ -375,7 +369,7 @@ def report_on_scorer(
         f"{'k-max' if matcher.pooling == 'k_max' else 'dynamic'} pooling. "
         "A cell compares a position of the query with one of the "
         "document, both read from left to right and from right to left.",
-        [HtmlSection("All queries of the data", tables), *sections, *training],
+        [Section("All queries of the data", tables), *sections, *training],
         {"pairs": pairs, **statistics},
     )
 
@@ -389,7 +383,7 @@ _STATISTICS = {
 
 def _query_section(
     path: Path, compared: ComparedQuery, matrices: dict[str, WordMatrix]
-) -> HtmlSection:
+) -> Section:
     titles = [
         f"{kind}\nscore {matrix.score:.2f}" for kind, matrix in matrices.items()
     ]
@@ -402,7 +396,7 @@ def _query_section(
             + ", ".join(unknown)
         )
     tables = [
-        HtmlTable(
+        Table(
             ["Rank", "Query", "Document", "Value", "Adds to the score"],
             list(_rows(matrix)),
             f"The strongest cells, {kind}",
@@ -411,9 +405,9 @@ def _query_section(
         for kind, matrix in matrices.items()
     ]
     caption = "Interaction matrices with the strongest cells"
-    return HtmlSection(
+    return Section(
         compared.query,
-        [HtmlList(texts), HtmlPicture(caption, path), *tables],
+        [BulletList(texts), Picture(caption, path), *tables],
         "The picture has a row for each word of the query and a column for "
         "each word of the document that the model reads; frames and ranks "
         "mark the cells that k-max pooling takes. What a cell adds to the "

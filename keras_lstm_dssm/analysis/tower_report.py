@@ -21,14 +21,6 @@ from keras_lstm_dssm.analysis.heat_maps import (
     draw_active,
     draw_aligned,
 )
-from keras_lstm_dssm.analysis.html import (
-    Bar,
-    Cell,
-    HtmlPicture,
-    HtmlSection,
-    HtmlTable,
-    Strong,
-)
 from keras_lstm_dssm.analysis.maps import draw_map, title_map
 from keras_lstm_dssm.analysis.report import (
     Report,
@@ -58,6 +50,14 @@ from keras_lstm_dssm.encoders.activations import Activations, activations
 from keras_lstm_dssm.encoders.text_encoder import WHOLE_VECTOR, TextEncoder
 from keras_lstm_dssm.evaluation.index import Index
 from keras_lstm_dssm.models.two_tower import TwoTower
+from keras_lstm_dssm.pages import (
+    Bar,
+    Cell,
+    Picture,
+    Section,
+    Strong,
+    Table,
+)
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.reports import ReportSettings
 
@@ -135,7 +135,7 @@ def report_on_towers(
 
 def _topics_section(
     model: TwoTower, queries: Sequence[str], settings: ReportSettings
-) -> HtmlSection:
+) -> Section:
     """Returns Table III: the words of each cell."""
     words_by_cell = topics(
         model.query_encoder, queries, settings.topic_cells, settings.change
@@ -147,9 +147,9 @@ def _topics_section(
             words_by_cell, distinctive_words(groups, _MOST_WORDS), strict=True
         )
     ]
-    return HtmlSection(
+    return Section(
         "Topics of the cells (Table III)",
-        [HtmlTable(["Cell", "Words"], rows[:_MOST_CELLS], text_columns=[1])],
+        [Table(["Cell", "Words"], rows[:_MOST_CELLS], text_columns=[1])],
         f"The words of {len(queries):,} queries that are assigned to a cell "
         f"while it is among the {settings.topic_cells} most active cells of "
         "the query, with their counts. The cells with the most words come "
@@ -162,16 +162,16 @@ def _topics_section(
 
 def _nearest_section(
     model: TwoTower, query: str, document: str, titles: Sequence[str]
-) -> HtmlSection:
+) -> Section:
     """Returns the titles that are nearest to the query."""
     hits = Index(model, titles).search([query], _NEAREST)[0]
     rows = [
         [f"{score:.3f}", Strong(title) if title == document else title]
         for title, score in hits
     ]
-    return HtmlSection(
+    return Section(
         "Nearest titles",
-        [HtmlTable(["Cosine", "Title"], rows, text_columns=[1])],
+        [Table(["Cosine", "Title"], rows, text_columns=[1])],
         f"The {len(rows)} of {len(titles):,} titles that are nearest to the "
         "query by cosine. Ask of each wrong one which word, or which letters, "
         "it shares with the query.",
@@ -183,16 +183,16 @@ def _map_section(
     titles: Sequence[str],
     settings: ReportSettings,
     folder: Path,
-) -> HtmlSection:
+) -> Section:
     """Returns a map of the titles on a plane."""
     rows = np.random.default_rng(0).permutation(len(titles))
     sample = [titles[row] for row in rows[: settings.map_titles]]
     path = folder / "title_map.png"
     vectors = model.document_encoder.encode(sample)
     draw_map(path, title_map(sample, vectors, settings.map))
-    return HtmlSection(
+    return Section(
         "A map of titles",
-        [HtmlPicture("Titles on a plane, with the names of clusters", path)],
+        [Picture("Titles on a plane, with the names of clusters", path)],
         f"{len(sample):,} titles, laid out by {_METHOD_NAMES[settings.map]}: "
         "titles with similar vectors lie together. Clusters have colours, and "
         "are named by the words that distinguish them from the others. Look "
@@ -201,16 +201,16 @@ def _map_section(
     )
 
 
-def _claims_section(claims: Sequence[ClaimResult]) -> HtmlSection:
+def _claims_section(claims: Sequence[ClaimResult]) -> Section:
     """Returns the section that tests the paper's claims."""
     rows: dict[str, list[list[str]]] = {name: [] for name in CLAIM_LABELS}
     for claim, side, model, (value, chance, p, number) in claims:
         numbers = [f"{value:.3f}", f"{chance:.3f}", f"{p:.4f}", f"{number:,}"]
         rows[claim].append([f"{side}, {model}", *numbers])
     header = ["Encoder", "Value", "Chance", "p", "Of"]
-    return HtmlSection(
+    return Section(
         "The paper's claims as numbers",
-        [HtmlTable(header, rows[n], CLAIM_LABELS[n]) for n in rows if rows[n]],
+        [Table(header, rows[n], CLAIM_LABELS[n]) for n in rows if rows[n]],
         "Chance is the mean over random draws: of equally many words of the "
         "same texts or, for cells, of the active cells of another text. The "
         "two-sided p is how often a draw is as far from this mean as the "
@@ -227,7 +227,7 @@ _DIRECTIONS = ("Cells, left to right", "Cells, right to left")
 
 def _pair_sections(
     model: TwoTower, recurrent: bool, settings: ReportSettings, folder: Path
-) -> Iterator[HtmlSection]:
+) -> Iterator[Section]:
     """Yields the sections; those about cells only for recurrent encoders."""
     texts = settings.pair
     towers = model.query_encoder, model.document_encoder
@@ -252,7 +252,7 @@ def _pair_sections(
     yield _words_section(towers, texts, vectors, read, settings)
 
 
-def _parts_section(model: TwoTower, vectors: list[np.ndarray]) -> HtmlSection:
+def _parts_section(model: TwoTower, vectors: list[np.ndarray]) -> Section:
     query, document = vectors
     whole = VectorPart(WHOLE_VECTOR, 0, len(query))
     parts = [*common_parts(model), whole]
@@ -276,9 +276,9 @@ def _parts_section(model: TwoTower, vectors: list[np.ndarray]) -> HtmlSection:
         "Part", "Numbers", "Share of the query", "Share of the document",
         "Adds to the cosine",
     ]  # fmt: skip
-    return HtmlSection(
+    return Section(
         "Parts of the vector",
-        [HtmlTable(header, rows)],
+        [Table(header, rows)],
         f"A text's vector of {whole.stop} numbers consists of the final output "
         "of an LSTM, a sum of trained rows for its letter trigrams, a sketch "
         "of its words that is not trained, and one number that raises the norm "
@@ -295,7 +295,7 @@ def _aligned_section(
     read: list[Activations],
     settings: ReportSettings,
     folder: Path,
-) -> HtmlSection:
+) -> Section:
     growing = growth(model, *texts)
     path = folder / "aligned.png"
     draw_aligned(path, growing, read, settings.cells)
@@ -315,13 +315,13 @@ def _aligned_section(
         )
     caption = "Cells and cosine after each word of the query and the title"
     title = "The query and the title, word by word"
-    return HtmlSection(title, [HtmlPicture(caption, path)], text)
+    return Section(title, [Picture(caption, path)], text)
 
 
-def _activations_section(read: list[Activations], folder: Path) -> HtmlSection:
+def _activations_section(read: list[Activations], folder: Path) -> Section:
     networks = [network for text in read for network in text.directions]
     draw = partial(draw_activations, others=networks)
-    return HtmlSection(
+    return Section(
         "Activations (Figs. 4 and 5 of the paper)",
         _pictures(read, folder, "activations", draw),
         "Every cell at every word: red is positive, blue negative, white "
@@ -335,9 +335,9 @@ def _activations_section(read: list[Activations], folder: Path) -> HtmlSection:
 
 def _active_cells_section(
     read: list[Activations], settings: ReportSettings, folder: Path
-) -> HtmlSection:
+) -> Section:
     draw = partial(draw_active, cells=settings.cells)
-    return HtmlSection(
+    return Section(
         f"The {settings.cells} most active cells (Fig. 6)",
         _pictures(read, folder, "active", draw),
         "The cells with the largest |y| at the end of the text, the most "
@@ -352,7 +352,7 @@ def _pictures(
     folder: Path,
     name: str,
     draw: Callable[[Path, Activations], None],
-) -> list[HtmlPicture]:
+) -> list[Picture]:
     """Draws a picture for each side, and for each direction of reading."""
     pictures = []
     for side, text in zip(SIDES, read, strict=True):
@@ -360,7 +360,7 @@ def _pictures(
             path = folder / f"{name}_{side}{'_back' * network.reverse}.png"
             draw(path, network)
             heading = f"The {side}" + ", from right to left" * network.reverse
-            pictures.append(HtmlPicture(f"{heading}: {name}", path, heading))
+            pictures.append(Picture(f"{heading}: {name}", path, heading))
     return pictures
 
 
@@ -370,7 +370,7 @@ def _words_section(
     vectors: list[np.ndarray],
     read: list[Activations],
     settings: ReportSettings,
-) -> HtmlSection:
+) -> Section:
     tables = []
     for index, side in enumerate(SIDES):
         effects = attenuation(towers[index], texts[index], vectors[1 - index])
@@ -395,7 +395,7 @@ def _words_section(
             "Adds to the cosine",
         ]  # fmt: skip
         bars = [1 + len(directions)]
-        tables.append(HtmlTable(header, rows, f"The {side}", text_columns=bars))
+        tables.append(Table(header, rows, f"The {side}", text_columns=bars))
     text = (
         "The effect of leaving out a word: 1 - cosine of the vectors with and "
         "without it, and the decrease of the cosine with the other text. The "
@@ -411,7 +411,7 @@ def _words_section(
             + text[0].lower() + text[1:]
         )  # fmt: skip
     title = "Keywords and attenuation of each word"
-    return HtmlSection(title + " (Tables I and II)" * bool(read), tables, text)
+    return Section(title + " (Tables I and II)" * bool(read), tables, text)
 
 
 class ReportTexts(NamedTuple):

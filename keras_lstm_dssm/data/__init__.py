@@ -26,6 +26,8 @@ from keras_lstm_dssm.data.sources import (
     open_documents,
     open_log,
 )
+from keras_lstm_dssm.data.taught_batches import TaughtBatches
+from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.data.triples import Triples
 from keras_lstm_dssm.evaluation.measures import click_grades
 
@@ -39,6 +41,8 @@ __all__ = [
     "DocumentFolder",
     "GivenNegatives",
     "Pair",
+    "TaughtBatches",
+    "TeacherVectors",
     "Triples",
     "build_api_documents",
     "click_grades",

@@ -402,7 +402,8 @@ class CorpusNegatives(DrawnNegatives):
     Example:
     >>> negatives = CorpusNegatives(log.documents())
     >>> batches = training_batches(log, 256, epochs=1, seed=0)
-    >>> model = dssm.TwoTower.from_preset("lstm_96", negatives="corpus")
+    >>> recipe = dssm.PRESETS["lstm_96"].replace(negatives="corpus")
+    >>> model = dssm.build_model(recipe)
     >>> model.compile(dssm.NesterovMomentum(0.1), dssm.CosineSoftmax(10.0))
     >>> model.fit(negatives.attach(batches))
     """
@@ -554,14 +555,22 @@ class ClickFrequencies:
                 {"negatives": strings [batch, k], ...})`, see
                 `GivenNegatives`.
         """
+        return with_extras(batches, lambda _, titles: {"log_q": self(titles)})
 
-        def with_log_q(
-            query: tf.Tensor,
-            document: tf.Tensor,
-            extras: dict[str, Any] | None = None,
-        ) -> tuple[Any, ...]:
-            extras = extras or {}
-            titles = titles_of_batch(document, extras)
-            return query, document, {**extras, "log_q": self(titles)}
 
-        return batches.map(with_log_q, tf.data.AUTOTUNE)
+def with_extras(
+    batches: tf.data.Dataset,
+    extras_of: Callable[[tf.Tensor, tf.Tensor], dict[str, tf.Tensor]],
+) -> tf.data.Dataset:
+    """Adds tensors, computed from queries and `titles_of_batch`, to batches."""
+
+    def with_more(
+        query: tf.Tensor,
+        document: tf.Tensor,
+        extras: dict[str, Any] | None = None,
+    ) -> tuple[Any, ...]:
+        extras = extras or {}
+        titles = titles_of_batch(document, extras)
+        return query, document, {**extras, **extras_of(query, titles)}
+
+    return batches.map(with_more, tf.data.AUTOTUNE)

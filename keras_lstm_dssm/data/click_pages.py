@@ -21,6 +21,7 @@ from keras_lstm_dssm.data.click_log import BadLines, ClickLog, weighted_line
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.plain_files import damage_named
+from keras_lstm_dssm.settings.data import UBI
 from keras_lstm_dssm.text_files import (
     EmptyFile,
     cleaned,
@@ -29,9 +30,6 @@ from keras_lstm_dssm.text_files import (
     text_lines,
     write_lines,
 )
-
-UBI = "ubi:"
-"""What a data specification of a UBI folder begins with."""
 
 DEFAULT_ACTIONS = {"click": 1.0, "click_through": 1.0}
 """Weights of the actions that count as clicks, by their names."""

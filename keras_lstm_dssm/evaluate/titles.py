@@ -8,12 +8,11 @@ from typing import Any
 
 from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.sources import open_collection
-from keras_lstm_dssm.distillation.teacher_vectors import (
+from keras_lstm_dssm.data.teacher_folder import (
     TeacherFolder,
     TeacherVectors,
-    open_outside_encoder,
 )
-from keras_lstm_dssm.distillation.word_fit import check_fitted
+from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
 from keras_lstm_dssm.evaluation.index import Encode
@@ -38,10 +37,11 @@ from keras_lstm_dssm.evaluation.task import (
     means,
     measure_systems,
 )
-from keras_lstm_dssm.models.kinds import KEYVEC, kind_of
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.choices import RANDOM_ORDER
 from keras_lstm_dssm.settings.evaluation import TitleSettings
+from keras_lstm_dssm.settings.kinds import kind_of
+from keras_lstm_dssm.training.word_fit import check_fitted
 
 MODEL, BM25, MIXTURE = "model", "bm25", "mixture"
 """Names of systems in results."""
@@ -235,10 +235,10 @@ def open_system(name: str, bm25: System, **options: Any) -> System:
         return bm25
     if _is_run(name):
         model = RunFolder(name).load_model()
-        if kind_of(model) is KEYVEC:
+        if (kind := kind_of(model)).reads == "documents":
             raise InputError(
-                f"{name}: found a KeyVec, which reads documents: expected the"
-                " run of two towers or of a pair scorer"
+                f"{name}: found a {kind.noun}, which reads documents: expected"
+                " the run of two towers or of a pair scorer"
             )
         return system_of(model, **options)
     encode = _outside_encoder("mix", name, f"{BM25}, nor the folder of a run")

@@ -32,7 +32,7 @@ class ARCI(Matcher):
     ARC-I of Hu et al. 2014: S_X and S_Y are the flattened outputs of two
     convolutional networks with weights of their own, see
     `WindowPoolingStack`. With `pooling="k_max"` it is the smaller network
-    that Wan et al. 2016 compared with, see `KMaxStack` and `ARC_I_OF_WAN`.
+    that Wan et al. 2016 compared with, see `KMaxStack`, the preset `arc_i_wan`.
 
     Args:
         word_dimension: Width of the word vectors. Default 50.

@@ -25,7 +25,7 @@ class CNTN(Matcher):
     `KMaxStack`, and a dense layer. Queries and documents have weights of
     their own. The defaults for the sizes are those of public
     implementations; the smaller form that Wan et al. 2016 compared with is
-    `CNTN_OF_WAN`.
+    the preset `cntn_wan`.
 
     Args:
         word_dimension: Width of the word vectors. Default 50.

@@ -37,7 +37,7 @@ class MultiGranCNN(Matcher):
     documents have convolutions of their own. All phrases must have the width
     of the word vectors, which is therefore the number of filters. The smaller
     form that Wan et al. 2016 compared with, without 2-D convolutions, is
-    `MULTI_GRAN_CNN_OF_WAN`.
+    the preset `multi_gran_cnn_wan`.
 
     Args:
         word_dimension: Width of the word vectors and of all phrases. Default

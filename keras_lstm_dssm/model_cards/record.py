@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from jinja2 import UndefinedError
+
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.statistics import (
     data_statistics,
@@ -21,14 +23,13 @@ from keras_lstm_dssm.evaluation.measures import QueryMeasures
 from keras_lstm_dssm.evaluation.significance import spread_of
 from keras_lstm_dssm.files import write_json, write_text
 from keras_lstm_dssm.model_cards.cards import (
-    KEYVEC,
-    CardTable,
-    kind_of,
+    kind_of_run,
     metric_tables,
     models_card,
     run_card,
-    training_rows,
+    training_table,
 )
+from keras_lstm_dssm.pages import Table
 from keras_lstm_dssm.plain_files import (
     check_plain_file,
     damage_named,
@@ -58,11 +59,11 @@ def record_training(
     started = started or iso_time((folder / "config.json").stat().st_mtime)
     data = str(config["data"])
     texts = text_statistics(log)
-    if kind_of(config) == KEYVEC:
+    if kind_of_run(config).reads == "documents":
         texts = document_statistics(
             data,
             config.get("max_bad_lines", 0),
-            config["recipe"]["max_sentences"],
+            config["recipe"].get("max_sentences"),
         )
     facts["training"] = {
         **teacher_facts(config.get("teacher")),
@@ -127,15 +128,14 @@ def record_evaluation(
     _write_run(folder, facts)
 
 
-def card_tables(folder: str | os.PathLike[str]) -> list[CardTable]:
+def card_tables(folder: str | os.PathLike[str]) -> list[Table]:
     """Returns the tables of a run's card, `[]` for a run without one."""
     config = read_config(folder)
     with _reading_facts(folder) as facts:
         if "training" not in facts:
             return []
-        rows = training_rows(config, facts["training"])
         return [
-            CardTable("Training", ["what", "value"], rows),
+            training_table(config, facts["training"]),
             *metric_tables(facts.get("evaluations", {})),
         ]
 
@@ -175,7 +175,7 @@ def _reading_facts(
 ) -> Iterator[dict[str, Any]]:
     """Yields the content of `card.json`; damage raises `InputError`."""
     facts = read_facts(folder)
-    with damage_named(Path(folder, FACTS), _DAMAGED):
+    with damage_named(Path(folder, FACTS), _DAMAGED, UndefinedError):
         yield facts
 
 
@@ -195,7 +195,7 @@ def _write(folder: Path, facts: Mapping[str, Any], card: str) -> None:
 def _write_run(folder: Path, facts: dict[str, Any]) -> None:
     name = folder.absolute().name
     config = read_config(folder)
-    with damage_named(folder / FACTS, _DAMAGED):
+    with damage_named(folder / FACTS, _DAMAGED, UndefinedError):
         card = run_card(name, config, facts)
     _write(folder, facts, card)
 

@@ -1,18 +1,22 @@
 """Models of pairs of texts and of documents, and their recipes."""
 
+from keras_lstm_dssm.models.builders import build_model, find_recipe
 from keras_lstm_dssm.models.keyvec import KeyVec
-from keras_lstm_dssm.models.kinds import (
+from keras_lstm_dssm.models.pair_scorer import PairScorer
+from keras_lstm_dssm.models.two_tower import TwoTower
+from keras_lstm_dssm.settings.kinds import (
+    ModelKind,
+    recipe_from_dict,
+    register_kind,
+)
+from keras_lstm_dssm.settings.presets import (
     KEYVEC_PRESETS,
     PRESETS,
     SCORER_PRESETS,
-    AnyRecipe,
-    find_recipe,
-    recipe_from_dict,
 )
-from keras_lstm_dssm.models.pair_scorer import PairScorer
-from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.settings.recipes import (
     KeyVecRecipe,
+    ModelRecipe,
     Recipe,
     ScorerRecipe,
 )
@@ -21,13 +25,16 @@ __all__ = [
     "KEYVEC_PRESETS",
     "PRESETS",
     "SCORER_PRESETS",
-    "AnyRecipe",
     "KeyVec",
     "KeyVecRecipe",
+    "ModelKind",
+    "ModelRecipe",
     "PairScorer",
     "Recipe",
     "ScorerRecipe",
     "TwoTower",
+    "build_model",
     "find_recipe",
     "recipe_from_dict",
+    "register_kind",
 ]

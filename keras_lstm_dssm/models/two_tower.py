@@ -198,7 +198,7 @@ class TwoTower(SyncedWeights, TextModel):
         Cosines R(Q, D) of the rows, `(batch,)`, eq. (3).
 
     Example:
-    >>> model = TwoTower.from_preset("lstm_96")
+    >>> model = dssm.build_model("lstm_96")
     >>> model.compile(NesterovMomentum(0.1), CosineSoftmax(10.0))
     >>> model.fit(pairs, epochs=8, callbacks=[NesterovSchedule()])
     >>> model.query_encoder.encode(["angle bracket"]).shape
@@ -240,32 +240,6 @@ class TwoTower(SyncedWeights, TextModel):
         self.document_encoder = document_encoder
         self.negatives = negatives
         self.n = n
-
-    @classmethod
-    def from_preset(
-        cls, preset: str, seed: int = 0, **changes: Any
-    ) -> "TwoTower":
-        """Makes the model of a preset's recipe, not yet trained.
-
-        `dssm.train` also adapts, compiles and trains it as the recipe says.
-
-        Args:
-            preset: A name in `PRESETS`, such as `"lstm_96"`.
-            seed: Seed of the weights and of the random negatives.
-            **changes: Attributes of the `Recipe` that are to differ, such as
-                `negatives="in_batch"` or `encoder_config={"cells": 48}`.
-
-        Raises:
-            InputError: There is no such preset, or a change is wrong.
-        """
-        from keras_lstm_dssm.models.kinds import PRESETS
-
-        if preset not in PRESETS:
-            raise InputError(
-                f"unknown preset {preset!r}: expected one of "
-                f"{', '.join(PRESETS)}"
-            )
-        return PRESETS[preset].replace(**changes).build(seed)
 
     @property
     def tied(self) -> bool:

@@ -15,12 +15,9 @@ import keras
 import numpy as np
 
 from keras_lstm_dssm.data.sources import open_collection
+from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.data.triples import Triples
-from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
-from keras_lstm_dssm.distillation.teacher_vectors import (
-    TeacherVectors,
-    open_outside_encoder,
-)
+from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluate.hybrid import bm25_part, choose_hybrid
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System, alphanumeric
@@ -63,6 +60,7 @@ from keras_lstm_dssm.plain_files import check_unpacked_size, read_json
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.settings.papers import TableSettings
 from keras_lstm_dssm.text.vocabulary import vocabulary_of
+from keras_lstm_dssm.training.hybrid_parts import HybridParts
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 
 

@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 from keras_lstm_dssm.evaluation.clustering import CLUSTER_MEASURES
 from keras_lstm_dssm.evaluation.task import CLUSTER, DOCUMENT_MEASURES, RETRIEVE
 from keras_lstm_dssm.models import KEYVEC_PRESETS
+from keras_lstm_dssm.pages import Table
 from keras_lstm_dssm.papers.baseline_rows import Baseline
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.report import (
     PaperTable,
-    TextTable,
     measure_table,
-    significance_note,
 )
 from keras_lstm_dssm.papers.results import Summary, SystemResults
 from keras_lstm_dssm.papers.run_systems import Row
@@ -101,7 +100,7 @@ def _add_further(
         }
 
 
-def _tables(summary: Summary) -> list[TextTable]:
+def _tables(summary: Summary) -> list[Table]:
     """Returns Table 1, of retrieval, Table 2, of clusters, and more."""
     tables = []
     if RETRIEVE in summary["random"]:
@@ -122,7 +121,7 @@ def _tables(summary: Summary) -> list[TextTable]:
     return [*tables, _key_sentences(summary)]
 
 
-def _measures(summary: Summary, mode: str, title: str) -> TextTable:
+def _measures(summary: Summary, mode: str, title: str) -> Table:
     systems = summary["systems"]
     return measure_table(
         summary,
@@ -143,7 +142,7 @@ def _published_cells(name: str, mode: str) -> Sequence[str]:
     return [f"{100 * value:.1f}" for value in values]
 
 
-def _key_sentences(summary: Summary) -> TextTable:
+def _key_sentences(summary: Summary) -> Table:
     """Returns how well p_i finds the key sentences of unseen documents."""
     rows = []
     for system in summary["systems"].values():
@@ -151,68 +150,7 @@ def _key_sentences(summary: Summary) -> TextTable:
         if None not in values:
             rows.append([system["label"], *(f"{100 * v:.2f}" for v in values)])
     header = ["System", *_KEY_SENTENCES.values()]
-    return TextTable("Key sentences of the test documents", header, rows)
-
-
-def _notes(summary: Summary) -> list[str]:
-    """Returns sentences that state how the results were measured."""
-    settings, words = summary["settings"], summary["words"]
-    sizes = f"Data: {settings['documents']:,} documents,"
-    sizes += (
-        f" {settings['train_documents']:,} to train on, of"
-        f" {words['sentences']:.0f} sentences and {words['words']:.0f} words on"
-        " average"
-    )
-    notes = [f"{sizes}. {summary['date']}, {summary['machine']}."]
-    if RETRIEVE in summary["random"]:
-        notes += [
-            f"Retrieval: {settings['retrieve_queries']:,} queries of test (dev:"
-            f" {settings['dev_queries']:,}); all documents of the split are"
-            " ranked by the cosine of the vectors that the system computes of"
-            " query and document. BM25 compares words and has no vectors."
-            " Values are in percent, means and standard deviations over"
-            " seeds; those of random order are exact expectations.",
-            significance_note(summary),
-        ]
-    if CLUSTER in summary["random"]:
-        single = settings["cluster_single_document_classes"]
-        of_all = settings["clusters_of"] == "all"
-        which = "documents of all splits" if of_all else "test documents"
-        notes.append(
-            f"Clusters: k-means of {settings['cluster_documents']:,} {which},"
-            f" k = {settings['cluster_classes']:,}, the number of"
-            f" classes ({single:,} of them have one document;"
-            f" {settings['cluster_without_class']:,} documents without a class"
-            " are left out); k-means++, 10 starts, vectors of unit length,"
-            " mean of 5 seeds. F1 is that of pairs of documents. V is not"
-            " corrected for chance: compare it with random clusters, or read"
-            " ARI and AMI, which are 0 for those in expectation."
-        )
-    notes += [
-        "Paper: Bi and Ma 2017, on 669 papers and 70 pages of Wikipedia, and"
-        " on 850 papers of 186 venues, which are not public. Its row of public"
-        " word2vec vectors is left out, as these need a download.",
-        "All systems are trained on the documents of train. Tokenizer, k1 and"
-        " b of the baselines are chosen on dev by"
-        f" {summary['dev_measure'].upper()}.",
-    ]
-    rows = [KEYVEC_ROWS[name] for name in summary["systems"]]
-    if any(isinstance(row.system, Neural) for row in rows):
-        notes.append(
-            f"KeyVec: {settings['epochs']} epochs, batches of"
-            f" {settings['batch_size']} documents, Adam, learning rate from"
-            f" {settings['learning_rates']}; of {settings['dev_evaluations']}"
-            " evaluations on dev, the best epoch is measured on test. Key"
-            f" sentences by {settings['salience']}, key words by TF-IDF of the"
-            " summary, or of all the text in the row that says so."
-            " Parameters are all, with those that predict key words."
-            " Average precision of p: of the ranking of a test document's"
-            " sentences by p, against the key sentences that the same teacher"
-            " chooses. That of sentence order: of their order in the document."
-            " R-precision of p: of as many of the first sentences by p as are"
-            " key. Their share is the precision of a random order."
-        )
-    return notes
+    return Table(header, rows, "Key sentences of the test documents")
 
 
 KEYVEC_TABLE = PaperTable(
@@ -220,7 +158,7 @@ KEYVEC_TABLE = PaperTable(
     rows=KEYVEC_ROWS,
     references=lambda results: ["word2vec", "doc2vec", "lsa", "keyvec"],
     tables=_tables,
-    notes=_notes,
+    notes="keyvec.jinja",
     speed=("titles_per_second", "Documents encoded/s"),
     compared={_RECALL: RETRIEVE},
     further=_add_further,

@@ -4,14 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from keras_lstm_dssm.models import SCORER_PRESETS
+from keras_lstm_dssm.pages import Table
 from keras_lstm_dssm.papers.baseline_rows import Baseline
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.report import (
     PaperTable,
-    TextTable,
-    data_notes,
     measure_table,
-    significance_note,
 )
 from keras_lstm_dssm.papers.results import Summary, SystemResults
 from keras_lstm_dssm.papers.run_systems import Row
@@ -123,6 +121,8 @@ _DEV_CURVES = (
 def _add_published(
     summary: Summary, results: Mapping[str, SystemResults]
 ) -> None:
+    for name, system in summary["systems"].items():
+        system["is_random"] = name != "random" and _is_random(system, summary)
     summary["published"] = {
         name: metrics._asdict()
         for name in results
@@ -130,7 +130,7 @@ def _add_published(
     }
 
 
-def _tables(summary: Summary) -> list[TextTable]:
+def _tables(summary: Summary) -> list[Table]:
     """Returns Tables 3 and 5, and Table 2 if there are rows with other k."""
     data, systems = summary["settings"]["data"], summary["systems"]
     pooling = [name for name in TABLE_2_ROWS if name in systems]
@@ -173,54 +173,6 @@ def _published_cells(name: str) -> Sequence[str]:
     ]
 
 
-def _notes(summary: Summary) -> list[str]:
-    """Returns sentences that state how the results were measured."""
-    settings = summary["settings"]
-    seeds = max(system["seeds"] for system in summary["systems"].values())
-    notes = [
-        *data_notes(summary, "documents", "training pairs"),
-        "Values are in percent, on the test split: means and standard"
-        " deviations over seeds. Documents with equal scores are in random"
-        " order: the values are exact expectations over all their orders. So"
-        " a model that gives all documents one score has the values of random"
-        " order. Document order keeps the order of the input, as a stable sort"
-        " by one score would.",
-        "Paper: Wan et al. 2016, measured on data that are not public,"
-        " questions and answers (QA, Table 3; k: Table 2) and sentence"
-        " completion (SC, Table 5). † confirmed: QA, the same figures are in"
-        " Xu, He and Li 2020, Deep Learning for Matching in Search and"
-        " Recommendation, Table 4.4; SC, in Hu et al. 2014, Table 1; random"
-        " order, by computation. Figures without † could not be compared with"
-        " a second source; they agree with the ratios in the paper's text. Of"
-        " Table 5, only confirmed figures are shown.",
-        significance_note(summary),
-        f"Neural systems: {seeds} {'seed' if seeds == 1 else 'seeds'},"
-        f" {settings['epochs']} epochs, batches of"
-        f" {settings['batch_size']} triples, Adagrad, hinge loss, skip-gram"
-        " vectors of the training texts at the start; learning rate from"
-        f" {settings['learning_rates']}, chosen on dev by"
-        f" {summary['dev_measure'].upper()} with one seed and"
-        f" {settings['search']:g} of the epochs, equal for all. Of"
-        f" {settings['dev_evaluations']} evaluations on dev, the best epoch"
-        " is measured on test. Parameters are those beside the word vectors"
-        " that the hinge loss trains.",
-        "Rows called small have the form of the model that Wan et al. ran;"
-        " the others that of the model's own paper. BM25's k1, b and words are"
-        " chosen on dev.",
-    ]
-    dead = [
-        system["label"]
-        for name, system in summary["systems"].items()
-        if name != "random" and _is_random(system, summary)
-    ]
-    notes += [
-        f"{label} has exactly the values of random order: it gives all"
-        " documents of a query one score."
-        for label in dead
-    ]
-    return notes
-
-
 def _is_random(system: Mapping[str, Any], summary: Summary) -> bool:
     """Returns whether all measures of a system equal those of a random order.
 
@@ -237,7 +189,7 @@ MV_LSTM_TABLE = PaperTable(
     rows=MV_LSTM_ROWS,
     references=lambda results: ["bm25", "lstm_rnn_50", "mv_lstm_cosine"],
     tables=_tables,
-    notes=_notes,
+    notes="mv_lstm.jinja",
     speed=("pairs_per_second", "Pairs scored/s"),
     curves=lambda results: _DEV_CURVES,
     further=_add_published,

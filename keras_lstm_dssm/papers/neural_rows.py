@@ -15,12 +15,12 @@ from keras_lstm_dssm.analysis.keyvec_report import key_sentence_agreements
 from keras_lstm_dssm.data.documents import DocumentFolder
 from keras_lstm_dssm.evaluation.systems import DenseSystem, System, system_of
 from keras_lstm_dssm.evaluation.task import document_sentences
-from keras_lstm_dssm.models import Recipe
 from keras_lstm_dssm.models.keyvec import KeyVec
-from keras_lstm_dssm.models.kinds import AnyRecipe
 from keras_lstm_dssm.papers.run_systems import Hyperparameters, TrainedSystem
 from keras_lstm_dssm.papers.table_data import TableData
+from keras_lstm_dssm.settings.kinds import kind_of
 from keras_lstm_dssm.settings.papers import TableSettings
+from keras_lstm_dssm.settings.recipes import KeyVecRecipe, ModelRecipe, Recipe
 from keras_lstm_dssm.training.document_targets import DocumentTargets
 from keras_lstm_dssm.training.keyvec_training import new_keyvec, targets_of
 from keras_lstm_dssm.training.train import train
@@ -72,7 +72,7 @@ class Neural:
     """Describes a row whose system is trained by a recipe with `dssm.train`."""
 
     # The recipe of two towers, of a pair scorer or of a `KeyVec`.
-    recipe: AnyRecipe
+    recipe: ModelRecipe
     # See `RowSystem`: `"recurrent"` or `"feed-forward"`.
     group: str = "recurrent"
     # Whether the learning rate (and gamma, of towers) is chosen on dev, and
@@ -101,11 +101,11 @@ class Neural:
         """
         rates: tuple[float, ...] = settings.learning_rates
         gammas: tuple[float, ...] = ()
+        own = self.recipe.to_dict()
         if not self.tuned:
-            rates = (self.recipe.learning_rate,)
-        if self.recipe.kind == Recipe.kind:
-            own = self.recipe.to_dict()["gamma"]
-            gammas = settings.gammas if self.tuned else (own,)
+            rates = (own["learning_rate"],)
+        if "gamma" in own:
+            gammas = settings.gammas if self.tuned else (own["gamma"],)
         if len(tried) < len(rates):
             rate = {"learning_rate": rates[len(tried)]}
             return {**rate, "gamma": gammas[0]} if gammas else rate
@@ -135,7 +135,9 @@ class Neural:
             model: Any = new_keyvec(recipe, seed, sentences, len(data.texts))
             dev = data.measure_on_dev(system_of(model))
             return self._timed(model, data, {"dev": dev})
-        recipe, arguments = self._for_table(recipe, data)
+        arguments: dict[str, Any] = {}
+        if for_table := kind_of(recipe).load("table"):
+            recipe, arguments = for_table(recipe, data, self.salience)
         times = EpochTimes()
         model = train(
             data.examples,
@@ -157,35 +159,12 @@ class Neural:
             )
         return self._timed(model, data, results)
 
-    def _for_table(
-        self, recipe: Any, data: TableData
-    ) -> tuple[Any, dict[str, Any]]:
-        """Returns the recipe for a table, and further data of `train`.
-
-        The further data are the targets of a `KeyVec`. The recipes of a
-        `KeyVec` and of a pair scorer stay as they are.
-        """
-        settings = data.settings
-        if recipe.kind == "scorer":
-            return recipe, {}
-        if recipe.kind == "keyvec":
-            salience = self.salience or settings.salience
-            targets = _targets(data.examples, salience, recipe.key_words_of)
-            return recipe, {"salience": targets}
-        recipe = recipe.replace(
-            patience=0,  # the curves show all epochs
-            judged_negatives=settings.judged_negatives,
-        )
-        if settings.updates_of is not None:
-            recipe = _with_updates_of(settings.updates_of, recipe, data)
-        return recipe, {}
-
     def _timed(
         self, model: Any, data: TableData, results: dict[str, Any]
     ) -> TrainedSystem:
         """Adds the number of parameters and the speed to results."""
-        kind = self.recipe.kind
-        counted = getattr(model, _COUNTED[kind]) if kind in _COUNTED else model
+        counted = kind_of(model).counted
+        counted = getattr(model, counted) if counted else model
         sizes = map(keras.ops.size, counted.trainable_variables)
         system = system_of(model)
         return TrainedSystem(
@@ -197,8 +176,28 @@ class Neural:
         )
 
 
-_COUNTED = {"towers": "document_encoder", "scorer": "matcher"}
-"""Kind of a recipe -> the part of the model whose parameters are counted."""
+def tower_row(
+    recipe: Recipe, data: TableData, salience: str | None
+) -> tuple[Recipe, dict[str, Any]]:
+    """Returns the recipe of two towers for a table, and no further options."""
+    settings = data.settings
+    recipe = recipe.replace(
+        patience=0,  # the curves show all epochs
+        judged_negatives=settings.judged_negatives,
+    )
+    if settings.updates_of is not None:
+        recipe = _with_updates_of(settings.updates_of, recipe, data)
+    return recipe, {}
+
+
+def keyvec_row(
+    recipe: KeyVecRecipe, data: TableData, salience: str | None
+) -> tuple[KeyVecRecipe, dict[str, Any]]:
+    """Returns the recipe of a `KeyVec`, and its targets as an option."""
+    salience = salience or data.settings.salience
+    targets = _targets(data.examples, salience, recipe.key_words_of)
+    return recipe, {"salience": targets}
+
 
 _TIMED_TEXTS = 20_000
 

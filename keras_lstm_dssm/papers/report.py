@@ -16,15 +16,17 @@ from keras_lstm_dssm.analysis.drawing import (
     curve_chart,
     drawing,
 )
-from keras_lstm_dssm.analysis.html import (
-    HtmlList,
-    HtmlPicture,
-    HtmlSection,
-    HtmlTable,
-    write_html_report,
-)
 from keras_lstm_dssm.evaluation.task import CLUSTER, MAIN_MEASURES
-from keras_lstm_dssm.files import write_csv, write_json, write_text
+from keras_lstm_dssm.files import write_csv, write_json
+from keras_lstm_dssm.pages import (
+    BulletList,
+    Picture,
+    Section,
+    Table,
+    render,
+    write_html,
+    write_markdown,
+)
 from keras_lstm_dssm.papers.results import MeanAndSpread, Summary, SystemResults
 from keras_lstm_dssm.papers.run_systems import Row
 from keras_lstm_dssm.papers.table_data import TableData
@@ -46,20 +48,6 @@ MODE_TITLES = {
 """Mode -> heading of its table and chart."""
 
 
-class TextTable(NamedTuple):
-    """A table of text; the first column names the rows."""
-
-    title: str
-    header: list[str]
-    rows: list[list[str]]
-
-    def markdown(self) -> str:
-        """Formats the table, with numbers aligned to the right."""
-        lines = [self.header, ["---"] + ["---:"] * (len(self.header) - 1)]
-        body = "\n".join(f"| {' | '.join(row)} |" for row in lines + self.rows)
-        return f"## {self.title}\n\n{body}\n"
-
-
 def _all_trained(results: Mapping[str, SystemResults]) -> list[str]:
     return [n for n, r in results.items() if r.seeds[0]["epoch"] is not None]
 
@@ -73,10 +61,9 @@ class PaperTable(NamedTuple):
     references: Callable[[Mapping[str, SystemResults]], Sequence[str]]
     # Content of `table.json` -> the tables of text, see `measure_table`; those
     # without rows are left out.
-    tables: Callable[[Summary], Sequence[TextTable]]
-    # Content of `table.json` -> sentences that state how the results were
-    # measured.
-    notes: Callable[[Summary], Sequence[str]]
+    tables: Callable[[Summary], Sequence[Table]]
+    # The template whose lines state how the results were measured.
+    notes: str
     # The entry of a system with its speed, and its heading.
     speed: tuple[str, str] = ("titles_per_second", "Titles encoded/s")
     # The heading of the page, before "on" and the data; by default the title.
@@ -112,7 +99,7 @@ def measure_table(
     published: Sequence[str] = (),
     published_of: Callable[[str], Sequence[str]] = lambda name: (),
     first: str = "System",
-) -> TextTable:
+) -> Table:
     """Makes a table of measures with a row for each system.
 
     `differences` is key of `significance` -> what precedes "against BM25" in
@@ -133,22 +120,13 @@ def measure_table(
         if published:
             row += published_of(name) or ["-"] * len(published)
         rows.append(row)
-    return TextTable(title, [*header, *published], rows)
+    return Table([*header, *published], rows, title)
 
 
 def percent(value: Mapping[str, float], several: bool) -> str:
     """Formats a mean in percent, with its deviation if `several` seeds."""
     spread = f" ± {100 * value['std']:.2f}" if several else ""
     return f"{100 * value['mean']:.2f}{spread}"
-
-
-def write_markdown(
-    path: Path, tables: Sequence[TextTable], notes: Sequence[str]
-) -> None:
-    """Writes tables, and a list of notes below them."""
-    parts = [table.markdown() for table in tables]
-    parts.append("".join(f"- {note}\n" for note in notes))
-    write_text(path, "\n".join(parts))
 
 
 # Colours of different lightness, and hatches for print.
@@ -257,9 +235,7 @@ ROBUSTNESS_NOTE = (
 )
 
 
-def write_robustness(
-    output: Path, summary: Mapping[str, Any]
-) -> list[TextTable]:
+def write_robustness(output: Path, summary: Mapping[str, Any]) -> list[Table]:
     """Writes the losses to `robustness.md`, `.json` and `.png`."""
     systems: dict[str, Any] = summary["systems"]
     first = next(iter(systems.values()))
@@ -288,7 +264,9 @@ def write_robustness(
         output / "robustness.json",
         {"model": ROBUSTNESS_NOTE, "values": values, "loss_percent": losses},
     )
-    write_markdown(output / "robustness.md", tables, [ROBUSTNESS_NOTE])
+    write_markdown(
+        output / "robustness.md", [*tables, BulletList([ROBUSTNESS_NOTE])]
+    )
     _draw(output / "robustness.png", summary, losses)
     return tables
 
@@ -302,7 +280,7 @@ def _loss(system: dict[str, Any], mode: str, rate: str) -> float:
 
 def _robustness_table(
     summary: Mapping[str, Any], mode: str, rates: list[str]
-) -> TextTable:
+) -> Table:
     name = MAIN_MEASURES[mode]
     header = ["System", f"{name.upper()}, 0 %"]
     for rate in rates:
@@ -317,7 +295,7 @@ def _robustness_table(
             row += [percent(value, several), f"{loss:.1f}"]
         rows.append(row)
     title = f"Misspelled queries. {MODE_TITLES[mode]}"
-    return TextTable(title, header, rows)
+    return Table(header, rows, title)
 
 
 def _draw(
@@ -343,7 +321,6 @@ def _draw(
 
 
 _SIGNIFICANCE_LEVEL = 0.05
-_USES = {"lists": "test on"}
 
 
 def write_table(
@@ -359,39 +336,44 @@ def write_table(
     """
     tables = [table for table in paper.tables(summary) if table.rows]
     tables.append(_choices_table(summary, *paper.speed))
-    notes = [*paper.notes(summary), *_closing_notes(summary)]
+    notes = _notes(paper, summary)
     write_json(output / "table.json", summary)
-    write_markdown(output / "table.md", tables, notes)
+    write_markdown(output / "table.md", [*tables, BulletList(notes)])
     bar_chart(output / "chart.png", summary)
     pictures = {"Every system and random order": output / "chart.png", **charts}
     if robustness := write_robustness(output, summary):
         pictures[ROBUSTNESS_CAPTION] = output / "robustness.png"
         notes.append(ROBUSTNESS_NOTE)
     title = f"{paper.page or paper.title} on {summary['settings']['data']}"
-    write_page(
-        output / "table.html", title, [*tables, *robustness], pictures, notes
+    _write_page(output, title, [*tables, *robustness], pictures, notes)
+
+
+def _notes(paper: PaperTable, summary: Summary) -> list[str]:
+    """Returns sentences that state how the results were measured."""
+    text = render(
+        paper.notes,
+        summary=summary,
+        settings=summary["settings"],
+        words=summary["words"],
+        main_measures=MAIN_MEASURES,
+        level=_SIGNIFICANCE_LEVEL,
     )
+    return text.splitlines()
 
 
-def write_page(
-    path: Path,
+def _write_page(
+    output: Path,
     title: str,
-    tables: Sequence[TextTable],
+    tables: Sequence[Table],
     pictures: Mapping[str, Path],
     notes: Sequence[str],
 ) -> None:
-    """Writes an HTML page of tables, pictures (by caption) and notes."""
-    sections = [
-        HtmlSection(table.title, [HtmlTable(table.header, table.rows)])
-        for table in tables
-    ]
-    sections += [
-        HtmlSection(caption, [HtmlPicture(caption, picture)])
-        for caption, picture in pictures.items()
-    ]
-    write_html_report(
-        path, title, [*sections, HtmlSection("Notes", [HtmlList(notes)])]
-    )
+    """Writes `table.html`, a page of tables, pictures by caption, and notes."""
+    charts = [Picture(text, path, text) for text, path in pictures.items()]
+    sections = [Section("Tables", tables), Section("Charts", charts)]
+    sections = [section for section in sections if section.blocks]
+    notes_section = Section("Notes", [BulletList(notes)])
+    write_html(output / "table.html", title, [*sections, notes_section])
 
 
 def measure_cells(
@@ -419,7 +401,7 @@ def difference_cells(
     return cells
 
 
-def _choices_table(summary: Summary, speed: str, heading: str) -> TextTable:
+def _choices_table(summary: Summary, speed: str, heading: str) -> Table:
     """Returns the table of parameters, choices on dev and speed."""
     rows = [
         [
@@ -437,60 +419,7 @@ def _choices_table(summary: Summary, speed: str, heading: str) -> TextTable:
         "System", "Parameters", "Chosen on dev", "Best epoch on dev",
         "Dev value", "Training, s", heading,
     ]  # fmt: skip
-    return TextTable("Parameters, choices and speed", header, rows)
-
-
-def data_notes(summary: Summary, documents: str, clicks: str) -> list[str]:
-    """Returns sentences about the data; pairs are called `clicks`."""
-    settings, words = summary["settings"], summary["words"]
-    modes = summary["random"]
-    one = documents.removesuffix("s")
-    return [
-        f"Data: {settings['titles']:,} {documents}, {settings['clicks']:,}"
-        f" {clicks}; {settings['dev_queries']:,} queries to choose on; "
-        + ", ".join(
-            f"{settings[f'{mode}_queries']:,} to {_USES.get(mode, mode)}"
-            for mode in modes
-        )
-        + f". {summary['date']}, {summary['machine']}.",
-        f"Words: {words['query_words']:.1f} in a test query,"
-        f" {words['title_words']:.1f} in a {one}; {words['overlap']:.0%} of a"
-        f" query's words are in its relevant {one},"
-        f" {words['seen']:.0%} in some training query;"
-        f" {words['clicks_per_title']:.1f} {clicks} for each of their"
-        f" {documents}.",
-    ]
-
-
-def significance_note(summary: Summary) -> str:
-    """Returns the sentence about the test of significance."""
-    system, *_ = summary["systems"].values()
-    measures = " or ".join(
-        f"{MAIN_MEASURES[key].upper()} ({key})"
-        if key in MAIN_MEASURES
-        else key.upper()
-        for key in system["significance"]
-    )
-    return (
-        "* differs significantly: paired randomisation test over queries on"
-        f" {measures}, averaged over seeds, two-sided, 100,000 random signs,"
-        f" Holm-corrected over the column, p < {_SIGNIFICANCE_LEVEL}."
-    )
-
-
-def _closing_notes(summary: Summary) -> list[str]:
-    """Returns sentences about rows with their own recipe, and failed ones."""
-    notes = [
-        f"{system['label']}: trained by its own recipe; only the epoch is"
-        " chosen on this data: "
-        + ", ".join(f"{k} {v}" for k, v in system["recipe"].items())
-        + "."
-        for system in summary["systems"].values()
-        if system["recipe"]
-    ]
-    return notes + [
-        f"{name} failed: {reason}" for name, reason in summary["failed"].items()
-    ]
+    return Table(header, rows, "Parameters, choices and speed")
 
 
 def write_overview(
@@ -508,12 +437,12 @@ def write_overview(
         for name in summaries
     ]
     write_json(output / "table.json", summaries)
-    write_markdown(output / "table.md", tables, notes)
-    write_page(output / "table.html", title, tables, {}, notes)
+    write_markdown(output / "table.md", [*tables, BulletList(notes)])
+    _write_page(output, title, tables, {}, notes)
     return dict(summaries)
 
 
-def _table(mode: str, summaries: Mapping[str, Summary]) -> TextTable:
+def _table(mode: str, summaries: Mapping[str, Summary]) -> Table:
     having = {n: s for n, s in summaries.items() if mode in s["random"]}
     names = CHART_MEASURES[mode]
     labels = {
@@ -530,4 +459,4 @@ def _table(mode: str, summaries: Mapping[str, Summary]) -> TextTable:
             values = summary["systems"].get(system, {"test": {}})
             row += measure_cells(values, mode, names)
         rows.append(row)
-    return TextTable(MODE_TITLES[mode], header, rows)
+    return Table(header, rows, MODE_TITLES[mode])

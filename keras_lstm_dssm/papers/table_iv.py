@@ -5,17 +5,15 @@ from pathlib import Path
 
 from keras_lstm_dssm.analysis.drawing import curve_chart
 from keras_lstm_dssm.files import write_csv
-from keras_lstm_dssm.models import PRESETS
+from keras_lstm_dssm.models import PRESETS, Recipe
+from keras_lstm_dssm.pages import Table
 from keras_lstm_dssm.papers.baseline_rows import Baseline
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.report import (
     MODE_TITLES,
     PaperTable,
-    TextTable,
     curve,
-    data_notes,
     measure_table,
-    significance_note,
 )
 from keras_lstm_dssm.papers.results import (
     Summary,
@@ -116,14 +114,14 @@ def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
         name: result.dev
         for name, result in results.items()
         if isinstance(system := result.row.system, Neural)
-        and system.recipe.kind == "towers"
-        and system.recipe.encoder == "CLSMEncoder"
-        and system.recipe.negatives == "random"
+        and isinstance(recipe := system.recipe, Recipe)
+        and recipe.encoder == "CLSMEncoder"
+        and recipe.negatives == "random"
     }
     return ["bm25", max(clsm, key=clsm.__getitem__, default=""), "dssm"]
 
 
-def mode_tables(summary: Summary) -> list[TextTable]:
+def mode_tables(summary: Summary) -> list[Table]:
     """Returns a table of each mode, and the paper's values if rows have any."""
     systems = summary["systems"]
     published = any(system["paper"] for system in systems.values())
@@ -148,7 +146,7 @@ def mode_tables(summary: Summary) -> list[TextTable]:
 _COMPARED = {"ndcg@1": "rerank", "ndcg@3": "rerank"}
 
 
-def _tables(summary: Summary) -> list[TextTable]:
+def _tables(summary: Summary) -> list[Table]:
     """Returns the tables of the modes, and differences in NDCG@1 and @3."""
     tested = "rerank" in summary["random"] and summary["references"]
     differences = measure_table(
@@ -167,49 +165,6 @@ def _add_published(
 ) -> None:
     for name, system in summary["systems"].items():
         system["paper"] = PUBLISHED.get(name)
-
-
-def _notes(summary: Summary) -> list[str]:
-    """Returns sentences that state how the results were measured."""
-    settings = summary["settings"]
-    notes = [
-        *data_notes(summary, "titles", "clicks"),
-        "Values are in percent, on the test split: means and standard"
-        " deviations over seeds. NDCG has gain 2^grade - 1 and discount"
-        " log2(rank + 1); click counts are turned into grades 0 to 4 first."
-        " Ties are broken by a fixed hash. The paper's values were measured on"
-        " its own, private log.",
-        "The values of random order are exact expectations, so it has no run"
-        " file.",
-        f"{significance_note(summary)} The CLSM is the one that is best on"
-        " dev.",
-        f"Neural systems: {settings['epochs']} epochs, batches of"
-        f" {settings['batch_size']}, Nesterov momentum 0.9/0.995/0.9, both"
-        " towers start from the same random weights; learning rate from"
-        f" {settings['learning_rates']} and gamma from {settings['gammas']},"
-        " chosen on dev, first the learning rate (with the first gamma), with"
-        f" one seed and {settings['search']:g} of the epochs, equal for all."
-        f" Of {settings['dev_evaluations']} evaluations on dev, the best epoch"
-        " is measured on test. n = 4 negatives are drawn from the batch unless"
-        " stated."
-        " Parameters are those of one of the two towers.",
-        "PLSA and Doc2Vec learn from the titles of the corpus, in which BM25"
-        " and ULM count words. Skip-Thought is trained here, on"
-        f" {settings['paragraphs'] or 'docstrings of installed packages'}, as"
-        " the published weights need a download.",
-    ]
-    if k := settings["judged_negatives"]:
-        notes.append(
-            f"Neural systems also learn from {k} negatives for each click,"
-            " titles that were judged not relevant for its query; Best has"
-            " these in place of mined ones."
-        )
-    if "rerank" not in summary["random"]:
-        notes.append(
-            "Nothing is reranked: all judged titles of a query have the same"
-            " grade, so that every order is right."
-        )
-    return notes
 
 
 _LSTM = PRESETS["lstm_96"]
@@ -298,7 +253,7 @@ TABLE_IV = PaperTable(
     rows=TABLE_IV_ROWS,
     references=references,
     tables=_tables,
-    notes=_notes,
+    notes="table_iv.jinja",
     curves=lambda results: _DEV_CURVES,
     pictures=draw_figure_7,
     compared=_COMPARED,

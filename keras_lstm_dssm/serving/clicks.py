@@ -11,6 +11,7 @@ no client and no user.
 
 import fcntl
 import hmac
+import itertools
 import json
 import os
 import secrets
@@ -39,7 +40,6 @@ ROTATE_MB = 64
 """Size in MiB above which a click log is renamed and a new one begins."""
 
 _SIGNATURE_BYTES = sha256().digest_size
-_BLOCK = 1 << 16  # results whose marks are dropped together
 
 _APPLICATION = "lstm-dssm-serve"
 _LONGEST_ID = 256  # of an object in the schema
@@ -152,12 +152,10 @@ class ClickWriter:
         self._lifetime = lifetime
         self._secret = secrets.token_bytes(32)
         self._lock = threading.Lock()
-        self._issued = 0
-        # The first block, and the time at which each one began.
-        self._first_block = 0
-        self._begins: deque[float] = deque()
-        # A bit for each result of a block of which one was followed.
-        self._marks: dict[int, bytearray] = {}
+        self._numbers = itertools.count()
+        # Followed results, and the times until which they are remembered.
+        self._followed: set[int] = set()
+        self._ends: deque[tuple[float, int]] = deque()
 
     def show(
         self,
@@ -171,21 +169,9 @@ class ClickWriter:
 
     def issue(self, query: str, title: str) -> str:
         """Returns the token of a result of a search."""
-        with self._lock:
-            number, now = self._issued, time.monotonic()
-            self._issued += 1
-            if number % _BLOCK == 0:
-                self._begins.append(now)
-                self._drop_old_marks(now)
+        number, now = next(self._numbers), time.monotonic()
         payload = json.dumps([number, now, query, title]).encode()
         return urlsafe_b64encode(self._signature(payload) + payload).decode()
-
-    def _drop_old_marks(self, now: float) -> None:
-        """Forgets blocks of which even the newest token is too old."""
-        while len(self._begins) > 1 and now - self._begins[1] > self._lifetime:
-            self._begins.popleft()
-            self._marks.pop(self._first_block, None)
-            self._first_block += 1
 
     def write(self, token: str) -> bool:
         """Appends a followed result; returns whether, when it is on disk.
@@ -197,15 +183,15 @@ class ClickWriter:
         line = self._line(pair)
         if line is None:
             return False
-        block, (byte, bit) = number // _BLOCK, divmod(number % _BLOCK, 8)
         with self._lock:
-            marks = self._marks.get(block)
-            if marks is not None and marks[byte] >> bit & 1:
+            if number in self._followed:
                 return False
             self._append(line)
-            if marks is None:
-                marks = self._marks[block] = bytearray(_BLOCK // 8)
-            marks[byte] |= 1 << bit
+            now = time.monotonic()
+            while self._ends and self._ends[0][0] < now:
+                self._followed.remove(self._ends.popleft()[1])
+            self._followed.add(number)
+            self._ends.append((now + self._lifetime, number))
         return True
 
     def _line(self, pair: Pair) -> bytes | None:

@@ -6,16 +6,13 @@ or one of the other routes answers. `HttpServer` starts and stops listening.
 """
 
 import asyncio
-import math
 import socket
-import time
 from collections.abc import Sequence
 from contextlib import suppress
-from email.utils import formatdate
 from functools import partial
-from http import HTTPStatus
 from typing import Any
 
+import grpc
 import h11
 import uvicorn
 from starlette.applications import Starlette
@@ -25,10 +22,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.server import ServerState
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.serving.limits import QUICK_BYTES, RequestSlots, overdue
+from keras_lstm_dssm.serving.limits import QUICK_BYTES, Arrivals, RequestSlots
 from keras_lstm_dssm.serving.metrics import CONTENT_TYPE, RequestMetrics
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
 from keras_lstm_dssm.serving.protocols import error_body
@@ -36,10 +32,8 @@ from keras_lstm_dssm.serving.rest_api import HTTP_CODES, RestApi
 from keras_lstm_dssm.serving.security import NO_TOKEN, Security, ServerTLS
 from keras_lstm_dssm.serving.servable import StatusError
 
-Headers = Sequence[tuple[bytes, bytes]]
-
 REQUEST_SECONDS = 30.0
-"""Time limit for a request to arrive, not extended by parts of the request."""
+"""Time limit for a head to arrive, and for a body; parts do not extend it."""
 
 REPLY_SECONDS = 30.0
 """Time limit for a client to read a reply."""
@@ -47,11 +41,8 @@ REPLY_SECONDS = 30.0
 KEEP_ALIVE_SECONDS = 75
 """Time after which a connection without a request is closed."""
 
-HANDSHAKE_SECONDS = 30.0
-"""Time limit for the handshake of TLS."""
-
-DRAIN_SECONDS = 5.0
-"""Time for which the rest of a refused request is read and discarded."""
+MAX_BODIES = 1000
+"""Maximum number of bodies that are arriving at a time."""
 
 INCOMPLETE_BODIES = 16
 """Limit on the total size of incomplete bodies, in bodies of maximum size."""
@@ -62,108 +53,70 @@ REST_PREFIXES = ("/v1/", "/v2/rerank")
 HEALTH_PATHS = ("/livez", "/readyz")
 """Health checks, without a token: the process runs; all models are served."""
 
-_NO_SNIFF = (b"x-content-type-options", b"nosniff")
+# With the second one a browser asks for a name and a password.
+_SCHEMES = ("Bearer", 'Basic realm="token"')
 
 
 class Connection(H11Protocol):
     """A connection of uvicorn that waits for its client for a limited time.
 
-    `update`, called a few times a second, records since when it waits for the
-    rest of a request, or for the client to read; see `limits.Waiting`.
+    uvicorn itself limits only the time between two requests: without these
+    limits `test_http_requests_that_never_end` and
+    `test_http_replies_that_nobody_reads` fail. `Guard` limits the time of a
+    body.
     """
 
-    since = 0.0
-    seconds = math.inf
-    _state: object = None
-
-    @property
-    def peer(self) -> str:
-        """The client's address, without its port."""
-        return self.client[0] if self.client else ""
+    _head_timer: asyncio.TimerHandle | None = None
+    _reply_timer: asyncio.TimerHandle | None = None
+    is_busy = False
 
     def connection_made(self, transport: Any) -> None:
         """Adds the connection to the scope of requests; asyncio calls it."""
         super().connection_made(transport)
         self.app_state = {"connection": self}
+        # All that has not been sent pauses writing.
+        transport.set_write_buffer_limits(high=1)
+        self._await_head()
 
-    def update(self, now: float) -> None:
-        """Records whether the connection waits for its client, and for what."""
-        seconds = math.inf
-        if self.transport.get_write_buffer_size():
-            seconds = REPLY_SECONDS
-        elif (
-            self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
-            and self.timeout_keep_alive_task is None
-        ):
-            seconds = REQUEST_SECONDS
-        # Each request has its own cycle.
-        if self._state != (seconds, self.cycle):
-            self._state = (seconds, self.cycle)
-            self.since, self.seconds = now, seconds
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Ends the limits; asyncio calls it."""
+        super().connection_lost(exc)
+        self.resume_writing()
+        self.begin()
 
-    def end(self) -> None:
-        """Closes the connection, if possible with the reason."""
-        if self.transport.get_write_buffer_size():
+    def data_received(self, data: bytes) -> None:
+        """Limits the time of a head; asyncio calls it."""
+        if not self.is_busy and self._head_timer is None:
+            self._await_head()
+        try:
+            super().data_received(data)
+        except h11.LocalProtocolError:  # it is no HTTP, and a reply has begun
             self.transport.abort()
-        elif self.conn.their_state is h11.SEND_BODY:
-            self.send_error(
-                408,
-                f"the request did not arrive within {REQUEST_SECONDS:g} "
-                "seconds",
-            )
-        else:
-            self.transport.close()
 
-    def send_error(self, status: int, message: str) -> None:
-        """Sends an error unless a reply has begun, and closes."""
-        if self.cycle is None or not self.cycle.response_started:
-            body = error_body("", status, message)
-            self.transport.write(
-                f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
-                "content-type: application/json\r\n"
-                f"content-length: {len(body)}\r\n"
-                "x-content-type-options: nosniff\r\n"
-                "connection: close\r\n\r\n".encode()
-                + body
-            )
-        self.transport.close()
+    def _await_head(self) -> None:
+        self._head_timer = self.loop.call_later(
+            REQUEST_SECONDS, self.transport.close
+        )
 
-    def send_400_response(self, msg: str) -> None:
-        """Refuses bytes that are no HTTP; uvicorn calls it."""
-        if self.cycle is not None and self.cycle.response_complete:
-            self.cycle = None  # type: ignore[assignment]
-        self.send_error(400, msg)
+    def begin(self) -> None:
+        """Notes that the head of a request has arrived."""
+        self.is_busy = True
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
-    def on_response_complete(self) -> None:
-        """Closes if there is another request already; uvicorn calls it.
+    def pause_writing(self) -> None:
+        """Limits the time of a reply; asyncio calls it."""
+        super().pause_writing()
+        self._reply_timer = self.loop.call_later(
+            REPLY_SECONDS, self.transport.abort
+        )
 
-        Replies to pipelined requests would add up if nobody read them.
-        """
-        if self.conn.trailing_data[0]:
-            self.transport.close()
-        super().on_response_complete()
-
-    def timeout_keep_alive_handler(self) -> None:
-        """Closes after `KEEP_ALIVE_SECONDS`; uvicorn calls it."""
-        self.transport.close()
-
-    def shutdown(self) -> None:
-        """Closes, once a request that is computed has been answered."""
-        cycle = self.cycle
-        if cycle is None or cycle.response_complete or cycle.more_body:
-            self.transport.close()
-        else:
-            cycle.keep_alive = False
-
-
-class _RefusedError(Exception):
-    """Raised within `Guard` for a request that fails a check."""
-
-    def __init__(
-        self, status: int, message: str, headers: Headers = ()
-    ) -> None:
-        super().__init__(message)
-        self.status, self.message, self.headers = status, message, headers
+    def resume_writing(self) -> None:
+        """Ends the limit of a reply that has been read; asyncio calls it."""
+        super().resume_writing()
+        if self._reply_timer is not None:
+            self._reply_timer.cancel()
 
 
 class Guard:
@@ -186,31 +139,50 @@ class Guard:
         self._rest, self._slots, self._pages = rest, slots, pages
         self._security, self._host = security, host
         self._max_bytes = max_bytes
-        # The sizes of incomplete bodies, the oldest first.
-        self._bodies: dict[Connection, int] = {}
+        self._max_together = INCOMPLETE_BODIES * max_bytes
+        self._arrivals = Arrivals(REQUEST_SECONDS, MAX_BODIES)
+
+    def stop(self) -> None:
+        """Ends requests that have not arrived whole."""
+        self._arrivals.stop()
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send
     ) -> None:
         """Answers one request, unless the client goes before."""
+        connection = scope["state"]["connection"]
+        connection.begin()
+        try:
+            await self._handle(scope, receive, send)
+        except asyncio.CancelledError:  # at the end of the grace
+            with suppress(RuntimeError):  # the reply has begun
+                reply = _error(scope, 503, "the server stops")
+                await reply(scope, receive, send)
+        finally:
+            connection.is_busy = False
+
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             self._check_head(scope)
             body = await self._body(scope, receive)
-        except _RefusedError as error:
-            body = error_body(scope["path"], error.status, error.message)
-            await _refuse(receive, send, error, body)
-            return
-        if body is None:
-            return
-        try:
-            if scope["path"].startswith(REST_PREFIXES):
-                await self._answer(scope, body, send)
-            else:
+        except HTTPException as error:  # uvicorn discards the rest of the body
+            reply = _error(scope, error.status_code, error.detail)
+            reply.headers.update(error.headers or {})
+            for scheme in _SCHEMES if error.status_code == 401 else ():
+                reply.headers.append("www-authenticate", scheme)
+        except StatusError as error:  # the body did not arrive whole
+            late = error.code is grpc.StatusCode.DEADLINE_EXCEEDED
+            status = 408 if late else HTTP_CODES[error.code.name]
+            reply = _error(scope, status, error.details)
+            reply.headers["connection"] = "close"
+        else:
+            if body is None:
+                return
+            if not scope["path"].startswith(REST_PREFIXES):
                 await self._pass_on(scope, body, receive, send)
-        except asyncio.CancelledError:  # at the end of the grace
-            with suppress(RuntimeError):  # the reply has begun
-                stops = error_body(scope["path"], 503, "the server stops")
-                await _send(send, 503, stops)
+                return
+            reply = await self._answer(scope, body)
+        await reply(scope, receive, send)
 
     async def _pass_on(
         self, scope: Scope, body: bytes, receive: Receive, send: Send
@@ -226,44 +198,33 @@ class Guard:
         headers = scope["headers"]
         hosts = [value for key, value in headers if key == b"host"]
         if not all(self._security.allows_host(self._host, h) for h in hosts):
-            raise _RefusedError(
+            raise HTTPException(
                 400, "the header Host names another machine than this one"
             )
         names = [key for key, _ in headers]
         if b"content-length" in names and b"transfer-encoding" in names:
             # Two servers could see two different ends of the request.
-            raise _RefusedError(
-                400, "both content-length and transfer-encoding"
+            raise HTTPException(
+                400,
+                "both content-length and transfer-encoding",
+                {"connection": "close"},
             )
-        tokens = self._security.tokens
-        if tokens is None or scope["path"] in HEALTH_PATHS:
-            return
-        values = [value for key, value in headers if key == b"authorization"]
-        # Of several headers none is taken.
-        if len(values) != 1 or not tokens.allows(values[0]):
-            raise _RefusedError(
-                401,
-                NO_TOKEN,
-                [
-                    (b"www-authenticate", b"Bearer"),
-                    # A browser asks for a name and a password.
-                    (b"www-authenticate", b'Basic realm="token"'),
-                ],
-            )
+        tokens = [value for key, value in headers if key == b"authorization"]
+        is_health = scope["path"] in HEALTH_PATHS
+        if not is_health and not self._security.admits(tokens):
+            raise HTTPException(401, NO_TOKEN)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
         """Returns the body; None if the client goes before."""
-        connection = scope["state"]["connection"]
         stated = [v for k, v in scope["headers"] if k == b"content-length"]
-        too_large = _RefusedError(
+        too_large = HTTPException(
             413, f"the request is larger than {self._max_bytes:,} bytes"
         )
         if stated and int(stated[0]) > self._max_bytes:
             raise too_large
         parts: list[bytes] = []
         size, more = 0, True
-        self._bodies[connection] = 0
-        try:
+        with self._arrivals.limit():
             while more:
                 message = await receive()
                 if message["type"] != "http.request":
@@ -273,80 +234,30 @@ class Guard:
                 if size > self._max_bytes:
                     raise too_large
                 more = message["more_body"]
-                if more:
-                    self._bodies[connection] = size
-                    self._make_room()
-        finally:
-            self._bodies.pop(connection, None)
+                if self._arrivals.arrived(size) > self._max_together:
+                    self._arrivals.end_oldest()
         return b"".join(parts)
 
-    def _make_room(self) -> None:
-        """Closes the oldest connection if incomplete bodies are too large."""
-        limit = INCOMPLETE_BODIES * self._max_bytes
-        if sum(self._bodies.values()) > limit:
-            oldest = next(iter(self._bodies))
-            del self._bodies[oldest]
-            oldest.transport.abort()
-
-    async def _answer(self, scope: Scope, body: bytes, send: Send) -> None:
+    async def _answer(self, scope: Scope, body: bytes) -> Response:
         method = scope["method"]
         path = scope["raw_path"].decode("ascii", errors="replace")
         key = None
         if len(body) <= QUICK_BYTES:
             key = self._rest.known(method, path)
-        headers: Headers = ()
         try:
             status, reply = await self._slots.run(
                 key, partial(self._rest.answer, method, path, body)
             )
         except StatusError as error:
-            status = HTTP_CODES[error.code.name]
-            reply = error_body(path, status, error.details)
-            headers = [(b"retry-after", b"1")]
-        await _send(send, status, reply, headers)
+            busy = _error(scope, HTTP_CODES[error.code.name], error.details)
+            busy.headers["retry-after"] = "1"
+            return busy
+        return Response(reply, status, media_type="application/json")
 
 
-async def _send(
-    send: Send,
-    status: int,
-    body: bytes,
-    headers: Headers = (),
-    more: bool = False,
-) -> None:
-    """Sends JSON, and ends the reply unless `more` of the body follows."""
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [
-                (b"content-type", b"application/json"),
-                (b"content-length", str(len(body)).encode()),
-                *headers,
-            ],
-        }
-    )
-    await send({"type": "http.response.body", "body": body, "more_body": more})
-
-
-async def _refuse(
-    receive: Receive, send: Send, error: _RefusedError, body: bytes
-) -> None:
-    """Sends an error before the body of a request is read.
-
-    A connection that is closed while its client still sends is reset, and many
-    clients then never read the answer. So the body is read and thrown away, for
-    `DRAIN_SECONDS` at most.
-    """
-    headers = [(b"connection", b"close"), *error.headers]
-    await _send(send, error.status, body, headers, more=True)
-    with suppress(asyncio.TimeoutError):  # in 3.10 not the builtin
-        await asyncio.wait_for(_drain(receive), DRAIN_SECONDS)
-    await send({"type": "http.response.body"})
-
-
-async def _drain(receive: Receive) -> None:
-    while (await receive()).get("more_body", False):
-        pass
+def _error(scope: Scope, status: int, message: str) -> Response:
+    body = error_body(scope["path"], status, message)
+    return Response(body, status, media_type="application/json")
 
 
 def new_pages(
@@ -397,82 +308,65 @@ def new_pages(
 
 
 class HttpServer:
-    """Runs an ASGI application on a port, in a running event loop.
+    """Runs a `Guard` on a port with uvicorn, in a running event loop.
 
-    Port 0 takes a free one; `port` and `address` then say which.
+    Port 0 takes a free one; `port` and `address` then say which. After
+    `grace_seconds` requests that are still computed are answered with 503.
     """
 
     def __init__(
         self,
-        application: ASGIApp,
+        application: Guard,
         port: int = 8501,
         host: str = "127.0.0.1",
         tls: ServerTLS | None = None,
+        grace_seconds: float = 10.0,
     ) -> None:
         host = host.removeprefix("[").removesuffix("]")
-        self._ssl = tls.ssl_context() if tls else None
+        self._application = application
         self._socket = listening_socket(host, port)
         self.port = self._socket.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         scheme = "https" if tls else "http"
         self.address = f"{scheme}://{shown}:{self.port}"
-        self._config = uvicorn.Config(
+        config = uvicorn.Config(
             application,
             http=Connection,
             ws="none",
             lifespan="off",
             log_config=None,
-            log_level="error",  # not a line for each malformed request
+            log_level="critical",  # not a line for each malformed request
             access_log=False,
             proxy_headers=False,
+            server_header=False,
+            headers=[("x-content-type-options", "nosniff")],
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=grace_seconds,  # type: ignore[arg-type]
         )
-        self._state = ServerState()
+        config.load()
+        config.ssl = tls.ssl_context() if tls else None
+        self._server = uvicorn.Server(config)
 
     async def start(self) -> None:
         """Listens from now on."""
-        self._config.load()
-        self.tick()
-        self._server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(self._config, self._state, {}),
-            sock=self._socket,
-            backlog=2048,
-            ssl=self._ssl,
-            ssl_handshake_timeout=HANDSHAKE_SECONDS if self._ssl else None,
-        )
+        self._serving = asyncio.create_task(self._server.serve([self._socket]))
+        while not self._server.started:
+            await asyncio.sleep(0.01)
 
-    def tick(self) -> None:
-        """Closes the connections that have waited too long for clients.
-
-        The server calls it a few times a second.
-        """
-        date = formatdate(time.time(), usegmt=True).encode()
-        self._state.default_headers = [(b"date", date), _NO_SNIFF]
-        now = asyncio.get_running_loop().time()
-        connections: list[Any] = list(self._state.connections)
-        for connection in connections:
-            connection.update(now)
-        waiting = [each for each in connections if each.seconds < math.inf]
-        for connection in overdue(waiting, now):
-            connection.end()
-
-    async def stop(self, seconds: float) -> None:
+    async def stop(self) -> None:
         """Stops listening, and closes when the requests are answered.
 
-        After a number of seconds the other connections are aborted.
+        After the seconds of grace the other connections are aborted.
         """
-        loop = asyncio.get_running_loop()
-        end = loop.time() + seconds
-        self._server.close()
-        for connection in list(self._state.connections):
-            connection.shutdown()
-        while self._state.connections and loop.time() < end:
-            await asyncio.sleep(0.01)
-        for task in list(self._state.tasks):
-            task.cancel()
-        for connection in list(self._state.connections):
+        self._server.should_exit = True
+        self._application.stop()
+        await self._serving
+        for connection in list(self._server.server_state.connections):
             connection.transport.abort()
-        await asyncio.sleep(0)
+
+    def close(self) -> None:
+        """Closes the port of a server that was not started."""
+        self._socket.close()
 
 
 def listening_socket(host: str, port: int) -> socket.socket:

@@ -1,23 +1,18 @@
 """Limits on the size of requests, on their number, and on waiting clients.
 
-`Bounds` limits the size of each request. `RequestSlots` limits how many are
-computed at a time, and chooses between a thread and the event loop. `overdue`
-and `close_silent_connections` choose which clients are disconnected.
+`Bounds` limits the size of each request, `Arrivals` the time in which it has to
+arrive. `RequestSlots` limits how many are computed at a time, and chooses
+between a thread and the event loop.
 """
 
 import asyncio
 import math
-import os
-import resource
-import socket
-import struct
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import grpc
 import numpy as np
@@ -57,14 +52,7 @@ class Bounds(ServerBounds):
 
         A message may have fewer values than its shape has elements: the last
         value then counts for all others, so that few bytes can describe a
-        tensor of any size.
-
-        Args:
-            request: The message, of at most `max_message_mb`.
-
-        Raises:
-            StatusError: The request is above a bound (INVALID_ARGUMENT, 400
-                over HTTP). The message for rows is TF Serving's.
+        tensor of any size. Raises `StatusError` (INVALID_ARGUMENT).
         """
         dims = [proto.tensor_shape.dim for proto in request.inputs.values()]
         self.check_rows(max((each[0].size for each in dims if each), default=0))
@@ -80,11 +68,7 @@ class Bounds(ServerBounds):
                 )
 
     def check_rows(self, rows: int) -> None:
-        """Checks a number of rows, before anything is made of them.
-
-        Raises:
-            StatusError: See `check`.
-        """
+        """Checks a number of rows; the message is TF Serving's."""
         if rows > self.max_rows:
             raise invalid_argument(
                 f"Task size {rows} is larger than maximum input batch size "
@@ -92,14 +76,7 @@ class Bounds(ServerBounds):
             )
 
     def check_arrays(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Checks the rows, the texts, and the k or n of a request.
-
-        Args:
-            inputs: Arrays by name; strings are object arrays of bytes.
-
-        Raises:
-            StatusError: See `check`.
-        """
+        """Checks the rows, the texts, and the k or n of a request."""
         arrays = inputs.values()
         self.check_rows(max((len(a) for a in arrays if a.ndim), default=0))
         for name, array in inputs.items():
@@ -244,129 +221,70 @@ class RequestSlots(Executor):
         return result
 
 
-_FULL_FILES = 0.6
-"""Fraction of the limit on open files above which connections are closed."""
+class Arrivals:
+    """Limits how long messages may take to arrive, and how many do.
 
-_GREETING_BYTES = 128
-"""Bytes that a server sends before the first reply: HTTP/2's settings."""
-
-MAX_WAITING = 1000
-"""Maximum number of calls or connections that wait for their clients."""
-
-MAX_WAITING_OF_PEER = 16
-"""Maximum number of them that one address may have after the first second."""
-
-_ARRIVAL_SECONDS = 1.0
-"""Time after which a client that waits no longer counts as just connected."""
-
-
-class Waiting(Protocol):
-    """A call or connection whose client has to send or to read something."""
-
-    since: float  # when it began to wait, by the clock of the event loop
-    seconds: float  # how long it may wait
-
-    @property
-    def peer(self) -> str:
-        """The client's address, without its port."""
-
-
-W = TypeVar("W", bound=Waiting)
-
-
-def overdue(waiting: Collection[W], now: float) -> list[W]:
-    """Returns the calls or connections that must not wait any longer.
-
-    Such a call has waited for `seconds`; or it has waited for a second, in
-    which a message that was sent arrives, and its peer has
-    `MAX_WAITING_OF_PEER` later ones; or it is the oldest of more than
-    `MAX_WAITING`. Then a tenth of the maximum ends at once, so that a flood
-    of new calls is not counted again for each of them.
+    The oldest wait ends if there are more than the maximum. Only the event loop
+    may use the object.
     """
-    result = []
-    limit = MAX_WAITING
-    if len(waiting) > MAX_WAITING:
-        limit -= MAX_WAITING // 10
-    of_peers: Counter[str] = Counter()
-    latest_first = sorted(waiting, key=lambda each: -each.since)
-    for number, each in enumerate(latest_first):
-        seconds = now - each.since
-        too_many = number >= limit
-        if seconds > _ARRIVAL_SECONDS:
-            of_peers[each.peer] += 1
-            too_many |= of_peers[each.peer] > MAX_WAITING_OF_PEER
-        if too_many or seconds >= each.seconds:
-            result.append(each)
-    return result
 
+    def __init__(self, seconds: float, maximum: int) -> None:
+        self._seconds, self._maximum = seconds, maximum
+        # Tasks that wait, the oldest first, and the sizes that they have read.
+        self._waiting: dict[asyncio.Task[Any], int] = {}
+        self._ended: dict[asyncio.Task[Any], StatusError] = {}
 
-def close_silent_connections(ports: Collection[int]) -> int:
-    """Closes connections when the process may open few more files.
+    @contextmanager
+    def limit(self) -> Iterator[None]:
+        """Limits the time of a `with` block, in which a message arrives.
 
-    At the limit on open files nobody can connect. Only those whose clients
-    have been silent for over a second are closed: first the ones on which no
-    reply has been read, so that a client that waits for its next reply is
-    spared, then those that have been silent for the longest time. A client
-    that is still there connects again. gRPC does not list its connections, so
-    they are searched for among the open files, which works on Linux only.
-    """
-    maximum = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    try:
-        numbers = [int(name) for name in os.listdir("/proc/self/fd")]
-    except OSError:
-        return 0
-    surplus = len(numbers) - int(_FULL_FILES * maximum)
-    if maximum == resource.RLIM_INFINITY or surplus <= 0:
-        return 0
-    silent = [
-        (has_read, -milliseconds, number)
-        for number in numbers
-        for milliseconds, has_read in [_silence(number, ports)]
-        if milliseconds > 1000 * _ARRIVAL_SECONDS
-    ]
-    silent.sort()
-    for *_, number in silent[:surplus]:
-        with suppress(OSError), _borrowed(number) as connection:
-            if _is_of(connection, ports):
-                connection.shutdown(socket.SHUT_RDWR)
-    return min(surplus, len(silent))
+        Raises `StatusError`: DEADLINE_EXCEEDED after the seconds; or see
+        `end_oldest` and `stop`.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        late = StatusError(
+            grpc.StatusCode.DEADLINE_EXCEEDED,
+            f"the request did not arrive within {self._seconds:g} seconds",
+        )
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(self._seconds, self._end, task, late)
+        self._waiting[task] = 0
+        if len(self._waiting) > self._maximum:
+            self.end_oldest()
+        try:
+            yield
+        except asyncio.CancelledError:
+            if task not in self._ended:
+                raise
+            raise self._ended[task] from None
+        finally:
+            timer.cancel()
+            self._waiting.pop(task, None)
+            self._ended.pop(task, None)
 
+    def arrived(self, size: int) -> int:
+        """Records the size of what has arrived; returns the size of all."""
+        task = asyncio.current_task()
+        if task in self._waiting:
+            self._waiting[task] = size
+        return sum(self._waiting.values())
 
-def _silence(number: int, ports: Collection[int]) -> tuple[int, bool]:
-    """Returns for how long the client of a connection has sent nothing.
+    def end_oldest(self) -> None:
+        """Ends the oldest wait: too much is arriving."""
+        error = StatusError(
+            grpc.StatusCode.RESOURCE_EXHAUSTED,
+            "too many requests are arriving: try again later",
+        )
+        self._end(next(iter(self._waiting)), error)
 
-    The milliseconds are 0 if the open file is not a connection of one of the
-    ports. Also returns whether the client has received a reply, which is more
-    than what gRPC sends at the start of a connection.
-    """
-    try:
-        with _borrowed(number) as connection:
-            if not _is_of(connection, ports):
-                return 0, False
-            info = connection.getsockopt(
-                socket.IPPROTO_TCP, socket.TCP_INFO, 128
-            )
-    except OSError:  # not a socket, or closed in the meantime
-        return 0, False
-    (milliseconds,) = struct.unpack_from("I", info, 52)  # tcpi_last_data_recv
-    (received,) = struct.unpack_from("Q", info, 120)  # tcpi_bytes_acked
-    return int(milliseconds), received > _GREETING_BYTES
+    def stop(self) -> None:
+        """Ends all waits, because the server stops."""
+        error = StatusError(grpc.StatusCode.UNAVAILABLE, "the server stops")
+        for task in list(self._waiting):
+            self._end(task, error)
 
-
-def _is_of(connection: socket.socket, ports: Collection[int]) -> bool:
-    """Returns whether a socket is connected, to one of the ports."""
-    try:
-        connection.getpeername()
-        return connection.getsockname()[1] in ports
-    except (OSError, IndexError):
-        return False
-
-
-@contextmanager
-def _borrowed(number: int) -> Iterator[socket.socket]:
-    """Yields the socket of a file descriptor, and leaves it open."""
-    connection = socket.socket(fileno=number)
-    try:
-        yield connection
-    finally:
-        connection.detach()
+    def _end(self, task: "asyncio.Task[Any]", error: StatusError) -> None:
+        del self._waiting[task]
+        self._ended[task] = error
+        task.cancel()

@@ -6,13 +6,14 @@ thread polls for new versions and loads them while the old ones answer.
 """
 
 import asyncio
+import errno
 import logging
 import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import closing, contextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import grpc
 from grpc_health.v1.health_pb2 import HealthCheckResponse
@@ -22,17 +23,17 @@ from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.export.bulk.documents import read_documents
 from keras_lstm_dssm.serving.clicks import ClickWriter, UbiWriter
 from keras_lstm_dssm.serving.grpc_services import (
-    MESSAGE_SECONDS,
-    GrpcServices,
+    Calls,
     Health,
-    Services,
+    Predictions,
+    add_services,
 )
 from keras_lstm_dssm.serving.limits import (
     REPLY_MB,
+    Arrivals,
     Bounds,
     LoopTurns,
     RequestSlots,
-    close_silent_connections,
 )
 from keras_lstm_dssm.serving.metrics import RequestMetrics
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
@@ -49,10 +50,19 @@ _SERVICES = (
     "tensorflow.serving.ModelService",
 )
 
-TICK_SECONDS = 0.25
-"""Interval between two checks for clients that have waited too long."""
+MESSAGE_SECONDS = 30.0
+"""Seconds in which a call's message has to arrive."""
 
-_IDLE_SECONDS = 300
+MAX_MESSAGES = 64
+"""Maximum number of messages of gRPC that are arriving at a time."""
+
+CONNECTION_SECONDS = 60.0
+"""Age at which a connection of gRPC takes no more calls.
+
+Calls on it may take as long again: then their clients have to have read the
+replies.
+"""
+
 _HTTP_MODULES = ("orjson", "prometheus_client", "starlette", "uvicorn")
 
 
@@ -174,6 +184,7 @@ class PredictionServer:
             for _ in range(2)
         )
         self._health = Health(self._statuses())
+        self._is_full = False
         self._stopping = threading.Event()
         self._polling = threading.Thread(target=self._keep_polling, daemon=True)
         self._started: Future[None] = Future()
@@ -237,33 +248,19 @@ class PredictionServer:
     async def _serve(self) -> None:
         """Serves until `_stop` is set, and at most `grace_seconds` longer."""
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        services = GrpcServices(
-            Services(self.models, self._bounds, self.metrics),
-            self._grpc_slots,
-            self._health,
-            self._security.tokens,
-        )
+        self._loop.set_exception_handler(self._report)
+        arrivals = Arrivals(MESSAGE_SECONDS, MAX_MESSAGES)
         with self._http_server() as http_server:
-            grpc_server = await self._start_grpc(services)
-            ports = [self.port]
+            grpc_server = await self._start_grpc(arrivals)
             if http_server is not None:
                 await http_server.start()
-                ports.append(http_server.port)
             self._started.set_result(None)
-            while not self._stop.is_set():
-                try:
-                    services.end_overdue()
-                    if http_server is not None:
-                        http_server.tick()
-                    close_silent_connections(ports)
-                except Exception:  # of any kind: keep serving
-                    _LOG.exception("clients that wait could not be ended")
-                with suppress(asyncio.TimeoutError):  # in 3.10 not the builtin
-                    await asyncio.wait_for(self._stop.wait(), TICK_SECONDS)
-            services.stop()
+            await self._stop.wait()
+            self._health.stop()
+            arrivals.stop()
             stops = [grpc_server.stop(self._grace_seconds)]
             if http_server is not None:
-                stops.append(http_server.stop(self._grace_seconds))
+                stops.append(http_server.stop())
             await asyncio.gather(*stops)
             # gRPC logs an error for each of its tasks that has not ended.
             others = asyncio.all_tasks() - {asyncio.current_task()}
@@ -274,9 +271,35 @@ class PredictionServer:
                 self._grpc_slots.running + self._http_slots.running
             )
 
-    async def _start_grpc(self, services: GrpcServices) -> grpc.aio.Server:
+    def _report(
+        self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]
+    ) -> None:
+        """Logs an error that asyncio reports.
+
+        At the limit on open files asyncio reports thousands a second.
+        """
+        if getattr(context.get("exception"), "errno", 0) != errno.EMFILE:
+            loop.default_exception_handler(context)
+        elif not self._is_full:
+            self._is_full = True
+            _LOG.error(
+                "all files that the process may open are connections: clients "
+                "wait until others are closed; raise the limit of ulimit -n"
+            )
+
+    async def _start_grpc(self, arrivals: Arrivals) -> grpc.aio.Server:
         host, request_mb = self._host, self._bounds.max_message_mb
+        age_ms = round(1000 * CONNECTION_SECONDS)
         server = grpc.aio.server(
+            interceptors=[
+                Calls(
+                    self.models,
+                    self._grpc_slots,
+                    arrivals,
+                    self._security,
+                    self.metrics,
+                )
+            ],
             options=[
                 # By default a second server could listen on the same port
                 # and would receive every other request.
@@ -290,11 +313,13 @@ class PredictionServer:
                     "grpc.server_handshake_timeout_ms",
                     round(1000 * MESSAGE_SECONDS),
                 ),
-                # Clients connect again when they need to.
-                ("grpc.max_connection_idle_ms", 1000 * _IDLE_SECONDS),
-            ]
+                # Ends what clients do not read; they connect again.
+                ("grpc.max_connection_age_ms", age_ms),
+                ("grpc.max_connection_age_grace_ms", age_ms),
+            ],
         )
-        server.add_generic_rpc_handlers([services])
+        predictions = Predictions(self.models, self._bounds)
+        add_services(server, predictions, self._health)
         if ":" in host and not host.startswith("["):
             host = f"[{host}]"  # an IPv6 address
         address, tls = f"{host}:{self.port}", self._security.tls
@@ -353,7 +378,12 @@ class PredictionServer:
                 self._bounds.max_message_mb << 20,
             )
             server = HttpServer(
-                guard, self._http_port, self._host, self._security.tls
+                guard,
+                self._http_port,
+                self._host,
+                self._security.tls,
+                self._grace_seconds,
             )
             self.http_address = server.address
-            yield server
+            with closing(server):
+                yield server

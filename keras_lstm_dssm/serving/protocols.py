@@ -172,7 +172,7 @@ def _encode(
     if (
         call is None
         or call.input_dtypes != {"text": "string"}
-        or "embedding" not in call.output_names
+        or "embedding" not in call.outputs
     ):
         raise invalid_argument(
             f"{servable.name} is no encoder of texts; GET /v1/models lists "

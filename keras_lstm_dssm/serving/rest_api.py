@@ -20,7 +20,6 @@ from google.protobuf.message import Message
 from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 
-from keras_lstm_dssm.serving.grpc_services import truncated
 from keras_lstm_dssm.serving.limits import Bounds
 from keras_lstm_dssm.serving.metrics import RequestMetrics
 from keras_lstm_dssm.serving.model_registry import (
@@ -30,7 +29,6 @@ from keras_lstm_dssm.serving.model_registry import (
 )
 from keras_lstm_dssm.serving.protocols import ROUTES, Route, error_body
 from keras_lstm_dssm.serving.rest_json import (
-    JsonError,
     inputs_from_json,
     is_row_format,
     json_from_outputs,
@@ -168,9 +166,7 @@ def code_and_message(error: Exception, request: str) -> tuple[str, str]:
     An error that is not the client's is logged with a text for the request.
     """
     if isinstance(error, StatusError):
-        return error.code.name, truncated(error.details)
-    if isinstance(error, JsonError):
-        return "INVALID_ARGUMENT", truncated(str(error))
+        return error.code.name, error.details
     _LOG.error("%s", request, exc_info=error)
     return "INTERNAL", "internal error"
 

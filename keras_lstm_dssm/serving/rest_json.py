@@ -13,8 +13,11 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, islice
 from typing import Any
 
+import grpc
 import numpy as np
 import orjson
+
+from keras_lstm_dssm.serving.servable import StatusError
 
 MAX_MESSAGE_CHARS = 1024
 """Values in error messages are cut after this number of characters."""
@@ -23,8 +26,11 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _PRETTY = json.JSONEncoder(ensure_ascii=False, indent=4)
 
 
-class JsonError(ValueError):
+class JsonError(StatusError):
     """Raised if a request's JSON does not fit; INVALID_ARGUMENT, HTTP 400."""
+
+    def __init__(self, details: str) -> None:
+        super().__init__(grpc.StatusCode.INVALID_ARGUMENT, details)
 
 
 def parse_object(body: bytes) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import re
 import ssl
 import stat
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -150,13 +151,9 @@ class TokenFile:
         """Returns whether the header `authorization` of a request has a token.
 
         The time does not depend on how much of a token is right: digests of
-        the same length are compared, by `hmac.compare_digest`, with each of
-        the tokens.
-
-        Args:
-            authorization: The header's value: `Bearer TOKEN`; or `Basic` with
-                any user name and the token as the password, which a browser
-                sends after it has asked for them. None without the header.
+        the same length are compared with each of the tokens. The header is
+        `Bearer TOKEN`; or `Basic` with any user name and the token as the
+        password, which a browser sends after it has asked for them.
         """
         self._refresh()
         token = _token_of(authorization)
@@ -235,12 +232,7 @@ class Security(NamedTuple):
     def check(self, host: str) -> None:
         """Checks that a server which others can reach is protected.
 
-        Args:
-            host: The address to listen on.
-
-        Raises:
-            InputError: Other machines can reach the address, and TLS or what
-                identifies clients is missing.
+        Raises `InputError` if TLS or what identifies clients is missing.
         """
         identifies_clients = self.tokens or (self.tls and self.tls.client_ca)
         if (
@@ -260,6 +252,17 @@ class Security(NamedTuple):
             " where the network is protected by other means"
         )
 
+    def admits(self, authorizations: Sequence[str | bytes]) -> bool:
+        """Returns whether a request with these headers may be answered.
+
+        Of several headers `authorization` none is taken.
+        """
+        if self.tokens is None:
+            return True
+        return len(authorizations) == 1 and self.tokens.allows(
+            authorizations[0]
+        )
+
     def allows_host(self, host: str, header: bytes) -> bool:
         """Returns whether a request over HTTP may have a header `Host`.
 
@@ -267,10 +270,6 @@ class Security(NamedTuple):
         send requests to a server there ("DNS rebinding"). Its name is in the
         header. With tokens such a page has none, and with TLS the browser
         refuses the certificate.
-
-        Args:
-            host: The address that the server listens on.
-            header: The header's value.
         """
         if self.insecure or self.tokens or self.tls or not is_loopback(host):
             return True

@@ -41,17 +41,25 @@ def to_proto(
     return proto
 
 
+# TF Serving also truncates longer messages.
+_MESSAGE_BYTES = 1024
+
+
 class StatusError(Exception):
     """Raised if a call fails with a gRPC status.
 
     Codes and messages are those of TensorFlow Serving, so that a client that
-    was tested with this server handles its errors, too.
+    was tested with this server handles its errors, too. `details` is the
+    message, cut where TF Serving cuts it.
     """
 
     def __init__(self, code: grpc.StatusCode, details: str) -> None:
         super().__init__(details)
-        self.code = code
-        self.details = details
+        self.code, self.details = code, details
+        encoded = details.encode()
+        if len(encoded) > _MESSAGE_BYTES:
+            cut = encoded[:_MESSAGE_BYTES].decode(errors="ignore")
+            self.details = f"{cut}...TRUNCATED"
 
 
 def invalid_argument(details: str) -> StatusError:
@@ -68,23 +76,22 @@ CODES = {code.value[0]: code for code in grpc.StatusCode}
 """gRPC's status codes by number; TensorFlow's error codes are the same."""
 
 
-class SignatureCall:
+class SignatureCall(SavedSignature):
     """Answers Predict with one signature; threads may share it."""
 
-    def __init__(self, signature: SavedSignature) -> None:
-        self._signature = signature
-        infos = signature.definition.inputs
+    def __init__(self, graph: SavedGraph, name: str) -> None:
+        super().__init__(graph, name)
+        infos = self.definition.inputs
         self._specs = {
             alias: tf.TensorSpec(infos[alias].tensor_shape, infos[alias].dtype)
-            for alias in signature.inputs
+            for alias in self.inputs
         }
-        self.output_names = signature.outputs
         self.input_dtypes = {
             alias: _cpp_name(spec.dtype.as_datatype_enum)
             for alias, spec in self._specs.items()
         }
 
-    def __call__(
+    def answer(
         self,
         request: PredictRequest,
         reply: PredictResponse,
@@ -138,7 +145,7 @@ class SignatureCall:
         arrays = {}
         for alias, spec in specs.items():
             if alias not in protos:
-                feed = self._signature.definition.inputs[alias].name
+                feed = self.definition.inputs[alias].name
                 raise invalid_argument(
                     f"Signature input alias: {alias}(feed name: {feed}) not "
                     "found in request and no default value provided. Inputs "
@@ -153,17 +160,17 @@ class SignatureCall:
 
     def _requested_outputs(self, output_filter: Sequence[str]) -> list[str]:
         for index, alias in enumerate(output_filter):
-            if alias not in self.output_names:
+            if alias not in self.outputs:
                 raise invalid_argument(
                     f"output tensor alias not found in signature: {alias} "
                     "Outputs expected to be in the set "
-                    f"{_set(self.output_names)}."
+                    f"{_set(self.outputs)}."
                 )
             if alias in output_filter[:index]:
                 raise invalid_argument(
                     f"duplicate output tensor alias: {alias}"
                 )
-        return list(output_filter or self.output_names)
+        return list(output_filter or self.outputs)
 
     def _check_dtypes_and_shapes(
         self,
@@ -184,7 +191,7 @@ class SignatureCall:
 
     def _run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         try:
-            return self._signature(**inputs)
+            return self(**inputs)
         except tf.errors.OpError as error:
             line = refusal(error.message)
             raise StatusError(CODES[error.error_code], line) from error
@@ -256,8 +263,7 @@ class Servable:
         graph = SavedGraph(folder)
         self.signature_defs = graph.definitions
         self._calls = {
-            key: SignatureCall(SavedSignature(graph, key))
-            for key in graph.definitions
+            key: SignatureCall(graph, key) for key in graph.definitions
         }
 
     def signature(self, name: str) -> SignatureCall | None:
@@ -279,7 +285,7 @@ class Servable:
         reply.model_spec.name = self.name
         reply.model_spec.version.value = self.version
         reply.model_spec.signature_name = key
-        call(request, reply, check)
+        call.answer(request, reply, check)
         return reply
 
     def warm_up(self, folder: Path) -> int:

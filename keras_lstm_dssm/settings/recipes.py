@@ -1,20 +1,16 @@
 """Recipes, the settings that determine the trained weights of a model.
 
-The recipes can be imported without TensorFlow; `build` and `compile` import
-the models, the losses and the optimizers.
+They are data: `models.builders` checks what they say of registered classes,
+builds the models and compiles them.
 """
 
 import dataclasses
-import inspect
-import json
-import math
-import random
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.choices import (
+    DEFAULT_SALIENCE,
     KEY_WORDS_OF,
     NEGATIVES,
     TOWERS,
@@ -22,67 +18,49 @@ from keras_lstm_dssm.settings.choices import (
 )
 from keras_lstm_dssm.settings.fields import Settings, setting
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from keras_lstm_dssm.encoders.text_encoder import TextEncoder
-    from keras_lstm_dssm.layers.word_vectors import (
-        TrigramVectors,
-        VocabularyVectors,
-    )
-    from keras_lstm_dssm.matchers.matcher import Matcher
-    from keras_lstm_dssm.models.keyvec import KeyVec
-    from keras_lstm_dssm.models.pair_scorer import PairScorer
-    from keras_lstm_dssm.models.two_tower import TwoTower
-
 
 def _arguments() -> Any:
     """Declares a field for the arguments of an encoder or a matcher."""
     return dataclasses.field(default_factory=dict, metadata={"flag": False})
 
 
-def check_arguments(
-    made: type, base: type, name: str, config: Any, without: Collection[str]
-) -> None:
-    """Checks that a class has the arguments of a configuration.
+class ModelRecipe(Settings):
+    """Base of the recipes of all kinds of models, of which each has its own.
 
-    Its constructors up to `base` are looked at; arguments in `without` are
-    those that a recipe sets itself.
+    A subclass is a frozen dataclass, whose fields `setting` declares; it has
+    `epochs` and `batch_size`, and the name of its `ModelKind` as `kind`. Its
+    docstring describes each field, for the help of flags.
+
+    Example:
+    >>> recipe = dssm.PRESETS["lstm_96"].replace(epochs=2)
+    >>> recipe.kind, recipe.epochs, recipe.fitted
+    ('towers', 2, False)
     """
-    known = {"dtype", "trainable"}
-    for each in made.__mro__:
-        if issubclass(each, base):
-            known.update(inspect.signature(each.__init__).parameters)
-    known -= {"self", "kwargs", "name", *without}
-    if not isinstance(config, Mapping) or not known.issuperset(config):
-        raise InputError(
-            f"{name} is {config!r}: expected arguments of {made.__name__}, "
-            f"which are {', '.join(sorted(known))}"
-        )
-    try:
-        json.dumps(dict(config))
-    except TypeError as error:
-        raise InputError(
-            f"{name} is {config!r:.80}: expected values that config.json can"
-            " hold; towers of Keras layers are trained by"
-            " TwoTower(layer, layer).fit"
-        ) from error
 
+    kind: ClassVar[str]
+    """The name of its `ModelKind`."""
 
-@contextmanager
-def seeded_initializers(seed: int) -> Iterator[None]:
-    """Makes all weights that are created meanwhile a function of `seed`."""
-    # An initializer without a seed draws one from Python's own generator.
-    state = random.getstate()
-    random.seed(seed)
-    try:
-        yield
-    finally:
-        random.setstate(state)
+    stops_without_dev: ClassVar[bool] = False
+    """Whether a training without dev can stop early."""
+
+    epochs: int
+    batch_size: int
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the model is fitted to a teacher's vectors, in no epoch."""
+        return False
+
+    def completed(self, options: Any) -> dict[str, Any]:
+        """Returns options of a training that the recipe decides.
+
+        `options` is the `TrainingConfig`; the result is attribute -> value.
+        """
+        return {}
 
 
 @dataclasses.dataclass(frozen=True)
-class Recipe(Settings):
+class Recipe(ModelRecipe):
     """Holds all that determines the trained weights, but data and seed.
 
     `dssm.train`, `lstm-dssm-train` and the benchmarks train from a recipe,
@@ -150,7 +128,8 @@ class Recipe(Settings):
 
     Raises:
         InputError: A value is out of range, or two of them exclude each
-            other.
+            other. `dssm.train` and `dssm.build_model` also raise it for a
+            wrong encoder or a wrong argument of an encoder.
 
     Example:
     >>> recipe = PRESETS["lstm_96"].replace(negatives="in_batch", epochs=8)
@@ -158,7 +137,7 @@ class Recipe(Settings):
     True
     """
 
-    kind: ClassVar[Literal["towers"]] = "towers"
+    kind: ClassVar[str] = "towers"
 
     encoder: str = setting("LSTMEncoder", flag=False)
     encoder_config: Mapping[str, Any] = _arguments()
@@ -189,15 +168,6 @@ class Recipe(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        encoder, base = self._encoder()
-        for name in ("encoder_config", "document_encoder_config"):
-            check_arguments(encoder, base, name, getattr(self, name), ())
-        if encoder.fitted != (self.epochs == 0):
-            raise InputError(
-                f"epochs is {self.epochs} with the encoder {self.encoder}:"
-                " expected 0 for a WordSumEncoder, which is fitted in one go,"
-                " and 1 or more for all others"
-            )
         if self.hard_negatives and self.judged_negatives:
             raise InputError(
                 "hard_negatives and judged_negatives are both set: expected "
@@ -215,12 +185,17 @@ class Recipe(Settings):
         Args:
             **changes: Attribute -> value. Judged negatives replace mined
                 ones, so that setting the first alone clears the second.
+                `oov_buckets` is an argument of both encoders.
 
         Raises:
             InputError: There is no such attribute, or a value is wrong.
         """
         if changes.get("judged_negatives"):
             changes.setdefault("hard_negatives", 0)
+        if "oov_buckets" in changes:
+            config = changes.get("encoder_config", self.encoder_config)
+            rows = {"oov_buckets": changes.pop("oov_buckets")}
+            changes["encoder_config"] = {**config, **rows}
         return super().replace(**changes)
 
     def with_encoder(self, **config: Any) -> "Recipe":
@@ -231,15 +206,6 @@ class Recipe(Settings):
         {'cells': 96, 'oov_buckets': 8192}
         """
         return self.replace(encoder_config={**self.encoder_config, **config})
-
-    def _encoder(self) -> "tuple[type[TextEncoder], type[TextEncoder]]":
-        """Returns the class of the encoders, and its base class."""
-        from keras_lstm_dssm.encoders.text_encoder import TextEncoder
-        from keras_lstm_dssm.registration import registered_class
-
-        return registered_class(
-            "encoder", self.encoder, TextEncoder
-        ), TextEncoder
 
     @property
     def oov_buckets(self) -> int:
@@ -256,67 +222,15 @@ class Recipe(Settings):
         """Whether encoders have a part that is fitted to a teacher."""
         return self.fitted or len(self.encoder_config.get("shares", ())) == 4
 
-    def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns the name of the encoder's class, and its arguments.
-
-        A preset sets them; no flag of `lstm-dssm-train` does.
-        """
-        return self.encoder, {**self.encoder_config, "oov_buckets": 0}
-
-    def build(self, seed: int = 0, **sizes: int) -> "TwoTower":
-        """Makes the model with random weights, not adapted or compiled.
-
-        Args:
-            seed: Seed of the weights and of the random negatives, default 0.
-            **sizes: Further arguments of the encoders, those that depend on
-                the data.
-        """
-        from keras_lstm_dssm.layers.letter_trigrams import copy_weights
-        from keras_lstm_dssm.models.two_tower import TwoTower
-
-        make = self._encoder()[0]
-        config = {**self.encoder_config, **sizes}
-        with seeded_initializers(seed):
-            if self.towers == "tied":
-                query = document = make(name="encoder", **config)
-            else:
-                query = make(name="query_encoder", **config)
-                config.update(self.document_encoder_config)
-                document = make(name="document_encoder", **config)
-        if self.towers == "equal_start":
-            copy_weights(query, document)
-        return TwoTower(query, document, self.negatives, self.n, seed)
-
-    def compile(self, model: "TwoTower", teacher: bool = False) -> None:
-        """Compiles a model with the optimizer and the loss of the recipe.
-
-        Args:
-            model: The model, adapted if it needs that.
-            teacher: Whether the batches have a teacher's vectors, from which
-                the model learns beside the clicks. Default `False`.
-        """
-        from keras_lstm_dssm.losses import CosineSoftmax, Distillation
-        from keras_lstm_dssm.optimizers import NesterovMomentum
-
-        model.compile(
-            NesterovMomentum(
-                self.learning_rate,
-                self.momentum_ends,
-                threshold=self.threshold,
-            ),
-            Distillation(
-                self.gamma,
-                self.teacher_weight,
-                self.teacher_temperature,
-                self.teacher_gamma,
-            )
-            if teacher
-            else CosineSoftmax(self.gamma),
-        )
+    def completed(self, options: Any) -> dict[str, Any]:
+        """Returns the patience on dev, unless an option is given."""
+        if options.patience is None and options.dev is not None:
+            return {"patience": self.patience or None}
+        return {}
 
 
-class WordsRecipe(Settings):
-    """Base of `ScorerRecipe` and `KeyVecRecipe`: makes the word vectors."""
+class WordsRecipe(ModelRecipe):
+    """Base of `ScorerRecipe` and `KeyVecRecipe`, which have word vectors."""
 
     # `"vocabulary"`, one vector for each word of the training texts; `"stems"`,
     # one for all forms of a word, see `stem_words`; or `"trigrams"`, the sum of
@@ -329,30 +243,6 @@ class WordsRecipe(Settings):
     def split(self) -> str:
         """The rule that separates words, see `normalize_texts`."""
         return "stems" if self.words == "stems" else "alphanumeric"
-
-    def _new_words(
-        self, vocabulary: Sequence[str], vectors: "np.ndarray | None"
-    ) -> "VocabularyVectors | TrigramVectors":
-        """Makes the layer that turns texts into word vectors.
-
-        Without `vectors`, `[words, word_dimension]`, they start at random.
-        """
-        from keras_lstm_dssm.layers.word_vectors import (
-            TrigramVectors,
-            VocabularyVectors,
-        )
-
-        options: dict[str, Any] = {
-            "dimension": self.word_dimension,
-            "max_words": self.max_words,
-            "name": "words",
-        }
-        if self.words == "trigrams":
-            return TrigramVectors(**options)
-        words = VocabularyVectors(vocabulary, split=self.split, **options)
-        if vectors is not None:
-            words.set_vectors(vectors)
-        return words
 
 
 @dataclasses.dataclass(frozen=True)
@@ -417,11 +307,12 @@ class KeyVecRecipe(WordsRecipe):
 
     Example:
     >>> recipe = KEYVEC_PRESETS["keyvec"].replace(dimension=50)
-    >>> recipe.build(vocabulary=["hat", "red"]).dimension
+    >>> dssm.build_model(recipe, vocabulary=["hat", "red"]).dimension
     50
     """
 
-    kind: ClassVar[Literal["keyvec"]] = "keyvec"
+    kind: ClassVar[str] = "keyvec"
+    stops_without_dev: ClassVar[bool] = True
 
     words: str = setting("vocabulary", choices=WORDS)
     word_dimension: int = 100
@@ -454,77 +345,22 @@ class KeyVecRecipe(WordsRecipe):
         # A recipe that was read from JSON has a list, and is equal.
         object.__setattr__(self, "windows", tuple(self.windows))
 
-    def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns "KeyVec", and the arguments that only a preset sets.
+    def completed(self, options: Any) -> dict[str, Any]:
+        """Returns the teacher of salient sentences, and when to stop.
 
-        No flag of `lstm-dssm-train` sets them.
+        Without dev the patience is an attribute of the recipe, too: it counts
+        the epochs without a smaller validation loss, and 0 stops nothing.
         """
-        return "KeyVec", {"weighted": self.weighted, "windows": self.windows}
-
-    def build(
-        self,
-        seed: int = 0,
-        vocabulary: Sequence[str] = (),
-        vectors: "np.ndarray | None" = None,
-        stems: Sequence[str] = (),
-    ) -> "KeyVec":
-        """Makes the model, not yet compiled.
-
-        Args:
-            seed: Seed of the weights, default 0.
-            vocabulary: The words that can be key words, see `vocabulary_of`;
-                with `words="vocabulary"` also those that are read.
-            vectors: The vectors of the words or stems that are read, `[words,
-                word_dimension]`, such as those of `skip_gram_vectors`.
-                Default `None` for a random start; not used with
-                `words="trigrams"`.
-            stems: The stems that are read, for `words="stems"`; see
-                `vocabulary_of`. Each word of `vocabulary` must have another
-                one; it stands for all words of that stem.
-
-        Raises:
-            InputError: The vocabulary is missing or wrong.
-        """
-        from keras_lstm_dssm.models.keyvec import KeyVec
-
-        with seeded_initializers(seed):
-            return KeyVec(
-                self._new_words(
-                    stems if self.words == "stems" else vocabulary, vectors
-                ),
-                None if self.words == "vocabulary" else vocabulary,
-                self.filters,
-                self.windows,
-                self.units,
-                self.dimension,
-                self.weighted,
-                self.dropout,
-                self.max_sentences,
-                seed,
-            )
-
-    def compile(self, model: "KeyVec", documents: int) -> None:
-        """Compiles a model with the optimizer and the loss of the recipe.
-
-        Args:
-            model: The model.
-            documents: The number of training documents. With `decay` the
-                learning rate falls to 0 over `epochs` passes over them.
-        """
-        import keras
-
-        from keras_lstm_dssm.losses import KeyVecLoss
-
-        learning_rate: Any = self.learning_rate
-        if self.decay:
-            steps = self.epochs * math.ceil(documents / self.batch_size)
-            learning_rate = keras.optimizers.schedules.CosineDecay(
-                learning_rate, steps
-            )
-        model.compile(
-            keras.optimizers.Adam(learning_rate),
-            KeyVecLoss(self.read_weight, self.word_weight, self.normalize),
-        )
+        salience = options.salience
+        values: dict[str, Any] = {
+            "salience": DEFAULT_SALIENCE if salience is None else salience
+        }
+        if options.dev is None:
+            patience = options.patience
+            patience = self.patience if patience is None else patience
+            values["recipe"] = self.replace(patience=patience)
+            values["patience"] = patience or None
+        return values
 
 
 @dataclasses.dataclass(frozen=True)
@@ -561,15 +397,17 @@ class ScorerRecipe(WordsRecipe):
             log, see `Triples.from_clicks`. Judged lists have their own.
 
     Raises:
-        InputError: A value is out of range.
+        InputError: A value is out of range. `dssm.train` and
+            `dssm.build_model` also raise it for a wrong matcher or a wrong
+            argument of a matcher.
 
     Example:
     >>> recipe = SCORER_PRESETS["mv_lstm_tensor"].replace(words="trigrams")
-    >>> recipe.build().matcher.k
+    >>> dssm.build_model(recipe).matcher.k
     5
     """
 
-    kind: ClassVar[Literal["scorer"]] = "scorer"
+    kind: ClassVar[str] = "scorer"
 
     matcher: str = setting("MVLSTM", flag=False)
     matcher_config: Mapping[str, Any] = _arguments()
@@ -589,30 +427,11 @@ class ScorerRecipe(WordsRecipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        matcher, base = self._matcher()
-        without = ("word_dimension",)
-        check_arguments(
-            matcher, base, "matcher_config", self.matcher_config, without
-        )
         if self.matcher == "DeepMatch" and self.words == "trigrams":
             raise InputError(
                 "DeepMatch reads the words of a vocabulary: expected words="
                 "'vocabulary' or 'stems', found 'trigrams'"
             )
-
-    def _matcher(self) -> "tuple[type[Matcher], type[Matcher]]":
-        """Returns the class of the matcher, and its base class."""
-        from keras_lstm_dssm.matchers.matcher import Matcher
-        from keras_lstm_dssm.registration import registered_class
-
-        return registered_class("matcher", self.matcher, Matcher), Matcher
-
-    def network(self) -> tuple[str, dict[str, Any]]:
-        """Returns the name of the matcher's class, and its arguments.
-
-        A preset sets them; no flag of `lstm-dssm-train` does.
-        """
-        return self.matcher, dict(self.matcher_config)
 
     def with_matcher(self, **config: Any) -> "ScorerRecipe":
         """Returns a copy with some arguments of the matcher changed.
@@ -622,40 +441,3 @@ class ScorerRecipe(WordsRecipe):
         {'interaction': 'cosine', 'k': 1}
         """
         return self.replace(matcher_config={**self.matcher_config, **config})
-
-    def build(
-        self,
-        seed: int = 0,
-        vocabulary: Sequence[str] = (),
-        vectors: "np.ndarray | None" = None,
-    ) -> "PairScorer":
-        """Makes the model, not pre-trained or compiled.
-
-        Args:
-            seed: Seed of the weights, default 0.
-            vocabulary: The words or stems, see `vocabulary_of`; not used for
-                trigrams.
-            vectors: Their vectors, `[words, word_dimension]`, such as those
-                of `skip_gram_vectors`. Default `None` for a random start.
-
-        Raises:
-            InputError: The vocabulary is missing or wrong.
-        """
-        from keras_lstm_dssm.models.pair_scorer import PairScorer
-
-        with seeded_initializers(seed):
-            words = self._new_words(vocabulary, vectors)
-            matcher = self._matcher()[0](
-                self.word_dimension, name="matcher", **self.matcher_config
-            )
-        return PairScorer(words, matcher, seed)
-
-    def compile(self, model: "PairScorer") -> None:
-        """Compiles a model with the optimizer and the loss of the recipe."""
-        from keras_lstm_dssm.losses import PairwiseHinge
-        from keras_lstm_dssm.optimizers import Adagrad
-
-        model.compile(
-            Adagrad(self.learning_rate, multipliers=model.matcher.multipliers),
-            PairwiseHinge(self.margin),
-        )

@@ -12,17 +12,17 @@ from typing import Any, ClassVar
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.choices import (
     CLUSTER_MEASURES,
-    DEFAULT_SALIENCE,
     MEASURES,
     SALIENCE_TEACHERS,
 )
+from keras_lstm_dssm.settings.data import ReplaySpec, absolute_spec
 from keras_lstm_dssm.settings.fields import Settings, setting
-
-_USERS = {
-    "towers": "two towers",
-    "scorer": "pair scorers",
-    "keyvec": "a KeyVec",
-}
+from keras_lstm_dssm.settings.kinds import (
+    KINDS,
+    kind_of,
+    named_recipe,
+    recipe_from_dict,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,8 +31,9 @@ class TrainingConfig(Settings):
 
     Each option is also a flag of `lstm-dssm-train`, but for `titles`,
     `judged` and `recipe`: a recipe is given by `--preset` and the flags of
-    its own fields. A field that only one kind of model uses is declared with
-    its `kind`; `joint=False` says that several workers do not support it.
+    its own fields. A field that not every kind of model uses is among the
+    `options` of a `ModelKind`; `joint=False` says that several workers do not
+    support it.
 
     Attributes:
         data: Clicks: `"api"`, `"api_sentences"`, a BEIR folder, or click
@@ -46,14 +47,14 @@ class TrainingConfig(Settings):
             Without it, `word_sum` is fitted to the texts of `teacher` alone.
         recipe: Name of a preset; or a `Recipe`, of two towers, a
             `ScorerRecipe`, of a pair scorer, or a `KeyVecRecipe`. By default
-            that of the run `init`, or `"best"` without one.
+            `"best"`; `train` has the recipe of the run `init` then.
         documents: With pages: the file of lstm-dssm-export --documents, id
             TAB title a line, by which ids that were shown become titles; by
             default they are the titles.
         actions: With pages of UBI: the actions that are clicks, and their
             weights, such as click:1,add_to_cart:2,purchase:3; by default
             click and click_through, with 1.
-        validation: Click files for the loss after each epoch.
+        validation: Two towers: click files for the loss after each epoch.
         dev: `"api"` or a BEIR folder, whose dev queries are searched in its
             whole corpus after epochs; the best epoch becomes the model. Pair
             scorers, also of `"api_sentences"`: rerank the judged lists of
@@ -127,18 +128,14 @@ class TrainingConfig(Settings):
     )
     min_relevant: int = 1
     max_bad_lines: int = 0
-    negatives_from: Any = setting(None, kind="scorer", joint=False)
-    salience: Any = setting(None, kind="keyvec", joint=False)
-    teacher: Any = setting(None, kind="towers", joint=False)
-    replay: Any = setting(None, kind="towers", joint=False)
+    negatives_from: Any = None
+    salience: Any = None
+    teacher: Any = setting(None, joint=False)
+    replay: Any = setting(None, joint=False)
     init: Any = None
     seed: int = setting(0, most=2**32 - 1)
-    titles: Any = setting(
-        (), kind="towers", stored=False, joint=False, flag=False
-    )
-    judged: Any = setting(
-        None, kind="towers", stored=False, joint=False, flag=False
-    )
+    titles: Any = setting((), stored=False, joint=False, flag=False)
+    judged: Any = setting(None, stored=False, joint=False, flag=False)
     save_minutes: float = setting(10.0, least=0, stored=False)
 
     def __post_init__(self) -> None:
@@ -147,62 +144,18 @@ class TrainingConfig(Settings):
                 "replay mixes old clicks into a training that is continued: "
                 "give init, the run to continue, or name all clicks as data"
             )
-        recipe = self._find_recipe()
-        patience, salience = self.patience, self.salience
-        if (
-            patience is None
-            and recipe.kind == "towers"
-            and self.dev is not None
-        ):
-            patience = recipe.patience or None
-        if recipe.kind == "keyvec":
-            salience = DEFAULT_SALIENCE if salience is None else salience
-            if self.dev is None:  # the validation loss stops it
-                patience = recipe.patience if patience is None else patience
-                recipe = recipe.replace(patience=patience)
-                patience = patience or None  # 0 stops nothing
-        object.__setattr__(self, "recipe", recipe)
-        object.__setattr__(self, "patience", patience)
-        object.__setattr__(self, "salience", salience)
+        recipe = named_recipe("best" if self.recipe is None else self.recipe)
+        values = {"recipe": recipe, **recipe.completed(self)}
         if self.select is None:
-            object.__setattr__(self, "select", "mrr@10")
+            values["select"] = "mrr@10"
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
         super().__post_init__()
         self._check_kind()
 
-    @property
-    def fitted(self) -> bool:
-        """Whether the model is computed in one go from a teacher's vectors.
-
-        It is so for the preset `word_sum`, which reads no clicks and has no
-        training steps.
-        """
-        return self.recipe.kind == "towers" and self.recipe.fitted
-
-    def _find_recipe(self) -> Any:
-        from keras_lstm_dssm.models.kinds import find_recipe
-        from keras_lstm_dssm.training.initial_model import InitialModel
-
-        recipe = self.recipe
-        if recipe is None and isinstance(self.init, str | os.PathLike):
-            recipe = InitialModel.recipe_of(self.init)
-        return find_recipe("best" if recipe is None else recipe)
-
     def _check_kind(self) -> None:
-        kind = self.recipe.kind
-        if self.validation is not None and kind != "towers":
-            raise InputError(
-                "validation measures the loss of two towers: for a pair "
-                "scorer, give judged lists as dev; that of a KeyVec is "
-                "measured on the documents of the split dev"
-            )
-        for field in dataclasses.fields(self):
-            user = field.metadata.get("kind", kind)
-            if user != kind and getattr(self, field.name):
-                raise InputError(
-                    f"{field.name} is used by {_USERS[user]} only: leave it "
-                    f"out for {_USERS[kind]}"
-                )
-        if self.fitted:
+        kind_of(self.recipe).check_options(self)
+        if self.recipe.fitted:
             for name in ("data", "dev", "validation", "init"):
                 if getattr(self, name) is not None:
                     raise InputError(
@@ -214,9 +167,12 @@ class TrainingConfig(Settings):
                     "teacher is missing: expected the folder of lstm-dssm-teach"
                     " --words, to which word_sum is fitted"
                 )
-        elif self.data is None:
+        elif self.data is None or (
+            isinstance(self.data, str) and not self.data
+        ):
             raise InputError(
-                "data is missing: expected clicks, or documents for a KeyVec"
+                "data is missing: expected `api`, a BEIR folder or click files,"
+                " or documents (`api_documents` or a folder) for a KeyVec"
             )
         if self.judged is not None and not self.recipe.judged_negatives:
             raise InputError(
@@ -241,42 +197,31 @@ class TrainingConfig(Settings):
             if "unused_if" in field.metadata
             and options.get(field.name, field.default) != field.default
         }
-        if self.recipe.kind == "keyvec":  # has a validation loss without dev
+        if self.recipe.stops_without_dev:
             names.discard("patience")
         self.check_used(names)
-
-    @staticmethod
-    def check_options_of_workers(options: Mapping[str, Any]) -> None:
-        """Checks that several workers support all options that are set.
-
-        Args:
-            options: Name of a field -> value.
-
-        Raises:
-            InputError: One is not supported.
-        """
-        for field in dataclasses.fields(TrainingConfig):
-            if not field.metadata.get("joint", True) and options.get(
-                field.name
-            ):
-                raise InputError(
-                    f"--{field.name} is not supported by several workers: "
-                    "leave it out, or train without --workers"
-                )
 
     def check_workers(self) -> None:
         """Checks that several workers can train the model.
 
         Raises:
-            InputError: They train two towers only, or do not support an
-                option.
+            InputError: They do not train this kind of model, or do not support
+                an option.
         """
-        if self.recipe.kind != "towers":
+        kind = kind_of(self.recipe)
+        if not kind.joint:
+            trained = " and ".join(k.plural for k in KINDS.values() if k.joint)
             raise InputError(
-                "several workers train two towers only: leave the workers "
-                "out for a pair scorer or a KeyVec"
+                f"several workers train {trained} only: leave the workers out"
+                f" for {kind.plural}"
             )
-        self.check_options_of_workers(vars(self))
+        for field in dataclasses.fields(self):
+            joint = field.metadata.get("joint", True)
+            if not joint and getattr(self, field.name):
+                raise InputError(
+                    f"--{field.name} is not supported by several workers: "
+                    "leave it out, or train without --workers"
+                )
 
     def to_dict(self) -> dict[str, Any]:
         """Returns what `config.json` holds of the options.
@@ -310,9 +255,6 @@ class TrainingConfig(Settings):
         Raises:
             InputError: It cannot be written there.
         """
-        from keras_lstm_dssm.data.sources import absolute_spec
-        from keras_lstm_dssm.training.replay import ReplaySpec
-
         if value is None or isinstance(value, int | float | Mapping):
             return value
         if name == "replay":
@@ -354,8 +296,6 @@ class TrainingConfig(Settings):
         Raises:
             KeyError: An option is missing.
         """
-        from keras_lstm_dssm.models.kinds import recipe_from_dict
-
         stored = {name: values[name] for name in cls.stored_names()}
         stored["recipe"] = recipe_from_dict(stored["recipe"])
         return cls(**stored, **options)

@@ -34,6 +34,11 @@ def as_strings(texts: Any) -> tf.Tensor:
     return tf.constant(encoded, tf.string, shape=[len(encoded)])
 
 
+def clean_texts(texts: Sequence[str | bytes]) -> list[str]:
+    """Replaces lone surrogates, which tokenizers do not take."""
+    return [text.decode("utf-8", "replace") for text in as_bytes(texts)]
+
+
 def check_string_input(reader: str, inputs: Any) -> None:
     """Raises `InputError` if a symbolic input is no batch of strings."""
     if inputs.dtype != "string" or len(inputs.shape) != 1:

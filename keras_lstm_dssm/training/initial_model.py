@@ -9,9 +9,11 @@ import numpy as np
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.fingerprints import weights_hash
 from keras_lstm_dssm.layers.letter_trigrams import copy_weights
-from keras_lstm_dssm.models.kinds import AnyRecipe, kind_of, recipe_from_dict
+from keras_lstm_dssm.models.builders import find_recipe
 from keras_lstm_dssm.plain_files import damage_named
 from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.kinds import kind_of, recipe_from_dict
+from keras_lstm_dssm.settings.recipes import ModelRecipe
 
 _OF_TRAINING = {"seed", "negatives", "n", "dropout", "max_sentences"}
 """Arguments of a model, not of its layers, that a new training may change."""
@@ -22,9 +24,9 @@ _NAMES = {"name", "build_config"}
 class InitialModel(NamedTuple):
     """Holds a trained model, and where it comes from."""
 
-    model: Any  # a `TwoTower`, `PairScorer` or `KeyVec`
+    model: Any
     # The recipe of its run; `None` for a model without a run.
-    recipe: AnyRecipe | None = None
+    recipe: ModelRecipe | None = None
     # The folder of its run; `None` for a model without one.
     path: str | None = None
 
@@ -38,7 +40,7 @@ class InitialModel(NamedTuple):
         return cls(model, recipe, os.path.abspath(init))
 
     @staticmethod
-    def recipe_of(init: str | os.PathLike[str]) -> AnyRecipe:
+    def recipe_of(init: str | os.PathLike[str]) -> ModelRecipe:
         """Reads the recipe of a run, without loading its model.
 
         A process that is to be one of several workers can do so before
@@ -48,7 +50,7 @@ class InitialModel(NamedTuple):
         run.check_trained()
         recipe = run.read_config().get("recipe", {})
         with damage_named(run.config, "expected a recipe: train again"):
-            return recipe_from_dict(recipe)
+            return find_recipe(recipe_from_dict(recipe))
 
     def describe(self) -> dict[str, Any]:
         """Returns the entry `init` of a run's `config.json`."""
@@ -64,24 +66,24 @@ class InitialModel(NamedTuple):
 
     @property
     def vocabulary(self) -> Sequence[str]:
-        """The words for `ScorerRecipe.build` or `KeyVecRecipe.build`."""
+        """The words for `build_scorer` or `build_keyvec`."""
         if hasattr(self.model, "key_vocabulary"):
             return self.model.key_vocabulary
         return getattr(self.model.words, "vocabulary", ())
 
     @property
     def stems(self) -> Sequence[str]:
-        """The stems for `KeyVecRecipe.build`, if it reads stems."""
+        """The stems for `build_keyvec`, if it reads stems."""
         return self.model.words.vocabulary if self.words == "stems" else ()
 
-    def check(self, recipe: AnyRecipe) -> None:
+    def check(self, recipe: ModelRecipe) -> None:
         """Checks the class of the model, and what its words are read as."""
-        expected = kind_of(recipe).model
-        if not isinstance(self.model, expected):
+        expected = kind_of(recipe)
+        if kind_of(self.model) is not expected:
             raise InputError(
                 f"{self._name}: found a {type(self.model).__name__}, expected "
-                f"a {expected.__name__}, as the recipe makes it: leave the "
-                "preset out, or name another run"
+                f"a {expected.load('model').__name__}, as the recipe makes it: "
+                "leave the preset out, or name another run"
             )
         words = getattr(recipe, "words", None)
         if words is not None and self.words != words:

@@ -22,6 +22,7 @@ from keras_lstm_dssm.evaluation.task import (
     document_tasks,
 )
 from keras_lstm_dssm.models.keyvec import KeyVec
+from keras_lstm_dssm.models.word_builders import build_keyvec, compile_keyvec
 from keras_lstm_dssm.settings.recipes import KeyVecRecipe
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.text.vocabulary import vocabulary_of
@@ -71,7 +72,7 @@ def new_keyvec(
             seed=seed,
             split=recipe.split,
         )
-    model = recipe.build(seed, vocabulary, vectors, stems)
+    model = build_keyvec(recipe, seed, vocabulary, vectors, stems)
     if recipe.key_word_start:
         # Often the same vectors; `skip_gram_vectors` then trains only once.
         vectors = skip_gram_vectors(
@@ -84,7 +85,7 @@ def new_keyvec(
         model.word_scores.kernel.assign(
             recipe.key_word_start * _directions(vectors).T
         )
-    recipe.compile(model, documents)
+    compile_keyvec(model, recipe, documents)
     return model
 
 
@@ -202,9 +203,11 @@ class KeyVecTraining(Training):
         recipe, seed = self.recipe, self.config.seed
         if initial is not None:
             initial.check(recipe)
-            model = recipe.build(seed, initial.vocabulary, stems=initial.stems)
+            model = build_keyvec(
+                recipe, seed, initial.vocabulary, stems=initial.stems
+            )
             initial.copy_weights_to(model)
-            recipe.compile(model, self.folder.count("train"))
+            compile_keyvec(model, recipe, self.folder.count("train"))
             return model
         train = self.folder.of("train")
         sentences = [text for one in train for text in one.sentences]

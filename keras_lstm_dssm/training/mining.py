@@ -1,7 +1,6 @@
 """Negatives that trained towers mine: titles near a query, without a click."""
 
 import itertools
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,16 +9,12 @@ import numpy as np
 
 from keras_lstm_dssm.data.batches import GivenNegatives
 from keras_lstm_dssm.data.click_log import ClickLog, Pair
-from keras_lstm_dssm.data.triples import JudgedList, clicked_lists
-from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Index, IVFIndex, unit_vectors
 from keras_lstm_dssm.files import write_json_gz
-from keras_lstm_dssm.models import Recipe, TwoTower
 from keras_lstm_dssm.plain_files import read_json_gz
-from keras_lstm_dssm.run_folder import open_towers
+from keras_lstm_dssm.settings.recipes import Recipe
 from keras_lstm_dssm.text.caches import NormalizedTextCache
 from keras_lstm_dssm.text.word_hashing import normalize
-from keras_lstm_dssm.text_files import one_line
 
 MAX_COMPARISONS = 4 * 10**9
 """Cosines that one mining computes at most; see `mine_negatives`."""
@@ -253,54 +248,3 @@ class HardNegatives:
 
         content = f"negatives mined before epoch {epoch + 1}"
         return read_json_gz(self.path, parse, content)
-
-
-FILE_NAME = "mined_lists.json.gz"
-
-
-def mine_lists(
-    path: Path,
-    log: ClickLog,
-    towers: TwoTower | str | os.PathLike[str],
-    top: int,
-    seed: int,
-) -> list[JudgedList]:
-    """Lists clicked titles and negatives of each query, and writes the lists.
-
-    Negatives are titles without a click for the query, those nearest to it by
-    `towers`, a trained model or the folder of its run. A resumed run reads the
-    file: the towers may have changed. For `top` and `seed` see `clicked_lists`.
-    """
-    towers = open_towers(towers, "negatives_from")
-    # White space as in the lists, whose titles are the ids.
-    index = Index(towers, map(one_line, log.documents()))
-    lists = list(clicked_lists(log, top, index, seed))
-    write_json_gz(path, {"lists": lists})
-    return lists
-
-
-def read_lists(path: Path, log: ClickLog) -> list[JudgedList]:
-    """Reads the lists that `mine_lists` has written.
-
-    Raises `InputError` if the log has more or fewer clicks than it had then.
-    """
-
-    def parse(value: Any) -> tuple[list[JudgedList], int]:
-        lists = [JudgedList(*fields) for fields in value["lists"]]
-        for query, positives, negatives, weights in lists:
-            if not all(
-                isinstance(text, str)
-                for text in (query, *positives, *negatives)
-            ) or (weights and not all(isinstance(w, float) for w in weights)):
-                raise TypeError("found no texts with weights")
-        return lists, sum(len(judged.positives) for judged in lists)
-
-    lists, mined = read_json_gz(path, parse, "mined negatives")
-    clicks = sum(1 for _ in log)
-    if clicks != mined:
-        raise InputError(
-            f"{', '.join(log.paths[:3])}: found {clicks:,} clicks,"
-            f" expected the {mined:,} that {path.name} was mined"
-            " from: restore them, or train anew in another --output"
-        )
-    return lists

@@ -14,9 +14,9 @@ from keras_lstm_dssm.data.click_pages import (
     read_titles,
     write_clicks,
 )
-from keras_lstm_dssm.data.sources import parts_of
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.data import parts_of
 from keras_lstm_dssm.settings.training import TrainingConfig
 
 

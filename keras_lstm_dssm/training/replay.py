@@ -1,51 +1,18 @@
 """Old clicks that are mixed into a training on new ones."""
 
-import math
-import os
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from keras_lstm_dssm.data.batches import permutation
 from keras_lstm_dssm.data.click_log import ClickLog
-from keras_lstm_dssm.data.sources import absolute_spec, open_log
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.data.sources import open_log
 from keras_lstm_dssm.files import replacing
+from keras_lstm_dssm.settings.data import ReplaySpec
 
 _FILE = "epoch_replay.tsv"
 _CLICKS = "replay.train.tsv"
-_EXPECTED = "expected old clicks, a colon and a share, such as old.tsv:0.2"
 _STREAM = 1 << 32  # other draws than those of the order of the batches
-
-
-class ReplaySpec(NamedTuple):
-    """Which old clicks are mixed in, and how many."""
-
-    data: str  # see `data.open_log`
-    share: float  # old clicks for each new one
-
-    @classmethod
-    def parse(cls, replay: Any) -> "ReplaySpec | None":
-        """Reads `"old.tsv:0.2"`, a pair of clicks and share, or `None`."""
-        if replay is None:
-            return None
-        parts = (
-            replay.rpartition(":")[::2] if isinstance(replay, str) else replay
-        )
-        try:
-            data, share = parts
-            if isinstance(data, ClickLog):
-                data = ",".join(data.paths)
-            spec = cls(absolute_spec(os.fspath(data)), float(share))
-        except (TypeError, ValueError):
-            spec = cls("", 0.0)
-        if not spec.data or not 0 < spec.share < math.inf:
-            raise InputError(f"replay is {replay!r:.80}: {_EXPECTED}")
-        return spec
-
-    def __str__(self) -> str:
-        return f"{self.data}:{self.share!r}"
 
 
 class Replay:

@@ -3,23 +3,35 @@
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.callbacks.failures import DeadNetworkWatch
+from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.sources import is_collection, open_collection
-from keras_lstm_dssm.data.triples import Triples
+from keras_lstm_dssm.data.triples import JudgedList, Triples, clicked_lists
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.index import Index
 from keras_lstm_dssm.evaluation.task import Task
+from keras_lstm_dssm.files import write_json_gz
 from keras_lstm_dssm.matchers.deep_match import SMALL_LEVELS, topic_levels
 from keras_lstm_dssm.models.pair_scorer import PairScorer
+from keras_lstm_dssm.models.two_tower import TwoTower
+from keras_lstm_dssm.models.word_builders import build_scorer, compile_scorer
+from keras_lstm_dssm.plain_files import read_json_gz
+from keras_lstm_dssm.run_folder import open_towers
 from keras_lstm_dssm.settings.recipes import ScorerRecipe
 from keras_lstm_dssm.text.vocabulary import vocabulary_of
+from keras_lstm_dssm.text_files import one_line
 from keras_lstm_dssm.training.initial_model import InitialModel
-from keras_lstm_dssm.training.mining import FILE_NAME, mine_lists, read_lists
 from keras_lstm_dssm.training.session import Training, open_clicks
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
+
+FILE_NAME = "mined_lists.json.gz"
+"""Name of the file of a run that has the negatives which towers mined."""
 
 
 class ScorerTraining(Training):
@@ -105,14 +117,14 @@ class ScorerTraining(Training):
         does not know stay unknown.
         """
         model = self._continued(initial) if initial else self._pretrained()
-        self.recipe.compile(model)
+        compile_scorer(model, self.recipe)
         return model
 
     def _continued(self, initial: InitialModel) -> PairScorer:
         initial.check(self.recipe)
         levels = getattr(initial.model.matcher, "topics", SMALL_LEVELS)
         recipe = _with_topics(self.recipe, levels)
-        model = recipe.build(self.config.seed, initial.vocabulary)
+        model = build_scorer(recipe, self.config.seed, initial.vocabulary)
         initial.copy_weights_to(model)
         return model
 
@@ -133,7 +145,7 @@ class ScorerTraining(Training):
                     split=recipe.split,
                 )
         recipe = _with_topics(recipe, topic_levels(self.triples.positives))
-        model = recipe.build(self.config.seed, vocabulary, vectors)
+        model = build_scorer(recipe, self.config.seed, vocabulary, vectors)
         if model.matcher.needs_pretraining:
             queries, documents = self.triples.positive_pairs()
             seed = self.config.seed
@@ -161,3 +173,51 @@ def _with_topics(recipe: ScorerRecipe, levels: Sequence[int]) -> ScorerRecipe:
     if recipe.matcher != "DeepMatch" or "topics" in recipe.matcher_config:
         return recipe
     return recipe.with_matcher(topics=list(levels))
+
+
+def mine_lists(
+    path: Path,
+    log: ClickLog,
+    towers: TwoTower | str | os.PathLike[str],
+    top: int,
+    seed: int,
+) -> list[JudgedList]:
+    """Lists clicked titles and negatives of each query, and writes the lists.
+
+    Negatives are titles without a click for the query, those nearest to it by
+    `towers`, a trained model or the folder of its run. A resumed run reads the
+    file: the towers may have changed. For `top` and `seed` see `clicked_lists`.
+    """
+    towers = open_towers(towers, "negatives_from")
+    # White space as in the lists, whose titles are the ids.
+    index = Index(towers, map(one_line, log.documents()))
+    lists = list(clicked_lists(log, top, index, seed))
+    write_json_gz(path, {"lists": lists})
+    return lists
+
+
+def read_lists(path: Path, log: ClickLog) -> list[JudgedList]:
+    """Reads the lists that `mine_lists` has written.
+
+    Raises `InputError` if the log has more or fewer clicks than it had then.
+    """
+
+    def parse(value: Any) -> tuple[list[JudgedList], int]:
+        lists = [JudgedList(*fields) for fields in value["lists"]]
+        for query, positives, negatives, weights in lists:
+            if not all(
+                isinstance(text, str)
+                for text in (query, *positives, *negatives)
+            ) or (weights and not all(isinstance(w, float) for w in weights)):
+                raise TypeError("found no texts with weights")
+        return lists, sum(len(judged.positives) for judged in lists)
+
+    lists, mined = read_json_gz(path, parse, "mined negatives")
+    clicks = sum(1 for _ in log)
+    if clicks != mined:
+        raise InputError(
+            f"{', '.join(log.paths[:3])}: found {clicks:,} clicks,"
+            f" expected the {mined:,} that {path.name} was mined"
+            " from: restore them, or train anew in another --output"
+        )
+    return lists

@@ -16,7 +16,6 @@ from keras_lstm_dssm.callbacks.failures import (
     Diverged,
     explain_failure,
 )
-from keras_lstm_dssm.callbacks.nesterov_schedule import NesterovSchedule
 from keras_lstm_dssm.data.batches import training_batches
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
 from keras_lstm_dssm.data.sources import DataSource, open_files
@@ -27,6 +26,7 @@ from keras_lstm_dssm.evaluation.measures import MEASURES
 from keras_lstm_dssm.evaluation.task import Task
 from keras_lstm_dssm.layers.letter_trigrams import copy_weights
 from keras_lstm_dssm.model_cards.record import record_training
+from keras_lstm_dssm.models.builders import find_recipe
 from keras_lstm_dssm.plain_files import damage_named
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
@@ -203,6 +203,13 @@ class Training(ABC):
         """Callbacks for a training that cannot succeed. Default: none."""
         return []
 
+    def schedules(self, steps: int) -> list[keras.callbacks.Callback]:
+        """Callbacks that set what the optimizer does. Default: none.
+
+        `steps` is the number of training steps in all epochs.
+        """
+        return []
+
     @property
     def max_bad_lines(self) -> int:
         """Number of bad lines of the data that may be left out."""
@@ -302,6 +309,7 @@ def config_of_run(
         " another --output",
     ):
         config = TrainingConfig.from_dict(stored, **options)
+        find_recipe(config.recipe)
         for name in ("pairs", "bad_lines", "digests"):  # for `check_same_data`
             stored[name]
     return config
@@ -403,8 +411,7 @@ def _fit_epochs(
     """Fits a model from its last training step to the end.
 
     The last training step is that of `optimizer.iterations`. Callbacks see
-    one training, although `fit` is called again after each mining. The
-    momentum of two towers follows the recipe's schedule.
+    one training, although `fit` is called again after each mining.
     """
     recipe, steps = training.recipe, training.steps_per_epoch
     end = recipe.epochs * steps
@@ -415,18 +422,8 @@ def _fit_epochs(
         model.sync_weights()
     if done >= end:
         return
-    schedule = []
-    if recipe.kind == "towers":
-        schedule.append(
-            NesterovSchedule(
-                end,
-                recipe.momentum_ends,
-                recipe.momentum_middle,
-                recipe.momentum_fraction,
-            )
-        )
     one_training = _OneTraining(
-        [*model.fit_callbacks(), *callbacks, *schedule],
+        [*model.fit_callbacks(), *callbacks, *training.schedules(end)],
         add_history=True,
         add_progbar=verbose != 0,
         model=model,

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_lstm_dssm.callbacks.nesterov_schedule import NesterovSchedule
 from keras_lstm_dssm.data.augmentation import redrawn_pairs, title_pairs
 from keras_lstm_dssm.data.batches import (
     ClickFrequencies,
@@ -19,13 +20,11 @@ from keras_lstm_dssm.data.batches import (
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
 from keras_lstm_dssm.data.sources import open_collection
 from keras_lstm_dssm.data.statistics import alphabet_warning
-from keras_lstm_dssm.distillation.teacher_vectors import (
-    TaughtBatches,
-    TeacherVectors,
-)
-from keras_lstm_dssm.distillation.word_fit import with_fitted_words
+from keras_lstm_dssm.data.taught_batches import TaughtBatches
+from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.errors import InputError, check_lists
 from keras_lstm_dssm.files import write_json
+from keras_lstm_dssm.models.builders import build_towers, compile_towers
 from keras_lstm_dssm.models.two_tower import TwoTower, ZeroLossWarning
 from keras_lstm_dssm.plain_files import (
     TEXTS_BYTES,
@@ -33,11 +32,13 @@ from keras_lstm_dssm.plain_files import (
     damage_named,
     read_json,
 )
+from keras_lstm_dssm.settings.data import ReplaySpec
 from keras_lstm_dssm.settings.recipes import Recipe
 from keras_lstm_dssm.training.initial_model import InitialModel
 from keras_lstm_dssm.training.mining import HardNegatives
-from keras_lstm_dssm.training.replay import Replay, ReplaySpec
+from keras_lstm_dssm.training.replay import Replay
 from keras_lstm_dssm.training.session import Training, open_clicks
+from keras_lstm_dssm.training.word_fit import with_fitted_words
 
 _SEEDS_PER_RUN = 2**32  # more than there are epochs
 
@@ -177,13 +178,13 @@ class TowerTraining(Training):
                 )
             model = with_fitted_words(recipe, self.teacher.folder, seed)
         else:
-            model = recipe.build(seed)
+            model = build_towers(recipe, seed)
         if initial is not None:
             initial.check(self.recipe)
             initial.copy_weights_to(model)
         if model.needs_adapt:
             model.adapt(self.all_titles)
-        recipe.compile(model, self._learns_from_teacher)
+        compile_towers(model, recipe, self._learns_from_teacher)
         return model
 
     @property
@@ -356,6 +357,18 @@ class TowerTraining(Training):
     def watches(self) -> list[keras.callbacks.Callback]:
         """The callback that warns of a training without negatives."""
         return [ZeroLossWarning()]
+
+    def schedules(self, steps: int) -> list[keras.callbacks.Callback]:
+        """The callback that sets the recipe's momentum."""
+        recipe = self.recipe
+        return [
+            NesterovSchedule(
+                steps,
+                recipe.momentum_ends,
+                recipe.momentum_middle,
+                recipe.momentum_fraction,
+            )
+        ]
 
     def describe(self) -> str:
         """Describes the amount of data."""

@@ -9,19 +9,16 @@ from typing import Any
 
 import keras
 
-from keras_lstm_dssm.distillation.word_fit import with_fitted_words
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.model_cards.record import record_training
-from keras_lstm_dssm.models.keyvec import KeyVec
-from keras_lstm_dssm.models.kinds import AnyRecipe
-from keras_lstm_dssm.models.pair_scorer import PairScorer
+from keras_lstm_dssm.models.builders import find_recipe
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.run_folder import RunFolder, check_resumable
+from keras_lstm_dssm.settings.kinds import kind_of
+from keras_lstm_dssm.settings.recipes import ModelRecipe
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.initial_model import InitialModel
-from keras_lstm_dssm.training.keyvec_training import KeyVecTraining
 from keras_lstm_dssm.training.pages import with_written_pages
-from keras_lstm_dssm.training.scorer_training import ScorerTraining
 from keras_lstm_dssm.training.session import (
     ONE_PROCESS,
     Processes,
@@ -31,26 +28,19 @@ from keras_lstm_dssm.training.session import (
     open_validation,
     restore,
 )
-from keras_lstm_dssm.training.tower_training import TowerTraining
+from keras_lstm_dssm.training.word_fit import with_fitted_words
 from keras_lstm_dssm.version import __version__
-
-TRAININGS: dict[str, type[Training]] = {
-    "towers": TowerTraining,
-    "scorer": ScorerTraining,
-    "keyvec": KeyVecTraining,
-}
-"""Name of a kind of model -> its training."""
 
 
 def train(
     data: Any = None,
-    recipe: str | AnyRecipe | None = None,
+    recipe: str | ModelRecipe | None = None,
     *,
     output: str | os.PathLike[str] | None = None,
     callbacks: Sequence[keras.callbacks.Callback] = (),
     verbose: Any = "auto",
     **options: Any,
-) -> TwoTower | PairScorer | KeyVec:
+) -> Any:
     """Builds and trains the model that a recipe describes.
 
     `lstm-dssm-train` and the benchmarks call this function, too: the same
@@ -79,7 +69,7 @@ def train(
             `negatives_from`, `salience`, `save_minutes`.
 
     Returns:
-        The trained model.
+        The trained model: a `TwoTower`, `PairScorer` or `KeyVec`.
 
     Raises:
         InputError: Data, recipe or folder are wrong, or `init` has another
@@ -96,8 +86,13 @@ def train(
     """
     if isinstance(data, TrainingConfig):
         config = data.replace(**options)
+        find_recipe(config.recipe)
     else:
         TrainingConfig.check_names(options)
+        init = options.get("init")
+        if recipe is None and isinstance(init, str | os.PathLike):
+            recipe = InitialModel.recipe_of(init)
+        recipe = find_recipe("best" if recipe is None else recipe)
         config = TrainingConfig(data, recipe, **options)
         config.check_options(options)
     if output is not None and not os.fspath(output):
@@ -113,7 +108,7 @@ def train(
         run.check_new()
         stack.enter_context(run.locked())
         saved = output is not None
-        if config.fitted:
+        if config.recipe.fitted:
             return _fit_word_sum(config, run, verbose, saved)
         config = with_written_pages(config, run, verbose)
         return run_training(
@@ -152,7 +147,7 @@ def resume(
     callbacks: Sequence[keras.callbacks.Callback] = (),
     verbose: Any = "auto",
     save_minutes: float = 10.0,
-) -> TwoTower | PairScorer | KeyVec:
+) -> Any:
     """Continues a training that was stopped or killed, at any moment.
 
     It trains on the remaining batches and ends with the weights of an
@@ -213,7 +208,7 @@ def run_training(
         initial = processes.only_on_first(
             lambda: InitialModel.open(config.init)
         )
-    training = TRAININGS[config.recipe.kind](
+    training: Training = kind_of(config.recipe).load("training")(
         config, run, stored is not None, processes
     )
     settings = training.settings() if saved and stored is None else {}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.analysis import Growth, active_cells, growth
+from keras_lstm_dssm.analysis import active_cells, growth
 from keras_lstm_dssm.analysis.heat_maps import (
     draw_activations,
     draw_active,
@@ -138,19 +138,6 @@ def test_each_part_of_a_combined_vector_has_a_line(
         np.testing.assert_allclose(
             heights - heights[0, 0], slope * (values - values[0, 0]), atol=1e-4
         )
-
-
-def test_words_are_not_read_as_formulas(tmp_path, drawn):
-    words = ("$5_$", r"$\frac$", "a$b$")
-    cosines = np.array([0.1, 0.2, 0.3])
-    path = tmp_path / "aligned.png"
-    found = Growth(
-        words, cosines, words[:1], cosines[2:], ("whole vector",),
-        cosines[:, None], cosines[2:, None],
-    )  # fmt: skip
-    draw_aligned(path, found)
-    assert labels(drawn[0]) == list(words)
-    assert path.stat().st_size > 1000
 
 
 def test_long_words_are_cut_and_leave_room(tmp_path, drawn):

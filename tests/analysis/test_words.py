@@ -22,7 +22,6 @@ from keras_lstm_dssm.analysis.words import (
     common_parts,
     distinctive_words,
     each_change,
-    part_products,
 )
 from keras_lstm_dssm.encoders.activations import (
     Activations,
@@ -168,32 +167,6 @@ def test_growth_ends_at_the_cosine_and_parts_add_up_to_it(encoder):
     ):
         assert parts.shape == (3, len(growing.parts))
         np.testing.assert_allclose(parts.sum(axis=1), cosines, atol=1e-6)
-
-
-def test_the_cosine_is_that_of_the_model():
-    model = TwoTower(small_encoder("rnn"), small_encoder("rnn"))
-    cosine = float(model((np.array([TEXT]), np.array([TITLE])))[0])
-    growing = growth(model, TEXT, TITLE)
-    assert growing.query_cosines[-1] == pytest.approx(cosine, abs=1e-5)
-
-
-def test_parts_are_those_that_the_encoder_concatenates():
-    encoder = small_encoder("combined")  # 3 cells, bag 2, sketch 4 + 1
-    parts = vector_parts(encoder)
-    assert [(part.start, part.stop) for part in parts] == [
-        (0, 3), (3, 5), (5, 9), (9, 10),
-    ]  # fmt: skip
-    vectors = encoder.encode(["wood glue", "hex bolts zinc"])
-    products = part_products(parts, vectors, vectors[0])
-    np.testing.assert_allclose(
-        products.sum(axis=1), vectors @ vectors[0], rtol=1e-5
-    )
-    # The squared length of the LSTM's part and of the sum's are their
-    # shares, 1 and 2 of 8; sketch and length norm together have the rest.
-    np.testing.assert_allclose(products[0, :2], [1 / 8, 2 / 8], rtol=1e-5)
-    np.testing.assert_allclose(products[0, 2:].sum(), 5 / 8, rtol=1e-5)
-    note = " The cells are those of the LSTM: the first 3 of the vector's 10"
-    assert cell_note(encoder).startswith(note)
 
 
 def test_other_encoders_have_one_part():

@@ -80,21 +80,6 @@ def check_good_state(run: RunFolder, steps: int) -> None:
     assert not run.model.exists()
 
 
-def test_a_loss_that_is_no_number(failing, log, tmp_path):
-    def spoil(model: dssm.TwoTower) -> None:
-        weight = model.query_encoder.trainable_variables[-1]
-        weight.assign(np.full(weight.shape, np.nan, np.float32))
-
-    run = RunFolder(tmp_path / "run")
-    assert failing(7, spoil) == (
-        "error: training step 8: the loss is NaN or infinite; its batch"
-        f" begins with {first_texts(log, 7)}; the last good state is in"
-        f" {run.checkpoint}; train anew in another --output with a smaller"
-        " --learning_rate, or correct the texts\n"
-    )
-    check_good_state(run, 7)
-
-
 def test_a_weight_that_the_loss_does_not_show(failing, log, tmp_path):
     def spoil(model: dssm.TwoTower) -> None:
         table = model.query_encoder.tables[0].value  # nothing reads the row

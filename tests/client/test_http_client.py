@@ -103,17 +103,6 @@ def half(handler: BaseHTTPRequestHandler) -> None:
     handler.close_connection = True
 
 
-def endless(handler: BaseHTTPRequestHandler) -> None:
-    """Sends a byte now and then, so that no single wait is long."""
-    begin(handler, 200, 1000)
-    for _ in range(100):
-        try:
-            handler.wfile.write(b" ")
-        except OSError:
-            return
-        time.sleep(0.02)
-
-
 @pytest.fixture
 def fake() -> Iterator[Server]:
     with Server() as running:
@@ -188,19 +177,6 @@ def test_the_deadline_holds_for_all_attempts(fake):
     assert 1 < len(fake.requests) < 5
 
 
-def test_a_reply_that_never_ends(fake):
-    fake.answers = [endless]
-    with connected(fake, timeout=0.2) as client:
-        with pytest.raises(ServingError, match="within 0.2 s") as error:
-            client.status("x")
-    assert error.value.code is HTTPStatus.GATEWAY_TIMEOUT
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = f"127.0.0.1:{silent.getsockname()[1]}"
-        with HttpClient(address, timeout=0.2) as client:
-            with pytest.raises(ServingError, match="; raise timeout, or send"):
-                client.status("x")
-
-
 class Slow(threading.Thread):
     """Accepts one connection, and does something on it each 0.03 seconds."""
 
@@ -232,7 +208,8 @@ class Slow(threading.Thread):
 def out_of_time(slow: Slow | None = None) -> Iterator[None]:
     """Checks that a request ends after its 0.3 seconds."""
     began = time.monotonic()
-    with pytest.raises(ServingError, match="no reply within 0.3 s") as error:
+    message = "within 0.3 s.*; raise timeout, or send"
+    with pytest.raises(ServingError, match=message) as error:
         yield
     assert time.monotonic() - began < 0.8
     assert error.value.code is HTTPStatus.GATEWAY_TIMEOUT

@@ -49,7 +49,7 @@ except SystemExit as end:
 def path(tmp_path_factory) -> str:
     """A portable file of two titles."""
     path = str(tmp_path_factory.mktemp("portable") / "shop.safetensors")
-    model = dssm.TwoTower.from_preset("lstm_32")
+    model = dssm.build_model("lstm_32")
     export_portable(model, path, Documents(TITLES, TITLES))
     return path
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import Documents, export_portable
-from keras_lstm_dssm.export.export_models import GRAPHS
+from keras_lstm_dssm.export.export_models import hybrid_graphs
 from keras_lstm_dssm.settings import choices
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from lstm_dssm_client import ExplainedHit, LocalModel, ServingError, bm25
@@ -44,7 +44,7 @@ def towers(name: str | None) -> dssm.TwoTower | None:
 def test_hits_and_reasons_are_those_of_the_graph(case, tmp_path):
     name, options, vectors = CASES[case]
     model, settings = towers(name), HybridSettings(**options)
-    graphs = GRAPHS["hybrid"](
+    graphs = hybrid_graphs(
         model, DOCUMENTS, vectors, 9, False, None, settings, KNOWN
     )
     module: Any = graphs["retriever"]()

@@ -79,13 +79,6 @@ def test_a_million_random_texts_have_the_ids_of_the_graph(rule):
         check_texts(random_texts(10_000, 100 + seed), rule, seed % 2 * 4096)
 
 
-def test_every_character_has_the_words_of_the_graph():
-    """Each is between letters, since it may join or separate them."""
-    texts = [f"A{chr(point)}b".encode() for point in ALL[::7]]
-    for rule in WORD_SPLITS:
-        check_texts(texts, rule, 777)
-
-
 @pytest.mark.parametrize("size", [1023, 1024, 1025, 3000])
 def test_long_words_and_texts_end_where_the_graph_ends_them(size):
     texts = ["b" * size, "é" * size, "x y " * size, "x" + "\u0301" * size]

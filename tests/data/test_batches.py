@@ -122,13 +122,6 @@ def test_a_resumed_run_sees_what_is_left(source):
         assert source.read(first_step=step) == []
 
 
-def test_files_are_mixed(log):
-    first, *_ = batches(log)
-    assert len({query[:1] for query, _ in first}) == 2
-    dataset = training_batches(log, 10, epochs=3, seed=1)
-    assert dataset.element_spec == (tf.TensorSpec([None], tf.string),) * 2
-
-
 def test_epochs_of_fewer_steps(log):
     """Workers of unequal parts of a log take equal steps."""
     short = batches(log, steps_per_epoch=6)

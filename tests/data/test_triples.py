@@ -91,21 +91,6 @@ def test_a_list_file_without_negatives_is_an_error(tmp_path):
         Triples(LISTS).batches(0, epochs=1, seed=0)
 
 
-@pytest.mark.parametrize(("name", "lists", "held_out", "shared"), [
-    ("squad", 13196, 0, 0), ("reuters_sc", 6404, 0, 0), ("tldr", None, 1, 1),
-    ("trecqa", None, 0, 0), ("wikiqa", None, 1, 13),
-])  # fmt: skip
-def test_triples_of_real_lists(shared_data, name, lists, held_out, shared):
-    """Training leaves out queries of dev and test, and counts their answers."""
-    triples = Triples.from_collection(Collection(shared_data / name))
-    assert triples.held_out_queries == held_out
-    assert triples.shared_answers == shared
-    if lists:  # of five titles
-        assert triples.lists == lists and len(triples) == 4 * lists
-        rows = triples.rows(np.arange(len(triples)))
-        assert not (rows[:, 1] == rows[:, 2]).any()
-
-
 CLICKS = [
     ("hex bolt", "steel hex bolt"), ("hex bolt", "steel hex bolt"),
     ("Hex  Bolt", "hex bolt zinc"), ("wood glue", "wood glue 8 oz"),

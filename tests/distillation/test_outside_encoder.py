@@ -18,10 +18,8 @@ import tokenizers
 
 from keras_lstm_dssm import InputError
 from keras_lstm_dssm.distillation import encoder_process, outside_encoder
-from keras_lstm_dssm.distillation.teacher_vectors import (
-    open_outside_encoder,
-    teach,
-)
+from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
+from keras_lstm_dssm.distillation.teacher_vectors import teach
 
 MODULE = """
 import atexit, os, signal, sys, time

@@ -3,7 +3,6 @@
 import json
 import pathlib
 import re
-import sys
 
 import numpy as np
 import pytest
@@ -11,18 +10,18 @@ import tensorflow as tf
 
 from keras_lstm_dssm import InputError
 from keras_lstm_dssm.data import Pair, write_collection
-from keras_lstm_dssm.distillation import teacher_vectors as module_of_blocks
-from keras_lstm_dssm.distillation.encoder_process import MINILM
-from keras_lstm_dssm.distillation.teacher_vectors import (
-    TaughtBatches,
+from keras_lstm_dssm.data.taught_batches import TaughtBatches
+from keras_lstm_dssm.data.teacher_folder import (
     TeacherFolder,
     TeacherVectors,
+)
+from keras_lstm_dssm.distillation import teacher_folder
+from keras_lstm_dssm.distillation.encoder_process import MINILM
+from keras_lstm_dssm.distillation.outside_encoder import (
     absolute_encoder,
     open_outside_encoder,
-    spans_of,
-    teach,
 )
-from keras_lstm_dssm.distillation.teacher_vectors import teach as function
+from keras_lstm_dssm.distillation.teacher_vectors import spans_of, teach
 from keras_lstm_dssm.tools import teach as program
 from tests.tools.conftest import refused, succeed
 
@@ -51,12 +50,7 @@ def wide(texts):
 def blocks_of_four(tmp_path, monkeypatch) -> None:
     (tmp_path / "encoder_of_this_test.py").write_text(ENCODER)
     monkeypatch.chdir(tmp_path)
-    for module in (module_of_blocks, _module_of(function)):
-        monkeypatch.setattr(module, "BLOCK", 4)
-
-
-def _module_of(item: object) -> object:
-    return sys.modules[item.__module__]
+    monkeypatch.setattr(teacher_folder, "BLOCK", 4)
 
 
 def texts_read() -> list[str]:

@@ -89,7 +89,7 @@ def batches(recipe: Recipe, part: slice, alone: bool) -> tf.data.Dataset:
 
 
 def train(recipe: Recipe, collectives: Collectives | None) -> dict[str, Any]:
-    model = recipe.build(seed=1)
+    model = dssm.build_model(recipe, seed=1)
     if model.needs_adapt:
         model.adapt(_WORDS)
     model.compile(

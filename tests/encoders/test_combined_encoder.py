@@ -10,9 +10,9 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm import CombinedEncoder, TwoTower
-from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
 from keras_lstm_dssm.encoders.combined_encoder import UntrainedColumnCache
 from keras_lstm_dssm.text import WordBatch
+from keras_lstm_dssm.training.hybrid_parts import HybridParts
 from tests.encoders.small import small_encoder
 from tests.kit.equal import check_equal
 

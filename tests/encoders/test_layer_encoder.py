@@ -303,25 +303,6 @@ class Halves(keras.layers.Layer):
         return self.table(self.lookup(texts))
 
 
-@pytest.mark.parametrize("make", [
-    lambda texts: keras.Sequential(
-        [adapted(texts), keras.layers.Embedding(9, 2),
-         keras.layers.GlobalAveragePooling1D()]),
-    lambda texts: Halves(texts),
-])  # fmt: skip
-def test_a_fingerprint_covers_the_vocabulary(make):
-    """Equal weights of words in another order are another encoder."""
-    one, same, other = (
-        dssm.LayerEncoder(make(texts))
-        for texts in (["bolt", "glue"], ["bolt", "glue"], ["glue", "nut"])
-    )
-    for encoder in (same, other):
-        encoder.set_weights(one.get_weights())
-    prints = [EncoderModule(each).fingerprint for each in (one, same, other)]
-    assert prints[0] == prints[1] != prints[2]
-    assert weights_hash(one.weights) == weights_hash(other.weights)
-
-
 def adapted(texts: list[str]) -> keras.layers.TextVectorization:
     layer = keras.layers.TextVectorization(
         standardize=str_lower, output_sequence_length=2
@@ -384,26 +365,6 @@ def test_a_fingerprint_covers_the_settings_of_all_layers():
     assert again == prints[0]
 
 
-def test_a_fingerprint_covers_the_connections():
-    def model(swapped: bool) -> keras.Model:
-        text = keras.Input((), dtype="string")
-        x = keras.layers.Embedding(20, 3)(words()(text))
-        pooled = [
-            keras.layers.GlobalAveragePooling1D()(x),
-            keras.layers.GlobalMaxPooling1D()(x),
-        ]
-        one, other = pooled[::-1] if swapped else pooled
-        return keras.Model(text, keras.layers.Subtract()([one, other]))
-
-    made = [model(False), model(True), model(False)]
-    for each in made:
-        each.set_weights(made[0].get_weights())
-    prints = [
-        EncoderModule(dssm.LayerEncoder(each)).fingerprint for each in made
-    ]
-    assert prints[0] == prints[2] != prints[1]
-
-
 class Scaled(keras.layers.Layer):
     """A layer of which Keras cannot tell the settings."""
 
@@ -415,13 +376,40 @@ class Scaled(keras.layers.Layer):
         return self.layer(texts)
 
 
-def test_a_layer_without_settings_has_those_of_the_layers_inside():
-    made = [Scaled(hashed(salt=salt)) for salt in (1, 2, 1)]
-    encoders = [dssm.LayerEncoder(each) for each in made]
-    for each in encoders:
-        each.set_weights(encoders[0].get_weights())
+def of_words(texts: list[str]) -> keras.Model:
+    average = keras.layers.GlobalAveragePooling1D()
+    return keras.Sequential(
+        [adapted(texts), keras.layers.Embedding(9, 2), average]
+    )
+
+
+def joined(swapped: bool) -> keras.Model:
+    text = keras.Input((), dtype="string")
+    x = keras.layers.Embedding(20, 3)(words()(text))
+    pooled = [
+        keras.layers.GlobalAveragePooling1D()(x),
+        keras.layers.GlobalMaxPooling1D()(x),
+    ]
+    one, other = pooled[::-1] if swapped else pooled
+    return keras.Model(text, keras.layers.Subtract()([one, other]))
+
+
+@pytest.mark.parametrize(("make", "one", "other"), [
+    (of_words, ["bolt", "glue"], ["glue", "nut"]),
+    (Halves, ["bolt", "glue"], ["glue", "nut"]),
+    (joined, False, True),
+    (lambda salt: Scaled(hashed(salt=salt)), 1, 2),
+], ids=["vocabulary", "own layer", "connections", "layers inside"])  # fmt: skip
+def test_a_fingerprint_covers(make, one, other):
+    """Equal weights in another network, or of other words, are another one."""
+    encoders = [dssm.LayerEncoder(make(each)) for each in (one, one, other)]
+    for encoder in encoders[1:]:
+        encoder.set_weights(encoders[0].get_weights())
     prints = [EncoderModule(each).fingerprint for each in encoders]
-    assert prints[0] == prints[2] != prints[1]
+    assert prints[0] == prints[1] != prints[2]
+    assert weights_hash(encoders[0].weights) == weights_hash(
+        encoders[2].weights
+    )
 
 
 def test_other_encoders_have_the_hash_of_their_weights():

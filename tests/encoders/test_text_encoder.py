@@ -67,28 +67,6 @@ def test_an_empty_list_gives_no_vectors(encoder):
     assert encoder(np.array([], object)).shape == (0, encoder.dimension)
 
 
-def test_a_row_does_not_depend_on_the_others(encoder):
-    texts = ["hotels in shanghai", "a", "", "shanghai " * 30, "a"]
-    together = encoder.encode(texts)
-    alone = np.concatenate([encoder.encode([text]) for text in texts])
-    np.testing.assert_allclose(together, alone, atol=1e-6)
-    np.testing.assert_array_equal(together[1], together[4])
-
-
-def test_order_and_batch_size(rnn):
-    """Texts are batched by length, but returned in their order."""
-    texts = [f"{'word ' * (number % 7)}{number}" for number in range(50)]
-    vectors = rnn.encode(texts)
-    for size in (1, 7, 50):
-        np.testing.assert_allclose(
-            rnn.encode(texts, batch_size=size), vectors, atol=1e-6
-        )
-    np.testing.assert_allclose(
-        rnn.encode(texts[::-1])[::-1], vectors, atol=1e-6
-    )
-    assert len(np.unique(vectors.round(5), axis=0)) == 50
-
-
 def test_arrays_and_bytes(rnn):
     texts = ["hotel", "上海"]
     vectors = rnn.encode(texts)

@@ -12,9 +12,9 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import write_collection, write_pairs
 from keras_lstm_dssm.distillation.teacher_vectors import teach
-from keras_lstm_dssm.models.kinds import AnyRecipe
+from keras_lstm_dssm.settings.recipes import ModelRecipe
 from keras_lstm_dssm.training.document_targets import TARGETS_FILE
-from keras_lstm_dssm.training.mining import FILE_NAME
+from keras_lstm_dssm.training.scorer_training import FILE_NAME
 from tests.conftest import TOPICS
 from tests.kit.eager import eager_steps
 from tests.training.small_documents import QUICK_KEYVEC, write_small_documents
@@ -52,7 +52,7 @@ class Kind(NamedTuple):
     """
 
     preset: str
-    recipe: AnyRecipe
+    recipe: ModelRecipe
     options: dict[str, Any]
     described: str
     measure: str

@@ -15,6 +15,7 @@ from keras_lstm_dssm.export.graphs.keyvec import KeyVecModule
 from keras_lstm_dssm.export.graphs.retriever import RetrieverModule
 from keras_lstm_dssm.export.graphs.scorer import ScorerModule
 from keras_lstm_dssm.export.publish import versions
+from keras_lstm_dssm.models.word_builders import build_scorer
 from tests.kit.golden import (
     copied_or_written,
     files_digest,
@@ -95,8 +96,11 @@ def test_whatever_changes_a_graph_changes_its_key():
         RetrieverModule(module, rows("ab", tags=tagged[::-1])),
         KeyVecModule(small_keyvec()),
         KeyVecModule(small_keyvec(weighted=False)),
-        *(ScorerModule(SCORER.build(0, words)) for words in (["a"], ["b"])),
-        ScorerModule(SCORER.with_matcher(units=3).build(0, ["a"])),
+        *(
+            ScorerModule(build_scorer(SCORER, 0, words))
+            for words in (["a"], ["b"])
+        ),
+        ScorerModule(build_scorer(SCORER.with_matcher(units=3), 0, ["a"])),
     ]
     keys = [graph_key(each) for each in modules]
     assert None not in keys

@@ -46,12 +46,6 @@ def test_a_text_has_the_same_ids_wherever_it_is_hashed(oov_buckets, tmp_path):
     assert in_a_function(layer)(tf.constant([], tf.string)).to_list() == []
 
 
-def test_max_words():
-    assert LetterTrigrams(max_words=1)(["a b", "b"]).to_list() == [
-        [[37]], [[74]],
-    ]  # fmt: skip
-
-
 def test_gradient_is_that_of_the_dense_product_and_touches_few_rows():
     words = ["go", "good"]
     layer = TrigramEmbedding(3)

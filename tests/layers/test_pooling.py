@@ -136,19 +136,6 @@ def test_the_k_largest_real_cells_in_descending_order_then_zeros(k):
         np.testing.assert_array_equal(pooled, largest(k))
 
 
-def test_positions_of_the_strongest_cells():
-    values, rows, columns = KMaxPooling(5).strongest(
-        tf.constant(with_junk(1e9)), ROWS, COLUMNS
-    )
-    np.testing.assert_array_equal(values, largest(5))
-    for pair, part, place in np.ndindex(len(ROWS), 2, 5):
-        i, j = rows[pair, part, place], columns[pair, part, place]
-        if place < ROWS[pair] * COLUMNS[pair]:
-            assert CELLS[pair, i, j, part] == values[pair, part, place]
-        else:
-            assert i == j == -1 and values[pair, part, place] == 0
-
-
 def test_of_equal_cells_the_first_ones_in_order_of_rows_are_taken():
     cells = RANDOM.integers(4, size=(50, 6, 5, 1)).astype("float64")
     layer = KMaxPooling(4)

@@ -1,6 +1,5 @@
 """Vectors of vocabulary words and of trigram words, also out of files."""
 
-import functools
 import json
 from typing import Any
 
@@ -16,8 +15,6 @@ from keras_lstm_dssm.layers import (
     WordVectors,
 )
 from tests import reference
-from tests.export.agreement import run_in_cpp, serving_ops, stock_ops
-from tests.serving.wire import predict_request
 
 VOCABULARY = ["bolt", "hex", "上海", "x\0"]
 TEXTS = [
@@ -182,48 +179,3 @@ def test_configuration_holds_the_vocabulary():
     assert again.vocabulary == VOCABULARY
     assert again.get_config() == layer.get_config()
     assert (again.max_words, again.split) == (None, "space")
-
-
-def sums(layer: WordVectors, text: tf.Tensor) -> tf.Tensor:
-    """The sum of the vectors of each text."""
-    batch = layer.distinct(text)
-    return tf.gather(
-        tf.reduce_sum(layer(batch).vectors, axis=1), batch.text_index
-    )
-
-
-class Served(tf.Module):
-    """What a server calls, with all that `resources` asks for."""
-
-    def __init__(self, layer: WordVectors) -> None:
-        super().__init__()
-        self.weights = [weight.value for weight in layer.weights]
-        self.resources = layer.resources
-        self._sums = functools.partial(sums, layer)
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
-    def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"sum": self._sums(text)}
-
-
-def test_saved_models_give_the_same_numbers(tmp_path):
-    """In Python and by TF Serving's loader, which sees only the folder."""
-    want = {}
-    for layer in layers(None):
-        module = Served(layer)
-        tf.saved_model.save(
-            module,
-            str(tmp_path / "first"),
-            signatures={"serving_default": module.serve},
-        )
-        folder = (tmp_path / "first").rename(tmp_path / layer.name)
-        want[folder] = sums(layer, TEXTS).numpy()
-        assert np.ptp(want[folder], axis=0).min() > 0.01
-        assert serving_ops(folder) <= stock_ops()
-        serve = tf.saved_model.load(str(folder)).signatures["serving_default"]
-        got = serve(text=tf.constant(TEXTS))["sum"]
-        np.testing.assert_array_equal(got, want[folder])
-    request = predict_request("x", text=TEXTS)
-    outputs = run_in_cpp(dict.fromkeys(want, [request]))
-    for (output,), values in zip(outputs, want.values(), strict=True):
-        np.testing.assert_allclose(output["sum"], values, rtol=1e-6)

@@ -20,16 +20,16 @@ from keras_lstm_dssm.matchers import (
     MultiGranCNN,
     RecurrentCosine,
 )
-from keras_lstm_dssm.settings.presets import (
-    ARC_I_OF_WAN,
-    ARC_II_OF_WAN,
-    CNTN_OF_WAN,
-    MULTI_GRAN_CNN_OF_WAN,
-)
+from keras_lstm_dssm.settings.presets import SCORER_PRESETS
 from tests.matchers import plain_matchers as plain
 from tests.matchers import ragged_texts
 
 pytestmark = pytest.mark.usefixtures("float64")
+
+ARC_I_OF_WAN, ARC_II_OF_WAN, CNTN_OF_WAN, MULTI_GRAN_CNN_OF_WAN = (
+    SCORER_PRESETS[f"{name}_wan"].matcher_config
+    for name in ("arc_i", "arc_ii", "cntn", "multi_gran_cnn")
+)
 
 SMALL: dict[type[Matcher], tuple[Callable[..., float], dict[str, Any]]] = {
     ARCI: (plain.arc_i, {"hidden": [6]}),

@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from tests.kit.equal import check_equal
 from tests.models.small_matchers import small_scorer
 from tests.models.small_towers import QUERIES, TITLES, fit, two_tower
 
@@ -68,16 +67,6 @@ def test_a_random_negative_that_is_the_clicked_document_counts_as_minus_1():
         ["a", "b"], ["bolt", "bolt"], verbose=0, return_dict=True
     )
     assert (found["lowest"], found["clicked"]) == (-1, 1)
-
-
-def test_steps_per_execution_leaves_the_weights():
-    weights = []
-    for steps in (1, 4):
-        model = two_tower(steps_per_execution=steps)
-        fit(model, 2)
-        weights.append(model.get_weights())
-        assert int(model.optimizer.iterations) == 12
-    check_equal(*weights)
 
 
 def test_what_compile_and_save_do_not_take(tmp_path):

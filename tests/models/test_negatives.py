@@ -9,10 +9,8 @@ from scipy.special import softmax
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import CorpusNegatives
-from keras_lstm_dssm.distillation.teacher_vectors import (
-    TaughtBatches,
-    TeacherVectors,
-)
+from keras_lstm_dssm.data.taught_batches import TaughtBatches
+from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.models import two_tower as two_tower_module
 from keras_lstm_dssm.models.pair_batch import pair_batches
 from keras_lstm_dssm.models.two_tower import (
@@ -247,15 +245,6 @@ def test_a_corpus_of_one_title_is_nothing_to_compare_with():
             call(["one", "other"], ["wood glue", "Wood  glue"])
 
 
-def test_fit_learns_to_distinguish_given_negatives(warm):
-    model = warm(two_tower, units=8, n=2)
-    data = one_batch(*batch(negatives=tf.constant(GIVEN)))
-    model.fit(data.repeat(30), epochs=1, verbose=0)
-    for row, (title, others) in enumerate(zip(CLICKS, GIVEN, strict=True)):
-        own, *rest = cosines(model, [title, *others])[row]
-        assert own > max(rest) + 0.3
-
-
 def test_log_q_is_for_in_batch_negatives():
     model = two_tower(negatives="random")
     with pytest.raises(dssm.InputError, match="corrects CosineSoftmax with in"):
@@ -338,10 +327,3 @@ def test_a_batch_costs_the_clicks_and_the_divergence(tied, negatives):
 def test_another_loss_does_not_learn_from_a_teacher():
     with pytest.raises(dssm.InputError, match="compile with dssm.Distillation"):
         two_tower().fit(taught(), verbose=0)
-
-
-def test_a_fit_in_batches_of_a_teacher_lowers_the_divergence():
-    """In a graph, with lazily updated tables."""
-    model = two_tower(units=6, loss=dssm.Distillation(weight=9.0))
-    history = model.fit(taught().repeat(20), epochs=2, verbose=0)
-    assert history.history["loss"][1] < history.history["loss"][0]

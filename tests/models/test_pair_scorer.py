@@ -93,14 +93,6 @@ def test_training_step_equals_numpy(float64):
     assert float(scorer.matcher.scale) == pytest.approx(1 - step, abs=1e-12)
 
 
-def test_fit_learns(warm):
-    options = {"batch_size": 2, "epochs": 6, "validation_data": TRIPLES}
-    found = warm(compiled).fit(TRIPLES, verbose=0, **options).history
-    assert found["loss"][0] > 0.9 and found["loss"][-1] < 0.5
-    assert found["val_loss"][-1] < 0.5
-    assert found["val_accuracy"][-1] == 1
-
-
 @pytest.mark.parametrize("frozen", ["words", "embedding", "matcher"])
 def test_what_is_frozen_stays_frozen(frozen, tmp_path):
     """By the constructor or later, and in the loaded model."""

@@ -13,15 +13,23 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm import PRESETS, InputError, Recipe, TwoTower
 from keras_lstm_dssm.data import training_batches
-from keras_lstm_dssm.export.export_models import GRAPHS
 from keras_lstm_dssm.models import (
     KEYVEC_PRESETS,
     KeyVecRecipe,
+    build_model,
     find_recipe,
-    kinds,
 )
+from keras_lstm_dssm.models.word_builders import build_keyvec
+from keras_lstm_dssm.settings.kinds import (
+    KINDS,
+    ModelKind,
+    kind_of,
+    recipe_from_dict,
+    register_kind,
+)
+from keras_lstm_dssm.settings.reports import ReportSettings
+from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training import mine_negatives
-from keras_lstm_dssm.training.train import TRAININGS
 from tests.kit.equal import check_equal
 from tests.settings.other_values import other_values
 
@@ -53,7 +61,7 @@ def test_parameter_counts(preset):
     """Of one tower, and without values, of which the largest take 1 GB."""
     columns, others = COUNTS[preset]
     with keras.StatelessScope(initialize_variables=False):
-        model = TwoTower.from_preset(preset, towers="tied")
+        model = build_model(PRESETS[preset].replace(towers="tied"))
     weights = model.query_encoder.trainable_variables
     tables = [w.shape[1] for w in weights if w.shape[0] == TRIGRAMS]
     assert sum(tables) == columns
@@ -78,20 +86,7 @@ def test_every_value_survives_the_round_trip():
     assert Recipe.from_dict(values) == recipe
 
 
-REGISTER = "or import the module that registers it$"
 WRONG: dict[type, list[tuple[dict[str, Any], str]]] = {Recipe: [
-    ({"encoder": "nobody>Bag"},
-     f"is 'nobody>Bag': expected one of .*LSTMEncoder.* {REGISTER}"),
-    ({"encoder": "CosineSoftmax"}, "is 'CosineSoftmax': expected one"),
-    ({"encoder": "GRUEncoder"}, "encoder is 'GRUEncoder': expected one of"),
-    ({"encoder": "TextEncoder"}, "expected one of BidirectionalLSTM"),
-    ({"encoder": "FixedColumns"}, "encoder is 'FixedColumns': expected"),
-    ({"encoder": ["LSTMEncoder"]}, "encoder is .'LSTMEncoder'.: expected"),
-    ({"encoder_config": {"cellz": 3}}, "'cellz': 3.: expected arguments "),
-    ({"encoder_config": None}, "encoder_config is None: expected"),
-    ({"encoder_config": {"cells": {3}}}, "expected values that config.json ca"),
-    ({"encoder_config": {"name": "mine"}}, "expected arguments of LSTM"),
-    ({"document_encoder_config": {"units": 3}}, "which are alphabet, cel"),
     ({"towers": "equal"}, "expected one of separate, equal_start, tied"),
     ({"negatives": "hard"}, "'hard': expected one of random, in_batch"),
     ({"gamma": 0.0}, "gamma is 0.0: expected a finite number above 0"),
@@ -116,15 +111,8 @@ WRONG: dict[type, list[tuple[dict[str, Any], str]]] = {Recipe: [
     ({"hard_negatives": 1, "judged_negatives": 1},
      "both set: expected one of them; set the other to 0"),
     ({"logq": True}, "negatives is 'random': set negatives to 'in_batch'"),
-    ({"epochs": 0}, "epochs is 0 with the encoder LSTMEncoder"),
-    ({"encoder": "WordSumEncoder"}, "epochs is 5 with the encoder WordSum"),
     ({"logq": 1}, "logq is 1: expected True or False"),
     ({"layers": 3}, "a recipe has no 'layers': expected one of batch_size"),
-], dssm.ScorerRecipe: [
-    ({"matcher": "nobody>Bag"},
-     f"is 'nobody>Bag': expected one of .*MVLSTM.* {REGISTER}"),
-    ({"matcher": "MVLTSM"}, "matcher is 'MVLTSM': expected one of"),
-    ({"matcher_config": {"gamma": 3}}, "expected arguments of MVLSTM"),
 ], KeyVecRecipe: [
     ({"words": "letters"}, "words is 'letters': expected one of"),
     ({"units": 0}, "units is 0: expected a whole number of 1 or more"),
@@ -156,6 +144,52 @@ def test_a_wrong_value_is_one_line(kind, changes, message):
         with pytest.raises(InputError, match=message) as caught:
             make()
         assert "\n" not in str(caught.value)
+
+
+REGISTER = "or import the module that registers it$"
+WRONG_CLASSES: dict[type, list[tuple[dict[str, Any], str]]] = {Recipe: [
+    ({"encoder": "nobody>Bag"},
+     f"is 'nobody>Bag': expected one of .*LSTMEncoder.* {REGISTER}"),
+    ({"encoder": "CosineSoftmax"}, "is 'CosineSoftmax': expected one"),
+    ({"encoder": "GRUEncoder"}, "encoder is 'GRUEncoder': expected one of"),
+    ({"encoder": "TextEncoder"}, "expected one of BidirectionalLSTM"),
+    ({"encoder": "FixedColumns"}, "encoder is 'FixedColumns': expected"),
+    ({"encoder": ["LSTMEncoder"]}, "encoder is .'LSTMEncoder'.: expected"),
+    ({"encoder_config": {"cellz": 3}}, "'cellz': 3.: expected arguments "),
+    ({"encoder_config": None}, "encoder_config is None: expected"),
+    ({"encoder_config": {"cells": {3}}}, "expected values that config.json ca"),
+    ({"encoder_config": {"name": "mine"}}, "expected arguments of LSTM"),
+    ({"document_encoder_config": {"units": 3}}, "which are alphabet, cel"),
+    ({"epochs": 0}, "epochs is 0 with the encoder LSTMEncoder"),
+    ({"encoder": "WordSumEncoder"}, "epochs is 5 with the encoder WordSum"),
+], dssm.ScorerRecipe: [
+    ({"matcher": "nobody>Bag"},
+     f"is 'nobody>Bag': expected one of .*MVLSTM.* {REGISTER}"),
+    ({"matcher": "MVLTSM"}, "matcher is 'MVLTSM': expected one of"),
+    ({"matcher_config": {"gamma": 3}}, "expected arguments of MVLSTM"),
+]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        (make(**values), message)
+        for make, rows in WRONG_CLASSES.items()
+        for values, message in rows
+    ],
+)
+def test_a_wrong_class_is_refused_before_anything_is_built(
+    recipe, message, tmp_path
+):
+    for call in (
+        find_recipe,
+        build_model,
+        lambda recipe: dssm.train("none.tsv", recipe, output=tmp_path / "run"),
+    ):
+        with pytest.raises(InputError, match=message) as caught:
+            call(recipe)
+        assert "\n" not in str(caught.value)
+    assert not any(tmp_path.iterdir())
 
 
 def test_judged_negatives_replace_mined_ones():
@@ -217,10 +251,10 @@ def test_defaults_are_the_papers():
 
 
 def test_towers_of_a_preset_share_nothing_and_take_arguments():
-    model = TwoTower.from_preset(
-        "lstm_32", seed=3, negatives="in_batch", n=2,
-        encoder_config={"cells": 2, "oov_buckets": 7},
-    )  # fmt: skip
+    recipe = PRESETS["lstm_32"].replace(
+        negatives="in_batch", n=2, encoder_config={"cells": 2}, oov_buckets=7
+    )
+    model = build_model(recipe, seed=3)
     query, document = model.query_encoder, model.document_encoder
     assert (model.negatives, model.n, model.seed) == ("in_batch", 2, 3)
     assert query.embedding.table.shape == (TRIGRAMS + 7, 6)
@@ -231,7 +265,7 @@ def test_towers_of_a_preset_share_nothing_and_take_arguments():
 
 @pytest.mark.parametrize("towers", ["equal_start", "separate", "tied"])
 def test_how_towers_start(towers):
-    model = SMALL.replace(towers=towers).build(seed=1)
+    model = build_model(SMALL.replace(towers=towers), seed=1)
     query, document = model.query_encoder, model.document_encoder
     assert model.tied == (query is document) == (towers == "tied")
     equal = [
@@ -243,8 +277,10 @@ def test_how_towers_start(towers):
 
 
 def test_the_seed_decides_the_start_and_nothing_else_does():
-    for recipe, *words in ((SMALL,), (KEYVEC, ["hat"])):
-        first, again, other = (recipe.build(seed, *words) for seed in (5, 5, 6))
+    for recipe, words in ((SMALL, {}), (KEYVEC, {"vocabulary": ["hat"]})):
+        first, again, other = (
+            build_model(recipe, seed, **words) for seed in (5, 5, 6)
+        )
         check_equal(first, again)
         drawn = [not weight.path.endswith("bias") for weight in first.weights]
         weights = zip(drawn, first.weights, other.weights, strict=True)
@@ -255,7 +291,7 @@ def test_the_seed_decides_the_start_and_nothing_else_does():
 
 
 def test_towers_that_start_equal_find_shared_trigrams_untrained():
-    model = Recipe("DSSMEncoder", {"units": [96, 32]}).build(seed=1)
+    model = build_model(Recipe("DSSMEncoder", {"units": [96, 32]}), seed=1)
     queries = ["hotels in shanghai"] * 2
     near, far = model((queries, ["shanghai hotel", "rubber hose"]))
     assert near > 0.5 > far + 0.2
@@ -263,14 +299,14 @@ def test_towers_that_start_equal_find_shared_trigrams_untrained():
 
 def test_the_documents_encoder_has_arguments_of_its_own():
     recipe = PRESETS["best"].with_encoder(cells=2, bag=2, sketch=3)
-    assert [t.length_norm for t in recipe.build().towers] == [1.0, 0.5]
-    (encoder,) = recipe.replace(towers="tied").build().towers
+    assert [t.length_norm for t in build_model(recipe).towers] == [1.0, 0.5]
+    (encoder,) = build_model(recipe.replace(towers="tied")).towers
     assert encoder.length_norm == 1.0
 
 
 def test_the_sizes_of_a_keyvec_of_the_paper():
     """The counts of parameters for a vocabulary of 30 words."""
-    model = KEYVEC_PRESETS["keyvec"].build(0, [f"w{i}" for i in range(30)])
+    model = build_model("keyvec", vocabulary=[f"w{i}" for i in range(30)])
     counts = {
         "words": 31 * 100, "sentence_encoder": 50 * (3 + 4 + 5) * 100 + 150,
         "reader": 2 * 4 * (150 + 100 + 1) * 100 + 201,
@@ -284,18 +320,22 @@ def test_the_sizes_of_a_keyvec_of_the_paper():
 
 def test_words_start_from_vectors_or_trigrams():
     vectors = np.arange(8.0).reshape(2, 4)
-    model = KEYVEC.build(0, ["hat", "red"], vectors)
+    model = build_keyvec(KEYVEC, 0, ["hat", "red"], vectors)
     table = model.words.embedding.get_weights()[0]
     np.testing.assert_array_equal(table[1:], vectors)
-    model = KEYVEC.replace(words="trigrams").build(0, ["hat"])
+    model = build_keyvec(KEYVEC.replace(words="trigrams"), 0, ["hat"])
     assert model.words.trigrams.max_words == 60
     assert model.key_vocabulary == ["hat"]
 
 
 def test_all_forms_of_a_word_are_one():
     vectors = np.arange(8.0).reshape(2, 4)
-    model = KEYVEC.replace(words="stems").build(
-        0, ["hats", "heated"], vectors, ["hat", "heat"]
+    model = build_keyvec(
+        KEYVEC.replace(words="stems"),
+        0,
+        ["hats", "heated"],
+        vectors,
+        ["hat", "heat"],
     )
     table = model.words.embedding.get_weights()[0]
     np.testing.assert_array_equal(table[1:], vectors)
@@ -329,36 +369,53 @@ def test_presets_of_keyvec_differ_as_their_names_say():
     printed = KEYVEC_PRESETS["keyvec_printed"]
     assert printed == KeyVecRecipe(patience=3)
     assert not printed.normalize and not printed.excerpt
-    mean = KEYVEC_PRESETS["keyvec_mean"].build(0, ["hat"])
+    mean = build_model("keyvec_mean", vocabulary=["hat"])
     assert not mean.weighted and not mean.reader.scores
 
 
-def test_every_layer_knows_every_kind():
-    assert list(kinds.KINDS.values()) == [
-        kinds.TOWERS,
-        kinds.SCORER,
-        kinds.KEYVEC,
-    ]
-    assert set(GRAPHS) == {*kinds.KINDS, "hybrid"}
-    assert set(TRAININGS) == set(kinds.KINDS)
+PIECES = ("model", "check", "build", "training", "graphs", "report", "table")
 
 
-@pytest.mark.parametrize(
-    "kind", [kinds.TOWERS, kinds.SCORER, kinds.KEYVEC], ids=lambda k: k.name
-)
+def test_all_pieces_of_each_kind_are_there():
+    """The paths are text, which no linter follows."""
+    assert list(KINDS) == ["towers", "scorer", "keyvec"]
+    for kind in KINDS.values():
+        assert kind.load("model").kind == kind.recipe.kind == kind.name
+        for piece in PIECES:
+            name = getattr(kind, piece).rpartition(":")[2]
+            assert getattr(kind.load(piece), "__name__", "") == name
+    options = {name for kind in KINDS.values() for name in kind.options}
+    known = [*dataclasses.fields(TrainingConfig)]
+    known += dataclasses.fields(ReportSettings)
+    assert options < {field.name for field in known}
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_presets_are_found_and_written_and_know_their_kind(kind):
-    assert isinstance(kind, type(kinds.TOWERS))
     for name, recipe in kind.presets.items():
-        assert recipe.kind == kind.name and kinds.kind_of(recipe) is kind
+        assert kind_of(recipe) is kind
         assert find_recipe(name) is recipe and find_recipe(recipe) is recipe
-        written = kinds.recipe_from_dict(
-            json.loads(json.dumps(recipe.to_dict()))
-        )
+        written = recipe_from_dict(json.loads(json.dumps(recipe.to_dict())))
         assert type(written) is kind.recipe and written == recipe
 
 
 def test_what_is_no_model():
-    model = dssm.Recipe("DSSMEncoder", {"units": [2]}).build()
-    assert kinds.kind_of(model) is kinds.TOWERS
+    model = build_model(SMALL)
+    assert kind_of(model) is KINDS["towers"]
     with pytest.raises(InputError, match="found a DSSMEncoder, expected a mod"):
-        kinds.kind_of(model.query_encoder)
+        kind_of(model.query_encoder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, "another kind with the name 'scorer': choose"),
+        ({"name": "mine"}, "marker of the kind mine is 'matcher': expected a"),
+        ({"name": "mine", "marker": "depth"}, "marker of the kind mine is 'd"),
+    ],
+)
+def test_a_kind_is_told_from_the_others(changes, message):
+    kind: ModelKind = dataclasses.replace(KINDS["scorer"], **changes)
+    with pytest.raises(InputError, match=message):
+        register_kind(kind)
+    assert len(KINDS) == 3

@@ -10,7 +10,6 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_lstm_dssm import NesterovMomentum, NesterovSchedule
 from tests.optimizers.small_regression import (
@@ -159,13 +158,6 @@ def test_loss_scaling_skips_what_is_not_finite(float64):
     model.fit(np.full((4, 3), np.inf), np.zeros((4, 2)), verbose=0)
     np.testing.assert_array_equal(model.get_weights(), before)
     assert int(scaled.iterations) == STEPS
-
-
-def test_a_strategy_of_one_replica(float64):
-    with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
-        model = regression(nesterov())
-    fit(model, EPOCHS, callbacks=[NesterovSchedule(**SCHEDULE)])
-    check(model, by_numpy())
 
 
 @pytest.mark.parametrize("name", [

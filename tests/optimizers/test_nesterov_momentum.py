@@ -236,21 +236,3 @@ def test_a_variable_without_a_gradient_stays(make):
     # W = 4 + V, V = 0.5 * 4
     found = [float(v[0]) for v in variables] - ahead
     np.testing.assert_array_equal(found, [6, 4, 4])
-
-
-def test_several_replicas_are_refused(fresh_process, tmp_path):
-    code = """
-import keras, tensorflow as tf
-import keras_lstm_dssm as dssm
-cpu = tf.config.list_physical_devices("CPU")[0]
-two = [tf.config.LogicalDeviceConfiguration()] * 2
-tf.config.set_logical_device_configuration(cpu, two)
-with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
-    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
-    try:
-        dssm.NesterovMomentum().build(model.trainable_variables)
-    except dssm.InputError as error:
-        print(error)
-"""
-    (found,) = fresh_process(code, tmp_path)
-    assert found.startswith("found a tf.distribute strategy of 2 replicas, ex")

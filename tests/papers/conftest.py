@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from keras_lstm_dssm.data import write_collection
-from keras_lstm_dssm.models import Recipe, ScorerRecipe
-from keras_lstm_dssm.models.kinds import AnyRecipe
+from keras_lstm_dssm.models import ModelRecipe, Recipe, ScorerRecipe
 from keras_lstm_dssm.papers import PAPERS
 from keras_lstm_dssm.papers.run_systems import Row, run_system
 from keras_lstm_dssm.papers.table_data import open_data
@@ -18,7 +17,7 @@ from tests.conftest import TOPICS
 from tests.training.small_documents import QUICK_KEYVEC, write_small_documents
 
 
-def with_recipe(row: Row, recipe: AnyRecipe, **changes: Any) -> Row:
+def with_recipe(row: Row, recipe: ModelRecipe, **changes: Any) -> Row:
     """Returns a neural row that is trained by another recipe."""
     system: Any = row.system
     changed = dataclasses.replace(system, recipe=recipe, **changes)
@@ -32,7 +31,9 @@ SCORER = ScorerRecipe(
 KEYVEC = QUICK_KEYVEC.replace(skip_gram=False)
 
 
-def small_rows(paper: str, names: str, **neural: tuple[AnyRecipe, dict]) -> Any:
+def small_rows(
+    paper: str, names: str, **neural: tuple[ModelRecipe, dict]
+) -> Any:
     of_paper = PAPERS[paper].rows
     return {name: of_paper[name] for name in names.split()} | {
         name: with_recipe(of_paper[name], recipe, **changes)

@@ -12,10 +12,8 @@ import pytest
 
 from keras_lstm_dssm import InputError, evaluation
 from keras_lstm_dssm.data.sources import open_collection
-from keras_lstm_dssm.distillation.teacher_vectors import (
-    open_outside_encoder,
-    teach,
-)
+from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
+from keras_lstm_dssm.distillation.teacher_vectors import teach
 from keras_lstm_dssm.evaluate.hybrid import measure_hybrid
 from keras_lstm_dssm.evaluation.measures import mean
 from keras_lstm_dssm.papers import baseline_rows

@@ -8,7 +8,12 @@ import pytest
 
 from keras_lstm_dssm.data import DocumentFolder
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.models import KEYVEC_PRESETS, PRESETS, SCORER_PRESETS
+from keras_lstm_dssm.models import (
+    KEYVEC_PRESETS,
+    PRESETS,
+    SCORER_PRESETS,
+    build_model,
+)
 from keras_lstm_dssm.papers import PAPERS, keyvec, mv_lstm, table_iv
 from keras_lstm_dssm.papers.neural_rows import _salience_agreement, _targets
 from keras_lstm_dssm.papers.run_systems import choose_rows
@@ -77,7 +82,7 @@ def test_every_preset_is_a_row_of_mv_lstm():
         for k in (1, 3, 10)
     }
     for name in ("mv_lstm_bilinear", "mv_lstm_tensor"):
-        matcher = SCORER_PRESETS[name].build(0, ["a"]).matcher
+        matcher = build_model(name, vocabulary=["a"]).matcher
         assert (matcher.k, matcher.rank, matcher.unit_length) == (5, None, True)
 
 
@@ -128,7 +133,7 @@ def test_key_sentences_are_compared_with_p_and_with_their_order(tmp_path):
     lines.append({"_id": "none", "sentences": texts, "split": "test"})
     path = tmp_path / "documents.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    model = KEYVEC.build(vocabulary=["five"])
+    model = build_model(KEYVEC, vocabulary=["five"])
     (p,) = model.probabilities([texts])
     ranks = np.argsort(np.argsort(-p, kind="stable"))[[2, 0]]
     # K = max(1, 4 // 4): the third sentence is key, and the first one.

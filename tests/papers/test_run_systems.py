@@ -17,7 +17,7 @@ from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.papers import PAPERS
 from keras_lstm_dssm.papers.baseline_rows import BASELINE_GRIDS, baseline_grid
 from keras_lstm_dssm.papers.neural_rows import Neural
-from keras_lstm_dssm.papers.results import read_results
+from keras_lstm_dssm.papers.results import SystemResults, read_results
 from keras_lstm_dssm.papers.run_systems import (
     Row,
     TrainedSystem,
@@ -123,22 +123,24 @@ def test_random_order_is_exact(table):
             assert measures == pytest.approx(result["test"][mode])
 
 
-def test_results_are_averaged(table_iv):
-    found = read_results(table_iv.folder, table_iv.rows, 2)["dssm"]
-    seeds = [read_json(table_iv.file("dssm", seed=seed)) for seed in (0, 1)]
-    for rate, part in ((0.0, "test"), (0.5, "misspelled")):
-        a, b = (
-            (s[part]["0.5"] if rate else s[part])["rerank"]["map"]
-            for s in seeds
+def test_results_are_averaged(tmp_path):
+    folders = [tmp_path / "seed_0", tmp_path / "seed_1"]
+    for folder, of_a, of_b in zip(folders, (0.1, 0.4), (0.3, 0.8), strict=True):
+        folder.mkdir()
+        test = {"rerank": {"map": (of_a + of_b) / 2}}
+        misspelled = {"0.5": {"rerank": {"map": of_a}}}
+        result = {"test": test, "misspelled": misspelled}
+        write_json(folder / "result.json", result)
+        (folder / "test.rerank.queries.csv").write_text(
+            f"query,map\na,{of_a}\nb,{of_b}\n"
         )
+    found = SystemResults(TABLE_IV_ROWS["dssm"], folders)
+    for rate, seeds in ((0.0, (0.2, 0.6)), (0.5, (0.1, 0.4))):
         value = found.value("rerank", "map", rate)
-        assert value.mean == pytest.approx((a + b) / 2)
-        assert value.std == pytest.approx(abs(a - b) / math.sqrt(2))
+        assert value.mean == pytest.approx(sum(seeds) / 2)
+        assert value.std == pytest.approx((seeds[1] - seeds[0]) / math.sqrt(2))
     queries = found.queries("rerank", "map")
-    assert len(queries) == 6
-    mean = math.fsum(queries.values()) / 6
-    assert mean == pytest.approx(found.value("rerank", "map").mean)
-    assert found.row is table_iv.rows["dssm"]
+    assert queries == pytest.approx({"a": 0.25, "b": 0.55})
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import ast
 import json
-import os
 import pathlib
 import re
 import zipfile
@@ -103,36 +102,17 @@ def test_a_lambda_in_a_model_is_refused(tmp_path):
     assert not ran.exists()
 
 
-def test_only_plain_files_of_the_folder_are_read(tmp_path):
-    folder, secret = tmp_path / "run", tmp_path / "secret"
-    folder.mkdir()
-    secret.write_text('{"gamma": 10}')
-    run = RunFolder(folder)
-    reads = {
-        run.config: run.read_config, run.metrics: run.read_metrics,
-        run.history: run.read_history, run.model: run.load_model,
-        run.checkpoint: run.load_checkpoint,
-    }  # fmt: skip
-    run.checkpoint.parent.mkdir()
-    for path, read in reads.items():
-        path.symlink_to(secret)
-        with pytest.raises(InputError, match="found a link to .*/secret, whi"):
-            read()
-        path.unlink()
-        os.mkfifo(path)  # reading it would never end
-        with pytest.raises(InputError, match="expected a plain file, found so"):
-            read()
-        path.unlink()
-    run.checkpoint.parent.rmdir()
-    run.checkpoint.parent.symlink_to(tmp_path / "elsewhere")
+def test_a_folder_may_be_a_link_and_a_file_not_lead_out_of_it(tmp_path):
+    run = RunFolder(tmp_path / "run")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "last.keras").write_text("")
+    run.path.mkdir()
+    run.checkpoint.parent.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(InputError, match="last.keras: found a link to"):
         run.load_checkpoint()
-    # Links within the folder, and to the folder, are followed.
-    (folder / "settings").write_text('{"gamma": 10}')
+    (run.path / "settings").write_text('{"gamma": 10}')
     run.config.symlink_to("settings")
-    (tmp_path / "link").symlink_to(folder)
+    (tmp_path / "link").symlink_to(run.path)
     for name in ("run", "link"):
         assert RunFolder(tmp_path / name).read_config() == {"gamma": 10}
 
@@ -213,15 +193,3 @@ def test_an_archive_cannot_reach_outside_its_folder(tmp_path):
         (tower, other) = model.towers
         assert tower.count_params() == other.count_params() > 4 * 50_000
     assert set(tmp_path.rglob("*")) == before
-
-
-@pytest.mark.parametrize("at", [0.0, 0.3, 0.6, 0.9, 0.999])
-@pytest.mark.parametrize("how", ["cut", "overwritten"])
-def test_a_damaged_model_is_one_line(at, how, tmp_path):
-    run = save(tmp_path)
-    data = run.model.read_bytes()
-    start = int(at * len(data))
-    rest = b"" if how == "cut" else b"\xff" * 200 + data[start + 200 :]
-    run.model.write_bytes(data[:start] + rest)
-    with pytest.raises(InputError, match="model.keras: not a model this"):
-        run.load_model()

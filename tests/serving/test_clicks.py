@@ -46,26 +46,18 @@ def test_a_token_counts_once_among_any_number_of_results(
     assert ClickLog(tmp_path / "clicks.tsv").count() == 100_002
 
 
-def test_marks_are_dropped_when_their_tokens_are_too_old(clicks, monkeypatch):
-    monkeypatch.setattr("keras_lstm_dssm.serving.clicks._BLOCK", 8)
+def test_followed_results_are_forgotten_with_their_tokens(clicks, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    old = clicks.issue(*BOLT)
-    now[0] = LIFETIME_SECONDS - 1
     tokens = [clicks.issue(*BOLT) for _ in range(8)]
-    assert all(map(clicks.write, [old, *tokens]))
-    now[0] += 2
-    with pytest.raises(TokenError, match="too old"):
-        clicks.write(old)
-    now[0] = 2 * LIFETIME_SECONDS - 2
-    for _ in range(16):
-        clicks.issue(*BOLT)
+    assert all(map(clicks.write, tokens))
+    now[0] = LIFETIME_SECONDS
     assert not any(map(clicks.write, tokens))
-    assert clicks._marks.keys() == {0, 1}
-    now[0] *= 2
-    for _ in range(16):
-        clicks.issue(*BOLT)
-    assert clicks._marks == {}
+    now[0] += 1
+    with pytest.raises(TokenError, match="too old"):
+        clicks.write(tokens[0])
+    assert write(clicks)
+    assert len(clicks._followed) == 1
 
 
 def test_forged_foreign_and_old_tokens(clicks, tmp_path):

@@ -5,7 +5,6 @@ time. All limits are small here.
 """
 
 import gc
-import os
 import resource
 import socket
 import ssl
@@ -22,10 +21,12 @@ import numpy as np
 import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest
 from grpc_health.v1.health_pb2_grpc import HealthStub
+from tensorflow.core.framework.tensor_pb2 import TensorProto
+from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 
 from keras_lstm_dssm import serving
-from keras_lstm_dssm.serving import http_server
-from keras_lstm_dssm.serving.grpc_services import Services
+from keras_lstm_dssm.serving import http_server, prediction_server
+from keras_lstm_dssm.serving.grpc_services import Predictions
 from keras_lstm_dssm.serving.rest_api import Reply, RestApi
 from keras_lstm_dssm.serving.servable import Servable
 from tests.kit.hostile_clients import CHECK, PREDICT, WATCH, RawChannel
@@ -39,13 +40,12 @@ SECONDS = 0.6
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch) -> None:
     for module, names in (
-        (serving.grpc_services, ("MESSAGE", "HEALTH")),
-        (serving.prediction_server, ("MESSAGE",)),
-        (http_server, ("REQUEST", "REPLY", "HANDSHAKE")),
+        (prediction_server, ("MESSAGE", "CONNECTION")),
+        (http_server, ("REQUEST", "REPLY")),
     ):
         for name in names:
             monkeypatch.setattr(module, f"{name}_SECONDS", SECONDS)
-    monkeypatch.setattr(serving.prediction_server, "TICK_SECONDS", 0.05)
+    monkeypatch.setattr(http_server, "KEEP_ALIVE_SECONDS", 2 * SECONDS)
 
 
 @pytest.fixture
@@ -127,19 +127,16 @@ def test_calls_without_a_message(server, stack, method, message):
 
 
 def test_the_oldest_calls_end_first(models, stack, monkeypatch):
-    """Of one address, or of all; long before their time."""
-    for name in ("MESSAGE_SECONDS", "HEALTH_SECONDS"):
-        monkeypatch.setattr(serving.grpc_services, name, 30)
-    monkeypatch.setattr(serving.limits, "_ARRIVAL_SECONDS", 0.1)
-    for module in (serving.limits, serving.grpc_services):
-        monkeypatch.setattr(module, "MAX_WAITING", 60)
+    """Long before their time, if too many wait."""
+    for name in ("MESSAGE_SECONDS", "CONNECTION_SECONDS"):
+        monkeypatch.setattr(prediction_server, name, 30)
+    monkeypatch.setattr(prediction_server, "MAX_MESSAGES", 60)
     with serving.PredictionServer(models, port=0, http_port=0) as server:
         channel = calls(stack, server, 100, PREDICT)
-        # At most 60 of them wait at once, and after a while 16.
-        assert channel.ended(84, seconds=2) == 84
-        answers(server)
+        assert channel.ended(40, seconds=2) == 40
+        answers(server)  # three calls of gRPC
         with pytest.raises(TimeoutError):
-            channel.ended(85, seconds=0.3)
+            channel.ended(44, seconds=0.3)
         stack.close()
 
 
@@ -149,21 +146,22 @@ WIDE = b"\0" * 6_000_000
 @pytest.fixture
 def wide_replies(monkeypatch) -> None:
     """Has requests with the text "wide" answered with 6 MB."""
-    by_grpc, by_http = Services.answer, RestApi.answer
+    by_grpc, by_http = Predictions.Predict, RestApi.answer
 
-    def answer(
-        services: Services, method: str, request: Any, *more: Any
-    ) -> bytes:
-        if request.ByteSize() and b"wide" in request.SerializeToString():
-            return WIDE
-        return by_grpc(services, method, request, *more)
+    def predict(
+        predictions: Predictions, request: PredictRequest, context: Any
+    ) -> PredictResponse:
+        if b"wide" in request.SerializeToString():
+            wide = TensorProto(tensor_content=WIDE)
+            return PredictResponse(outputs={"wide": wide})
+        return by_grpc(predictions, request, context)
 
     def answer_http(api: RestApi, method: str, path: str, body: bytes) -> Reply:
         if b"wide" in body:
             return Reply(200, WIDE)
         return by_http(api, method, path, body)
 
-    monkeypatch.setattr(Services, "answer", answer)
+    monkeypatch.setattr(Predictions, "Predict", predict)
     monkeypatch.setattr(RestApi, "answer", answer_http)
 
 
@@ -363,9 +361,7 @@ def test_silent_handshakes(models, certificates, stack):
         models, port=0, http_port=0, security=serving.Security(tls)
     ) as server:
         connections = [
-            connect(stack, number, b"\x16\x03\x01\x02")
-            for number in (server.port, http_port(server))
-            for _ in range(20)
+            connect(stack, server.port, b"\x16\x03\x01\x02") for _ in range(20)
         ]
         with within(5):
             for connection in connections:
@@ -385,42 +381,21 @@ def test_silent_handshakes(models, certificates, stack):
             offered(ssl.TLSVersion.TLSv1_1)
 
 
-def test_silent_connections_are_closed_when_files_are_short(
-    server, stack, monkeypatch
-):
-    """The connections without a request hold up nobody who wants something.
-
-    One that has had a reply stays, although it has been silent for longest.
-    """
-    if not Path("/proc/self/fd").is_dir():
-        pytest.skip("only on Linux")
-    monkeypatch.setattr(http_server, "REQUEST_SECONDS", 30)
-    monkeypatch.setattr(serving.limits, "_ARRIVAL_SECONDS", 0.1)
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    asked = b"GET /v1/models/retriever HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    answered = connect(stack, http_port(server), asked)
-    assert b"200 OK" in answered.recv(1 << 16)
-    connections = [
-        connect(stack, number)
-        for number in (server.port, http_port(server))
-        for _ in range(20)
-    ]
-    time.sleep(0.2)
-    files = len(os.listdir("/proc/self/fd"))
-    monkeypatch.setattr(serving.limits, "_FULL_FILES", (files - 10) / most)
-    wait_until(lambda: 9 <= sum(map(is_closed, connections)) < 40)
-    assert not is_closed(answered)
-    monkeypatch.undo()
-    answers(server)
-
-
-def is_closed(connection: socket.socket) -> bool:
-    connection.setblocking(False)
+def test_more_connections_than_files(server, stack, monkeypatch, caplog):
+    """They end in time, and meanwhile the log has one line."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    connections = [stack.enter_context(socket.socket()) for _ in range(60)]
+    few = max(each.fileno() for each in connections) + 20
     try:
-        while connection.recv(1 << 16):
-            pass
-        return True
-    except BlockingIOError:
-        return False
-    except ConnectionResetError:
-        return True
+        resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
+        for number, each in enumerate(connections):
+            port = (server.port, http_port(server))[number % 2]
+            each.settimeout(10)
+            each.connect(("127.0.0.1", port))
+        wait_until(lambda: "ulimit -n" in caplog.text)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    for each in connections:
+        received(each)
+    answers(server)
+    assert caplog.text.count("ulimit -n") == 1

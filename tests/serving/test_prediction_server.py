@@ -20,7 +20,7 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving import Client, PredictionServer
-from keras_lstm_dssm.serving.grpc_services import GrpcServices
+from keras_lstm_dssm.serving.grpc_services import Health
 from keras_lstm_dssm.serving.servable import Servable
 from tests.serving.waiting import wait_until
 from tests.serving.wire import predict_request
@@ -202,12 +202,12 @@ def test_nothing_is_loaded_at_the_end(tiny_models, monkeypatch):
     server = PredictionServer(tiny_models, port=0, poll_seconds=0.01)
     monkeypatch.setattr(server, "poll", lambda: looked.append(0))
 
-    def slow_stop(services: GrpcServices) -> None:
+    def slow_stop(_: Health) -> None:
         time.sleep(0.1)  # a poll that had begun ends
         stopped.append(len(looked))
         time.sleep(0.1)
 
-    monkeypatch.setattr(GrpcServices, "stop", slow_stop)
+    monkeypatch.setattr(Health, "stop", slow_stop)
     with server:
         wait_until(lambda: looked)
     assert stopped == [len(looked)]

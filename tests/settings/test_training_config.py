@@ -1,5 +1,7 @@
 """`TrainingConfig` derives and refuses; `TableSettings` are not mixed."""
 
+import os
+
 import keras
 import pytest
 
@@ -14,14 +16,11 @@ from keras_lstm_dssm.settings.papers import TableSettings
 from keras_lstm_dssm.settings.training import TrainingConfig
 
 
-def test_the_recipe_is_best_or_that_of_the_run_to_continue(trained_run):
-    config = TrainingConfig("clicks.tsv")
-    assert config.recipe == PRESETS["best"]
-    assert config.init is None
-    config = TrainingConfig("clicks.tsv", init=trained_run)
-    expected = PRESETS["lstm_32"].replace(epochs=3, batch_size=16)
-    assert config.recipe == expected
-    assert config.to_dict()["init"] == str(trained_run)
+def test_the_recipe_is_best_or_that_of_a_preset():
+    assert TrainingConfig("clicks.tsv").recipe == PRESETS["best"]
+    config = TrainingConfig("clicks.tsv", "lstm_96", init="RUN")
+    assert config.recipe == PRESETS["lstm_96"]
+    assert config.to_dict()["init"] == os.path.abspath("RUN")
 
 
 def test_pair_scorers_are_trained_by_one_process():

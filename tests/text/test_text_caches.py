@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -81,16 +80,6 @@ def test_in_parallel_in_a_dataset():
     hashed = dataset.map(cache.distinct, num_parallel_calls=4)
     for strings, batch in zip(dataset, hashed, strict=True):
         check(batch, strings, (7, None, "space"))
-
-
-def test_in_several_threads():
-    cache = caches.HashedTextCache()
-    strings = [tf.constant([f"a{n} b", f"b c{n % 3}"]) for n in range(60)]
-    with ThreadPoolExecutor(4) as pool:
-        for texts, batch in zip(
-            strings, pool.map(cache.distinct, strings), strict=True
-        ):
-            check(batch, texts, RULES[0])
 
 
 @pytest.mark.parametrize("split", ["space", "alphanumeric", "stems"])

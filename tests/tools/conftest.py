@@ -107,7 +107,7 @@ def other_run(made_once) -> Path:
     """A run of two towers that were not trained."""
 
     def make(new: Path) -> None:
-        saved_run(new, dssm.PRESETS["lstm_32"].build(5))
+        saved_run(new, dssm.build_model("lstm_32", 5))
 
     return made_once("other_run", make)
 

@@ -10,7 +10,7 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm import evaluation
 from keras_lstm_dssm.data import Collection, DocumentFolder, write_collection
-from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
+from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
 from keras_lstm_dssm.evaluation import system_of
 from keras_lstm_dssm.evaluation.clustering import CLUSTER_MEASURES
 from keras_lstm_dssm.evaluation.task import DOCUMENT_MEASURES, document_tasks

@@ -9,7 +9,6 @@ import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.export import read_ids
 from keras_lstm_dssm.export.bulk import encode as bulk_encode
 from keras_lstm_dssm.export.bulk.encode import PartResult
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
@@ -110,13 +109,6 @@ def test_each_line_has_the_vector_that_the_encoder_gives(
         found = np.load(vectors)
         assert found.shape == (len(texts), 32)
         np.testing.assert_allclose(found, expected(texts), atol=1e-6)
-
-
-def test_titles_are_encoded_with_their_ids(models, titles, tmp_path):
-    vectors, ids = tmp_path / "titles.npy", tmp_path / "titles.ids"
-    saved = models / "document_encoder"
-    succeed(encode, saved_model=saved, input=titles, output=vectors, ids=ids)
-    assert read_ids(ids, len(np.load(vectors))) == ["t1", "t2", "t3"]
 
 
 def test_parts_become_a_retriever(

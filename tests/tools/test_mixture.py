@@ -8,7 +8,7 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import Collection
-from keras_lstm_dssm.distillation.teacher_vectors import open_outside_encoder
+from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluate.hybrid import bm25_part
 from keras_lstm_dssm.evaluate.titles import open_system

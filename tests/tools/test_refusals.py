@@ -73,7 +73,7 @@ REFUSED = {
 """,
     "train --data={clicks} --output={new}": """
     --data=nowhere.tsv -> nowhere.tsv
-    --data= -> --data is missing: expected
+    --data= -> data is missing: expected
     --data={faulty} -> faulty.tsv:2
     --data={faulty} --max_bad_lines=0 -> faulty.tsv:2: found no tab
     --resume -> no run here
@@ -108,9 +108,8 @@ REFUSED = {
     --set n=3 -> --set n is not for --preset=mv_lstm_tensor
 """,
     "train --output={new} --workers=2": """
-    --replay=a,0.5 -> --replay is not supported by several workers
-    --teacher=TEACH -> --teacher is not supported by several workers
-    --seed=1 -> --data is missing: expected `api`, a BEIR folder or click
+    --data=api --preset=best_words --teacher=TEACH -> --teacher is not supported
+    --seed=1 -> data is missing: expected `api`, a BEIR folder or click
     --data=api --preset=mv_lstm_cosine -> several workers train two towers only
 """,
     "train --output={new} --workers=1 --data=api": """
@@ -159,7 +158,7 @@ REFUSED = {
     --models=m --run={trained_run} --documents={titles} glue
         -> --models and --run are given
     --run={trained_run} glue -> --documents is missing: With --run
-    --run={scorer_run} --documents={titles} glue -> has no encoders of queries
+    --run={scorer_run} --documents={titles} glue -> found a pair scorer, expec
     --models={tmp_path} glue -> no SavedModel
     --models={models} -> no query
     --models={models} --k=3000000000 glue -> k is 3000000000
@@ -231,7 +230,7 @@ REFUSED = {
 """,
     "encode --write=keys --run=none --input={page}": """
     --k=3 -> none: no model here (no model.keras)
-    --run={trained_run} -> found a TwoTower, expected the
+    --run={trained_run} -> found a pair of encoders, expected the
     --input= -> --input is missing: File of texts
     --k=0 -> --k=0: expected a po
     --run= -> --run is missing: With --write=keys: folder of the run of a KeyVec
@@ -306,20 +305,20 @@ REFUSED = {
     --data={unjudged} --claims -> no query with a relevant
     --set share=2 -> --set share=2
     --set map=circle -> --set map=circle
-    --set csv=new -> csv is about the key sentences of a KeyVec
-    --salience=bm25 -> salience is about the key sentences of a KeyVec
+    --set csv=new -> csv is used by KeyVecs only
+    --salience=bm25 -> salience is used by KeyVecs only
 """,
     "analyze --run={scorer_run} --output={new}": """
-    --claims -> claims is about the vectors of two towers
-    --projector -> projector is about the vectors of two towers
+    --claims -> claims is used by two towers only
+    --projector -> projector is used by two towers and KeyVecs only
     --data={one_click} -> no query with a right and a wrong answer
     --run={arc} -> ARCI has no interaction matrix of words
-    --against={trained_run} -> expected a pair scorer to compare this one
+    --against={trained_run} -> expected the run of a pair scorer: train
 """,
     "analyze --run={keyvec_run} --output={new}": """
-    --claims -> claims is about the vectors of two towers
-    --against={scorer_run} -> against is about a pair scorer
-    --query=glue -> query is about a query and a title
+    --claims -> claims is used by two towers only
+    --against={scorer_run} -> against is used by pair scorers only
+    --query=glue -> query is used by two towers and pair scorers
     --salience=none -> salience is 'none': found no such folder
     --data={tmp_path}/none -> none: found nothing there
     --data={two_documents} -> found 2 documents, a map needs 3 or more
@@ -438,7 +437,7 @@ def no_targets(keyvec_run, tmp_path) -> Path:
 @pytest.fixture
 def arc(tmp_path) -> Path:
     recipe = dssm.ScorerRecipe("ARCI", words="trigrams", word_dimension=2)
-    return saved_run(tmp_path / "arc", recipe.build())
+    return saved_run(tmp_path / "arc", dssm.build_model(recipe))
 
 
 @pytest.fixture(scope="module")

@@ -174,5 +174,6 @@ def test_the_recipe_is_that_of_the_run_to_continue(configured, trained_run):
 
 
 def test_both_towers_have_the_rows_of_other_letters(configured):
-    model = configured("--preset=dssm", "--oov_buckets=5").recipe.build()
+    config = configured("--preset=dssm", "--oov_buckets=5")
+    model = dssm.build_model(config.recipe)
     assert [tower.trigrams.oov_buckets for tower in model.towers] == [5, 5]

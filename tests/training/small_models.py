@@ -14,8 +14,9 @@ VOCABULARY = ["a", "b", "c", "d", "e"]
 def small_best(**options: Any) -> dssm.TwoTower:
     """Makes towers of the preset best: adapted, with lazily updated rows."""
     keras.utils.set_random_seed(0)
-    model = dssm.TwoTower.from_preset(
-        "best", encoder_config={"cells": 2, "bag": 2, "sketch": 3}
+    config = {"cells": 2, "bag": 2, "sketch": 3}
+    model = dssm.build_model(
+        dssm.PRESETS["best"].replace(encoder_config=config)
     )
     model.adapt(["b a", "c b", "d c", "e d", "e d e"])
     model.compile(dssm.NesterovMomentum(0.1), dssm.CosineSoftmax(), **options)

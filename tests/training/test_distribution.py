@@ -120,12 +120,18 @@ def train():
     dssm.train([("a b", "b c")], "dssm", output="run", verbose=0)
 
 
+def build():
+    dssm.NesterovMomentum().build([tf.keras.Variable([1.0])])
+
+
 def fit():
     plain.fit(["a b"], ["b c"])
 
 
 with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
-    for make in (small_best, small_keyvec, small_scorer, load, train, fit):
+    for make in (
+        small_best, small_keyvec, small_scorer, load, train, build, fit
+    ):
         try:
             make()
         except dssm.errors.InputError as error:
@@ -141,7 +147,7 @@ def test_two_replicas_are_refused(fresh_process, tmp_path):
         "to train on several devices, start several processes with "
         "lstm-dssm-train --workers"
     )
-    names = ["small_best", "small_keyvec", "small_scorer", "load", "train"]
-    assert lines[:-1] == [f"{name}: {refusal}" for name in names]
+    names = "small_best small_keyvec small_scorer load train build"
+    assert lines[:-1] == [f"{name}: {refusal}" for name in names.split()]
     assert "create both within the scope of" in lines[-1]
     assert not (tmp_path / "run").exists()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.data import Document, DocumentFolder
+from keras_lstm_dssm.data import Document
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.training import salience
 from keras_lstm_dssm.training.document_targets import (
@@ -156,30 +156,6 @@ def test_what_is_written_is_read(targets, tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(InputError, match="gz: cannot .*expected targets"):
             DocumentTargets.from_file(path)
-
-
-def test_real_targets(shared_data):
-    """The gold summaries of bbc are sentences of the articles."""
-    folder = DocumentFolder(shared_data / "bbc")
-    train, dev = list(folder.of("train")), list(folder.of("dev"))
-    teacher = salience.salience_teacher("bm25", train)
-    key_words = KeyWords(train)
-    targets = DocumentTargets.from_teacher(train, teacher, key_words)
-    assert len(targets.targets) == 1250
-    assert targets.counts.theta == 0.999995
-    assert targets.counts.none == targets.counts.no_summary == 0
-    similarities = list(teacher.similarities(dev))
-    salient = [
-        salience.salient_sentences(one, 0.999995) for one in similarities
-    ]
-    in_summary = [
-        np.array([text in one.summary for text in one.sentences]) for one in dev
-    ]
-    for document, marks, is_gold in zip(dev, salient, in_summary, strict=True):
-        assert is_gold[marks].all() or not is_gold.any(), document.id
-    lead = list(salience.salience_teacher("lead", train).similarities(dev))
-    of_lead = salience.agreement(salient, lead)
-    assert of_lead.base_rate < 0.13 and of_lead.precision > 0.5
 
 
 def made(count: int) -> DocumentExamples:

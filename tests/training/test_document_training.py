@@ -11,6 +11,7 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import Document, DocumentFolder, write_documents
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.models.word_builders import build_keyvec
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.table_data import open_data
 from keras_lstm_dssm.run_folder import RunFolder
@@ -45,8 +46,11 @@ def test_train_and_the_recipe_by_hand_give_one_model(kinds_data):
     train = documents.of("train")
     sentences = [text for one in train for text in one.sentences]
     vocabulary = vocabulary_of(sentences)
-    model = KEYVEC.build(
-        3, vocabulary, skip_gram_vectors(sentences, vocabulary, 4, seed=3)
+    model = build_keyvec(
+        KEYVEC,
+        3,
+        vocabulary,
+        skip_gram_vectors(sentences, vocabulary, 4, seed=3),
     )
     model.compile(keras.optimizers.Adam(0.001), dssm.KeyVecLoss())
     teacher, words = salience_teacher("bm25", train), KeyWords(train)

@@ -18,8 +18,12 @@ from keras_lstm_dssm.evaluation import index
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training import HardNegatives, mine_negatives
-from keras_lstm_dssm.training.mining import FILE_NAME, mine_lists, read_lists
-from keras_lstm_dssm.training.scorer_training import ScorerTraining
+from keras_lstm_dssm.training.scorer_training import (
+    FILE_NAME,
+    ScorerTraining,
+    mine_lists,
+    read_lists,
+)
 from keras_lstm_dssm.training.tower_training import TowerTraining
 from tests.conftest import TOPICS
 from tests.kit.kinds import SCORER
@@ -34,13 +38,13 @@ CLICKS = [
 
 @pytest.fixture(scope="module")
 def model() -> dssm.TwoTower:
-    return dssm.Recipe("DSSMEncoder", {"units": [16]}).build()
+    return dssm.build_model(dssm.Recipe("DSSMEncoder", {"units": [16]}))
 
 
 @pytest.fixture(scope="module")
 def best_model() -> dssm.TwoTower:
     """Its words are runs of letters and digits."""
-    best = BEST.build()
+    best = dssm.build_model(BEST)
     best.adapt([title for _, title in CLICKS])
     return best
 

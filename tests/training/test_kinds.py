@@ -254,4 +254,4 @@ def test_a_model_is_loaded_by_a_fresh_process(whole, fresh_process):
         np.testing.assert_allclose(row, other, rtol=1e-6, atol=1e-6)
     if whole.kind.recipe.kind != "towers":
         with pytest.raises(InputError, match="found a (pair scorer|KeyVec)"):
-            whole.run.load_towers()
+            whole.run.load_model("towers")

@@ -211,6 +211,6 @@ def test_a_wrong_teacher(tmp_path):
     message = "'bm52': found no such folder, expected one of bm25, trigrams, l"
     with pytest.raises(InputError, match=message):
         salience_teacher("bm52", DOCUMENTS)
-    towers = dssm.TwoTower.from_preset("best")
+    towers = dssm.build_model("best")
     with pytest.raises(InputError, match="that has not been adapted"):
         salience_teacher(towers, DOCUMENTS)

@@ -9,6 +9,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.callbacks.failures import DeadNetwork, DeadNetworkWatch
 from keras_lstm_dssm.data import Collection, Triples
 from keras_lstm_dssm.evaluation import Task, system_of
+from keras_lstm_dssm.models.word_builders import build_scorer
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.text import vocabulary_of
 from keras_lstm_dssm.training import scorer_training
@@ -99,7 +100,8 @@ def test_python_and_the_recipe_by_hand_give_one_model():
     triples = Triples.from_collection(Collection("judged"))
     assert len(triples) == TRIPLES
     vocabulary = vocabulary_of(triples.texts)
-    model = SCORER.build(
+    model = build_scorer(
+        SCORER,
         3,
         vocabulary,
         skip_gram_vectors(triples.texts, vocabulary, 4, epochs=30, seed=3),

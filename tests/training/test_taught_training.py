@@ -7,7 +7,7 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import ClickLog, Collection
-from keras_lstm_dssm.distillation.teacher_vectors import TeacherVectors
+from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig

@@ -30,11 +30,7 @@ PAIRS = list(TOPICS.values())
 def test_python_and_the_recipe_by_hand_give_one_model(tmp_path):
     """What `train` does for the paper's recipes: weights, order, schedule."""
     trained = dssm.train(PAIRS * 4, PAPER, seed=3, output=tmp_path, verbose=0)
-    built = dssm.TwoTower.from_preset(
-        "dssm", encoder_config={"units": [3]}, seed=3
-    )
-    model = PAPER.build(3)
-    check_equal(built, model)
+    model = dssm.build_model(PAPER, 3)
     model.compile(
         dssm.NesterovMomentum(PAPER.learning_rate, threshold=PAPER.threshold),
         dssm.CosineSoftmax(PAPER.gamma),

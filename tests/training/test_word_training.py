@@ -9,7 +9,7 @@ import tensorflow as tf
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm import InputError
 from keras_lstm_dssm.data import write_collection
-from keras_lstm_dssm.distillation import TeacherVectors, teach
+from keras_lstm_dssm.data.teacher_folder import TeacherVectors, teach
 from keras_lstm_dssm.export import Documents, export_models, export_portable
 from keras_lstm_dssm.tools import evaluate as evaluate_program
 from keras_lstm_dssm.tools import export as export_program
@@ -127,10 +127,10 @@ def test_known_titles_have_the_teachers_own_vectors_when_served(
         found = float(best[4])
         among = expected[1, :5] if flags else _by_words(model, queries[1])
         assert found == pytest.approx(among.max(), abs=1e-5)
-    other = dssm.TwoTower.from_preset("dssm")
+    other = dssm.build_model("dssm")
     with pytest.raises(InputError, match="fitted to: expected the run of w"):
         export_models(other, "OTHER", Documents(titles, titles), **options)
-    with pytest.raises(InputError, match="is another: found a scorer"):
+    with pytest.raises(InputError, match="is another: found a pair scorer"):
         export_models(small_scorer(), "OTHER", **options)
 
 
@@ -176,7 +176,7 @@ def test_clicks_train_the_other_parts(teacher):
     ({"dev": "api"}, "dev is not used by word_sum, which is fitted to"),
     ({"teacher": None}, "teacher is missing: expected the folder of lstm-"),
     ({"teacher": "NONE"}, "NONE: found no teacher's vectors"),
-    ({"preset": "best", "data": None}, "--data is missing: expected `api`"),
+    ({"preset": "best", "data": None}, "data is missing: expected `api`"),
 ], ids=str)  # fmt: skip
 def test_wrong_input_is_one_line(options, message, teacher, refused):
     given = {"preset": "word_sum", "teacher": teacher, "output": "RUN"}

@@ -15,13 +15,13 @@ import numpy as np
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import open_collection
-from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
-from keras_lstm_dssm.distillation.teacher_vectors import TeacherVectors
+from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.evaluate.hybrid import BM25, bm25_part
 from keras_lstm_dssm.evaluation import Task, mean
 from keras_lstm_dssm.evaluation.mixture import _CachedScores
 from keras_lstm_dssm.evaluation.systems import with_cached_vectors
 from keras_lstm_dssm.settings.hybrid import HybridSettings
+from keras_lstm_dssm.training.hybrid_parts import HybridParts
 
 STEPS, MEASURE = 20, "mrr@10"
 

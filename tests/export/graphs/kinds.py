@@ -11,12 +11,13 @@ from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm import export
-from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
 from keras_lstm_dssm.evaluate.hybrid import bm25_part
 from keras_lstm_dssm.export.graphs.retriever import int8_codes
 from keras_lstm_dssm.layers import TrigramVectors, unit
+from keras_lstm_dssm.models.word_builders import build_scorer
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.text.strings import as_bytes
+from keras_lstm_dssm.training.hybrid_parts import HybridParts
 from tests.encoders.small import small_encoder
 from tests.matchers.ragged_texts import randomise
 from tests.matchers.small_matchers import SMALL_MATCHERS
@@ -100,7 +101,7 @@ def pair_scorer(matcher: str, words: str = "vocabulary") -> dssm.PairScorer:
     recipe = dssm.ScorerRecipe(
         matcher, SMALL_MATCHERS[matcher], words, word_dimension=4, max_words=8
     )
-    model = recipe.build(0, WORDS if words == "vocabulary" else ())
+    model = build_scorer(recipe, 0, WORDS if words == "vocabulary" else ())
     if matcher == "RAE":  # its pretraining takes seconds, see test_rae.py
         model.matcher.statistics.assign([1.0, 0.5, 1.0, 1.0])
         model.matcher.pretrained.assign(1)

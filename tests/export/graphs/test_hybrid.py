@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.distillation.hybrid_parts import HybridParts
 from keras_lstm_dssm.evaluate.hybrid import bm25_part
 from keras_lstm_dssm.evaluation import Mixture
 from keras_lstm_dssm.evaluation.bm25 import BM25System
@@ -21,6 +20,7 @@ from keras_lstm_dssm.export.graphs.hybrid import (
 )
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.text.strings import as_strings
+from keras_lstm_dssm.training.hybrid_parts import HybridParts
 from lstm_dssm_client import LocalModel
 from lstm_dssm_client.bm25 import letter_grams as grams_of
 from lstm_dssm_client.weighted_parts import WeightedParts

@@ -9,6 +9,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import export_model
 from keras_lstm_dssm.export.graphs.saved_module import save_module
 from keras_lstm_dssm.export.graphs.scorer import ScorerModule
+from keras_lstm_dssm.models.word_builders import build_scorer
 from keras_lstm_dssm.text.strings import as_bytes
 from tests.export.agreement import check_ops
 from tests.export.graphs import kinds
@@ -46,5 +47,5 @@ def test_a_matcher_that_has_not_been_pretrained_is_refused(tmp_path):
         "DeepMatch", SMALL_MATCHERS["DeepMatch"], word_dimension=4
     )
     with pytest.raises(InputError, match="DeepMatch has not been pre-trained"):
-        export_model(recipe.build(0, kinds.WORDS), tmp_path)
+        export_model(build_scorer(recipe, 0, kinds.WORDS), tmp_path)
     assert list(tmp_path.iterdir()) == []

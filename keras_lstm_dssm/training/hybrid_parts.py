@@ -4,18 +4,18 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from keras_lstm_dssm.distillation.teacher_vectors import TeacherVectors
-from keras_lstm_dssm.distillation.word_fit import fit_words
+from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.encoders import TextEncoder, WordSumEncoder
 from keras_lstm_dssm.encoders.hybrid_encoder import HybridEncoder
 from keras_lstm_dssm.encoders.parts import TOWERS, WORDS
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.postings import default_terms
 from keras_lstm_dssm.evaluation.systems import DenseSystem
-from keras_lstm_dssm.models.kinds import kind_of
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.settings.choices import HYBRID_PARTS
 from keras_lstm_dssm.settings.hybrid import HybridSettings
+from keras_lstm_dssm.settings.kinds import kind_of
+from keras_lstm_dssm.training.word_fit import fit_words
 
 OOV_BUCKETS = 8192
 """`oov_buckets` of words that are fitted without a run: any script."""

@@ -8,10 +8,10 @@ import pytest
 from scipy import sparse
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.distillation import teacher_vectors, word_fit
-from keras_lstm_dssm.distillation.word_fit import fit_words, ridge
+from keras_lstm_dssm.distillation import teacher_folder, word_fit
 from keras_lstm_dssm.layers import WordRows
 from keras_lstm_dssm.layers.word_sketch import word_keys
+from keras_lstm_dssm.training.word_fit import fit_words, ridge
 
 QUERIES = ["hex bolts", "glue for wood", "garden"]
 TITLES = [
@@ -35,10 +35,10 @@ def vectors_of(texts: list[str]) -> np.ndarray:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A teacher's folder of several blocks."""
-    for module in (teacher_vectors, word_fit):
+    for module in (teacher_folder, word_fit):
         monkeypatch.setattr(module, "BLOCK", 4)
     texts = list(dict.fromkeys([*QUERIES, *TITLES, *SPANS, *WORDS]))
-    files = teacher_vectors.TeacherFolder(tmp_path)
+    files = teacher_folder.TeacherFolder(tmp_path)
     files.write_texts(texts)
     (tmp_path / "vectors").mkdir()
     for number, start in enumerate(range(0, len(texts), 4)):
@@ -48,7 +48,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "titles": len(TITLES), "texts": len(texts),
         "spans": len(SPANS),
         "words": len(texts) - len(QUERIES + TITLES + SPANS),
-        "sha256": teacher_vectors.fingerprint(texts),
+        "sha256": teacher_folder.fingerprint(texts),
     }  # fmt: skip
     files.settings.write_text(json.dumps(settings))
     return tmp_path

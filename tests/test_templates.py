@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from keras_lstm_dssm.analysis.drawing import drawing
-from keras_lstm_dssm.analysis.html import (
+from keras_lstm_dssm.pages import (
     Bar,
-    HtmlList,
-    HtmlPicture,
-    HtmlSection,
-    HtmlTable,
+    BulletList,
+    Picture,
+    Section,
     Shaded,
     Strong,
-    write_html_report,
+    Table,
+    write_html,
 )
 from tests.analysis.html_page import HtmlPage, check_self_contained
 from tests.browser import BROWSER, browser_page
@@ -47,8 +47,8 @@ def render(tmp_path):
 
     def write(title: str, blocks: list, texts: tuple = ("S", "")) -> str:
         path = tmp_path / "report.html"
-        section = HtmlSection(texts[0], blocks, texts[1])
-        write_html_report(path, title, [section], texts[1])
+        section = Section(texts[0], blocks, texts[1])
+        write_html(path, title, [section], texts[1])
         return path.read_text()
 
     return write
@@ -61,8 +61,8 @@ def everywhere(text: str, png: Path, render) -> str:
         [Strong(text), text],
         [text, Shaded(text, 0.5, text)],
     ]
-    table = HtmlTable([text, text], rows, text, [1])
-    blocks = [table, HtmlPicture(text, png, text), HtmlList([text], text)]
+    table = Table([text, text], rows, text, [1])
+    blocks = [table, Picture(text, png, text), BulletList([text], text)]
     return render(text, blocks, (text, text))
 
 
@@ -88,8 +88,8 @@ def test_hostile_texts_are_shown_as_they_are(text, png, render):
 
 def test_blocks_and_cells(render):
     rows = [["glue", Bar(0.5, 2), "wood, oz"], [Strong("oz"), Bar(-1, 2), "-"]]
-    table = HtmlTable(["Word", "Effect", "Topic"], rows, "Effects", [2])
-    blocks = [table, HtmlList(["one", "two"], "Notes")]
+    table = Table(["Word", "Effect", "Topic"], rows, "Effects", [2])
+    blocks = [table, BulletList(["one", "two"], "Notes")]
     page = HtmlPage(render("Report", blocks))
     for tag, texts in {
         "h1": ["Report"], "title": ["Report"], "h2": ["S"],
@@ -110,7 +110,7 @@ def test_blocks_and_cells(render):
 
 def test_the_colour_of_a_text_is_proportional_to_its_share(render):
     rows = [["1", Shaded(f"s{share}", share, "p")] for share in (0.5, 3, -1)]
-    page = HtmlPage(render("R", [HtmlTable(["n"], rows)]))
+    page = HtmlPage(render("R", [Table(["n"], rows)]))
     assert page.of("span") == ["s0.5", "s3", "s-1"]
     assert page.all("span", "style") == [
         f"background: rgb(0 114 178 / {opacity})"
@@ -119,7 +119,7 @@ def test_the_colour_of_a_text_is_proportional_to_its_share(render):
 
 
 def test_a_picture_has_its_size_and_shrinks_to_half_of_it(png, render):
-    page = HtmlPage(render("R", [HtmlPicture("A line", png, "Line")]))
+    page = HtmlPage(render("R", [Picture("A line", png, "Line")]))
     # 4 inches of 150 dots are 384 CSS pixels.
     assert page.all("img", "width") == ["384"]
     assert page.all("img", "style") == ["min-width: 192px"]
@@ -130,10 +130,10 @@ def test_a_picture_has_its_size_and_shrinks_to_half_of_it(png, render):
 
 def test_a_failure_leaves_the_old_page(tmp_path):
     path = tmp_path / "report.html"
-    write_html_report(path, "Old", [])
-    section = HtmlSection("S", [HtmlPicture("lost", tmp_path / "lost.png")])
+    write_html(path, "Old", [])
+    section = Section("S", [Picture("lost", tmp_path / "lost.png")])
     with pytest.raises(FileNotFoundError):
-        write_html_report(path, "New", [section])
+        write_html(path, "New", [section])
     assert "<h1>Old</h1>" in path.read_text()
     assert list(tmp_path.iterdir()) == [path]
 
@@ -179,8 +179,8 @@ def test_it_opens_without_errors_and_fits_a_phone(tmp_path, scheme):
     path = tmp_path / "wide.png"
     with drawing(path, figsize=(12, 1)) as (axis,):
         axis.plot([1, 2])
-    wide = HtmlTable(["System"] * 12, [[LONG, *["12.34 ± 0.56"] * 11]], LONG)
-    words = HtmlTable(
+    wide = Table(["System"] * 12, [[LONG, *["12.34 ± 0.56"] * 11]], LONG)
+    words = Table(
         ["Word", "Effect", "Title"],
         [
             [SCRIPT, Bar(1, 2), LONG],
@@ -190,11 +190,11 @@ def test_it_opens_without_errors_and_fits_a_phone(tmp_path, scheme):
         text_columns=[2],
     )
     blocks = [
-        wide, words, HtmlPicture(LONG, path, LONG), HtmlList([LONG]),
+        wide, words, Picture(LONG, path, LONG), BulletList([LONG]),
     ]  # fmt: skip
     report = tmp_path / "report.html"
-    sections = [HtmlSection(LONG, blocks, LONG)]
-    write_html_report(report, f"{SCRIPT} {LONG}", sections, LONG)
+    sections = [Section(LONG, blocks, LONG)]
+    write_html(report, f"{SCRIPT} {LONG}", sections, LONG)
     shown = {}
     with browser_page(tmp_path / "user") as page:
         for width in WIDTHS:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from keras_lstm_dssm.distillation.teacher_vectors import (
+from keras_lstm_dssm.data.teacher_folder import (
     BLOCK,
     TeacherFolder,
     TeacherVectors,
@@ -17,6 +17,7 @@ from keras_lstm_dssm.evaluation.index import unit_vectors
 from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
 from keras_lstm_dssm.layers.word_rows import WordRows
 from keras_lstm_dssm.layers.word_sketch import word_keys
+from keras_lstm_dssm.models.builders import build_towers
 from keras_lstm_dssm.settings.recipes import Recipe
 from lstm_dssm_client.bm25 import idf
 
@@ -137,9 +138,9 @@ def with_fitted_words(
     Raises:
         InputError: The folder is damaged.
     """
-    hashing = recipe.build(seed).query_encoder.trigrams
+    hashing = build_towers(recipe, seed).query_encoder.trigrams
     fitted = fit_words(teacher, hashing)
-    model: Any = recipe.build(seed, **fitted.config)
+    model: Any = build_towers(recipe, seed, **fitted.config)
     for tower in dict.fromkeys(model.towers):
         fitted.write_to(tower.word_rows)
     return model

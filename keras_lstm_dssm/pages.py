@@ -1,19 +1,25 @@
-"""HTML reports: one page of tables, pictures and lists, without other files.
+"""Reports, tables and cards as HTML and Markdown, by the files of `templates`.
 
-Texts are plain strings. The template escapes them, so that `<` and `&` in a
-query or a title are shown and not interpreted.
+Texts are plain strings. The templates of HTML escape them, so that `<` and `&`
+in a query or a title are shown and not interpreted; a cell of a table in
+Markdown may contain Markdown.
 """
 
 import base64
+import functools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from keras_lstm_dssm.analysis.drawing import DOTS_PER_INCH
-from keras_lstm_dssm.errors import import_optional
-from keras_lstm_dssm.files import replacing
+import jinja2
+import yaml
+
+from keras_lstm_dssm.files import write_text
+
+DOTS_PER_INCH = 150
+"""The resolution of the PNG files."""
 
 _CSS_PIXELS_PER_INCH = 96
 _MOST_OPACITY = 0.5
@@ -21,6 +27,8 @@ _MOST_OPACITY = 0.5
 
 class Strong(str):
     """The text of a table cell that is set in bold."""
+
+    kind: ClassVar[str] = "strong"
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,7 @@ class Bar:
     The bar of `maximum` has full length, that of a negative number none.
     """
 
+    kind: ClassVar[str] = "bar"
     value: float
     maximum: float
 
@@ -50,6 +59,7 @@ class Shaded:
     pointer rests on the text.
     """
 
+    kind: ClassVar[str] = "shaded"
     text: str
     share: float
     note: str
@@ -60,12 +70,12 @@ class Shaded:
         return _MOST_OPACITY * min(max(self.share, 0.0), 1.0)
 
 
-Cell = str | Bar | Shaded
+Cell = str | int | float | Bar | Shaded | None
 """The content of a table cell; a `Strong` is a str, too."""
 
 
 @dataclass(frozen=True)
-class HtmlTable:
+class Table:
     """A table, whose first column names the rows.
 
     `text_columns`, counted from 0, and the first column are aligned to the
@@ -80,7 +90,7 @@ class HtmlTable:
 
 
 @dataclass(frozen=True)
-class HtmlPicture:
+class Picture:
     """A PNG file from `drawing` that is embedded in the page.
 
     `caption` is its text alternative (`alt`). The file is read when the page
@@ -110,7 +120,7 @@ class HtmlPicture:
 
 
 @dataclass(frozen=True)
-class HtmlList:
+class BulletList:
     """A bulleted list."""
 
     kind: ClassVar[str] = "list"
@@ -119,18 +129,18 @@ class HtmlList:
 
 
 @dataclass(frozen=True)
-class HtmlSection:
+class Section:
     """A section of the page: a heading, a paragraph, and blocks below it."""
 
     title: str
-    blocks: Sequence[HtmlTable | HtmlPicture | HtmlList]
+    blocks: Sequence[Table | Picture | BulletList]
     text: str = ""
 
 
-def write_html_report(
+def write_html(
     path: str | os.PathLike[str],
     title: str,
-    sections: Sequence[HtmlSection],
+    sections: Sequence[Section],
     lead: str = "",
 ) -> None:
     """Writes a report as one HTML page that loads nothing else.
@@ -139,18 +149,41 @@ def write_html_report(
     whole in print. Every text is escaped. An existing file is replaced only
     when the new one is complete.
     """
-    jinja2 = import_optional("jinja2", "analysis")
+    values = {"title": title, "sections": sections, "lead": lead}
+    write_text(path, render("report.html.jinja", **values))
+
+
+def write_markdown(
+    path: str | os.PathLike[str], blocks: Sequence[Table | BulletList]
+) -> None:
+    """Writes tables and lists, each below its heading, as Markdown."""
+    write_text(path, render("blocks.md.jinja", blocks=blocks))
+
+
+def render(template: str, **values: Any) -> str:
+    """Returns the text of a template, which is named as its file.
+
+    Values are escaped if the name ends with `.html.jinja`. A value that the
+    template reads and that is missing raises `jinja2.UndefinedError`.
+    """
+    return _environment().get_template(template).render(values)
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader(__package__),
-        autoescape=True,
+        loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
+        autoescape=lambda name: str(name).endswith(".html.jinja"),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
-    environment.tests["bar"] = lambda cell: isinstance(cell, Bar)
-    environment.tests["shaded"] = lambda cell: isinstance(cell, Shaded)
-    environment.tests["strong"] = lambda cell: isinstance(cell, Strong)
-    template = environment.get_template("report.html")
-    html = template.render(title=title, sections=sections, lead=lead)
-    with replacing(path) as partial:
-        partial.write_text(html, encoding="utf-8")
+    environment.filters["markdown_cell"] = lambda cell: str(cell).replace(
+        "|", "\\|"
+    )
+    environment.filters["thousands"] = "{:,}".format
+    environment.filters["yaml"] = functools.partial(
+        yaml.safe_dump, allow_unicode=True, sort_keys=False, width=float("inf")
+    )
+    return environment

@@ -1,0 +1,257 @@
+"""The folder of a teacher: its texts and their vectors, read and looked up."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.index import unit_vectors
+from keras_lstm_dssm.files import replacing
+from keras_lstm_dssm.plain_files import (
+    check_version,
+    damage_named,
+    open_gzip,
+    read_array,
+    read_json,
+)
+from keras_lstm_dssm.text.strings import as_bytes, clean_texts
+from keras_lstm_dssm.text_files import one_line, write_lines
+
+_COUNTS = "texts", "queries", "titles", "spans", "words"
+"""Settings of a teacher folder that are numbers of texts."""
+
+_TEXTS = 2**31
+"""Numbers of texts in a teacher folder are below this limit."""
+
+BLOCK = 1024
+"""Texts whose vectors one file of a teacher folder holds."""
+
+
+class TeacherFolder:
+    """Names and reads the files of a folder that `teach` writes.
+
+    The files are `teacher.json` (the settings), `texts.jsonl.gz` (a text a
+    line) and `vectors/000000.npy`, ..., float32 of 1,024 rows each.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.settings = self.path / "teacher.json"
+        self.texts = self.path / "texts.jsonl.gz"
+        self.clicks = self.path / "clicks.train.tsv"
+
+    def block(self, number: int) -> Path:
+        """Returns the file of a block of vectors."""
+        return self.path / "vectors" / f"{number:06}.npy"
+
+    def read_settings(self) -> dict[str, Any]:
+        """Reads `teacher.json`."""
+        if not self.settings.exists():
+            raise InputError(
+                f"{self.path}: found no teacher's vectors (no teacher.json);"
+                " make them with lstm-dssm-teach --data=DATA --encoder=NAME"
+                f" --output={self.path}"
+            )
+        settings = read_json(self.settings)
+        numbers = (settings.get(name, 0) for name in _COUNTS)
+        if not (
+            {"texts", "encoder", "sha256", "queries", "titles"} <= set(settings)
+            and all(type(n) is int and 0 <= n < _TEXTS for n in numbers)
+        ):
+            raise InputError(
+                f"{self.settings}: found {sorted(settings)}, expected the"
+                " settings of a teacher: restore the file, or name another"
+                " folder"
+            )
+        check_version(self.settings, settings, "make the vectors again")
+        return settings
+
+    def write_texts(self, texts: Sequence[str]) -> None:
+        """Writes the texts, from which `read_texts` reads them."""
+        with replacing(self.texts) as partial:
+            write_lines(partial, (json.dumps(text) + "\n" for text in texts))
+
+    def read_texts(self) -> list[str]:
+        """Reads the texts."""
+        remedy = "restore the file, or make the vectors anew in another folder"
+        with (
+            damage_named(self.texts, remedy),
+            open_gzip(self.texts, self.path) as file,
+        ):
+            texts = [json.loads(line) for line in file]
+            if not all(isinstance(text, str) for text in texts):
+                raise ValueError("found a line that is no text")
+        return texts
+
+    def read_block(self, number: int, rows: int) -> np.ndarray:
+        """Reads a block of vectors, float32 `[rows, d]`."""
+        path = self.block(number)
+        remedy = (
+            "remove the file and run lstm-dssm-teach again, which computes it"
+            " anew"
+        )
+        vectors = read_array(path, remedy, self.path)
+        if (
+            vectors.ndim != 2
+            or len(vectors) != rows
+            or vectors.dtype != np.float32
+        ):
+            raise InputError(
+                f"{path}: found {vectors.dtype} {list(vectors.shape)}, expected"
+                f" float32 [{rows}, d]: {remedy}"
+            )
+        return np.array(vectors)
+
+
+class TeacherVectors:
+    """Holds the vectors of an outside encoder for the texts of a training.
+
+    Texts that differ in white space only are one text, as click files do not
+    distinguish them.
+
+    Args:
+        texts: Distinct texts.
+        vectors: Float `[texts, d]`, one row for each text; they are scaled to
+            unit length.
+        folder: The folder that they were read from; by default `None`.
+
+    Attributes:
+        vectors: float32 `[texts, d]`, rows of unit length.
+        folder: The folder, as a string, or `None`.
+
+    Raises:
+        InputError: The numbers of texts and vectors differ, or a vector is
+            not finite.
+
+    Example:
+    >>> teacher = TeacherVectors(["hex bolt", "wood glue"], np.eye(2))
+    >>> teacher.rows(["wood  glue", "lamp"])
+    array([ 1, -1], dtype=int32)
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        vectors: np.ndarray,
+        folder: str | None = None,
+    ) -> None:
+        self.vectors = unit_vectors(vectors, "text")
+        self.folder = folder
+        self._row = {one_line(text): row for row, text in enumerate(texts)}
+        if not len(texts) == len(self._row) == len(self.vectors):
+            raise InputError(
+                f"found {len(self.vectors)} vectors for {len(self._row)}"
+                f" distinct ones of {len(texts)} texts: expected one for each"
+            )
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> "TeacherVectors":
+        """Reads a folder that `teach` has written.
+
+        Raises:
+            InputError: There are no vectors in the folder, not all of them
+                are computed, or a file is damaged.
+
+        Example:
+        >>> teacher = TeacherVectors.open("TEACH")
+        """
+        files = TeacherFolder(folder)
+        settings = files.read_settings()
+        texts = files.read_texts()
+        if fingerprint(texts) != settings["sha256"]:
+            raise InputError(
+                f"{files.texts}: found other texts than {files.settings.name}"
+                " names: restore the file, or make the vectors anew in another"
+                " folder"
+            )
+        blocks = text_blocks(texts)
+        missing = sum(not files.block(n).exists() for n in range(len(blocks)))
+        if missing:
+            raise InputError(
+                f"{folder}: {missing} of {len(blocks)} blocks of vectors are"
+                " missing: run lstm-dssm-teach again, which continues"
+            )
+        vectors = [
+            files.read_block(number, len(block))
+            for number, block in enumerate(blocks)
+        ]
+        if len(widths := sorted({part.shape[1] for part in vectors})) > 1:
+            raise InputError(
+                f"{folder}: found vectors of {widths[0]} and of {widths[1]}"
+                " numbers, expected one width: make them anew in another folder"
+            )
+        return cls(texts, np.concatenate(vectors), os.path.abspath(folder))
+
+    def __len__(self) -> int:
+        """Returns the number of texts."""
+        return len(self.vectors)
+
+    def rows(self, texts: Iterable[str]) -> np.ndarray:
+        """Looks up the rows of texts, int32 `[n]`; -1 for unknown texts."""
+        return np.array(
+            [self._row.get(one_line(text), -1) for text in texts], np.int32
+        )
+
+    def __getitem__(self, texts: Sequence[str]) -> np.ndarray:
+        """Looks up the vectors of n texts, float32 `[n, d]`.
+
+        Raises:
+            InputError: A text has no vector.
+        """
+        rows = self.rows(texts)
+        if (rows < 0).any():
+            text = texts[int(np.argmin(rows))]
+            raise InputError(
+                f"{self.folder or 'teacher'}: found no vector of {text!r:.80};"
+                " expected the data that the teacher has encoded: run"
+                " lstm-dssm-teach on these data, in another folder"
+            )
+        return self.vectors[rows]
+
+    def completed(
+        self,
+        texts: Sequence[str | bytes],
+        encode: Callable[[Sequence[str]], np.ndarray],
+    ) -> np.ndarray:
+        """Looks up the vectors of known texts, and encodes the others.
+
+        Args:
+            texts: n texts.
+            encode: Function from texts to float `[n, d]`.
+
+        Returns:
+            float32 `[n, d]`.
+        """
+        clean = clean_texts(texts)
+        rows = self.rows(clean)
+        vectors = self.vectors[np.maximum(rows, 0)]
+        others = np.flatnonzero(rows < 0)
+        if len(others):
+            vectors[others] = encode([clean[i] for i in others])
+        return vectors
+
+    @property
+    def sha256(self) -> str:
+        """Hash of texts and vectors: equal for equal teachers only."""
+        digest = hashlib.sha256(fingerprint(self._row).encode())
+        digest.update(np.ascontiguousarray(self.vectors).tobytes())
+        return digest.hexdigest()
+
+
+def text_blocks(texts: list[str]) -> list[list[str]]:
+    """Splits texts into blocks, whose vectors are in one file each."""
+    starts = range(0, len(texts), BLOCK)
+    return [texts[start : start + BLOCK] for start in starts]
+
+
+def fingerprint(texts: Iterable[str]) -> str:
+    """Returns a hash of texts in their order, as hexadecimal digits."""
+    digest = hashlib.sha256()
+    for text in as_bytes(texts):
+        digest.update(text + b"\0")
+    return digest.hexdigest()

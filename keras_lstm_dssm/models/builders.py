@@ -1,0 +1,163 @@
+"""Models of recipes: how they are checked, and how two towers are built."""
+
+import inspect
+import json
+import random
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from keras_lstm_dssm.encoders.text_encoder import TextEncoder
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.layers.letter_trigrams import copy_weights
+from keras_lstm_dssm.losses import CosineSoftmax, Distillation
+from keras_lstm_dssm.models.two_tower import TwoTower
+from keras_lstm_dssm.optimizers import NesterovMomentum
+from keras_lstm_dssm.registration import registered_class
+from keras_lstm_dssm.settings.kinds import kind_of, named_recipe
+from keras_lstm_dssm.settings.recipes import ModelRecipe, Recipe
+
+
+def find_recipe(recipe: str | ModelRecipe) -> Any:
+    """Returns the recipe of a preset's name, or a recipe that is right.
+
+    Raises:
+        InputError: There is no such preset, or the recipe names an encoder or
+            a matcher that is not registered, or an argument that it lacks.
+
+    Example:
+    >>> find_recipe("lstm_96").encoder_config["cells"]
+    96
+    """
+    found = named_recipe(recipe)
+    if check := kind_of(found).load("check"):
+        check(found)
+    return found
+
+
+def build_model(
+    recipe: str | ModelRecipe, seed: int = 0, **arguments: Any
+) -> Any:
+    """Makes the model of a recipe with random weights.
+
+    `dssm.train` also gives it the words of the data, compiles and trains it as
+    the recipe says.
+
+    Args:
+        recipe: A recipe, such as `PRESETS["lstm_96"].replace(n=8)`, or the
+            name of a preset.
+        seed: Seed of the weights and of the random negatives. Default 0.
+        **arguments: For a pair scorer and a `KeyVec`, see `build_scorer` and
+            `build_keyvec`: the `vocabulary`.
+
+    Returns:
+        A `TwoTower`, `PairScorer` or `KeyVec`, not adapted, pre-trained or
+        compiled.
+
+    Raises:
+        InputError: There is no such preset, the recipe or the vocabulary is
+            wrong.
+
+    Example:
+    >>> recipe = dssm.PRESETS["lstm_32"].replace(negatives="in_batch")
+    >>> model = dssm.build_model(recipe, seed=1)
+    >>> model.query_encoder.dimension, model.negatives
+    (32, 'in_batch')
+    """
+    found = find_recipe(recipe)
+    return kind_of(found).load("build")(found, seed, **arguments)
+
+
+@contextmanager
+def seeded_initializers(seed: int) -> Iterator[None]:
+    """Makes all weights that are created meanwhile a function of `seed`."""
+    # An initializer without a seed draws one from Python's own generator.
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(state)
+
+
+def check_arguments(
+    made: type, base: type, name: str, config: Any, without: Collection[str]
+) -> None:
+    """Checks that a class has the arguments of a configuration.
+
+    Its constructors up to `base` are looked at; arguments in `without` are
+    those that a recipe sets itself.
+    """
+    known = {"dtype", "trainable"}
+    for each in made.__mro__:
+        if issubclass(each, base):
+            known.update(inspect.signature(each.__init__).parameters)
+    known -= {"self", "kwargs", "name", *without}
+    if not isinstance(config, Mapping) or not known.issuperset(config):
+        raise InputError(
+            f"{name} is {config!r}: expected arguments of {made.__name__}, "
+            f"which are {', '.join(sorted(known))}"
+        )
+    try:
+        json.dumps(dict(config))
+    except TypeError as error:
+        raise InputError(
+            f"{name} is {config!r:.80}: expected values that config.json can"
+            " hold; towers of Keras layers are trained by"
+            " TwoTower(layer, layer).fit"
+        ) from error
+
+
+def check_towers(recipe: Recipe) -> None:
+    """Checks the encoder of a recipe, and its arguments."""
+    encoder = registered_class("encoder", recipe.encoder, TextEncoder)
+    for name in ("encoder_config", "document_encoder_config"):
+        config = getattr(recipe, name)
+        check_arguments(encoder, TextEncoder, name, config, ())
+    if encoder.fitted != recipe.fitted:
+        raise InputError(
+            f"epochs is {recipe.epochs} with the encoder {recipe.encoder}:"
+            " expected 0 for a WordSumEncoder, which is fitted in one go,"
+            " and 1 or more for all others"
+        )
+
+
+def build_towers(recipe: Recipe, seed: int = 0, **sizes: int) -> TwoTower:
+    """Makes two towers; `sizes` are further arguments of the encoders."""
+    make = registered_class("encoder", recipe.encoder, TextEncoder)
+    config = {**recipe.encoder_config, **sizes}
+    with seeded_initializers(seed):
+        if recipe.towers == "tied":
+            query = document = make(name="encoder", **config)
+        else:
+            query = make(name="query_encoder", **config)
+            config.update(recipe.document_encoder_config)
+            document = make(name="document_encoder", **config)
+    if recipe.towers == "equal_start":
+        copy_weights(query, document)
+    return TwoTower(query, document, recipe.negatives, recipe.n, seed)
+
+
+def compile_towers(
+    model: TwoTower, recipe: Recipe, teacher: bool = False
+) -> None:
+    """Compiles two towers, adapted if they need that.
+
+    With `teacher` the batches have a teacher's vectors, from which the model
+    learns beside the clicks.
+    """
+    model.compile(
+        NesterovMomentum(
+            recipe.learning_rate,
+            recipe.momentum_ends,
+            threshold=recipe.threshold,
+        ),
+        Distillation(
+            recipe.gamma,
+            recipe.teacher_weight,
+            recipe.teacher_temperature,
+            recipe.teacher_gamma,
+        )
+        if teacher
+        else CosineSoftmax(recipe.gamma),
+    )

@@ -1,0 +1,140 @@
+"""Models with word vectors, pair scorers and KeyVec, made of their recipes."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_lstm_dssm.layers.word_vectors import (
+    TrigramVectors,
+    VocabularyVectors,
+)
+from keras_lstm_dssm.losses import KeyVecLoss, PairwiseHinge
+from keras_lstm_dssm.matchers.matcher import Matcher
+from keras_lstm_dssm.models.builders import (
+    check_arguments,
+    seeded_initializers,
+)
+from keras_lstm_dssm.models.keyvec import KeyVec
+from keras_lstm_dssm.models.pair_scorer import PairScorer
+from keras_lstm_dssm.optimizers import Adagrad
+from keras_lstm_dssm.registration import registered_class
+from keras_lstm_dssm.settings.recipes import (
+    KeyVecRecipe,
+    ScorerRecipe,
+    WordsRecipe,
+)
+
+
+def _new_words(
+    recipe: WordsRecipe,
+    vocabulary: Sequence[str],
+    vectors: np.ndarray | None,
+) -> VocabularyVectors | TrigramVectors:
+    """Makes the layer that turns texts into word vectors.
+
+    Without `vectors`, `[words, word_dimension]`, they start at random.
+    """
+    options: dict[str, Any] = {
+        "dimension": recipe.word_dimension,
+        "max_words": recipe.max_words,
+        "name": "words",
+    }
+    if recipe.words == "trigrams":
+        return TrigramVectors(**options)
+    words = VocabularyVectors(vocabulary, split=recipe.split, **options)
+    if vectors is not None:
+        words.set_vectors(vectors)
+    return words
+
+
+def check_scorer(recipe: ScorerRecipe) -> None:
+    """Checks the matcher of a recipe, and its arguments."""
+    check_arguments(
+        registered_class("matcher", recipe.matcher, Matcher),
+        Matcher,
+        "matcher_config",
+        recipe.matcher_config,
+        ("word_dimension",),
+    )
+
+
+def build_scorer(
+    recipe: ScorerRecipe,
+    seed: int = 0,
+    vocabulary: Sequence[str] = (),
+    vectors: np.ndarray | None = None,
+) -> PairScorer:
+    """Makes a pair scorer.
+
+    `vocabulary` has words or stems, see `vocabulary_of`, and is not used for
+    trigrams; `vectors` are their vectors, `[words, word_dimension]`, such as
+    those of `skip_gram_vectors`, or random.
+    """
+    make = registered_class("matcher", recipe.matcher, Matcher)
+    with seeded_initializers(seed):
+        words = _new_words(recipe, vocabulary, vectors)
+        matcher = make(
+            recipe.word_dimension, name="matcher", **recipe.matcher_config
+        )
+    return PairScorer(words, matcher, seed)
+
+
+def compile_scorer(model: PairScorer, recipe: ScorerRecipe) -> None:
+    """Compiles a pair scorer."""
+    model.compile(
+        Adagrad(recipe.learning_rate, multipliers=model.matcher.multipliers),
+        PairwiseHinge(recipe.margin),
+    )
+
+
+def build_keyvec(
+    recipe: KeyVecRecipe,
+    seed: int = 0,
+    vocabulary: Sequence[str] = (),
+    vectors: np.ndarray | None = None,
+    stems: Sequence[str] = (),
+) -> KeyVec:
+    """Makes a `KeyVec`.
+
+    `vocabulary` has the words that can be key words, with
+    `words="vocabulary"` also those that are read; with `words="stems"`,
+    `stems` are read, another one for each key word. `vectors` are those of
+    the words or stems that are read, see `build_scorer`.
+    """
+    with seeded_initializers(seed):
+        return KeyVec(
+            _new_words(
+                recipe,
+                stems if recipe.words == "stems" else vocabulary,
+                vectors,
+            ),
+            None if recipe.words == "vocabulary" else vocabulary,
+            recipe.filters,
+            recipe.windows,
+            recipe.units,
+            recipe.dimension,
+            recipe.weighted,
+            recipe.dropout,
+            recipe.max_sentences,
+            seed,
+        )
+
+
+def compile_keyvec(model: KeyVec, recipe: KeyVecRecipe, documents: int) -> None:
+    """Compiles a `KeyVec`, to be trained on this number of documents.
+
+    With `decay` the learning rate falls to 0 over all epochs.
+    """
+    learning_rate: Any = recipe.learning_rate
+    if recipe.decay:
+        steps = recipe.epochs * math.ceil(documents / recipe.batch_size)
+        learning_rate = keras.optimizers.schedules.CosineDecay(
+            learning_rate, steps
+        )
+    model.compile(
+        keras.optimizers.Adam(learning_rate),
+        KeyVecLoss(recipe.read_weight, recipe.word_weight, recipe.normalize),
+    )

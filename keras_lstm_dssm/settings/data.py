@@ -1,0 +1,71 @@
+"""Names of data, in options: specifications, and old clicks with a share."""
+
+import math
+import os
+from typing import Any, NamedTuple
+
+from keras_lstm_dssm.errors import InputError
+
+API = "api"
+API_SENTENCES = "api_sentences"
+API_DOCUMENTS = "api_documents"
+"""Names of the data sets that are made of docstrings and manuals."""
+
+UBI = "ubi:"
+"""What a data specification of a UBI folder begins with."""
+
+_EXPECTED = "expected old clicks, a colon and a share, such as old.tsv:0.2"
+
+
+def parts_of(spec: str | os.PathLike[str]) -> list[str]:
+    """Returns the parts of a specification, which commas separate."""
+    if not isinstance(spec, str | os.PathLike):
+        raise InputError(
+            f"found {spec!r:.60} ({type(spec).__name__}), expected a path;"
+            " several are one text, with commas between"
+        )
+    spec = os.fspath(spec)
+    if os.path.exists(spec):  # the name may have a comma
+        return [spec]
+    return [part.strip() for part in spec.split(",") if part.strip()]
+
+
+def absolute_spec(spec: str) -> str:
+    """Makes the paths of a data specification absolute."""
+
+    def absolute(part: str) -> str:
+        if part in (API, API_SENTENCES, API_DOCUMENTS):
+            return part
+        prefix = UBI if part.startswith(UBI) else ""
+        return prefix + os.path.abspath(part.removeprefix(prefix))
+
+    return ",".join(map(absolute, parts_of(spec)))
+
+
+class ReplaySpec(NamedTuple):
+    """Which old clicks are mixed into a training on new clicks, how many."""
+
+    data: str  # see `data.open_log`
+    share: float  # old clicks for each new click
+
+    @classmethod
+    def parse(cls, replay: Any) -> "ReplaySpec | None":
+        """Reads `"old.tsv:0.2"`, a pair of clicks and share, or `None`."""
+        if replay is None:
+            return None
+        parts = (
+            replay.rpartition(":")[::2] if isinstance(replay, str) else replay
+        )
+        try:
+            data, share = parts
+            if hasattr(data, "paths"):  # a `ClickLog`
+                data = ",".join(data.paths)
+            spec = cls(absolute_spec(os.fspath(data)), float(share))
+        except (TypeError, ValueError):
+            spec = cls("", 0.0)
+        if not spec.data or not 0 < spec.share < math.inf:
+            raise InputError(f"replay is {replay!r:.80}: {_EXPECTED}")
+        return spec
+
+    def __str__(self) -> str:
+        return f"{self.data}:{self.share!r}"

@@ -1,0 +1,260 @@
+"""`ModelKind`, all that the package has for one kind of model, and `KINDS`.
+
+A kind is a record of data. Pieces that need TensorFlow are named as in entry
+points, "package.module:name", and are imported when they are used. No other
+module compares names of kinds: it asks the record.
+"""
+
+import dataclasses
+import pkgutil
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.settings.fields import Settings, help_of
+from keras_lstm_dssm.settings.presets import (
+    KEYVEC_PRESETS,
+    PRESETS,
+    SCORER_PRESETS,
+)
+from keras_lstm_dssm.settings.recipes import (
+    KeyVecRecipe,
+    ModelRecipe,
+    Recipe,
+    ScorerRecipe,
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ModelKind:
+    """Describes a kind of model: its recipe, its classes and functions.
+
+    The attributes `model` to `table` are "package.module:name", the last two
+    of them optional.
+
+    Attributes:
+        name: The `kind` of its models and of its recipes.
+        noun: What messages and cards call a model.
+        plural: What messages and flags call its models.
+        recipe: The class of its recipes, a `ModelRecipe`.
+        marker: A field of this recipe only, by which `config.json` is read.
+        model: The Keras class, a `TextModel`.
+        build: Function of recipe and seed that returns a model.
+        training: The `Training` that opens the data and compiles the model.
+        graphs: Function of model, documents, `vectors`, `max_k` and `progress`
+            that returns what is exported, see `export_models`.
+        check: Function that checks a recipe's names of classes.
+        report: Function like `report_on_run`, which is the default.
+        table: Function that prepares the row of a paper's table.
+        presets: Name -> recipe, for `lstm-dssm-train --preset`.
+        reads: What models rank, and evaluations and cards are about.
+        options: Fields of `TrainingConfig` and of `ReportSettings` that it
+            uses, and not every kind.
+        counted: Attribute of a model whose parameters a paper counts.
+        pipeline_tag: The task on the card, a name of the Hugging Face Hub.
+        joint: Whether several workers can train a model.
+
+    Example:
+    >>> kind = KINDS["towers"]
+    >>> kind.load("training").__name__, kind.presets["lstm_96"].encoder
+    ('TowerTraining', 'LSTMEncoder')
+    """
+
+    name: str
+    noun: str
+    plural: str
+    recipe: type[ModelRecipe]
+    marker: str
+    model: str
+    build: str
+    training: str
+    graphs: str
+    check: str = ""
+    report: str = "keras_lstm_dssm.analysis.analyze:report_on_run"
+    table: str = ""
+    presets: Mapping[str, ModelRecipe] = dataclasses.field(default_factory=dict)
+    reads: Literal["titles", "documents"] = "titles"
+    options: tuple[str, ...] = ()
+    counted: str = ""
+    pipeline_tag: str = "sentence-similarity"
+    joint: bool = False
+
+    def load(self, piece: str) -> Any:
+        """Imports a piece, such as `"training"`; `None` if there is none."""
+        name = getattr(self, piece)
+        return pkgutil.resolve_name(name) if name else None
+
+    def check_options(self, settings: Settings) -> None:
+        """Raises `InputError` if an option of other kinds is set."""
+        for field in dataclasses.fields(settings):
+            kinds = [k for k in KINDS.values() if field.name in k.options]
+            is_used = not kinds or self in kinds
+            if not is_used and getattr(settings, field.name):
+                users = " and ".join(kind.plural for kind in kinds)
+                raise InputError(
+                    f"{field.name} is used by {users} only: leave it out for"
+                    f" {self.plural}"
+                )
+
+
+_TOWERS = ModelKind(
+    name="towers",
+    noun="pair of encoders",
+    plural="two towers",
+    recipe=Recipe,
+    presets=PRESETS,
+    marker="encoder",
+    model="keras_lstm_dssm.models.two_tower:TwoTower",
+    check="keras_lstm_dssm.models.builders:check_towers",
+    build="keras_lstm_dssm.models.builders:build_towers",
+    training="keras_lstm_dssm.training.tower_training:TowerTraining",
+    graphs="keras_lstm_dssm.export.export_models:tower_graphs",
+    report="keras_lstm_dssm.analysis.tower_report:report_on_towers",
+    table="keras_lstm_dssm.papers.neural_rows:tower_row",
+    options=(
+        *("validation", "teacher", "replay", "titles", "judged"),
+        *("claims", "projector", "queries", "query", "document"),
+    ),
+    counted="document_encoder",
+    joint=True,
+)
+
+_SCORER = ModelKind(
+    name="scorer",
+    noun="pair scorer",
+    plural="pair scorers",
+    recipe=ScorerRecipe,
+    presets=SCORER_PRESETS,
+    marker="matcher",
+    model="keras_lstm_dssm.models.pair_scorer:PairScorer",
+    check="keras_lstm_dssm.models.word_builders:check_scorer",
+    build="keras_lstm_dssm.models.word_builders:build_scorer",
+    training="keras_lstm_dssm.training.scorer_training:ScorerTraining",
+    graphs="keras_lstm_dssm.export.graphs.scorer:scorer_graphs",
+    report="keras_lstm_dssm.analysis.scorer_report:report_on_scorer",
+    options=("negatives_from", "query", "document", "against"),
+    counted="matcher",
+    pipeline_tag="text-ranking",
+)
+
+_KEYVEC = ModelKind(
+    name="keyvec",
+    noun="KeyVec",
+    plural="KeyVecs",
+    recipe=KeyVecRecipe,
+    presets=KEYVEC_PRESETS,
+    marker="max_sentences",
+    model="keras_lstm_dssm.models.keyvec:KeyVec",
+    build="keras_lstm_dssm.models.word_builders:build_keyvec",
+    training="keras_lstm_dssm.training.keyvec_training:KeyVecTraining",
+    graphs="keras_lstm_dssm.export.graphs.keyvec:keyvec_graphs",
+    report="keras_lstm_dssm.analysis.keyvec_report:report_on_keyvec",
+    table="keras_lstm_dssm.papers.neural_rows:keyvec_row",
+    reads="documents",
+    options=("salience", "projector", "csv"),
+)
+
+KINDS: dict[str, ModelKind] = {}
+"""Name -> kind of model."""
+
+
+def register_kind(kind: ModelKind) -> None:
+    """Makes a kind of model known to this process, see docs/keras.md.
+
+    Args:
+        kind: The record of the kind.
+
+    Raises:
+        InputError: Another kind has its name, or the marker is no field of the
+            recipe, or of another one, too; or a field has no description.
+
+    Example:
+    >>> register_kind(KINDS["scorer"])
+    Traceback (most recent call last):
+    keras_lstm_dssm.errors.InputError: found another kind with the name ...
+    """
+    if kind.name in KINDS:
+        raise InputError(
+            f"found another kind with the name {kind.name!r}: choose another"
+        )
+    others = [other.recipe for other in KINDS.values()]
+    fields, known = (
+        {field.name for each in recipes for field in dataclasses.fields(each)}
+        for recipes in ([kind.recipe], others)
+    )
+    if kind.marker not in fields - known:
+        raise InputError(
+            f"marker of the kind {kind.name} is {kind.marker!r}: expected a"
+            f" field of {kind.recipe.__name__} that no other recipe has"
+        )
+    if missing := sorted(fields - help_of(kind.recipe).keys()):
+        raise InputError(
+            f"{kind.recipe.__name__} does not describe {missing[0]}: expected"
+            f" '{missing[0]}: ...' below Attributes: of its docstring"
+        )
+    KINDS[kind.name] = kind
+
+
+def all_presets() -> dict[str, ModelRecipe]:
+    """Returns the presets of all kinds: name -> recipe."""
+    return {
+        name: recipe
+        for kind in KINDS.values()
+        for name, recipe in kind.presets.items()
+    }
+
+
+for _kind in (_TOWERS, _SCORER, _KEYVEC):
+    register_kind(_kind)
+
+
+def kind_of(model: Any) -> ModelKind:
+    """Returns the kind of a model or of a recipe, or raises `InputError`."""
+    if (name := getattr(model, "kind", None)) in KINDS:
+        return KINDS[name]
+    raise InputError(
+        f"found a {type(model).__name__}, expected a model: "
+        f"{', '.join(kind.model.partition(':')[2] for kind in KINDS.values())}"
+    )
+
+
+def named_recipe(recipe: str | ModelRecipe) -> ModelRecipe:
+    """Returns the recipe of a preset's name; a recipe is returned as it is.
+
+    Raises:
+        InputError: There is no such preset.
+
+    Example:
+    >>> named_recipe("lstm_96").encoder_config["cells"]
+    96
+    """
+    if isinstance(recipe, ModelRecipe):
+        return recipe
+    presets = all_presets()
+    if not isinstance(recipe, str) or recipe not in presets:
+        raise InputError(
+            f"unknown preset {recipe!r}: expected one of {', '.join(presets)}"
+        )
+    return presets[recipe]
+
+
+def kind_of_values(values: Mapping[str, Any]) -> ModelKind:
+    """Returns the kind of the recipe with these values, by default towers."""
+    for kind in KINDS.values():
+        if kind.marker in values:
+            return kind
+    return _TOWERS
+
+
+def recipe_from_dict(values: Mapping[str, Any]) -> Any:
+    """Makes a recipe of any kind from the result of its `to_dict`.
+
+    Raises:
+        InputError: A name is unknown, or a value is wrong.
+
+    Example:
+    >>> recipe = named_recipe("keyvec")
+    >>> recipe_from_dict(recipe.to_dict()) == recipe
+    True
+    """
+    return kind_of_values(values).recipe.from_dict(values)
