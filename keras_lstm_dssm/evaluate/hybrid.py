@@ -12,8 +12,8 @@ from keras_lstm_dssm.evaluate.titles import (
     MODEL,
     Measured,
     Report,
-    TitleSettings,
     report_choice,
+    title_task,
 )
 from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.evaluation.measures import mean
@@ -27,12 +27,14 @@ from keras_lstm_dssm.evaluation.postings import default_terms, term_tokenizer
 from keras_lstm_dssm.evaluation.runs import System
 from keras_lstm_dssm.evaluation.systems import system_of, with_cached_vectors
 from keras_lstm_dssm.evaluation.task import (
+    MAIN_MEASURES,
     Task,
     format_table,
     means,
     measure_systems,
 )
 from keras_lstm_dssm.settings.choices import BM25_TERMS
+from keras_lstm_dssm.settings.evaluation import TitleSettings
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.training.hybrid_parts import HybridParts
 from lstm_dssm_client.bm25 import MAX_WORDS
@@ -88,7 +90,7 @@ def measure_hybrid(
     parts = HybridParts.of(
         model, TeacherVectors.open(teacher) if teacher else None
     )
-    task = settings.task(collection)
+    task = title_task(settings, collection)
     titles = list(task.documents.values())
     dev_data = open_collection(dev) if dev else collection
     has_dev = "dev" in dev_data.splits and bool(dev or split != "dev")
@@ -112,8 +114,8 @@ def measure_hybrid(
     }
     about: dict[str, Any] = {}
     if has_dev:
-        on_dev = settings.task(dev_data, "dev")
-        measure = settings.measure
+        on_dev = title_task(settings, dev_data, "dev")
+        measure = settings.select or MAIN_MEASURES["retrieve"]
         chosen, best = choose_hybrid(systems, chosen, on_dev, measure)
         about = report_choice(HYBRID, best, on_dev, measure, report)
     else:

@@ -12,7 +12,7 @@ from keras_lstm_dssm.evaluate.hybrid import measure_hybrid
 from keras_lstm_dssm.evaluate.titles import (
     MODEL,
     Report,
-    TitleSettings,
+    given_weights,
     measure_titles,
     timed_encoder,
 )
@@ -31,6 +31,7 @@ from keras_lstm_dssm.files import check_writable
 from keras_lstm_dssm.model_cards.record import record_evaluation
 from keras_lstm_dssm.models.keyvec import KeyVec
 from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.evaluation import TitleSettings
 from keras_lstm_dssm.settings.kinds import kind_of
 
 Baselines = Callable[[list[str]], Mapping[str, System]]
@@ -83,10 +84,12 @@ def evaluate_run(
     >>> results["test"]["model"]["mrr@10"] > results["test"]["bm25"]["mrr@10"]
     True
     """
+    TitleSettings.check_names(of_titles)
     settings = TitleSettings(split, min_relevant, progress, **of_titles)
     # What would fail at the end fails first.
     if settings.run_file:
         check_writable(settings.run_file)
+    given_weights(settings)
     folder = RunFolder(run)
     folder.read_metrics()
     encoder = timed_encoder(str(run))

@@ -1,12 +1,7 @@
-"""Measure a model of titles, and the systems that it is compared or mixed with.
+"""Measure a model of titles, and what it is compared or mixed with."""
 
-`TitleSettings` says on which queries, how, and beside what.
-"""
-
-import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,6 +39,7 @@ from keras_lstm_dssm.evaluation.task import (
 )
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.choices import RANDOM_ORDER
+from keras_lstm_dssm.settings.evaluation import TitleSettings
 from keras_lstm_dssm.settings.kinds import kind_of
 from keras_lstm_dssm.training.word_fit import check_fitted
 
@@ -63,107 +59,47 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True)
-class TitleSettings:
-    """How a model of titles is measured, and beside what.
+def title_task(
+    settings: TitleSettings, collection: Collection, split: str = ""
+) -> Task:
+    """Returns the task of the split that is measured, or of another split."""
+    return Task.from_collection(
+        collection,
+        split or settings.split,
+        settings.mode,
+        settings.min_relevant,
+        settings.depth,
+    )
 
-    Attributes:
-        split: Split of the data.
-        min_relevant: Grade from which a document is relevant.
-        progress: Whether to show a progress bar of encoding.
-        mode: `"rerank"` or `"retrieve"`, see `Task.from_collection`.
-        depth: Number of documents retrieved for each query.
-        run_file: File for the rankings of the model, the mixture or the hybrid.
-        bm25_words: A key of `TOKENIZERS`; with `hybrid` see `HybridSettings`.
-            By default the words that the model reads, and those that suit the
-            script of the titles.
-        batch_size: Number of texts encoded at once.
-        mix: Systems whose scores are added to the model's, see `open_system`.
-        mix_weights: Weights of the model and of `mix`; by default they are
-            chosen on the split dev of `dev`, by the measure `select`.
-        dev: Data whose split dev chooses; by default the data measured on.
-        select: Default: that of `MAIN_MEASURES`.
-        teacher: For a run of `word_sum`, or with `hybrid`: the folder of
-            `teach` whose own vectors the titles get, as in an export.
-        hybrid: Whether to measure the parts of the run with BM25, too, see
-            `measure_hybrid`.
 
-    Raises:
-        InputError: Weights do not fit `mix`, or `hybrid` is set with `mix` or
-            in another mode than `"retrieve"`.
+def given_weights(settings: TitleSettings) -> dict[str, float] | None:
+    """Checks the names and the weights of a mixture with the model.
+
+    The result is name -> weight, with a sum of 1; `None` without weights.
     """
-
-    split: str = "test"
-    min_relevant: int = 1
-    progress: bool = False
-    mode: str = "rerank"
-    depth: int = 1000
-    run_file: str | os.PathLike[str] | None = None
-    bm25_words: str = MODEL
-    batch_size: int = 2048
-    mix: Sequence[str] = ()
-    mix_weights: Sequence[Any] = ()
-    dev: str | None = None
-    select: str | None = None
-    teacher: str | None = None
-    hybrid: bool = False
-
-    def __post_init__(self) -> None:
-        self.weights()
-        if self.hybrid and (self.mix or self.mode != "retrieve"):
+    mix, given = settings.mix, settings.mix_weights
+    names = [MODEL, *mix]
+    for name in mix:
+        if names.count(name) > 1 or name in (MIXTURE, RANDOM_ORDER):
             raise InputError(
-                "--hybrid mixes the parts of one run, and searches the whole"
-                " corpus: leave out --mix, and give --mode=retrieve"
+                f"--mix: found {name!r}, which is named twice or is the name of"
+                " a row of the results; the model of --run is always in it"
             )
-
-    @property
-    def encoding(self) -> dict[str, Any]:
-        """The arguments of `encode`."""
-        return {"batch_size": self.batch_size, "progress": self.progress}
-
-    @property
-    def measure(self) -> str:
-        """The measure on dev by which weights are chosen."""
-        return self.select or MAIN_MEASURES[self.mode]
-
-    def task(self, collection: Collection, split: str | None = None) -> Task:
-        """Returns the task of `split`, or of another split."""
-        return Task.from_collection(
-            collection,
-            split or self.split,
-            self.mode,
-            self.min_relevant,
-            self.depth,
-        )
-
-    def weights(self) -> dict[str, float] | None:
-        """Returns name -> weight of a mixture with the model, with a sum of 1.
-
-        The result is `None` without `mix_weights`.
-        """
-        names = [MODEL, *self.mix]
-        for name in self.mix:
-            if names.count(name) > 1 or name in (MIXTURE, RANDOM_ORDER):
-                raise InputError(
-                    f"--mix: found {name!r}, which is named twice or is the"
-                    " name of a row of the results; the model of --run is"
-                    " always in it"
-                )
-        if self.mix_weights and not self.mix:
-            raise InputError("--mix_weights is for --mix, which is missing")
-        if not self.mix_weights:
-            return None
-        try:
-            weights = [float(weight) for weight in self.mix_weights]
-        except ValueError as error:
-            given = ",".join(map(str, self.mix_weights))
-            raise InputError(
-                f"--mix_weights={given}: expected numbers separated by commas"
-            ) from error
-        try:
-            return mixture_weights(names, weights)
-        except InputError as error:
-            raise InputError(f"--mix_weights: {error}") from error
+    if given and not mix:
+        raise InputError("--mix_weights is for --mix, which is missing")
+    if not given:
+        return None
+    try:
+        weights = [float(weight) for weight in given]
+    except ValueError as error:
+        raise InputError(
+            f"--mix_weights={','.join(map(str, given))}: expected numbers"
+            " separated by commas"
+        ) from error
+    try:
+        return mixture_weights(names, weights)
+    except InputError as error:
+        raise InputError(f"--mix_weights: {error}") from error
 
 
 def measure_titles(
@@ -178,7 +114,7 @@ def measure_titles(
     the `mixture_weights` and `mixture_dev`, their results on dev.
     """
     mode, split, mix = settings.mode, settings.split, settings.mix
-    task = settings.task(collection)
+    task = title_task(settings, collection)
     read = words_of(model)
     words = read if settings.bm25_words == MODEL else settings.bm25_words
     if words not in _WORDS:
@@ -211,7 +147,7 @@ def measure_titles(
     systems: dict[str, System] = {MODEL: model, BM25: bm25}
     about: dict[str, Any] = {"bm25_words": words}
     if mix:
-        weights = settings.weights()
+        weights = given_weights(settings)
         if weights is None:
             if not settings.dev and split == "dev":
                 raise InputError(
@@ -219,7 +155,7 @@ def measure_titles(
                     " on: give --mix_weights, or another --split or --dev"
                 )
             dev = open_collection(settings.dev) if settings.dev else collection
-            chosen_on = settings.task(dev, "dev")
+            chosen_on = title_task(settings, dev, "dev")
         parts = {MODEL: systems[MODEL]}
         for name in mix:
             parts[name] = open_system(name, bm25, **settings.encoding)
@@ -233,11 +169,10 @@ def measure_titles(
                 parts[name] = with_cached_vectors(part)
         on_dev: dict[str, Any] = {}
         if weights is None:
-            chosen = choose_weights(parts, chosen_on, settings.measure)
+            measure = settings.select or MAIN_MEASURES[mode]
+            chosen = choose_weights(parts, chosen_on, measure)
             weights = chosen.weights
-            on_dev = report_choice(
-                MIXTURE, chosen, chosen_on, settings.measure, report
-            )
+            on_dev = report_choice(MIXTURE, chosen, chosen_on, measure, report)
         listed = ", ".join(f"{name} {w:.3g}" for name, w in weights.items())
         flag = ",".join(f"{weight:.10g}" for weight in weights.values())
         report(f"mixture: {listed} (--mix_weights={flag})")

@@ -15,7 +15,6 @@ from keras_lstm_dssm.data.sources import open_collection
 from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
 from keras_lstm_dssm.distillation.teacher_vectors import teach
 from keras_lstm_dssm.evaluate.hybrid import measure_hybrid
-from keras_lstm_dssm.evaluate.titles import TitleSettings
 from keras_lstm_dssm.evaluation.measures import mean
 from keras_lstm_dssm.papers import baseline_rows
 from keras_lstm_dssm.papers.baseline_rows import Baseline
@@ -26,6 +25,7 @@ from keras_lstm_dssm.papers.table import make_table, run_learning_curve
 from keras_lstm_dssm.papers.table_data import open_data
 from keras_lstm_dssm.plain_files import read_csv, read_json
 from keras_lstm_dssm.settings.choices import HYBRID_PARTS
+from keras_lstm_dssm.settings.evaluation import TitleSettings
 from keras_lstm_dssm.settings.papers import TableSettings
 from tests.papers.conftest import SMALL, with_recipe
 
