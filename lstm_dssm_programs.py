@@ -34,6 +34,7 @@ PROGRAMS = {
         "encode",
         "evaluate",
         "export",
+        "prepare",
         "search",
         "serve",
         "split",
@@ -61,6 +62,7 @@ encode = partial(start, "encode")
 evaluate = partial(start, "evaluate")
 export = partial(start, "export")
 mcp = partial(start, "mcp")
+prepare = partial(start, "prepare")
 search = partial(start, "search")
 serve = partial(start, "serve")
 split = partial(start, "split")

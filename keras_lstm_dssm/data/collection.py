@@ -130,7 +130,7 @@ class JudgedQueries:
         )
 
     def _texts(self, name: str, fields: Sequence[str]) -> dict[str, str]:
-        """Reads id -> text, the first of some fields that is not empty."""
+        """Reads id -> text, some fields joined by spaces."""
         path = self._file(name)
         texts: dict[str, str] = {}
         for number, line in enumerate(text_lines(path), 1):
@@ -148,7 +148,7 @@ class JudgedQueries:
 
 
 def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, str]:
-    """Returns the id of a row and the first field that is not empty."""
+    """Returns the id of a row, and its fields joined by spaces."""
     try:
         row = json.loads(line)
         key = row["_id"]
@@ -159,12 +159,13 @@ def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, str]:
         key = str(key)
     if not isinstance(key, str) or key.split() != [key]:
         raise ValueError(f"_id {key!r:.60}, expected an id without white space")
-    for field in fields:
-        text = row.get(field)
-        if text is not None and not isinstance(text, str):
+    texts = [row.get(field) or "" for field in fields]
+    for field, text in zip(fields, texts, strict=True):
+        if not isinstance(text, str):
             raise ValueError(f"{field} {text!r:.60}, expected a string")
-        if text and text.strip():
-            return key, text
+    if any(text.strip() for text in texts):
+        # As BEIR's own tools join them.
+        return key, " ".join(text for text in texts if text.strip())
     names = " and ".join(fields)
     raise ValueError(f"an empty {names}, expected a text for each _id")
 
@@ -175,11 +176,12 @@ CLICKS = "clicks.train.tsv"
 class Collection(JudgedQueries):
     """Reads a test collection from a BEIR folder.
 
-    It holds `corpus.jsonl` (`_id`, `title`, `text`), `queries.jsonl` (`_id`,
-    `text`), `qrels/<split>.tsv` (a header, then query-id, corpus-id, score)
-    and, where there is a click log, `clicks.train.tsv`; all but the qrels may
-    be compressed and end in `.gz`. A file is read and checked when it is
-    first needed. An id must not hold white space, and each occurs once.
+    It holds `corpus.jsonl` (`_id`, `title`, `text`, perhaps `tags`),
+    `queries.jsonl` (`_id`, `text`), `qrels/<split>.tsv` (a header, then
+    query-id, corpus-id, score) and, where there is a click log,
+    `clicks.train.tsv`; all but the qrels may be compressed and end in `.gz`.
+    A file is read and checked when it is first needed. An id must not hold
+    white space, and each occurs once.
 
     Args:
         folder: Path of the folder.
@@ -214,8 +216,14 @@ class Collection(JudgedQueries):
 
     @functools.cached_property
     def documents(self) -> dict[str, str]:
-        """Document id -> title, or text where the title is empty."""
+        """Document id -> title and text, joined by a space."""
         return self._texts("corpus.jsonl", ("title", "text"))
+
+    @functools.cached_property
+    def tags(self) -> dict[str, list[str]]:
+        """Document id -> tags, by which a search can be restricted."""
+        rows = map(json.loads, text_lines(self._file("corpus.jsonl")))
+        return {str(row["_id"]): row.get("tags") or [] for row in rows}
 
     @functools.cached_property
     def has_click_counts(self) -> bool:

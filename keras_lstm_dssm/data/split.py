@@ -121,7 +121,7 @@ def splits_of(
     """
     splits = []
     for words in normalize(queries, split):
-        percent = int.from_bytes(_hash(words)[:8], "big") % 100
+        percent = percent_of(words)
         if percent < test_percent:
             splits.append("test")
         elif percent < test_percent + dev_percent:
@@ -129,6 +129,11 @@ def splits_of(
         else:
             splits.append("train")
     return splits
+
+
+def percent_of(words: str) -> int:
+    """Returns a number from 0 to 99, a hash of a query's words."""
+    return int.from_bytes(_hash(words)[:8], "big") % 100
 
 
 def split_log(
