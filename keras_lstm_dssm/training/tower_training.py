@@ -242,6 +242,7 @@ class TowerTraining(Training):
                 seed,
                 from_start=config.init is not None,
                 known=self.replay.log if self.replay else (),
+                titles=self.all_titles,
             )
 
     @cached_property

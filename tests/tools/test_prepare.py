@@ -2,10 +2,15 @@
 
 import json
 
+import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.data.sources import DataSource
 from keras_lstm_dssm.export.bulk.documents import read_documents
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.tools import export, prepare
+from keras_lstm_dssm.training.mining import HardNegatives
+from keras_lstm_dssm.training.tower_training import TowerTraining
 from tests.data.prepare.shop import PRODUCTS, clicks, write_csv
 from tests.tools.conftest import results_of
 
@@ -44,8 +49,8 @@ def test_what_is_printed(tmp_path, capsys, refused):
     assert printed[10:] == [
         "clicks: 1,499 of 1,500 rows",
         f"  no id: 1, such as {empty!r} and ''",
-        f"train: {found['train_clicks']:,} clicks; dev: {counts['dev']} queries;"
-        f" test: {counts['test']} queries",
+        f"train: {found['train_clicks']:,} clicks; dev: {counts['dev']}"
+        f" queries; test: {counts['test']} queries",
     ]
     code = prepare.program.run(["prepare", f"--clicks={flags['clicks']}"])
     refused(code, "--output is missing: expected a folder to write")
@@ -74,3 +79,9 @@ def test_what_programs_read(tmp_path):
     source = DataSource(tmp_path / "SHOP")
     assert source.titles(source.log()) == documents.titles
     assert export.program.flags["data"].help.startswith("Instead of --docum")
+    recipe = dssm.Recipe(hard_negatives=1)
+    config = TrainingConfig(str(tmp_path / "SHOP"), recipe)
+    training = TowerTraining(config, RunFolder(tmp_path / "RUN"))
+    training.prepare(recipe.build())
+    assert isinstance(training.negatives, HardNegatives)
+    assert list(training.negatives.titles) == documents.titles
