@@ -101,8 +101,7 @@ class PrepareSettings(Settings):
         sources = (self.catalogue, self.clicks, self.ubi, self.judgements)
         if all(source is None for source in sources):
             raise InputError(
-                "clicks is missing: expected a log (clicks, or ubi), or a"
-                " catalogue alone"
+                "clicks is missing: expected a log (clicks, or ubi)"
             )
         self.weight_of_action()
 

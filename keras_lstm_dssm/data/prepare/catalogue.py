@@ -3,6 +3,7 @@
 import html
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from keras_lstm_dssm.data.prepare.columns import check_named, find_columns
@@ -75,7 +76,7 @@ def id_of(con: Any, table: Table, column: str) -> str:
         f"SELECT {expression} FROM {table.sql} WHERE {expression} <> ''"
         " LIMIT 1000"
     ).fetchall()
-    if table.lines:
+    if table.form == "text":
         con.execute("DELETE FROM reject_errors")
     text = f"trim({expression}, ' ' || chr(9) || chr(160))"
     if ids and all(re.fullmatch(r"\s*[0-9]+\.0+\s*", key) for (key,) in ids):
@@ -118,11 +119,11 @@ def read_catalogue(
         for number in range(len(fields))
     ]
     text = _texts(fields, settings.text)
-    by_name = "".join(
-        f", array_to_string(f{fields.index(name)}, ' ') AS"
-        f" {named('field ' + normal(name))}"
+    by_name = ", ".join(
+        f"{named(normal(name))} := array_to_string(f{fields.index(name)}, ' ')"
         for name in settings.text
     )
+    by_name = f", struct_pack({by_name}) AS fields" if by_name else ""
     con.execute(
         "CREATE OR REPLACE TABLE product AS SELECT"
         " row_number() OVER (ORDER BY n) - 1 AS number, id, id AS key, title,"
@@ -177,13 +178,41 @@ def _tags(fields: Sequence[str], names: Sequence[str]) -> str:
     return f"CAST(list_concat({', '.join(lists) or '[]'}) AS VARCHAR[])"
 
 
-def titles_as_products(con: Any, select: str, has_ids: bool) -> dict[str, Any]:
+def read_products(con: Any, folder: Path, settings: PrepareSettings) -> None:
+    """Makes the table `stored` of the products of a data folder, and `product`.
+
+    This is what `read_catalogue` has made of a catalogue that is not given
+    again.
+    """
+    fields = ", ".join(f"{named(normal(n))} VARCHAR" for n in settings.text)
+    columns = {
+        "_id": "VARCHAR",
+        "title": "VARCHAR",
+        "text": "VARCHAR",
+        "tags": "VARCHAR[]",
+        **({"fields": f"STRUCT({fields})"} if fields else {}),
+    }
+    con.execute(
+        "CREATE TABLE stored AS SELECT row_number() OVER () - 1 AS number,"
+        " _id AS id, _id AS key, title, text, concat_ws(' ', title,"
+        " nullif(text, '')) AS body, coalesce(tags, []) AS tags"
+        f"{', fields' if fields else ''} FROM read_json("
+        f"{quoted(str(folder / 'corpus.jsonl.gz'))}, columns={columns},"
+        " format='newline_delimited')"
+    )
+    con.execute("CREATE OR REPLACE TABLE product AS FROM stored")
+
+
+def titles_as_products(con: Any, select: str, has_ids: bool) -> int:
     """Makes the table `product` of clicked titles, where there is no catalogue.
 
     Args:
         con: The connection.
         select: SQL of rows `(id, title)`: what the log names, and its title.
         has_ids: Whether `id` is an id; else products are numbered d1, d2, ...
+
+    Returns:
+        The number of products.
     """
     key = "id" if has_ids else "concat('d', row_number() OVER (ORDER BY n))"
     con.execute(
@@ -197,4 +226,4 @@ def titles_as_products(con: Any, select: str, has_ids: bool) -> dict[str, Any]:
         " id IS NOT NULL GROUP BY id) WHERE title <> ''"
     )
     ((products,),) = con.execute("SELECT count(*) FROM product").fetchall()
-    return {"columns": {}, "products": products}
+    return int(products)

@@ -4,12 +4,11 @@ The tables `product`, `entry` (the rows of the log with `product`, the number of
 the product), `written` and `asked` are there when these functions are called.
 """
 
-import glob
 from pathlib import Path
 from typing import Any
 
 from keras_lstm_dssm.data.collection import CLICKS
-from keras_lstm_dssm.data.prepare.tables import named, quoted
+from keras_lstm_dssm.data.prepare.tables import quoted
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.measures import MAX_GRADE
 from keras_lstm_dssm.settings.prepare import PrepareSettings
@@ -106,16 +105,9 @@ def make_grades(con: Any) -> None:
     )
 
 
-def write_folder(
-    con: Any, folder: Path, settings: PrepareSettings, fields: list[str]
-) -> None:
+def write_folder(con: Any, folder: Path, settings: PrepareSettings) -> None:
     """Writes the products, queries, grades and training clicks."""
-    extra = ""
-    if fields:
-        pairs = ", ".join(
-            f"{named(name)} := {named('field ' + name)}" for name in fields
-        )
-        extra = f", struct_pack({pairs}) AS fields"
+    extra = ", fields" if settings.text else ""
     if settings.tags:
         extra += ", tags"
     _copy(
@@ -152,7 +144,7 @@ def write_clicks(con: Any, path: Path, where: str) -> None:
 
     The third column is a weight other than 1, as the lines of a click file.
     """
-    weight = "chr(9) || CAST(CAST(weight AS FLOAT) AS VARCHAR)"
+    weight = "chr(9) || format('{:.7g}', weight)"
     _copy(
         con,
         "SELECT c.text || chr(9) || body || CASE WHEN weight = 1 THEN '' ELSE"
@@ -180,9 +172,11 @@ def _copy(con: Any, select: str, path: Path, form: str) -> None:
     con.execute(f"COPY ({select}) TO {quoted(str(path))} ({form})")
 
 
-def stored_logs(folder: Path) -> list[str]:
-    """Returns the files of the rows of the logs, in order."""
-    return sorted(glob.glob(f"{glob.escape(str(folder / LOGS))}/*.parquet"))
+def stored_logs(folder: Path | None, parts: int) -> list[str]:
+    """Returns the first files of rows of the logs in a data folder."""
+    if folder is None:
+        return []
+    return [str(folder / LOGS / f"{n:04}.parquet") for n in range(1, parts + 1)]
 
 
 def count_splits(con: Any) -> dict[str, int]:

@@ -6,19 +6,13 @@ seconds since 1970, a hash of the session, and, in logs of whole pages of
 results, a number of the page and the position on it, from 1.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from keras_lstm_dssm.data.prepare.catalogue import id_of
 from keras_lstm_dssm.data.prepare.columns import find_columns
-from keras_lstm_dssm.data.prepare.tables import Table, quoted
+from keras_lstm_dssm.data.prepare.tables import BadRows, Table, quoted
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.prepare import PrepareSettings
-
-ROW = (
-    "q VARCHAR, id VARCHAR, weight DOUBLE, time DOUBLE, client UBIGINT,"
-    " page BIGINT, position INTEGER"
-)
-"""The columns of a row of a log."""
 
 _PLAIN = ("query", "clicked", "weight")
 
@@ -49,72 +43,85 @@ def seconds_of(con: Any, text: str) -> float:
     return float(seconds)
 
 
-class ClickTable:
-    """A log of one click a row, of which the columns are known.
+class Log(NamedTuple):
+    """A log that was opened.
 
     Attributes:
-        columns: Role -> name of the column that was taken.
+        name: What messages call it.
+        rows: SQL of its rows, see the module.
         titles: SQL of `(id, title)`, for a log without a catalogue.
-        rows: SQL of the rows, see the module.
+        has_ids: Whether the ids of `titles` are ids, not titles.
+        has_time: Whether its rows may have a time.
+        columns: Role -> name of the column that was taken.
+        notes: Lines for the report.
+        table: The table of one click a row.
+        bad: The lines that could not be read; of a `table`, `bad_rows` tells.
     """
 
-    def __init__(
-        self,
-        con: Any,
-        table: Table,
-        source: str,
-        settings: PrepareSettings,
-        has_catalogue: bool,
-    ) -> None:
-        self.con, self.table, self.source = con, table, source
-        names = list(table.columns)
-        flags = any(getattr(settings, role) for role in _PLAIN)
-        if table.is_plain and not flags:
-            self.columns = dict(zip(_PLAIN, names, strict=False))
-        else:
-            self.columns = find_columns(
-                table,
-                source,
-                settings,
-                ("query", "clicked"),
-                ("time", "session", "weight", "action"),
-            )
-        query = table.column(self.columns["query"])
-        key = id_of(con, table, self.columns["clicked"])
-        if not has_catalogue:
-            clicked = table.column(self.columns["clicked"])
-            key = f"nullif(one_line({clicked}), '')"
-        self.titles = f"SELECT {key} AS id, {key} AS title FROM {table.sql}"
-        self.has_actions = "action" in self.columns
-        self.weight = self._weight(settings)
-        time, session = (
-            table.column(self.columns[role]) if role in self.columns else None
-            for role in ("time", "session")
-        )
-        self.rows = (
-            f"SELECT {query} AS q, {key} AS id, {self.weight} AS weight,"
-            f" {f'seconds_of({time})' if time else 'CAST(NULL AS DOUBLE)'}"
-            " AS time,"
-            f" {f'hash({session})' if session else 'CAST(NULL AS UBIGINT)'}"
-            " AS client, CAST(NULL AS BIGINT) AS page,"
-            f" CAST(NULL AS INTEGER) AS position FROM {table.sql}"
-        )
+    name: str
+    rows: str
+    titles: str
+    has_ids: bool
+    has_time: bool
+    columns: dict[str, str]
+    notes: tuple[str, ...] = ()
+    table: Table | None = None
+    bad: BadRows = BadRows(0, "")
 
-    def _weight(self, settings: PrepareSettings) -> str:
-        """Returns the SQL of a weight, NULL for an action that is no click."""
-        weight = "CAST(1 AS DOUBLE)"
-        if "weight" in self.columns:
-            column = self.table.column(self.columns["weight"])
-            weight = f"greatest(TRY_CAST({column} AS DOUBLE), 0)"
-        if "action" not in self.columns:
-            return weight
-        action = self.table.column(self.columns["action"])
+
+def open_clicks(
+    con: Any,
+    table: Table,
+    name: str,
+    settings: PrepareSettings,
+    has_catalogue: bool,
+) -> Log:
+    """Opens a log of one click a row: finds the columns and the actions."""
+    names = list(table.columns)
+    is_named = any(getattr(settings, role) for role in _PLAIN)
+    if table.is_plain and not is_named:
+        columns = dict(zip(_PLAIN, names, strict=False))
+    else:
+        columns = find_columns(
+            table,
+            name,
+            settings,
+            ("query", "clicked"),
+            ("time", "session", "weight", "action"),
+        )
+    expression = {role: table.column(c) or "" for role, c in columns.items()}
+    key = id_of(con, table, columns["clicked"])
+    if not has_catalogue:
+        key = f"nullif(one_line({expression['clicked']}), '')"
+    weight, where = "CAST(1 AS DOUBLE)", ""
+    if "weight" in columns:
+        weight = f"greatest(TRY_CAST({expression['weight']} AS DOUBLE), 0)"
+    if "action" in columns:
         actions = settings.weight_of_action()
+        action = expression["action"]
         check_actions(
-            self.con, f"{action} AS action FROM {self.table.sql}", actions,
-            self.source,
-        )  # fmt: skip
-        return f"{weight} * {case_of_actions(str(action), actions)}"
+            con, f"{action} AS action FROM {table.sql}", actions, name
+        )
+        case = case_of_actions(action, actions)
+        weight, where = f"{weight} * {case}", f" WHERE {case} IS NOT NULL"
+    time = "CAST(NULL AS DOUBLE)"
+    if "time" in columns:
+        time = f"seconds_of({expression['time']})"
+    client = "CAST(NULL AS UBIGINT)"
+    if "session" in columns:
+        session = expression["session"]
+        client = f"CASE WHEN {session} <> '' THEN hash({session}) END"
+    return Log(
+        name=name,
+        rows=f"SELECT {expression['query']} AS q, {key} AS id, {weight} AS"
+        f" weight, {time} AS time, {client} AS client, CAST(NULL AS BIGINT) AS"
+        f" page, CAST(NULL AS INTEGER) AS position FROM {table.sql}{where}",
+        titles=f"SELECT {key} AS id, {key} AS title FROM {table.sql}{where}",
+        has_ids=False,
+        has_time="time" in columns,
+        columns=columns,
+        table=table,
+    )
 
 
 def case_of_actions(action: str, actions: dict[str, float]) -> str:

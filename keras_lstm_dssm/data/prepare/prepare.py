@@ -2,8 +2,8 @@
 
 import os
 import tempfile
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,22 +11,37 @@ from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.prepare import catalogue as catalogues
 from keras_lstm_dssm.data.prepare import folder as folders
 from keras_lstm_dssm.data.prepare import log as logs
+from keras_lstm_dssm.data.prepare import ubi
+from keras_lstm_dssm.data.prepare.columns import COMMON
 from keras_lstm_dssm.data.prepare.queries import read_queries, split_of
 from keras_lstm_dssm.data.prepare.tables import (
     BadRows,
     Table,
     bad_rows,
-    normal,
+    find_files,
+    open_files,
     open_table,
+    quoted,
     source_record,
 )
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import hidden_folder, new_folder, write_json
+from keras_lstm_dssm.files import (
+    flush_to_disk,
+    hidden_folder,
+    lock_folder,
+    new_folder,
+    write_json,
+)
+from keras_lstm_dssm.plain_files import check_version, damage_named, read_json
 from keras_lstm_dssm.settings.prepare import PrepareSettings
 from keras_lstm_dssm.version import __version__
 
 DATA_FILE = "data.json"
 """Sources, columns, rules and counts of a data folder."""
+
+CATALOGUE, IDS, TITLES = "catalogue", "ids", "titles"
+"""What the products of a data folder were made of: without a catalogue, of the
+ids of a log, or of its clicked titles."""
 
 _MEMORY = "1GB"  # of DuckDB, beside TensorFlow's
 _LEAST_JOINED = 0.5
@@ -66,29 +81,72 @@ def prepare(
         'Hex bolt 1/2"'
     """
     settings = settings or PrepareSettings(**options)
+    line = report or (lambda line: None)
+    if output is None:
+        with (
+            tempfile.TemporaryDirectory() as name,
+            closing(_Making(Path(name), settings, line)) as making,
+        ):
+            making.read()
+        return Prepared(making.counts)
+    path = Path(os.path.abspath(output))
+    data = None
+    if settings.append:
+        data = read_data(path)
+        settings = settings.replace(**data["rules"])
+    elif os.path.lexists(path):
+        raise InputError(
+            f"{output}: is already there, expected a new folder: name another,"
+            " remove it, or add to it by --append"
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        if output is None:
-            name = stack.enter_context(tempfile.TemporaryDirectory())
-            work = Path(name)
-        else:
-            path = Path(os.path.abspath(output))
-            if os.path.lexists(path):
-                raise InputError(
-                    f"{output}: is already there, expected a new folder: name"
-                    " another, remove it, or add to it by --append"
-                )
-            path.parent.mkdir(parents=True, exist_ok=True)
-            work = stack.enter_context(
-                hidden_folder(path.parent, f".work-{path.name[-50:]}-")
-            )
-        making = _Making(work, settings, report or (lambda line: None))
-        stack.callback(making.con.close)
+        if data is not None:
+            stack.enter_context(lock_folder(path, "adding clicks"))
+        work = stack.enter_context(
+            hidden_folder(path.parent, f".work-{path.name[-50:]}-")
+        )
+        making = stack.enter_context(
+            closing(_Making(work, settings, line, path, data))
+        )
         making.read()
-        if output is None:
-            return Prepared(making.counts)
-        with new_folder(output) as partial:
-            making.write(partial)
+        if data is None:
+            with new_folder(path) as partial:
+                making.write(partial)
+        else:
+            (work / "folder").mkdir()
+            making.write(work / "folder")
+            _move_files(work / "folder", path)
     return Prepared(making.counts, Collection(output))
+
+
+def read_data(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads `data.json` of a data folder.
+
+    Raises:
+        InputError: The folder has none, or it is of another version.
+    """
+    path = Path(folder) / DATA_FILE
+    remedy = "expected a data folder: make it anew with lstm-dssm-prepare"
+    with damage_named(path, remedy):
+        data: dict[str, Any] = read_json(path, folder)
+        check_version(path, data, remedy)
+    return data
+
+
+def _move_files(source: Path, target: Path) -> None:
+    """Replaces the files of a data folder, `data.json` last.
+
+    Until then `data.json` names the logs that were there before: adding them
+    again after an interruption gives the same folder.
+    """
+    files = [path for path in source.rglob("*") if path.is_file()]
+    for path in sorted(files, key=lambda path: path.name == DATA_FILE):
+        flush_to_disk(path)
+        name = path.relative_to(source)
+        (target / name).parent.mkdir(exist_ok=True)
+        path.replace(target / name)
+    flush_to_disk(target)
 
 
 class Prepared(NamedTuple):
@@ -105,17 +163,23 @@ class Prepared(NamedTuple):
 
 
 class _Making:
-    """Reads the sources of one data folder into DuckDB, and writes it."""
+    """Reads the sources of a data folder into DuckDB, and writes it.
+
+    `data` is what `data.json` of the folder `before` has, to which is added.
+    """
 
     def __init__(
         self,
         work: Path,
         settings: PrepareSettings,
         report: Callable[[str], Any],
+        before: Path | None = None,
+        data: dict[str, Any] | None = None,
     ) -> None:
         import duckdb
 
         self.settings, self.report, self.work = settings, report, work
+        self.before, self.data = before, data or {}
         self.con = duckdb.connect(str(work / "work.duckdb"))
         for option in (
             f"memory_limit = '{_MEMORY}'",
@@ -124,21 +188,31 @@ class _Making:
             "disabled_optimizers = 'join_order,build_side_probe_side'",
         ):
             self.con.execute(f"SET {option}")
-        catalogues.define_functions(self.con)
-        logs.define_functions(self.con)
-        self.sources: list[dict[str, Any]] = []
+        for module in (catalogues, logs, ubi):
+            module.define_functions(self.con)
+        self.sources: list[dict[str, Any]] = self.data.get("sources", [])
+        self.parts: int = self.data.get("logs", 0)
         self.columns: dict[str, dict[str, str]] = {}
         self.counts: dict[str, Any] = {}
+        self.products: str = self.data.get("products", CATALOGUE)
         self.test_after: float | None = None
         if settings.test_after is not None:
             self.test_after = logs.seconds_of(self.con, settings.test_after)
+
+    def close(self) -> None:
+        """Closes the database."""
+        self.con.close()
 
     def read(self) -> None:
         """Reads catalogue and log, and reports and checks what they have."""
         settings = self.settings
         if settings.catalogue is not None:
             self._read_catalogue()
-        bad = self._read_clicks()
+            self.products = CATALOGUE
+        opened = self._open_logs()
+        if settings.catalogue is None:
+            self._read_products(opened)
+        bad = self._read_rows(opened)
         read_queries(self.con)
         folders.define_clicks(
             self.con,
@@ -154,43 +228,62 @@ class _Making:
             f" {splits['dev_queries']:,} queries; test:"
             f" {splits['test_queries']:,} queries"
         )
-        folders.check_splits(splits, settings, _name(settings.clicks))
+        folders.check_splits(splits, settings, self.name)
+
+    @property
+    def name(self) -> str:
+        """What messages call the log."""
+        sources = (self.settings.clicks, self.settings.ubi, self.before)
+        return _name(next(s for s in sources if s is not None))
 
     def write(self, folder: Path) -> None:
-        """Writes the data folder."""
-        fields = [normal(name) for name in self.settings.text]
-        folders.write_folder(self.con, folder, self.settings, fields)
-        folders.write_log(self.con, folder, 1)
+        """Writes the data folder, or the changed files of one."""
+        folders.write_folder(self.con, folder, self.settings)
+        folders.write_log(self.con, folder, self.parts + 1)
+        if self.parts:
+            folders.write_clicks(
+                self.con, folder / folders.NEW_CLICKS, f"part > {self.parts}"
+            )
         write_json(
             folder / DATA_FILE,
             {
                 "version": __version__,
                 "sources": self.sources,
-                "columns": self.columns,
+                "logs": self.parts + 1,
+                "products": self.products,
+                "columns": {**self.data.get("columns", {}), **self.columns},
                 "rules": self.settings.rules(),
                 "counts": self.counts,
             },
         )
 
-    def _open(self, source: Any) -> Table:
-        names = [name for names in catalogues_and_logs() for name in names]
+    def _open(self, source: Any, is_log: bool = True) -> Table:
+        names = [name for names in COMMON.values() for name in names]
         for value in self.settings.rules().values():
-            names += (
-                [value] if isinstance(value, str) else
-                [*value] if isinstance(value, tuple) else []
-            )  # fmt: skip
+            if isinstance(value, str | tuple):
+                names += [value] if isinstance(value, str) else value
         table = open_table(self.con, source, names, self.work)
-        self.sources += map(source_record, table.files)
+        self._add_sources(table.files, is_log)
         return table
+
+    def _add_sources(self, paths: Iterable[str], is_log: bool) -> None:
+        known = {source["sha256"] for source in self.data.get("sources", [])}
+        for path in paths:
+            record = source_record(path)
+            if is_log and record["sha256"] in known:
+                raise InputError(
+                    f"{path}: found a file that the data folder has, expected"
+                    " new ones with --append: leave it out"
+                )
+            self.sources.append(record)
 
     def _read_catalogue(self) -> None:
         source = self.settings.catalogue
         name = _name(source)
         found = catalogues.read_catalogue(
-            self.con, self._open(source), name, self.settings
+            self.con, self._open(source, is_log=False), name, self.settings
         )
-        columns = found.pop("columns")
-        self._report_columns(name, columns)
+        self._report_columns(name, found.pop("columns"))
         for kind in ("text", "tags"):
             if names := getattr(self.settings, kind):
                 self.report(f"  {kind}: {', '.join(names)}")
@@ -209,47 +302,81 @@ class _Making:
         pairs = ", ".join(f"{role} = {c}" for role, c in columns.items())
         self.report(f"{name}: {pairs}")
 
-    def _read_clicks(self) -> BadRows:
-        """Reads the log into the table `entry`; returns its bad lines."""
-        settings = self.settings
-        table = self._open(settings.clicks)
-        name = _name(settings.clicks)
-        has_catalogue = settings.catalogue is not None
-        clicks = logs.ClickTable(self.con, table, name, settings, has_catalogue)
-        if self.test_after is not None and "time" not in clicks.columns:
-            raise InputError(
-                f"{name}: found no column of the time, which --test_after"
-                " needs: name it by --time, or split by query"
+    def _open_logs(self) -> list[logs.Log]:
+        settings, opened = self.settings, []
+        if settings.clicks is not None:
+            table, name = self._open(settings.clicks), _name(settings.clicks)
+            has_catalogue = (
+                settings.catalogue is not None
+                or self.data.get("products") == CATALOGUE
             )
-        self._report_columns(name, clicks.columns)
-        if not has_catalogue:
-            found = catalogues.titles_as_products(
-                self.con, clicks.titles, has_ids=False
+            opened.append(
+                logs.open_clicks(self.con, table, name, settings, has_catalogue)
             )
-            self.report(f"{found['products']:,} clicked titles")
-            self.counts["catalogue"] = found
-        self.con.execute(
-            "CREATE TABLE entry AS SELECT l.*, 1 AS part, p.number AS product"
-            f" FROM ({clicks.rows}) l LEFT JOIN product p ON p.id = l.id"
-            + (" WHERE weight IS NOT NULL" if clicks.has_actions else "")
-        )
-        if not table.lines:
-            return self._bad_json(table)
-        ((rows,),) = self.con.execute(
-            f"SELECT count(*) FROM {table.sql}"
-            if clicks.has_actions
-            else "SELECT count(*) FROM entry"
-        ).fetchall()
-        return bad_rows(self.con, table, rows)
+        if settings.ubi is not None:
+            paths = find_files(settings.ubi)
+            self._add_sources(paths, is_log=True)
+            files = open_files(paths, self.work)
+            opened.append(
+                ubi.read_ubi(self.con, files, _name(settings.ubi), settings)
+            )
+        for log in opened:
+            if self.test_after is not None and not log.has_time:
+                raise InputError(
+                    f"{log.name}: found no column of the time, which"
+                    " --test_after needs: name it by --time, or split by query"
+                )
+            self._report_columns(log.name, log.columns)
+            for note in log.notes:
+                self.report(note)
+        return opened
 
-    def _bad_json(self, table: Table) -> BadRows:
-        if "line" not in table.sql:
-            return BadRows(0, "")
-        ((count, example),) = self.con.execute(
-            f"SELECT count(*), min(line) FROM {table.sql} WHERE row IS NULL"
-            " AND trim(line) <> ''"
-        ).fetchall()
-        return BadRows(count, example or "")
+    def _read_products(self, opened: list[logs.Log]) -> None:
+        """Makes `product` without a new catalogue."""
+        titles = [log.titles for log in opened]
+        if self.before is not None and self.data:
+            catalogues.read_products(self.con, self.before, self.settings)
+            if self.products == CATALOGUE:
+                return
+            key = "id" if self.products == IDS else "title"
+            titles.insert(0, f"SELECT {key} AS id, title FROM stored")
+        elif opened:
+            has_ids = all(log.has_ids for log in opened)
+            self.products = IDS if has_ids else TITLES
+        found = catalogues.titles_as_products(
+            self.con, " UNION ALL ".join(titles), self.products == IDS
+        )
+        self.report(f"{found:,} clicked titles")
+        self.counts["catalogue"] = {"products": found}
+
+    def _read_rows(self, opened: list[logs.Log]) -> BadRows:
+        """Reads the logs into the table `entry`; returns their bad lines."""
+        con, selects = self.con, []
+        stored = folders.stored_logs(self.before, self.parts)
+        for part, path in enumerate(stored, 1):
+            relation = f"read_parquet({quoted(path)})"
+            selects.append(f"SELECT *, {part} AS part FROM {relation}")
+        selects += [
+            f"SELECT *, {self.parts + 1} AS part FROM ({log.rows})"
+            for log in opened
+        ]
+        if not selects:
+            raise InputError(
+                "clicks is missing: expected a log (clicks, or ubi) beside the"
+                " catalogue"
+            )
+        con.execute(
+            "CREATE TABLE entry AS SELECT l.*, p.number AS product FROM"
+            f" ({' UNION ALL '.join(selects)}) l LEFT JOIN product p"
+            " ON p.id = l.id"
+        )
+        every = [
+            bad_rows(con, log.table) if log.table else log.bad for log in opened
+        ]
+        return BadRows(
+            sum(bad.lines for bad in every),
+            next((bad.example for bad in every if bad.lines), ""),
+        )
 
     def _report_rows(self, bad: BadRows) -> None:
         """Reports joined rows and counts by kind; checks their shares."""
@@ -272,7 +399,7 @@ class _Making:
     def _check_shares(
         self, kinds: dict[str, tuple[int, str]], total: int
     ) -> None:
-        name = _name(self.settings.clicks)
+        name = self.name
         if not total:
             raise InputError(f"{name}: found no click, expected one or more")
         bad = sum(kinds[k][0] for k in ("no id", "empty query", "bad lines"))
@@ -290,18 +417,11 @@ class _Making:
         unknown = kinds["unknown id"]
         if joined < _LEAST_JOINED * (joined + unknown[0]):
             raise InputError(
-                f"{name}: found {joined:,} clicks on products of"
-                f" {_name(self.settings.catalogue)} and {unknown[0]:,} on"
+                f"{name}: found {joined:,} clicks on products of the catalogue"
+                f" and {unknown[0]:,} on"
                 f" others, such as {unknown[1]}, expected half or more: name"
                 " the column of the id by --id and --clicked"
             )
-
-
-def catalogues_and_logs() -> list[tuple[str, ...]]:
-    """Returns the names by which headers are recognised."""
-    from keras_lstm_dssm.data.prepare.columns import COMMON
-
-    return list(COMMON.values())
 
 
 def _name(source: Any) -> str:

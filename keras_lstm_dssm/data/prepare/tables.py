@@ -24,6 +24,7 @@ from keras_lstm_dssm.text_files import reading
 _HEAD = 1 << 16
 _CHUNK = 1 << 22
 _LONGEST_LINE = 1 << 24
+_MOST_REJECTED = 10_000  # bytes that DuckDB keeps of a rejected row
 _FEW = 50  # records that tell the delimiter
 _DELIMITERS = "\t,;|"
 _ENDINGS = re.compile(r"\.(csv|tsv|txt|json|ndjson|jsonl|parquet)(\.gz)?$")
@@ -38,14 +39,12 @@ class BadRows(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file, or its copy in UTF-8: form, delimiter, number of lines, head."""
+    """A file, or its copy in UTF-8, with its form."""
 
     path: str
-    form: str  # "parquet", "json", "array", "text"
-    lines: int
+    form: str  # "parquet", "json", "array", "text", "empty"
     first: tuple[list[str], ...] = ()  # the first records of a text
     delimiter: str = ""
-    encoding: str = "utf-8"
 
 
 class Table(NamedTuple):
@@ -58,7 +57,7 @@ class Table(NamedTuple):
         files: The paths; empty for a DataFrame.
         has_header: Whether the columns have names of the file.
         is_plain: Whether it is TSV of two or three columns without a header.
-        lines: Number of lines of a text, without headers; 0 for other forms.
+        form: The form of the files, see `File`; of a DataFrame "parquet".
     """
 
     sql: str
@@ -67,7 +66,7 @@ class Table(NamedTuple):
     files: tuple[str, ...] = ()
     has_header: bool = True
     is_plain: bool = False
-    lines: int = 0
+    form: str = "parquet"
 
     def column(self, name: str) -> str | None:
         """Returns the SQL expression of a column, `a.b` for a nested one."""
@@ -147,7 +146,7 @@ def open_table(
         con.register(name, source)
         return _typed(con, f"SELECT * FROM {name}")
     paths = find_files(source)
-    opened = [open_file(path, folder) for path in paths]
+    opened = open_files(paths, folder)
     forms = {file.form for file in opened}
     if len(forms) > 1:
         raise InputError(
@@ -159,40 +158,52 @@ def open_table(
         relation = f"SELECT * FROM read_parquet({names}, union_by_name=true)"
         return _typed(con, relation)._replace(files=tuple(paths))
     if forms == {"text"}:
-        table = _delimited(con, opened, paths, known)
+        table = _delimited(con, opened, known)
     else:
         sql = " UNION ALL ".join(map(json_rows, opened))
         table = _of_json(con, f"({sql})")
-    return table._replace(files=tuple(paths))
+    return table._replace(files=tuple(paths), form=opened[0].form)
 
 
 _NUMBERS = itertools.count()
+
+
+def open_files(paths: Sequence[str], folder: Path) -> list[File]:
+    """Finds the forms of files; empty ones, of logs that begin, are left out.
+
+    Raises:
+        InputError: All are empty.
+    """
+    files = [open_file(path, folder) for path in paths]
+    if all(file.form == "empty" for file in files):
+        raise InputError(f"{paths[0]}: found an empty file, expected rows")
+    return [file for file in files if file.form != "empty"]
 
 
 def open_file(path: str, folder: Path) -> File:
     """Finds the form of a file, and copies it if it is not in UTF-8."""
     head = _head(path)
     if head.startswith(b"PAR1"):
-        return File(path, "parquet", 0)
+        return File(path, "parquet")
     if not head.strip():
-        raise InputError(f"{path}: found an empty file, expected rows")
-    encoding, lines = _scan(path, head)
+        return File(path, "empty")
+    encoding = _find_encoding(path, head)
     only_returns = b"\r" in head and b"\n" not in head
     if encoding != "utf-8" or only_returns:
         if encoding == "cp1252" and only_returns:
             encoding = "mac_roman"
         copy = folder / f"utf8-{next(_NUMBERS)}{_ending(path)}"
-        lines = _recode(path, copy, encoding)
+        _recode(path, copy, encoding)
         path, head = str(copy), _head(copy)
     start = head.decode("utf-8-sig", "ignore").lstrip()
     if start.startswith("["):
-        return File(path, "array", lines, encoding=encoding)
+        return File(path, "array")
     if start.startswith("{") or re.match(r"\w+\t\{", start):
-        return File(path, "json", lines, encoding=encoding)
+        return File(path, "json")
     records = start.splitlines(keepends=True)
     records = records[:-1] if len(head) == _HEAD else records
     delimiter, first = _records(records)
-    return File(path, "text", lines, tuple(first[:_FEW]), delimiter, encoding)
+    return File(path, "text", tuple(first[:_FEW]), delimiter)
 
 
 def _head(path: str | os.PathLike[str]) -> bytes:
@@ -205,43 +216,32 @@ def _ending(path: str) -> str:
     return match[0] if match else ".txt"
 
 
-def _scan(path: str, head: bytes) -> tuple[str, int]:
-    """Returns the encoding of a file and the number of its line ends."""
+def _find_encoding(path: str, head: bytes) -> str:
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16", 0
+        return "utf-16"
     if nuls := head.count(b"\0"):
         if nuls < len(head) // 4:
             raise InputError(
                 f"{path}: found a NUL, as in binary files, expected text or"
                 " parquet"
             )
-        return f"utf-16-{'be' if head[0] == 0 else 'le'}", 0
+        return f"utf-16-{'be' if head[0] == 0 else 'le'}"
     decoder = codecs.getincrementaldecoder("utf-8")()
-    lines, last, encoding = 0, b"", "utf-8"
     with reading(path) as file:
         while chunk := file.read(_CHUNK):
             try:
-                if encoding == "utf-8":
-                    decoder.decode(chunk)
+                decoder.decode(chunk)
             except UnicodeDecodeError:
-                encoding = "cp1252"
-            lines += chunk.count(b"\n")
-            if b"\n\n" in chunk or b"\n\r\n" in chunk:  # DuckDB skips them
-                lines -= len(re.findall(rb"\n(?=\r?\n)", chunk))
-            last = chunk[-1:]
-    return encoding, lines + (last != b"\n")
+                return "cp1252"
+    return "utf-8"
 
 
-def _recode(path: str, copy: Path, encoding: str) -> int:
-    """Copies a text as UTF-8 with line feeds; returns the number of lines."""
-    lines, last = 0, ""
+def _recode(path: str, copy: Path, encoding: str) -> None:
+    """Copies a text as UTF-8 with line feeds."""
     with reading(path) as file, copy.open("w", encoding="utf-8") as target:
         source = io.TextIOWrapper(file, encoding, "replace")  # any line end
         while text := source.read(_CHUNK):
-            lines += text.count("\n")
             target.write(text)
-            last = text[-1]
-    return lines + (last != "\n")
 
 
 def _records(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
@@ -269,13 +269,12 @@ def _list(texts: Sequence[str]) -> str:
     return "[" + ", ".join(map(quoted, texts)) + "]"
 
 
-def _delimited(
-    con: Any, files: list[File], paths: list[str], known: Collection[str]
-) -> Table:
+def _delimited(con: Any, files: list[File], known: Collection[str]) -> Table:
     """Reads CSV and TSV. Files may have their columns in different orders."""
     names = {normal(name) for name in known}
-    selects, headers, sample, lines = [], [], [], 0
-    for file, path in zip(files, paths, strict=True):
+    selects, headers, sample = [], [], []
+    for file in files:
+        path = file.path
         first = [value.lstrip("\ufeff").strip() for value in file.first[0]]
         has_header = bool(names & set(map(normal, first)))
         width = len(first)
@@ -292,7 +291,6 @@ def _delimited(
             if len(row) == width
         ]
         headers.append((header, has_header))
-        lines += file.lines - has_header
         columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in header)
         # A tab hardly occurs within a field, while quotes that do not close
         # occur: the quotes of TSV are removed below.
@@ -315,8 +313,8 @@ def _delimited(
         )
     if len({has_header for _, has_header in headers}) > 1:
         raise InputError(
-            f"{paths[0]}: some of these files have a header and some do not,"
-            " expected all or none: name them apart"
+            f"{files[0].path}: some of these files have a header, and some do"
+            " not, expected all or none: name them apart"
         )
     header, has_header = headers[0]
     sql = "(" + " UNION ALL BY NAME ".join(selects) + ")"
@@ -329,7 +327,6 @@ def _delimited(
         is_plain=not has_header
         and len(header) in (2, 3)
         and all(file.delimiter == "\t" for file in files),
-        lines=lines,
     )
 
 
@@ -451,25 +448,31 @@ def _as_text(name: str, type_: str) -> str:
     return f"CAST({name} AS VARCHAR)"
 
 
-def bad_rows(con: Any, table: Table, rows: int | None = None) -> BadRows:
-    """Counts the lines of a text that were not read, after it was read once.
+def bad_rows(con: Any, table: Table) -> BadRows:
+    """Counts the lines that were not read, after a table was read once.
 
-    Args:
-        con: The connection that has read the table.
-        table: The table.
-        rows: The number of rows that were read, for a table without line
-            breaks in fields: a quote that does not close hides lines.
+    Raises:
+        InputError: A quote that does not close hides many lines.
     """
-    if not table.lines:
-        return BadRows(0, "")
-    lines = [
-        str(line)
-        for (line,) in con.execute(
-            "SELECT csv_line FROM reject_errors ORDER BY scan_id, file_id, line"
+    if table.form == "json":
+        ((count, example),) = con.execute(
+            f"SELECT count(*), min(line) FROM {table.sql} WHERE row IS NULL"
+            " AND trim(line) <> ''"
         ).fetchall()
-    ]
+        return BadRows(count, example or "")
+    if table.form != "text":
+        return BadRows(0, "")
+    rejects = con.execute(
+        "SELECT DISTINCT file_path, line, csv_line FROM reject_errors JOIN"
+        " reject_scans USING (scan_id, file_id) ORDER BY ALL"
+    ).fetchall()
     con.execute("DELETE FROM reject_errors")
-    count = sum(len(line.strip().splitlines()) for line in lines)
-    if rows is not None:
-        count = max(0, table.lines - rows)
-    return BadRows(count, lines[0].strip().splitlines()[0] if lines else "")
+    for path, number, text in rejects:
+        if len(text) >= _MOST_REJECTED:
+            raise InputError(
+                f"{path}:{number}: found a quote that does not close,"
+                f" {text[:40]!r}, expected quotes in pairs: mend the line"
+            )
+    lines = [line for _, _, text in rejects for line in text.split("\n")]
+    lines = [line for line in lines if line.strip()]
+    return BadRows(len(lines), lines[0] if lines else "")

@@ -68,7 +68,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
     found = {}
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.suffix not in (".json", ".parquet"):
+        skipped = path.name == ".lock" or path.suffix in (".json", ".parquet")
+        if path.is_file() and not skipped:
             data = path.read_bytes()
             found[str(path.relative_to(folder))] = (
                 gzip.decompress(data) if path.suffix == ".gz" else data

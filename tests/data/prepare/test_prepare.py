@@ -252,6 +252,10 @@ def test_bad_rows_are_counted_and_stop(shop, tmp_path):
             (tmp_path / "more.csv").read_text() + "".join(bad),
             max_bad_percent=0.1,
         )
+    swallowed = text.replace("\n", '\nx,s1,"never closed,003\n', 1)
+    with pytest.raises(InputError, match="bad.csv:2: found a quote that does"
+                       " not close, 'x,s1,.never"):  # fmt: skip
+        counts_of(swallowed)
     unknown = text.replace(",0", ",x0")
     with pytest.raises(InputError, match="expected half or more: name the"):
         counts_of(unknown)
