@@ -37,7 +37,6 @@ PROGRAMS = {
         "prepare",
         "search",
         "serve",
-        "split",
         "table",
         "teach",
         "train",
@@ -65,7 +64,6 @@ mcp = partial(start, "mcp")
 prepare = partial(start, "prepare")
 search = partial(start, "search")
 serve = partial(start, "serve")
-split = partial(start, "split")
 table = partial(start, "table")
 teach = partial(start, "teach")
 train = partial(start, "train")

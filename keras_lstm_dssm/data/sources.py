@@ -7,7 +7,6 @@ from keras_lstm_dssm.data.api_documents import build_api_documents
 from keras_lstm_dssm.data.api_search import build_api_search
 from keras_lstm_dssm.data.api_sentences import build_api_sentences
 from keras_lstm_dssm.data.click_log import ClickLog
-from keras_lstm_dssm.data.click_pages import UBI, is_pages
 from keras_lstm_dssm.data.collection import Collection, find_file
 from keras_lstm_dssm.data.documents import (
     DOCUMENTS_FILE,
@@ -150,11 +149,6 @@ class DataSource:
         paths: list[str] = []
         for number, part in enumerate(self.parts, 1):
             refuse_documents(part)
-            if is_pages(part):
-                raise InputError(
-                    f"{part}: found pages of results, expected clicks here:"
-                    " lstm-dssm-train and lstm-dssm-split read pages"
-                )
             if not is_collection(part):
                 paths += ClickLog(part).paths
                 continue
@@ -207,14 +201,10 @@ class DataSource:
 def absolute_spec(spec: str) -> str:
     """Makes the paths of a data specification absolute."""
     names = (*_BUILT_IN, API_DOCUMENTS)
-
-    def absolute(part: str) -> str:
-        if part in names:
-            return part
-        prefix = UBI if part.startswith(UBI) else ""
-        return prefix + os.path.abspath(part.removeprefix(prefix))
-
-    return ",".join(map(absolute, parts_of(spec)))
+    return ",".join(
+        part if part in names else os.path.abspath(part)
+        for part in parts_of(spec)
+    )
 
 
 def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:

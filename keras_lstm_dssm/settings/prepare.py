@@ -98,8 +98,10 @@ class PrepareSettings(Settings):
                 f"found {self.dev_percent} % for dev and {self.test_percent} %"
                 f" for test, expected a sum of {least} to 99"
             )
-        sources = (self.catalogue, self.clicks, self.ubi, self.judgements)
-        if all(source is None for source in sources):
+        for name in ("catalogue", "clicks", "ubi", "judgements"):
+            if isinstance(getattr(self, name), str) and not getattr(self, name):
+                object.__setattr__(self, name, None)
+        if self.clicks is None and self.ubi is None and not self.append:
             raise InputError(
                 "clicks is missing: expected a log (clicks, or ubi)"
             )

@@ -20,7 +20,6 @@ from keras_lstm_dssm.run_folder import RunFolder, check_resumable
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.initial_model import InitialModel
 from keras_lstm_dssm.training.keyvec_training import KeyVecTraining
-from keras_lstm_dssm.training.pages import with_written_pages
 from keras_lstm_dssm.training.scorer_training import ScorerTraining
 from keras_lstm_dssm.training.session import (
     ONE_PROCESS,
@@ -115,7 +114,6 @@ def train(
         saved = output is not None
         if config.fitted:
             return _fit_word_sum(config, run, verbose, saved)
-        config = with_written_pages(config, run, verbose)
         return run_training(
             config, run, callbacks=callbacks, verbose=verbose, saved=saved
         )

@@ -43,6 +43,7 @@ CATALOGUE, IDS, TITLES = "catalogue", "ids", "titles"
 """What the products of a data folder were made of: without a catalogue, of the
 ids of a log, or of its clicked titles."""
 
+_REMEDY = "expected CSV, TSV, JSON or parquet: check the file"
 _MEMORY = "1GB"  # of DuckDB, beside TensorFlow's
 _LEAST_JOINED = 0.5
 _SHOWN = 5
@@ -205,10 +206,18 @@ class _Making:
 
     def read(self) -> None:
         """Reads catalogue and log, and reports and checks what they have."""
-        settings = self.settings
-        if settings.catalogue is not None:
-            self._read_catalogue()
+        import duckdb
+
+        if self.settings.catalogue is not None:
+            name = _name(self.settings.catalogue)
+            with damage_named(name, _REMEDY, duckdb.Error):
+                self._read_catalogue()
             self.products = CATALOGUE
+        with damage_named(self.name, _REMEDY, duckdb.Error):
+            self._read_log()
+
+    def _read_log(self) -> None:
+        settings = self.settings
         opened = self._open_logs()
         if settings.catalogue is None:
             self._read_products(opened)

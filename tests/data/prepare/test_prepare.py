@@ -80,19 +80,28 @@ def test_the_folder_equals_a_join_of_pandas(shop):
     }  # fmt: skip
 
 
-def test_no_query_of_dev_or_test_is_trained_on(shop):
-    _, (_, collection) = shop
-    trained = {q for q, _ in collection.training_log()}
-    parts = [set(normalize(trained, "alphanumeric"))] + [
-        set(
-            normalize(
-                [collection.queries[q] for q in collection.qrels(split)],
-                "alphanumeric",
-            )
+def test_no_test_query_has_the_words_of_a_training_query(tmp_path):
+    """As runs of letters and digits, which `best` reads."""
+    spellings = ["query {}", "QUERY-{}", "(query) {}!", "query/{}"]
+    (tmp_path / "log.tsv").write_text(
+        "".join(
+            f"{spelling.format(i)}\ttitle {i}\n"
+            for i in range(100)
+            for spelling in spellings
         )
-        for split in ("dev", "test")
+    )
+    _, collection = prepare(tmp_path / "new", clicks=tmp_path / "log.tsv")
+    parts = [
+        {pair.query for pair in collection.training_log()},
+        *(
+            {collection.queries[query] for query in collection.qrels(split)}
+            for split in collection.splits
+        ),
     ]
-    assert sum(map(len, parts)) == len(set.union(*parts)) == 150
+    normalized = [set(normalize(part, "alphanumeric")) for part in parts]
+    assert sum(map(len, normalized)) == len(set.union(*normalized)) == 100
+    # What is written in other signs is another query, of the same split.
+    assert sum(map(len, parts)) == 400
 
 
 def excel(path, rows):
