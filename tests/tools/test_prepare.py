@@ -3,7 +3,6 @@
 import json
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.data.sources import DataSource
 from keras_lstm_dssm.export.bulk.documents import read_documents
 from keras_lstm_dssm.run_folder import RunFolder
@@ -65,7 +64,7 @@ def test_what_programs_read(tmp_path):
     results_of(
         prepare, tmp_path / "out.json", **flags, output=tmp_path / "SHOP"
     )
-    shop = Collection(tmp_path / "SHOP")
+    shop = dssm.load_data(tmp_path / "SHOP")
     data = json.loads((tmp_path / "SHOP/data.json").read_text())
     assert data["counts"] == json.loads((tmp_path / "out.json").read_text())
     assert [source["path"] for source in data["sources"]] == [

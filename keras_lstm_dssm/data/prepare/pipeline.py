@@ -121,6 +121,24 @@ def prepare(
     return Prepared(making.counts, Collection(output))
 
 
+def load_data(folder: str | os.PathLike[str]) -> Collection:
+    """Opens a data folder that `prepare` has made.
+
+    Args:
+        folder: The folder.
+
+    Raises:
+        InputError: It is no data folder, or it is of another version.
+
+    Example:
+        >>> shop = dssm.load_data("SHOP")  # doctest: +SKIP
+        >>> shop.documents["p1"], shop.tags["p1"]  # doctest: +SKIP
+        ('Hex bolt 1/2"', ['in_stock:true'])
+    """
+    read_data(folder)
+    return Collection(folder)
+
+
 def read_data(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """Reads `data.json` of a data folder.
 
