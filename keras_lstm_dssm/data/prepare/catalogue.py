@@ -78,7 +78,7 @@ def id_of(con: Any, table: Table, column: str) -> str:
     ).fetchall()
     if table.form == "text":
         con.execute("DELETE FROM reject_errors")
-    text = f"trim({expression}, ' ' || chr(9) || chr(160))"
+    text = f"trim({expression})"
     if ids and all(re.fullmatch(r"\s*[0-9]+\.0+\s*", key) for (key,) in ids):
         text = rf"regexp_replace({text}, '\.0+$', '')"
     return f"nullif({text}, '')"
@@ -129,7 +129,7 @@ def read_catalogue(
         " row_number() OVER (ORDER BY n) - 1 AS number, id, id AS key, title,"
         f" {text} AS text, concat_ws(' ', title, nullif({text}, '')) AS body,"
         f" {_tags(fields, settings.tags)} AS tags{by_name}"
-        " FROM (SELECT id, min(n) AS n, first(title ORDER BY n) FILTER"
+        " FROM (SELECT id, min(n) AS n, arg_min(title, n) FILTER"
         f" (title <> '') AS title{''.join(f', {j}' for j in joined)} FROM"
         r" (SELECT *, rowid AS n FROM staged WHERE NOT"
         r" regexp_matches(id, '\s')) GROUP BY id) WHERE title IS NOT NULL"
@@ -197,7 +197,7 @@ def read_products(con: Any, folder: Path, settings: PrepareSettings) -> None:
         " _id AS id, _id AS key, title, text, concat_ws(' ', title,"
         " nullif(text, '')) AS body, coalesce(tags, []) AS tags"
         f"{', fields' if fields else ''} FROM read_json("
-        f"{quoted(str(folder / 'corpus.jsonl.gz'))}, columns={columns},"
+        f"{quoted(str(folder / 'corpus.jsonl'))}, columns={columns},"
         " format='newline_delimited')"
     )
     con.execute("CREATE OR REPLACE TABLE product AS FROM stored")
@@ -221,7 +221,7 @@ def titles_as_products(con: Any, select: str, has_ids: bool) -> int:
         f" {key}"
         " AS key, title, '' AS text, title AS body,"
         " CAST([] AS VARCHAR[]) AS tags FROM (SELECT id,"
-        " one_line(first(title ORDER BY n)) AS title, min(n) AS n FROM (SELECT"
+        " one_line(arg_min(title, n)) AS title, min(n) AS n FROM (SELECT"
         f" id, title, row_number() OVER () AS n FROM ({select})) WHERE"
         " id IS NOT NULL GROUP BY id) WHERE title <> ''"
     )

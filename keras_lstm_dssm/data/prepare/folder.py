@@ -19,6 +19,7 @@ LOGS = "log"
 NEW_CLICKS = "clicks.new.tsv"
 """The training clicks that the last `--append` has added."""
 
+HELD_OUT = ("dev", "test")
 KINDS = ("clicks", "no id", "unknown id", "empty query", "double click")
 
 
@@ -47,18 +48,25 @@ def define_clicks(con: Any, split: str, seconds: float) -> None:
     )
 
 
-def count_kinds(con: Any) -> dict[str, tuple[int, str]]:
-    """Returns kind -> number of rows of the log, and an example."""
+def count_kinds(con: Any) -> tuple[dict[str, tuple[int, str]], int]:
+    """Counts the rows of the log by kind, and the training clicks.
+
+    Returns:
+        Kind -> number of rows and an example, and the number of clicks of the
+        split train.
+    """
     rows = con.execute(
         "SELECT kind, count(*), arg_min(coalesce(q, ''), n),"
-        " arg_min(coalesce(id, ''), n) FROM click WHERE weight > 0 OR"
-        " weight IS NULL GROUP BY kind"
+        " arg_min(coalesce(id, ''), n), count(*) FILTER (split = 'train' AND"
+        " weight > 0) FROM click WHERE weight > 0 OR weight IS NULL"
+        " GROUP BY kind"
     ).fetchall()
     found = {
         kind: (count, f"{query[:40]!r} and {key[:40]!r}")
-        for kind, count, query, key in rows
+        for kind, count, query, key, _ in rows
     }
-    return {kind: found.get(kind, (0, "")) for kind in KINDS}
+    kinds = {kind: found.get(kind, (0, "")) for kind in KINDS}
+    return kinds, sum(row[4] for row in rows if row[0] == "clicks")
 
 
 def make_grades(con: Any) -> None:
@@ -113,15 +121,15 @@ def write_folder(con: Any, folder: Path, settings: PrepareSettings) -> None:
     _copy(
         con,
         f"SELECT key AS _id, title, text{extra} FROM product ORDER BY number",
-        folder / "corpus.jsonl.gz",
-        "FORMAT json, COMPRESSION gzip",
+        folder / "corpus.jsonl",
+        "FORMAT json",
     )
     _copy(
         con,
         "SELECT 'q' || number AS _id, text FROM asked WHERE number IN (SELECT"
         " query FROM grade) ORDER BY number",
-        folder / "queries.jsonl.gz",
-        "FORMAT json, COMPRESSION gzip",
+        folder / "queries.jsonl",
+        "FORMAT json",
     )
     (folder / "qrels").mkdir(exist_ok=True)
     for (split,) in con.execute("SELECT DISTINCT split FROM grade").fetchall():
@@ -179,25 +187,14 @@ def stored_logs(folder: Path | None, parts: int) -> list[str]:
     return [str(folder / LOGS / f"{n:04}.parquet") for n in range(1, parts + 1)]
 
 
-def count_splits(con: Any) -> dict[str, int]:
-    """Returns the number of training clicks, and of dev and test queries.
-
-    Test queries are counted apart by whether training has their words.
-    """
-    ((clicks,),) = con.execute(
-        "SELECT count(*) FROM click WHERE split = 'train' AND kind = 'clicks'"
-        " AND weight > 0"
-    ).fetchall()
+def count_queries(con: Any) -> dict[str, int]:
+    """Returns the number of dev and of test queries."""
     counts = dict(
         con.execute(
             "SELECT split, count(DISTINCT query) FROM grade GROUP BY split"
         ).fetchall()
     )
-    return {
-        "train_clicks": clicks,
-        "dev_queries": counts.get("dev", 0),
-        "test_queries": counts.get("test", 0),
-    }
+    return {f"{split}_queries": counts.get(split, 0) for split in HELD_OUT}
 
 
 def check_splits(

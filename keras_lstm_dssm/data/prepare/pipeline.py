@@ -199,9 +199,10 @@ class _Making:
 
         self.settings, self.report, self.work = settings, report, work
         self.before, self.data = before, data or {}
-        self.con = duckdb.connect(str(work / "work.duckdb"))
+        self.con = duckdb.connect()
         for option in (
             f"memory_limit = '{_MEMORY}'",
+            f"temp_directory = {quoted(str(work))}",
             "TimeZone = 'UTC'",
             # The log stays on the left side, whose order a join keeps.
             "disabled_optimizers = 'join_order,build_side_probe_side'",
@@ -246,9 +247,12 @@ class _Making:
             split_of(settings, self.test_after),
             settings.double_click_seconds,
         )
-        self._report_rows(bad)
+        train_clicks = self._report_rows(bad)
         folders.make_grades(self.con)
-        splits = folders.count_splits(self.con)
+        splits = {
+            "train_clicks": train_clicks,
+            **folders.count_queries(self.con),
+        }
         self.counts |= splits
         self.report(
             f"train: {splits['train_clicks']:,} clicks; dev:"
@@ -405,15 +409,18 @@ class _Making:
             next((bad.example for bad in every if bad.lines), ""),
         )
 
-    def _report_rows(self, bad: BadRows) -> None:
-        """Reports joined rows and counts by kind; checks their shares."""
+    def _report_rows(self, bad: BadRows) -> int:
+        """Reports joined rows and counts by kind; checks their shares.
+
+        Returns the number of training clicks.
+        """
         for query, key, title in self.con.execute(
             "SELECT c.text, p.key, p.title FROM click c JOIN product p ON"
             " c.product = p.number WHERE kind = 'clicks' AND weight > 0"
             f" ORDER BY n LIMIT {_SHOWN}"
         ).fetchall():
             self.report(f"  {query[:40]} -> {key[:30]}: {title[:60]}")
-        kinds = folders.count_kinds(self.con)
+        kinds, train_clicks = folders.count_kinds(self.con)
         kinds["bad lines"] = bad.lines, repr(bad.example[:60])
         self.counts["log"] = {kind: n for kind, (n, _) in kinds.items()}
         total = sum(n for n, _ in kinds.values())
@@ -422,6 +429,7 @@ class _Making:
             if count and kind != "clicks":
                 self.report(f"  {kind}: {count:,}, such as {example}")
         self._check_shares(kinds, total)
+        return train_clicks
 
     def _check_shares(
         self, kinds: dict[str, tuple[int, str]], total: int

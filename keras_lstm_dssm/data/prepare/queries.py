@@ -28,8 +28,9 @@ def read_queries(con: Any) -> None:
         " key VARCHAR, words VARCHAR, percent INTEGER, n BIGINT)"
     )
     for chunk in _distinct(con):
-        con.execute("INSERT INTO written SELECT * FROM chunk")
-        del chunk
+        con.register("chunk", chunk)
+        con.execute("INSERT INTO written FROM chunk")
+        con.unregister("chunk")
     con.execute(
         "CREATE OR REPLACE TABLE asked AS SELECT row_number() OVER (ORDER BY"
         " min(n)) AS number, key, arg_min(text, n) AS text, arg_min(words, n)"

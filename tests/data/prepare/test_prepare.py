@@ -72,7 +72,7 @@ def test_the_folder_equals_a_join_of_pandas(shop):
             for query, judged in collection.qrels(split).items()
         }
         assert found == grades and len(grades) > 15
-    rows = [json.loads(r) for r in folder["corpus.jsonl.gz"].splitlines()]
+    rows = [json.loads(r) for r in folder["corpus.jsonl"].splitlines()]
     assert rows[4] == {
         "_id": "004", "title": 'Hex bolt 4/2" & nut', "text": "Bolt, Sons",
         "fields": {"brand": "Bolt, Sons"},
