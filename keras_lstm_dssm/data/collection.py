@@ -172,6 +172,9 @@ def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, str]:
 
 CLICKS = "clicks.train.tsv"
 
+DATA_FILE = "data.json"
+"""Sources, columns, rules and counts of a folder that `prepare` has made."""
+
 
 class Collection(JudgedQueries):
     """Reads a test collection from a BEIR folder.
@@ -224,6 +227,11 @@ class Collection(JudgedQueries):
         """Document id -> tags, by which a search can be restricted."""
         rows = map(json.loads, text_lines(self._file("corpus.jsonl")))
         return {str(row["_id"]): row.get("tags") or [] for row in rows}
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether `prepare` has made the folder, and divided its queries."""
+        return find_file(self.folder, DATA_FILE) is not None
 
     @functools.cached_property
     def has_click_counts(self) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from keras_lstm_dssm.data.collection import Collection
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.text.word_hashing import normalize
 
 
@@ -91,11 +93,34 @@ def near_duplicates(
             by_word.setdefault(word, []).append(number)
 
 
+WORDS = "alphanumeric"
+"""How words are separated: queries with equal words are in one split."""
+
+
+def check_not_trained(collection: Collection, trained: Iterable[str]) -> None:
+    """Checks that no dev query of a collection is a training query.
+
+    Raises:
+        InputError: Some are, in any spelling with the same words.
+    """
+    known = set(normalize(trained, WORDS))
+    dev = [collection.queries[key] for key in collection.qrels("dev")]
+    words = normalize(dev, WORDS)
+    both = [q for q, w in zip(dev, words, strict=True) if w in known]
+    if both:
+        raise InputError(
+            f"{collection.folder}: found {len(both):,} of its {len(dev):,} dev"
+            f" queries in the training clicks, such as {both[0]!r:.60},"
+            " expected none: train on this folder, or make both by one"
+            " lstm-dssm-prepare"
+        )
+
+
 def splits_of(
     queries: Sequence[str],
     dev_percent: int,
     test_percent: int,
-    split: str = "alphanumeric",
+    split: str = WORDS,
 ) -> list[str]:
     """Returns "train", "dev" or "test" for each query.
 

@@ -18,6 +18,7 @@ from keras_lstm_dssm.data.batches import (
 )
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
 from keras_lstm_dssm.data.sources import open_collection
+from keras_lstm_dssm.data.split import check_not_trained
 from keras_lstm_dssm.data.statistics import alphabet_warning
 from keras_lstm_dssm.distillation.teacher_vectors import (
     TaughtBatches,
@@ -369,7 +370,10 @@ class TowerTraining(Training):
 
     def dev_task(self, spec: str) -> Any:
         """Opens the collection whose dev queries are searched."""
-        return open_collection(spec)
+        collection = open_collection(spec)
+        if collection.is_prepared:
+            check_not_trained(collection, self.queries)
+        return collection
 
     @cached_property
     def queries(self) -> list[str]:

@@ -2,8 +2,11 @@
 
 import json
 
+import pytest
+
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data.sources import DataSource
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.bulk.documents import read_documents
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
@@ -78,6 +81,13 @@ def test_what_programs_read(tmp_path):
     source = DataSource(tmp_path / "SHOP")
     assert source.titles(source.log()) == documents.titles
     assert export.program.flags["data"].help.startswith("Instead of --docum")
+    other = tmp_path / "other.tsv"
+    query = shop.queries[next(iter(shop.qrels("dev")))]
+    other.write_text(f"x\tHex bolt\n{query.upper()}!\tHex bolt\n")
+    with pytest.raises(InputError, match=r"SHOP: found 1 of its \d+ dev quer"
+                       f"ies in the training clicks, such as {query!r}"
+    ):  # fmt: skip
+        dssm.train(str(other), "lstm_32", dev=tmp_path / "SHOP", verbose=0)
     recipe = dssm.Recipe(hard_negatives=1)
     config = TrainingConfig(str(tmp_path / "SHOP"), recipe)
     training = TowerTraining(config, RunFolder(tmp_path / "RUN"))

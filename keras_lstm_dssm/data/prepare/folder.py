@@ -1,13 +1,14 @@
 """The data folder: grades of held-out queries, training clicks, all products.
 
-The tables `product`, `entry` (the rows of the log with `product`, the number of
-the product), `written` and `asked` are there when these functions are called.
+The tables `product`, `entry` (the rows of the logs), `written` and `asked` are
+there when these functions are called.
 """
 
 from pathlib import Path
 from typing import Any
 
 from keras_lstm_dssm.data.collection import CLICKS
+from keras_lstm_dssm.data.prepare.judgements import STORED
 from keras_lstm_dssm.data.prepare.tables import quoted
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.measures import MAX_GRADE
@@ -29,7 +30,7 @@ def define_clicks(con: Any, split: str, seconds: float) -> None:
         "CREATE OR REPLACE TABLE doubled AS SELECT n FROM (SELECT rowid AS n,"
         " time - lag(time) OVER (PARTITION BY lower(q), id, client ORDER BY"
         " time, rowid) AS gap FROM entry WHERE time IS NOT NULL AND page IS"
-        f" NULL AND product IS NOT NULL) WHERE gap <= {seconds!r}"
+        f" NULL AND weight > 0) WHERE gap <= {seconds!r}"
     )
     ((has_doubles,),) = con.execute(
         "SELECT count(*) > 0 FROM doubled"
@@ -37,14 +38,14 @@ def define_clicks(con: Any, split: str, seconds: float) -> None:
     is_double = "e.rowid IN (SELECT n FROM doubled)" if has_doubles else "false"
     con.execute(
         "CREATE OR REPLACE VIEW click AS SELECT e.rowid AS n, e.id, e.q,"
-        " a.number AS query, a.text AS query_text, w.text, product, weight,"
-        f" time, client, page, position, part, {split} AS split,"
+        " a.number AS query, w.text, p.number AS product, p.key, p.title,"
+        f" body, weight, time, client, page, position, part, {split} AS split,"
         " CASE WHEN e.id IS NULL THEN 'no id'"
         " WHEN a.number IS NULL THEN 'empty query'"
-        " WHEN product IS NULL THEN 'unknown id'"
+        " WHEN p.number IS NULL THEN 'unknown id'"
         f" WHEN {is_double} THEN 'double click' ELSE 'clicks' END AS kind"
         " FROM entry e LEFT JOIN written w ON e.q = w.q"
-        " LEFT JOIN asked a ON w.key = a.key"
+        " LEFT JOIN asked a ON w.key = a.key LEFT JOIN product p ON e.id = p.id"
     )
 
 
@@ -84,12 +85,13 @@ def make_grades(con: Any) -> None:
     Training Query Rewriting", for clicks over expected clicks.
     """
     con.execute(
-        "CREATE OR REPLACE TABLE held AS SELECT * FROM click WHERE"
+        "CREATE OR REPLACE TABLE held AS SELECT split, query, product, weight,"
+        " client, position, n FROM click WHERE"
         " split <> 'train' AND kind = 'clicks'"
     )
     con.execute(
         "CREATE OR REPLACE TABLE rate AS SELECT position,"
-        " avg(CAST(weight > 0 AS INTEGER)) AS rate FROM entry WHERE position"
+        " avg(CAST(weight > 0 AS INTEGER)) AS rate FROM click WHERE position"
         " IS NOT NULL AND product IS NOT NULL GROUP BY position"
     )
     con.execute(
@@ -155,18 +157,19 @@ def write_clicks(con: Any, path: Path, where: str) -> None:
     weight = "chr(9) || format('{:.7g}', weight)"
     _copy(
         con,
-        "SELECT c.text || chr(9) || body || CASE WHEN weight = 1 THEN '' ELSE"
-        f" {weight} END FROM click c JOIN product p ON c.product = p.number"
-        " WHERE split = 'train' AND kind = 'clicks' AND weight > 0 AND"
-        f" {where} ORDER BY n",
+        "SELECT text || chr(9) || body || CASE WHEN weight = 1 THEN '' ELSE"
+        f" {weight} END FROM click WHERE split = 'train' AND kind = 'clicks'"
+        f" AND weight > 0 AND {where} ORDER BY n",
         path,
         _LINES.replace("\t", "\x01"),
     )
 
 
-def write_log(con: Any, folder: Path, part: int) -> None:
+def write_log(con: Any, folder: Path, part: int, is_judged: bool) -> None:
     """Writes the rows of the log that were read this time."""
     (folder / LOGS).mkdir(exist_ok=True)
+    if is_judged:
+        _copy(con, "FROM judged", folder / LOGS / STORED, "FORMAT parquet")
     _copy(
         con,
         "SELECT q, id, weight, time, client, page, position FROM entry"
@@ -198,14 +201,18 @@ def count_queries(con: Any) -> dict[str, int]:
 
 
 def check_splits(
-    counts: dict[str, int], settings: PrepareSettings, source: str
+    counts: dict[str, int],
+    settings: PrepareSettings,
+    source: str,
+    is_judged: bool,
 ) -> None:
     """Checks that each split that is asked for has a query."""
     expected = {
         "train_clicks": True,
         "dev_queries": settings.dev_percent > 0,
         "test_queries": settings.test_percent > 0
-        or settings.test_after is not None,
+        or settings.test_after is not None
+        or is_judged,
     }
     for name, is_expected in expected.items():
         if is_expected and not counts[name]:

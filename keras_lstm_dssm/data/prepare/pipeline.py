@@ -7,11 +7,11 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keras_lstm_dssm.data.collection import Collection
+from keras_lstm_dssm.data.collection import DATA_FILE, Collection
 from keras_lstm_dssm.data.prepare import catalogue as catalogues
 from keras_lstm_dssm.data.prepare import folder as folders
+from keras_lstm_dssm.data.prepare import judgements, ubi
 from keras_lstm_dssm.data.prepare import log as logs
-from keras_lstm_dssm.data.prepare import ubi
 from keras_lstm_dssm.data.prepare.columns import COMMON
 from keras_lstm_dssm.data.prepare.queries import read_queries, split_of
 from keras_lstm_dssm.data.prepare.tables import (
@@ -35,9 +35,6 @@ from keras_lstm_dssm.files import (
 from keras_lstm_dssm.plain_files import check_version, damage_named, read_json
 from keras_lstm_dssm.settings.prepare import PrepareSettings
 from keras_lstm_dssm.version import __version__
-
-DATA_FILE = "data.json"
-"""Sources, columns, rules and counts of a data folder."""
 
 CATALOGUE, IDS, TITLES = "catalogue", "ids", "titles"
 """What the products of a data folder were made of: without a catalogue, of the
@@ -204,8 +201,6 @@ class _Making:
             f"memory_limit = '{_MEMORY}'",
             f"temp_directory = {quoted(str(work))}",
             "TimeZone = 'UTC'",
-            # The log stays on the left side, whose order a join keeps.
-            "disabled_optimizers = 'join_order,build_side_probe_side'",
         ):
             self.con.execute(f"SET {option}")
         for module in (catalogues, logs, ubi):
@@ -214,6 +209,7 @@ class _Making:
         self.parts: int = self.data.get("logs", 0)
         self.columns: dict[str, dict[str, str]] = {}
         self.counts: dict[str, Any] = {}
+        self.is_judged = False
         self.products: str = self.data.get("products", CATALOGUE)
         self.test_after: float | None = None
         if settings.test_after is not None:
@@ -240,15 +236,18 @@ class _Making:
         opened = self._open_logs()
         if settings.catalogue is None:
             self._read_products(opened)
+        self._read_judgements()
         bad = self._read_rows(opened)
         read_queries(self.con)
         folders.define_clicks(
             self.con,
-            split_of(settings, self.test_after),
+            split_of(settings, self.test_after, self.is_judged),
             settings.double_click_seconds,
         )
         train_clicks = self._report_rows(bad)
         folders.make_grades(self.con)
+        if self.is_judged:
+            judgements.use_judgements(self.con)
         splits = {
             "train_clicks": train_clicks,
             **folders.count_queries(self.con),
@@ -259,7 +258,7 @@ class _Making:
             f" {splits['dev_queries']:,} queries; test:"
             f" {splits['test_queries']:,} queries"
         )
-        folders.check_splits(splits, settings, self.name)
+        folders.check_splits(splits, settings, self.name, self.is_judged)
 
     @property
     def name(self) -> str:
@@ -270,7 +269,7 @@ class _Making:
     def write(self, folder: Path) -> None:
         """Writes the data folder, or the changed files of one."""
         folders.write_folder(self.con, folder, self.settings)
-        folders.write_log(self.con, folder, self.parts + 1)
+        folders.write_log(self.con, folder, self.parts + 1, self.is_judged)
         if self.parts:
             folders.write_clicks(
                 self.con, folder / folders.NEW_CLICKS, f"part > {self.parts}"
@@ -380,6 +379,29 @@ class _Making:
         self.report(f"{found:,} clicked titles")
         self.counts["catalogue"] = {"products": found}
 
+    def _read_judgements(self) -> None:
+        """Reads judgements, or those that were read before."""
+        source, name = self.settings.judgements, ""
+        if source is not None:
+            name = _name(source)
+            columns = judgements.read_judgements(
+                self.con, self._open(source), name, self.settings
+            )
+            self._report_columns(name, columns)
+        elif self.before is not None:
+            stored = self.before / folders.LOGS / judgements.STORED
+            if not stored.exists():
+                return
+            judgements.read_stored(self.con, stored)
+        else:
+            return
+        if self.test_after is not None:
+            raise InputError(
+                f"{name}: found judgements, which are the split test, and"
+                " --test_after: leave one out"
+            )
+        self.is_judged = True
+
     def _read_rows(self, opened: list[logs.Log]) -> BadRows:
         """Reads the logs into the table `entry`; returns their bad lines."""
         con, selects = self.con, []
@@ -396,11 +418,13 @@ class _Making:
                 "clicks is missing: expected a log (clicks, or ubi) beside the"
                 " catalogue"
             )
-        con.execute(
-            "CREATE TABLE entry AS SELECT l.*, p.number AS product FROM"
-            f" ({' UNION ALL '.join(selects)}) l LEFT JOIN product p"
-            " ON p.id = l.id"
-        )
+        if self.is_judged:  # for their queries; no weight is no click
+            selects.append(
+                "SELECT q, id, 0 AS weight, NULL AS time, NULL AS client, NULL"
+                " AS page, NULL AS position, 0 AS part FROM judged"
+            )
+        # Without a join, which would not keep the order of the rows.
+        con.execute(f"CREATE TABLE entry AS {' UNION ALL '.join(selects)}")
         every = [
             bad_rows(con, log.table) if log.table else log.bad for log in opened
         ]
@@ -415,9 +439,8 @@ class _Making:
         Returns the number of training clicks.
         """
         for query, key, title in self.con.execute(
-            "SELECT c.text, p.key, p.title FROM click c JOIN product p ON"
-            " c.product = p.number WHERE kind = 'clicks' AND weight > 0"
-            f" ORDER BY n LIMIT {_SHOWN}"
+            "SELECT text, key, title FROM click WHERE kind = 'clicks' AND"
+            f" weight > 0 ORDER BY n LIMIT {_SHOWN}"
         ).fetchall():
             self.report(f"  {query[:40]} -> {key[:30]}: {title[:60]}")
         kinds, train_clicks = folders.count_kinds(self.con)

@@ -5,14 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.data.split import percent_of
+from keras_lstm_dssm.data.split import WORDS, percent_of
 from keras_lstm_dssm.settings.prepare import PrepareSettings
 from keras_lstm_dssm.text.word_hashing import normalize
 from keras_lstm_dssm.text_files import cleaned
 
 _AT_ONCE = 1 << 16
-WORDS = "alphanumeric"
-"""How words are separated: queries with equal words are in one split."""
 
 
 def read_queries(con: Any) -> None:
@@ -33,8 +31,8 @@ def read_queries(con: Any) -> None:
         con.unregister("chunk")
     con.execute(
         "CREATE OR REPLACE TABLE asked AS SELECT row_number() OVER (ORDER BY"
-        " min(n)) AS number, key, arg_min(text, n) AS text, arg_min(words, n)"
-        " AS words FROM written WHERE key <> '' GROUP BY key"
+        " min(n)) AS number, key, arg_min(text, n) AS text"
+        " FROM written WHERE key <> '' GROUP BY key"
     )
 
 
@@ -62,8 +60,16 @@ def _distinct(con: Any) -> Iterator[dict[str, np.ndarray]]:
         }
 
 
-def split_of(settings: PrepareSettings, test_after: float | None) -> str:
+def split_of(
+    settings: PrepareSettings, test_after: float | None, is_judged: bool
+) -> str:
     """Returns the SQL of the split of a row of `entry` and `written`."""
+    if is_judged:
+        return (
+            "CASE WHEN words IN (SELECT words FROM judged JOIN written USING"
+            f" (q)) THEN 'test' WHEN percent < {settings.dev_percent} THEN"
+            " 'dev' ELSE 'train' END"
+        )
     test = settings.test_percent if test_after is None else 0
     by_words = (
         f"CASE WHEN percent < {test} THEN 'test' WHEN percent <"

@@ -270,6 +270,22 @@ def test_bad_rows_are_counted_and_stop(shop, tmp_path):
         counts_of(unknown)
 
 
+def test_the_order_is_that_of_the_log(tmp_path):
+    """Of many rows in several files, which DuckDB reads in parallel."""
+    lines = [f"query {n * 7919 % 1000},p{n % 50}\n" for n in range(300_000)]
+    for part in range(3):
+        rows = lines[100_000 * part :][:100_000]
+        (tmp_path / f"{part}.csv").write_text("query,id\n" + "".join(rows))
+    catalogue = [{"id": f"p{n}", "title": f"t{n}"} for n in range(50)]
+    shop = prepare(tmp_path / "SHOP", clicks=f"{tmp_path}/*.csv",
+                   catalogue=pd.DataFrame(catalogue)).collection  # fmt: skip
+    text = (tmp_path / "SHOP/clicks.train.tsv").read_text()
+    trained = {pair.query for pair in shop.training_log()}
+    expected = [line.replace(",p", "\tt") for line in lines]
+    assert text == "".join(x for x in expected if x.split("\t")[0] in trained)
+    assert text.count("\n") > 250_000
+
+
 def test_columns_are_named_or_listed(shop, tmp_path):
     base, _ = shop
     rows = [{"suchbegriff": r["query"], "artikel": r["product_id"]}
