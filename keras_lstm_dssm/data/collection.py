@@ -22,6 +22,10 @@ from keras_lstm_dssm.text_files import text_lines, write_lines
 
 SPLITS = ("train", "dev", "test")
 
+SEEN, UNSEEN = "test_seen", "test_unseen"
+"""Further splits of a collection whose test clicks are later ones: the test
+queries that are training queries, too, and the others."""
+
 
 def find_file(folder: str, name: str) -> str | None:
     """Returns the path of a file of a folder, plain or with `.gz` added."""
@@ -50,7 +54,9 @@ class JudgedQueries:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = os.fspath(folder)
         self.splits = tuple(
-            split for split in SPLITS if os.path.isfile(self._qrels_path(split))
+            split
+            for split in (*SPLITS, SEEN, UNSEEN)
+            if os.path.isfile(self._qrels_path(split))
         )
 
     @functools.cached_property
@@ -191,7 +197,8 @@ class Collection(JudgedQueries):
 
     Attributes:
         folder: Path of the folder, a `str`.
-        splits: Those of "train", "dev" and "test" that have a qrels file.
+        splits: Those of "train", "dev", "test", "test_seen" and
+            "test_unseen" that have a qrels file.
 
     Raises:
         InputError: A file is missing, or a line is wrong: no JSON, no `_id`,

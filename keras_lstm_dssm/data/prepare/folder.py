@@ -7,7 +7,7 @@ there when these functions are called.
 from pathlib import Path
 from typing import Any
 
-from keras_lstm_dssm.data.collection import CLICKS
+from keras_lstm_dssm.data.collection import CLICKS, SEEN, UNSEEN
 from keras_lstm_dssm.data.prepare.judgements import STORED
 from keras_lstm_dssm.data.prepare.tables import quoted
 from keras_lstm_dssm.errors import InputError
@@ -20,7 +20,6 @@ LOGS = "log"
 NEW_CLICKS = "clicks.new.tsv"
 """The training clicks that the last `--append` has added."""
 
-HELD_OUT = ("dev", "test")
 KINDS = ("clicks", "no id", "unknown id", "empty query", "double click")
 
 
@@ -38,7 +37,7 @@ def define_clicks(con: Any, split: str, seconds: float) -> None:
     is_double = "e.rowid IN (SELECT n FROM doubled)" if has_doubles else "false"
     con.execute(
         "CREATE OR REPLACE VIEW click AS SELECT e.rowid AS n, e.id, e.q,"
-        " a.number AS query, w.text, p.number AS product, p.key, p.title,"
+        " a.number AS query, w.text, words, p.number AS product, p.key, title,"
         f" body, weight, time, client, page, position, part, {split} AS split,"
         " CASE WHEN e.id IS NULL THEN 'no id'"
         " WHEN a.number IS NULL THEN 'empty query'"
@@ -112,6 +111,20 @@ def make_grades(con: Any) -> None:
         " graded AS (FROM pages UNION ALL FROM shares)"
         " SELECT * FROM graded WHERE (split, query) IN (SELECT (split, query)"
         " FROM graded WHERE grade > 0)"
+    )
+
+
+def divide_test(con: Any) -> None:
+    """Also grades test queries apart by whether training has their words."""
+    con.execute(
+        "CREATE TABLE trained AS SELECT DISTINCT words FROM click WHERE split ="
+        " 'train' AND kind = 'clicks' AND weight > 0"
+    )
+    con.execute(
+        "INSERT INTO grade BY NAME SELECT CASE WHEN query IN (SELECT a.number"
+        " FROM asked a JOIN written w USING (key) JOIN trained USING (words))"
+        f" THEN {quoted(SEEN)} ELSE {quoted(UNSEEN)} END AS split, query,"
+        " product, grade FROM grade WHERE split = 'test'"
     )
 
 
@@ -191,13 +204,14 @@ def stored_logs(folder: Path | None, parts: int) -> list[str]:
 
 
 def count_queries(con: Any) -> dict[str, int]:
-    """Returns the number of dev and of test queries."""
+    """Returns the number of queries of each split but train."""
     counts = dict(
         con.execute(
             "SELECT split, count(DISTINCT query) FROM grade GROUP BY split"
         ).fetchall()
     )
-    return {f"{split}_queries": counts.get(split, 0) for split in HELD_OUT}
+    counts = dict.fromkeys(("dev", "test"), 0) | counts
+    return {f"{split}_queries": number for split, number in counts.items()}
 
 
 def check_splits(

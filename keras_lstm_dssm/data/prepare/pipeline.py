@@ -246,6 +246,8 @@ class _Making:
         )
         train_clicks = self._report_rows(bad)
         folders.make_grades(self.con)
+        if self.test_after is not None:
+            folders.divide_test(self.con)
         if self.is_judged:
             judgements.use_judgements(self.con)
         splits = {
@@ -254,9 +256,11 @@ class _Making:
         }
         self.counts |= splits
         self.report(
-            f"train: {splits['train_clicks']:,} clicks; dev:"
-            f" {splits['dev_queries']:,} queries; test:"
-            f" {splits['test_queries']:,} queries"
+            "; ".join(
+                f"{split}: {count:,} {noun}"
+                for name, count in splits.items()
+                for split, _, noun in [name.rpartition("_")]
+            )
         )
         folders.check_splits(splits, settings, self.name, self.is_judged)
 

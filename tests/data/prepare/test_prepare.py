@@ -323,6 +323,12 @@ def test_split_by_time(shop, tmp_path):
     )
     tested = {collection.queries[q].lower() for q in collection.qrels("test")}
     assert tested == set(log[late]["text"].str.lower())
+    seen, unseen = (
+        {collection.queries[q].lower() for q in collection.qrels(split)}
+        for split in ("test_seen", "test_unseen")
+    )
+    assert seen == tested & set(train["text"].str.lower()) and len(seen) > 50
+    assert seen | unseen == tested and not seen & unseen
     with pytest.raises(InputError, match="test_after is '1.3.': expected a"):
         prepare(None, clicks=base / "log.csv", test_after="1.3.")
 
