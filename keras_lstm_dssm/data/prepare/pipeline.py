@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from keras_lstm_dssm.data.collection import DATA_FILE, Collection
 from keras_lstm_dssm.data.prepare import catalogue as catalogues
 from keras_lstm_dssm.data.prepare import folder as folders
-from keras_lstm_dssm.data.prepare import judgements, ubi
+from keras_lstm_dssm.data.prepare import grades, judgements, ubi
 from keras_lstm_dssm.data.prepare import log as logs
 from keras_lstm_dssm.data.prepare.columns import COMMON
 from keras_lstm_dssm.data.prepare.queries import read_queries, split_of
@@ -239,30 +239,20 @@ class _Making:
         self._read_judgements()
         bad = self._read_rows(opened)
         read_queries(self.con)
-        folders.define_clicks(
+        grades.define_clicks(
             self.con,
             split_of(settings, self.test_after, self.is_judged),
             settings.double_click_seconds,
         )
-        train_clicks = self._report_rows(bad)
-        folders.make_grades(self.con)
+        train_clicks = self._report_rows(bad, bool(opened))
+        grades.make_grades(self.con)
         if self.test_after is not None:
-            folders.divide_test(self.con)
+            grades.divide_test(self.con)
         if self.is_judged:
             judgements.use_judgements(self.con)
-        splits = {
-            "train_clicks": train_clicks,
-            **folders.count_queries(self.con),
-        }
-        self.counts |= splits
-        self.report(
-            "; ".join(
-                f"{split}: {count:,} {noun}"
-                for name, count in splits.items()
-                for split, _, noun in [name.rpartition("_")]
-            )
+        self._report_splits(
+            {"train_clicks": train_clicks, **grades.count_queries(self.con)}
         )
-        folders.check_splits(splits, settings, self.name, self.is_judged)
 
     @property
     def name(self) -> str:
@@ -275,9 +265,8 @@ class _Making:
         folders.write_folder(self.con, folder, self.settings)
         folders.write_log(self.con, folder, self.parts + 1, self.is_judged)
         if self.parts:
-            folders.write_clicks(
-                self.con, folder / folders.NEW_CLICKS, f"part > {self.parts}"
-            )
+            path = folder / folders.NEW_CLICKS
+            folders.write_clicks(self.con, path, self.parts)
         write_json(
             folder / DATA_FILE,
             {
@@ -437,17 +426,42 @@ class _Making:
             next((bad.example for bad in every if bad.lines), ""),
         )
 
-    def _report_rows(self, bad: BadRows) -> int:
-        """Reports joined rows and counts by kind; checks their shares.
+    def _report_splits(self, splits: dict[str, int]) -> None:
+        """Reports and checks the sizes of the splits."""
+        self.counts |= splits
+        sizes = [
+            f"{split}: {splits[name]:,} {noun}"
+            for name in splits
+            for split, _, noun in [name.rpartition("_")]
+        ]
+        self.report("; ".join(sizes))
+        settings = self.settings
+        is_expected = {
+            "train_clicks": True,
+            "dev_queries": settings.dev_percent > 0,
+            "test_queries": settings.test_percent > 0
+            or settings.test_after is not None
+            or self.is_judged,
+        }
+        for name, expected in is_expected.items():
+            if expected and not splits[name]:
+                raise InputError(
+                    f"{self.name}: found no query for the split"
+                    f" {name.partition('_')[0]}, expected one or more: give"
+                    " more clicks, or other percentages or times"
+                )
 
-        Returns the number of training clicks.
+    def _report_rows(self, bad: BadRows, has_new: bool) -> int:
+        """Reports joined rows and counts of new rows; checks their shares.
+
+        Returns the number of training clicks, new or not.
         """
         for query, key, title in self.con.execute(
-            "SELECT text, key, title FROM click WHERE kind = 'clicks' AND"
-            f" weight > 0 ORDER BY n LIMIT {_SHOWN}"
+            f"""SELECT text, key, title FROM click WHERE kind = 'clicks' AND
+            weight > 0 AND part > {self.parts} ORDER BY n LIMIT {_SHOWN}"""
         ).fetchall():
             self.report(f"  {query[:40]} -> {key[:30]}: {title[:60]}")
-        kinds, train_clicks = folders.count_kinds(self.con)
+        kinds, train_clicks = grades.count_kinds(self.con, self.parts)
         kinds["bad lines"] = bad.lines, repr(bad.example[:60])
         self.counts["log"] = {kind: n for kind, (n, _) in kinds.items()}
         total = sum(n for n, _ in kinds.values())
@@ -455,7 +469,8 @@ class _Making:
         for kind, (count, example) in kinds.items():
             if count and kind != "clicks":
                 self.report(f"  {kind}: {count:,}, such as {example}")
-        self._check_shares(kinds, total)
+        if has_new:
+            self._check_shares(kinds, total)
         return train_clicks
 
     def _check_shares(
