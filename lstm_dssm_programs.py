@@ -34,9 +34,9 @@ PROGRAMS = {
         "encode",
         "evaluate",
         "export",
+        "prepare",
         "search",
         "serve",
-        "split",
         "table",
         "teach",
         "train",
@@ -61,9 +61,9 @@ encode = partial(start, "encode")
 evaluate = partial(start, "evaluate")
 export = partial(start, "export")
 mcp = partial(start, "mcp")
+prepare = partial(start, "prepare")
 search = partial(start, "search")
 serve = partial(start, "serve")
-split = partial(start, "split")
 table = partial(start, "table")
 teach = partial(start, "teach")
 train = partial(start, "train")

@@ -19,6 +19,8 @@ Suites, several separated by commas, or `all`:
   documents  documents/s and sentences/s of KeyVec, from strings to updated
           weights and from strings to vectors, and the cost of a sentence in
           documents of 8 to 1,000 sentences
+  prepare  seconds of lstm-dssm-prepare for a random log, beside one statement
+          of DuckDB that reads and joins the same files
 In `train` and `encode`, the same towers in stock Keras and, where they are
 installed, in PyTorch and JAX are measured in turn with those of this package;
 so are the pair scorers of `matching` and the KeyVec of `documents` in PyTorch.
@@ -75,10 +77,13 @@ program.float(
     "Seconds between the new versions published in `load`.", 0.1,
 )  # fmt: skip
 program.integer(
+    "clicks_in_log", 1_000_000, "Number of clicks in `prepare`.", 1000
+)
+program.integer(
     "titles_in_index", 1_000_000, "Number of titles in `retriever`.", 1
 )
 
-DOCUMENTS = "documents"
+DOCUMENTS, PREPARE = "documents", "prepare"
 SUITES = {
     "train": "towers.measure_training",
     "encode": "towers.measure_encoding",
@@ -89,6 +94,7 @@ SUITES = {
     "profile": "towers.measure_profile",
     "matching": "word_models.measure_matching",
     DOCUMENTS: "word_models.measure_documents",
+    PREPARE: "prepare.measure_prepare",
 }
 """Name of a suite -> the function of `benchmarks` that measures it."""
 
@@ -97,6 +103,7 @@ _OF_SUITES = {
     "retriever": ("titles_in_index",),
     "matching": ("triples",),
     DOCUMENTS: ("documents",),
+    PREPARE: ("clicks_in_log",),
 }
 """Name of a suite -> flags that no other suite reads."""
 
@@ -120,22 +127,24 @@ def main(_: list[str]) -> dict[str, Any]:
     for suite, names in _OF_SUITES.items():
         if suite not in suites:
             program.check_unused(names, f"is for --suite={suite}: leave it out")
-    only_documents = set(suites) == {DOCUMENTS}
-    arguments: dict[str, Callable[[], tuple[Any, ...]]] = {}
+    reads_clicks = bool(set(suites) - {DOCUMENTS, PREPARE})
+    arguments: dict[str, Callable[[], tuple[Any, ...]]] = {
+        PREPARE: lambda: (FLAGS.clicks_in_log, FLAGS.rounds)
+    }
     with tempfile.TemporaryDirectory() as folder:
         if DOCUMENTS in suites:
-            given = FLAGS.data if only_documents else None
+            given = None if reads_clicks else FLAGS.data
             documents = open_documents(given or API_DOCUMENTS)
             arguments[DOCUMENTS] = lambda: (
                 documents, FLAGS.documents, FLAGS.steps, FLAGS.rounds
             )  # fmt: skip
-        if not only_documents:
+        if reads_clicks:
             copy = Path(folder, "clicks.tsv")
             log = open_log(FLAGS.data or API, write_to=copy)
         print("machine", flush=True)
         machine = describe_machine()
         _show(machine)
-        if not only_documents:
+        if reads_clicks:
             arguments |= _click_suites(log, machine, clients)
         results: dict[str, Any] = {"machine": machine}
         for suite in suites:

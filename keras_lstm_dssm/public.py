@@ -10,6 +10,7 @@ start_tensorflow()
 # ruff: noqa: E402 (the backend is checked before Keras is used)
 from keras_lstm_dssm.callbacks.best_epoch import RankingEvaluation
 from keras_lstm_dssm.callbacks.nesterov_schedule import NesterovSchedule
+from keras_lstm_dssm.data.prepare import load_data, prepare
 from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
 from keras_lstm_dssm.encoders.feed_forward_encoders import (
     CLSMEncoder,
@@ -90,6 +91,8 @@ __all__ = [
     "TwoTower",
     "build_model",
     "export_models",
+    "load_data",
+    "prepare",
     "Index",
     "Mixture",
     "Recipe",

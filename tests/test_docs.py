@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from keras_lstm_dssm.tools import split, train
+from keras_lstm_dssm.tools import prepare, train
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -42,11 +42,11 @@ def test_programs_of_the_reference_are_those_of_setup():
     pages = load("reference_pages", "docs")
     names = pages.programs()
     assert "train" in names and "serve" in names
-    program = split.program
-    page = pages.program_page("split", program)
-    assert page.startswith("# lstm-dssm-split\n")
-    assert "\n```sh\nlstm-dssm-split --" in page
-    assert "`--data=string`\n: " in page
+    program = prepare.program
+    page = pages.program_page("prepare", program)
+    assert page.startswith("# lstm-dssm-prepare\n")
+    assert "\n```sh\nlstm-dssm-prepare --" in page
+    assert "`--clicks=string`\n: " in page
     assert "`--debug`, `--nodebug`\n: Show tracebacks" in page
     page = pages.program_page("train", train.program)
     flags, settings = page.split("\n## Settings\n")

@@ -137,11 +137,11 @@ def test_the_wheel_installs_and_its_programs_start(sdist, tmp_path):
     install = [*PIP, "install", "--no-deps", "--no-compile", "--target", site]
     printed(*install, wheel)
     help_text = printed(
-        *(site / "bin" / "lstm-dssm-split", "--help"),
+        *(site / "bin" / "lstm-dssm-prepare", "--help"),
         env={"PYTHONPATH": str(site), "PATH": os.environ["PATH"]},
         cwd=tmp_path,
     )
-    assert "lstm-dssm-split --" in help_text
+    assert "lstm-dssm-prepare --" in help_text
 
 
 def test_the_wheel_of_the_client_alone(sdist, tmp_path):

@@ -31,9 +31,9 @@ BENCHMARK = re.compile(r"make benchmark ARGS='([^']*)'")
 INLINE = re.compile(r"`lstm-dssm-(\w+) ([^`]*--[^`]*)`")
 
 SHOWN = {
-    "README": "split train evaluate export search serve",
+    "README": "prepare train evaluate export search serve",
     "docs/scaling": "train encode export",
-    "docs/train": "split train evaluate export search serve table",
+    "docs/train": "prepare train evaluate export search serve table",
     "docs/analysis": "analyze",
 }
 """Page -> the programs that it must show, and no others."""

@@ -17,8 +17,8 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm import plain_files
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.data.click_log import ClickLog
-from keras_lstm_dssm.data.click_pages import ClickPages
 from keras_lstm_dssm.data.documents import DocumentFolder
+from keras_lstm_dssm.data.prepare import prepare
 from keras_lstm_dssm.data.teacher_folder import TeacherFolder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.bulk.documents import Documents, read_documents
@@ -61,7 +61,12 @@ from keras_lstm_dssm.training.session import config_of_run
 from keras_lstm_dssm.training.tower_training import _read_given_texts
 from keras_lstm_dssm.version import __version__
 from lstm_dssm_client import LocalModel
-from tests.data.pages import TITLES, write_ubi
+
+
+def prepared(log: Path) -> Any:
+    """Reads a log of clicks, with any number of bad lines."""
+    return prepare(None, clicks=log, dev_percent=20, max_bad_percent=100)
+
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "R/config.json": lambda f: (
@@ -115,13 +120,9 @@ NAMED: dict[str, Callable[[Path], Any]] = {
     "N/titles.txt": lambda f: read_documents(f / "N" / "titles.txt"),
     "N/titles.jsonl": lambda f: read_documents(f / "N" / "titles.jsonl"),
     "N/titles.parquet": lambda f: read_documents(f / "N" / "titles.parquet"),
-    "N/pages.parquet": lambda f: list(
-        ClickPages(str(f / "N" / "pages.parquet"))
-    ),
-    **dict.fromkeys(
-        ("N/ubi/queries-1.ndjson", "N/ubi/events-1.ndjson.gz"),
-        lambda f: list(ClickPages(f"ubi:{f}/N/ubi", TITLES)),
-    ),
+    "N/log.csv": lambda f: prepared(f / "N" / "log.csv"),
+    "N/log.jsonl.gz": lambda f: prepared(f / "N" / "log.jsonl.gz"),
+    "N/log.parquet": lambda f: prepared(f / "N" / "log.parquet"),
     "N/D/documents.jsonl": lambda f: list(DocumentFolder(f / "N" / "D")),
     "N/shop.safetensors": lambda f: LocalModel(
         f / "N" / "shop.safetensors"
@@ -150,11 +151,11 @@ def write_named(folder: Path) -> None:
         arrow.table({"id": ["a", "b", "c"], "title": titles}),
         folder / "titles.parquet",
     )
-    pages = {
-        "query": ["hex"], "titles": [titles], "weights": [[0.0, 1.0, 0.0]],
-    }  # fmt: skip
-    parquet.write_table(arrow.table(pages), folder / "pages.parquet")
-    write_ubi(folder / "ubi", 1)
+    log = [{"query": f"q {n}", "title": titles[n % 3]} for n in range(60)]
+    parquet.write_table(arrow.Table.from_pylist(log), folder / "log.parquet")
+    write_csv(folder / "log.csv", log)
+    lines = "".join(json.dumps(row) + "\n" for row in log)
+    (folder / "log.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
     (folder / "D").mkdir()
     (folder / "D" / "documents.jsonl").write_text(
         '{"_id": "d", "text": "One bolt. Two nuts."}\n' * 1
@@ -337,7 +338,10 @@ def test_a_damaged_file_is_one_line(name, folders, tmp_path):
     path = copy / name
     data = path.read_bytes()
     rng = np.random.default_rng(list(name.encode()))
-    refused, count = 0, 12 if name.endswith(".keras") else 150
+    refused, count = (
+        0,
+        12 if name.endswith(".keras") else 40 if "log." in name else 150,
+    )
     for number in range(count):
         content = damaged(data, rng)
         if ".json" in name and number % 2:

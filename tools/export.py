@@ -64,6 +64,11 @@ program.string(
     "exported.",
 )  # fmt: skip
 program.string(
+    "data", None,
+    "Instead of --documents: a data folder of lstm-dssm-prepare, all of whose "
+    "products are exported, with ids and tags.",
+)  # fmt: skip
+program.string(
     "teacher", None,
     "For a run of word_sum, or with --hybrid: a folder of lstm-dssm-teach, "
     "whose own vectors the titles get that it knows; the others get sums of "
@@ -102,6 +107,9 @@ def main(_: list[str]) -> dict[str, Any]:
             raise InputError(f"--{name} is missing: {FLAGS[name].help}")
     if not FLAGS.hybrid:
         program.check_unused(["bm25_words"], "is used with --hybrid only")
+    if FLAGS.data:
+        program.check_unused(["documents"], "is not used with --data")
+        FLAGS.documents = FLAGS.data
     # The error of a hybrid without titles says more.
     if not (FLAGS.documents or FLAGS.hybrid):
         of_titles = ("vectors", "max_k", "teacher")

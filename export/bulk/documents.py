@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
+from keras_lstm_dssm.data.collection import Collection, find_file
 from keras_lstm_dssm.data.documents import (
     LINE_EXPECTED,
     DocumentFolder,
@@ -131,7 +132,8 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
     Args:
         path: A text file in UTF-8, with or without gzip compression; a
             `.parquet` file, see `ParquetDocuments`; several of them, see
-            `document_files`; or a folder of documents.
+            `document_files`; a folder of documents; or a data folder, see
+        `prepare`.
 
     Raises:
         InputError: The file is missing or has no document; a line is not
@@ -145,6 +147,13 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
     (['d1', 'd2'], ['hex bolt', 'wood glue'])
     """
     path = os.fspath(path)
+    if find_file(path, "corpus.jsonl"):
+        collection = Collection(path)
+        tags = collection.tags
+        return Documents.of(
+            (key, text, [], checked_tags(tags[key]))
+            for key, text in collection.documents.items()
+        )
     if os.path.isdir(path):
         # The model has its own limit of sentences.
         return Documents.of(

@@ -8,6 +8,7 @@ distributed training.
 import functools
 import glob
 import os
+import re
 import tempfile
 import weakref
 from collections import Counter
@@ -138,19 +139,17 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
 class BadLines:
     """Counts the bad lines of one pass over a file, and raises above a limit.
 
-    `counts` is a Counter by what was wrong with the lines; `expected` and
-    `programs`, which can leave bad lines out, are for the message.
+    `counts` is a Counter by what was wrong with the lines; `expected` is for
+    the message.
     """
 
     def __init__(
         self,
         allowed: int,
         expected: str = "query TAB clicked title in UTF-8",
-        programs: str = "lstm-dssm-train, lstm-dssm-split",
     ) -> None:
         self.allowed = allowed
         self._expected = expected
-        self._programs = programs
         self.counts: Counter[str] = Counter()
 
     def add(self, path: str, number: int | None, problem: str) -> None:
@@ -172,7 +171,7 @@ class BadLines:
         else:
             advice += (
                 ", or leave such lines out with --max_bad_lines=100"
-                f" ({self._programs})"
+                " (lstm-dssm-train)"
             )
         raise InputError(
             f"{location}: found {problem}, expected {self._expected}: {advice}"
@@ -559,10 +558,33 @@ def _chunks(path: str, bad: BadLines) -> Iterator[bytes]:
         bad.add(path, None, "an empty file")
 
 
+_HEADER = re.compile(
+    rb'"?(query|q|search[ _]?term|search[ _]?query|keywords?)"?\t"?'
+    rb"(title|clicked|clicked[ _]title|document|product|(product|item)_id)\b",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(rb'(?:^|[\t\n])"[^\t\n]*""[^\t\n]*"(?=[\t\r\n])')
+
+
+def _refuse_dialect(path: str, chunk: bytes, lines: int) -> None:
+    """Raises `InputError` for a header or quoted fields, as of spreadsheets."""
+    found = "a header" if not lines and _HEADER.match(chunk) else ""
+    if b'""' in chunk and (match := _QUOTED.search(chunk)):
+        lines += chunk.count(b"\n", 0, match.start() + 1)
+        found = "a field in quotes whose quotes are doubled"
+    if found:
+        raise InputError(
+            f"{path}:{lines + 1}: found {found}, expected query TAB clicked"
+            " title, plain: lstm-dssm-prepare --clicks reads this form, and"
+            " makes a folder for --data"
+        )
+
+
 def _check(path: str, bad: BadLines) -> LogFile:
     lines, weighted = 0, False
     skipped: list[int] = []
     for chunk in _chunks(path, bad):
+        _refuse_dialect(path, chunk, lines)
         first = len(skipped)
         for index, problem in find_bad(chunk):
             skipped.append(lines + index + 1)

@@ -22,6 +22,10 @@ from keras_lstm_dssm.text_files import text_lines, write_lines
 
 SPLITS = ("train", "dev", "test")
 
+SEEN, UNSEEN = "test_seen", "test_unseen"
+"""Further splits of a collection whose test clicks are later ones: the test
+queries that are training queries, too, and the others."""
+
 
 def find_file(folder: str, name: str) -> str | None:
     """Returns the path of a file of a folder, plain or with `.gz` added."""
@@ -50,7 +54,9 @@ class JudgedQueries:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = os.fspath(folder)
         self.splits = tuple(
-            split for split in SPLITS if os.path.isfile(self._qrels_path(split))
+            split
+            for split in (*SPLITS, SEEN, UNSEEN)
+            if os.path.isfile(self._qrels_path(split))
         )
 
     @functools.cached_property
@@ -130,7 +136,7 @@ class JudgedQueries:
         )
 
     def _texts(self, name: str, fields: Sequence[str]) -> dict[str, str]:
-        """Reads id -> text, the first of some fields that is not empty."""
+        """Reads id -> text, some fields joined by spaces."""
         path = self._file(name)
         texts: dict[str, str] = {}
         for number, line in enumerate(text_lines(path), 1):
@@ -148,7 +154,7 @@ class JudgedQueries:
 
 
 def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, str]:
-    """Returns the id of a row and the first field that is not empty."""
+    """Returns the id of a row, and its fields joined by spaces."""
     try:
         row = json.loads(line)
         key = row["_id"]
@@ -159,34 +165,40 @@ def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, str]:
         key = str(key)
     if not isinstance(key, str) or key.split() != [key]:
         raise ValueError(f"_id {key!r:.60}, expected an id without white space")
-    for field in fields:
-        text = row.get(field)
-        if text is not None and not isinstance(text, str):
+    texts = [row.get(field) or "" for field in fields]
+    for field, text in zip(fields, texts, strict=True):
+        if not isinstance(text, str):
             raise ValueError(f"{field} {text!r:.60}, expected a string")
-        if text and text.strip():
-            return key, text
+    if any(text.strip() for text in texts):
+        # As BEIR's own tools join them.
+        return key, " ".join(text for text in texts if text.strip())
     names = " and ".join(fields)
     raise ValueError(f"an empty {names}, expected a text for each _id")
 
 
 CLICKS = "clicks.train.tsv"
 
+DATA_FILE = "data.json"
+"""Sources, columns, rules and counts of a folder that `prepare` has made."""
+
 
 class Collection(JudgedQueries):
     """Reads a test collection from a BEIR folder.
 
-    It holds `corpus.jsonl` (`_id`, `title`, `text`), `queries.jsonl` (`_id`,
-    `text`), `qrels/<split>.tsv` (a header, then query-id, corpus-id, score)
-    and, where there is a click log, `clicks.train.tsv`; all but the qrels may
-    be compressed and end in `.gz`. A file is read and checked when it is
-    first needed. An id must not hold white space, and each occurs once.
+    It holds `corpus.jsonl` (`_id`, `title`, `text`, perhaps `tags`),
+    `queries.jsonl` (`_id`, `text`), `qrels/<split>.tsv` (a header, then
+    query-id, corpus-id, score) and, where there is a click log,
+    `clicks.train.tsv`; all but the qrels may be compressed and end in `.gz`.
+    A file is read and checked when it is first needed. An id must not hold
+    white space, and each occurs once.
 
     Args:
         folder: Path of the folder.
 
     Attributes:
         folder: Path of the folder, a `str`.
-        splits: Those of "train", "dev" and "test" that have a qrels file.
+        splits: Those of "train", "dev", "test", "test_seen" and
+            "test_unseen" that have a qrels file.
 
     Raises:
         InputError: A file is missing, or a line is wrong: no JSON, no `_id`,
@@ -214,8 +226,19 @@ class Collection(JudgedQueries):
 
     @functools.cached_property
     def documents(self) -> dict[str, str]:
-        """Document id -> title, or text where the title is empty."""
+        """Document id -> title and text, joined by a space."""
         return self._texts("corpus.jsonl", ("title", "text"))
+
+    @functools.cached_property
+    def tags(self) -> dict[str, list[str]]:
+        """Document id -> tags, by which a search can be restricted."""
+        rows = map(json.loads, text_lines(self._file("corpus.jsonl")))
+        return {str(row["_id"]): row.get("tags") or [] for row in rows}
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether `prepare` has made the folder, and divided its queries."""
+        return find_file(self.folder, DATA_FILE) is not None
 
     @functools.cached_property
     def has_click_counts(self) -> bool:

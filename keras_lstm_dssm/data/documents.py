@@ -312,7 +312,7 @@ class DocumentFolder(JudgedQueries):
 
     def _read(self, counts: DocumentCounts) -> Iterator[Document]:
         """Yields the valid documents, and updates the counts."""
-        bad = BadLines(self.max_bad_lines, LINE_EXPECTED, "lstm-dssm-train")
+        bad = BadLines(self.max_bad_lines, LINE_EXPECTED)
         counts.bad_lines = bad.counts
         try:
             for number, line in numbered_lines(line_chunks(self._path)):

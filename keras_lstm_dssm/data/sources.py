@@ -7,7 +7,6 @@ from keras_lstm_dssm.data.api_documents import build_api_documents
 from keras_lstm_dssm.data.api_search import build_api_search
 from keras_lstm_dssm.data.api_sentences import build_api_sentences
 from keras_lstm_dssm.data.click_log import ClickLog
-from keras_lstm_dssm.data.click_pages import is_pages
 from keras_lstm_dssm.data.collection import Collection, find_file
 from keras_lstm_dssm.data.documents import (
     DOCUMENTS_FILE,
@@ -153,11 +152,6 @@ class DataSource:
         paths: list[str] = []
         for number, part in enumerate(self.parts, 1):
             refuse_documents(part)
-            if is_pages(part):
-                raise InputError(
-                    f"{part}: found pages of results, expected clicks here:"
-                    " lstm-dssm-train and lstm-dssm-split read pages"
-                )
             if not is_collection(part):
                 paths += ClickLog(part).paths
                 continue

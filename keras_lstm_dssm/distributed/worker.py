@@ -36,7 +36,6 @@ from keras_lstm_dssm.fingerprints import files_hash
 from keras_lstm_dssm.models.builders import build_towers
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
-from keras_lstm_dssm.training.pages import with_written_pages
 from keras_lstm_dssm.training.session import (
     Processes,
     Training,
@@ -240,12 +239,6 @@ def train_worker(
             check_equal(collectives, worker_versions())
             workers = Workers(collectives)
             workers.on_first(lambda: stack.enter_context(run.locked()))
-            if config is not None and isinstance(config.data, str):
-                start = config  # a run that goes on writes the same again
-                data = workers.on_first(
-                    lambda: with_written_pages(start, run).data
-                )
-                config = config.replace(data=data)
             stored = workers.on_first(
                 lambda: run.read_config() if run.config.exists() else None
             )

@@ -148,7 +148,7 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
             raise InputError(
                 f"{collection.folder}: found no qrels/{split}.tsv, expected"
                 " the splits dev, for choices, and test: make both from"
-                " clicks by lstm-dssm-split"
+                " clicks by lstm-dssm-prepare"
             )
     min_relevant = settings.min_relevant
 

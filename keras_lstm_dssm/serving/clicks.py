@@ -5,8 +5,8 @@ a token is written once.
 
 `ClickWriter` appends pairs of a query and a title. `UbiWriter` writes searches
 and clicks in the form of User Behavior Insights, version 1.3: its two files are
-read by `data.click_pages`, and by the dashboards of search engines. They name
-no client and no user.
+read by `lstm-dssm-prepare --ubi`, and by the dashboards of search engines. They
+name no client and no user.
 """
 
 import fcntl
@@ -32,6 +32,9 @@ from keras_lstm_dssm.data.click_log import Pair, click_line, parse_line
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_writable, flush_to_disk
 from keras_lstm_dssm.text_files import cleaned
+
+UBI = "ubi:"
+"""What the name of a folder for a log of UBI begins with."""
 
 LIFETIME_SECONDS = 86_400
 """A result can be followed for a day after the search."""

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import grpc
 from grpc_health.v1.health_pb2 import HealthCheckResponse
 
-from keras_lstm_dssm.data.click_pages import UBI
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.export.bulk.documents import read_documents
-from keras_lstm_dssm.serving.clicks import ClickWriter, UbiWriter
+from keras_lstm_dssm.serving.clicks import UBI, ClickWriter, UbiWriter
 from keras_lstm_dssm.serving.grpc_services import (
     Calls,
     Health,

@@ -36,24 +36,17 @@ class TrainingConfig(Settings):
     support it.
 
     Attributes:
-        data: Clicks: `"api"`, `"api_sentences"`, a BEIR folder, or click
-            files (.tsv, .tsv.gz, globs); or several of these, separated by
-            commas. For a KeyVec, documents: `"api_documents"` or a folder of
-            them. Pages of results with their clicks: `"ubi:FOLDER"`, a log of
-            User Behavior Insights, or .parquet files. A pair scorer learns
-            from the judged lists of a BEIR folder, or from clicks with mined
-            negatives. In Python also a `ClickLog`, any iterable of (query,
-            clicked title), or a `DocumentFolder`.
-            Without it, `word_sum` is fitted to the texts of `teacher` alone.
+        data: Clicks: `"api"`, `"api_sentences"`, a data folder of
+            lstm-dssm-prepare or another BEIR folder, or click files (.tsv,
+            .tsv.gz, globs); or several of these, separated by commas. For a
+            KeyVec, documents: `"api_documents"` or a folder of them. A pair
+            scorer learns from the judged lists of a BEIR folder, or from clicks
+            with mined negatives. In Python also a `ClickLog`, any iterable of
+            (query, clicked title), or a `DocumentFolder`. Without it,
+            `word_sum` is fitted to the texts of `teacher` alone.
         recipe: Name of a preset; or a `Recipe`, of two towers, a
             `ScorerRecipe`, of a pair scorer, or a `KeyVecRecipe`. By default
             `"best"`; `train` has the recipe of the run `init` then.
-        documents: With pages: the file of lstm-dssm-export --documents, id
-            TAB title a line, by which ids that were shown become titles; by
-            default they are the titles.
-        actions: With pages of UBI: the actions that are clicks, and their
-            weights, such as click:1,add_to_cart:2,purchase:3; by default
-            click and click_through, with 1.
         validation: Two towers: click files for the loss after each epoch.
         dev: `"api"` or a BEIR folder, whose dev queries are searched in its
             whole corpus after epochs; the best epoch becomes the model. Pair
@@ -115,8 +108,6 @@ class TrainingConfig(Settings):
 
     data: Any = None
     recipe: Any = setting(None, flag=False)
-    documents: str | None = setting(None, path=True)
-    actions: str | None = None
     validation: str | None = setting(None, path=True)
     dev: Any = None
     select: Any = setting(
@@ -276,7 +267,7 @@ class TrainingConfig(Settings):
             )
         if name in ("data", "validation", "dev"):
             return absolute_spec(os.fspath(value))
-        if name in ("actions", "select") or (
+        if name == "select" or (
             name == "salience" and value in SALIENCE_TEACHERS
         ):
             return value

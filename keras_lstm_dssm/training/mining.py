@@ -35,12 +35,13 @@ def mine_negatives(
     seed: int = 0,
     clusters: int = 0,
     known: Iterable[Pair] = (),
+    titles: Iterable[str] = (),
 ) -> dict[str, list[str]]:
     """Finds, for each query, the nearest titles that were not clicked for it.
 
-    The clicked titles are searched exactly, or with `clusters` faster. Some
-    of the titles found are relevant but were never clicked; a larger `top`
-    lowers their share among the negatives.
+    The titles are searched exactly, or with `clusters` faster. Some of those
+    found are relevant but were never clicked; a larger `top` lowers their
+    share among the negatives.
 
     The time is bounded: when queries times titles exceed `max_comparisons`,
     50,000 titles are sampled, and as many queries as the bound then allows.
@@ -59,6 +60,7 @@ def mine_negatives(
         known: Further clicks, whose titles are no negatives of their queries;
             neither is mined. They are streamed: a log of them may be larger
             than memory.
+        titles: Titles that are mined, too, though nobody has clicked them.
 
     Returns:
         Query -> its titles, nearest first, for `GivenNegatives`.
@@ -67,19 +69,25 @@ def mine_negatives(
     >>> negatives = GivenNegatives(mine_negatives(model, log), k=2)
     """
     # Texts that an encoder cannot distinguish are one text.
-    titles: dict[str, str] = {}
+    by_words: dict[str, str] = {}
     texts: dict[str, str] = {}
     clicked: dict[str, set[str]] = {}
     for (query, title), of_query, of_title in _with_words(
         model, dict.fromkeys(clicks)
     ):
-        titles.setdefault(of_title, title)
+        by_words.setdefault(of_title, title)
         texts.setdefault(of_query, query)
         clicked.setdefault(of_query, set()).add(of_title)
+    unclicked = list(dict.fromkeys(titles))
+    split = model.document_encoder.trigrams.split
+    for title, of_title in zip(
+        unclicked, normalize(unclicked, split), strict=True
+    ):
+        by_words.setdefault(of_title, title)
     for _, of_query, of_title in _with_words(model, known):
-        if of_query in clicked and of_title in titles:
+        if of_query in clicked and of_title in by_words:
             clicked[of_query].add(of_title)
-    candidates, searched = list(titles), list(clicked)
+    candidates, searched = list(by_words), list(clicked)
     random = np.random.default_rng(seed)
     if not clusters and len(searched) * len(candidates) > max_comparisons:
         size = min(_SAMPLED_TITLES, len(candidates), max_comparisons)
@@ -90,7 +98,7 @@ def mine_negatives(
         [row[words] for words in clicked[query] if words in row]
         for query in searched
     ]
-    candidates = [titles[words] for words in candidates]
+    candidates = [by_words[words] for words in candidates]
     queries = [texts[words] for words in searched]
     query_vectors = model.query_encoder.encode(queries)
     if clusters:
@@ -146,6 +154,7 @@ class HardNegatives:
         from_start: Whether to mine before the first epoch, too, since the
             model is trained already. Default `False`.
         known: See `mine_negatives`; read again at each mining.
+        titles: See `mine_negatives`.
 
     Example:
     >>> clicks = dssm.data.open_log("parts")
@@ -163,6 +172,7 @@ class HardNegatives:
         seed: int = 0,
         from_start: bool = False,
         known: Iterable[Pair] = (),
+        titles: Iterable[str] = (),
     ) -> None:
         self.path = path
         self.clicks = clicks
@@ -170,6 +180,7 @@ class HardNegatives:
         self.seed = seed
         self.from_start = from_start
         self.known = known
+        self.titles = titles
         self._normalized: NormalizedTextCache | None = None
 
     def next_mining(self, epoch: int) -> int:
@@ -207,6 +218,7 @@ class HardNegatives:
                 seed=self.seed + epoch,
                 clusters=self.recipe.mine_clusters,
                 known=self.known,
+                titles=self.titles,
             )
             self._write(mined_at, titles)
         else:

@@ -19,6 +19,7 @@ from keras_lstm_dssm.data.batches import (
 )
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
 from keras_lstm_dssm.data.sources import open_collection
+from keras_lstm_dssm.data.split import check_not_trained
 from keras_lstm_dssm.data.statistics import alphabet_warning
 from keras_lstm_dssm.data.taught_batches import TaughtBatches
 from keras_lstm_dssm.data.teacher_folder import TeacherVectors
@@ -243,6 +244,7 @@ class TowerTraining(Training):
                 seed,
                 from_start=config.init is not None,
                 known=self.replay.log if self.replay else (),
+                titles=self.all_titles,
             )
 
     @cached_property
@@ -381,7 +383,10 @@ class TowerTraining(Training):
 
     def dev_task(self, spec: str) -> Any:
         """Opens the collection whose dev queries are searched."""
-        return open_collection(spec)
+        collection = open_collection(spec)
+        if collection.is_prepared:
+            check_not_trained(collection, self.queries)
+        return collection
 
     @cached_property
     def queries(self) -> list[str]:

@@ -18,7 +18,6 @@ from keras_lstm_dssm.settings.kinds import kind_of
 from keras_lstm_dssm.settings.recipes import ModelRecipe
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.initial_model import InitialModel
-from keras_lstm_dssm.training.pages import with_written_pages
 from keras_lstm_dssm.training.session import (
     ONE_PROCESS,
     Processes,
@@ -110,7 +109,6 @@ def train(
         saved = output is not None
         if config.recipe.fitted:
             return _fit_word_sum(config, run, verbose, saved)
-        config = with_written_pages(config, run, verbose)
         return run_training(
             config, run, callbacks=callbacks, verbose=verbose, saved=saved
         )

@@ -66,6 +66,13 @@ def check_positive(value: dict[str, Any]) -> None:
             assert each > 0, value
 
 
+def test_figures_of_prepare(tmp_path):
+    found = figures(tmp_path, "prepare", "--clicks_in_log=30000")["prepare"]
+    check_positive(found)
+    ratio = found["prepare"] / found["statement"]
+    assert found["ratio"] == pytest.approx(ratio)
+
+
 @pytest.mark.usefixtures("few_forms")
 def test_figures_of_suites(collection_folder, tmp_path):
     results = figures(

@@ -14,7 +14,6 @@ from keras_lstm_dssm.data import (
     training_batches,
 )
 from keras_lstm_dssm.data.click_log import ShardedClickLog
-from keras_lstm_dssm.data.split import split_log
 from keras_lstm_dssm.data.statistics import alphabet_warning
 from keras_lstm_dssm.errors import InputError
 
@@ -147,8 +146,6 @@ def test_the_same_lines_are_skipped_in_each_way_to_read(shards, tmp_path):
     assert read(evaluation_batches(log, 7)) == GOOD
     epochs = read(training_batches(log, 7, epochs=2, seed=1))
     assert sorted(epochs[:40]) == sorted(epochs[40:]) == sorted(GOOD)
-    folder = split_log(log, tmp_path / "split", 10, 20)
-    assert len(folder.documents) == 40
 
 
 def test_one_bad_line_more_than_allowed(shards, tmp_path):

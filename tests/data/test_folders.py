@@ -49,7 +49,7 @@ def folder(tmp_path) -> Path:
 def test_reads_a_folder(folder):
     collection = Collection(folder)
     assert collection.splits == ("train",)
-    assert collection.documents == {"d1": "Angle", "d2": "No title"}
+    assert collection.documents == {"d1": "Angle long", "d2": "No title"}
     assert collection.queries == {"q1": "bracket", "q2": "l"}
     qrels = collection.qrels("train")
     assert qrels == {"q2": {"d1": 3, "d2": 0}, "q1": {"d1": 1}}
@@ -74,9 +74,9 @@ def test_training_log_from_qrels(folder, tmp_path):
         collection.training_log(min_relevant=9, write_to=target)
     assert not target.exists()
     log = collection.training_log(write_to=target)
-    assert list(log) == [("l", "Angle"), ("bracket", "Angle")]
+    assert list(log) == [("l", "Angle long"), ("bracket", "Angle long")]
     log = collection.training_log(min_relevant=2, write_to=target)
-    assert list(log) == [("l", "Angle")]
+    assert list(log) == [("l", "Angle long")]
     with pytest.raises(InputError, match="write_to"):
         collection.training_log()
 
@@ -233,7 +233,7 @@ def test_queries_and_their_documents(documents):
 
 
 def test_what_is_opened_by_its_name(folder, tmp_path, monkeypatch):
-    assert open_collection(str(folder)).documents["d1"] == "Angle"
+    assert open_collection(str(folder)).documents["d1"] == "Angle long"
     (folder / "clicks.train.tsv").write_text("query\ttitle\n")
     assert list(open_log(str(folder))) == [("query", "title")]
     built = open_collection(str(folder))

@@ -197,3 +197,16 @@ def test_a_line_of_a_document_may_be_long_but_not_too_long(tmp_path):
     write(tmp_path, "documents.jsonl.gz", line)
     with pytest.raises(InputError, match="gz:2: found a line of more than 16"):
         DocumentFolder(tmp_path).count()
+
+
+@pytest.mark.parametrize(("lines", "found"), [
+    ("query\ttitle\nbolt\thex bolt\n", "1: found a header"),
+    ('bolt\thex bolt\n"1/2"" bolt"\t"Hex bolt 1/2"" x 3"""\n',
+     "2: found a field in quotes whose quotes are doubled"),
+])  # fmt: skip
+def test_spreadsheets_are_for_prepare(lines, found, tmp_path):
+    (tmp_path / "clicks.tsv").write_text(lines)
+    with pytest.raises(InputError, match=f"{found}.*lstm-dssm-prepare"):
+        ClickLog(tmp_path / "clicks.tsv").count()
+    (tmp_path / "clicks.tsv").write_text('"hex bolt"\t1/2"" bolt "new"\n')
+    assert ClickLog(tmp_path / "clicks.tsv").count() == 1

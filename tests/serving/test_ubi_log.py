@@ -8,12 +8,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from keras_lstm_dssm.data.click_pages import ClickPages
+from keras_lstm_dssm.data.prepare import prepare
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving.clicks import UbiWriter
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
 from keras_lstm_dssm.serving.search_page import SearchPage
-from tests.data.pages import write_ubi
 from tests.serving.tiny_models import save_function
 
 SCHEMA = json.loads((Path(__file__).parent / "ubi.schema.json").read_text())
@@ -35,7 +34,6 @@ def rows(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 def test_what_is_written_is_read_again(tmp_path):
-    titles = {"d1": "hex bolt", "d2": "wood glue"}
     with UbiWriter(tmp_path / "log") as log:
         tokens = log.show("bolts\n", ["d2", "d1"], ["wood glue", "hex bolt"])
         log.show("lamp", ["d1"], ["hex bolt"], {"version": 3})
@@ -45,24 +43,25 @@ def test_what_is_written_is_read_again(tmp_path):
         (blank,) = log.show(" \x1c", ["d1"], ["hex bolt"])
         assert not log.write(blank)  # a search without words
         log.show("bo\0lt \ud800", ["d1"], ["hex bolt"])
+        for number in range(40):
+            tokens = log.show(f"glue {number}", ["d2", "d1"], ["b", "a"])
+            assert log.write(tokens[number % 2])
         with pytest.raises(InputError, match="another process writes"):
             UbiWriter(tmp_path / "log")
-    queries, (event,) = (
+    queries, (event, *_) = (
         rows(tmp_path / "log", name) for name in ("queries", "events")
     )
     assert event["query_id"] == queries[0]["query_id"]
     assert queries[1]["query_attributes"] == {"version": 3}
-    pages = ClickPages(f"ubi:{tmp_path / 'log'}", titles)
-    assert sorted(page[:4] for page in pages) == [
-        ("bo lt", ["hex bolt"], [0.0], [1]),
-        ("bolts", ["wood glue", "hex bolt"], [0.0, 1.0], [1, 2]),
-        ("lamp", ["hex bolt"], [0.0], [1]),
-    ]
-    assert pages.base == 1
-    # It has the fields that OpenSearch's plugin dumps, but no id of the user.
-    write_ubi(tmp_path / "other", 0)
-    dumped, *_ = (tmp_path / "other/queries-1.ndjson").read_text().splitlines()
-    assert {*json.loads(dumped)} - {*queries[0]} == {"client_id"}
+    (tmp_path / "titles.tsv").write_text("id\ttitle\nd1\thex bolt\nd2\tglue\n")
+    counts, shop = prepare(
+        tmp_path / "SHOP", ubi=tmp_path / "log",
+        catalogue=tmp_path / "titles.tsv", test_percent=30,
+    )  # fmt: skip
+    assert counts["log"]["clicks"] == 41 and counts["log"]["unknown id"] == 0
+    # A product at a position that is clicked on half of the pages.
+    grades = [sorted(g.values()) for g in shop.qrels("test").values()]
+    assert grades == [[0, 4]] * len(grades) and len(grades) > 5
 
 
 def test_a_search_is_answered_when_its_log_is_full(

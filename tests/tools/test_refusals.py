@@ -16,39 +16,30 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import write_collection
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.training.document_targets import TARGETS_FILE
-from tests.data.pages import write_ubi
 from tests.tools.conftest import saved_run
 
 # A command -> the flags and words that are added to it, or take the place of
 # flags of the same name -> the message. Names in braces are fixtures.
 REFUSED = {
-    "split --data={clicks} --output={new}": """
-    --data= -> --data is missing
+    "prepare --clicks={clicks} --output={new}": """
+    --clicks= -> clicks is missing: expected a log (clicks, or ubi)
     --output= -> --output is missing
-    --data=none.tsv -> none.tsv: no such file
-    --data=, -> no click file was given
-    --data={faulty} -> faulty.tsv:2: found no tab
-    --data={tmp_path} -> found a folder, expected click
+    --clicks=none.tsv -> none.tsv: no such file
+    --clicks=, -> found no file of CSV, TSV, JSON or parquet
+    --clicks={tmp_path}/new -> new: no such file
+    --catalogue={clicks} -> found no column of a usual name for --id, expected
     --output={tmp_path} -> is already there
     --output={clicks}/new -> found a file, expect
     --test_percent=95 -> 95 %
     --dev_percent=-1 -> -1
-    --data=ubi:nowhere -> nowhere: found no queries*.ndjson, .ndjson.gz or .parq
-    --data=ubi:{tmp_path} -> found no queries*.ndjson, .ndjson.gz or .parquet
-    --data=pages-*.parquet -> pages-*.parquet: no file matches, expected parquet
-    --data=ubi:nowhere,a.tsv -> found several parts, of which one is pages
-    --documents=x -> --documents is for pages of results: leave it out
-    --actions=click:1 -> --actions is for pages of results: leave it out
-    --test_after=2026-11-01 -> --test_after is for pages of results: leave it
-""",
-    "split --data=ubi:{ubi} --output={new}": """
-    --documents={titles} -> events-1.ndjson.gz:1: found an object_id that --docu
-    --documents={tmp_path}/none -> none: cannot be read (No such file or directo
+    --query=q -> found no column 'q', expected --query to name one of: 1 (
+    --test_after=2026-11-01 -> found no column of the time, which --test_after
+    --test_after=today -> test_after is 'today': expected a date or a time of
     --actions=click -> actions is 'click': expected names and weights above 0
     --actions=click:0 -> actions is 'click:0': expected names and weights above
-    --actions=purchase:1 -> found no query for the split
-    --test_after=today -> --test_after=today: expected a date or a time of ISO
-    --data=ubi:{faulty_ubi} -> queries-1.ndjson:2: found no JSON, expected a que
+    --ubi={clicks} -> clicks.tsv: found text, expected UBI as JSON or parquet
+    --append --output={tmp_path} -> data.json: cannot be read (No such file or
+    --max_bad_percent=101 -> --max_bad_percent=101
 """,
     "train --data={collection_folder} --output={new} --preset=dssm": """
     --hard_negatives=1 --judged_negatives=1 -> are both set: expected one
@@ -64,12 +55,6 @@ REFUSED = {
     --select=ari --dev={collection_folder} -> select is 'ari': expected one of
     --select=map -> select is not used without dev: leave it out, or set dev
     --judged_negatives=1 -> found no title with a score below 1
-    --documents=x -> documents needs pages of results: expected ubi:FOLDER or
-    --actions=click:1 -> actions needs pages of results: expected ubi:FOLDER or
-    --data={collection_folder},ubi:nowhere -> nowhere: found no queries*.ndjson
-    --data=ubi:{faulty_ubi} -> queries-1.ndjson:2: found no JSON, expected a que
-    --data=ubi:{ubi} --documents={titles} -> events-1.ndjson.gz:1: found an obje
-    --data=ubi:{ubi} --actions=buy:-1 -> actions is 'buy:-1': expected names and
 """,
     "train --data={clicks} --output={new}": """
     --data=nowhere.tsv -> nowhere.tsv
@@ -388,21 +373,6 @@ no_model = written("file.safetensors", "no model")
 
 
 @pytest.fixture
-def ubi(tmp_path) -> Path:
-    write_ubi(tmp_path / "ubi", 1)
-    return tmp_path / "ubi"
-
-
-@pytest.fixture
-def faulty_ubi(ubi) -> Path:
-    """A log whose second query was cut."""
-    path = ubi / "queries-1.ndjson"
-    first, second, *_ = path.read_text().splitlines(keepends=True)
-    path.write_text(first + second[:20] + "\n")
-    return ubi
-
-
-@pytest.fixture
 def outside_encoder(tmp_path) -> str:
     (tmp_path / "lengths.py").write_text(
         "def encode(texts):\n    return [[len(text), 1] for text in texts]\n"
@@ -475,5 +445,7 @@ def test_wrong_input_is_one_line(
 def test_the_table_is_read_as_it_is_written():
     assert len(ROWS) == sum(rows.count("->") for rows in REFUSED.values())
     assert ROWS[0] == (
-        "split --data={clicks} --output={new}", "--data=", "--data is missing"
+        "prepare --clicks={clicks} --output={new}",
+        "--clicks=",
+        "clicks is missing: expected a log (clicks, or ubi)",
     )  # fmt: skip

@@ -75,6 +75,8 @@ def test_as_many_as_there_are(model):
     }  # fmt: skip
     one = [Pair("rope", "nylon rope")]
     assert mine_negatives(model, one) == {"rope": []}
+    unclicked = ["Nylon  rope", "desk", "desk"]
+    assert mine_negatives(model, one, titles=unclicked) == {"rope": ["desk"]}
 
 
 def test_texts_of_the_same_words_are_one_text(model, best_model):

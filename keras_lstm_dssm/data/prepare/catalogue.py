@@ -1,0 +1,229 @@
+"""The products of a catalogue: rows of one product joined, texts cleaned."""
+
+import html
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_lstm_dssm.data.prepare.columns import check_named, find_columns
+from keras_lstm_dssm.data.prepare.tables import (
+    Table,
+    bad_rows,
+    named,
+    normal,
+    quoted,
+)
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.settings.prepare import PrepareSettings
+
+_MOST_TAGS = 32  # of a product, as a retriever stores them
+_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z0-9]+);")
+_TWICE = 3  # `&amp;amp;` is escaped twice
+
+SPACES = r"[\s\pZ\p{Cc}\x{FEFF}\x{200B}]+"
+"""White space and control characters, for RE2."""
+
+
+def decode_entities(text: str) -> str:
+    """Decodes HTML entities that end in a semicolon, also escaped twice.
+
+    >>> decode_entities("AT&amp;amp;T 12&quot; pen&notebook")
+    'AT&T 12" pen&notebook'
+    """
+    for _ in range(_TWICE):
+        decoded = _ENTITY.sub(lambda match: html.unescape(match[0]), text)
+        if decoded == text:
+            break
+        text = decoded
+    return text
+
+
+def define_functions(con: Any) -> None:
+    """Defines the functions of SQL that reading a catalogue needs."""
+    con.create_function(
+        "decode_entities", decode_entities, ["VARCHAR"], "VARCHAR"
+    )
+    con.execute(
+        "CREATE MACRO one_line(x) AS trim(regexp_replace(x, "
+        f"{quoted(SPACES)}, ' ', 'g'))"
+    )
+    con.execute(
+        # Spreadsheets' exporters write ' before a sign that begins a formula.
+        "CREATE MACRO clean(x) AS one_line(regexp_replace(regexp_replace("
+        "CASE WHEN contains(x, '&') THEN decode_entities(x) ELSE x END,"
+        " '</?[a-zA-Z][^<>]*>', ' ', 'g'), '^''([-=+@])', '\\1'))"
+    )
+    con.execute(
+        "CREATE MACRO all_values(x) AS CASE WHEN x LIKE '[%]' AND"
+        " json_valid(x) THEN from_json(CAST(x AS JSON), '[\"VARCHAR\"]')"
+        " ELSE [x] END"
+    )
+    con.execute(
+        "CREATE MACRO in_order(x) AS list_filter(x, lambda v, i:"
+        " v <> '' AND list_position(x, v) = i)"
+    )
+
+
+def id_of(con: Any, table: Table, column: str) -> str:
+    """Returns the SQL of an id: text, without white space around it.
+
+    Where all of the first ids end in `.0`, as numbers of a column with gaps
+    do, this is removed. An id with white space within is none.
+    """
+    expression = table.column(column)
+    ids = con.execute(
+        f"SELECT {expression} FROM {table.sql} WHERE {expression} <> ''"
+        " LIMIT 1000"
+    ).fetchall()
+    if table.form == "text":
+        con.execute("DELETE FROM reject_errors")
+    text = f"trim({expression})"
+    if ids and all(re.fullmatch(r"\s*[0-9]+\.0+\s*", key) for (key,) in ids):
+        text = rf"regexp_replace({text}, '\.0+$', '')"
+    return f"nullif({text}, '')"
+
+
+def read_catalogue(
+    con: Any, table: Table, source: str, settings: PrepareSettings
+) -> dict[str, Any]:
+    """Makes the table `product` of a catalogue.
+
+    Its columns: `number`, `id`, `title`, `text` (the further columns that
+    encoders read), `body` (title and text), `tags`, and the fields by name.
+
+    Returns:
+        The columns that were taken, and counts of rows by kind.
+    """
+    columns = find_columns(table, source, settings, ("id", "title"))
+    check_named(table, source, "text", settings.text)
+    check_named(table, source, "tags", settings.tags)
+    fields = [*dict.fromkeys((*settings.text, *settings.tags))]
+    selects = [
+        f"{id_of(con, table, columns['id'])} AS id",
+        f"clean({table.column(columns['title'])}) AS title",
+        *(
+            f"list_transform(all_values({table.column(name)}),"
+            f" lambda v: clean(v)) AS f{number}"
+            for number, name in enumerate(fields)
+        ),
+    ]
+    con.execute(
+        "CREATE OR REPLACE TABLE staged AS SELECT "
+        f"{', '.join(selects)} FROM {table.sql}"
+    )
+    bad = bad_rows(con, table)
+    joined = [
+        f"in_order(flatten(list(f{number} ORDER BY n) FILTER ("
+        f"f{number} IS NOT NULL))) AS f{number}"
+        for number in range(len(fields))
+    ]
+    text = _texts(fields, settings.text)
+    by_name = ", ".join(
+        f"{named(normal(name))} := array_to_string(f{fields.index(name)}, ' ')"
+        for name in settings.text
+    )
+    by_name = f", struct_pack({by_name}) AS fields" if by_name else ""
+    con.execute(
+        "CREATE OR REPLACE TABLE product AS SELECT"
+        " row_number() OVER (ORDER BY n) - 1 AS number, id, id AS key, title,"
+        f" {text} AS text, concat_ws(' ', title, nullif({text}, '')) AS body,"
+        f" {_tags(fields, settings.tags)} AS tags{by_name}"
+        " FROM (SELECT id, min(n) AS n, arg_min(title, n) FILTER"
+        f" (title <> '') AS title{''.join(f', {j}' for j in joined)} FROM"
+        r" (SELECT *, rowid AS n FROM staged WHERE NOT"
+        r" regexp_matches(id, '\s')) GROUP BY id) WHERE title IS NOT NULL"
+    )
+    ((rows, without_id, spaced, products, most),) = con.execute(
+        "SELECT (SELECT count(*) FROM staged), (SELECT count(*) FROM staged"
+        r" WHERE id IS NULL), (SELECT min(id) FROM staged WHERE"
+        r" regexp_matches(id, '\s')), (SELECT count(*) FROM product),"
+        " (SELECT max(len(tags)) FROM product)"
+    ).fetchall()
+    con.execute("DROP TABLE staged")
+    if spaced is not None:
+        raise InputError(
+            f"{source}: found the id {spaced!r:.60} with white space, expected"
+            " ids without it: name another column by --id"
+        )
+    if not products:
+        raise InputError(
+            f"{source}: found no row with an id and a title, expected products:"
+            f" the columns taken are {columns}"
+        )
+    if most and most > _MOST_TAGS:
+        raise InputError(
+            f"{source}: found {most} tags of one product, expected"
+            f" {_MOST_TAGS} or fewer: name fewer columns by --tags"
+        )
+    kinds = {"rows": rows, "no id": without_id, "bad lines": bad.lines}
+    return {"columns": columns, **kinds, "products": products}
+
+
+def _texts(fields: Sequence[str], names: Sequence[str]) -> str:
+    """Returns the SQL of the texts of some fields, joined."""
+    if not names:
+        return "''"
+    texts = [f"array_to_string(f{fields.index(n)}, ' ')" for n in names]
+    return "trim(concat_ws(' ', " + ", ".join(texts) + "))"
+
+
+def _tags(fields: Sequence[str], names: Sequence[str]) -> str:
+    """Returns the SQL of the list of tags, NAME:VALUE, of some fields."""
+    lists = [
+        f"list_transform(coalesce(f{fields.index(name)}, []), lambda v:"
+        f" {quoted(name + ':')} || one_line(replace(v, ',', ' ')))"
+        for name in names
+    ]
+    return f"CAST(list_concat({', '.join(lists) or '[]'}) AS VARCHAR[])"
+
+
+def read_products(con: Any, folder: Path, settings: PrepareSettings) -> None:
+    """Makes the table `stored` of the products of a data folder, and `product`.
+
+    This is what `read_catalogue` has made of a catalogue that is not given
+    again.
+    """
+    fields = ", ".join(f"{named(normal(n))} VARCHAR" for n in settings.text)
+    columns = {
+        "_id": "VARCHAR",
+        "title": "VARCHAR",
+        "text": "VARCHAR",
+        "tags": "VARCHAR[]",
+        **({"fields": f"STRUCT({fields})"} if fields else {}),
+    }
+    con.execute(
+        "CREATE TABLE stored AS SELECT row_number() OVER () - 1 AS number,"
+        " _id AS id, _id AS key, title, text, concat_ws(' ', title,"
+        " nullif(text, '')) AS body, coalesce(tags, []) AS tags"
+        f"{', fields' if fields else ''} FROM read_json("
+        f"{quoted(str(folder / 'corpus.jsonl'))}, columns={columns},"
+        " format='newline_delimited')"
+    )
+    con.execute("CREATE OR REPLACE TABLE product AS FROM stored")
+
+
+def titles_as_products(con: Any, select: str, has_ids: bool) -> int:
+    """Makes the table `product` of clicked titles, where there is no catalogue.
+
+    Args:
+        con: The connection.
+        select: SQL of rows `(id, title)`: what the log names, and its title.
+        has_ids: Whether `id` is an id; else products are numbered d1, d2, ...
+
+    Returns:
+        The number of products.
+    """
+    key = "id" if has_ids else "concat('d', row_number() OVER (ORDER BY n))"
+    con.execute(
+        "CREATE OR REPLACE TABLE product AS SELECT row_number() OVER"
+        " (ORDER BY n) - 1 AS number, id,"
+        f" {key}"
+        " AS key, title, '' AS text, title AS body,"
+        " CAST([] AS VARCHAR[]) AS tags FROM (SELECT id,"
+        " one_line(arg_min(title, n)) AS title, min(n) AS n FROM (SELECT"
+        f" id, title, row_number() OVER () AS n FROM ({select})) WHERE"
+        " id IS NOT NULL GROUP BY id) WHERE title <> ''"
+    )
+    ((products,),) = con.execute("SELECT count(*) FROM product").fetchall()
+    return int(products)

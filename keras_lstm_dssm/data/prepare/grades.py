@@ -1,0 +1,130 @@
+"""Rows of the logs by kind and split, and the grades of held-out queries.
+
+The tables `product`, `entry` (the rows of the logs), `written` and `asked` are
+there when these functions are called.
+"""
+
+from typing import Any
+
+from keras_lstm_dssm.data.collection import SEEN, UNSEEN
+from keras_lstm_dssm.evaluation.measures import MAX_GRADE
+
+KINDS = ("clicks", "no id", "unknown id", "empty query", "double click")
+
+
+def define_clicks(con: Any, split: str, seconds: float) -> None:
+    """Makes the view `click`, the rows of `entry` with a kind and a split."""
+    con.execute(f"""
+        CREATE TABLE doubled AS SELECT n FROM (
+          SELECT rowid AS n, time - lag(time) OVER (
+            PARTITION BY lower(q), id, client ORDER BY time, rowid) AS gap
+          FROM entry WHERE time IS NOT NULL AND page IS NULL AND weight > 0)
+        WHERE gap <= {seconds!r}""")
+    ((doubles,),) = con.execute("SELECT count(*) FROM doubled").fetchall()
+    is_double = "e.rowid IN (SELECT n FROM doubled)" if doubles else "false"
+    con.execute(f"""
+        CREATE VIEW click AS
+        SELECT e.rowid AS n, e.q, e.id, weight, time, client, page, position,
+          part, a.number AS query, w.text, words, p.number AS product, p.key,
+          title, body, {split} AS split,
+          CASE WHEN e.id IS NULL THEN 'no id'
+            WHEN a.number IS NULL THEN 'empty query'
+            WHEN p.number IS NULL THEN 'unknown id'
+            WHEN {is_double} THEN 'double click'
+            ELSE 'clicks' END AS kind
+        FROM entry e
+        LEFT JOIN written w ON e.q = w.q
+        LEFT JOIN asked a ON w.key = a.key
+        LEFT JOIN product p ON e.id = p.id""")
+
+
+def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
+    """Counts the rows of the logs after a part by kind, and training clicks.
+
+    Returns:
+        Kind -> number of rows and an example, and the number of clicks of the
+        split train in all logs.
+    """
+    rows = con.execute(f"""
+        SELECT kind, count(*) FILTER (part > {after}),
+          arg_min(coalesce(q, ''), n) FILTER (part > {after}),
+          arg_min(coalesce(id, ''), n) FILTER (part > {after}),
+          count(*) FILTER (split = 'train' AND weight > 0)
+        FROM click WHERE weight > 0 OR weight IS NULL GROUP BY kind""")
+    found = {
+        kind: (count, " and ".join(repr((t or "")[:40]) for t in texts), train)
+        for kind, count, *texts, train in rows.fetchall()
+    }
+    kinds = {kind: found.get(kind, (0, "", 0)) for kind in KINDS}
+    return {k: v[:2] for k, v in kinds.items()}, kinds["clicks"][2]
+
+
+def make_grades(con: Any) -> None:
+    """Makes the table `grade` of the dev and test queries.
+
+    The grade of a title that was clicked is 4 to 1 by its share of the query's
+    clicks, as by `click_grades`. For a query of pages with the shown products,
+    it is round(2 * clicks / expected clicks), at most 4: expected clicks are
+    the sum, over the pages that showed the product, of the share of clicks at
+    its position in the whole log (COEC). So 2 is a product that is clicked as
+    often as others at its positions. A query, a product and a client count
+    once, clicked if they were on any page.
+
+    Source: Zhang and Jones 2007, "Comparing Click Logs and Editorial Labels for
+    Training Query Rewriting", for clicks over expected clicks.
+    """
+    con.execute(f"""
+        CREATE TABLE grade AS
+        WITH held AS MATERIALIZED (
+          SELECT * FROM click WHERE split <> 'train' AND kind = 'clicks'),
+        rates AS (
+          SELECT position, avg(CAST(weight > 0 AS INTEGER)) AS rate FROM click
+          WHERE position IS NOT NULL AND product IS NOT NULL
+          GROUP BY position),
+        once AS (
+          SELECT split, query, product, arg_min(rate, n) AS expected,
+            max(CAST(weight > 0 AS INTEGER)) AS clicked
+          FROM held JOIN rates USING (position)
+          GROUP BY split, query, product, client,
+            CASE WHEN client IS NULL THEN n END),
+        pages AS (
+          SELECT split, query, product, coalesce(least({MAX_GRADE}, floor(
+            2 * sum(clicked) / nullif(sum(expected), 0) + 0.5)), 0) AS grade
+          FROM once GROUP BY ALL),
+        clicks AS (
+          SELECT split, query, product, sum(weight) AS clicks
+          FROM held ANTI JOIN pages USING (split, query)
+          WHERE weight > 0 GROUP BY ALL),
+        shares AS (
+          SELECT split, query, product, greatest(1, round(log2(
+            1 + {2**MAX_GRADE - 1} * clicks / max(clicks) OVER (
+              PARTITION BY split, query)))) AS grade
+          FROM clicks),
+        graded AS (FROM pages UNION ALL FROM shares)
+        SELECT split, query, product, CAST(grade AS INTEGER) AS grade
+        FROM graded WHERE (split, query) IN (
+          SELECT (split, query) FROM graded WHERE grade > 0)""")
+
+
+def divide_test(con: Any) -> None:
+    """Also grades test queries apart by whether training has their words."""
+    con.execute(f"""
+        INSERT INTO grade BY NAME
+        WITH trained AS (
+          SELECT DISTINCT words FROM click
+          WHERE split = 'train' AND kind = 'clicks' AND weight > 0),
+        seen AS (
+          SELECT number FROM asked JOIN written USING (key)
+          JOIN trained USING (words))
+        SELECT query, product, grade, CASE WHEN query IN (FROM seen)
+          THEN '{SEEN}' ELSE '{UNSEEN}' END AS split
+        FROM grade WHERE split = 'test'""")
+
+
+def count_queries(con: Any) -> dict[str, int]:
+    """Returns the number of queries of each split but train."""
+    rows = con.execute(
+        "SELECT split, count(DISTINCT query) FROM grade GROUP BY split"
+    )
+    counts = dict.fromkeys(("dev", "test"), 0) | dict(rows.fetchall())
+    return {f"{split}_queries": number for split, number in counts.items()}

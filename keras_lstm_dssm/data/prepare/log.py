@@ -1,0 +1,153 @@
+"""A log of clicks as the rows that all forms of logs become.
+
+A row is `(q, id, weight, time, client, page, position)`: the query as it was
+written, the product's id, the weight of the click (0: shown and not clicked),
+seconds since 1970, a hash of the session, and, in logs of whole pages of
+results, a number of the page and the position on it, from 1.
+"""
+
+from typing import Any, NamedTuple
+
+from keras_lstm_dssm.data.prepare.catalogue import id_of
+from keras_lstm_dssm.data.prepare.columns import find_columns
+from keras_lstm_dssm.data.prepare.tables import BadRows, Table, quoted
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.settings.prepare import PrepareSettings
+
+_PLAIN = ("query", "clicked", "weight")
+
+
+def define_functions(con: Any) -> None:
+    """Defines the functions of SQL that reading a log needs."""
+    con.execute(
+        "CREATE MACRO seconds_of(x) AS CASE"
+        r" WHEN regexp_full_match(x, '\d{9,}(\.\d+)?') THEN CAST(x AS DOUBLE)"
+        " / CASE WHEN CAST(x AS DOUBLE) > 1e14 THEN 1e6"
+        " WHEN CAST(x AS DOUBLE) > 1e11 THEN 1e3 ELSE 1 END"
+        " ELSE epoch(TRY_CAST(x AS TIMESTAMPTZ)) END"
+    )
+
+
+def seconds_of(con: Any, text: str) -> float:
+    """Reads a time: ISO 8601, or a number since 1970; UTC without a zone.
+
+    Raises:
+        InputError: It is none of these.
+    """
+    ((seconds,),) = con.execute("SELECT seconds_of(?)", [text]).fetchall()
+    if seconds is None:
+        raise InputError(
+            f"test_after is {text!r:.60}: expected a date or a time of ISO"
+            " 8601, such as 2026-11-01"
+        )
+    return float(seconds)
+
+
+class Log(NamedTuple):
+    """A log that was opened.
+
+    Attributes:
+        name: What messages call it.
+        rows: SQL of its rows, see the module.
+        titles: SQL of `(id, title)`, for a log without a catalogue.
+        has_ids: Whether the ids of `titles` are ids, not titles.
+        has_time: Whether its rows may have a time.
+        columns: Role -> name of the column that was taken.
+        notes: Lines for the report.
+        table: The table of one click a row.
+        bad: The lines that could not be read; of a `table`, `bad_rows` tells.
+    """
+
+    name: str
+    rows: str
+    titles: str
+    has_ids: bool
+    has_time: bool
+    columns: dict[str, str]
+    notes: tuple[str, ...] = ()
+    table: Table | None = None
+    bad: BadRows = BadRows(0, "")
+
+
+def open_clicks(
+    con: Any,
+    table: Table,
+    name: str,
+    settings: PrepareSettings,
+    has_catalogue: bool,
+) -> Log:
+    """Opens a log of one click a row: finds the columns and the actions."""
+    names = list(table.columns)
+    is_named = any(getattr(settings, role) for role in _PLAIN)
+    if table.is_plain and not is_named:
+        columns = dict(zip(_PLAIN, names, strict=False))
+    else:
+        columns = find_columns(
+            table,
+            name,
+            settings,
+            ("query", "clicked"),
+            ("time", "session", "weight", "action"),
+        )
+    expression = {role: table.column(c) or "" for role, c in columns.items()}
+    key = id_of(con, table, columns["clicked"])
+    if not has_catalogue:
+        key = f"nullif(one_line({expression['clicked']}), '')"
+    weight, where = "CAST(1 AS DOUBLE)", ""
+    if "weight" in columns:
+        weight = f"greatest(TRY_CAST({expression['weight']} AS DOUBLE), 0)"
+    if "action" in columns:
+        actions = settings.weight_of_action()
+        action = expression["action"]
+        check_actions(
+            con, f"{action} AS action FROM {table.sql}", actions, name
+        )
+        case = case_of_actions(action, actions)
+        weight, where = f"{weight} * {case}", f" WHERE {case} IS NOT NULL"
+    time = "CAST(NULL AS DOUBLE)"
+    if "time" in columns:
+        time = f"seconds_of({expression['time']})"
+    client = "CAST(NULL AS UBIGINT)"
+    if "session" in columns:
+        session = expression["session"]
+        client = f"CASE WHEN {session} <> '' THEN hash({session}) END"
+    return Log(
+        name=name,
+        rows=f"SELECT {expression['query']} AS q, {key} AS id, {weight} AS"
+        f" weight, {time} AS time, {client} AS client, CAST(NULL AS BIGINT) AS"
+        f" page, CAST(NULL AS INTEGER) AS position FROM {table.sql}{where}",
+        titles=f"SELECT {key} AS id, {key} AS title FROM {table.sql}{where}",
+        has_ids=False,
+        has_time="time" in columns,
+        columns=columns,
+        table=table,
+    )
+
+
+def case_of_actions(action: str, actions: dict[str, float]) -> str:
+    """Returns the SQL of an action's weight, NULL for what is no click."""
+    cases = "".join(
+        f" WHEN {quoted(name)} THEN {weight}"
+        for name, weight in actions.items()
+    )
+    return f"CASE {action}{cases} END"
+
+
+def check_actions(
+    con: Any, select: str, actions: dict[str, float], source: str
+) -> dict[str, int]:
+    """Returns the number of rows of each action; one must be a click."""
+    counts = dict(
+        con.execute(
+            f"SELECT action, count(*) FROM (SELECT {select}) WHERE action IS"
+            " NOT NULL GROUP BY action ORDER BY 2 DESC, 1"
+        ).fetchall()
+    )
+    if counts and not actions.keys() & counts.keys():
+        found = ", ".join(f"{name} ({n:,})" for name, n in counts.items())
+        raise InputError(
+            f"{source}: found the actions {found:.300}, expected one of"
+            f" {', '.join(actions)}: name those that are clicks, with weights,"
+            f" by --actions, such as {next(iter(counts))}:1"
+        )
+    return counts

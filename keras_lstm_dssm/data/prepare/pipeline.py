@@ -1,0 +1,508 @@
+"""A catalogue and a log become a data folder: `prepare`."""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keras_lstm_dssm.data.collection import DATA_FILE, Collection
+from keras_lstm_dssm.data.prepare import catalogue as catalogues
+from keras_lstm_dssm.data.prepare import folder as folders
+from keras_lstm_dssm.data.prepare import grades, judgements, ubi
+from keras_lstm_dssm.data.prepare import log as logs
+from keras_lstm_dssm.data.prepare.columns import COMMON
+from keras_lstm_dssm.data.prepare.queries import read_queries, split_of
+from keras_lstm_dssm.data.prepare.tables import (
+    BadRows,
+    Table,
+    bad_rows,
+    find_files,
+    open_files,
+    open_table,
+    quoted,
+    source_record,
+)
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.files import (
+    flush_to_disk,
+    hidden_folder,
+    lock_folder,
+    new_folder,
+    write_json,
+)
+from keras_lstm_dssm.plain_files import check_version, damage_named, read_json
+from keras_lstm_dssm.settings.prepare import PrepareSettings
+from keras_lstm_dssm.version import __version__
+
+CATALOGUE, IDS, TITLES = "catalogue", "ids", "titles"
+"""What the products of a data folder were made of: without a catalogue, of the
+ids of a log, or of its clicked titles."""
+
+_REMEDY = "expected CSV, TSV, JSON or parquet: check the file"
+_MEMORY = "1GB"  # of DuckDB, beside TensorFlow's
+_LEAST_JOINED = 0.5
+_SHOWN = 5
+
+
+def prepare(
+    output: str | os.PathLike[str] | None = None,
+    settings: PrepareSettings | None = None,
+    report: Callable[[str], Any] | None = None,
+    **options: Any,
+) -> "Prepared":
+    """Makes a data folder of a catalogue and a log.
+
+    The folder is in BEIR's layout, with `data.json`, and is read by `train`,
+    `evaluate` and `export`: docs/data.md describes it.
+
+    Args:
+        output: The folder to create. `None` only reports what would be read.
+        settings: Sources, columns and rules. By default made of `options`.
+        report: What each line of the report is passed to. Default: nothing.
+        **options: Fields of `PrepareSettings`: `catalogue`, `clicks`, ...,
+            paths or DataFrames of pandas, polars or Arrow.
+
+    Returns:
+        What was found, and the collection in `output`.
+
+    Raises:
+        InputError: A file or a column is missing, more rows are bad than
+            `max_bad_percent` allows, under half of the clicks are on products
+            of the catalogue, or a split has no query. Nothing is written then.
+
+    Example:
+        >>> prepared = dssm.prepare("SHOP", catalogue="catalogue.csv",
+        ...                         clicks="clicks.csv")  # doctest: +SKIP
+        >>> prepared.collection.documents["p1"]  # doctest: +SKIP
+        'Hex bolt 1/2"'
+    """
+    settings = settings or PrepareSettings(**options)
+    line = report or (lambda line: None)
+    if output is None:
+        with (
+            tempfile.TemporaryDirectory() as name,
+            closing(_Making(Path(name), settings, line)) as making,
+        ):
+            making.read()
+        return Prepared(making.counts)
+    path = Path(os.path.abspath(output))
+    data = None
+    if settings.append:
+        data = read_data(path)
+        settings = settings.replace(**data["rules"])
+    elif os.path.lexists(path):
+        raise InputError(
+            f"{output}: is already there, expected a new folder: name another,"
+            " remove it, or add to it by --append"
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        if data is not None:
+            stack.enter_context(lock_folder(path, "adding clicks"))
+        work = stack.enter_context(
+            hidden_folder(path.parent, f".work-{path.name[-50:]}-")
+        )
+        making = stack.enter_context(
+            closing(_Making(work, settings, line, path, data))
+        )
+        making.read()
+        if data is None:
+            with new_folder(path) as partial:
+                making.write(partial)
+        else:
+            (work / "folder").mkdir()
+            making.write(work / "folder")
+            _move_files(work / "folder", path)
+    return Prepared(making.counts, Collection(output))
+
+
+def load_data(folder: str | os.PathLike[str]) -> Collection:
+    """Opens a data folder that `prepare` has made.
+
+    Args:
+        folder: The folder.
+
+    Raises:
+        InputError: It is no data folder, or it is of another version.
+
+    Example:
+        >>> shop = dssm.load_data("SHOP")  # doctest: +SKIP
+        >>> shop.documents["p1"], shop.tags["p1"]  # doctest: +SKIP
+        ('Hex bolt 1/2"', ['in_stock:true'])
+    """
+    read_data(folder)
+    return Collection(folder)
+
+
+def read_data(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads `data.json` of a data folder.
+
+    Raises:
+        InputError: The folder has none, or it is of another version.
+    """
+    path = Path(folder) / DATA_FILE
+    remedy = "expected a data folder: make it anew with lstm-dssm-prepare"
+    with damage_named(path, remedy):
+        data: dict[str, Any] = read_json(path, folder)
+        check_version(path, data, remedy)
+    return data
+
+
+def _move_files(source: Path, target: Path) -> None:
+    """Replaces the files of a data folder, `data.json` last.
+
+    Until then `data.json` names the logs that were there before: adding them
+    again after an interruption gives the same folder.
+    """
+    files = [path for path in source.rglob("*") if path.is_file()]
+    for path in sorted(files, key=lambda path: path.name == DATA_FILE):
+        flush_to_disk(path)
+        name = path.relative_to(source)
+        (target / name).parent.mkdir(exist_ok=True)
+        path.replace(target / name)
+    flush_to_disk(target)
+
+
+class Prepared(NamedTuple):
+    """Holds the result of `prepare`.
+
+    Attributes:
+        counts: Counts of rows, products, clicks and queries, as in
+            `data.json`.
+        collection: The data folder; `None` if none was written.
+    """
+
+    counts: dict[str, Any]
+    collection: Collection | None = None
+
+
+class _Making:
+    """Reads the sources of a data folder into DuckDB, and writes it.
+
+    `data` is what `data.json` of the folder `before` has, to which is added.
+    """
+
+    def __init__(
+        self,
+        work: Path,
+        settings: PrepareSettings,
+        report: Callable[[str], Any],
+        before: Path | None = None,
+        data: dict[str, Any] | None = None,
+    ) -> None:
+        import duckdb
+
+        self.settings, self.report, self.work = settings, report, work
+        self.before, self.data = before, data or {}
+        self.con = duckdb.connect()
+        for option in (
+            f"memory_limit = '{_MEMORY}'",
+            f"temp_directory = {quoted(str(work))}",
+            "TimeZone = 'UTC'",
+        ):
+            self.con.execute(f"SET {option}")
+        for module in (catalogues, logs, ubi):
+            module.define_functions(self.con)
+        self.sources: list[dict[str, Any]] = self.data.get("sources", [])
+        self.parts: int = self.data.get("logs", 0)
+        self.columns: dict[str, dict[str, str]] = {}
+        self.counts: dict[str, Any] = {}
+        self.is_judged = False
+        self.products: str = self.data.get("products", CATALOGUE)
+        self.test_after: float | None = None
+        if settings.test_after is not None:
+            self.test_after = logs.seconds_of(self.con, settings.test_after)
+
+    def close(self) -> None:
+        """Closes the database."""
+        self.con.close()
+
+    def read(self) -> None:
+        """Reads catalogue and log, and reports and checks what they have."""
+        import duckdb
+
+        if self.settings.catalogue is not None:
+            name = _name(self.settings.catalogue)
+            with damage_named(name, _REMEDY, duckdb.Error):
+                self._read_catalogue()
+            self.products = CATALOGUE
+        with damage_named(self.name, _REMEDY, duckdb.Error):
+            self._read_log()
+
+    def _read_log(self) -> None:
+        settings = self.settings
+        opened = self._open_logs()
+        if settings.catalogue is None:
+            self._read_products(opened)
+        self._read_judgements()
+        bad = self._read_rows(opened)
+        read_queries(self.con)
+        grades.define_clicks(
+            self.con,
+            split_of(settings, self.test_after, self.is_judged),
+            settings.double_click_seconds,
+        )
+        train_clicks = self._report_rows(bad, bool(opened))
+        grades.make_grades(self.con)
+        if self.test_after is not None:
+            grades.divide_test(self.con)
+        if self.is_judged:
+            judgements.use_judgements(self.con)
+        self._report_splits(
+            {"train_clicks": train_clicks, **grades.count_queries(self.con)}
+        )
+
+    @property
+    def name(self) -> str:
+        """What messages call the log."""
+        sources = (self.settings.clicks, self.settings.ubi, self.before)
+        return _name(next(s for s in sources if s is not None))
+
+    def write(self, folder: Path) -> None:
+        """Writes the data folder, or the changed files of one."""
+        folders.write_folder(self.con, folder, self.settings)
+        folders.write_log(self.con, folder, self.parts + 1, self.is_judged)
+        if self.parts:
+            path = folder / folders.NEW_CLICKS
+            folders.write_clicks(self.con, path, self.parts)
+        write_json(
+            folder / DATA_FILE,
+            {
+                "version": __version__,
+                "sources": self.sources,
+                "logs": self.parts + 1,
+                "products": self.products,
+                "columns": {**self.data.get("columns", {}), **self.columns},
+                "rules": self.settings.rules(),
+                "counts": self.counts,
+            },
+        )
+
+    def _open(self, source: Any, is_log: bool = True) -> Table:
+        names = [name for names in COMMON.values() for name in names]
+        for value in self.settings.rules().values():
+            if isinstance(value, str | tuple):
+                names += [value] if isinstance(value, str) else value
+        table = open_table(self.con, source, names, self.work)
+        self._add_sources(table.files, is_log)
+        return table
+
+    def _add_sources(self, paths: Iterable[str], is_log: bool) -> None:
+        known = {source["sha256"] for source in self.data.get("sources", [])}
+        for path in paths:
+            record = source_record(path)
+            if is_log and record["sha256"] in known:
+                raise InputError(
+                    f"{path}: found a file that the data folder has, expected"
+                    " new ones with --append: leave it out"
+                )
+            self.sources.append(record)
+
+    def _read_catalogue(self) -> None:
+        source = self.settings.catalogue
+        name = _name(source)
+        found = catalogues.read_catalogue(
+            self.con, self._open(source, is_log=False), name, self.settings
+        )
+        self._report_columns(name, found.pop("columns"))
+        for kind in ("text", "tags"):
+            if names := getattr(self.settings, kind):
+                self.report(f"  {kind}: {', '.join(names)}")
+        self.counts["catalogue"] = found
+        self.report(
+            f"{found['products']:,} products of {found['rows']:,} rows"
+            + "".join(
+                f"; {kind}: {found[kind]:,}"
+                for kind in ("no id", "bad lines")
+                if found[kind]
+            )
+        )
+
+    def _report_columns(self, name: str, columns: dict[str, str]) -> None:
+        self.columns[name] = columns
+        pairs = ", ".join(f"{role} = {c}" for role, c in columns.items())
+        self.report(f"{name}: {pairs}")
+
+    def _open_logs(self) -> list[logs.Log]:
+        settings, opened = self.settings, []
+        if settings.clicks is not None:
+            table, name = self._open(settings.clicks), _name(settings.clicks)
+            has_catalogue = (
+                settings.catalogue is not None
+                or self.data.get("products") == CATALOGUE
+            )
+            opened.append(
+                logs.open_clicks(self.con, table, name, settings, has_catalogue)
+            )
+        if settings.ubi is not None:
+            paths = find_files(settings.ubi)
+            self._add_sources(paths, is_log=True)
+            files = open_files(paths, self.work)
+            opened.append(
+                ubi.read_ubi(self.con, files, _name(settings.ubi), settings)
+            )
+        for log in opened:
+            if self.test_after is not None and not log.has_time:
+                raise InputError(
+                    f"{log.name}: found no column of the time, which"
+                    " --test_after needs: name it by --time, or split by query"
+                )
+            self._report_columns(log.name, log.columns)
+            for note in log.notes:
+                self.report(note)
+        return opened
+
+    def _read_products(self, opened: list[logs.Log]) -> None:
+        """Makes `product` without a new catalogue."""
+        titles = [log.titles for log in opened]
+        if self.before is not None and self.data:
+            catalogues.read_products(self.con, self.before, self.settings)
+            if self.products == CATALOGUE:
+                return
+            key = "id" if self.products == IDS else "title"
+            titles.insert(0, f"SELECT {key} AS id, title FROM stored")
+        elif opened:
+            has_ids = all(log.has_ids for log in opened)
+            self.products = IDS if has_ids else TITLES
+        found = catalogues.titles_as_products(
+            self.con, " UNION ALL ".join(titles), self.products == IDS
+        )
+        self.report(f"{found:,} clicked titles")
+        self.counts["catalogue"] = {"products": found}
+
+    def _read_judgements(self) -> None:
+        """Reads judgements, or those that were read before."""
+        source, name = self.settings.judgements, ""
+        if source is not None:
+            name = _name(source)
+            columns = judgements.read_judgements(
+                self.con, self._open(source), name, self.settings
+            )
+            self._report_columns(name, columns)
+        elif self.before is not None:
+            stored = self.before / folders.LOGS / judgements.STORED
+            if not stored.exists():
+                return
+            judgements.read_stored(self.con, stored)
+        else:
+            return
+        if self.test_after is not None:
+            raise InputError(
+                f"{name}: found judgements, which are the split test, and"
+                " --test_after: leave one out"
+            )
+        self.is_judged = True
+
+    def _read_rows(self, opened: list[logs.Log]) -> BadRows:
+        """Reads the logs into the table `entry`; returns their bad lines."""
+        con, selects = self.con, []
+        stored = folders.stored_logs(self.before, self.parts)
+        for part, path in enumerate(stored, 1):
+            relation = f"read_parquet({quoted(path)})"
+            selects.append(f"SELECT *, {part} AS part FROM {relation}")
+        selects += [
+            f"SELECT *, {self.parts + 1} AS part FROM ({log.rows})"
+            for log in opened
+        ]
+        if not selects:
+            raise InputError(
+                "clicks is missing: expected a log (clicks, or ubi) beside the"
+                " catalogue"
+            )
+        if self.is_judged:  # for their queries; no weight is no click
+            selects.append(
+                "SELECT q, id, 0 AS weight, NULL AS time, NULL AS client, NULL"
+                " AS page, NULL AS position, 0 AS part FROM judged"
+            )
+        # Without a join, which would not keep the order of the rows.
+        con.execute(f"CREATE TABLE entry AS {' UNION ALL '.join(selects)}")
+        every = [
+            bad_rows(con, log.table) if log.table else log.bad for log in opened
+        ]
+        return BadRows(
+            sum(bad.lines for bad in every),
+            next((bad.example for bad in every if bad.lines), ""),
+        )
+
+    def _report_splits(self, splits: dict[str, int]) -> None:
+        """Reports and checks the sizes of the splits."""
+        self.counts |= splits
+        sizes = [
+            f"{split}: {splits[name]:,} {noun}"
+            for name in splits
+            for split, _, noun in [name.rpartition("_")]
+        ]
+        self.report("; ".join(sizes))
+        settings = self.settings
+        is_expected = {
+            "train_clicks": True,
+            "dev_queries": settings.dev_percent > 0,
+            "test_queries": settings.test_percent > 0
+            or settings.test_after is not None
+            or self.is_judged,
+        }
+        for name, expected in is_expected.items():
+            if expected and not splits[name]:
+                raise InputError(
+                    f"{self.name}: found no query for the split"
+                    f" {name.partition('_')[0]}, expected one or more: give"
+                    " more clicks, or other percentages or times"
+                )
+
+    def _report_rows(self, bad: BadRows, has_new: bool) -> int:
+        """Reports joined rows and counts of new rows; checks their shares.
+
+        Returns the number of training clicks, new or not.
+        """
+        for query, key, title in self.con.execute(
+            f"""SELECT text, key, title FROM click WHERE kind = 'clicks' AND
+            weight > 0 AND part > {self.parts} ORDER BY n LIMIT {_SHOWN}"""
+        ).fetchall():
+            self.report(f"  {query[:40]} -> {key[:30]}: {title[:60]}")
+        kinds, train_clicks = grades.count_kinds(self.con, self.parts)
+        kinds["bad lines"] = bad.lines, repr(bad.example[:60])
+        self.counts["log"] = {kind: n for kind, (n, _) in kinds.items()}
+        total = sum(n for n, _ in kinds.values())
+        self.report(f"clicks: {kinds['clicks'][0]:,} of {total:,} rows")
+        for kind, (count, example) in kinds.items():
+            if count and kind != "clicks":
+                self.report(f"  {kind}: {count:,}, such as {example}")
+        if has_new:
+            self._check_shares(kinds, total)
+        return train_clicks
+
+    def _check_shares(
+        self, kinds: dict[str, tuple[int, str]], total: int
+    ) -> None:
+        name = self.name
+        if not total:
+            raise InputError(f"{name}: found no click, expected one or more")
+        bad = sum(kinds[k][0] for k in ("no id", "empty query", "bad lines"))
+        limit = self.settings.max_bad_percent
+        if 100 * bad > limit * total:
+            worst = max(("no id", "empty query", "bad lines"), key=lambda k:
+                        kinds[k][0])  # fmt: skip
+            raise InputError(
+                f"{name}: found {100 * bad / total:.1f} % bad rows, most of"
+                f" them {worst!r} such as {kinds[worst][1]}, expected"
+                f" {limit:g} % at most: check the columns and the file, or"
+                " raise --max_bad_percent"
+            )
+        joined = kinds["clicks"][0] + kinds["double click"][0]
+        unknown = kinds["unknown id"]
+        if joined < _LEAST_JOINED * (joined + unknown[0]):
+            raise InputError(
+                f"{name}: found {joined:,} clicks on products of the catalogue"
+                f" and {unknown[0]:,} on"
+                f" others, such as {unknown[1]}, expected half or more: name"
+                " the column of the id by --id and --clicked"
+            )
+
+
+def _name(source: Any) -> str:
+    """Returns what messages call a source."""
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source)
+    return f"the {type(source).__name__}"

@@ -1,0 +1,80 @@
+"""Queries of a log, and the split of each: train, dev or test."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from keras_lstm_dssm.data.split import WORDS, percent_of
+from keras_lstm_dssm.settings.prepare import PrepareSettings
+from keras_lstm_dssm.text.word_hashing import normalize
+from keras_lstm_dssm.text_files import cleaned
+
+_AT_ONCE = 1 << 16
+
+
+def read_queries(con: Any) -> None:
+    """Makes the tables `written` and `asked` of the queries of `entry`.
+
+    `written` has each query as it was written (`q`), its number in `asked`,
+    and the split that its words have by hash, see `splits_of`. `asked` has each
+    query once, without regard to letter case and white space, in the order of
+    first occurrence. DuckDB has no NFKC, so that words are normalised here.
+    """
+    con.execute(
+        "CREATE OR REPLACE TABLE written (q VARCHAR, text VARCHAR,"
+        " key VARCHAR, words VARCHAR, percent INTEGER, n BIGINT)"
+    )
+    for chunk in _distinct(con):
+        con.register("chunk", chunk)
+        con.execute("INSERT INTO written FROM chunk")
+        con.unregister("chunk")
+    con.execute(
+        "CREATE OR REPLACE TABLE asked AS SELECT row_number() OVER (ORDER BY"
+        " min(n)) AS number, key, arg_min(text, n) AS text"
+        " FROM written WHERE key <> '' GROUP BY key"
+    )
+
+
+def _distinct(con: Any) -> Iterator[dict[str, np.ndarray]]:
+    """Yields the distinct queries in blocks, with their words."""
+    reader = con.cursor()
+    reader.execute(
+        "SELECT q, min(rowid) AS n FROM entry WHERE q IS NOT NULL GROUP BY q"
+        " ORDER BY n"
+    )
+    while rows := reader.fetchmany(_AT_ONCE):
+        queries, numbers = zip(*rows, strict=True)
+        texts = [cleaned(query) for query in queries]
+        words = normalize(texts, WORDS)
+        columns = {
+            "q": queries,
+            "text": texts,
+            "key": [text.casefold() for text in texts],
+            "words": words,
+        }
+        yield {
+            **{name: np.array(c, object) for name, c in columns.items()},
+            "percent": np.array([percent_of(w) for w in words], np.int32),
+            "n": np.array(numbers, np.int64),
+        }
+
+
+def split_of(
+    settings: PrepareSettings, test_after: float | None, is_judged: bool
+) -> str:
+    """Returns the SQL of the split of a row of `entry` and `written`."""
+    if is_judged:
+        return (
+            "CASE WHEN words IN (SELECT words FROM judged JOIN written USING"
+            f" (q)) THEN 'test' WHEN percent < {settings.dev_percent} THEN"
+            " 'dev' ELSE 'train' END"
+        )
+    test = settings.test_percent if test_after is None else 0
+    by_words = (
+        f"CASE WHEN percent < {test} THEN 'test' WHEN percent <"
+        f" {test + settings.dev_percent} THEN 'dev' ELSE 'train' END"
+    )
+    if test_after is None:
+        return by_words
+    return f"CASE WHEN time >= {test_after!r} THEN 'test' ELSE {by_words} END"

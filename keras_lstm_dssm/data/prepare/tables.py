@@ -1,0 +1,478 @@
+r"""Files in any dialect, and DataFrames, as relations of DuckDB.
+
+All values are read as text: `007` stays `007`. Files of text are checked before
+DuckDB reads them, because it reads UTF-16 and Windows-1252 wrongly without an
+error, and takes the first click for a header (DuckDB 2.0.1).
+"""
+
+import codecs
+import csv
+import glob
+import io
+import itertools
+import json
+import os
+import re
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.fingerprints import file_hash
+from keras_lstm_dssm.text_files import reading
+
+_HEAD = 1 << 16
+_CHUNK = 1 << 22
+_LONGEST_LINE = 1 << 24
+_MOST_REJECTED = 10_000  # bytes that DuckDB keeps of a rejected row
+_FEW = 50  # records that tell the delimiter
+_DELIMITERS = "\t,;|"
+_ENDINGS = re.compile(r"\.(csv|tsv|txt|json|ndjson|jsonl|parquet)(\.gz)?$")
+_ACTION_LINE = r'^\s*\{\s*"(index|create)"\s*:\s*\{[^{}]*\}\s*\}\s*$'
+
+
+class BadRows(NamedTuple):
+    """The rows of a source that could not be read, and one of them."""
+
+    lines: int
+    example: str
+
+
+class File(NamedTuple):
+    """A file, or its copy in UTF-8, with its form."""
+
+    path: str
+    form: str  # "parquet", "json", "array", "text", "empty"
+    first: tuple[list[str], ...] = ()  # the first records of a text
+    delimiter: str = ""
+
+
+class Table(NamedTuple):
+    """A relation, and how its columns are read.
+
+    Attributes:
+        sql: The rows, what follows FROM.
+        columns: Name -> SQL expression of the column's text.
+        sample: Rows for messages.
+        files: The paths; empty for a DataFrame.
+        has_header: Whether the columns have names of the file.
+        is_plain: Whether it is TSV of two or three columns without a header.
+        form: The form of the files, see `File`; of a DataFrame "parquet".
+    """
+
+    sql: str
+    columns: dict[str, str]
+    sample: list[dict[str, str]]
+    files: tuple[str, ...] = ()
+    has_header: bool = True
+    is_plain: bool = False
+    form: str = "parquet"
+
+    def column(self, name: str) -> str | None:
+        """Returns the SQL expression of a column, `a.b` for a nested one."""
+        by_name = {normal(key): text for key, text in self.columns.items()}
+        if name in self.columns or normal(name) in by_name:
+            return self.columns.get(name) or by_name[normal(name)]
+        key, dot, rest = name.partition(".")
+        if dot and (outer := self.column(key)):
+            path = "".join(f'."{part}"' for part in rest.split("."))
+            return f"json_extract_string({outer}, {quoted('$' + path)})"
+        return None
+
+
+def normal(name: str) -> str:
+    """Returns a column's name without case and punctuation."""
+    return re.sub(r"[\W_]+", "_", name.casefold()).strip("_")
+
+
+def quoted(text: str) -> str:
+    """Returns a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def named(name: str) -> str:
+    """Returns the name of a column in SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def find_files(source: str | os.PathLike[str]) -> list[str]:
+    """Returns the files of paths, globs and folders that commas separate."""
+    text = os.fspath(source)
+    parts = [text] if os.path.exists(text) else text.split(",")
+    files: dict[str, None] = {}
+    for part in filter(None, map(str.strip, parts)):
+        found = [part] if os.path.isfile(part) else sorted(glob.glob(part))
+        for path in found:
+            if os.path.isdir(path):
+                files.update(
+                    (str(file), None)
+                    for file in sorted(Path(path).rglob("*"))
+                    if _ENDINGS.search(file.name)
+                )
+            else:
+                files[path] = None
+        if not found:
+            raise InputError(f"{part}: no such file: check the path")
+    if not files:
+        raise InputError(
+            f"{text}: found no file of CSV, TSV, JSON or parquet (.gz, too),"
+            " expected one or more: check the path"
+        )
+    return list(files)
+
+
+def source_record(path: str) -> dict[str, Any]:
+    """Returns what `data.json` holds of a file."""
+    return {
+        "path": os.path.abspath(path),
+        "bytes": os.path.getsize(path),
+        "sha256": file_hash(path),
+    }
+
+
+def open_table(
+    con: Any, source: Any, known: Collection[str], folder: Path
+) -> Table:
+    """Opens files of one form, or a DataFrame of pandas, polars or Arrow.
+
+    Args:
+        con: Connection to DuckDB.
+        source: Paths, globs and folders, or the DataFrame.
+        known: Names of columns by which a header is recognised.
+        folder: Folder for copies in UTF-8.
+    """
+    if not isinstance(source, str | os.PathLike):
+        name = f"frame_{next(_NUMBERS)}"
+        con.register(name, source)
+        return _typed(con, f"SELECT * FROM {name}")
+    paths = find_files(source)
+    opened = open_files(paths, folder)
+    forms = {file.form for file in opened}
+    if len(forms) > 1:
+        raise InputError(
+            f"{os.fspath(source)}: found files of the forms"
+            f" {', '.join(sorted(forms))}, expected one form: name them apart"
+        )
+    if forms == {"parquet"}:
+        names = _list([file.path for file in opened])
+        relation = f"SELECT * FROM read_parquet({names}, union_by_name=true)"
+        return _typed(con, relation)._replace(files=tuple(paths))
+    if forms == {"text"}:
+        table = _delimited(con, opened, known)
+    else:
+        sql = " UNION ALL ".join(map(json_rows, opened))
+        table = _of_json(con, f"({sql})")
+    return table._replace(files=tuple(paths), form=opened[0].form)
+
+
+_NUMBERS = itertools.count()
+
+
+def open_files(paths: Sequence[str], folder: Path) -> list[File]:
+    """Finds the forms of files; empty ones, of logs that begin, are left out.
+
+    Raises:
+        InputError: All are empty.
+    """
+    files = [open_file(path, folder) for path in paths]
+    if all(file.form == "empty" for file in files):
+        raise InputError(f"{paths[0]}: found an empty file, expected rows")
+    return [file for file in files if file.form != "empty"]
+
+
+def open_file(path: str, folder: Path) -> File:
+    """Finds the form of a file, and copies it if it is not in UTF-8."""
+    head = _head(path)
+    if head.startswith(b"PAR1"):
+        return File(path, "parquet")
+    if not head.strip():
+        return File(path, "empty")
+    encoding = _find_encoding(path, head)
+    only_returns = b"\r" in head and b"\n" not in head
+    if encoding != "utf-8" or only_returns:
+        if encoding == "cp1252" and only_returns:
+            encoding = "mac_roman"
+        copy = folder / f"utf8-{next(_NUMBERS)}{_ending(path)}"
+        _recode(path, copy, encoding)
+        path, head = str(copy), _head(copy)
+    start = head.decode("utf-8-sig", "ignore").lstrip()
+    if start.startswith("["):
+        return File(path, "array")
+    if start.startswith("{") or re.match(r"\w+\t\{", start):
+        return File(path, "json")
+    records = start.splitlines(keepends=True)
+    records = records[:-1] if len(head) == _HEAD else records
+    delimiter, first = _records(records)
+    return File(path, "text", tuple(first[:_FEW]), delimiter)
+
+
+def _head(path: str | os.PathLike[str]) -> bytes:
+    with reading(path) as file:
+        return file.read(_HEAD)
+
+
+def _ending(path: str) -> str:
+    match = _ENDINGS.search(path.removesuffix(".gz"))
+    return match[0] if match else ".txt"
+
+
+def _find_encoding(path: str, head: bytes) -> str:
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if nuls := head.count(b"\0"):
+        if nuls < len(head) // 4:
+            raise InputError(
+                f"{path}: found a NUL, as in binary files, expected text or"
+                " parquet"
+            )
+        return f"utf-16-{'be' if head[0] == 0 else 'le'}"
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with reading(path) as file:
+        while chunk := file.read(_CHUNK):
+            try:
+                decoder.decode(chunk)
+            except UnicodeDecodeError:
+                return "cp1252"
+    return "utf-8"
+
+
+def _recode(path: str, copy: Path, encoding: str) -> None:
+    """Copies a text as UTF-8 with line feeds."""
+    with reading(path) as file, copy.open("w", encoding="utf-8") as target:
+        source = io.TextIOWrapper(file, encoding, "replace")  # any line end
+        while text := source.read(_CHUNK):
+            target.write(text)
+
+
+def _records(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
+    """Finds the delimiter that divides the first records most evenly."""
+    best: tuple[tuple[float, int], str, list[list[str]]] | None = None
+    for delimiter in _DELIMITERS:
+        rows = [
+            row
+            for row in itertools.islice(
+                csv.reader(lines, delimiter=delimiter), _FEW
+            )
+            if row
+        ]
+        widths = [len(row) for row in rows]
+        common = max(set(widths), key=widths.count, default=1)
+        share = widths.count(common) / max(len(widths), 1)
+        score = (share if common > 1 else 0.0, common)
+        if best is None or score > best[0]:
+            best = score, delimiter, rows
+    assert best is not None
+    return best[1], best[2]
+
+
+def _list(texts: Sequence[str]) -> str:
+    return "[" + ", ".join(map(quoted, texts)) + "]"
+
+
+def _delimited(con: Any, files: list[File], known: Collection[str]) -> Table:
+    """Reads CSV and TSV. Files may have their columns in different orders."""
+    names = {normal(name) for name in known}
+    selects, headers, sample = [], [], []
+    for file in files:
+        path = file.path
+        first = [value.lstrip("\ufeff").strip() for value in file.first[0]]
+        has_header = bool(names & set(map(normal, first)))
+        width = len(first)
+        header = first if has_header else [f"{n + 1}" for n in range(width)]
+        if len(set(header)) < width:
+            raise InputError(
+                f"{path}: found the header {', '.join(header)!r:.80}, expected"
+                " a different name for each column: rename them"
+            )
+        rows = file.first[1:] if has_header else file.first
+        sample += [
+            dict(zip(header, row, strict=True))
+            for row in rows
+            if len(row) == width
+        ]
+        headers.append((header, has_header))
+        columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in header)
+        # A tab hardly occurs within a field, while quotes that do not close
+        # occur: the quotes of TSV are removed below.
+        is_tsv = file.delimiter == "\t" and not any(
+            "\n" in value for row in file.first for value in row
+        )
+        quote = "" if is_tsv else '"'
+        selects.append(
+            "SELECT "
+            + ", ".join(
+                f"{_unquoted(named(name)) if is_tsv else named(name)}"
+                f" AS {named(name)}"
+                for name in header
+            )
+            + f" FROM read_csv({quoted(file.path)}, auto_detect=false,"
+            f" delim={quoted(file.delimiter)}, quote={quoted(quote)},"
+            f" escape={quoted(quote)}, header={str(has_header).lower()},"
+            f" columns={{{columns}}}, max_line_size={_LONGEST_LINE},"
+            " store_rejects=true)"
+        )
+    if len({has_header for _, has_header in headers}) > 1:
+        raise InputError(
+            f"{files[0].path}: some of these files have a header, and some do"
+            " not, expected all or none: name them apart"
+        )
+    header, has_header = headers[0]
+    sql = "(" + " UNION ALL BY NAME ".join(selects) + ")"
+    every = dict.fromkeys(name for names_, _ in headers for name in names_)
+    return Table(
+        sql,
+        {name: named(name) for name in every},
+        sample[:_FEW],
+        has_header=has_header,
+        is_plain=not has_header
+        and len(header) in (2, 3)
+        and all(file.delimiter == "\t" for file in files),
+    )
+
+
+def _unquoted(name: str) -> str:
+    """Removes the quotes around a field of TSV, as spreadsheets write them."""
+    inner = f"substr({name}, 2, length({name}) - 2)"
+    return (
+        f"CASE WHEN {name} LIKE '\"%\"' AND length({name}) > 1 AND"
+        f" replace({inner}, '\"\"', '') NOT LIKE '%\"%'"
+        f" THEN replace({inner}, '\"\"', '\"') ELSE {name} END"
+    )
+
+
+def json_rows(file: File) -> str:
+    """Returns the SQL of the rows of a file as `(row JSON, line VARCHAR)`.
+
+    Rows of a dump (`_source`), of Vespa's feed (`put`), and rows that one
+    object holds in a list are unpacked; the action lines of a bulk file, and
+    names before a tab, are left out.
+    """
+    if file.form == "parquet":
+        rows = (
+            "SELECT CAST(to_json(t) AS JSON) AS row, NULL AS line FROM"
+            f" read_parquet({quoted(file.path)}) t"
+        )
+        return rows
+    if file.form == "array" or not _is_lines(file):
+        objects = (
+            f"SELECT json AS row FROM read_json_objects({quoted(file.path)},"
+            f" format='{'array' if file.form == 'array' else 'unstructured'}',"
+            f" maximum_object_size={1 << 28})"
+        )
+    else:
+        objects = (
+            "SELECT CASE WHEN line LIKE '{%' THEN line ELSE"
+            " substr(line, strpos(line, chr(9)) + 1) END AS line,"
+            " TRY_CAST(CASE WHEN line LIKE '{%' THEN line ELSE"
+            " substr(line, strpos(line, chr(9)) + 1) END AS JSON) AS row FROM"
+            f" read_csv({quoted(file.path)}, auto_detect=false, delim='\x01',"
+            " quote='', escape='', header=false, columns={'line': 'VARCHAR'},"
+            f" max_line_size={_LONGEST_LINE})"
+            f" WHERE NOT regexp_matches(line, '{_ACTION_LINE}')"
+        )
+        objects = f"SELECT row, line FROM ({objects})"
+    if "line" not in objects:
+        objects = f"SELECT row, NULL AS line FROM ({objects})"
+    # An object whose only value is a list of objects has the rows.
+    only = "json_extract(row, '$.' || json_keys(row)[1])"
+    return (
+        "SELECT CASE WHEN json_exists(row, '$._source')"
+        " THEN json_extract(row, '$._source')"
+        " WHEN json_exists(row, '$.put') AND json_exists(row, '$.fields')"
+        " THEN json_merge_patch(json_object('id', list_last(string_split("
+        "json_extract_string(row, '$.put'), '::'))),"
+        " json_extract(row, '$.fields')) ELSE row END AS row, line FROM ("
+        f"SELECT unnest(CASE WHEN json_type(row) = 'OBJECT'"
+        f" AND json_array_length(json_keys(row)::JSON) = 1"
+        f" AND json_type({only}) = 'ARRAY' THEN CAST({only} AS JSON[])"
+        f" ELSE [row] END) AS row, line FROM ({objects}))"
+    )
+
+
+def _is_lines(file: File) -> bool:
+    """Returns whether the first line of a file is complete JSON."""
+    with reading(file.path) as opened:
+        line = opened.readline(_LONGEST_LINE).decode("utf-8-sig", "ignore")
+    line = line[line.find("{") :] if "\t{" in line else line
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _of_json(con: Any, sql: str) -> Table:
+    rows = con.execute(
+        f"SELECT row FROM {sql} WHERE json_type(row) = 'OBJECT' LIMIT 10000"
+    ).fetchall()
+    sample = [json.loads(row) for (row,) in rows]
+    keys = dict.fromkeys(itertools.chain(*sample))
+    columns = {
+        key: f"json_extract_string(row, {quoted(f'$.{named(key)}')})"
+        for key in keys
+    }
+    texts = [
+        {key: "" if value is None else str(value) for key, value in r.items()}
+        for r in sample[:_FEW]
+    ]
+    return Table(sql, columns, texts)
+
+
+def _typed(con: Any, relation: str) -> Table:
+    """Reads columns of any type as text; nested ones as JSON."""
+    columns = {}
+    for name, type_, *_ in con.execute(f"DESCRIBE {relation}").fetchall():
+        columns[name] = _as_text(named(name), type_)
+    selects = ", ".join(
+        f"{text} AS {named(name)}" for name, text in columns.items()
+    )
+    sql = f"(SELECT {selects} FROM ({relation}))"
+    rows = con.execute(f"SELECT * FROM {sql} LIMIT {_FEW}").fetchall()
+    sample = [
+        {k: v or "" for k, v in zip(columns, row, strict=True)} for row in rows
+    ]
+    return Table(sql, {name: named(name) for name in columns}, sample)
+
+
+def _as_text(name: str, type_: str) -> str:
+    if type_ in ("DOUBLE", "FLOAT"):
+        return (
+            f"CASE WHEN {name} = trunc({name}) AND abs({name}) < 1e18 THEN"
+            f" CAST(CAST({name} AS BIGINT) AS VARCHAR) ELSE CAST({name} AS"
+            " VARCHAR) END"
+        )
+    if type_.startswith("DECIMAL"):
+        return rf"regexp_replace(CAST({name} AS VARCHAR), '\.0+$', '')"
+    if "[" in type_ or type_.startswith(("STRUCT", "MAP", "UNION")):
+        return f"CAST(to_json({name}) AS VARCHAR)"
+    return f"CAST({name} AS VARCHAR)"
+
+
+def bad_rows(con: Any, table: Table) -> BadRows:
+    """Counts the lines that were not read, after a table was read once.
+
+    Raises:
+        InputError: A quote that does not close hides many lines.
+    """
+    if table.form == "json":
+        ((count, example),) = con.execute(
+            f"SELECT count(*), min(line) FROM {table.sql} WHERE row IS NULL"
+            " AND trim(line) <> ''"
+        ).fetchall()
+        return BadRows(count, example or "")
+    if table.form != "text":
+        return BadRows(0, "")
+    rejects = con.execute(
+        "SELECT DISTINCT file_path, line, csv_line FROM reject_errors JOIN"
+        " reject_scans USING (scan_id, file_id) ORDER BY ALL"
+    ).fetchall()
+    con.execute("DELETE FROM reject_errors")
+    for path, number, text in rejects:
+        if len(text) >= _MOST_REJECTED:
+            raise InputError(
+                f"{path}:{number}: found a quote that does not close,"
+                f" {text[:40]!r}, expected quotes in pairs: mend the line"
+            )
+    lines = [line for _, _, text in rejects for line in text.split("\n")]
+    lines = [line for line in lines if line.strip()]
+    return BadRows(len(lines), lines[0] if lines else "")

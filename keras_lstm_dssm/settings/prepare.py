@@ -1,0 +1,136 @@
+"""What `lstm-dssm-prepare` reads, the columns, and the rules of the splits."""
+
+import dataclasses
+from typing import Any, ClassVar
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.settings.fields import Settings, setting
+
+DEFAULT_ACTIONS = "click:1,click_through:1,item_click:1"
+"""The actions of UBI that are clicks, and their weights."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PrepareSettings(Settings):
+    """What a data folder is made of: sources, columns and rules.
+
+    Sources are paths, globs or folders, several separated by commas; CSV, TSV,
+    JSON lines, JSON arrays or parquet, the first four also compressed (.gz).
+
+    Attributes:
+        catalogue: The products: one or more rows a product. In Python also a
+            DataFrame of pandas, polars or Arrow. Without it each clicked text
+            is a product.
+        clicks: The log: a row a click, with the query and the product. In
+            Python also a DataFrame.
+        ubi: User Behavior Insights: a folder or files of queries and events,
+            which are told apart by their content.
+        judgements: Rows of query, product and grade, which become the test
+            split.
+        id: Column of the product's id in the catalogue.
+        title: Column of the product's title.
+        text: Further columns of the catalogue that the encoders read after
+            the title.
+        tags: Columns of the catalogue by which a search can be restricted;
+            each value becomes a tag NAME:VALUE.
+        query: Column of the query in the log.
+        clicked: Column of the clicked product's id in the log; of its title
+            without a catalogue.
+        time: Column of the time in the log: ISO 8601, or seconds, milliseconds
+            or microseconds since 1970.
+        session: Column of the session or of the user in the log.
+        weight: Column of the weight, or of the number of clicks, of a row.
+        action: Column of the action of a row.
+        actions: The actions that are clicks, and their weights, such as
+            click:1,add_to_cart:2,purchase:3.
+        grade: Column of the grade in the judgements.
+        double_click_seconds: A click on the same product for the same query
+            in the same session within this time is left out.
+        dev_percent: Percentage of queries for model selection (dev).
+        test_percent: Percentage of queries for the final evaluation (test).
+        test_after: The clicks from this time on are test: a date, YYYY-MM-DD,
+            or a time of ISO 8601. By default test is a part of the queries.
+        max_bad_percent: Stop above this percentage of rows without a query,
+            without an id, or that cannot be read.
+        append: Add the sources to the data folder, with its columns, rules and
+            splits. With a catalogue, this is the catalogue from now on.
+
+    Raises:
+        InputError: A value is out of bounds, or there is no source.
+
+    Example:
+    >>> PrepareSettings(clicks="clicks.tsv").test_percent
+    10
+    """
+
+    noun: ClassVar[str] = "data folder"
+
+    catalogue: Any = None
+    clicks: Any = None
+    ubi: Any = None
+    judgements: Any = None
+    id: str | None = None
+    title: str | None = None
+    text: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    query: str | None = None
+    clicked: str | None = None
+    time: str | None = None
+    session: str | None = None
+    weight: str | None = None
+    action: str | None = None
+    actions: str | None = None
+    grade: str | None = None
+    double_click_seconds: float = setting(1.0, least=0)
+    dev_percent: int = setting(5, least=0, most=99)
+    test_percent: int = setting(10, least=0, most=99)
+    test_after: str | None = None
+    max_bad_percent: float = setting(5.0, least=0, most=100)
+    append: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("text", "tags"):
+            object.__setattr__(self, name, tuple(getattr(self, name) or ()))
+        least = int(self.test_after is None and self.judgements is None)
+        if not least <= self.dev_percent + self.test_percent < 100:
+            raise InputError(
+                f"found {self.dev_percent} % for dev and {self.test_percent} %"
+                f" for test, expected a sum of {least} to 99"
+            )
+        for name in ("catalogue", "clicks", "ubi", "judgements"):
+            if isinstance(getattr(self, name), str) and not getattr(self, name):
+                object.__setattr__(self, name, None)
+        if self.clicks is None and self.ubi is None and not self.append:
+            raise InputError(
+                "clicks is missing: expected a log (clicks, or ubi)"
+            )
+        self.weight_of_action()
+
+    def weight_of_action(self) -> dict[str, float]:
+        """Returns action -> weight.
+
+        Raises:
+            InputError: `actions` is malformed.
+        """
+        text = self.actions or DEFAULT_ACTIONS
+        pairs = [part.rpartition(":")[::2] for part in text.split(",")]
+        try:
+            actions = {name.strip(): float(weight) for name, weight in pairs}
+        except ValueError:
+            actions = {"": 0.0}
+        if "" in actions or not all(0 < w <= 1e6 for w in actions.values()):
+            raise InputError(
+                f"actions is {text!r:.80}: expected names and weights above 0,"
+                " such as click:1,purchase:3"
+            )
+        return actions
+
+    def rules(self) -> dict[str, Any]:
+        """Returns the columns and rules, all but the sources."""
+        skipped = ("catalogue", "clicks", "ubi", "judgements", "append")
+        return {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name not in skipped
+        }

@@ -1,0 +1,89 @@
+"""New logs are added to a data folder, and queries keep their splits."""
+
+import json
+
+import pytest
+
+from keras_lstm_dssm.data import ClickLog, Collection
+from keras_lstm_dssm.data.prepare import prepare
+from keras_lstm_dssm.errors import InputError
+from tests.data.prepare.shop import PRODUCTS, clicks, contents, write_csv
+
+OPTIONS = {"text": ("brand",), "tags": ("stock",), "dev_percent": 20,
+           "test_percent": 20}  # fmt: skip
+
+
+def test_three_nights_equal_one_log(tmp_path):
+    """New products come in unclicked; the new clicks have a file."""
+    rows = clicks()
+    nights = [rows[:700], rows[700:1100], rows[1100:]]
+    write_csv(tmp_path / "all.csv", rows)
+    write_csv(tmp_path / "first.csv", PRODUCTS[:110])
+    write_csv(tmp_path / "last.csv", PRODUCTS)
+    files = [
+        write_csv(tmp_path / f"night{n}.csv", night)
+        for n, night in enumerate(nights)
+    ]
+    shop = tmp_path / "SHOP"
+    first = tmp_path / "first.csv"
+    prepare(shop, catalogue=first, clicks=files[0], **OPTIONS)
+    before = Collection(shop)
+    judged = {
+        split: {before.queries[query] for query in before.qrels(split)}
+        for split in before.splits
+    }
+    prepare(shop, clicks=files[1], catalogue=first, append=True)
+    assert list(Collection(shop).documents) == list(before.documents)
+    found = prepare(
+        shop, clicks=files[2], catalogue=tmp_path / "last.csv", append=True
+    )
+    whole = prepare(
+        tmp_path / "ALL", catalogue=tmp_path / "last.csv",
+        clicks=tmp_path / "all.csv", **OPTIONS,
+    )  # fmt: skip
+    new = contents(shop).pop("clicks.new.tsv").decode().splitlines()
+    expected = contents(tmp_path / "ALL")
+    for name, data in expected.items():
+        assert contents(shop)[name] == data
+    log = list(ClickLog(shop / "clicks.train.tsv"))
+    assert log[-len(new) :] == list(ClickLog(shop / "clicks.new.tsv"))
+    assert 200 < len(new) < 400
+    assert found.counts["train_clicks"] == whole.counts["train_clicks"]
+    after = Collection(shop)
+    for split, texts in judged.items():
+        assert texts <= {after.queries[q] for q in after.qrels(split)}
+    data = json.loads((shop / "data.json").read_text())
+    assert data["logs"] == 3 and len(data["sources"]) == 6
+
+
+def test_titles_keep_their_ids(tmp_path):
+    for name, first in (("a", 0), ("b", 30)):
+        lines = [f"query {n}\ttitle {n}\n" for n in range(first, first + 60)]
+        (tmp_path / f"{name}.tsv").write_text("".join(lines))
+    options = {"dev_percent": 20, "test_percent": 20}
+    shop = tmp_path / "SHOP"
+    prepare(shop, clicks=tmp_path / "a.tsv", **options)
+    prepare(shop, clicks=tmp_path / "b.tsv", append=True)
+    assert Collection(shop).documents == {
+        f"d{n + 1}": f"title {n}" for n in range(90)
+    }
+
+
+def test_what_cannot_be_added(tmp_path):
+    write_csv(tmp_path / "log.csv", clicks())
+    write_csv(tmp_path / "catalogue.csv", PRODUCTS)
+    shop, log = tmp_path / "SHOP", tmp_path / "log.csv"
+    with pytest.raises(InputError, match="SHOP.*data.json"):
+        prepare(shop, clicks=log, append=True)
+    prepare(shop, clicks=log, catalogue=tmp_path / "catalogue.csv")
+    before = contents(shop)
+    with pytest.raises(InputError, match="log.csv: found a file that the data"):
+        prepare(shop, clicks=log, append=True)
+    (tmp_path / "bad.csv").write_text("query,product_id\n" + "x,\n" * 900)
+    with pytest.raises(InputError, match="% bad rows, most of them 'no id'"):
+        prepare(shop, clicks=tmp_path / "bad.csv", append=True)
+    assert contents(shop) == before
+    data = json.loads((shop / "data.json").read_text())
+    (shop / "data.json").write_text(json.dumps({**data, "version": "0.1.0"}))
+    with pytest.raises(InputError, match="data.json.*make it anew"):
+        prepare(shop, clicks=tmp_path / "bad.csv", append=True)

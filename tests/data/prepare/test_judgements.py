@@ -1,0 +1,93 @@
+"""Judgements become the test split, and none of their queries is trained on."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from keras_lstm_dssm.data import Collection
+from keras_lstm_dssm.data.prepare import prepare
+from keras_lstm_dssm.errors import InputError
+from tests.data.prepare.shop import PRODUCTS, clicks, write_csv
+
+JUDGED = {"Bolt 1!": {"001": 4, "002": 0}, "BOLT 7": {"007": 2},
+          "a new query": {"003": 1, "004": 3}}  # fmt: skip
+ROWS = [
+    {"query": query, "docid": key, "rating": grade}
+    for query, grades in JUDGED.items()
+    for key, grade in grades.items()
+]
+
+
+def quepid(path):
+    rows = [{**r, "rating": f"{r['rating']}"} for r in ROWS]
+    write_csv(path, [*rows, {"query": "unrated", "docid": "003", "rating": ""}])
+
+
+def workbench(path):
+    ratings = [
+        {
+            "query": query,
+            "ratings": [
+                {"docId": key, "rating": f"{25 * grade:.3f}"}
+                for key, grade in grades.items()
+            ],
+        }
+        for query, grades in JUDGED.items()
+    ]
+    path.write_text(json.dumps({"judgmentRatings": ratings}))
+
+
+def fractions(path):
+    rows = [{**r, "rating": r["rating"] / 4} for r in ROWS]
+    pd.DataFrame(rows).to_parquet(path)
+
+
+def floats(path):
+    pd.DataFrame(ROWS).astype({"rating": float}).to_csv(path, index=False)
+
+
+@pytest.mark.parametrize("write", [quepid, workbench, fractions, floats])
+def test_judgements_are_the_test_split(tmp_path, write):
+    write_csv(tmp_path / "catalogue.csv", PRODUCTS)
+    write_csv(tmp_path / "log.csv", clicks())
+    write(tmp_path / "judgements")
+    shop = prepare(
+        tmp_path / "SHOP", catalogue=tmp_path / "catalogue.csv",
+        clicks=tmp_path / "log.csv", judgements=tmp_path / "judgements",
+    ).collection  # fmt: skip
+
+    def judged(collection):
+        return {
+            collection.queries[query].lower(): grades
+            for query, grades in collection.qrels("test").items()
+        }
+
+    expected = {query.lower(): grades for query, grades in JUDGED.items()}
+    assert judged(shop) == expected and shop.splits == ("dev", "test")
+    trained = {q.lower() for q, _ in shop.training_log()}
+    assert "bolt 2" in trained and not trained & {"bolt 1", "bolt 7"}
+    write_csv(tmp_path / "more.csv", clicks(200, seed=1))
+    prepare(tmp_path / "SHOP", clicks=tmp_path / "more.csv", append=True)
+    assert judged(Collection(tmp_path / "SHOP")) == expected
+
+
+def test_labels_and_what_is_no_grade(tmp_path):
+    write_csv(tmp_path / "log.csv", clicks())
+    write_csv(tmp_path / "catalogue.csv", PRODUCTS)
+    options = {"clicks": tmp_path / "log.csv",
+               "catalogue": tmp_path / "catalogue.csv"}  # fmt: skip
+    labels = pd.DataFrame(
+        {"query": ["x"] * 4, "product_id": ["001", "002", "003", "004"],
+         "esci_label": list("ESCI")}
+    )  # fmt: skip
+    shop = prepare(tmp_path / "S", judgements=labels, **options).collection
+    assert list(shop.qrels("test").values()) == [
+        {"001": 4, "002": 2, "003": 1, "004": 0}
+    ]
+    labels["esci_label"] = list("ESCX")
+    with pytest.raises(InputError, match="found the grade 'X', expected numb"):
+        prepare(None, judgements=labels, **options)
+    with pytest.raises(InputError, match="test, and --test_after: leave one"):
+        prepare(None, judgements=labels.head(3), **options, time="time",
+                test_after="2026-01-01")  # fmt: skip

@@ -1,0 +1,348 @@
+"""Equal products, clicks and splits of all forms of a catalogue and a log."""
+
+import gzip
+import json
+
+import pandas as pd
+import pytest
+
+from keras_lstm_dssm.data import click_grades
+from keras_lstm_dssm.data.prepare import prepare
+from keras_lstm_dssm.data.split import splits_of
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.text import normalize
+from tests.data.prepare.shop import (
+    PRODUCTS,
+    clicks,
+    contents,
+    write_csv,
+    write_json_lines,
+)
+
+OPTIONS = {"text": ("brand",), "tags": ("brand", "stock"),
+           "dev_percent": 20, "test_percent": 20}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """The data folder of two CSV files, and the folder of the files."""
+    base = tmp_path_factory.mktemp("shop")
+    write_csv(base / "catalogue.csv", PRODUCTS)
+    write_csv(base / "log.csv", clicks())
+    prepared = prepare(
+        base / "SHOP",
+        catalogue=base / "catalogue.csv",
+        clicks=base / "log.csv",
+        **OPTIONS,
+    )
+    return base, prepared
+
+
+def expected_clicks() -> pd.DataFrame:
+    """Joins, splits and leaves out double clicks, written with pandas."""
+    log = pd.DataFrame(clicks())
+    log["time"] = pd.to_datetime(log["time"])
+    log["text"] = log["query"].str.split().str.join(" ")
+    log = log.merge(pd.DataFrame(PRODUCTS), left_on="product_id", right_on="id")
+    log["body"] = log["title"] + " " + log["brand"]
+    log["split"] = splits_of(list(log["text"]), 20, 20)
+    return log
+
+
+def test_the_folder_equals_a_join_of_pandas(shop):
+    _, (counts, collection) = shop
+    expected = expected_clicks()
+    train = expected[expected["split"] == "train"]
+    lines = (train["text"] + "\t" + train["body"] + "\n").tolist()
+    folder = contents(type(shop[0])(collection.folder))
+    assert folder["clicks.train.tsv"].decode() == "".join(lines)
+    assert counts["train_clicks"] == len(train) > 800
+    assert collection.documents == {
+        p["id"]: f"{p['title']} {p['brand']}" for p in PRODUCTS
+    }
+    for split in ("dev", "test"):
+        held = expected[expected["split"] == split]
+        by_query = held.groupby(held["text"].str.lower())
+        grades = {
+            query: click_grades(rows["id"].value_counts().to_dict())
+            for query, rows in by_query
+        }
+        found = {
+            collection.queries[query].lower(): judged
+            for query, judged in collection.qrels(split).items()
+        }
+        assert found == grades and len(grades) > 15
+    rows = [json.loads(r) for r in folder["corpus.jsonl"].splitlines()]
+    assert rows[4] == {
+        "_id": "004", "title": 'Hex bolt 4/2" & nut', "text": "Bolt, Sons",
+        "fields": {"brand": "Bolt, Sons"},
+        "tags": ["brand:Bolt Sons", "stock:true"],
+    }  # fmt: skip
+
+
+def test_no_test_query_has_the_words_of_a_training_query(tmp_path):
+    """As runs of letters and digits, which `best` reads."""
+    spellings = ["query {}", "QUERY-{}", "(query) {}!", "query/{}"]
+    (tmp_path / "log.tsv").write_text(
+        "".join(
+            f"{spelling.format(i)}\ttitle {i}\n"
+            for i in range(100)
+            for spelling in spellings
+        )
+    )
+    _, collection = prepare(tmp_path / "new", clicks=tmp_path / "log.tsv")
+    parts = [
+        {pair.query for pair in collection.training_log()},
+        *(
+            {collection.queries[query] for query in collection.qrels(split)}
+            for split in collection.splits
+        ),
+    ]
+    normalized = [set(normalize(part, "alphanumeric")) for part in parts]
+    assert sum(map(len, normalized)) == len(set.union(*normalized)) == 100
+    # What is written in other signs is another query, of the same split.
+    assert sum(map(len, parts)) == 400
+
+
+def excel(path, rows):
+    write_csv(path, rows, ";", "utf-8-sig")
+
+
+def unicode_text(path, rows):
+    write_csv(path, rows, "\t", "utf-16")
+
+
+def macintosh(path, rows):
+    write_csv(path, rows, ",", "mac_roman", "\r")
+
+
+def tabs(path, rows):
+    write_csv(path, rows, "\t", end="\n")
+
+
+def zipped(path, rows):
+    data = write_csv(path, rows).read_bytes()
+    path.unlink()
+    path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(data))
+
+
+def json_lines(path, rows):
+    write_json_lines(path, rows)
+
+
+def json_array(path, rows):
+    path.write_text(json.dumps(rows, indent=1))
+
+
+def one_object(path, rows):
+    path.write_text(json.dumps({"rows": rows}))
+
+
+def parquet(path, rows):
+    pd.DataFrame(rows).to_parquet(path)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [excel, unicode_text, macintosh, tabs, zipped, json_lines, json_array,
+     one_object, parquet],
+)  # fmt: skip
+def test_forms_are_equal(shop, tmp_path, write):
+    base, _ = shop
+    write(tmp_path / "catalogue", PRODUCTS)
+    rows = clicks()
+    write(tmp_path / "log-1", rows[:600])
+    write(tmp_path / "log-2", rows[600:])
+    prepare(
+        tmp_path / "SHOP",
+        catalogue=f"{tmp_path}/catalogue*",
+        clicks=f"{tmp_path}/log-*",
+        **OPTIONS,
+    )
+    assert contents(tmp_path / "SHOP") == contents(base / "SHOP")
+
+
+def test_frames_are_read(shop, tmp_path):
+    base, _ = shop
+    import pyarrow
+
+    prepare(
+        tmp_path / "SHOP",
+        catalogue=pd.DataFrame(PRODUCTS),
+        clicks=pyarrow.Table.from_pylist(clicks()),
+        **OPTIONS,
+    )
+    assert contents(tmp_path / "SHOP") == contents(base / "SHOP")
+
+
+def test_ids_are_text(tmp_path):
+    """007 and 7 are two products; ids of a column with gaps are floats."""
+    products = [
+        {"id": key, "title": f"bolt {key}"}
+        for key in ("007", "7", "1e5", "12:30", "2026-01-01", "NA", "655")
+    ]
+    log = [{"query": f"q {n % 30}", "id": products[n % 7]["id"]}
+           for n in range(300)]  # fmt: skip
+    write_csv(tmp_path / "c.csv", products)
+    write_csv(tmp_path / "l.csv", log)
+    prepared = prepare(
+        tmp_path / "A", catalogue=tmp_path / "c.csv", clicks=tmp_path / "l.csv",
+        dev_percent=20, test_percent=20,
+    )  # fmt: skip
+    assert list(prepared.collection.documents) == [p["id"] for p in products]
+    assert prepared.counts["log"]["clicks"] == 300
+    gaps = pd.DataFrame({"query": [f"q {n % 30}" for n in range(300)],
+                         "id": [655.0, None, *[655.0] * 298]})  # fmt: skip
+    gaps.to_csv(tmp_path / "gaps.csv", index=False)
+    gaps.to_parquet(tmp_path / "gaps.parquet")
+    for name in ("gaps.csv", "gaps.parquet"):
+        counts = prepare(
+            None, catalogue=tmp_path / "c.csv", clicks=tmp_path / name,
+            dev_percent=20, test_percent=20,
+        ).counts  # fmt: skip
+        assert counts["log"]["clicks"] == 299
+        assert counts["log"]["no id"] == 1
+
+
+def test_titles_without_a_catalogue(tmp_path):
+    """Strict query TAB title lines, quoted ones, and a header."""
+    lines = [('1/2" bolt', 'Hex bolt 1/2" x 3"')] * 2
+    lines += [(f"query {n % 40}", f"title {n % 9}") for n in range(400)]
+    plain = "".join(f"{q}\t{t}\n" for q, t in lines)
+    pd.DataFrame(lines).to_csv(
+        tmp_path / "quoted.tsv", sep="\t", header=False, index=False
+    )
+    (tmp_path / "plain.tsv").write_text(plain)
+    (tmp_path / "header.tsv").write_text(f"query\ttitle\n{plain}")
+    assert '"1/2"" bolt"\t' in (tmp_path / "quoted.tsv").read_text()
+    folders = []
+    for name in ("plain", "quoted", "header"):
+        prepared = prepare(tmp_path / name, clicks=tmp_path / f"{name}.tsv",
+                           dev_percent=20, test_percent=20)  # fmt: skip
+        assert prepared.collection.documents["d1"] == 'Hex bolt 1/2" x 3"'
+        assert len(prepared.collection.documents) == 10
+        folders.append(contents(tmp_path / name))
+    assert folders[0] == folders[1] == folders[2]
+
+
+def test_bad_rows_are_counted_and_stop(shop, tmp_path):
+    base, _ = shop
+    rows = clicks()
+    text = write_csv(tmp_path / "log.csv", rows).read_text()
+    bad = ['x,s1,"never closed,003\r\n', "x,s1\r\n"]
+    more = [
+        {**rows[0], "product_id": ""},
+        {**rows[1], "product_id": "999"},
+        {**rows[2], "query": " \u00a0"},
+        rows[-1],  # at the same second as the last
+    ]
+    lines = []
+    report = lines.append
+
+    def counts_of(text, **options):
+        (tmp_path / "bad.csv").write_text(text)
+        return prepare(
+            None, report=report, catalogue=base / "catalogue.csv",
+            clicks=tmp_path / "bad.csv", **{**OPTIONS, **options},
+        ).counts["log"]  # fmt: skip
+
+    write_csv(tmp_path / "more.csv", rows + more)
+    found = counts_of((tmp_path / "more.csv").read_text() + "".join(bad))
+    assert found == {
+        "clicks": 1500, "no id": 1, "unknown id": 1, "empty query": 1,
+        "double click": 1, "bad lines": 2,
+    }  # fmt: skip
+    assert "  unknown id: 1, such as 'Bolt 49' and '999'" in [
+        line.replace(rows[1]["query"], "Bolt 49") for line in lines
+    ]
+    with pytest.raises(InputError, match=r"found 0\.3 % bad rows, most of them"
+                       " 'bad lines'.*raise --max_bad_percent"):  # fmt: skip
+        counts_of(
+            (tmp_path / "more.csv").read_text() + "".join(bad),
+            max_bad_percent=0.1,
+        )
+    swallowed = text.replace("\n", '\nx,s1,"never closed,003\n', 1)
+    with pytest.raises(InputError, match="bad.csv:2: found a quote that does"
+                       " not close, 'x,s1,.never"):  # fmt: skip
+        counts_of(swallowed)
+    unknown = text.replace(",0", ",x0")
+    with pytest.raises(InputError, match="expected half or more: name the"):
+        counts_of(unknown)
+
+
+def test_the_order_is_that_of_the_log(tmp_path):
+    """Of many rows in several files, which DuckDB reads in parallel."""
+    lines = [f"query {n * 7919 % 1000},p{n % 50}\n" for n in range(300_000)]
+    for part in range(3):
+        rows = lines[100_000 * part :][:100_000]
+        (tmp_path / f"{part}.csv").write_text("query,id\n" + "".join(rows))
+    catalogue = [{"id": f"p{n}", "title": f"t{n}"} for n in range(50)]
+    shop = prepare(tmp_path / "SHOP", clicks=f"{tmp_path}/*.csv",
+                   catalogue=pd.DataFrame(catalogue)).collection  # fmt: skip
+    text = (tmp_path / "SHOP/clicks.train.tsv").read_text()
+    trained = {pair.query for pair in shop.training_log()}
+    expected = [line.replace(",p", "\tt") for line in lines]
+    assert text == "".join(x for x in expected if x.split("\t")[0] in trained)
+    assert text.count("\n") > 250_000
+
+
+def test_columns_are_named_or_listed(shop, tmp_path):
+    base, _ = shop
+    rows = [{"suchbegriff": r["query"], "artikel": r["product_id"]}
+            for r in clicks()]  # fmt: skip
+    write_csv(tmp_path / "log.csv", rows)
+    options = {"catalogue": base / "catalogue.csv",
+               "clicks": tmp_path / "log.csv", **OPTIONS}  # fmt: skip
+    with pytest.raises(InputError, match=r"name it by --query=COLUMN; the col"
+                       r"umns are: 1 \('suchbegriff'\), 2 \('artikel'\); the"
+                       " first line is read as a click"):  # fmt: skip
+        prepare(None, **options)
+    with pytest.raises(InputError, match="no column 'such', expected --query"
+                       " to name one of: suchbegriff"):  # fmt: skip
+        prepare(None, **options, query="such", clicked="artikel")
+    named = prepare(None, **options, query="suchbegriff", clicked="artikel")
+    write_csv(tmp_path / "log.csv", rows, header=False)
+    numbered = prepare(None, **options, query="1", clicked="2")
+    assert named == numbered and named.counts["train_clicks"] > 800
+
+
+def test_split_by_time(shop, tmp_path):
+    """No test click is trained on, while a query may be in both."""
+    base, _ = shop
+    _, collection = prepare(
+        tmp_path / "SHOP", catalogue=base / "catalogue.csv",
+        clicks=base / "log.csv", test_after="2026-03-01T02:00:00+00:00",
+        **OPTIONS,
+    )  # fmt: skip
+    log = expected_clicks()
+    late = log["time"] >= pd.Timestamp("2026-03-01T02:00:00Z")
+    log["split"] = splits_of(list(log["text"]), 20, 0)
+    train = log[~late & (log["split"] == "train")]
+    assert [tuple(pair) for pair in collection.training_log()] == list(
+        zip(train["text"], train["body"], strict=True)
+    )
+    tested = {collection.queries[q].lower() for q in collection.qrels("test")}
+    assert tested == set(log[late]["text"].str.lower())
+    seen, unseen = (
+        {collection.queries[q].lower() for q in collection.qrels(split)}
+        for split in ("test_seen", "test_unseen")
+    )
+    assert seen == tested & set(train["text"].str.lower()) and len(seen) > 50
+    assert seen | unseen == tested and not seen & unseen
+    with pytest.raises(InputError, match="test_after is '1.3.': expected a"):
+        prepare(None, clicks=base / "log.csv", test_after="1.3.")
+
+
+def test_nothing_half_written(shop, tmp_path):
+    base, _ = shop
+    options = {"catalogue": base / "catalogue.csv", "clicks": base / "log.csv"}
+    with pytest.raises(InputError, match="is already there, expected a new"):
+        prepare(base / "SHOP", **options)
+    few = pd.DataFrame(clicks(3))
+    with pytest.raises(InputError, match="found no query for the split dev"):
+        prepare(tmp_path / "new", **{**options, "clicks": few})
+    for percents in ((0, 0), (50, 50)):
+        with pytest.raises(InputError, match="expected a sum of 1 to 99"):
+            prepare(None, **options, dev_percent=percents[0],
+                    test_percent=percents[1])  # fmt: skip
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,68 @@
+r"""Make a data folder of a catalogue and a log, for training and evaluation.
+
+Example:
+  lstm-dssm-prepare --catalogue=catalogue.csv --title=title \
+      --text=brand,category --tags=category,in_stock \
+      --clicks="log-*.csv.gz" --query=query --clicked=product_id --output=SHOP
+  lstm-dssm-prepare --clicks=clicks.tsv --output=SHOP
+  lstm-dssm-train --data=SHOP --output=RUN
+  lstm-dssm-evaluate --run=RUN --data=SHOP --mode=retrieve
+
+Files are CSV or TSV in any dialect, JSON lines, JSON arrays or parquet, also
+compressed (.gz). Columns of usual names are found; others are named by flags,
+in a file without a header by their numbers. Without a catalogue the log has the
+clicked titles. Ids are text.
+
+Each run, and --dry_run, which writes nothing, prints the columns, five joined
+rows, and counts of the rows that are left out, with examples. Above
+--max_bad_percent, or if under half of the clicks are on products of the
+catalogue, nothing is written.
+
+No query of dev or test occurs in training, not even with other letter case,
+spaces or punctuation; a query keeps its split when the log grows. With
+--test_after no test click is trained on. docs/data.md describes the folder.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from absl import app
+
+from lstm_dssm_programs import load_package
+from keras_lstm_dssm.command_line import Program, printable
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.files import check_folder
+from keras_lstm_dssm.settings.prepare import PrepareSettings
+from keras_lstm_dssm.tools.settings_flags import define_settings, flag_names
+
+program = Program(__doc__)
+FLAGS = program.flags
+program.string("output", None, "Folder to write, in BEIR's format.")
+program.bool("dry_run", False, "Report what is found, and write nothing.")
+define_settings(program, {"": PrepareSettings}, defaults=True)
+
+
+@program.main
+def main(_: list[str]) -> dict[str, Any]:
+    """Reads, reports and writes; returns the counts."""
+    if FLAGS.dry_run:
+        program.check_unused(["output"], "is not written with --dry_run")
+    elif not FLAGS.output:
+        raise InputError(
+            "--output is missing: expected a folder to write, or --dry_run"
+        )
+    settings = PrepareSettings(
+        **{name: FLAGS[name].value for name in flag_names([PrepareSettings])}
+    )
+    if FLAGS.output:
+        check_folder(Path(FLAGS.output).parent)
+    load_package()
+    from keras_lstm_dssm.data.prepare import prepare
+
+    return prepare(
+        FLAGS.output, settings, lambda line: print(printable(line))
+    ).counts
+
+
+if __name__ == "__main__":
+    app.run(main, flags_parser=program.parse)
