@@ -250,7 +250,7 @@ def test_what_is_opened_by_its_name(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "build_api_documents", lambda progress: found)
     built_in = open_documents("api_documents", max_sentences=7)
     assert (built_in.folder, built_in.max_sentences) == (found.folder, 7)
-    assert sources.absolute_spec("api_documents") == "api_documents"
+    assert absolute_spec("api_documents") == "api_documents"
 
 
 def test_a_file_whose_name_has_a_comma(tmp_path):

@@ -91,6 +91,6 @@ def test_what_programs_read(tmp_path):
     recipe = dssm.Recipe(hard_negatives=1)
     config = TrainingConfig(str(tmp_path / "SHOP"), recipe)
     training = TowerTraining(config, RunFolder(tmp_path / "RUN"))
-    training.prepare(recipe.build())
+    training.prepare(dssm.build_model(recipe))
     assert isinstance(training.negatives, HardNegatives)
     assert list(training.negatives.titles) == documents.titles
