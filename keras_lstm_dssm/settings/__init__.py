@@ -1,5 +1,5 @@
-"""Each choice of a user, once: recipes, options, presets, names and limits.
+"""Each choice of a user, once: recipes, options, presets, kinds of models.
 
-No module of this package imports TensorFlow, Keras or NumPy at its top: flags
-are made from it before these are loaded.
+No module of this package imports TensorFlow, Keras, NumPy or a folder of the
+package that does: flags are made from it before these are loaded.
 """

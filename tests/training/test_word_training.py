@@ -176,7 +176,7 @@ def test_clicks_train_the_other_parts(teacher):
     ({"dev": "api"}, "dev is not used by word_sum, which is fitted to"),
     ({"teacher": None}, "teacher is missing: expected the folder of lstm-"),
     ({"teacher": "NONE"}, "NONE: found no teacher's vectors"),
-    ({"preset": "best", "data": None}, "data is missing: expected `api`"),
+    ({"preset": "best_words", "data": None}, "data is missing: expected"),
 ], ids=str)  # fmt: skip
 def test_wrong_input_is_one_line(options, message, teacher, refused):
     given = {"preset": "word_sum", "teacher": teacher, "output": "RUN"}
