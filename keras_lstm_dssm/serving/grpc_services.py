@@ -46,7 +46,7 @@ from keras_lstm_dssm.serving.model_registry import (
     model_status,
 )
 from keras_lstm_dssm.serving.security import NO_TOKEN, Security
-from keras_lstm_dssm.serving.servable import StatusError, invalid_argument
+from keras_lstm_dssm.serving.servable import InvalidError, StatusError
 
 NO_MESSAGE = "Exception deserializing request!"
 """gRPC's own message for bytes that are no message of the method."""
@@ -77,15 +77,13 @@ class Predictions(PredictionServiceServicer, ModelServiceServicer):
         """Returns the signatures of a model."""
         spec = _checked_spec(request)
         if not request.metadata_field:
-            raise invalid_argument(
+            raise InvalidError(
                 "GetModelMetadataRequest must specify at least one "
                 "metadata_field"
             )
         for field in request.metadata_field:
             if field != "signature_def":
-                raise invalid_argument(
-                    f"Metadata field {field} is not supported"
-                )
+                raise InvalidError(f"Metadata field {field} is not supported")
         return model_metadata(self._models, spec)
 
     def GetModelStatus(
@@ -106,7 +104,7 @@ class Predictions(PredictionServiceServicer, ModelServiceServicer):
 
 def _checked_spec(request: Any) -> ModelSpec:
     if not request.HasField("model_spec"):
-        raise invalid_argument("Missing ModelSpec")
+        raise InvalidError("Missing ModelSpec")
     return request.model_spec
 
 

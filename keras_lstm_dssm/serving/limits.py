@@ -20,7 +20,7 @@ import tensorflow as tf
 from tensorflow.core.framework.types_pb2 import DataType
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
-from keras_lstm_dssm.serving.servable import StatusError, invalid_argument
+from keras_lstm_dssm.serving.servable import InvalidError, StatusError
 from keras_lstm_dssm.settings.server import ServerBounds
 
 _COUNTS = ("k", "n")
@@ -62,7 +62,7 @@ class Bounds(ServerBounds):
             if proto.string_val and len(proto.string_val) < elements:
                 size = max(size, len(proto.string_val[-1]))
             if elements * size > self.max_message_mb << 20:
-                raise invalid_argument(
+                raise InvalidError(
                     f"input {name} is a tensor of {elements:,} elements, more"
                     f" than fit into the {self.max_message_mb} MiB of a request"
                 )
@@ -70,7 +70,7 @@ class Bounds(ServerBounds):
     def check_rows(self, rows: int) -> None:
         """Checks a number of rows; the message is TF Serving's."""
         if rows > self.max_rows:
-            raise invalid_argument(
+            raise InvalidError(
                 f"Task size {rows} is larger than maximum input batch size "
                 f"{self.max_rows}"
             )
@@ -83,13 +83,13 @@ class Bounds(ServerBounds):
             if array.dtype == object:
                 longest = max(map(len, array.flat), default=0)
                 if longest > self.max_text_kb << 10:
-                    raise invalid_argument(
+                    raise InvalidError(
                         f"input {name} has a text of {longest:,} bytes, more"
                         f" than the {self.max_text_kb << 10:,} that this"
                         " server reads"
                     )
             elif name in _COUNTS and array.max(initial=0) > self.max_k:
-                raise invalid_argument(
+                raise InvalidError(
                     f"{name} is {array.max()}, more than the {self.max_k} that"
                     " this server allows"
                 )

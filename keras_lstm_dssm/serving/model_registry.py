@@ -44,9 +44,9 @@ from keras_lstm_dssm.export.publish.versions import (
     version_folders,
 )
 from keras_lstm_dssm.serving.servable import (
+    InvalidError,
     Servable,
     StatusError,
-    invalid_argument,
 )
 
 _LOG = logging.getLogger(__name__)
@@ -439,7 +439,7 @@ class ModelRegistry:
     def find(self, spec: ModelSpec) -> Servable:
         """Returns the requested version, by default the newest."""
         if not spec.name:
-            raise invalid_argument("ModelSpec has no name specified.")
+            raise InvalidError("ModelSpec has no name specified.")
         available = self._served.get(spec.name, _NOTHING)
         choice = spec.WhichOneof("version_choice")
         if choice is None:
@@ -449,7 +449,7 @@ class ModelRegistry:
             version = spec.version.value
             if choice == "version_label":
                 if spec.version_label not in available.labels:
-                    raise invalid_argument(
+                    raise InvalidError(
                         "Unrecognized servable version label: "
                         f"{spec.version_label}"
                     )

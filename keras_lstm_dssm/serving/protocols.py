@@ -20,16 +20,15 @@ from tensorflow_serving.apis.model_pb2 import ModelSpec
 from keras_lstm_dssm.serving.limits import Bounds
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
 from keras_lstm_dssm.serving.rest_json import (
-    JsonError,
     excerpt,
     string_of,
     text_array,
     whole_number_of,
 )
 from keras_lstm_dssm.serving.servable import (
+    InvalidError,
     Servable,
     StatusError,
-    invalid_argument,
 )
 from lstm_dssm_client.texts import distinct_values
 from lstm_dssm_client.words import split_words
@@ -68,14 +67,14 @@ def embeddings(models: ModelRegistry, bounds: Bounds, request: Request) -> Any:
     texts = _texts("input", [sent] if isinstance(sent, str) else sent, bounds)
     form = request.get("encoding_format") or "float"
     if form not in ("float", "base64"):
-        raise JsonError(
+        raise InvalidError(
             f"'encoding_format' is {excerpt(form)}: expected float or base64"
         )
     servable = models.find(ModelSpec(name=name))
     vectors = _encode(servable, bounds, texts)
     width = vectors.shape[1]
     if request.get("dimensions") not in (None, width):
-        raise JsonError(
+        raise InvalidError(
             f"'dimensions' is {excerpt(request['dimensions'])}: {name} has "
             f"{width}, and cannot be shortened"
         )
@@ -114,7 +113,7 @@ def rerank(
         count = whole_number_of(request, "top_n", 1, 2**31 - 1)
     returned = request.get("return_documents")
     if returned not in (None, True, False):
-        raise JsonError("'return_documents' must be true or false")
+        raise InvalidError("'return_documents' must be true or false")
     if request.get("model") is None:
         served = [name for name in _RERANKERS if models.versions(name)]
         name = served[0] if served else string_of(request, "model")
@@ -174,7 +173,7 @@ def _encode(
         or call.input_dtypes != {"text": "string"}
         or "embedding" not in call.outputs
     ):
-        raise invalid_argument(
+        raise InvalidError(
             f"{servable.name} is no encoder of texts; GET /v1/models lists "
             "the models"
         )
@@ -186,11 +185,13 @@ def _encode(
 def _texts(key: str, sent: Any, bounds: Bounds) -> list[str]:
     """Returns the texts of a request, of which there is at least one."""
     if not isinstance(sent, list) or not sent:
-        raise JsonError(f"{key!r} must be a text, or a list that is not empty")
+        raise InvalidError(
+            f"{key!r} must be a text, or a list that is not empty"
+        )
     bounds.check_rows(len(sent))
     for index, text in enumerate(sent):
         if not isinstance(text, str):
-            raise JsonError(
+            raise InvalidError(
                 f"{key}[{index}] is {excerpt(text)}: expected a text; ids of "
                 "tokens are not supported"
             )

@@ -36,7 +36,7 @@ from keras_lstm_dssm.serving.rest_json import (
     row_count,
     signature_name,
 )
-from keras_lstm_dssm.serving.servable import StatusError, invalid_argument
+from keras_lstm_dssm.serving.servable import InvalidError, StatusError
 
 _LOG = logging.getLogger(__name__)
 
@@ -143,12 +143,12 @@ class RestApi:
         servable = self._models.find(spec)
         call = servable.signature(signature)
         if call is None:
-            raise invalid_argument(
+            raise InvalidError(
                 f'Serving signature name: "{signature or "serving_default"}" '
                 "not found in signature def"
             )
         if not call.input_dtypes:
-            raise invalid_argument(
+            raise InvalidError(
                 "Failed to get input map for signature: "
                 f"{signature or 'DEFAULT'}"
             )
@@ -185,8 +185,8 @@ def _method_and_model(method: str, path: str) -> tuple[str, ModelSpec]:
         name = "GetModelMetadata" if match["metadata"] else "GetModelStatus"
         return name, _model_spec(match)
     if method == "GET" and path.lower() == "/v1/models":
-        raise invalid_argument("Missing model name in request.")
-    raise invalid_argument(f"Malformed request: {method} {path}")
+        raise InvalidError("Missing model name in request.")
+    raise InvalidError(f"Malformed request: {method} {path}")
 
 
 def _model_spec(match: re.Match[str]) -> ModelSpec:
@@ -194,7 +194,7 @@ def _model_spec(match: re.Match[str]) -> ModelSpec:
     if match["version"]:
         digits = match["version"].lstrip("0") or "0"
         if len(digits) > 19 or int(digits) >= 2**63:
-            raise invalid_argument(
+            raise InvalidError(
                 f"Failed to convert version: {match['version']} to numeric."
             )
         spec.version.value = int(digits)

@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, islice
 from typing import Any
 
-import grpc
 import numpy as np
 import orjson
 
-from keras_lstm_dssm.serving.servable import StatusError
+from keras_lstm_dssm.serving.servable import InvalidError
 
 MAX_MESSAGE_CHARS = 1024
 """Values in error messages are cut after this number of characters."""
@@ -26,45 +25,38 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _PRETTY = json.JSONEncoder(ensure_ascii=False, indent=4)
 
 
-class JsonError(StatusError):
-    """Raised if a request's JSON does not fit; INVALID_ARGUMENT, HTTP 400."""
-
-    def __init__(self, details: str) -> None:
-        super().__init__(grpc.StatusCode.INVALID_ARGUMENT, details)
-
-
 def parse_object(body: bytes) -> dict[str, Any]:
     """Parses the body of a request, a JSON object in UTF-8.
 
     NaN, Infinity and -Infinity are numbers, as in TF Serving. Half of a
     surrogate pair is refused, so that all strings can be encoded. Like all
-    functions of this module, `parse_object` raises `JsonError`.
+    functions of this module, `parse_object` raises `InvalidError`.
     """
     if not body.strip():
-        raise JsonError("JSON Parse error: The document is empty")
+        raise InvalidError("JSON Parse error: The document is empty")
     try:
         value = json.loads(body.decode("utf-8-sig"), parse_float=_finite)
         if _SURROGATE.search(body):
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise JsonError(
+        raise InvalidError(
             "JSON Parse error: The surrogate pair in string is invalid."
         ) from error
     except UnicodeDecodeError as error:
-        raise JsonError(
+        raise InvalidError(
             "JSON Parse error: Invalid encoding in string. at offset: "
             f"{error.start}"
         ) from error
     except json.JSONDecodeError as error:
-        raise JsonError(
+        raise InvalidError(
             f"JSON Parse error: Invalid value. {error.msg} at offset: "
             f"{error.pos}"
         ) from error
     except (ValueError, RecursionError) as error:
         # A number of thousands of digits; lists in lists in lists.
-        raise JsonError(f"JSON Parse error: {error}") from error
+        raise InvalidError(f"JSON Parse error: {error}") from error
     if not isinstance(value, dict):
-        raise JsonError(f"JSON Value: {excerpt(value)} Is not object")
+        raise InvalidError(f"JSON Value: {excerpt(value)} Is not object")
     return value
 
 
@@ -79,7 +71,7 @@ def signature_name(request: Mapping[str, Any]) -> str:
     """Returns the name of the requested signature, "" for the default one."""
     name = request.get("signature_name", "")
     if not isinstance(name, str):
-        raise JsonError(
+        raise InvalidError(
             f"JSON Value: {excerpt(request)} not formatted correctly. "
             "'signature_name' key must be a string value."
         )
@@ -90,7 +82,7 @@ def string_of(request: Mapping[str, Any], key: str) -> str:
     """Returns a string of a request."""
     value = request.get(key)
     if not isinstance(value, str):
-        raise JsonError(f"{key!r} must be a string")
+        raise InvalidError(f"{key!r} must be a string")
     return value
 
 
@@ -100,7 +92,7 @@ def whole_number_of(
     """Returns a whole number of a request, within bounds."""
     value = request.get(key)
     if type(value) is not int or not minimum <= value <= maximum:
-        raise JsonError(
+        raise InvalidError(
             f"{key!r} must be a whole number, {minimum} to {maximum}"
         )
     return value
@@ -117,21 +109,21 @@ def is_row_format(request: Mapping[str, Any]) -> bool:
     It checks that a request has one of them, and a row in `instances`.
     """
     if "instances" in request and "inputs" in request:
-        raise JsonError(
+        raise InvalidError(
             f"JSON Value: {excerpt(request)} Not formatted correctly expecting "
             "only one of 'inputs' or 'instances' keys to exist "
         )
     if "instances" not in request:
         if "inputs" not in request:
-            raise JsonError("Missing 'inputs' or 'instances' key")
+            raise InvalidError("Missing 'inputs' or 'instances' key")
         return False
     if not isinstance(request["instances"], list):
-        raise JsonError(
+        raise InvalidError(
             f"JSON Value: {excerpt(request)} Excepting 'instances' to be an "
             "list/array"
         )
     if not request["instances"]:
-        raise JsonError(
+        raise InvalidError(
             f"JSON Value: {excerpt(request)} No values in 'instances' array"
         )
     return True
@@ -190,11 +182,11 @@ def inputs_from_json(
     if _is_named(value):
         for name in dtypes:
             if name not in value:
-                raise JsonError(
+                raise InvalidError(
                     f"Missing named input: {name} in 'inputs' object."
                 )
     elif len(dtypes) > 1:
-        raise JsonError(
+        raise InvalidError(
             "inputs is a plain value/list, but expecting an object as multiple "
             "input tensors required as per tensorinfo_map"
         )
@@ -208,7 +200,7 @@ def _arrays_of_rows(
 ) -> dict[str, np.ndarray]:
     named = _is_named(rows[0])
     if not named and len(dtypes) > 1:
-        raise JsonError(
+        raise InvalidError(
             "instances is a plain list, but expecting list of objects as "
             "multiple input tensors required as per tensorinfo_map"
         )
@@ -217,7 +209,7 @@ def _arrays_of_rows(
             expected, got = (
                 ("object", "list") if named else ("value/list", "object")
             )
-            raise JsonError(
+            raise InvalidError(
                 f"Expecting {expected} but got {got} at item {number} of "
                 "input list"
             )
@@ -228,7 +220,7 @@ def _arrays_of_rows(
                         f"{number} key: {name}",
                         f"JSON object: does not have named input: {name}",
                     )
-            raise JsonError(
+            raise InvalidError(
                 f"Failed to process element: {number} of 'instances' list. "
                 f"JSON object: {excerpt(row)} keys must be equal to: "
                 f"{','.join(sorted(dtypes))}"
@@ -248,14 +240,14 @@ def _is_named(row: Any) -> bool:
     return isinstance(row, dict) and not is_base64(row)
 
 
-def _in_element(element: str, problem: str) -> JsonError:
-    return JsonError(
+def _in_element(element: str, problem: str) -> InvalidError:
+    return InvalidError(
         f"Failed to process element: {element} of 'instances' list. Error: "
         f"INVALID_ARGUMENT: {problem}"
     )
 
 
-class _ElementError(JsonError):
+class _ElementError(InvalidError):
     """Raised for a wrong element of the outermost list, with its number."""
 
     def __init__(self, number: int, problem: str) -> None:
@@ -275,7 +267,7 @@ def _array(value: Any, dtype: str) -> np.ndarray:
                 raise _unequal(value, index // each)
         shape.append(size)
         if len(shape) > _MAX_RANK:
-            raise JsonError(f"lists are nested over {_MAX_RANK} levels deep")
+            raise InvalidError(f"lists are nested over {_MAX_RANK} levels deep")
         parts = list(chain.from_iterable(parts))
     values: list[Any] = []
     if dtype == "string" and set(map(type, parts)) == {str}:
@@ -283,7 +275,7 @@ def _array(value: Any, dtype: str) -> np.ndarray:
     try:
         for part in parts:
             values.append(convert(part))
-    except JsonError as error:
+    except InvalidError as error:
         number = len(values) // math.prod(shape[1:])
         if isinstance(part, list):
             raise _unequal(value, number) from None
@@ -321,7 +313,7 @@ def _brackets(shape: list[int]) -> str:
 def _converter(dtype: str) -> Callable[[Any], Any]:
     """Returns the function that converts a JSON value to a dtype.
 
-    The function raises `JsonError` for a value of another type, or one that
+    The function raises `InvalidError` for a value of another type, or one that
     the dtype cannot represent.
     """
     if dtype == "string":
@@ -331,7 +323,7 @@ def _converter(dtype: str) -> Callable[[Any], Any]:
     if dtype in ("float", "double"):
         return lambda value: _decimal(value, dtype)
     if dtype not in _NUMPY_DTYPES:
-        raise JsonError(f"Conversion of JSON Value to type: {dtype}")
+        raise InvalidError(f"Conversion of JSON Value to type: {dtype}")
     limits = np.iinfo(_NUMPY_DTYPES[dtype])
     minimum, maximum = int(limits.min), int(limits.max)
 
@@ -349,7 +341,7 @@ def _bytes(value: Any) -> bytes:
     if not isinstance(value, dict):
         raise _type_error(value, "string")
     if not is_base64(value):
-        raise JsonError(
+        raise InvalidError(
             f"JSON Value: {excerpt(value)} not formatted correctly for base64 "
             "data"
         )
@@ -357,7 +349,7 @@ def _bytes(value: Any) -> bytes:
     try:
         return b64decode(digits + "=" * (-len(digits) % 4), validate=True)
     except ValueError as error:
-        raise JsonError("Unable to base64 decode") from error
+        raise InvalidError("Unable to base64 decode") from error
 
 
 def is_base64(value: Any) -> bool:
@@ -388,14 +380,14 @@ def _decimal(value: Any, dtype: str) -> float:
         # The largest float32 is above itself when nine digits are written.
         maximum = float(limits.max) * (1 + 2.0 ** -(limits.nmant + 2))
     if abs(value) > maximum:
-        raise JsonError(
+        raise InvalidError(
             f"Cannot convert JSON value: {excerpt(value)} to {dtype} without "
             "loss of precision."
         )
     return float(value)
 
 
-def _type_error(value: Any, dtype: str) -> JsonError:
+def _type_error(value: Any, dtype: str) -> InvalidError:
     kind = {
         type(None): "Null",
         bool: str(value),
@@ -403,7 +395,7 @@ def _type_error(value: Any, dtype: str) -> JsonError:
         list: "Array",
         str: "String",
     }.get(type(value), "Number")
-    return JsonError(
+    return InvalidError(
         f"JSON Value: {excerpt(value)} Type: {kind} is not of expected type: "
         f"{dtype}"
     )
@@ -419,14 +411,14 @@ def json_from_outputs(outputs: Mapping[str, np.ndarray], row: bool) -> bytes:
     are read as the same number; NaN and Infinity are as in TF Serving.
     """
     if not outputs:
-        raise JsonError("Cannot convert empty tensor map to JSON")
+        raise InvalidError("Cannot convert empty tensor map to JSON")
     batch = -1
     columns: dict[str, Any] = {}
     for name, array in sorted(outputs.items()):
         if row and array.ndim == 0:
-            raise JsonError(f"Tensor name: {name} has no shape information ")
+            raise InvalidError(f"Tensor name: {name} has no shape information ")
         if row and batch not in (-1, len(array)):
-            raise JsonError(
+            raise InvalidError(
                 f"Tensor name: {name} has inconsistent batch size: "
                 f"{len(array)} expecting: {batch}"
             )
@@ -455,7 +447,9 @@ def _writable(name: str, array: np.ndarray) -> Any:
     if dtype in ("float16", "bfloat16"):
         array = array.astype(np.float32)
     elif kind not in "biuf":
-        raise JsonError(f"Failed to write JSON value for tensor type: {dtype}")
+        raise InvalidError(
+            f"Failed to write JSON value for tensor type: {dtype}"
+        )
     # Without an axis it is a scalar, as orjson knows no array without one.
     return np.ascontiguousarray(array) if array.ndim else array[()]
 

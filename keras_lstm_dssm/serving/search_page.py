@@ -26,16 +26,15 @@ from keras_lstm_dssm.serving.limits import Bounds
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
 from keras_lstm_dssm.serving.rest_api import HTTP_CODES, code_and_message
 from keras_lstm_dssm.serving.rest_json import (
-    JsonError,
     parse_object,
     string_of,
     text_array,
     whole_number_of,
 )
 from keras_lstm_dssm.serving.servable import (
+    InvalidError,
     SignatureCall,
     StatusError,
-    invalid_argument,
 )
 from lstm_dssm_client.signatures import (
     EXPLAINED,
@@ -293,7 +292,7 @@ class SearchPage:
         """
         text, model = string_of(request, "text"), string_of(request, "model")
         if len(text) > MAX_LETTERS:
-            raise JsonError(f"'text' has more than {MAX_LETTERS:,} letters")
+            raise InvalidError(f"'text' has more than {MAX_LETTERS:,} letters")
         k = whole_number_of(request, "k", 1, MAX_RESULTS)
         spec = ModelSpec(name=model)
         if request.get("version") is not None:
@@ -303,7 +302,7 @@ class SearchPage:
         servable = self._models.find(spec)
         call = servable.signature("")
         if call is None or call.input_dtypes != _INPUTS:
-            raise invalid_argument(f"{model} is no retriever")
+            raise InvalidError(f"{model} is no retriever")
         query_words = words_of([text], _MAX_QUERY_WORDS)
         # Titles near each word alone have words that the results lack.
         queries = [text, *query_words]
@@ -415,11 +414,11 @@ class SearchPage:
         """
         token = string_of(request, "click")
         if self._clicks is None:
-            raise invalid_argument("this server writes no clicks")
+            raise InvalidError("this server writes no clicks")
         try:
             return self._clicks.write(token)
         except TokenError as error:
-            raise invalid_argument(str(error)) from error
+            raise InvalidError(str(error)) from error
 
 
 class _Hit(NamedTuple):

@@ -62,9 +62,11 @@ class StatusError(Exception):
             self.details = f"{cut}...TRUNCATED"
 
 
-def invalid_argument(details: str) -> StatusError:
-    """Returns a `StatusError` with the code INVALID_ARGUMENT."""
-    return StatusError(grpc.StatusCode.INVALID_ARGUMENT, details)
+class InvalidError(StatusError):
+    """Raised for a wrong request: INVALID_ARGUMENT, 400 over HTTP."""
+
+    def __init__(self, details: str) -> None:
+        super().__init__(grpc.StatusCode.INVALID_ARGUMENT, details)
 
 
 Check = Callable[[Mapping[str, np.ndarray]], None]
@@ -135,7 +137,7 @@ class SignatureCall(SavedSignature):
         """
         specs = self._specs
         if len(protos) != len(specs):
-            raise invalid_argument(
+            raise InvalidError(
                 f"input size does not match signature: "
                 f"{len(protos)}!={len(specs)} "
                 f"len({_set(protos)}) != len({_set(specs)}). "
@@ -146,14 +148,14 @@ class SignatureCall(SavedSignature):
         for alias, spec in specs.items():
             if alias not in protos:
                 feed = self.definition.inputs[alias].name
-                raise invalid_argument(
+                raise InvalidError(
                     f"Signature input alias: {alias}(feed name: {feed}) not "
                     "found in request and no default value provided. Inputs "
                     f"expected to be in the request {_set(protos)}, or "
                     "default input alias set: "
                 )
             if protos[alias].dtype not in _DTYPES:
-                raise invalid_argument(f"tensor parsing error: {alias}")
+                raise InvalidError(f"tensor parsing error: {alias}")
             if _fits(protos[alias], spec):
                 arrays[alias] = _array(alias, protos[alias])
         return arrays
@@ -161,15 +163,13 @@ class SignatureCall(SavedSignature):
     def _requested_outputs(self, output_filter: Sequence[str]) -> list[str]:
         for index, alias in enumerate(output_filter):
             if alias not in self.outputs:
-                raise invalid_argument(
+                raise InvalidError(
                     f"output tensor alias not found in signature: {alias} "
                     "Outputs expected to be in the set "
                     f"{_set(self.outputs)}."
                 )
             if alias in output_filter[:index]:
-                raise invalid_argument(
-                    f"duplicate output tensor alias: {alias}"
-                )
+                raise InvalidError(f"duplicate output tensor alias: {alias}")
         return list(output_filter or self.outputs)
 
     def _check_dtypes_and_shapes(
@@ -180,7 +180,7 @@ class SignatureCall(SavedSignature):
         for index, (alias, spec) in enumerate(self._specs.items()):
             expected = spec.dtype.as_datatype_enum
             if protos[alias].dtype != expected:
-                raise invalid_argument(
+                raise InvalidError(
                     f"Expects arg[{index}] to be {_cpp_name(expected)} but "
                     f"{_cpp_name(protos[alias].dtype)} is provided"
                 )
@@ -200,7 +200,7 @@ class SignatureCall(SavedSignature):
 def _wrong_shape(
     alias: str, spec: tf.TensorSpec, sizes: Sequence[int]
 ) -> StatusError:
-    return invalid_argument(
+    return InvalidError(
         f"input {alias} must have shape {spec.shape}, got {tuple(sizes)}"
     )
 
@@ -226,7 +226,7 @@ def _array(alias: str, proto: TensorProto) -> np.ndarray:
             proto.SerializeToString(), tf.as_dtype(proto.dtype)
         )
     except (TypeError, ValueError, tf.errors.OpError) as error:
-        raise invalid_argument(f"tensor parsing error: {alias}") from error
+        raise InvalidError(f"tensor parsing error: {alias}") from error
     if not tensor.dtype.is_numpy_compatible:
         return np.empty(0)  # a resource or variant, which no signature takes
     values = tensor.numpy()
@@ -302,14 +302,14 @@ class Servable:
         try:
             for record in tf.data.TFRecordDataset(str(path)):
                 if count == _MAX_RECORDS:
-                    raise invalid_argument(
+                    raise InvalidError(
                         "Number of warmup records exceeds the maximum "
                         f"({_MAX_RECORDS}) at {path}"
                     )
                 self._replay(PredictionLog.FromString(record.numpy()))
                 count += 1
         except DecodeError as error:
-            raise invalid_argument(
+            raise InvalidError(
                 f"Failed to parse warmup record from {path}"
             ) from error
         except tf.errors.OpError as error:

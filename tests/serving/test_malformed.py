@@ -281,7 +281,7 @@ def send_http(url: str, count: int, seed: int) -> Counter[str]:
             reply.read()
             code = str(reply.status)
             closed |= reply.will_close
-        except (HTTPException, ConnectionError):
+        except (HTTPException, OSError):  # the server may have closed
             closed = True
         codes[code] += 1
         if closed:

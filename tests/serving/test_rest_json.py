@@ -85,7 +85,7 @@ def arrays(body: str, dtypes: dict[str, str]) -> dict[str, Any]:
 ])  # fmt: skip
 def test_wrong_bodies(body, dtypes, message):
     """They are refused by a message of limited length."""
-    with pytest.raises(rest_json.JsonError) as raised:
+    with pytest.raises(rest_json.InvalidError) as raised:
         arrays(body, dtypes)
     assert message in str(raised.value)
     assert len(str(raised.value)) < 2000
@@ -144,7 +144,7 @@ def test_any_json_gives_arrays_or_an_error(value, key):
     for dtypes in (PAIR, TEXT, {"x": "float"}):
         try:
             made = rest_json.inputs_from_json({key: value}, dtypes)
-        except rest_json.JsonError:
+        except rest_json.InvalidError:
             continue
         assert made.keys() == dtypes.keys()
 
@@ -194,7 +194,7 @@ def test_outputs_by_row_and_by_name():
     ({"x": np.zeros(1, complex)}, "tensor type: complex128"),
 ])  # fmt: skip
 def test_outputs_that_are_no_rows(outputs, message):
-    with pytest.raises(rest_json.JsonError, match=message):
+    with pytest.raises(rest_json.InvalidError, match=message):
         rest_json.json_from_outputs(
             {n: np.asarray(a) for n, a in outputs.items()}, row=True
         )
