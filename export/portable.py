@@ -170,9 +170,7 @@ def _store_towers(
     described = {}
     for name in (QUERY, DOCUMENT):
         tower = getattr(model, name)
-        described[name] = _description(tower)
-        for weight, values in _stored_weights(tower, [tower], kind):
-            arrays[f"{name}/{weight}"] = values
+        described[name] = _store_encoder(arrays, name, tower, [tower], kind)
     return described, module
 
 
@@ -183,24 +181,30 @@ def _store_hybrid(
     pair = parts.encoders(settings.weights)
     if pair is None:
         return {}, None
-    described: dict[str, Any] = {}
-    for name, hybrid in zip((QUERY, DOCUMENT), pair, strict=True):
-        described[name] = {}
-        for part, (tower, layers) in hybrid.parts.items():
-            _check_encoder(tower)
-            described[name][part] = _description(tower, part)
-            for weight, values in _stored_weights(tower, layers, kind):
-                arrays[f"{name}/{part}/{weight}"] = values
+    described = {
+        name: {
+            part: _store_encoder(arrays, f"{name}/{part}", *encoder, kind)
+            for part, encoder in hybrid.parts.items()
+        }
+        for name, hybrid in zip((QUERY, DOCUMENT), pair, strict=True)
+    }
     HybridEncoderModule(pair[0])
     return described, HybridEncoderModule(pair[1], parts.teacher)
 
 
-def _description(tower: TextEncoder, part: str = "") -> dict[str, Any]:
-    """Describes an encoder, or the part of it that is stored."""
+def _store_encoder(
+    arrays: Arrays, path: str, tower: TextEncoder, layers: list[Any], kind: str
+) -> dict[str, Any]:
+    """Adds the weights of an encoder, or of a part of it; describes it."""
+    _check_encoder(tower)
+    for weight, values in _stored_weights(tower, layers, kind):
+        arrays[f"{path}/{weight}"] = values
     name = type(tower).__name__
-    if (of_part := f"{name}/{part}") in PARTS:
-        name = of_part
-    return {"class": name, "config": tower.get_config()}
+    part = f"{name}/{path.partition('/')[2]}"
+    return {
+        "class": part if part in PARTS else name,
+        "config": tower.get_config(),
+    }
 
 
 def _stored_postings(postings: Postings) -> Arrays:

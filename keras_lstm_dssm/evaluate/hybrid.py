@@ -25,7 +25,7 @@ from keras_lstm_dssm.evaluation.mixture import (
 )
 from keras_lstm_dssm.evaluation.postings import default_terms, term_tokenizer
 from keras_lstm_dssm.evaluation.runs import System
-from keras_lstm_dssm.evaluation.systems import system_of, with_cached_vectors
+from keras_lstm_dssm.evaluation.systems import system_of
 from keras_lstm_dssm.evaluation.task import (
     MAIN_MEASURES,
     Task,
@@ -108,10 +108,7 @@ def measure_hybrid(
         f"{split}: {len(task.queries)} queries, {len(titles)} documents in the"
         " corpus"
     )
-    systems: dict[str, System] = {
-        name: with_cached_vectors(system)
-        for name, system in parts.systems(**settings.encoding).items()
-    }
+    systems: dict[str, System] = {**parts.systems(**settings.encoding)}
     about: dict[str, Any] = {}
     if has_dev:
         on_dev = title_task(settings, dev_data, "dev")

@@ -304,10 +304,7 @@ class Hybrid:
         start = time.perf_counter()
         model = self.towers and _saved_model(self.towers, seed, data)
         teacher = TeacherVectors.open(data.settings.teacher_folder())
-        systems: dict[str, Any] = {
-            name: with_cached_vectors(system)
-            for name, system in HybridParts.of(model, teacher).systems().items()
-        }
+        systems: dict[str, Any] = {**HybridParts.of(model, teacher).systems()}
         terms = default_terms(list(data.dev.documents.values()))
         settings, chosen = choose_hybrid(
             systems,

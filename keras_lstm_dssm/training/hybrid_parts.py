@@ -10,7 +10,7 @@ from keras_lstm_dssm.encoders.hybrid_encoder import HybridEncoder
 from keras_lstm_dssm.encoders.parts import TOWERS, WORDS
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.postings import default_terms
-from keras_lstm_dssm.evaluation.systems import DenseSystem
+from keras_lstm_dssm.evaluation.systems import DenseSystem, with_cached_vectors
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.settings.choices import HYBRID_PARTS
 from keras_lstm_dssm.settings.hybrid import HybridSettings
@@ -103,7 +103,10 @@ class HybridParts(NamedTuple):
         )
 
     def systems(self, **options: Any) -> dict[str, DenseSystem]:
-        """Returns a system for each part; `options` are those of `encode`."""
+        """Returns a system for each part, which encodes each text once.
+
+        `options` are those of `encode`.
+        """
         systems = {}
         for name in self.query:
             pair = self.encoders({name: 1.0})
@@ -111,7 +114,7 @@ class HybridParts(NamedTuple):
             query, document = (partial(e.encode, **options) for e in pair)
             if name == WORDS and self.teacher is not None:
                 document = partial(self.teacher.completed, encode=document)
-            systems[name] = DenseSystem(query, document)
+            systems[name] = with_cached_vectors(DenseSystem(query, document))
         return systems
 
 

@@ -19,7 +19,6 @@ from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.evaluate.hybrid import BM25, bm25_part
 from keras_lstm_dssm.evaluation import Task, mean
 from keras_lstm_dssm.evaluation.mixture import _CachedScores
-from keras_lstm_dssm.evaluation.systems import with_cached_vectors
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.training.hybrid_parts import HybridParts
 
@@ -29,10 +28,7 @@ STEPS, MEASURE = 20, "mrr@10"
 def weightings(run: str, data: str, teacher: str, least: str) -> dict:
     """Returns MRR@10 on the dev queries of a data set, by weights."""
     parts = HybridParts.of(dssm.load_run(run), TeacherVectors.open(teacher))
-    systems = {
-        name: with_cached_vectors(system)
-        for name, system in parts.systems().items()
-    }
+    systems = {**parts.systems()}
     systems[BM25] = bm25_part(HybridSettings(bm25_words="stems"))
     dev = Task.from_collection(
         open_collection(data), "dev", "retrieve", int(least)

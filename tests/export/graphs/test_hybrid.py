@@ -163,22 +163,6 @@ def test_parts_sum_to_the_score_and_are_those_of_the_systems(
     assert parts[0, 0, 2] == pytest.approx(kinds.HYBRID.bm25)
 
 
-def test_words_divide_the_parts(explained):
-    for query, parts, of_hits in zip(
-        kinds.SEARCHED, explained["parts"], explained["words"], strict=True
-    ):
-        for (_, words, bm25), text in zip(parts, of_hits, strict=True):
-            shares = json.loads(text)
-            if shares["words"]:  # else no word of the query has a vector
-                assert sum(shares["words"].values()) == pytest.approx(
-                    words, abs=2e-4
-                )
-            assert sum(shares["bm25"].values()) == pytest.approx(bm25, abs=2e-4)
-            assert {*shares["bm25"]} <= {*query.split()}
-    best = json.loads(explained["words"][0][0])
-    assert best["bm25"].keys() == {"number"}
-
-
 def test_tags_do_not_change_the_scale(exported):
     """The largest score of BM25 is that of all titles."""
     version = exported("hybrid").cases[0].version
