@@ -57,9 +57,9 @@ def measure_prepare(clicks: int, rounds: int) -> dict[str, Any]:
 
         def seconds_of_prepare() -> float:
             shutil.rmtree(shop, ignore_errors=True)
-            files = {k: folder / f"{k}.csv" for k in ("clicks", "catalogue")}
+            log, catalogue = folder / "clicks.csv", folder / "catalogue.csv"
             start = time.perf_counter()
-            prepare(shop, **files)
+            prepare(shop, clicks=log, catalogue=catalogue)
             return time.perf_counter() - start
 
         for statement in (_CATALOGUE, _CLICKS):

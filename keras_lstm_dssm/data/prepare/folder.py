@@ -20,9 +20,7 @@ _LINES = "FORMAT csv, DELIMITER '\x01', QUOTE '', ESCAPE '', HEADER false"
 
 def write_folder(con: Any, folder: Path, settings: PrepareSettings) -> None:
     """Writes the products, queries, grades and training clicks."""
-    extra = (
-        f"{', fields' * bool(settings.text)}{', tags' * bool(settings.tags)}"
-    )
+    extra = ", fields" * bool(settings.text) + ", tags" * bool(settings.tags)
     _copy(
         con,
         f"SELECT key AS _id, title, text{extra} FROM product ORDER BY number",
