@@ -138,6 +138,13 @@ def read_catalogue(
         "SELECT count(*), max(len(tags)) FROM product"
     ).fetchall()
     con.execute("DROP TABLE staged")
+    if 100 * bad.lines > settings.max_bad_percent * (rows + bad.lines):
+        raise InputError(
+            f"{source}: found {bad.lines:,} lines that cannot be read of"
+            f" {rows + bad.lines:,}, such as {bad.example[:40]!r}, expected"
+            f" {settings.max_bad_percent:g} % at most: check the file, or raise"
+            " --max_bad_percent"
+        )
     if spaced is not None:
         raise InputError(
             f"{source}: found the id {spaced!r:.60} with white space, expected"
