@@ -57,12 +57,9 @@ def measure_prepare(clicks: int, rounds: int) -> dict[str, Any]:
 
         def seconds_of_prepare() -> float:
             shutil.rmtree(shop, ignore_errors=True)
+            log, catalogue = folder / "clicks.csv", folder / "catalogue.csv"
             start = time.perf_counter()
-            prepare(
-                shop,
-                clicks=folder / "clicks.csv",
-                catalogue=folder / "catalogue.csv",
-            )
+            prepare(shop, clicks=log, catalogue=catalogue)
             return time.perf_counter() - start
 
         for statement in (_CATALOGUE, _CLICKS):

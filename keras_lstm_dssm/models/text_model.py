@@ -208,7 +208,7 @@ class OneProcess:
 class TextModel(BuiltModel):
     """Base of `TwoTower`, `PairScorer` and `KeyVec`: compiles and fits.
 
-    A subclass implements `batch_loss`, `call` and `predict`, and sets
+    A subclass implements `batch_loss`, `call` and `get_config`, and sets
     `batches_of` and the hints below; `seed` orders the lists that `fit` gets.
     """
 

@@ -1,8 +1,8 @@
 """`ModelKind`, all that the package has for one kind of model, and `KINDS`.
 
 A kind is a record of data. Pieces that need TensorFlow are named as in entry
-points, "package.module:name", and are imported when they are used. No other
-module compares names of kinds: it asks the record.
+points, "package.module:name", and are imported when they are used. Other
+modules ask the record, and compare no names.
 """
 
 import dataclasses
@@ -29,8 +29,8 @@ from keras_lstm_dssm.settings.recipes import (
 class ModelKind:
     """Describes a kind of model: its recipe, its classes and functions.
 
-    The attributes `model` to `table` are "package.module:name", the last two
-    of them optional.
+    The attributes `model` to `table` are "package.module:name"; `check`,
+    `report` and `table` may be left out.
 
     Attributes:
         name: The `kind` of its models and of its recipes.

@@ -44,32 +44,27 @@ def define_functions(con: Any) -> None:
     con.create_function(
         "decode_entities", decode_entities, ["VARCHAR"], "VARCHAR"
     )
-    con.execute(
-        "CREATE MACRO one_line(x) AS trim(regexp_replace(x, "
-        f"{quoted(SPACES)}, ' ', 'g'))"
-    )
-    con.execute(
-        # Spreadsheets' exporters write ' before a sign that begins a formula.
-        "CREATE MACRO clean(x) AS one_line(regexp_replace(regexp_replace("
-        "CASE WHEN contains(x, '&') THEN decode_entities(x) ELSE x END,"
-        " '</?[a-zA-Z][^<>]*>', ' ', 'g'), '^''([-=+@])', '\\1'))"
-    )
-    con.execute(
-        "CREATE MACRO all_values(x) AS CASE WHEN x LIKE '[%]' AND"
-        " json_valid(x) THEN from_json(CAST(x AS JSON), '[\"VARCHAR\"]')"
-        " ELSE [x] END"
-    )
-    con.execute(
-        "CREATE MACRO in_order(x) AS list_filter(x, lambda v, i:"
-        " v <> '' AND list_position(x, v) = i)"
-    )
+    con.execute(rf"""
+        CREATE MACRO one_line(x) AS
+          trim(regexp_replace(x, {quoted(SPACES)}, ' ', 'g'));
+        CREATE MACRO decoded(x) AS
+          CASE WHEN contains(x, '&') THEN decode_entities(x) ELSE x END;
+        -- Exporters write ' before a sign that would begin a formula.
+        CREATE MACRO clean(x) AS one_line(regexp_replace(
+          regexp_replace(decoded(x), '</?[a-zA-Z][^<>]*>', ' ', 'g'),
+          '^''([-=+@])', '\1'));
+        CREATE MACRO all_values(x) AS
+          CASE WHEN x LIKE '[%]' AND json_valid(x)
+            THEN from_json(CAST(x AS JSON), '["VARCHAR"]') ELSE [x] END;
+        CREATE MACRO in_order(x) AS list_filter(
+          x, lambda v, i: v <> '' AND list_position(x, v) = i)""")
 
 
 def id_of(con: Any, table: Table, column: str) -> str:
     """Returns the SQL of an id: text, without white space around it.
 
     Where all of the first ids end in `.0`, as numbers of a column with gaps
-    do, this is removed. An id with white space within is none.
+    do, this is removed.
     """
     expression = table.column(column)
     ids = con.execute(
@@ -99,48 +94,57 @@ def read_catalogue(
     check_named(table, source, "text", settings.text)
     check_named(table, source, "tags", settings.tags)
     fields = [*dict.fromkeys((*settings.text, *settings.tags))]
-    selects = [
-        f"{id_of(con, table, columns['id'])} AS id",
-        f"clean({table.column(columns['title'])}) AS title",
-        *(
-            f"list_transform(all_values({table.column(name)}),"
-            f" lambda v: clean(v)) AS f{number}"
-            for number, name in enumerate(fields)
-        ),
-    ]
-    con.execute(
-        "CREATE OR REPLACE TABLE staged AS SELECT "
-        f"{', '.join(selects)} FROM {table.sql}"
+    values = "".join(
+        f""", list_transform(all_values({table.column(name)}),
+                lambda v: clean(v)) AS f{number}"""
+        for number, name in enumerate(fields)
     )
+    con.execute(f"""
+        CREATE TABLE staged AS
+        SELECT {id_of(con, table, columns["id"])} AS id,
+          clean({table.column(columns["title"])}) AS title{values}
+        FROM {table.sql}""")
     bad = bad_rows(con, table)
-    joined = [
-        f"in_order(flatten(list(f{number} ORDER BY n) FILTER ("
-        f"f{number} IS NOT NULL))) AS f{number}"
+    joined = "".join(
+        f""", in_order(flatten(list(f{number} ORDER BY n)
+                FILTER (f{number} IS NOT NULL))) AS f{number}"""
         for number in range(len(fields))
-    ]
-    text = _texts(fields, settings.text)
-    by_name = ", ".join(
-        f"{named(normal(name))} := array_to_string(f{fields.index(name)}, ' ')"
+    )
+    texts = {
+        name: f"array_to_string(f{fields.index(name)}, ' ')"
         for name in settings.text
-    )
-    by_name = f", struct_pack({by_name}) AS fields" if by_name else ""
-    con.execute(
-        "CREATE OR REPLACE TABLE product AS SELECT"
-        " row_number() OVER (ORDER BY n) - 1 AS number, id, id AS key, title,"
-        f" {text} AS text, concat_ws(' ', title, nullif({text}, '')) AS body,"
-        f" {_tags(fields, settings.tags)} AS tags{by_name}"
-        " FROM (SELECT id, min(n) AS n, arg_min(title, n) FILTER"
-        f" (title <> '') AS title{''.join(f', {j}' for j in joined)} FROM"
-        r" (SELECT *, rowid AS n FROM staged WHERE NOT"
-        r" regexp_matches(id, '\s')) GROUP BY id) WHERE title IS NOT NULL"
-    )
-    ((rows, without_id, spaced, products, most),) = con.execute(
-        "SELECT (SELECT count(*) FROM staged), (SELECT count(*) FROM staged"
-        r" WHERE id IS NULL), (SELECT min(id) FROM staged WHERE"
-        r" regexp_matches(id, '\s')), (SELECT count(*) FROM product),"
-        " (SELECT max(len(tags)) FROM product)"
+    }
+    text = "''"
+    if texts:
+        text = f"trim(concat_ws(' ', {', '.join(texts.values())}))"
+    pairs = [f"{named(normal(name))} := {sql}" for name, sql in texts.items()]
+    by_name = f", struct_pack({', '.join(pairs)}) AS fields" if pairs else ""
+    con.execute(rf"""
+        CREATE TABLE product AS
+        SELECT row_number() OVER (ORDER BY n) - 1 AS number, id, id AS key,
+          title, {text} AS text,
+          concat_ws(' ', title, nullif({text}, '')) AS body,
+          {_tags(fields, settings.tags)} AS tags{by_name}
+        FROM (
+          SELECT id, min(n) AS n,
+            arg_min(title, n) FILTER (title <> '') AS title{joined}
+          FROM (SELECT *, rowid AS n FROM staged)
+          WHERE NOT regexp_matches(id, '\s') GROUP BY id)
+        WHERE title IS NOT NULL""")
+    ((rows, without_id, spaced),) = con.execute(r"""
+        SELECT count(*), count(*) FILTER (id IS NULL),
+          min(id) FILTER (regexp_matches(id, '\s')) FROM staged""").fetchall()
+    ((products, most),) = con.execute(
+        "SELECT count(*), max(len(tags)) FROM product"
     ).fetchall()
     con.execute("DROP TABLE staged")
+    if 100 * bad.lines > settings.max_bad_percent * (rows + bad.lines):
+        raise InputError(
+            f"{source}: found {bad.lines:,} lines that cannot be read of"
+            f" {rows + bad.lines:,}, such as {bad.example[:40]!r}, expected"
+            f" {settings.max_bad_percent:g} % at most: check the file, or raise"
+            " --max_bad_percent"
+        )
     if spaced is not None:
         raise InputError(
             f"{source}: found the id {spaced!r:.60} with white space, expected"
@@ -158,14 +162,6 @@ def read_catalogue(
         )
     kinds = {"rows": rows, "no id": without_id, "bad lines": bad.lines}
     return {"columns": columns, **kinds, "products": products}
-
-
-def _texts(fields: Sequence[str], names: Sequence[str]) -> str:
-    """Returns the SQL of the texts of some fields, joined."""
-    if not names:
-        return "''"
-    texts = [f"array_to_string(f{fields.index(n)}, ' ')" for n in names]
-    return "trim(concat_ws(' ', " + ", ".join(texts) + "))"
 
 
 def _tags(fields: Sequence[str], names: Sequence[str]) -> str:
@@ -192,15 +188,14 @@ def read_products(con: Any, folder: Path, settings: PrepareSettings) -> None:
         "tags": "VARCHAR[]",
         **({"fields": f"STRUCT({fields})"} if fields else {}),
     }
-    con.execute(
-        "CREATE TABLE stored AS SELECT row_number() OVER () - 1 AS number,"
-        " _id AS id, _id AS key, title, text, concat_ws(' ', title,"
-        " nullif(text, '')) AS body, coalesce(tags, []) AS tags"
-        f"{', fields' if fields else ''} FROM read_json("
-        f"{quoted(str(folder / 'corpus.jsonl'))}, columns={columns},"
-        " format='newline_delimited')"
-    )
-    con.execute("CREATE OR REPLACE TABLE product AS FROM stored")
+    con.execute(f"""
+        CREATE TABLE stored AS
+        SELECT row_number() OVER () - 1 AS number, _id AS id, _id AS key,
+          title, text, concat_ws(' ', title, nullif(text, '')) AS body,
+          coalesce(tags, []) AS tags{", fields" * bool(fields)}
+        FROM read_json({quoted(str(folder / "corpus.jsonl"))},
+          columns={columns}, format='newline_delimited')""")
+    con.execute("CREATE VIEW product AS FROM stored")
 
 
 def titles_as_products(con: Any, select: str, has_ids: bool) -> int:
@@ -215,15 +210,15 @@ def titles_as_products(con: Any, select: str, has_ids: bool) -> int:
         The number of products.
     """
     key = "id" if has_ids else "concat('d', row_number() OVER (ORDER BY n))"
-    con.execute(
-        "CREATE OR REPLACE TABLE product AS SELECT row_number() OVER"
-        " (ORDER BY n) - 1 AS number, id,"
-        f" {key}"
-        " AS key, title, '' AS text, title AS body,"
-        " CAST([] AS VARCHAR[]) AS tags FROM (SELECT id,"
-        " one_line(arg_min(title, n)) AS title, min(n) AS n FROM (SELECT"
-        f" id, title, row_number() OVER () AS n FROM ({select})) WHERE"
-        " id IS NOT NULL GROUP BY id) WHERE title <> ''"
-    )
+    con.execute("DROP VIEW IF EXISTS product")
+    con.execute(f"""
+        CREATE TABLE product AS
+        SELECT row_number() OVER (ORDER BY n) - 1 AS number, id, {key} AS key,
+          title, '' AS text, title AS body, CAST([] AS VARCHAR[]) AS tags
+        FROM (
+          SELECT id, min(n) AS n, one_line(arg_min(title, n)) AS title
+          FROM (SELECT *, row_number() OVER () AS n FROM ({select}))
+          WHERE id IS NOT NULL GROUP BY id)
+        WHERE title <> ''""")
     ((products,),) = con.execute("SELECT count(*) FROM product").fetchall()
     return int(products)

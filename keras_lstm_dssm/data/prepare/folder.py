@@ -1,5 +1,6 @@
 """The files of a data folder, see docs/data.md."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,14 @@ LOGS = "log"
 NEW_CLICKS = "clicks.new.tsv"
 """The training clicks that the last `--append` has added."""
 
+_ROWS_AT_ONCE = 1 << 20
 _QRELS = "FORMAT csv, DELIMITER '\t', QUOTE '', ESCAPE '', HEADER"
 _LINES = "FORMAT csv, DELIMITER '\x01', QUOTE '', ESCAPE '', HEADER false"
 
 
 def write_folder(con: Any, folder: Path, settings: PrepareSettings) -> None:
     """Writes the products, queries, grades and training clicks."""
-    extra = (
-        f"{', fields' * bool(settings.text)}{', tags' * bool(settings.tags)}"
-    )
+    extra = ", fields" * bool(settings.text) + ", tags" * bool(settings.tags)
     _copy(
         con,
         f"SELECT key AS _id, title, text{extra} FROM product ORDER BY number",
@@ -54,17 +54,27 @@ def write_clicks(con: Any, path: Path, after: int) -> None:
     """Writes the training clicks of the logs after a part, in their order.
 
     Each is there as often as it was made. The third column is a weight other
-    than 1, as the lines of a click file.
+    than 1, as the lines of a click file. Blocks of rows are sorted, whose texts
+    fit into memory.
     """
-    _copy(
-        con,
-        f"""SELECT text || chr(9) || body || CASE WHEN weight = 1 THEN ''
-              ELSE chr(9) || format('{{:.7g}}', weight) END
-            FROM click WHERE split = 'train' AND kind = 'clicks'
-              AND weight > 0 AND part > {after} ORDER BY n""",
-        path,
-        _LINES,
-    )
+    ((rows,),) = con.execute("SELECT count(*) FROM entry").fetchall()
+    block = path.with_suffix(".block")
+    with path.open("wb") as target:
+        for first in range(0, rows, _ROWS_AT_ONCE):
+            _copy(
+                con,
+                f"""SELECT text || chr(9) || body || CASE WHEN weight = 1
+                      THEN '' ELSE chr(9) || format('{{:.7g}}', weight) END
+                    FROM click WHERE n >= {first}
+                      AND n < {first + _ROWS_AT_ONCE} AND split = 'train'
+                      AND kind = 'clicks' AND weight > 0 AND part > {after}
+                    ORDER BY n""",
+                block,
+                _LINES,
+            )
+            with block.open("rb") as lines:
+                shutil.copyfileobj(lines, target, 1 << 24)
+    block.unlink(missing_ok=True)
 
 
 def write_log(con: Any, folder: Path, part: int, is_judged: bool) -> None:

@@ -12,9 +12,6 @@ from keras_lstm_dssm.settings.prepare import PrepareSettings
 
 STORED = "judgements.parquet"
 
-_LABELS = "CASE upper(grade) WHEN 'E' THEN 4 WHEN 'S' THEN 2 WHEN 'C' THEN 1" \
-    " WHEN 'I' THEN 0 END"  # fmt: skip
-
 
 def read_judgements(
     con: Any, table: Table, source: str, settings: PrepareSettings
@@ -28,29 +25,35 @@ def read_judgements(
     """
     if ratings := table.column("ratings"):  # of OpenSearch's workbench
         query = table.column("query")
-        sql = (
-            f"(SELECT {query} AS query, r ->> '$.docId' AS docid, r ->>"
-            f" '$.rating' AS rating FROM (SELECT *, unnest(CAST({ratings} AS"
-            f" JSON[])) AS r FROM {table.sql}))"
-        )
+        sql = f"""(
+            SELECT {query} AS query, r ->> '$.docId' AS docid,
+              r ->> '$.rating' AS rating
+            FROM (SELECT *, unnest(CAST({ratings} AS JSON[])) AS r
+                  FROM {table.sql}))"""
         names = ("query", "docid", "rating")
         table = table._replace(sql=sql, columns={n: n for n in names})
     columns = find_columns(
         table, source, settings, ("query", "clicked", "grade")
     )
     key = id_of(con, table, columns["clicked"])
-    con.execute(
-        "CREATE TABLE judged AS WITH rows AS (SELECT"
-        f" {table.column(columns['query'])} AS q, {key} AS id,"
-        f" trim({table.column(columns['grade'])}) AS grade FROM {table.sql}),"
-        f" numbers AS (SELECT q, id, grade AS text, coalesce({_LABELS},"
-        " TRY_CAST(grade AS DOUBLE)) AS grade FROM rows WHERE grade <> ''),"
-        " scale AS (SELECT max(grade) AS most, bool_or(grade <> trunc(grade))"
-        " AS fractions FROM numbers) SELECT q, id, text,"
-        f" CAST(round(CASE WHEN most > {MAX_GRADE} THEN {MAX_GRADE} * grade /"
-        f" most WHEN most <= 1 AND fractions THEN {MAX_GRADE} * grade ELSE"
-        " grade END) AS INTEGER) AS grade FROM numbers, scale"
-    )
+    con.execute(f"""
+        CREATE TABLE judged AS
+        WITH rows AS (
+          SELECT {table.column(columns["query"])} AS q, {key} AS id,
+            trim({table.column(columns["grade"])}) AS text FROM {table.sql}),
+        numbers AS (
+          SELECT *, coalesce(TRY_CAST(text AS DOUBLE), CASE upper(text)
+            WHEN 'E' THEN 4 WHEN 'S' THEN 2 WHEN 'C' THEN 1
+            WHEN 'I' THEN 0 END) AS grade
+          FROM rows WHERE text <> ''),
+        scale AS (
+          SELECT max(grade) AS most, bool_or(grade <> trunc(grade)) AS parts
+          FROM numbers)
+        SELECT q, id, text, CAST(round(grade * CASE
+          WHEN most > {MAX_GRADE} THEN {MAX_GRADE} / most
+          WHEN most <= 1 AND parts THEN {MAX_GRADE} ELSE 1 END) AS INTEGER)
+          AS grade
+        FROM numbers, scale""")
     wrong = con.execute(
         "SELECT text FROM judged WHERE grade IS NULL OR grade < 0 LIMIT 1"
     ).fetchone()
@@ -72,9 +75,10 @@ def read_stored(con: Any, folder: Path) -> None:
 def use_judgements(con: Any) -> None:
     """Replaces the grades of the split test by those of the judgements."""
     con.execute("DELETE FROM grade WHERE split = 'test'")
-    con.execute(
-        "INSERT INTO grade BY NAME SELECT 'test' AS split, a.number AS query,"
-        " p.number AS product, max(grade) AS grade FROM judged j JOIN written w"
-        " ON j.q = w.q JOIN asked a ON w.key = a.key JOIN product p"
-        " ON p.id = j.id GROUP BY ALL"
-    )
+    con.execute("""
+        INSERT INTO grade BY NAME
+        SELECT 'test' AS split, a.number AS query, p.number AS product,
+          max(grade) AS grade
+        FROM judged j JOIN written w ON j.q = w.q
+        JOIN asked a ON w.key = a.key JOIN product p ON p.id = j.id
+        GROUP BY ALL""")

@@ -19,13 +19,13 @@ _PLAIN = ("query", "clicked", "weight")
 
 def define_functions(con: Any) -> None:
     """Defines the functions of SQL that reading a log needs."""
-    con.execute(
-        "CREATE MACRO seconds_of(x) AS CASE"
-        r" WHEN regexp_full_match(x, '\d{9,}(\.\d+)?') THEN CAST(x AS DOUBLE)"
-        " / CASE WHEN CAST(x AS DOUBLE) > 1e14 THEN 1e6"
-        " WHEN CAST(x AS DOUBLE) > 1e11 THEN 1e3 ELSE 1 END"
-        " ELSE epoch(TRY_CAST(x AS TIMESTAMPTZ)) END"
-    )
+    con.execute(r"""
+        CREATE MACRO seconds_of(x) AS
+          CASE WHEN regexp_full_match(x, '\d{9,}(\.\d+)?')
+            THEN CAST(x AS DOUBLE) / CASE
+              WHEN CAST(x AS DOUBLE) > 1e14 THEN 1e6
+              WHEN CAST(x AS DOUBLE) > 1e11 THEN 1e3 ELSE 1 END
+            ELSE epoch(TRY_CAST(x AS TIMESTAMPTZ)) END""")
 
 
 def seconds_of(con: Any, text: str) -> float:
@@ -113,9 +113,10 @@ def open_clicks(
         client = f"CASE WHEN {session} <> '' THEN hash({session}) END"
     return Log(
         name=name,
-        rows=f"SELECT {expression['query']} AS q, {key} AS id, {weight} AS"
-        f" weight, {time} AS time, {client} AS client, CAST(NULL AS BIGINT) AS"
-        f" page, CAST(NULL AS INTEGER) AS position FROM {table.sql}{where}",
+        rows=f"""SELECT {expression["query"]} AS q, {key} AS id,
+              {weight} AS weight, {time} AS time, {client} AS client,
+              CAST(NULL AS BIGINT) AS page, CAST(NULL AS INTEGER) AS position
+            FROM {table.sql}{where}""",
         titles=f"SELECT {key} AS id, {key} AS title FROM {table.sql}{where}",
         has_ids=False,
         has_time="time" in columns,

@@ -21,19 +21,18 @@ def read_queries(con: Any) -> None:
     query once, without regard to letter case and white space, in the order of
     first occurrence. DuckDB has no NFKC, so that words are normalised here.
     """
-    con.execute(
-        "CREATE OR REPLACE TABLE written (q VARCHAR, text VARCHAR,"
-        " key VARCHAR, words VARCHAR, percent INTEGER, n BIGINT)"
-    )
+    con.execute("""
+        CREATE TABLE written (q VARCHAR, text VARCHAR, key VARCHAR,
+          words VARCHAR, percent INTEGER, n BIGINT)""")
     for chunk in _distinct(con):
         con.register("chunk", chunk)
         con.execute("INSERT INTO written FROM chunk")
         con.unregister("chunk")
-    con.execute(
-        "CREATE OR REPLACE TABLE asked AS SELECT row_number() OVER (ORDER BY"
-        " min(n)) AS number, key, arg_min(text, n) AS text"
-        " FROM written WHERE key <> '' GROUP BY key"
-    )
+    con.execute("""
+        CREATE TABLE asked AS
+        SELECT row_number() OVER (ORDER BY min(n)) AS number, key,
+          arg_min(text, n) AS text
+        FROM written WHERE key <> '' GROUP BY key""")
 
 
 def _distinct(con: Any) -> Iterator[dict[str, np.ndarray]]:

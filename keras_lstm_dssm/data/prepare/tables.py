@@ -27,6 +27,7 @@ _LONGEST_LINE = 1 << 24
 _MOST_REJECTED = 10_000  # bytes that DuckDB keeps of a rejected row
 _FEW = 50  # records that tell the delimiter
 _DELIMITERS = "\t,;|"
+_NEVER = "'\x01'"  # the delimiter where a line is one field
 _ENDINGS = re.compile(r"\.(csv|tsv|txt|json|ndjson|jsonl|parquet)(\.gz)?$")
 _ACTION_LINE = r'^\s*\{\s*"(index|create)"\s*:\s*\{[^{}]*\}\s*\}\s*$'
 
@@ -144,7 +145,7 @@ def open_table(
     if not isinstance(source, str | os.PathLike):
         name = f"frame_{next(_NUMBERS)}"
         con.register(name, source)
-        return _typed(con, f"SELECT * FROM {name}")
+        return _typed(con, f"FROM {name}")
     paths = find_files(source)
     opened = open_files(paths, folder)
     forms = {file.form for file in opened}
@@ -154,14 +155,13 @@ def open_table(
             f" {', '.join(sorted(forms))}, expected one form: name them apart"
         )
     if forms == {"parquet"}:
-        names = _list([file.path for file in opened])
-        relation = f"SELECT * FROM read_parquet({names}, union_by_name=true)"
+        names = ", ".join(quoted(file.path) for file in opened)
+        relation = f"FROM read_parquet([{names}], union_by_name=true)"
         return _typed(con, relation)._replace(files=tuple(paths))
     if forms == {"text"}:
-        table = _delimited(con, opened, known)
+        table = _delimited(opened, known)
     else:
-        sql = " UNION ALL ".join(map(json_rows, opened))
-        table = _of_json(con, f"({sql})")
+        table = _of_json(con, f"({' UNION ALL '.join(map(json_rows, opened))})")
     return table._replace(files=tuple(paths), form=opened[0].form)
 
 
@@ -265,79 +265,70 @@ def _records(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
     return best[1], best[2]
 
 
-def _list(texts: Sequence[str]) -> str:
-    return "[" + ", ".join(map(quoted, texts)) + "]"
-
-
-def _delimited(con: Any, files: list[File], known: Collection[str]) -> Table:
+def _delimited(files: list[File], known: Collection[str]) -> Table:
     """Reads CSV and TSV. Files may have their columns in different orders."""
     names = {normal(name) for name in known}
-    selects, headers, sample = [], [], []
+    selects, sample, headers = [], [], []
     for file in files:
-        path = file.path
         first = [value.lstrip("\ufeff").strip() for value in file.first[0]]
         has_header = bool(names & set(map(normal, first)))
-        width = len(first)
-        header = first if has_header else [f"{n + 1}" for n in range(width)]
-        if len(set(header)) < width:
-            raise InputError(
-                f"{path}: found the header {', '.join(header)!r:.80}, expected"
-                " a different name for each column: rename them"
-            )
-        rows = file.first[1:] if has_header else file.first
+        header = [f"{n}" for n in range(1, len(first) + 1)]
+        if has_header:  # a name that is missing or repeated is a number
+            header = [
+                n if not name or name in first[:at] else name
+                for at, (n, name) in enumerate(zip(header, first, strict=True))
+            ]
+        headers.append((tuple(header), has_header))
         sample += [
             dict(zip(header, row, strict=True))
-            for row in rows
-            if len(row) == width
+            for row in file.first[has_header:]
+            if len(row) == len(header)
         ]
-        headers.append((header, has_header))
-        columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in header)
-        # A tab hardly occurs within a field, while quotes that do not close
-        # occur: the quotes of TSV are removed below.
-        is_tsv = file.delimiter == "\t" and not any(
-            "\n" in value for row in file.first for value in row
-        )
-        quote = "" if is_tsv else '"'
-        selects.append(
-            "SELECT "
-            + ", ".join(
-                f"{_unquoted(named(name)) if is_tsv else named(name)}"
-                f" AS {named(name)}"
-                for name in header
-            )
-            + f" FROM read_csv({quoted(file.path)}, auto_detect=false,"
-            f" delim={quoted(file.delimiter)}, quote={quoted(quote)},"
-            f" escape={quoted(quote)}, header={str(has_header).lower()},"
-            f" columns={{{columns}}}, max_line_size={_LONGEST_LINE},"
-            " store_rejects=true)"
-        )
+        selects.append(_select_delimited(file, header, has_header))
     if len({has_header for _, has_header in headers}) > 1:
         raise InputError(
             f"{files[0].path}: some of these files have a header, and some do"
             " not, expected all or none: name them apart"
         )
-    header, has_header = headers[0]
-    sql = "(" + " UNION ALL BY NAME ".join(selects) + ")"
-    every = dict.fromkeys(name for names_, _ in headers for name in names_)
+    names_of_first, has_header = headers[0]
+    every = dict.fromkeys(itertools.chain(*(names for names, _ in headers)))
     return Table(
-        sql,
+        f"({' UNION ALL BY NAME '.join(selects)})",
         {name: named(name) for name in every},
         sample[:_FEW],
         has_header=has_header,
         is_plain=not has_header
-        and len(header) in (2, 3)
+        and len(names_of_first) in (2, 3)
         and all(file.delimiter == "\t" for file in files),
     )
+
+
+def _select_delimited(file: File, header: list[str], has_header: bool) -> str:
+    # A tab hardly occurs within a field, while quotes that do not close occur:
+    # DuckDB leaves the quotes of TSV alone, and they are removed here.
+    is_tsv = file.delimiter == "\t" and not any(
+        "\n" in value for row in file.first for value in row
+    )
+    quote = quoted("" if is_tsv else '"')
+    values = ", ".join(
+        f"{_unquoted(named(name)) if is_tsv else named(name)} AS {named(name)}"
+        for name in header
+    )
+    columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in header)
+    return f"""
+        SELECT {values} FROM read_csv({quoted(file.path)}, auto_detect=false,
+          delim={quoted(file.delimiter)}, quote={quote}, escape={quote},
+          header={str(has_header).lower()}, columns={{{columns}}},
+          max_line_size={_LONGEST_LINE}, store_rejects=true)"""
 
 
 def _unquoted(name: str) -> str:
     """Removes the quotes around a field of TSV, as spreadsheets write them."""
     inner = f"substr({name}, 2, length({name}) - 2)"
-    return (
-        f"CASE WHEN {name} LIKE '\"%\"' AND length({name}) > 1 AND"
-        f" replace({inner}, '\"\"', '') NOT LIKE '%\"%'"
-        f" THEN replace({inner}, '\"\"', '\"') ELSE {name} END"
-    )
+    return f"""
+        CASE WHEN {name} LIKE '"%"' AND length({name}) > 1
+            AND replace({inner}, '""', '') NOT LIKE '%"%'
+          THEN replace({inner}, '""', '"') ELSE {name} END"""
 
 
 def json_rows(file: File) -> str:
@@ -345,60 +336,52 @@ def json_rows(file: File) -> str:
 
     Rows of a dump (`_source`), of Vespa's feed (`put`), and rows that one
     object holds in a list are unpacked; the action lines of a bulk file, and
-    names before a tab, are left out.
+    names before a tab, are left out. `line` is what is no JSON.
     """
+    path = quoted(file.path)
     if file.form == "parquet":
-        rows = (
-            "SELECT CAST(to_json(t) AS JSON) AS row, NULL AS line FROM"
-            f" read_parquet({quoted(file.path)}) t"
-        )
-        return rows
-    if file.form == "array" or not _is_lines(file):
-        objects = (
-            f"SELECT json AS row FROM read_json_objects({quoted(file.path)},"
-            f" format='{'array' if file.form == 'array' else 'unstructured'}',"
-            f" maximum_object_size={1 << 28})"
-        )
+        return f"""
+            SELECT CAST(to_json(t) AS JSON) AS row, NULL AS line
+            FROM read_parquet({path}) t"""
+    if _is_lines(file):
+        objects = rf"""
+            SELECT TRY_CAST(line AS JSON) AS row, line FROM (
+              SELECT CASE WHEN line LIKE '{{%' THEN line
+                ELSE substr(line, strpos(line, chr(9)) + 1) END AS line
+              FROM read_csv({path}, auto_detect=false, delim={_NEVER}, quote='',
+                escape='', header=false, columns={{'line': 'VARCHAR'}},
+                max_line_size={_LONGEST_LINE})
+              WHERE NOT regexp_matches(line, {quoted(_ACTION_LINE)}))"""
     else:
-        objects = (
-            "SELECT CASE WHEN line LIKE '{%' THEN line ELSE"
-            " substr(line, strpos(line, chr(9)) + 1) END AS line,"
-            " TRY_CAST(CASE WHEN line LIKE '{%' THEN line ELSE"
-            " substr(line, strpos(line, chr(9)) + 1) END AS JSON) AS row FROM"
-            f" read_csv({quoted(file.path)}, auto_detect=false, delim='\x01',"
-            " quote='', escape='', header=false, columns={'line': 'VARCHAR'},"
-            f" max_line_size={_LONGEST_LINE})"
-            f" WHERE NOT regexp_matches(line, '{_ACTION_LINE}')"
-        )
-        objects = f"SELECT row, line FROM ({objects})"
-    if "line" not in objects:
-        objects = f"SELECT row, NULL AS line FROM ({objects})"
-    # An object whose only value is a list of objects has the rows.
+        form = "array" if file.form == "array" else "unstructured"
+        objects = f"""
+            SELECT json AS row, NULL AS line FROM read_json_objects({path},
+              format='{form}', maximum_object_size={1 << 28})"""
+    # An object whose only value is a list has the rows.
     only = "json_extract(row, '$.' || json_keys(row)[1])"
-    return (
-        "SELECT CASE WHEN json_exists(row, '$._source')"
-        " THEN json_extract(row, '$._source')"
-        " WHEN json_exists(row, '$.put') AND json_exists(row, '$.fields')"
-        " THEN json_merge_patch(json_object('id', list_last(string_split("
-        "json_extract_string(row, '$.put'), '::'))),"
-        " json_extract(row, '$.fields')) ELSE row END AS row, line FROM ("
-        f"SELECT unnest(CASE WHEN json_type(row) = 'OBJECT'"
-        f" AND json_array_length(json_keys(row)::JSON) = 1"
-        f" AND json_type({only}) = 'ARRAY' THEN CAST({only} AS JSON[])"
-        f" ELSE [row] END) AS row, line FROM ({objects}))"
-    )
+    return f"""
+        SELECT CASE
+            WHEN json_exists(row, '$._source') THEN json_merge_patch(
+              json_object('_id', row -> '$._id'), row -> '$._source')
+            WHEN json_exists(row, '$.put') AND json_exists(row, '$.fields')
+            THEN json_merge_patch(json_object('id', list_last(string_split(
+              row ->> '$.put', '::'))), row -> '$.fields')
+            ELSE row END AS row, line
+        FROM (SELECT unnest(CASE
+            WHEN json_type(row) = 'OBJECT' AND len(json_keys(row)) = 1
+              AND json_type({only}) = 'ARRAY' THEN CAST({only} AS JSON[])
+            ELSE [row] END) AS row, line FROM ({objects}))"""
 
 
 def _is_lines(file: File) -> bool:
     """Returns whether the first line of a file is complete JSON."""
     with reading(file.path) as opened:
         line = opened.readline(_LONGEST_LINE).decode("utf-8-sig", "ignore")
-    line = line[line.find("{") :] if "\t{" in line else line
     try:
-        json.loads(line)
+        json.loads(line[max(0, line.find("{")) :])
     except ValueError:
         return False
-    return True
+    return file.form == "json"
 
 
 def _of_json(con: Any, sql: str) -> Table:
@@ -420,27 +403,28 @@ def _of_json(con: Any, sql: str) -> Table:
 
 def _typed(con: Any, relation: str) -> Table:
     """Reads columns of any type as text; nested ones as JSON."""
-    columns = {}
-    for name, type_, *_ in con.execute(f"DESCRIBE {relation}").fetchall():
-        columns[name] = _as_text(named(name), type_)
-    selects = ", ".join(
-        f"{text} AS {named(name)}" for name, text in columns.items()
+    types = {
+        name: type_
+        for name, type_, *_ in con.execute(f"DESCRIBE {relation}").fetchall()
+    }
+    values = ", ".join(
+        f"{_as_text(named(name), type_)} AS {named(name)}"
+        for name, type_ in types.items()
     )
-    sql = f"(SELECT {selects} FROM ({relation}))"
-    rows = con.execute(f"SELECT * FROM {sql} LIMIT {_FEW}").fetchall()
+    sql = f"(SELECT {values} FROM ({relation}))"
+    rows = con.execute(f"FROM {sql} LIMIT {_FEW}").fetchall()
     sample = [
-        {k: v or "" for k, v in zip(columns, row, strict=True)} for row in rows
+        {k: v or "" for k, v in zip(types, row, strict=True)} for row in rows
     ]
-    return Table(sql, {name: named(name) for name in columns}, sample)
+    return Table(sql, {name: named(name) for name in types}, sample)
 
 
 def _as_text(name: str, type_: str) -> str:
     if type_ in ("DOUBLE", "FLOAT"):
-        return (
-            f"CASE WHEN {name} = trunc({name}) AND abs({name}) < 1e18 THEN"
-            f" CAST(CAST({name} AS BIGINT) AS VARCHAR) ELSE CAST({name} AS"
-            " VARCHAR) END"
-        )
+        return f"""
+            CASE WHEN {name} = trunc({name}) AND abs({name}) < 1e18
+              THEN CAST(CAST({name} AS BIGINT) AS VARCHAR)
+              ELSE CAST({name} AS VARCHAR) END"""
     if type_.startswith("DECIMAL"):
         return rf"regexp_replace(CAST({name} AS VARCHAR), '\.0+$', '')"
     if "[" in type_ or type_.startswith(("STRUCT", "MAP", "UNION")):

@@ -33,26 +33,24 @@ _IMPRESSIONS = ("impression", "impressions", "view")
 
 def define_functions(con: Any) -> None:
     """Defines the functions of SQL that reading UBI needs."""
-    con.execute(
-        "CREATE MACRO present(row, path) AS CASE WHEN json_type(row, path) <>"
-        " 'NULL' THEN json_extract(row, path) END"
-    )
-    con.execute(  # an object may be the text of JSON
-        "CREATE MACRO object_in(row, path) AS CASE json_type(row, path) WHEN"
-        " 'VARCHAR' THEN TRY_CAST(json_extract_string(row, path) AS JSON) ELSE"
-        " json_extract(row, path) END"
-    )
-    con.execute(  # a list, its text as JSON, or "a,b,c"
-        "CREATE MACRO ids_in(x) AS CASE json_type(x) WHEN 'ARRAY' THEN"
-        " from_json(x, '[\"VARCHAR\"]') WHEN 'VARCHAR' THEN CASE WHEN"
-        " json_valid(x ->> '$') AND x ->> '$' LIKE '[%' THEN"
-        " from_json(CAST(x ->> '$' AS JSON), '[\"VARCHAR\"]') ELSE"
-        " string_split(x ->> '$', ',') END END"
-    )
-    con.execute(
-        r"CREATE MACRO id_in(x) AS nullif(regexp_replace(one_line(x),"
-        r" '^(\d+)\.0$', '\1'), '')"
-    )
+    con.execute(r"""
+        CREATE MACRO present(row, path) AS
+          CASE WHEN json_type(row, path) <> 'NULL'
+            THEN json_extract(row, path) END;
+        -- An object may be the text of JSON.
+        CREATE MACRO object_in(row, path) AS
+          CASE json_type(row, path) WHEN 'VARCHAR'
+            THEN TRY_CAST(json_extract_string(row, path) AS JSON)
+            ELSE json_extract(row, path) END;
+        -- A list, its text as JSON, or "a,b,c".
+        CREATE MACRO ids_in(x) AS
+          CASE json_type(x) WHEN 'ARRAY' THEN from_json(x, '["VARCHAR"]')
+            WHEN 'VARCHAR' THEN CASE
+              WHEN json_valid(x ->> '$') AND x ->> '$' LIKE '[%'
+              THEN from_json(CAST(x ->> '$' AS JSON), '["VARCHAR"]')
+              ELSE string_split(x ->> '$', ',') END END;
+        CREATE MACRO id_in(x) AS nullif(regexp_replace(
+          one_line(x), '^(\d+)\.0$', '\1'), '')""")
 
 
 def read_ubi(
@@ -72,25 +70,28 @@ def read_ubi(
             )
     sql = " UNION ALL ".join(map(json_rows, files))
     shown = ", ".join(f"present(row, '$.{name}')" for name in _SHOWN)
-    con.execute(
-        "CREATE OR REPLACE TABLE ubi AS SELECT row_number() OVER () AS n,"
-        " row IS NULL AS is_bad, CASE WHEN row IS NULL THEN line END AS line,"
-        " coalesce(row ->> '$.query_id', CASE WHEN row ->> '$.action_name' <>"
-        " '' THEN 'event ' || row_number() OVER () END) AS query_id,"
-        " row ->> '$.action_name' AS action,"
-        " CASE json_type(row, '$.user_query') WHEN 'OBJECT' THEN"
-        " row ->> '$.user_query.query' ELSE row ->> '$.user_query' END AS q,"
-        f" ids_in(coalesce({shown})) AS shown,"
-        " id_in(a ->> '$.object.object_id') AS id,"
-        " a ->> '$.object.description' AS title,"
-        " TRY_CAST(coalesce(a ->> '$.position.ordinal.index',"
-        " a ->> '$.position.ordinal') AS DOUBLE) AS ordinal,"
-        " seconds_of(coalesce(row ->> '$.timestamp', row ->> '$.\"@timestamp\"'"
-        ")) AS time, CASE WHEN row ->> '$.client_id' <> '' THEN"
-        " hash(row ->> '$.client_id') END AS client FROM (SELECT row,"
-        f" line, object_in(row, '$.event_attributes') AS a FROM ({sql}))"
-        " WHERE row IS NOT NULL OR trim(line) <> ''"
-    )
+    con.execute(f"""
+        CREATE TABLE ubi AS
+        SELECT row_number() OVER () AS n, row IS NULL AS is_bad,
+          CASE WHEN row IS NULL THEN line END AS line,
+          row ->> '$.action_name' AS action,
+          coalesce(row ->> '$.query_id', CASE WHEN action <> ''
+            THEN 'event ' || row_number() OVER () END) AS query_id,
+          CASE json_type(row, '$.user_query')
+            WHEN 'OBJECT' THEN row ->> '$.user_query.query'
+            ELSE row ->> '$.user_query' END AS q,
+          ids_in(coalesce({shown})) AS shown,
+          id_in(item ->> '$.object.object_id') AS id,
+          item ->> '$.object.description' AS title,
+          TRY_CAST(coalesce(item ->> '$.position.ordinal.index',
+            item ->> '$.position.ordinal') AS DOUBLE) AS ordinal,
+          seconds_of(coalesce(row ->> '$.timestamp',
+            row ->> '$."@timestamp"')) AS time,
+          CASE WHEN row ->> '$.client_id' <> ''
+            THEN hash(row ->> '$.client_id') END AS client
+        FROM (SELECT row, line, object_in(row, '$.event_attributes') AS item
+              FROM ({sql}))
+        WHERE row IS NOT NULL OR trim(line) <> ''""")
     ((queries, bad, example),) = con.execute(
         "SELECT count(q), count(*) FILTER (is_bad), min(line) FROM ubi"
     ).fetchall()
@@ -103,19 +104,20 @@ def read_ubi(
             " of UBI: name the folder or the file of both"
         )
     _make_pages(con, case_of_actions("action", actions))
-    ((with_shown, without),) = con.execute(
-        "SELECT count(DISTINCT number) FILTER (page IS NOT NULL),"
-        " count(DISTINCT number) FILTER (page IS NULL) FROM ubi_rows"
-    ).fetchall()
+    ((with_shown, without),) = con.execute("""
+        SELECT count(DISTINCT number) FILTER (page IS NOT NULL),
+          count(DISTINCT number) FILTER (page IS NULL) FROM ubi_rows
+        """).fetchall()
     listed = ", ".join(f"{name} ({n:,})" for name, n in counts.items())
     return Log(
         name=source,
-        rows="SELECT q, id, weight, time, client, page, position FROM ubi_rows"
-        " ORDER BY number, position",
-        titles="SELECT r.id, coalesce(t.title, r.id) AS title FROM (SELECT * "
-        "FROM ubi_rows ORDER BY number, position) r LEFT JOIN (SELECT id,"
-        " first(title ORDER BY n) AS title FROM ubi WHERE title <> '' GROUP BY"
-        " id) t ON r.id = t.id",
+        rows="""SELECT q, id, weight, time, client, page, position
+            FROM ubi_rows ORDER BY number, position""",
+        titles="""SELECT r.id, coalesce(t.title, r.id) AS title
+            FROM ubi_rows r LEFT JOIN (
+              SELECT id, arg_min(title, n) AS title FROM ubi
+              WHERE title <> '' GROUP BY id) t ON r.id = t.id
+            ORDER BY number, position""",
         has_ids=not _has_spaces(con),
         has_time=True,
         columns={"actions": listed},
@@ -128,48 +130,56 @@ def read_ubi(
 
 
 def _has_spaces(con: Any) -> bool:
-    ((found,),) = con.execute(
-        "SELECT count(*) > 0 FROM ubi_rows WHERE contains(id, ' ')"
-    ).fetchall()
-    return bool(found)
+    rows = con.execute("SELECT 1 FROM ubi_rows WHERE contains(id, ' ') LIMIT 1")
+    return bool(rows.fetchall())
 
 
 def _make_pages(con: Any, weight: str) -> None:
     """Makes `ubi_rows`: what was shown, joined with what was clicked."""
-    con.execute(
-        "CREATE OR REPLACE TABLE ubi_query AS SELECT *, row_number() OVER"
-        " (ORDER BY time, n) AS number FROM (SELECT query_id, min(n) AS n,"
-        " first(q ORDER BY action IS NOT NULL, n) FILTER (trim(q) <> '') AS q,"
-        " first(time ORDER BY action IS NOT NULL, n) FILTER (time IS NOT NULL)"
-        " AS time, first(client ORDER BY n) FILTER (client IS NOT NULL) AS"
-        " client FROM ubi WHERE query_id IS NOT NULL GROUP BY query_id)"
-    )
-    impressions = ", ".join(map(quoted, _IMPRESSIONS))
-    con.execute(
-        "CREATE OR REPLACE TABLE ubi_shown AS WITH listed AS (SELECT query_id,"
-        " id_in(shown[i]) AS id, min(i) AS position FROM (SELECT query_id,"
-        " shown, unnest(range(1, len(shown) + 1)) AS i FROM ubi WHERE action IS"
-        " NULL) GROUP BY ALL),"
-        " impressions AS (SELECT query_id, id, row_number() OVER (PARTITION BY"
-        " query_id ORDER BY ordinal, n) AS position FROM (SELECT query_id, id,"
-        " min(ordinal) AS ordinal, min(n) AS n FROM ubi WHERE action IN"
-        f" ({impressions}) AND id IS NOT NULL AND coalesce(ordinal, 0) >= 0 AND"
-        " query_id NOT IN (SELECT query_id FROM listed) GROUP BY ALL))"
-        " FROM listed WHERE id IS NOT NULL UNION ALL FROM impressions"
-    )
-    con.execute(
-        "CREATE OR REPLACE TABLE ubi_rows AS WITH clicked AS (SELECT query_id,"
-        f" id, max({weight}) AS weight, min(time) AS time, min(n) AS n,"
-        f" first(q ORDER BY n) AS q FROM ubi WHERE {weight} IS NOT NULL"
-        " GROUP BY ALL), paged AS (SELECT DISTINCT query_id FROM ubi_shown),"
-        " joined AS (SELECT coalesce(s.query_id, c.query_id) AS query_id,"
-        " coalesce(s.id, c.id) AS id, coalesce(weight, 0) AS weight, position,"
-        " c.time, c.q FROM ubi_shown s FULL JOIN clicked c ON s.query_id ="
-        " c.query_id AND s.id = c.id)"
-        " SELECT coalesce(q.q, j.q) AS q, id, weight,"
-        " coalesce(q.time, j.time) AS time, client, coalesce(number, 0) AS"
-        " number, CASE WHEN p.query_id IS NOT NULL THEN number END AS page,"
-        " CAST(CASE WHEN p.query_id IS NOT NULL THEN coalesce(position, 0) END"
-        " AS INTEGER) AS position FROM joined j LEFT JOIN ubi_query q ON"
-        " j.query_id = q.query_id LEFT JOIN paged p ON j.query_id = p.query_id"
-    )
+    con.execute("""
+        CREATE TABLE ubi_query AS
+        SELECT *, row_number() OVER (ORDER BY time, n) AS number FROM (
+          SELECT query_id, min(n) AS n,
+            first(q ORDER BY action IS NOT NULL, n)
+              FILTER (trim(q) <> '') AS q,
+            first(time ORDER BY action IS NOT NULL, n)
+              FILTER (time IS NOT NULL) AS time,
+            first(client ORDER BY n) FILTER (client IS NOT NULL) AS client
+          FROM ubi WHERE query_id IS NOT NULL GROUP BY query_id)""")
+    con.execute(f"""
+        CREATE TABLE ubi_shown AS
+        WITH listed AS (
+          SELECT query_id, id_in(shown[i]) AS id, min(i) AS position
+          FROM (SELECT *, unnest(range(1, len(shown) + 1)) AS i FROM ubi
+                WHERE action IS NULL)
+          GROUP BY ALL),
+        seen AS (
+          SELECT query_id, id, min(ordinal) AS ordinal, min(n) AS n FROM ubi
+          WHERE action IN ({", ".join(map(quoted, _IMPRESSIONS))})
+            AND id IS NOT NULL AND coalesce(ordinal, 0) >= 0
+            AND query_id NOT IN (SELECT query_id FROM listed)
+          GROUP BY ALL)
+        FROM listed WHERE id IS NOT NULL
+        UNION ALL SELECT query_id, id, row_number() OVER (
+          PARTITION BY query_id ORDER BY ordinal, n) FROM seen""")
+    con.execute(f"""
+        CREATE TABLE ubi_rows AS
+        WITH clicked AS (
+          SELECT query_id, id, max({weight}) AS weight, min(time) AS time,
+            arg_min(q, n) AS q
+          FROM ubi WHERE {weight} IS NOT NULL GROUP BY ALL),
+        joined AS (
+          SELECT coalesce(s.query_id, c.query_id) AS query_id,
+            coalesce(s.id, c.id) AS id, coalesce(weight, 0) AS weight,
+            position, c.time, c.q
+          FROM ubi_shown s FULL JOIN clicked c
+            ON s.query_id = c.query_id AND s.id = c.id),
+        paged AS (SELECT DISTINCT query_id AS paged FROM ubi_shown)
+        SELECT coalesce(q.q, j.q) AS q, id, weight,
+          coalesce(q.time, j.time) AS time, client,
+          coalesce(number, 0) AS number,
+          CASE WHEN paged IS NOT NULL THEN number END AS page,
+          CAST(CASE WHEN paged IS NOT NULL THEN coalesce(position, 0) END
+            AS INTEGER) AS position
+        FROM joined j LEFT JOIN ubi_query q ON j.query_id = q.query_id
+        LEFT JOIN paged ON j.query_id = paged""")

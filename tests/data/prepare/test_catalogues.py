@@ -30,10 +30,10 @@ id\ttitle\tdescription\tbrand\tproduct type\titem_group_id
 """
 
 ADOBE = """\
-sku,store_view_code,attribute_set_code,categories,name,price
-hex-bolt,,Default,Acme/Bolts,"Hex Bolt 1/2"" &#38; nut",1.0
-hex-bolt,de,,,Sechskantschraube,
-glue,,Default,Acme/Glue,'=Wood glue,2.0
+sku,store_view_code,attribute_set_code,categories,name,price,price,
+hex-bolt,,Default,Acme/Bolts,"Hex Bolt 1/2"" &#38; nut",1.0,,
+hex-bolt,de,,,Sechskantschraube,,,
+glue,,Default,Acme/Glue,'=Wood glue,2.0,,
 """
 
 
@@ -127,7 +127,8 @@ def test_wrong_catalogues(tmp_path, log):
     for text, options, message in (
         ("id,title\na b,x\n", {}, "found the id 'a b' with white space, exp"),
         ("id,title\na,\n", {}, "found no row with an id and a title"),
-        ("id,id\na,b\n", {}, "found the header 'id, id', expected a differ"),
+        ("id,name\n" + 'a,x\n"a" b,x\n' * 9, {},
+         r"found 9 lines that cannot be read of 18, such as '\"a\" b,x'"),
         ("id,name\na,b\n", {"text": ("brand",)}, "no column 'brand', expec"),
         ("id,name,t\n" + "".join(f"a,x,{n}\n" for n in range(40)),
          {"tags": ("t",)}, "found 40 tags of one product, expected 32 or"),
