@@ -135,7 +135,14 @@ class ServedWeights:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Lets the models read these variables in graphs traced meanwhile."""
+        """Lets the models read these variables in graphs traced meanwhile.
+
+        Outside of a graph they read their own: an encoder keeps the graph that
+        its first call traces, and may be trained on.
+        """
+        if tf.executing_eagerly():
+            yield
+            return
         for table in self._tables:
             table.attach()
         try:

@@ -23,6 +23,13 @@ _NO_STEP = {"<module>", "__init__", "__post_init__", "<lambda>", "<genexpr>"}
 _ASIDE = {"errors.py", "private_api.py", "tests/kit/walks.py"}
 """Files that are called on the way: checks, and undocumented names."""
 
+_HASHING = (
+    "text/word_hashing.py", "lstm_dssm_client/words.py",
+    "lstm_dssm_client/signs.py",
+)  # fmt: skip
+"""Files of the graph that hashes words, and of its rules: a process traces it
+once, when the package is imported."""
+
 
 @contextmanager
 def walked() -> Iterator[list[str]]:
@@ -81,18 +88,18 @@ def click(folder: Path) -> list[str]:
         dssm.train(str(path), recipe, verbose=0)
     finally:
         module.fit = fit
-    # Words are hashed by a graph that the process has traced before.
-    return ["training/train.py", *files, "text/word_hashing.py"]
+    return ["training/train.py", *files, *_HASHING]
 
 
 def title(_: Path) -> list[str]:
-    """From a title to its vector."""
+    """From a title to its vector, of a model that has been trained."""
     import keras_lstm_dssm as dssm
 
-    encoder = dssm.build_model("lstm_32").document_encoder
+    clicks, recipe = [("bolt", "hex bolt")] * 8, dssm.PRESETS["lstm_32"]
+    encoder = dssm.train(clicks, recipe, verbose=0).document_encoder
     with walked() as files:
         encoder.encode(["hex bolt", "wood glue"])
-    return [*files, "text/word_hashing.py"]
+    return [*files, *_HASHING]
 
 
 def query(folder: Path) -> list[str]:

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.export import export_model, graphs
+from keras_lstm_dssm.export.graphs.encoder import EncoderModule
 from keras_lstm_dssm.serving.saved_models import SavedGraph
 
 
@@ -73,3 +74,16 @@ def test_only_changed_rows_are_exported(new, tmp_path, monkeypatch):
     tables = sum(layer.table.numpy().nbytes for layer in encoder.embeddings)
     left_out = sizes[1] - sizes[0] + len(encoder.embeddings) * 4 * 50_653
     assert 0.999 * tables < left_out < tables + 4 * 50_653 + 4096
+
+
+def test_an_encoder_that_was_exported_can_be_trained_on():
+    """The graph of its first call, in an export, reads its own table."""
+    encoder, texts = dssm.DSSMEncoder(units=[4]), ["hex bolt", "wood glue"]
+    before = EncoderModule(encoder).encode_all(texts, progress=False)
+    np.testing.assert_array_equal(encoder.encode(texts), before)
+    (layer,) = encoder.embeddings
+    layer.table.assign(layer.table.numpy()[::-1])  # as a training would
+    other = dssm.DSSMEncoder(units=[4])
+    other.set_weights(encoder.get_weights())
+    np.testing.assert_array_equal(encoder.encode(texts), other.encode(texts))
+    assert np.abs(encoder.encode(texts) - before).max() > 0.01
