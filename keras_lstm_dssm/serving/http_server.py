@@ -380,6 +380,14 @@ def listening_socket(host: str, port: int) -> socket.socket:
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on macOS
+            # asyncio does not tell what is unsent below TLS, see
+            # `test_a_reply_over_tls_that_nobody_reads`.
+            listening.setsockopt(
+                socket.IPPROTO_TCP,
+                socket.TCP_USER_TIMEOUT,
+                round(1000 * REPLY_SECONDS),
+            )
         listening.bind((host, port))
         listening.listen(2048)
     except OSError as error:

@@ -334,6 +334,29 @@ def test_http_replies_that_nobody_reads(server, stack):
 
 
 @pytest.mark.usefixtures("wide_replies")
+def test_a_reply_over_tls_that_nobody_reads(
+    models, certificates, stack, monkeypatch
+):
+    monkeypatch.setattr(http_server, "KEEP_ALIVE_SECONDS", 75)
+    tls = serving.ServerTLS(
+        certificates / "server.crt", certificates / "server.key"
+    )
+    with serving.PredictionServer(
+        models, port=0, http_port=0, security=serving.Security(tls)
+    ) as server:
+        plain = connect(stack, http_port(server), buffer=4096)
+        context = serving.tls_context(certificates / "ca.crt")
+        with context.wrap_socket(plain, server_hostname="localhost") as client:
+            client.sendall(WIDE_POST)
+            time.sleep(6 * SECONDS)
+            size = 0
+            with suppress(ConnectionResetError, ssl.SSLError):
+                while part := client.recv(1 << 16):
+                    size += len(part)
+        assert size < 5_000_000
+
+
+@pytest.mark.usefixtures("wide_replies")
 def test_the_end_waits_for_nobody_else(server, stack):
     """All of them at once, when the server stops."""
     for sent in (b"", b"G", GET + b"G", POST % 9, WIDE_POST):
