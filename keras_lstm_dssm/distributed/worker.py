@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.callbacks.best_epoch import BestEpoch
 from keras_lstm_dssm.data.batches import ClickFrequencies
-from keras_lstm_dssm.data.click_log import ClickLog, ShardedClickLog
+from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.sources import DataSource
 from keras_lstm_dssm.distributed.collectives import (
     Collectives,
@@ -31,6 +31,7 @@ from keras_lstm_dssm.distributed.joint_callbacks import (
     StopTogether,
 )
 from keras_lstm_dssm.distributed.joint_step import JointStep
+from keras_lstm_dssm.distributed.sharded_log import ShardedClickLog
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.fingerprints import files_hash
 from keras_lstm_dssm.models.builders import build_towers

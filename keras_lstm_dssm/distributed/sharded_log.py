@@ -1,0 +1,168 @@
+"""`ShardedClickLog`: the lines of a click log, divided among workers."""
+
+import functools
+import os
+import tempfile
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from operator import add
+from typing import IO, Any
+
+from keras_lstm_dssm.data.click_log import BadLines, ClickLog, find_bad
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.text_files import BOM, EmptyFile, line_chunks, reading
+
+_CHUNK = 1 << 22
+_LONGEST_LINE = 1 << 26
+_RUN = 1024  # consecutive lines of a compressed file for one worker
+
+
+class ShardedClickLog(ClickLog):
+    """Streams one worker's shard of a click log; all shards make up the log.
+
+    Files are assigned round-robin: worker r of n reads the files r, r + n, and
+    so on. The remaining files, fewer than workers, and all of `cut` are divided
+    by lines, so that one file serves any number of workers, too. Of a plain
+    file that is divided, a worker reads its lines only; a compressed one is
+    decompressed from end to end. Its lines go to a temporary file (in
+    `$TMPDIR`), which the operating system removes when the process ends.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        rank: int,
+        workers: int,
+        max_bad_lines: int = 0,
+        cut: Sequence[str | os.PathLike[str]] = (),
+    ) -> None:
+        whole = len(paths) - len(paths) % workers
+        own = list(paths[:whole][rank::workers])
+        self._cut_bad = BadLines(max_bad_lines)
+        self._lines = tempfile.TemporaryFile()
+        weakref.finalize(self, self._lines.close)
+        found = 0
+        for path in (*paths[whole:], *(os.fspath(path) for path in cut)):
+            found += _copy_part(path, rank, workers, self._cut_bad, self._lines)
+        self._lines.flush()
+        if found:  # the file has no name, so that nothing has to remove it
+            own.append(f"/proc/self/fd/{self._lines.fileno()}")
+        if not own:
+            raise InputError(
+                f"{', '.join(paths[:3])}: found too few lines for {workers} "
+                "workers: train with fewer"
+            )
+        super().__init__(own, max_bad_lines)
+
+    def bad_lines(self) -> dict[str, int]:
+        """Counts the lines of the part that are left out, see `ClickLog`."""
+        return dict(Counter(super().bad_lines()) + self._cut_bad.counts)
+
+
+def _copy_part(
+    path: str, rank: int, workers: int, bad: BadLines, target: IO[bytes]
+) -> int:
+    """Copies the clicks of a worker's lines, and returns their number."""
+    count = 0
+    read = _every_nth_run if path.endswith(".gz") else _range_of_bytes
+    for number_of, chunk in read(path, rank, workers, bad):
+        lines = chunk.split(b"\n")[:-1]
+        for index, problem in reversed(list(find_bad(chunk))):
+            # Only a message has the number, and finding it may take long.
+            raises = bad.counts.total() >= bad.allowed
+            bad.add(path, number_of(index) if raises else None, problem)
+            del lines[index]
+        target.writelines(line + b"\n" for line in lines)
+        count += len(lines)
+    return count
+
+
+_NumberOf = Callable[[int], int]
+"""Index of a line in a chunk -> its number in the file, from 1."""
+
+
+def _line_number(path: str, position: int, index: int) -> int:
+    """Returns the number, from 1, of line `index` of a chunk of a file.
+
+    `position` is that of the chunk's first byte.
+    """
+    lines, left = 0, position
+    with reading(path) as file:
+        while left and (data := file.read(min(_CHUNK, left))):
+            lines += data.count(b"\n")
+            left -= len(data)
+    return lines + index + 1
+
+
+def _every_nth_run(
+    path: str, rank: int, workers: int, bad: BadLines
+) -> Iterator[tuple[_NumberOf, bytes]]:
+    first = 0  # number of the chunk's first line, from 0
+    try:
+        for chunk in line_chunks(path):
+            lines = chunk.split(b"\n")[:-1]
+            start = 0
+            while start < len(lines):
+                run = (first + start) // _RUN
+                end = min(len(lines), (run + 1) * _RUN - first)
+                if run % workers == rank:
+                    part = b"\n".join(lines[start:end]) + b"\n"
+                    yield functools.partial(add, first + start + 1), part
+                start = end
+            first += len(lines)
+    except EmptyFile:
+        if rank == 0:
+            bad.add(path, None, "an empty file")
+
+
+def _range_of_bytes(
+    path: str, rank: int, workers: int, bad: BadLines
+) -> Iterator[tuple[_NumberOf, bytes]]:
+    """Reads the lines that begin in the worker's range of the file's bytes."""
+    with reading(path) as file:
+        size = file.seek(0, os.SEEK_END)
+        start, end = (size * part // workers for part in (rank, rank + 1))
+        if rank == 0 and _is_blank(file, 0):
+            bad.add(path, None, "an empty file")
+            return
+        file.seek(max(start - 1, 0))
+        if start:  # a line that began before is the previous worker's
+            _rest_of_line(file, path)
+        while (position := file.tell()) < end:
+            chunk = file.read(min(_CHUNK, end - position))
+            if not chunk.endswith(b"\n"):
+                chunk += _rest_of_line(file, path)
+            if not chunk.endswith(b"\n"):
+                chunk += b"\n"
+            if not position:
+                chunk = chunk.removeprefix(BOM)
+            number_of = functools.partial(_line_number, path, position)
+            if not chunk.split(b"\n")[-2].strip():
+                following = file.tell()
+                if _is_blank(file, following):  # to the file's very end
+                    chunk = chunk.rstrip() + b"\n"
+                    if chunk.strip():
+                        yield number_of, chunk
+                    return
+                file.seek(following)
+            yield number_of, chunk
+
+
+def _is_blank(file: Any, position: int) -> bool:
+    """Returns whether a file has nothing but white space from there on."""
+    file.seek(position)
+    while data := file.read(_CHUNK):
+        if data.removeprefix(BOM).strip():
+            return False
+    return True
+
+
+def _rest_of_line(file: Any, path: str) -> bytes:
+    line: bytes = file.readline(_LONGEST_LINE)
+    if len(line) == _LONGEST_LINE:
+        raise InputError(
+            f"{path}: found {_LONGEST_LINE >> 20} MB without a line end, "
+            "expected lines of text: check how it was written"
+        )
+    return line
