@@ -29,7 +29,7 @@ Main = Callable[[list[str]], Mapping[str, Any] | None]
 """The work of a program: takes its name and the arguments that are not flags,
 and returns what `--json=FILE` writes."""
 
-_WRITTEN = ("output", "json", "ids", "portable", "run_file")
+_WRITTEN = ("output", "json", "ids", "portable", "run_file", "html")
 """Flags of files that programs write."""
 
 

@@ -1,10 +1,13 @@
 r"""Measure a trained model, and BM25 and random order for comparison.
 
-Reranks the judged documents of each query (`--mode=rerank`), or retrieves
-documents from the whole corpus (`--mode=retrieve`), and prints NDCG, MRR, MAP,
-precision and recall in percent. By default BM25 splits words as the model
-does. The results are also stored in the run's `metrics.json`, under split and
-mode, such as "test/rerank"; those of the latest evaluation also under "test".
+Retrieves documents from the whole corpus (`--mode=retrieve`), or reranks the
+judged documents of each query (`--mode=rerank`, the default where some have
+grade 0), and prints NDCG, MRR, MAP, precision and recall in percent. By default
+BM25 splits words as the model does. Then it lists the queries on
+which the model fails, and says whether it is better than BM25; `--html=FILE`
+writes the same as a page. The metrics are also stored in the run's
+`metrics.json`, under split and mode, such as "test/retrieve"; those of the
+latest evaluation also under "test".
 
 With --mix, a weighted sum of the scores of the model and of other systems is
 measured, too, and each of them alone: BM25, other runs, and sentence encoders
@@ -18,7 +21,7 @@ averaged word2vec, Doc2Vec, random vectors and a random result. V is not
 corrected for chance: compare it with that of random clusters.
 
 Example:
-    lstm-dssm-evaluate --run=RUN --data=api --split=test --mode=retrieve
+    lstm-dssm-evaluate --run=RUN --data=SHOP --html=results.html
     lstm-dssm-evaluate --run=KEYVEC --data=api_documents
     lstm-dssm-evaluate --run=RUN --data=FOLDER --mode=rerank --json=out.json
     lstm-dssm-evaluate --run=RUN --data=FOLDER --mode=retrieve \
@@ -32,7 +35,7 @@ from typing import Any
 from absl import app
 
 from lstm_dssm_programs import load_package
-from keras_lstm_dssm.command_line import Program
+from keras_lstm_dssm.command_line import Program, printable
 from keras_lstm_dssm.settings.evaluation import TitleSettings
 from keras_lstm_dssm.tools.settings_flags import define_settings, flag_names
 
@@ -72,7 +75,7 @@ def main(_: list[str]) -> dict[str, Any]:
         FLAGS.min_relevant,
         document_baselines,
         progress=sys.stderr.isatty(),
-        report=print,
+        report=lambda text: print(*map(printable, text.split("\n")), sep="\n"),
         **flags_of_titles(),
     )
 

@@ -310,15 +310,18 @@ class Collection(JudgedQueries):
         os.makedirs(os.path.dirname(write_to) or ".", exist_ok=True)
         return write_pairs(clicks, write_to)
 
-    def has_judged_negatives(self, min_relevant: int = 1) -> bool:
-        """Returns whether a document is judged not relevant in train.
+    def has_judged_negatives(
+        self, min_relevant: int = 1, split: str = "train"
+    ) -> bool:
+        """Returns whether a document of a split is judged not relevant.
 
         Args:
             min_relevant: The lowest score of a relevant document.
+            split: Name of the split, which may be missing.
         """
-        return "train" in self.splits and any(
+        return split in self.splits and any(
             score < min_relevant
-            for scores in self.qrels("train").values()
+            for scores in self.qrels(split).values()
             for score in scores.values()
         )
 

@@ -12,8 +12,10 @@ from keras_lstm_dssm.evaluate.titles import (
     MODEL,
     Measured,
     Report,
+    measured_systems,
     report_choice,
     title_task,
+    with_mode,
 )
 from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.evaluation.measures import mean
@@ -29,9 +31,6 @@ from keras_lstm_dssm.evaluation.systems import system_of
 from keras_lstm_dssm.evaluation.task import (
     MAIN_MEASURES,
     Task,
-    format_table,
-    means,
-    measure_systems,
 )
 from keras_lstm_dssm.settings.choices import BM25_TERMS
 from keras_lstm_dssm.settings.evaluation import TitleSettings
@@ -74,18 +73,19 @@ def measure_hybrid(
         stored: The settings of an earlier choice, of the same run.
 
     Returns:
-        See `Measured`; the facts are `hybrid_settings` and, if they were
-        chosen, `hybrid_dev`.
+        The facts are `hybrid_settings` and, if they were chosen,
+        `hybrid_dev`.
 
     Raises:
         InputError: The model is no `TwoTower`, or a setting is wrong.
 
     Example:
     >>> settings = TitleSettings(mode="retrieve", hybrid=True)
-    >>> *_, facts = measure_hybrid(model, open_collection("api"), settings)
-    >>> facts["hybrid_settings"]["bm25"]
+    >>> found = measure_hybrid(model, open_collection("api"), settings)
+    >>> found.about["hybrid_settings"]["bm25"]
     0.1
     """
+    settings = with_mode(settings, collection)
     teacher, dev, split = settings.teacher, settings.dev, settings.split
     parts = HybridParts.of(
         model, TeacherVectors.open(teacher) if teacher else None
@@ -126,14 +126,15 @@ def measure_hybrid(
     report(chosen.describe(parts.names))
     systems[BM25] = bm25_part(chosen)
     mixture = Mixture(systems, [chosen.weights[name] for name in systems])
-    by_query = measure_systems(
+    alone = system_of(model, batch_size=settings.batch_size)
+    return measured_systems(
         task,
-        {MODEL: system_of(model, batch_size=settings.batch_size), **systems}
-        | {HYBRID: mixture},
-        {HYBRID: settings.run_file} if settings.run_file else {},
+        {MODEL: alone, **systems, HYBRID: mixture},
+        HYBRID,
+        {"hybrid_settings": chosen.to_dict(), **about},
+        settings,
+        report,
     )
-    report(format_table(means(by_query)))
-    return task, by_query, {"hybrid_settings": chosen.to_dict(), **about}
 
 
 def choose_hybrid(

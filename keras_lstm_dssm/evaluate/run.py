@@ -6,8 +6,10 @@ from typing import Any
 
 from keras_lstm_dssm.data.click_log import describe_bad
 from keras_lstm_dssm.data.documents import DocumentFolder
+from keras_lstm_dssm.data.query_clicks import query_clicks
 from keras_lstm_dssm.data.sources import open_collection, open_documents
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluate.failures import tell_failures
 from keras_lstm_dssm.evaluate.hybrid import measure_hybrid
 from keras_lstm_dssm.evaluate.titles import (
     MODEL,
@@ -73,7 +75,9 @@ def evaluate_run(
     Returns:
         Split -> `mode`, facts such as `bm25_words`, and system -> measure ->
         value from 0 to 1; of a `KeyVec`, split -> task -> system -> measure
-        -> value. Of an outside encoder also `texts_per_second`.
+        -> value. Of an outside encoder also `texts_per_second`. Of titles also
+        `verdict`, see `compare_with_bm25`, and `failures`, see
+        `find_failures`, which are not stored.
 
     Raises:
         InputError: The run or the data cannot be read, the split has nothing
@@ -87,14 +91,16 @@ def evaluate_run(
     TitleSettings.check_names(of_titles)
     settings = TitleSettings(split, min_relevant, progress, **of_titles)
     # What would fail at the end fails first.
-    if settings.run_file:
-        check_writable(settings.run_file)
+    for written in (settings.run_file, settings.html):
+        if written:
+            check_writable(written)
     given_weights(settings)
     folder = RunFolder(run)
     folder.read_metrics()
     encoder = timed_encoder(str(run))
     model: Any = encoder or folder.load_model()
     tasks: Mapping[str, AnyTask]
+    told: dict[str, Any] = {}
     if encoder is None and kind_of(model).reads == "documents":
         for name in of_titles:
             raise InputError(
@@ -122,24 +128,24 @@ def evaluate_run(
         collection = open_collection(data)
         if settings.hybrid:
             stored = folder.read_hybrid()
-            task, by_query, about = measure_hybrid(
-                model, collection, settings, report, stored
-            )
+            found = measure_hybrid(model, collection, settings, report, stored)
         else:
-            task, by_query, about = measure_titles(
-                model, collection, settings, report
-            )
-        mode = settings.mode
-        tasks, measured = {mode: task}, {mode: by_query}
+            found = measure_titles(model, collection, settings, report)
+        mode, about = found.mode, found.about
+        tasks, measured = {mode: found.task}, {mode: found.by_query}
         if "hybrid_dev" in about:
             path = folder.write_hybrid(about["hybrid_settings"])
             report(f"wrote {path}")
-        latest = {"mode": mode, **about, **means(by_query)}
+        latest = {"mode": mode, **about, **means(found.by_query)}
         results = {mode: latest}
+        if settings.queries:
+            told = tell_failures(
+                found, query_clicks(collection, split), settings, report
+            )
     if encoder is not None:
         latest["texts_per_second"] = speed = encoder.texts / encoder.seconds
         report(f"the model encodes {speed:,.0f} texts/s")
-        return {split: latest}
+        return {split: {**latest, **told}}
     if split != "train":  # "train" holds the results of the training
         folder.add_metrics(split, latest)
     for name, of_task in measured.items():
@@ -148,7 +154,7 @@ def evaluate_run(
             folder.path, f"{split}/{name}", data, of_task, documents
         )
         folder.add_metrics(f"{split}/{name}", results[name])
-    return {split: latest}
+    return {split: {**latest, **told}}
 
 
 def measure_documents(

@@ -1,10 +1,10 @@
 """Measure a model of titles, and what it is compared or mixed with."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.sources import open_collection
@@ -23,7 +23,7 @@ from keras_lstm_dssm.evaluation.mixture import (
     choose_weights,
     mixture_weights,
 )
-from keras_lstm_dssm.evaluation.runs import System
+from keras_lstm_dssm.evaluation.runs import Run, System, write_run
 from keras_lstm_dssm.evaluation.systems import (
     DenseSystem,
     PairSystem,
@@ -32,6 +32,8 @@ from keras_lstm_dssm.evaluation.systems import (
 )
 from keras_lstm_dssm.evaluation.task import (
     MAIN_MEASURES,
+    RERANK,
+    RETRIEVE,
     Task,
     format_table,
     means,
@@ -49,8 +51,29 @@ MODEL, BM25, MIXTURE = "model", "bm25", "mixture"
 Report = Callable[[str], object]
 """Function that is given each line of the results, such as `print`."""
 
-Measured = tuple[Task, dict[str, QueryMeasures], dict[str, Any]]
-"""A task; system -> query id -> measure -> value; and facts for results."""
+
+class Measured(NamedTuple):
+    """Systems that were measured on a task.
+
+    Attributes:
+        task: The task.
+        by_query: System -> query id -> measure -> value.
+        about: Facts for the results.
+        ranked: The system that is evaluated, a key of `by_query`.
+        run: Its rankings.
+    """
+
+    task: Task
+    by_query: dict[str, QueryMeasures]
+    about: dict[str, Any]
+    ranked: str
+    run: Run
+
+    @property
+    def mode(self) -> str:
+        """A key of `MAIN_MEASURES`."""
+        return RERANK if self.task.depth is None else RETRIEVE
+
 
 _WORDS = {
     "space": "separated by white space",
@@ -59,10 +82,24 @@ _WORDS = {
 }
 
 
+def with_mode(settings: TitleSettings, collection: Collection) -> TitleSettings:
+    """Returns settings with the mode that suits the split, unless it is given.
+
+    Without a judgement of grade 0, each order of the judged documents has the
+    same recall and precision, and reranking shows nothing.
+    """
+    if settings.mode is not None:
+        return settings
+    judged = collection.has_judged_negatives(split=settings.split)
+    reranks = judged and not settings.hybrid
+    return settings.replace(mode=RERANK if reranks else RETRIEVE)
+
+
 def title_task(
     settings: TitleSettings, collection: Collection, split: str = ""
 ) -> Task:
     """Returns the task of the split that is measured, or of another split."""
+    assert settings.mode is not None, "see with_mode"
     return Task.from_collection(
         collection,
         split or settings.split,
@@ -113,8 +150,10 @@ def measure_titles(
     The facts are `bm25_words`, the name of BM25's tokenizer, and with `mix`,
     the `mixture_weights` and `mixture_dev`, their results on dev.
     """
-    mode, split, mix = settings.mode, settings.split, settings.mix
+    settings = with_mode(settings, collection)
+    split, mix = settings.split, settings.mix
     task = title_task(settings, collection)
+    mode = RETRIEVE if task.depth else RERANK
     read = words_of(model)
     words = read if settings.bm25_words == MODEL else settings.bm25_words
     if words not in _WORDS:
@@ -179,11 +218,29 @@ def measure_titles(
         systems |= parts | {MIXTURE: Mixture(parts, weights)}
         about |= {"mixture_weights": weights, **on_dev}
     ranked = MIXTURE if mix else MODEL
-    by_query = measure_systems(
-        task, systems, {ranked: settings.run_file} if settings.run_file else {}
-    )
+    return measured_systems(task, systems, ranked, about, settings, report)
+
+
+def measured_systems(
+    task: Task,
+    systems: Mapping[str, System],
+    ranked: str,
+    about: dict[str, Any],
+    settings: TitleSettings,
+    report: Report,
+) -> Measured:
+    """Measures systems, prints the table and writes the run of `ranked`."""
+    runs: dict[str, Run] = {}
+
+    def keep(name: str, run: Run) -> None:
+        if name == ranked:
+            runs[name] = run
+
+    by_query = measure_systems(task, systems, keep)
+    if settings.run_file:
+        write_run(settings.run_file, runs[ranked], ranked)
     report(format_table(means(by_query)))
-    return task, by_query, about
+    return Measured(task, by_query, about, ranked, runs[ranked])
 
 
 def report_choice(

@@ -6,8 +6,7 @@ and clustering of documents of many sentences.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,7 +26,6 @@ from keras_lstm_dssm.evaluation.runs import (
     Run,
     System,
     rank_lists,
-    write_run,
 )
 from keras_lstm_dssm.settings.choices import LIST_MEASURES, MODES, RANDOM_ORDER
 
@@ -39,10 +37,11 @@ DOCUMENT_MEASURES = ("p@10", "map", "mrr", "mrr@10", "recall@10")
 """The measures of retrieval of documents, in the order in which they are
 shown. The first three are those of Bi and Ma 2017."""
 
-RETRIEVE, CLUSTER, LISTS = "retrieve", "cluster", "lists"
+RERANK, RETRIEVE = MODES
+CLUSTER, LISTS = "cluster", "lists"
 
 MAIN_MEASURES = {
-    "rerank": "ndcg@10", RETRIEVE: "mrr@10", LISTS: "p@1", CLUSTER: "ari",
+    RERANK: "ndcg@10", RETRIEVE: "mrr@10", LISTS: "p@1", CLUSTER: "ari",
 }  # fmt: skip
 """Mode -> the measure for significance, and for choices on dev."""
 
@@ -249,11 +248,14 @@ AnyTask = Task | ClusterTask
 """Both have `documents`, `measures`, `measure`, `random_queries`, `describe`
 and `accepts`."""
 
+OnRun = Callable[[str, Run], object]
+"""Function that is given the name of a system and its run."""
+
 
 def evaluate_systems(
     task: AnyTask,
     systems: Mapping[str, System],
-    run_files: Mapping[str, str | os.PathLike[str]] | None = None,
+    on_run: OnRun = lambda name, run: None,
 ) -> dict[str, dict[str, float]]:
     """Measures systems and random order on one task.
 
@@ -261,8 +263,8 @@ def evaluate_systems(
         task: The task. One that does not accept a system leaves it out:
             without vectors, documents cannot be clustered.
         systems: Name -> system.
-        run_files: Name -> file for the system's TREC run; by default no
-            run is written.
+        on_run: Is given the name and the run of each system, for example to
+            write it by `write_run`. Clusters have no run.
 
     Returns:
         Name -> measure -> value from 0 to 1, with `random` as the last.
@@ -272,13 +274,13 @@ def evaluate_systems(
     >>> results = evaluate_systems(task, {"bm25": BM25System()})
     >>> print(format_table(results))
     """
-    return means(measure_systems(task, systems, run_files))
+    return means(measure_systems(task, systems, on_run))
 
 
 def measure_systems(
     task: AnyTask,
     systems: Mapping[str, System],
-    run_files: Mapping[str, str | os.PathLike[str]] | None = None,
+    on_run: OnRun = lambda name, run: None,
 ) -> dict[str, QueryMeasures]:
     """Measures systems and random order on each query, or seed, of a task.
 
@@ -295,8 +297,8 @@ def measure_systems(
         if not task.accepts(system):
             continue
         run, measured[name] = task.measure(system)
-        if run is not None and run_files and name in run_files:
-            write_run(run_files[name], run, name)
+        if run is not None:
+            on_run(name, run)
     measured[RANDOM_ORDER] = task.random_queries()
     return measured
 

@@ -115,7 +115,7 @@ def test_table_of_towers_and_their_mixture(settings, tmp_path):
     for name, weight in chosen.weights.items():
         assert result[f"weight_{name}"] == pytest.approx(weight)
 
-    _, by_query, about = measure_hybrid(
+    measured = measure_hybrid(
         best,
         open_collection(settings.data),
         TitleSettings(mode="retrieve", hybrid=True, teacher=settings.teacher),
@@ -124,12 +124,12 @@ def test_table_of_towers_and_their_mixture(settings, tmp_path):
         read_json(folder / name / "seed_0/result.json")
         for name in ("hybrid", "words_bm25")
     )
-    found = about["hybrid_settings"]
+    found = measured.about["hybrid_settings"]
     assert [hybrid["weight_" + n] for n in HYBRID_PARTS] == pytest.approx(
         [found[name] for name in HYBRID_PARTS]
     )
     assert hybrid["test"]["retrieve"]["mrr@10"] == pytest.approx(
-        mean(by_query["hybrid"], ["mrr@10"])["mrr@10"]
+        mean(measured.by_query["hybrid"], ["mrr@10"])["mrr@10"]
     )
     assert "weight_towers" not in words_bm25
 

@@ -45,10 +45,15 @@ def test_figures_of_both_modes_are_kept(
     for mode, documents in (("retrieve", 3), ("rerank", 6)):
         results = results_of(
             evaluate, tmp_path / "out.json", run=run, data=collection_folder,
-            mode=mode, run_file=file, depth=3,
+            mode=mode, run_file=file, depth=3, html=tmp_path / "page.html",
         )  # fmt: skip
         assert list(results) == ["test"]
         found = results["test"]
+        printed = capsys.readouterr().out
+        sentence = found.pop("verdict")["sentence"]
+        assert found.pop("failures")["measure"] in sentence
+        assert sentence in printed
+        assert sentence in (tmp_path / "page.html").read_text()
         stored |= {"test": found, f"test/{mode}": found}
         assert list(found) == ["mode", "bm25_words", "model", "bm25", "random"]
         assert (found["mode"], found["bm25_words"]) == (mode, "space")
@@ -61,7 +66,6 @@ def test_figures_of_both_modes_are_kept(
         assert found["model"] == task.evaluate(ranked)
         assert list(found["model"]) == list(evaluation.MEASURES)
         assert {len(of_query) for of_query in ranked.values()} == {documents}
-        printed = capsys.readouterr().out
         assert f"test, {mode}: 6 queries, 6 documents in the cor" in printed
         assert f"{100 * found['model']['map']:.2f}" in printed
     metrics = json.loads((run / "metrics.json").read_text())

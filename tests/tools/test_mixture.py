@@ -56,7 +56,7 @@ def test_evaluate_gives_what_python_gives(
     _, *names = parts
     flags = {
         "run": run_copy, "data": collection_folder, "mode": mode,
-        "mix": ",".join(names), "run_file": "out.trec",
+        "mix": ",".join(names), "run_file": "out.trec", "queries": 0,
     }  # fmt: skip
     results = results_of(evaluate, Path("out.json"), **flags)["test"]
     collection = Collection(collection_folder)
@@ -116,7 +116,7 @@ def test_weights_of_dev_are_kept_and_exported(
     assert line in capsys.readouterr().out
     results = results_of(
         evaluate, tmp_path / "out.json", run=run, data=collection_folder,
-        mode="retrieve", hybrid=True, run_file=tmp_path / "out.trec",
+        hybrid=True, run_file=tmp_path / "out.trec", queries=0,
     )["test"]  # fmt: skip
     assert [*results][3:] == ["model", "towers", "bm25", "hybrid", "random"]
     assert results["towers"] == results["model"]  # an LSTM has no sketch

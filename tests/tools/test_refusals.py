@@ -109,6 +109,8 @@ REFUSED = {
     --min_relevant=3 -> split 'test' has no query to rerank
     --run_file=/nowhere/out.trec -> out.trec: there is no folder
     --json={tmp_path}/no/out.json -> out.json: there is no folder
+    --html={tmp_path}/no/out.html -> out.html: there is no folder
+    --html=out.html --queries=0 -> --html writes what --queries=0 leaves out
     --run={broken} --run_file={tmp_path}/no/out.trec -> out.trec: there is no fo
     --run={broken} --depth=1 -> metrics.json: cannot be read (Expecting
     --run={tmp_path}/none -> none' is not the folder of a run, nor an enc
@@ -182,9 +184,9 @@ REFUSED = {
     --bm25_words=space -> should be one of
 """,
     "evaluate --run={trained_run} --data={collection_folder} --hybrid": """
-    --mode=rerank -> leave out --mix, and give --mode=retrieve
-    --mode=retrieve --mix=bm25 -> leave out --mix, and give --mode=retrieve
-    --mode=retrieve --bm25_words=space -> expected one of stems, words
+    --mode=rerank -> leave out --mix and --mode=rerank
+    --mix=bm25 -> leave out --mix and --mode=rerank
+    --bm25_words=space -> expected one of stems, words
 """,
     "export --portable={new}": """
     --weights=float32 -> --run is missing
