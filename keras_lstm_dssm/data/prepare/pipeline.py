@@ -88,19 +88,20 @@ def prepare(
             making.read()
         return Prepared(making.counts)
     path = Path(os.path.abspath(output))
-    data = None
     if settings.append:
-        data = read_data(path)
-        settings = settings.replace(**data["rules"])
+        read_data(path)
     elif os.path.lexists(path):
         raise InputError(
             f"{output}: is already there, expected a new folder: name another,"
             " remove it, or add to it by --append"
         )
     path.parent.mkdir(parents=True, exist_ok=True)
+    data = None
     with ExitStack() as stack:
-        if data is not None:
+        if settings.append:
             stack.enter_context(lock_folder(path, "adding clicks"))
+            data = read_data(path)
+            settings = settings.with_stored(data["rules"])
         work = stack.enter_context(
             hidden_folder(path.parent, f".work-{path.name[-50:]}-")
         )

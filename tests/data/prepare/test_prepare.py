@@ -204,6 +204,28 @@ def test_ids_are_text(tmp_path):
         assert counts["log"]["no id"] == 1
 
 
+def test_types_of_parquet(tmp_path):
+    """DuckDB reads UUIDs and decimals as types of their own."""
+    import duckdb
+
+    duckdb.connect().execute(f"""
+        COPY (SELECT range AS n, uuid() AS id, 'bolt ' || range AS title,
+                '2026-03-01'::TIMESTAMP_NS AS time FROM range(30))
+        TO '{tmp_path}/catalogue.parquet';
+        COPY (SELECT 'q ' || n AS query, id, time, [1, 0.5][n % 2 + 1] AS weight
+              FROM '{tmp_path}/catalogue.parquet')
+        TO '{tmp_path}/log.parquet'""")
+    counts, shop = prepare(
+        tmp_path / "SHOP", catalogue=tmp_path / "catalogue.parquet",
+        clicks=tmp_path / "log.parquet", dev_percent=20,
+    )  # fmt: skip
+    assert counts["log"]["clicks"] == 30
+    text = (tmp_path / "SHOP/clicks.train.tsv").read_text()
+    weights = [line.split("\t")[2:] for line in text.splitlines()]
+    assert {*map(tuple, weights)} == {(), ("0.5",)}
+    assert shop.training_log().weighted
+
+
 def test_titles_without_a_catalogue(tmp_path):
     """Strict query TAB title lines, quoted ones, and a header."""
     lines = [('1/2" bolt', 'Hex bolt 1/2" x 3"')] * 2
