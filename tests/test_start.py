@@ -114,7 +114,7 @@ def test_help_is_answered_at_once(words):
 WORK = """
 import sys, lstm_dssm_programs
 try:
-    lstm_dssm_programs.split()
+    lstm_dssm_programs.prepare()
 except SystemExit as end:
     assert end.code == 0
 import keras
@@ -130,7 +130,11 @@ def test_the_work_has_all_of_the_package_and_no_more(tmp_path):
     lines = [f"bolt {number}\thex bolt {number}\n" for number in range(60)]
     clicks.write_text("".join(lines))
     done = python(
-        "-c", WORK, f"--data={clicks}", f"--output={tmp_path / 'split'}"
+        "-c",
+        WORK,
+        f"--clicks={clicks}",
+        "--dev_percent=20",
+        f"--output={tmp_path / 'SHOP'}",
     )
     assert done.stdout.endswith("set()\n"), done.stderr
     assert (done.returncode, done.stderr) == (0, "")

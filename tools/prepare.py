@@ -46,7 +46,7 @@ define_settings(program, {"": PrepareSettings}, defaults=True)
 def main(_: list[str]) -> dict[str, Any]:
     """Reads, reports and writes; returns the counts."""
     if FLAGS.dry_run:
-        program.check_unused(["output"], "is not written with --dry_run")
+        program.check_unused(["output", "append"], "is not used with --dry_run")
     elif not FLAGS.output:
         raise InputError(
             "--output is missing: expected a folder to write, or --dry_run"

@@ -258,6 +258,12 @@ def open_documents(
     """Opens a file of documents; see `DocumentReader`."""
     if is_parquet(path):
         return ParquetDocuments(path, distinct)
+    if path.removesuffix(".gz").endswith((".csv", ".json", ".ndjson")):
+        raise InputError(
+            f"{path}: found a catalogue, expected titles (.txt, .tsv, .jsonl or"
+            " .parquet): make a folder of it with lstm-dssm-prepare"
+            " --catalogue, and give this by --data"
+        )
     return TextDocuments(path, distinct)
 
 

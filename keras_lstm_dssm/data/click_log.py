@@ -557,7 +557,8 @@ def _chunks(path: str, bad: BadLines) -> Iterator[bytes]:
 
 _HEADER = re.compile(
     rb'"?(query|q|search[ _]?term|search[ _]?query|keywords?)"?\t"?'
-    rb"(title|clicked|clicked[ _]title|document|product|(product|item)_id)\b",
+    rb"(title|clicked|clicked[ _]title|document|product|(product|item)_id)"
+    rb'"?(?=[\t\r\n])',
     re.IGNORECASE,
 )
 _QUOTED = re.compile(rb'(?:^|[\t\n])"[^\t\n]*""[^\t\n]*"(?=[\t\r\n])')

@@ -1,6 +1,7 @@
 """What `lstm-dssm-prepare` reads, the columns, and the rules of the splits."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from keras_lstm_dssm.errors import InputError
@@ -8,6 +9,12 @@ from keras_lstm_dssm.settings.fields import Settings, setting
 
 DEFAULT_ACTIONS = "click:1,click_through:1,item_click:1"
 """The actions of UBI that are clicks, and their weights."""
+
+_KEPT = (
+    "text", "tags", "dev_percent", "test_percent", "test_after",
+    "double_click_seconds",
+)  # fmt: skip
+"""What a data folder keeps when logs are added."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,6 +132,30 @@ class PrepareSettings(Settings):
                 " such as click:1,purchase:3"
             )
         return actions
+
+    def with_stored(self, rules: Mapping[str, Any]) -> "PrepareSettings":
+        """Returns settings with the rules of a data folder.
+
+        What is set here for new files, such as names of their columns, stays.
+
+        Raises:
+            InputError: A rule of the products or of the splits is set to
+                another value.
+        """
+        stored = self.replace(**rules)
+        changes = {}
+        for field in dataclasses.fields(self):
+            name, value = field.name, getattr(self, field.name)
+            if name not in rules or value == field.default:
+                continue
+            if name in _KEPT and value != getattr(stored, name):
+                raise InputError(
+                    f"{name} is {value!r:.60}, expected"
+                    f" {getattr(stored, name)!r:.60} as in the data folder:"
+                    " leave it out"
+                )
+            changes[name] = value
+        return stored.replace(**changes)
 
     def rules(self) -> dict[str, Any]:
         """Returns the columns and rules, all but the sources."""

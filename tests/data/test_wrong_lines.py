@@ -210,3 +210,5 @@ def test_spreadsheets_are_for_prepare(lines, found, tmp_path):
         ClickLog(tmp_path / "clicks.tsv").count()
     (tmp_path / "clicks.tsv").write_text('"hex bolt"\t1/2"" bolt "new"\n')
     assert ClickLog(tmp_path / "clicks.tsv").count() == 1
+    (tmp_path / "clicks.tsv").write_text("query\ttitle of a book\n")
+    assert ClickLog(tmp_path / "clicks.tsv").count() == 1

@@ -94,7 +94,7 @@ def test_click_frequencies_are_those_of_the_whole_log(tmp_path):
 
 def test_wrong_logs_and_sizes(tmp_path):
     paths = [write(tmp_path / "a.tsv", 12), str(tmp_path / "b.tsv")]
-    (tmp_path / "b.tsv").write_text("query\ttitle\nno tab\n")
+    (tmp_path / "b.tsv").write_text("bolt\ttitle\nno tab\n")
     for error in trainings(paths):
         assert isinstance(error, JointError)
         assert "worker 1 (host1:1): " in str(error)

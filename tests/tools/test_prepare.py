@@ -58,7 +58,7 @@ def test_what_is_printed(tmp_path, capsys, refused):
     refused(code, "--output is missing: expected a folder to write")
     arguments = ["--output=x", "--dry_run", f"--clicks={flags['clicks']}"]
     code = prepare.program.run(["prepare", *arguments])
-    refused(code, "--output is not written with --dry_run")
+    refused(code, "--output is not used with --dry_run")
 
 
 def test_what_programs_read(tmp_path):

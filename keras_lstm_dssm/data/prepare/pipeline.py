@@ -43,7 +43,7 @@ ids of a log, or of its clicked titles."""
 _REMEDY = "expected CSV, TSV, JSON or parquet: check the file"
 _MEMORY = "1GB"  # of DuckDB, beside TensorFlow's
 _LEAST_JOINED = 0.5
-_SHOWN = 5
+_SHOWN, _LOOKED_AT = 5, 10_000  # joined rows for the report
 
 
 def prepare(
@@ -88,19 +88,20 @@ def prepare(
             making.read()
         return Prepared(making.counts)
     path = Path(os.path.abspath(output))
-    data = None
     if settings.append:
-        data = read_data(path)
-        settings = settings.replace(**data["rules"])
+        read_data(path)
     elif os.path.lexists(path):
         raise InputError(
             f"{output}: is already there, expected a new folder: name another,"
             " remove it, or add to it by --append"
         )
     path.parent.mkdir(parents=True, exist_ok=True)
+    data = None
     with ExitStack() as stack:
-        if data is not None:
+        if settings.append:
             stack.enter_context(lock_folder(path, "adding clicks"))
+            data = read_data(path)
+            settings = settings.with_stored(data["rules"])
         work = stack.enter_context(
             hidden_folder(path.parent, f".work-{path.name[-50:]}-")
         )
@@ -457,8 +458,10 @@ class _Making:
         Returns the number of training clicks, new or not.
         """
         for query, key, title in self.con.execute(
-            f"""SELECT text, key, title FROM click WHERE kind = 'clicks' AND
-            weight > 0 AND part > {self.parts} ORDER BY n LIMIT {_SHOWN}"""
+            f"""SELECT text, key, title FROM click WHERE kind = 'clicks'
+                  AND weight > 0 AND n - (SELECT min(rowid) FROM entry
+                    WHERE part > {self.parts}) BETWEEN 0 AND {_LOOKED_AT}
+                GROUP BY ALL ORDER BY min(n) LIMIT {_SHOWN}"""
         ).fetchall():
             self.report(f"  {query[:40]} -> {key[:30]}: {title[:60]}")
         kinds, train_clicks = grades.count_kinds(self.con, self.parts)

@@ -59,6 +59,7 @@ class Table(NamedTuple):
         has_header: Whether the columns have names of the file.
         is_plain: Whether it is TSV of two or three columns without a header.
         form: The form of the files, see `File`; of a DataFrame "parquet".
+        lines: The rows of JSON and the lines that are no JSON.
     """
 
     sql: str
@@ -68,6 +69,7 @@ class Table(NamedTuple):
     has_header: bool = True
     is_plain: bool = False
     form: str = "parquet"
+    lines: str = ""
 
     def column(self, name: str) -> str | None:
         """Returns the SQL expression of a column, `a.b` for a nested one."""
@@ -398,7 +400,9 @@ def _of_json(con: Any, sql: str) -> Table:
         {key: "" if value is None else str(value) for key, value in r.items()}
         for r in sample[:_FEW]
     ]
-    return Table(sql, columns, texts)
+    return Table(
+        f"(FROM {sql} WHERE row IS NOT NULL)", columns, texts, lines=sql
+    )
 
 
 def _typed(con: Any, relation: str) -> Table:
@@ -440,7 +444,7 @@ def bad_rows(con: Any, table: Table) -> BadRows:
     """
     if table.form == "json":
         ((count, example),) = con.execute(
-            f"SELECT count(*), min(line) FROM {table.sql} WHERE row IS NULL"
+            f"SELECT count(*), min(line) FROM {table.lines} WHERE row IS NULL"
             " AND trim(line) <> ''"
         ).fetchall()
         return BadRows(count, example or "")

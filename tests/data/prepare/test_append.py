@@ -83,6 +83,14 @@ def test_what_cannot_be_added(tmp_path):
     with pytest.raises(InputError, match="% bad rows, most of them 'no id'"):
         prepare(shop, clicks=tmp_path / "bad.csv", append=True)
     assert contents(shop) == before
+    other = [{"suche": "bolt 5", "product_id": "005"}] * 9
+    write_csv(tmp_path / "other.csv", other)
+    with pytest.raises(InputError, match="test_percent is 20, expected 10 as"):
+        prepare(shop, clicks=tmp_path / "other.csv", test_percent=20,
+                query="suche", append=True)  # fmt: skip
+    found = prepare(shop, clicks=tmp_path / "other.csv", query="suche",
+                    test_percent=10, append=True)  # fmt: skip
+    assert found.counts["log"]["clicks"] == 9
     data = json.loads((shop / "data.json").read_text())
     (shop / "data.json").write_text(json.dumps({**data, "version": "0.1.0"}))
     with pytest.raises(InputError, match="data.json.*make it anew"):

@@ -162,6 +162,25 @@ def test_forms_are_equal(shop, tmp_path, write):
     assert contents(tmp_path / "SHOP") == contents(base / "SHOP")
 
 
+@pytest.mark.parametrize(("encoding", "end"), [
+    ("utf-8", "\n"), ("cp1252", "\r\n"), ("mac_roman", "\r"),
+    ("utf-16", "\n"), ("utf-16-le", "\r\n"), ("utf-16-be", "\n"),
+])  # fmt: skip
+def test_encodings(tmp_path, encoding, end):
+    rows = [{"id": "1", "title": "Schlüssel für Größe 5 ÷ „M“"},
+            {"id": "2", "title": "€ café"}]  # fmt: skip
+    rows = rows if encoding != "mac_roman" else rows[:1] * 2
+    write_csv(tmp_path / "c.csv", rows, encoding=encoding, end=end)
+    lines = [json.dumps({"query": f"q {n}", "id": 1}) + "\n" for n in range(60)]
+    (tmp_path / "l.jsonl").write_text("".join(lines) + '{"query": \n{}\n')
+    counts, shop = prepare(
+        tmp_path / "SHOP", catalogue=tmp_path / "c.csv",
+        clicks=tmp_path / "l.jsonl", dev_percent=20,
+    )  # fmt: skip
+    assert shop.documents == {row["id"]: row["title"] for row in rows}
+    assert counts["log"]["bad lines"] == counts["log"]["no id"] == 1
+
+
 def test_frames_are_read(shop, tmp_path):
     base, _ = shop
     import pyarrow
@@ -202,6 +221,28 @@ def test_ids_are_text(tmp_path):
         ).counts  # fmt: skip
         assert counts["log"]["clicks"] == 299
         assert counts["log"]["no id"] == 1
+
+
+def test_types_of_parquet(tmp_path):
+    """DuckDB reads UUIDs and decimals as types of their own."""
+    import duckdb
+
+    duckdb.connect().execute(f"""
+        COPY (SELECT range AS n, uuid() AS id, 'bolt ' || range AS title,
+                '2026-03-01'::TIMESTAMP_NS AS time FROM range(30))
+        TO '{tmp_path}/catalogue.parquet';
+        COPY (SELECT 'q ' || n AS query, id, time, [1, 0.5][n % 2 + 1] AS weight
+              FROM '{tmp_path}/catalogue.parquet')
+        TO '{tmp_path}/log.parquet'""")
+    counts, shop = prepare(
+        tmp_path / "SHOP", catalogue=tmp_path / "catalogue.parquet",
+        clicks=tmp_path / "log.parquet", dev_percent=20,
+    )  # fmt: skip
+    assert counts["log"]["clicks"] == 30
+    text = (tmp_path / "SHOP/clicks.train.tsv").read_text()
+    weights = [line.split("\t")[2:] for line in text.splitlines()]
+    assert {*map(tuple, weights)} == {(), ("0.5",)}
+    assert shop.training_log().weighted
 
 
 def test_titles_without_a_catalogue(tmp_path):

@@ -74,6 +74,12 @@ LINES = (
 )
 
 
+@pytest.mark.parametrize("name", ["index.json", "products.csv.gz"])
+def test_catalogues_are_for_prepare(name):
+    with pytest.raises(InputError, match=f"{name}: .*lstm-dssm-prepare --cat"):
+        read_documents(name)
+
+
 def test_documents_in_json(tmp_path):
     """The sentences are joined so that they are divided again."""
     folder = tmp_path / "folder"
