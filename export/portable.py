@@ -248,14 +248,18 @@ def _stored_documents(
 ) -> Arrays:
     """Returns the arrays of the documents: vectors, if any, titles, ids, tags.
 
-    Ids are left out if they are the titles, and tags if there are none.
+    Texts and ids are left out if they are the titles, and tags if there are
+    none.
     """
-    arrays = stored_texts("titles", documents.titles)
+    titles = [*documents.shown]
+    arrays = stored_texts("titles", titles)
+    if documents.titles != titles:
+        arrays |= stored_texts("texts", documents.titles)
     if vectors is not None and kind == "float32":
         arrays["vectors"] = vectors
     elif vectors is not None:
         arrays["vectors"], arrays["vectors.scales"] = int8_codes(vectors)
-    if documents.ids != documents.titles:
+    if documents.ids != titles:
         arrays |= stored_texts("ids", documents.ids)
     if any(documents.tags):
         tags = [",".join(checked_tags(row)) for row in documents.tags]

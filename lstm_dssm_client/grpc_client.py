@@ -258,7 +258,7 @@ class AsyncClient(AsyncTextClient):
         ...     async with AsyncClient("127.0.0.1:8500") as client:
         ...         return await client.search(["angle bracket"], k=1)
         >>> asyncio.run(main())
-        [[Hit(id='steel angle', score=0.91)]]
+        [[Hit(id='a7', score=0.91, title='steel angle')]]
     """
 
     def __init__(
@@ -323,7 +323,7 @@ class Client(TextClient):
         ...     client.encode(["angle bracket"]).shape
         ...     client.search(["angle bracket"], k=2)
         (1, 96)
-        [[Hit(id='steel angle', score=0.91), Hit(id='bracket', score=0.87)]]
+        [[Hit(id='a7', score=0.91, title='steel angle'), Hit(...)]]
     """
 
     def __init__(

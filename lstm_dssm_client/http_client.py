@@ -543,7 +543,7 @@ class HttpClient(TextClient):
     Example:
         >>> with HttpClient("http://127.0.0.1:8501") as client:
         ...     client.search(["angle bracket"], k=2)
-        [[Hit(id='steel angle', score=0.91), Hit(id='bracket', score=0.87)]]
+        [[Hit(id='a7', score=0.91, title='steel angle'), Hit(...)]]
     """
 
     def __init__(

@@ -74,7 +74,7 @@ class LocalModel:
     >>> from lstm_dssm_client import LocalModel
     >>> model = LocalModel("shop.safetensors")
     >>> model.search(["angle bracket"], k=1)
-    [[Hit(id='Simpson 12-Gauge Angle', score=0.83)]]
+    [[Hit(id='s1', score=0.83, title='Simpson 12-Gauge Angle')]]
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -100,10 +100,21 @@ class LocalModel:
 
         It is empty if the file has no documents.
         """
+        return self._by_id("titles")
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """Dictionary from the id of each document to the text that is searched.
+
+        It is empty if the file has no documents.
+        """
+        return self._by_id("texts")
+
+    def _by_id(self, name: str) -> dict[str, str]:
         if not self._documents:
             return {}
-        titles = map(_decoded, self._documents.titles)
-        return dict(zip(self._documents.ids, titles, strict=True))
+        values = map(_decoded, getattr(self._documents, name))
+        return dict(zip(self._documents.ids, values, strict=True))
 
     def encode(
         self,
@@ -137,7 +148,7 @@ class LocalModel:
         encoded = as_bytes(texts)
         vectors = self._query_vectors(encoded)
         return [
-            [Hit(documents.ids[row], score) for row, score in best]
+            [Hit(documents.ids[r], s, documents.title(r)) for r, s in best]
             for best in documents.search(encoded, vectors, k, wanted)
         ]
 
@@ -210,17 +221,20 @@ class _Documents:
     def __init__(self, file: PortableFile, encoder: Any) -> None:
         self.titles = file.texts("titles")
         count = len(self.titles)
-        ids = file.texts("ids", count) if "ids" in file else self.titles
+        self.texts, ids = (
+            file.texts(name, count) if name in file else self.titles
+            for name in ("texts", "ids")
+        )
         self.ids = [*map(_decoded, ids)]
         self.hybrid = (
             Hybrid(file, count, encoder) if "hybrid" in file.header else None
         )
-        # Equal titles have one vector: the last bits of a matrix product depend
+        # Equal texts have one vector: the last bits of a matrix product depend
         # on the position of a row.
         self._vectors: np.ndarray | None = None
         if encoder is not None:
             vectors, scales = file.scaled("vectors", count, encoder.dimension)
-            first, self._vector_of = distinct_values(self.titles)
+            first, self._vector_of = distinct_values(self.texts)
             if len(first) < count:
                 vectors = vectors[first]
                 scales = None if scales is None else scales[first]
@@ -234,6 +248,10 @@ class _Documents:
         ):
             for tag in filter(None, tags.split(b",")):
                 self.rows_of_tag.setdefault(tag, []).append(row)
+
+    def title(self, row: int) -> str:
+        """Returns the title of a document that is shown with a hit."""
+        return _decoded(self.titles[row])
 
     def search(
         self,
@@ -300,7 +318,7 @@ class _Documents:
             vectors = self._vectors[self._vector_of[rows]]
         reasons = self.hybrid.reasons(text, rows, query, vectors)
         return [
-            ExplainedHit(self.ids[row], score, *reason)
+            ExplainedHit(self.ids[row], score, *reason, self.title(row))
             for (row, score), reason in zip(best, reasons, strict=True)
         ]
 

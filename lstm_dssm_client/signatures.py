@@ -118,14 +118,17 @@ class Hit(NamedTuple):
         id: The document's id.
         score: Cosine of the query's and the document's vector, from -1 to 1;
             of a hybrid retriever the weighted sum of its parts.
+        title: The document's title; the id if the retriever has no titles, ""
+            of an `Index`.
 
     Example:
-    >>> Hit("d1", 0.83).id
-    'd1'
+    >>> Hit("d1", 0.83, "hex bolt").title
+    'hex bolt'
     """
 
     id: str
     score: float
+    title: str = ""
 
 
 class ExplainedHit(NamedTuple):
@@ -138,6 +141,7 @@ class ExplainedHit(NamedTuple):
             included; 0 for a part that the retriever lacks.
         words: What each word of the query adds to the parts "bm25" and
             "words"; the part of the towers stands whole.
+        title: See `Hit`.
 
     Example:
     >>> parts = {"towers": 0.4, "words": 0.2, "bm25": 0.1}
@@ -150,6 +154,7 @@ class ExplainedHit(NamedTuple):
     score: float
     parts: dict[str, float]
     words: dict[str, dict[str, float]]
+    title: str = ""
 
     @property
     def why(self) -> str:
@@ -235,12 +240,19 @@ number of dimensions, of which the first is the batch."""
 
 # Of an encoder, a retriever, a pair scorer and the key parts of a KeyVec.
 EMBEDDING: Outputs = {"embedding": (np.float32, 2)}
-RANKING: Outputs = {"ids": (object, 2), "scores": (np.float32, 2)}
+RANKING: Outputs = {
+    "ids": (object, 2),
+    "scores": (np.float32, 2),
+    "titles": (object, 2),
+}
 EXPLANATION: Outputs = {
     **RANKING,
     "parts": (np.float32, 3),
     "words": (object, 2),
 }
+OPTIONAL = frozenset({"titles"})
+"""Outputs that retrievers of earlier exports, or of encoded parts, lack."""
+
 SCORE: Outputs = {"score": (np.float32, 1)}
 KEY_PARTS: Outputs = {
     "sentences": (object, 2),
@@ -254,7 +266,8 @@ def checked_outputs(
 ) -> dict[str, np.ndarray]:
     """Returns the outputs of a prediction of `rows` rows, by name.
 
-    A missing output, or one of another dtype or shape, raises `InputError`.
+    A missing output, or one of another dtype or shape, raises `InputError`;
+    `OPTIONAL` outputs may be missing.
     """
     arrays = {}
     for name, (dtype, rank) in outputs.items():
@@ -264,6 +277,8 @@ def checked_outputs(
             " lstm-dssm-export wrote"
         )
         values = prediction.outputs.get(name)
+        if values is None and name in OPTIONAL:
+            continue
         if values is None:
             raise InputError(
                 f"model {prediction.model}: it has no output {name}, {expected}"
@@ -278,20 +293,30 @@ def checked_outputs(
 
 
 def hits_from_outputs(
-    ids: np.ndarray, scores: np.ndarray, k: int
+    ids: np.ndarray,
+    scores: np.ndarray,
+    k: int,
+    titles: np.ndarray | None = None,
 ) -> list[list[Hit]]:
     """Returns the hits in a retriever's outputs `[batch, width]`.
 
     An id is empty where a row has no further hit. The width exceeds k if the
-    server batched the request with another one of a larger k.
+    server batched the request with another one of a larger k. Without titles
+    the ids stand for them.
     """
+    shown = ids if titles is None else titles
+    rows = (ids[:, :k], scores[:, :k].tolist(), shown[:, :k])
     return [
         [
-            Hit(key.decode(errors="replace"), score)
-            for key, score in zip(*row, strict=True)
+            Hit(
+                key.decode(errors="replace"),
+                score,
+                title.decode(errors="replace"),
+            )
+            for key, score, title in zip(*row, strict=True)
             if key
         ]
-        for row in zip(ids[:, :k], scores[:, :k].tolist(), strict=True)
+        for row in zip(*rows, strict=True)
     ]
 
 
@@ -301,6 +326,7 @@ def explained_from_outputs(
     parts: np.ndarray,
     words: np.ndarray,
     k: int,
+    titles: np.ndarray | None = None,
 ) -> list[list[ExplainedHit]]:
     """Does as `hits_from_outputs` with the outputs of `explained`."""
     return [
@@ -310,12 +336,13 @@ def explained_from_outputs(
                 hit.score,
                 dict(zip(HYBRID_PARTS, shares, strict=True)),
                 json.loads(text),
+                hit.title,
             )
             # Columns without a hit are the last ones.
             for hit, shares, text in zip(hits, *row, strict=False)
         ]
         for hits, *row in zip(
-            hits_from_outputs(ids, scores, k),
+            hits_from_outputs(ids, scores, k, titles),
             parts.tolist(),
             words,
             strict=True,

@@ -19,6 +19,7 @@ from lstm_dssm_client.signatures import (
     FILTERED,
     KEY_PARTS,
     KEYS,
+    OPTIONAL,
     RANKING,
     SCORE,
     ExplainedHit,
@@ -466,8 +467,10 @@ class AsyncTextClient:
         signature: str = "",
     ) -> dict[str, np.ndarray]:
         """Runs a signature, and returns its outputs after checking them."""
+        # A model refuses the name of an output that it lacks.
+        names = () if OPTIONAL & outputs.keys() else outputs
         prediction = await self.predict(
-            model, inputs, outputs, version, signature
+            model, inputs, names, version, signature
         )
         rows = len(next(iter(inputs.values())))
         return checked_outputs(prediction, outputs, rows)

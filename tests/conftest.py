@@ -233,7 +233,7 @@ def click_log(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def server(tiny_models, click_log) -> Iterator["PredictionServer"]:
     """Serves the two newest versions of `tiny_models` over gRPC and HTTP."""
-    from keras_lstm_dssm.serving import Bounds, Page, PredictionServer
+    from keras_lstm_dssm.serving import Bounds, PredictionServer
 
     with PredictionServer(
         tiny_models,
@@ -241,7 +241,7 @@ def server(tiny_models, click_log) -> Iterator["PredictionServer"]:
         http_port=0,
         versions=2,
         bounds=Bounds(max_k=1_000_000),
-        page=Page(click_log=click_log),
+        click_log=click_log,
     ) as running:
         yield running
 

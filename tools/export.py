@@ -66,7 +66,7 @@ program.string(
 program.string(
     "data", None,
     "Instead of --documents: a data folder of lstm-dssm-prepare, all of whose "
-    "products are exported, with ids and tags.",
+    "products are exported, with ids, titles and tags.",
 )  # fmt: skip
 program.string(
     "teacher", None,

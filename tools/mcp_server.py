@@ -9,13 +9,14 @@ pip install "keras-lstm-dssm[mcp]".
 
 Example:
   lstm-dssm-mcp --models=shop.safetensors
-  lstm-dssm-mcp --models=MODELS --titles=titles.txt --http_port=8765
+  lstm-dssm-mcp --models=MODELS --http_port=8765
   lstm-dssm-mcp --server=http://127.0.0.1:8501
   lstm-dssm-mcp --server=db1:8500 --tls_ca=ca.crt --token_file=tokens
 """
 
 import os
 import socket
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,11 +47,6 @@ program.string(
     "for HTTP.",
 )  # fmt: skip
 program.string("model", "retriever", "The retriever's name.")
-program.string(
-    "titles", None,
-    "File of the titles that ids stand for, id TAB title a line, if the "
-    "retriever returns ids and --models is not a file.",
-)  # fmt: skip
 program.integer(
     "http_port", None,
     "Port for MCP over HTTP, by default over standard input and output; 0 "
@@ -73,6 +69,7 @@ MAX_LETTERS = 10_000
 """Largest number of letters of a query."""
 
 _SHOWN_LETTERS = 300
+_REMEMBERED = 100_000  # titles of results, by id
 
 
 Search = Callable[[str, int, Sequence[str]], "list[Hit]"]
@@ -101,10 +98,10 @@ class Document:
 def main(_: list[str]) -> None:
     """Serves until standard input ends, or a signal arrives."""
     import_optional("mcp", "mcp")
-    if FLAGS.titles or os.path.isdir(FLAGS.models or ""):
+    if os.path.isdir(FLAGS.models or ""):
         load_package()
-    with opened() as (search, titles):
-        server = new_server(search, titles)
+    with opened() as opened_search:
+        server = new_server(*opened_search)
         if FLAGS.http_port is None:
             server.run()
             return
@@ -128,13 +125,16 @@ def main(_: list[str]) -> None:
             uvicorn.Server(config).run(sockets=[sock])
 
 
-def new_server(search: Search, titles: Mapping[str, str]) -> "MCPServer":
+def new_server(
+    search: Search, titles: Mapping[str, str], texts: Mapping[str, str]
+) -> "MCPServer":
     """Makes the MCP server of a search, with its two tools.
 
     Args:
         search: Function of a query, k and tags that returns `Hit`s, and raises
             `InputError` or `ServingError`.
-        titles: Titles by ids; an id without one is its title.
+        titles: Titles by ids, if they are known before a search.
+        texts: Whole documents by ids; a document without one is its title.
     """
     from mcp.server.mcpserver import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
@@ -152,11 +152,17 @@ def new_server(search: Search, titles: Mapping[str, str]) -> "MCPServer":
     )
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
+    found: OrderedDict[str, str] = OrderedDict()  # title by id
+
     def hits_of(query: str, k: int, tags: Sequence[str] = ()) -> "list[Hit]":
         try:
-            return search(query, k, tags)
+            hits = search(query, k, tags)
         except (InputError, ServingError) as error:
             raise ToolError(str(error)) from error
+        found.update((hit.id, hit.title) for hit in hits)
+        while len(found) > _REMEMBERED:
+            found.popitem(last=False)
+        return hits
 
     @server.tool("search", annotations=reads)
     def search_documents(
@@ -169,34 +175,29 @@ def new_server(search: Search, titles: Mapping[str, str]) -> "MCPServer":
         With tags only documents count that have any of them.
         """
         return [
-            Found(
-                hit.id,
-                titles.get(hit.id, hit.id)[:_SHOWN_LETTERS],
-                hit.score,
-            )
+            Found(hit.id, hit.title[:_SHOWN_LETTERS], hit.score)
             for hit in hits_of(query, k, tags)
         ]
 
     @server.tool("fetch", annotations=reads)
     def fetch_document(id: str) -> Document:
         """Returns the whole document of an id that search has returned."""
-        title = titles.get(id)
+        title = titles.get(id) or found.get(id)
         if title is None and len(id) <= MAX_LETTERS:
-            # An id without a title is one, and finds itself.
-            ids = [hit.id for hit in hits_of(id, MAX_RESULTS)]
-            title = id if id in ids else None
+            hits_of(id, MAX_RESULTS)  # an id that is a title finds itself
+            title = found.get(id)
         if title is None:
             raise ToolError(
                 f"no document has the id {id[:100]!r}; take one from search"
             )
-        return Document(id, title[:_SHOWN_LETTERS], title)
+        return Document(id, title[:_SHOWN_LETTERS], texts.get(id, title))
 
     return server
 
 
 @contextmanager
-def opened() -> Iterator[tuple[Search, Mapping[str, str]]]:
-    """Opens what the flags name; yields its search, and titles by ids."""
+def opened() -> Iterator[tuple[Search, Mapping[str, str], Mapping[str, str]]]:
+    """Opens what the flags name: the arguments of `new_server`."""
     if bool(FLAGS.models) == bool(FLAGS.server):
         raise InputError(
             "give --models, a file or a folder, or --server, an address"
@@ -206,19 +207,19 @@ def opened() -> Iterator[tuple[Search, Mapping[str, str]]]:
     model: Any
     if FLAGS.server:
         with _client() as client:
-            yield _search_by(client, model=FLAGS.model), _titles()
+            yield _search_by(client, model=FLAGS.model), {}, {}
     elif os.path.isdir(FLAGS.models):
         from keras_lstm_dssm.export.publish.versions import model_folder
         from keras_lstm_dssm.serving import SavedRetriever
 
         model = SavedRetriever(model_folder(FLAGS.models, FLAGS.model))
-        yield _search_by(model), _titles()
+        yield _search_by(model), {}, {}
     else:
         from lstm_dssm_client import LocalModel
 
-        program.check_unused(["titles"], "is not for a file, which has them")
         model = LocalModel(FLAGS.models)
-        yield _search_by(model, model=FLAGS.model), model.titles
+        search = _search_by(model, model=FLAGS.model)
+        yield search, model.titles, model.texts
 
 
 def _search_by(source: Any, **options: Any) -> Search:
@@ -243,16 +244,6 @@ def _client() -> Any:
 
     credentials = tls_credentials(FLAGS.tls_ca) if FLAGS.tls_ca else None
     return Client(FLAGS.server, credentials=credentials, token=token)
-
-
-def _titles() -> Mapping[str, str]:
-    """Returns the titles of --titles by ids."""
-    if not FLAGS.titles:
-        return {}
-    from keras_lstm_dssm.export.bulk.documents import read_documents
-
-    documents = read_documents(FLAGS.titles)
-    return dict(zip(documents.ids, documents.titles, strict=True))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Search in an exported retriever, on a server, or with the towers of a run.
 
-Prints the ids of the best documents for each query with their scores. Where
-the documents have no ids, their ids are their titles.
+Prints the best documents for each query: score, id and, where it is another
+text, title.
 
 With the file that lstm-dssm-export --portable wrote, or with --server, which
 TF Serving or lstm-dssm-serve is, TensorFlow is not loaded. With --run and
@@ -191,6 +191,7 @@ def _search_run(queries: list[str]) -> "list[list[Hit]]":
     from keras_lstm_dssm.run_folder import RunFolder
 
     documents = read_documents(FLAGS.documents)
+    shown = dict(zip(documents.ids, documents.shown, strict=True))
     towers = RunFolder(FLAGS.run).load_model("towers")
     system = system_of(towers, progress=sys.stderr.isatty())
     run = system.retrieve(
@@ -200,7 +201,7 @@ def _search_run(queries: list[str]) -> "list[list[Hit]]":
         FLAGS.k,
     )
     return [
-        [Hit(document_id, score) for document_id, score in ranked.items()]
+        [Hit(key, score, shown[key]) for key, score in ranked.items()]
         for ranked in run.values()
     ]
 
@@ -259,7 +260,9 @@ def _ask_model(
                 f"then the documents that {model} scores"
             )
         values = client.score(query, documents, model, version).tolist()
-        hits = sorted(map(Hit, documents, values), key=lambda hit: -hit.score)
+        hits = sorted(
+            map(Hit, documents, values, documents), key=lambda hit: -hit.score
+        )
         return print_hits([query], [hits])
     if KEYS in signatures:
         parts = client.keys(queries, FLAGS.k, model, version)
@@ -327,7 +330,8 @@ def print_hits(
     for query, hits in zip(queries, hits_of_queries, strict=True):
         print(printable(query))
         for rank, hit in enumerate(hits, start=1):
-            print(f"{rank:4}  {hit.score:7.4f}  {printable(hit.id)}")
+            title = f"  {hit.title}" if hit.title not in ("", hit.id) else ""
+            print(f"{rank:4}  {hit.score:7.4f}  {printable(hit.id + title)}")
             if why := getattr(hit, "why", ""):
                 print(" " * 15 + printable(why))
         results.append(

@@ -60,11 +60,6 @@ program.string(
     "TAB title; or ubi:FOLDER, for searches and clicks in the form of User "
     "Behavior Insights (docs/clicks.md).",
 )  # fmt: skip
-program.string(
-    "titles", None,
-    "File of the titles that the page shows for ids, id TAB title a line, if "
-    "the retriever returns ids.",
-)  # fmt: skip
 program.integer(
     "versions", 1,
     "Number of a model's newest versions to load, if models.config has no "
@@ -115,7 +110,7 @@ def main(_: list[str]) -> None:
     """Serves until a signal arrives."""
     load_package()
     from keras_lstm_dssm.serving.limits import Bounds
-    from keras_lstm_dssm.serving.prediction_server import Page, PredictionServer
+    from keras_lstm_dssm.serving.prediction_server import PredictionServer
     from keras_lstm_dssm.serving.security import Security, TokenFile
 
     # Imported modules are never garbage. Without this, the collection after
@@ -127,7 +122,7 @@ def main(_: list[str]) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (maximum, maximum))
     if FLAGS.http_port is None:
         program.check_unused(
-            ("click_log", "titles"),
+            ["click_log"],
             "is for the page: give --http_port, too",
         )
     security = Security(
@@ -158,7 +153,7 @@ def main(_: list[str]) -> None:
                     }
                 ),
                 security=security,
-                page=Page(FLAGS.titles, FLAGS.click_log),
+                click_log=FLAGS.click_log,
             ) as server,
             _logged(),
         ):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from keras_lstm_dssm.data.collection import Collection, find_file
 from keras_lstm_dssm.data.documents import (
     LINE_EXPECTED,
+    Document,
     DocumentFolder,
     parse_document,
 )
@@ -30,8 +31,8 @@ _EMPTY_LINE = "\n\n"  # where a KeyVec splits a text into sentences
 _ALL = 1 << 62
 _PARQUET_ROWS = 65_536  # in memory at once
 
-_Row = tuple[str, str, list[str], tuple[str, ...]]
-"""Id, text, sentences and tags of one document."""
+_Row = tuple[str, str, list[str], tuple[str, ...], str]
+"""Id, text, sentences, tags and display title of one document."""
 
 
 class Documents(NamedTuple):
@@ -45,6 +46,8 @@ class Documents(NamedTuple):
             instead of its text; none if the documents are texts.
         tags: The tags of each document, by which a search can be restricted;
             none if no document has any.
+        display: The title of each document that is shown with a hit; none if
+            `titles` are shown.
 
     Example:
     >>> Documents(["d1", "d2"], ["hex bolt", "wood glue"]).titles[1]
@@ -55,18 +58,25 @@ class Documents(NamedTuple):
     titles: list[str]
     sentences: Sequence[list[str]] = ()
     tags: Sequence[Sequence[str]] = ()
+    display: Sequence[str] = ()
+
+    @property
+    def shown(self) -> Sequence[str]:
+        """The title of each document that is shown with a hit."""
+        return self.display or self.titles
 
     @classmethod
     def of(cls, rows: Iterable[_Row]) -> "Documents":
-        """Makes columns of rows: id, text, sentences and tags of a document."""
-        ids, titles, sentences, tags = [
+        """Makes columns of the rows of documents."""
+        ids, titles, sentences, tags, display = [
             list(column) for column in zip(*rows, strict=True)
-        ] or [[], [], [], []]
+        ] or [[], [], [], [], []]
         return cls(
             ids,
             titles,
             sentences if any(sentences) else (),
             tags if any(tags) else (),
+            display if display != titles else (),
         )
 
 
@@ -76,6 +86,7 @@ class DocumentRows(NamedTuple):
     ids: Sequence[str]
     vectors: Any  # unit vectors, float32 [n, d]; None for BM25 alone
     tags: Sequence[Sequence[str]] = ()  # none if no document has any
+    titles: Sequence[str] = ()  # that are shown; none if they are not known
 
 
 def check_documents(documents: Documents) -> None:
@@ -93,6 +104,11 @@ def check_documents(documents: Documents) -> None:
         raise InputError(
             f"found tags of {len(tags)} documents, expected those of"
             f" {len(ids)}: give an empty list to each document without tags"
+        )
+    if len(documents.display) not in (0, len(ids)):
+        raise InputError(
+            f"found display titles of {len(documents.display)} documents,"
+            f" expected those of {len(ids)}: give each document its own"
         )
     for row, document_tags in enumerate(tags):
         try:
@@ -149,16 +165,15 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
     path = os.fspath(path)
     if find_file(path, "corpus.jsonl"):
         collection = Collection(path)
-        tags = collection.tags
+        tags, titles = collection.tags, collection.titles
         return Documents.of(
-            (key, text, [], checked_tags(tags[key]))
+            (key, text, [], checked_tags(tags[key]), titles[key])
             for key, text in collection.documents.items()
         )
     if os.path.isdir(path):
         # The model has its own limit of sentences.
         return Documents.of(
-            (each.id, _EMPTY_LINE.join(each.sentences), each.sentences, ())
-            for each in DocumentFolder(path, max_sentences=None)
+            _row_of(each) for each in DocumentFolder(path, max_sentences=None)
         )
     is_one = os.path.exists(path) or not (glob.has_magic(path) or "," in path)
     distinct: dict[str, _Row] = {}
@@ -359,7 +374,8 @@ def _parse_title(line: bytes) -> _Row | None:
             "title, or these, one more tab and tags that are separated by "
             "commas"
         )
-    return fields[0], fields[min(1, len(fields) - 1)], [], checked_tags(tags)
+    title = fields[min(1, len(fields) - 1)]
+    return fields[0], title, [], checked_tags(tags), title
 
 
 def _parse_json(line: bytes) -> _Row | None:
@@ -369,8 +385,14 @@ def _parse_json(line: bytes) -> _Row | None:
     document = parse_document(line)
     if isinstance(document, str):
         raise InputError(f"found {document}, expected {LINE_EXPECTED}")
+    return _row_of(document)
+
+
+def _row_of(document: Document) -> _Row:
+    """Makes a row of a document of sentences; the first may be its title."""
     sentences = document.sentences
-    return document.id, _EMPTY_LINE.join(sentences), sentences, ()
+    title = document.title or sentences[0]
+    return document.id, _EMPTY_LINE.join(sentences), sentences, (), title
 
 
 class ParquetDocuments(DocumentReader):
@@ -467,4 +489,4 @@ def _parse_values(key: Any, title: Any, tags: Any) -> _Row:
             "texts that are not empty"
         )
     each = tags.split(",") if isinstance(tags, str) and tags else tags or ()
-    return str(key), title, [], checked_tags(each)
+    return str(key), title, [], checked_tags(each), title

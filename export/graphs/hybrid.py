@@ -76,7 +76,7 @@ class HybridModule(SearchModule):
         self._bm25_weight = settings.bm25
         self._vector_weight = self._parts.vector_weight
         if encoder is None:
-            self._set_documents(rows.ids, rows.tags, min(max_k, self._count))
+            self._set_documents(rows, range(self._count), max_k)
             self._edges = block_edges(np.arange(self._count))
         else:
             equal = self._set_vectors(rows, kind, max_k)
@@ -175,10 +175,7 @@ class HybridModule(SearchModule):
             is_result &= scores > 0
         elif tags is not None:
             is_result &= scores > PADDING_COSINE
-        outputs = {
-            "ids": tf.where(is_result, tf.gather(self.ids, numbers), ""),
-            "scores": tf.where(is_result, scores, PADDING_COSINE),
-        }
+        outputs = self._results(scores, numbers, is_result)
         if explained:
             parts, words = rest
             outputs["parts"] = tf.where(is_result[..., tf.newaxis], parts, 0.0)

@@ -24,6 +24,12 @@ A reply names each word of a query for each of its hits, so it has five bytes
 for each of these (13 where all words are single letters): 20 MB, at most 55.
 """
 
+MAX_REPLY_BYTES = 2**28
+"""Maximum bytes of the ids and titles of a reply, 268 MB.
+
+What is counted are the k longest ids and titles of the model, for each row.
+"""
+
 UNEQUAL_ROWS = "Batching Run() input tensors must have equal 0th-dimension size"
 """The message of TF Serving for unequal rows, if it batches requests.
 
@@ -89,6 +95,26 @@ def with_few_hits(
         f" results, expected at most {allowed}: send fewer rows, or a smaller"
         f" {name}",
     )  # fmt: skip
+
+
+def with_short_titles(
+    text: tf.Tensor, width: tf.Tensor, longest: tf.Variable
+) -> tf.Tensor:
+    """Refuses a reply whose ids and titles may have too many bytes.
+
+    `longest` are int64 `[widest + 1]`: the bytes of the 0, 1, 2, ... longest
+    ids and titles together. One row may have as many as its model allows.
+    """
+    rows = tf.shape(text, tf.int64)[0]
+    total = rows * longest[width]
+    allowed = tf.maximum(longest[-1], MAX_REPLY_BYTES)
+    (allowed_text,) = admitted(
+        [text], total <= allowed,
+        "found ", rows, " rows with k = ", width, ", whose ids and titles may"
+        " have ", total, " bytes, expected at most ", allowed,
+        ": send fewer rows, or a smaller k",
+    )  # fmt: skip
+    return allowed_text
 
 
 def with_short_reasons(

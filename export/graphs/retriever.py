@@ -5,7 +5,7 @@ documents with tags.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -21,7 +21,10 @@ from keras_lstm_dssm.export.bulk.documents import (
     checked_tags,
 )
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
-from keras_lstm_dssm.export.graphs.request_limits import with_few_hits
+from keras_lstm_dssm.export.graphs.request_limits import (
+    with_few_hits,
+    with_short_titles,
+)
 from keras_lstm_dssm.export.graphs.saved_module import (
     EncodingModule,
     Graphs,
@@ -380,23 +383,37 @@ class SearchModule(ServedModule):
         if len(equal.first) < len(distinct):
             distinct = distinct[equal.first]
         self.vectors = VECTORS[kind](distinct, equal.vector_of)
-        ids = [rows.ids[i] for i in equal.order]
-        tags = [rows.tags[i] for i in equal.order] if rows.tags else ()
-        self._set_documents(ids, tags, min(max_k, len(ids)))
+        self._set_documents(rows, equal.order, max_k)
         return equal
 
     def _set_documents(
-        self, ids: Sequence[str], tags: Sequence[Sequence[str]], widest: int
+        self, rows: DocumentRows, order: Iterable[int], max_k: int
     ) -> None:
-        """Stores ids and tags; a query has `widest` results at most.
+        """Stores ids, titles and tags of documents in this order.
 
         If a document has tags, the signature `filtered` searches those with
         some tags only. It is an attribute of the module, since TensorFlow saves
         every signature that a class has. Inputs are those of `serving_default`,
         and `tags`, see `DocumentTags.mask`.
         """
+        ids, titles, tags = (
+            [column[i] for i in order] if column else []
+            for column in (rows.ids, rows.titles, rows.tags)
+        )
+        self._widest = min(max_k, len(ids))
         self.ids = tf.Variable(as_strings(ids), trainable=False)
-        self._widest = widest
+        sizes = tf.strings.length(self.ids)
+        if titles:
+            self.titles = (
+                tf.Variable(as_strings(titles), trainable=False)
+                if titles != ids
+                else self.ids
+            )
+            sizes += tf.strings.length(self.titles)
+        largest = np.sort(sizes.numpy())[::-1][: self._widest]
+        self.longest = tf.Variable(
+            np.cumsum([0, *largest], dtype=np.int64), trainable=False
+        )
         if not any(tags):
             return
         self.tags = DocumentTags(tags)
@@ -418,7 +435,8 @@ class SearchModule(ServedModule):
         the first dimension of every input.
 
         `ids` are strings `[batch, width]`, `scores` float32 of the same shape,
-        best first. The width is the largest k, but at most `max_k` and the
+        best first, and `titles` strings, unless the titles of the documents are
+        not known. The width is the largest k, but at most `max_k` and the
         number of documents. Columns beyond the k of a row hold "" and -2.
         """
         return self._search(text, k)
@@ -437,7 +455,21 @@ class SearchModule(ServedModule):
         A request for too many results is refused.
         """
         largest = tf.reduce_max(tf.concat([k, [0]], axis=0))
-        return with_few_hits(text, tf.minimum(largest, widest), widest)
+        text, width = with_few_hits(text, tf.minimum(largest, widest), widest)
+        return [with_short_titles(text, width, self.longest), width]
+
+    def _results(
+        self, scores: tf.Tensor, numbers: tf.Tensor, is_result: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Returns the outputs of `serve`; `numbers` are documents."""
+        outputs = {
+            "ids": tf.where(is_result, tf.gather(self.ids, numbers), ""),
+            "scores": tf.where(is_result, scores, PADDING_COSINE),
+        }
+        if hasattr(self, "titles"):
+            titles = tf.gather(self.titles, numbers)
+            outputs["titles"] = tf.where(is_result, titles, "")
+        return outputs
 
 
 class RetrieverModule(SearchModule):
@@ -476,10 +508,7 @@ class RetrieverModule(SearchModule):
         is_result = tf.range(width) < k[:, tf.newaxis]
         if mask is not None:
             is_result &= scores > PADDING_COSINE
-        return {
-            "ids": tf.where(is_result, tf.gather(self.ids, numbers), ""),
-            "scores": tf.where(is_result, scores, PADDING_COSINE),
-        }
+        return self._results(scores, numbers, is_result)
 
 
 def retriever_graph(
@@ -526,4 +555,5 @@ def encoded_rows(
         documents.ids,
         encoder and encoder.encode_all(texts, progress),
         documents.tags,
+        documents.shown,
     )

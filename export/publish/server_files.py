@@ -17,6 +17,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.graphs.request_limits import (
     MAX_EXPLAINED,
     MAX_HITS,
+    MAX_REPLY_BYTES,
 )
 from keras_lstm_dssm.export.graphs.saved_module import (
     SIGNATURE,
@@ -141,6 +142,7 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
         factor=_GRAPH_FACTOR,
         first=FIRST_MB,
         hits=MAX_HITS,
+        reply=MAX_REPLY_BYTES,
         explained=MAX_EXPLAINED,
         explained_k=EXPLAINED_K,
     )

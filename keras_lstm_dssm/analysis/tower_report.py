@@ -166,8 +166,8 @@ def _nearest_section(
     """Returns the titles that are nearest to the query."""
     hits = Index(model, titles).search([query], _NEAREST)[0]
     rows = [
-        [f"{score:.3f}", Strong(title) if title == document else title]
-        for title, score in hits
+        [f"{hit.score:.3f}", Strong(hit.id) if hit.id == document else hit.id]
+        for hit in hits
     ]
     return Section(
         "Nearest titles",

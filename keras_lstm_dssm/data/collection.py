@@ -4,7 +4,7 @@ import functools
 import json
 import os
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -230,10 +230,21 @@ class Collection(JudgedQueries):
         return self._texts("corpus.jsonl", ("title", "text"))
 
     @functools.cached_property
+    def titles(self) -> dict[str, str]:
+        """Document id -> title alone; the text of a document without one."""
+        return {
+            key: title.strip() or self.documents[key]
+            for key, title in self._column("title", "")
+        }
+
+    @functools.cached_property
     def tags(self) -> dict[str, list[str]]:
         """Document id -> tags, by which a search can be restricted."""
+        return dict(self._column("tags", []))
+
+    def _column(self, name: str, default: Any) -> Iterator[tuple[str, Any]]:
         rows = map(json.loads, text_lines(self._file("corpus.jsonl")))
-        return {str(row["_id"]): row.get("tags") or [] for row in rows}
+        return ((str(row["_id"]), row.get(name) or default) for row in rows)
 
     @property
     def is_prepared(self) -> bool:

@@ -54,7 +54,7 @@ class Index:
     >>> titles = ["Angle bracket", "Deck screws", "Paint brush"]
     >>> index = Index(model, titles, ids=["d1", "d2", "d3"])
     >>> index.search(["brackets"], k=1)
-    [[Hit(id='d1', score=0.93)]]
+    [[Hit(id='d1', score=0.93, title='')]]
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Index:
         Example:
         >>> index = Index.from_vectors(np.eye(2), ["x", "y"])
         >>> index.search(np.array([[3.0, 4.0]]), k=1)
-        [[Hit(id='y', score=0.800000011920929)]]
+        [[Hit(id='y', score=0.800000011920929, title='')]]
         """
         index = cls.__new__(cls)
         index._encode_query = query_encoder and _encode_function(query_encoder)

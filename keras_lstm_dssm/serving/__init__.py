@@ -1,13 +1,13 @@
 """A local server with TF Serving's services, and clients for both servers.
 
 `PredictionServer` answers over gRPC and HTTP; its options are `Bounds`,
-`Security` and `Page`. `Client`, `AsyncClient` and `HttpClient` send requests to
+and `Security`. `Client`, `AsyncClient` and `HttpClient` send requests to
 it or to TF Serving. `SavedEncoder`, `SavedKeyVec`, `SavedRetriever` and
 `SavedScorer` run an exported model in this process.
 """
 
 from keras_lstm_dssm.serving.limits import Bounds
-from keras_lstm_dssm.serving.prediction_server import Page, PredictionServer
+from keras_lstm_dssm.serving.prediction_server import PredictionServer
 from keras_lstm_dssm.serving.saved_models import (
     SavedEncoder,
     SavedKeyVec,
@@ -36,7 +36,6 @@ __all__ = [
     "Hit",
     "HttpClient",
     "KeyParts",
-    "Page",
     "Prediction",
     "PredictionServer",
     "SavedEncoder",

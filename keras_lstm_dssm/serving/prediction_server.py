@@ -13,13 +13,12 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import grpc
 from grpc_health.v1.health_pb2 import HealthCheckResponse
 
 from keras_lstm_dssm.errors import InputError, import_optional
-from keras_lstm_dssm.export.bulk.documents import read_documents
 from keras_lstm_dssm.serving.clicks import UBI, ClickWriter, UbiWriter
 from keras_lstm_dssm.serving.grpc_services import (
     Calls,
@@ -65,26 +64,6 @@ replies.
 _HTTP_MODULES = ("orjson", "prometheus_client", "starlette", "uvicorn")
 
 
-class Page(NamedTuple):
-    """Files of the page for searching: titles to show, and its click log.
-
-    Attributes:
-        titles: File of titles that the page shows for ids, `id TAB title` a
-            line, as `lstm-dssm-export --documents` reads it; by default ids
-            are titles.
-        click_log: File to which results followed on the page are appended; or
-            `"ubi:FOLDER"`, for a log of User Behavior Insights, which has the
-            searches, too.
-
-    Example:
-        >>> Page(click_log="clicks.tsv").click_log
-        'clicks.tsv'
-    """
-
-    titles: str | os.PathLike[str] | None = None
-    click_log: str | os.PathLike[str] | None = None
-
-
 class PredictionServer:
     """Serves a folder of models over gRPC and HTTP; a context manager.
 
@@ -114,7 +93,9 @@ class PredictionServer:
         bounds: Maximum sizes of a request, and maximum number of requests.
         security: TLS and tokens; by default connections are not encrypted
             and no token is needed.
-        page: The titles and the click log of the page.
+        click_log: File to which results followed on the page are appended; or
+            `"ubi:FOLDER"`, for a log of User Behavior Insights, which has the
+            searches, too. By default none is written.
 
     Attributes:
         port: The port of gRPC, once the server runs.
@@ -131,7 +112,7 @@ class PredictionServer:
             number is out of range, the extra `http` is missing, or `host` can
             be reached from other machines without protection, see
             `Security.check`. At the start: a port is taken, or a file of the
-            page cannot be read or written.
+            click log cannot be written.
 
     Example:
         >>> with PredictionServer("models", port=0) as server:
@@ -152,7 +133,7 @@ class PredictionServer:
         verify: bool = False,
         bounds: Bounds = Bounds(),
         security: Security = Security(),
-        page: Page = Page(),
+        click_log: str | os.PathLike[str] | None = None,
     ) -> None:
         self._bounds = bounds
         for name, value in (
@@ -173,7 +154,8 @@ class PredictionServer:
         self.address = ""
         self.http_address: str | None = None
         self.unfinished = 0
-        self._host, self._security, self._page = host, security, page
+        self._host, self._security = host, security
+        self._click_log = click_log
         self._poll_seconds = poll_seconds
         self._grace_seconds = grace_seconds
         self._threads = ThreadPoolExecutor(threads, "request")
@@ -349,13 +331,9 @@ class PredictionServer:
         from keras_lstm_dssm.serving.rest_api import RestApi
         from keras_lstm_dssm.serving.search_page import SearchPage, page_routes
 
-        titles = None
         clicks: ClickWriter | None = None
-        if self._page.titles is not None:
-            documents = read_documents(self._page.titles)
-            titles = dict(zip(documents.ids, documents.titles, strict=True))
-        if self._page.click_log is not None:
-            path = os.fspath(self._page.click_log)
+        if self._click_log is not None:
+            path = os.fspath(self._click_log)
             clicks = (
                 UbiWriter(path.removeprefix(UBI))
                 if path.startswith(UBI)
@@ -363,7 +341,7 @@ class PredictionServer:
             )
         with clicks or nullcontext():
             slots = self._http_slots
-            page = SearchPage(self.models, self._bounds, titles, clicks)
+            page = SearchPage(self.models, self._bounds, clicks)
             guard = Guard(
                 RestApi(self.models, self._bounds, self.metrics),
                 slots,

@@ -256,7 +256,7 @@ class SavedRetriever:
 
     Example:
     >>> SavedRetriever("models/retriever").search(["angle bracket"], k=1)
-    [[Hit(id='Simpson 12-Gauge Angle', score=0.83)]]
+    [[Hit(id='s1', score=0.83, title='Simpson 12-Gauge Angle')]]
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -290,8 +290,7 @@ class SavedRetriever:
         if serve is None:
             raise no_tags(str(self._path))
         for inputs in chunked_with_count(texts, k, tags=filter_tags):
-            outputs = serve(**inputs)
-            hits += hits_from_outputs(outputs["ids"], outputs["scores"], k)
+            hits += hits_from_outputs(**serve(**inputs), k=k)
         return hits
 
     def explain(

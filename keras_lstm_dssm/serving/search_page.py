@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from starlette.requests import Request
@@ -38,7 +38,7 @@ from keras_lstm_dssm.serving.servable import (
 )
 from lstm_dssm_client.signatures import (
     EXPLAINED,
-    EXPLANATION,
+    Hit,
     explained_from_outputs,
 )
 from lstm_dssm_client.words import split_words
@@ -212,20 +212,17 @@ _DOCUMENT_ENCODERS = ("document_encoder", "keyvec")
 class SearchPage:
     """Searches retrievers for the page; threads may share it.
 
-    `titles` are those of the ids that retrievers return; an id without a title
-    is a title itself. Followed results are written to the click log `clicks`.
+    Followed results are written to the click log `clicks`.
     """
 
     def __init__(
         self,
         models: ModelRegistry,
         bounds: Bounds = Bounds(),
-        titles: Mapping[str, str] | None = None,
         clicks: ClickWriter | None = None,
     ) -> None:
         self._models = models
         self._bounds = bounds
-        self._titles = titles or {}
         self._clicks = clicks
 
     def models(self) -> dict[str, Any]:
@@ -337,7 +334,7 @@ class SearchPage:
         }
 
     def _shown(
-        self, text: str, hits: list["_Hit"], served: Mapping[str, Any]
+        self, text: str, hits: list[Hit], served: Mapping[str, Any]
     ) -> list[str]:
         """Logs a search; returns tokens of its results, if clicks are written.
 
@@ -359,15 +356,14 @@ class SearchPage:
         self._bounds.check_arrays(inputs)
         return call.run_arrays(inputs)
 
-    def _hits(
-        self, outputs: Mapping[str, np.ndarray], row: int
-    ) -> list["_Hit"]:
+    def _hits(self, outputs: Mapping[str, np.ndarray], row: int) -> list[Hit]:
         """Returns the results of one query from a retriever's outputs."""
         ids = [id_ for id_ in _texts(outputs["ids"][row]) if id_]
         # JSON of browsers has no NaN, which a broken model may return.
         scores = np.nan_to_num(outputs["scores"][row]).tolist()
-        titles = [self._titles.get(id_, id_) for id_ in ids]
-        return [*map(_Hit, ids, scores, titles)]  # columns beyond ids are empty
+        # A retriever of encoded parts has no titles.
+        titles = _texts(outputs.get("titles", outputs["ids"])[row])
+        return [*map(Hit, ids, scores, titles)]  # columns beyond ids are empty
 
     def _vectors(
         self, version: int, query_words: Sequence[str], words: Sequence[str]
@@ -421,19 +417,11 @@ class SearchPage:
             raise InvalidError(str(error)) from error
 
 
-class _Hit(NamedTuple):
-    """A result of a query."""
-
-    id: str
-    score: float
-    title: str
-
-
 def _reasons(outputs: Mapping[str, np.ndarray], k: int) -> dict[str, str]:
     """Returns id -> why it was found, for the first query, if it is known."""
-    if not EXPLANATION.keys() <= outputs.keys():
+    if "words" not in outputs:
         return {}
-    first = {name: outputs[name][:1] for name in EXPLANATION}
+    first = {name: values[:1] for name, values in outputs.items()}
     (hits,) = explained_from_outputs(**first, k=k)
     return {hit.id: hit.why for hit in hits}
 

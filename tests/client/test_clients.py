@@ -94,11 +94,13 @@ def test_search(call):
     want = sorted((-unit(n) @ query, title) for title, n in titles.items())
     (hits,) = call(lambda c: c.search(["angle  bracket"], k=2))
     assert isinstance(hits[0], Hit)
-    assert hits == [(title, pytest.approx(-score)) for score, title in want[:2]]
+    assert hits == [
+        (title, pytest.approx(-score), title) for score, title in want[:2]
+    ]
     # A k beyond the corpus: the surplus is dropped.
     found = call(lambda c: c.search(["bolt", "", *MANY], k=7))
     assert {len(hits) for hits in found} == {3}
-    assert found[0][0] == Hit("bolt", pytest.approx(1.0))
+    assert found[0][0] == Hit("bolt", pytest.approx(1.0), "bolt")
 
 
 def test_explain(call, clients):
@@ -111,9 +113,10 @@ def test_explain(call, clients):
         pytest.approx(1.0),
         {"towers": hit.score / 2, "words": 0.0, "bm25": hit.score / 2},
         {"bm25": {"bolt": 0.25}, "words": {}},
+        "bolt",
     )
     plain = call(lambda c: c.search(queries, k=7, model="hybrid"))
-    assert [[each[:2] for each in hits] for hits in found] == plain
+    assert [[(*h[:2], h.title) for h in hits] for hits in found] == plain
     assert call(lambda c: c.explain([], model="hybrid")) == []
     for client in clients:
         with pytest.raises(InputError, match="it has no signature explained"):

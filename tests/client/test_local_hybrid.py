@@ -62,7 +62,7 @@ def test_hits_and_reasons_are_those_of_the_graph(case, tmp_path):
     graph = {name: tensor.numpy() for name, tensor in outputs.items()}
     found = local.explain(QUERIES, k=5)
     assert local.search(QUERIES, k=5) == [
-        [(hit.id, hit.score) for hit in hits] for hits in found
+        [(hit.id, hit.score, hit.title) for hit in hits] for hits in found
     ]
     for row, hits in enumerate(found):
         check_hits(hits, graph["ids"][row], graph["scores"][row])
@@ -122,6 +122,7 @@ def test_bm25_alone_finds_titles_that_match(tmp_path):
         first[1].score,
         {"towers": 0.0, "words": 0.0, "bm25": first[1].score},
         {"bm25": {"hexes": pytest.approx(hexes, abs=6e-5)}, "words": {}},
+        "hex nut",
     )
     assert first[1].why == f"bm25 {hexes:.3f} (hexes {hexes:.3f})"
     assert [(hit.id, hit.score) for hit in second] == [

@@ -147,15 +147,17 @@ def model() -> dssm.TwoTower:
 
 @pytest.mark.parametrize("vectors", ["float32", "int8"])
 def test_hits_are_those_of_the_retriever(model, path, vectors):
-    local = write(path, model, Documents(IDS, TITLES, (), TAGS),
+    shown = [f"The {title}" for title in TITLES]
+    local = write(path, model, Documents(IDS, TITLES, (), TAGS, shown),
                   weights="float32", vectors=vectors)  # fmt: skip
     rows = model.document_encoder.encode(TITLES)
     module = RetrieverModule(
         EncoderModule(model.query_encoder),
-        DocumentRows(IDS, rows, TAGS),
+        DocumentRows(IDS, rows, TAGS, shown),
         vectors,
     )
     queries = ["bolt", "glue", ""]
+    texts = dict(zip(IDS, TITLES, strict=True))
     for k in (1, 3, 9):
         for tags in ((), ["steel"], ["nothing"], ["in stock", "steel"]):
             inputs = [np.array(queries, object), np.full(3, k, np.int32)]
@@ -163,13 +165,23 @@ def test_hits_are_those_of_the_retriever(model, path, vectors):
                 inputs.append(np.full(3, ",".join(tags), object))
             expected = (module.filtered if tags else module.serve)(*inputs)
             hits = local.search(queries, k, tags=tags)
-            ids, scores = expected["ids"].numpy(), expected["scores"].numpy()
-            for found, id_row, row in zip(hits, ids, scores, strict=True):
-                assert [h.id.encode() for h in found] == [*filter(None, id_row)]
+            outputs = [
+                expected[name].numpy() for name in ("ids", "titles", "scores")
+            ]
+            for found, ids, titles, row in zip(hits, *outputs, strict=True):
+                assert [h.id.encode() for h in found] == [*filter(None, ids)]
+                assert titles.tolist() == [
+                    *(f"The {texts[h.id]}".encode() for h in found),
+                    *[b""] * (len(ids) - len(found)),
+                ]
+                assert [h.title.encode() for h in found] == [
+                    *filter(None, titles)
+                ]
                 np.testing.assert_allclose(
                     [hit.score for hit in found], row[: len(found)], atol=1e-6
                 )
-    assert local.titles == dict(zip(IDS, TITLES, strict=True))
+    assert local.titles == dict(zip(IDS, shown, strict=True))
+    assert local.texts == texts
 
 
 @pytest.mark.parametrize("vectors", ["float32", "int8"])
@@ -193,7 +205,10 @@ def test_equal_titles_have_one_score(model, path, vectors, count):
         found = module.serve(np.array(queries, object), counts)
         rows = zip(found["ids"].numpy(), found["scores"].numpy(), strict=True)
         return [
-            [Hit(i.decode(), s) for i, s in zip(*row, strict=True)]
+            [
+                Hit(i.decode(), s, titles[int(i)])
+                for i, s in zip(*row, strict=True)
+            ]
             for row in rows
         ]
 

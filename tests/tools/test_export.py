@@ -146,7 +146,10 @@ def test_parts_become_a_retriever(
         retrievers.append(SavedRetriever(output / "retriever"))
     for options, count in (({}, 30), ({"tags": ["in stock"]}, 10)):
         hits, others = (
-            dict(retriever.search(["wood glue"], 30, **options)[0])
+            {
+                hit.id: hit.score
+                for hit in retriever.search(["wood glue"], 30, **options)[0]
+            }
             for retriever in retrievers
         )
         assert len(hits) == count

@@ -20,7 +20,6 @@ from keras_lstm_dssm.export import Documents, export_portable
 from keras_lstm_dssm.tools import mcp_server
 from lstm_dssm_client import LocalModel
 from tests.conftest import TOPICS
-from tests.serving.tiny_models import TITLES
 
 PROGRAM = [
     sys.executable,
@@ -51,8 +50,8 @@ async def called(client: Client, tool: str, **arguments: Any) -> Any:
 def server_of(**flags: object) -> Iterator[Any]:
     words = [f"--{name}={value}" for name, value in flags.items()]
     assert mcp_server.program.check(["mcp", *words]) is None
-    with mcp_server.opened() as (search, titles):
-        yield mcp_server.new_server(search, titles)
+    with mcp_server.opened() as opened:
+        yield mcp_server.new_server(*opened)
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +61,9 @@ def shop(trained_run, tmp_path_factory) -> Path:
     titles = [title for _, title in TOPICS.values()]
     titles[0] += " zinc" * 100
     documents = Documents(
-        list("abcdef"), titles, tags=[["steel"], *[["x"]] * 5]
-    )
+        list("abcdef"), titles, tags=[["steel"], *[["x"]] * 5],
+        display=["A " + title[:400] for title in titles],
+    )  # fmt: skip
     export_portable(dssm.load_run(trained_run), path, documents)
     return path
 
@@ -100,8 +100,9 @@ def test_a_file_over_standard_input_and_output(shop, tmp_path):
     ]
     assert [hit["id"] for hit in tagged] == ["a"]
     # `search` has the start of a title, `fetch` all of it.
-    assert document["text"] == model.titles["a"]
-    assert tagged[0]["title"] == document["title"] == document["text"][:300]
+    assert document["text"] == model.texts["a"] != model.titles["a"]
+    title = model.titles["a"][:300]
+    assert tagged[0]["title"] == document["title"] == title
     assert "no document has the id 'nothing'" in missing
 
 
@@ -131,7 +132,7 @@ def test_wrong_arguments_and_errors(shop):
 
 
 @pytest.mark.parametrize("kind", ["folder", "gRPC", "HTTP"])
-def test_exported_models_and_servers(server, tiny_models, kind, tmp_path):
+def test_exported_models_and_servers(server, tiny_models, kind):
     """An id without a title is one: it is fetched if a search finds it."""
     source = {
         "folder": {"models": tiny_models},
@@ -151,12 +152,6 @@ def test_exported_models_and_servers(server, tiny_models, kind, tmp_path):
     assert hits == [{"id": "bolt", "title": "bolt", "score": pytest.approx(1)}]
     assert document == dict.fromkeys(("id", "title", "text"), "shelf bracket")
     assert "no document has the id 'shelf'" in missing
-    titles = tmp_path / "titles.txt"
-    titles.write_text("".join(f"{id_}\tThe {id_}\n" for id_ in TITLES))
-    with server_of(**source, titles=titles) as made:
-        hits, document, _ = asked(made, ask)
-    assert hits[0]["title"] == "The bolt"
-    assert document["text"] == "The shelf bracket"
 
 
 def test_over_http(shop):

@@ -78,6 +78,8 @@ def test_what_programs_read(tmp_path):
     assert documents.ids == [p["id"] for p in PRODUCTS]
     assert documents.titles == list(shop.documents.values())
     assert documents.tags[3] == ("stock:false",)
+    assert documents.shown == [shop.titles[key] for key in documents.ids]
+    assert documents.shown[0] == PRODUCTS[0]["title"]
     source = DataSource(tmp_path / "SHOP")
     assert source.titles(source.log()) == documents.titles
     assert export.program.flags["data"].help.startswith("Instead of --docum")

@@ -231,7 +231,6 @@ REFUSED = {
     --models=x --server=y -> give --models, a file or a folder, or
     --models={no_model} --token_file=t -> --token_file is for --server
     --models={no_model} -> file.safetensors
-    --models={no_model} --titles=t -> --titles is not for a file, which
     --server=localhost:1 --token_file=absent -> absent: No such file
 """,
     "serve --models=.": """

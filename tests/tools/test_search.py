@@ -50,8 +50,9 @@ def test_a_fresh_process_asks_without_tensorflow(server):
 VECTOR = {"query": "bolt", "vector": pytest.approx([0.6, 0.8])}
 VECTOR_LINES = "bolt\n      0.6000 0.8000\n"
 # The scorer's score is twice the query's length less the document's.
-HITS = [{"id": "b", "score": 7}, {"id": "aaa", "score": 5},
-        {"id": "ccc", "score": 5}]  # fmt: skip
+HITS = [{"id": "b", "score": 7, "title": "b"},
+        {"id": "aaa", "score": 5, "title": "aaa"},
+        {"id": "ccc", "score": 5, "title": "ccc"}]  # fmt: skip
 AVAILABLE = {"1": {"state": "AVAILABLE", "code": "OK", "message": ""}}
 
 
@@ -147,7 +148,7 @@ def test_no_control_character_of_a_text_is_printed(capsys):
     def refuse(_: list[str]) -> None:
         raise InputError(text)
 
-    hit = ExplainedHit(text, 1.0, {}, {})
+    hit = ExplainedHit("id", 1.0, {}, {}, text)
     for printed in (
         lambda: search.print_hits([text], [[hit]]),
         lambda: search.print_key_parts([text], [parts]),

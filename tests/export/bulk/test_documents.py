@@ -94,6 +94,7 @@ def test_documents_in_json(tmp_path):
             ["a", "2"],
             [first, "One. Two\n\nGlue"],
             [["Use bolts.", "They hold! e.g. here."], ["One. Two", "Glue"]],
+            display=["X", "One. Two"],
         )
     assert split_sentences(first) == ["Use bolts.", "They hold! e.g. here."]
 

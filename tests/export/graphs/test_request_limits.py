@@ -17,8 +17,13 @@ from keras_lstm_dssm.export import (
     export_models,
     export_portable,
 )
+from keras_lstm_dssm.export.bulk.documents import DocumentRows
+from keras_lstm_dssm.export.graphs import request_limits
 from keras_lstm_dssm.export.graphs.request_limits import refusal
-from keras_lstm_dssm.export.graphs.retriever import DocumentTags
+from keras_lstm_dssm.export.graphs.retriever import (
+    DocumentTags,
+    RetrieverModule,
+)
 from keras_lstm_dssm.export.graphs.saved_module import predict_signatures
 from keras_lstm_dssm.export.publish.server_files import FIRST_MB, memory_bytes
 from keras_lstm_dssm.serving import PredictionServer
@@ -93,6 +98,27 @@ def test_cpp_refuses_with_the_same_code_and_line(folder):
             run_in_cpp({folder / "retriever/1": [refused]})
         prefix = f"TF_SessionRun: code 3: assertion failed: [{line}]"
         assert str(caught.value).startswith(prefix)
+
+
+def test_a_reply_with_too_many_bytes_is_refused():
+    """Of ids and titles of 1, 2, ... bytes, the longest come first."""
+    ids = ["a" * size for size in (1, 3, 2)]
+    rows = DocumentRows(ids, np.eye(3, dtype=np.float32), (), ["", "xy", "z"])
+    module = object.__new__(RetrieverModule)
+    tf.Module.__init__(module)
+    module._set_vectors(rows, "float32", max_k=2)
+    assert module.longest.numpy().tolist() == [0, 5, 8]
+    texts = tf.constant(["a", "b"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(request_limits, "MAX_REPLY_BYTES", 10)
+        module._admitted(texts, tf.constant([1, 1]), 2)
+        module._admitted(texts[:1], tf.constant([9]), 2)
+        with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+            module._admitted(texts, tf.constant([1, 2]), 2)
+    assert (
+        "found 2 rows with k = 2, whose ids and titles may have 16 bytes,"
+        " expected at most 10: send fewer rows, or a smaller k"
+    ) in caught.value.message
 
 
 def test_servers_refuse_with_the_line_alone(folder):
