@@ -9,7 +9,8 @@ from typing import Any
 from keras_lstm_dssm.data.collection import SEEN, UNSEEN
 from keras_lstm_dssm.evaluation.measures import MAX_GRADE
 
-KINDS = ("clicks", "no id", "unknown id", "empty query", "double click")
+BAD_KINDS = ("no id", "empty query", "wrong weight")
+KINDS = ("clicks", *BAD_KINDS, "unknown id", "double click")
 
 
 def define_clicks(con: Any, split: str, seconds: float) -> None:
@@ -29,6 +30,7 @@ def define_clicks(con: Any, split: str, seconds: float) -> None:
           title, body, {split} AS split,
           CASE WHEN e.id IS NULL THEN 'no id'
             WHEN a.number IS NULL THEN 'empty query'
+            WHEN weight IS NULL THEN 'wrong weight'
             WHEN p.number IS NULL THEN 'unknown id'
             WHEN {is_double} THEN 'double click'
             ELSE 'clicks' END AS kind

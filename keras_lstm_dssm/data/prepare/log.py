@@ -95,7 +95,8 @@ def open_clicks(
         key = f"nullif(one_line({expression['clicked']}), '')"
     weight, where = "CAST(1 AS DOUBLE)", ""
     if "weight" in columns:
-        weight = f"greatest(TRY_CAST({expression['weight']} AS DOUBLE), 0)"
+        number = f"TRY_CAST({expression['weight']} AS DOUBLE)"
+        weight = f"CASE WHEN {number} BETWEEN 0 AND 1e9 THEN {number} END"
     if "action" in columns:
         actions = settings.weight_of_action()
         action = expression["action"]

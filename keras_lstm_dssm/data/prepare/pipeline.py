@@ -482,11 +482,11 @@ class _Making:
         name = self.name
         if not total:
             raise InputError(f"{name}: found no click, expected one or more")
-        bad = sum(kinds[k][0] for k in ("no id", "empty query", "bad lines"))
+        bad_kinds = (*grades.BAD_KINDS, "bad lines")
+        bad = sum(kinds[kind][0] for kind in bad_kinds)
         limit = self.settings.max_bad_percent
         if 100 * bad > limit * total:
-            worst = max(("no id", "empty query", "bad lines"), key=lambda k:
-                        kinds[k][0])  # fmt: skip
+            worst = max(bad_kinds, key=lambda kind: kinds[kind][0])
             raise InputError(
                 f"{name}: found {100 * bad / total:.1f} % bad rows, most of"
                 f" them {worst!r} such as {kinds[worst][1]}, expected"

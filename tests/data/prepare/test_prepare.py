@@ -290,8 +290,8 @@ def test_bad_rows_are_counted_and_stop(shop, tmp_path):
     write_csv(tmp_path / "more.csv", rows + more)
     found = counts_of((tmp_path / "more.csv").read_text() + "".join(bad))
     assert found == {
-        "clicks": 1500, "no id": 1, "unknown id": 1, "empty query": 1,
-        "double click": 1, "bad lines": 2,
+        "clicks": 1500, "no id": 1, "empty query": 1, "wrong weight": 0,
+        "unknown id": 1, "double click": 1, "bad lines": 2,
     }  # fmt: skip
     assert "  unknown id: 1, such as 'Bolt 49' and '999'" in [
         line.replace(rows[1]["query"], "Bolt 49") for line in lines
@@ -306,6 +306,10 @@ def test_bad_rows_are_counted_and_stop(shop, tmp_path):
     with pytest.raises(InputError, match="bad.csv:2: found a quote that does"
                        " not close, 'x,s1,.never"):  # fmt: skip
         counts_of(swallowed)
+    weights = pd.DataFrame(rows).assign(weight=["2", "x", "-1", ""] * 375)
+    log = prepare(None, clicks=weights, catalogue=base / "catalogue.csv",
+                  max_bad_percent=80, **OPTIONS).counts["log"]  # fmt: skip
+    assert (log["clicks"], log["wrong weight"]) == (375, 1125)
     unknown = text.replace(",0", ",x0")
     with pytest.raises(InputError, match="expected half or more: name the"):
         counts_of(unknown)

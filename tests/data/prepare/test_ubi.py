@@ -317,6 +317,6 @@ def test_odd_rows(folder, tmp_path):
     prepared = prepare(tmp_path / "SHOP", catalogue=folder / "catalogue.csv",
                        ubi=tmp_path / "ubi", **OPTIONS)  # fmt: skip
     assert prepared.counts["log"] == {
-        "clicks": 321, "no id": 1, "unknown id": 0, "empty query": 1,
-        "double click": 0, "bad lines": 1,
+        "clicks": 321, "no id": 1, "empty query": 1, "wrong weight": 0,
+        "unknown id": 0, "double click": 0, "bad lines": 1,
     }  # fmt: skip
