@@ -36,7 +36,6 @@ ROWS = [
     (CLICKS, QUICK.replace(judged_negatives=1), {"judged": ["a"]},
      r"judged is \['a'\]: expected a dict, query -> titles"),
     (CLICKS, QUICK, {"validation": ["a.tsv"]}, "validation is .'a.tsv'.: expe"),
-    (CLICKS, QUICK, {"documents": 5}, "documents is 5: expected a path"),
     (CLICKS, QUICK, {"dev": "nowhere"}, "nowhere: found nothing there, expec"),
     (CLICKS, QUICK, {"dev": CLICKS}, "found a file, expected 'api', "),
     (CLICKS, QUICK, {"dev": "judged", "select": "mrr@7"}, "select is 'mrr@7'"),
