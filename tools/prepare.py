@@ -46,7 +46,7 @@ define_settings(program, {"": PrepareSettings}, defaults=True)
 def main(_: list[str]) -> dict[str, Any]:
     """Reads, reports and writes; returns the counts."""
     if FLAGS.dry_run:
-        program.check_unused(["output", "append"], "is not used with --dry_run")
+        program.check_unused(["append"], "is not used with --dry_run")
     elif not FLAGS.output:
         raise InputError(
             "--output is missing: expected a folder to write, or --dry_run"
@@ -59,9 +59,8 @@ def main(_: list[str]) -> dict[str, Any]:
     load_package()
     from keras_lstm_dssm.data.prepare import prepare
 
-    return prepare(
-        FLAGS.output, settings, lambda line: print(printable(line))
-    ).counts
+    output = None if FLAGS.dry_run else FLAGS.output
+    return prepare(output, settings, lambda line: print(printable(line))).counts
 
 
 if __name__ == "__main__":

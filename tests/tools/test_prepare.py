@@ -56,9 +56,9 @@ def test_what_is_printed(tmp_path, capsys, refused):
     ]
     code = prepare.program.run(["prepare", f"--clicks={flags['clicks']}"])
     refused(code, "--output is missing: expected a folder to write")
-    arguments = ["--output=x", "--dry_run", f"--clicks={flags['clicks']}"]
+    arguments = ["--append", "--dry_run", f"--clicks={flags['clicks']}"]
     code = prepare.program.run(["prepare", *arguments])
-    refused(code, "--output is not used with --dry_run")
+    refused(code, "--append is not used with --dry_run")
 
 
 def test_what_programs_read(tmp_path):

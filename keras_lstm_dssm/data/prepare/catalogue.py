@@ -134,6 +134,9 @@ def read_catalogue(
     ((rows, without_id, spaced),) = con.execute(r"""
         SELECT count(*), count(*) FILTER (id IS NULL),
           min(id) FILTER (regexp_matches(id, '\s')) FROM staged""").fetchall()
+    ((untitled,),) = con.execute("""
+        SELECT count(*) FROM (SELECT id FROM staged WHERE id IS NOT NULL
+          GROUP BY id HAVING count(*) FILTER (title <> '') = 0)""").fetchall()
     ((products, most),) = con.execute(
         "SELECT count(*), max(len(tags)) FROM product"
     ).fetchall()
@@ -160,7 +163,12 @@ def read_catalogue(
             f"{source}: found {most} tags of one product, expected"
             f" {_MOST_TAGS} or fewer: name fewer columns by --tags"
         )
-    kinds = {"rows": rows, "no id": without_id, "bad lines": bad.lines}
+    kinds = {
+        "rows": rows,
+        "no id": without_id,
+        "no title": untitled,
+        "bad lines": bad.lines,
+    }
     return {"columns": columns, **kinds, "products": products}
 
 

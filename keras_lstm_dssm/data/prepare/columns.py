@@ -97,7 +97,7 @@ def _unknown(
         for key in table.columns
     )
     if not table.has_header:
-        columns += "; the first line is read as a click, not as a header"
+        columns += "; the first line is read as a row, not as a header"
     if name is not None:
         return (
             f"{source}: found no column {name!r}, expected --{role} to name one"

@@ -9,17 +9,23 @@ from typing import Any
 from keras_lstm_dssm.data.collection import SEEN, UNSEEN
 from keras_lstm_dssm.evaluation.measures import MAX_GRADE
 
-BAD_KINDS = ("no id", "empty query", "wrong weight")
+BAD_KINDS = ("no id", "empty query", "wrong weight", "wrong time")
 KINDS = ("clicks", *BAD_KINDS, "unknown id", "double click")
 
 
-def define_clicks(con: Any, split: str, seconds: float) -> None:
-    """Makes the view `click`, the rows of `entry` with a kind and a split."""
+def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
+    """Makes the view `click`, the rows of `entry` with a kind and a split.
+
+    Only clicks of one known session can be a double click. With `by_time`, each
+    row needs a time.
+    """
+    wrong_time = "isnan(time)" + " OR time IS NULL" * by_time
     con.execute(f"""
         CREATE TABLE doubled AS SELECT n FROM (
           SELECT rowid AS n, time - lag(time) OVER (
             PARTITION BY lower(q), id, client ORDER BY time, rowid) AS gap
-          FROM entry WHERE time IS NOT NULL AND page IS NULL AND weight > 0)
+          FROM entry WHERE time IS NOT NULL AND client IS NOT NULL
+            AND page IS NULL AND weight > 0)
         WHERE gap <= {seconds!r}""")
     ((doubles,),) = con.execute("SELECT count(*) FROM doubled").fetchall()
     is_double = "e.rowid IN (SELECT n FROM doubled)" if doubles else "false"
@@ -31,6 +37,7 @@ def define_clicks(con: Any, split: str, seconds: float) -> None:
           CASE WHEN e.id IS NULL THEN 'no id'
             WHEN a.number IS NULL THEN 'empty query'
             WHEN weight IS NULL THEN 'wrong weight'
+            WHEN {wrong_time} THEN 'wrong time'
             WHEN p.number IS NULL THEN 'unknown id'
             WHEN {is_double} THEN 'double click'
             ELSE 'clicks' END AS kind

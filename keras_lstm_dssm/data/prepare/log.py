@@ -2,19 +2,26 @@
 
 A row is `(q, id, weight, time, client, page, position)`: the query as it was
 written, the product's id, the weight of the click (0: shown and not clicked),
-seconds since 1970, a hash of the session, and, in logs of whole pages of
-results, a number of the page and the position on it, from 1.
+seconds since 1970 (NaN if they cannot be read), a hash of the session, and, in
+logs of whole pages of results, a number of the page and the position on it,
+from 1.
 """
 
 from typing import Any, NamedTuple
 
 from keras_lstm_dssm.data.prepare.catalogue import id_of
-from keras_lstm_dssm.data.prepare.columns import find_columns
-from keras_lstm_dssm.data.prepare.tables import BadRows, Table, quoted
+from keras_lstm_dssm.data.prepare.columns import COMMON, find_columns
+from keras_lstm_dssm.data.prepare.tables import (
+    BadRows,
+    Table,
+    normal,
+    quoted,
+)
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.prepare import PrepareSettings
 
 _PLAIN = ("query", "clicked", "weight")
+_IDS = {normal(name) for name in COMMON["id"]}
 
 
 def define_functions(con: Any) -> None:
@@ -92,6 +99,13 @@ def open_clicks(
     expression = {role: table.column(c) or "" for role, c in columns.items()}
     key = id_of(con, table, columns["clicked"])
     if not has_catalogue:
+        column = columns["clicked"]
+        if settings.clicked is None and normal(column) in _IDS:
+            raise InputError(
+                f"{name}: found ids of products in the column {column!r},"
+                " expected titles where there is no catalogue: give the"
+                " catalogue, or name a column of titles by --clicked"
+            )
         key = f"nullif(one_line({expression['clicked']}), '')"
     weight, where = "CAST(1 AS DOUBLE)", ""
     if "weight" in columns:
@@ -107,11 +121,20 @@ def open_clicks(
         weight, where = f"{weight} * {case}", f" WHERE {case} IS NOT NULL"
     time = "CAST(NULL AS DOUBLE)"
     if "time" in columns:
-        time = f"seconds_of({expression['time']})"
-    client = "CAST(NULL AS UBIGINT)"
+        written = expression["time"]
+        time = (
+            f"CASE WHEN trim({written}) <> ''"
+            f" THEN coalesce(seconds_of({written}), 'nan'::DOUBLE) END"
+        )
+    client, notes = "CAST(NULL AS UBIGINT)", tuple[str, ...]()
     if "session" in columns:
         session = expression["session"]
         client = f"CASE WHEN {session} <> '' THEN hash({session}) END"
+    elif "time" in columns:
+        notes = (
+            "  no session: double clicks are not looked for; name the column of"
+            " the session or of the user by --session",
+        )
     return Log(
         name=name,
         rows=f"""SELECT {expression["query"]} AS q, {key} AS id,
@@ -122,6 +145,7 @@ def open_clicks(
         has_ids=False,
         has_time="time" in columns,
         columns=columns,
+        notes=notes,
         table=table,
     )
 

@@ -244,6 +244,7 @@ class _Making:
             self.con,
             split_of(settings, self.test_after, self.is_judged),
             settings.double_click_seconds,
+            self.test_after is not None,
         )
         train_clicks = self._report_rows(bad, bool(opened))
         grades.make_grades(self.con)
@@ -316,7 +317,7 @@ class _Making:
             f"{found['products']:,} products of {found['rows']:,} rows"
             + "".join(
                 f"; {kind}: {found[kind]:,}"
-                for kind in ("no id", "bad lines")
+                for kind in ("no id", "no title", "bad lines")
                 if found[kind]
             )
         )
@@ -500,8 +501,21 @@ class _Making:
                 f"{name}: found {joined:,} clicks on products of the catalogue"
                 f" and {unknown[0]:,} on"
                 f" others, such as {unknown[1]}, expected half or more: name"
-                " the column of the id by --id and --clicked"
+                f" the column of the id by --id and --clicked{self._zeros()}"
             )
+
+    def _zeros(self) -> str:
+        """Says which ids of the log are ids of products but for zeros."""
+        pair = self.con.execute(
+            "SELECT e.id, p.id FROM entry e JOIN product p"
+            " ON ltrim(e.id, '0') = ltrim(p.id, '0') AND e.id <> p.id LIMIT 1"
+        ).fetchone()
+        if pair is None:
+            return ""
+        return (
+            f"; the log's {pair[0]!r} is the catalogue's {pair[1]!r} if leading"
+            " zeros are lost: export the ids as text"
+        )
 
 
 def _name(source: Any) -> str:

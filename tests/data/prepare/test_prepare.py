@@ -291,7 +291,7 @@ def test_bad_rows_are_counted_and_stop(shop, tmp_path):
     found = counts_of((tmp_path / "more.csv").read_text() + "".join(bad))
     assert found == {
         "clicks": 1500, "no id": 1, "empty query": 1, "wrong weight": 0,
-        "unknown id": 1, "double click": 1, "bad lines": 2,
+        "wrong time": 0, "unknown id": 1, "double click": 1, "bad lines": 2,
     }  # fmt: skip
     assert "  unknown id: 1, such as 'Bolt 49' and '999'" in [
         line.replace(rows[1]["query"], "Bolt 49") for line in lines
@@ -340,7 +340,7 @@ def test_columns_are_named_or_listed(shop, tmp_path):
                "clicks": tmp_path / "log.csv", **OPTIONS}  # fmt: skip
     with pytest.raises(InputError, match=r"name it by --query=COLUMN; the col"
                        r"umns are: 1 \('suchbegriff'\), 2 \('artikel'\); the"
-                       " first line is read as a click"):  # fmt: skip
+                       " first line is read as a row"):  # fmt: skip
         prepare(None, **options)
     with pytest.raises(InputError, match="no column 'such', expected --query"
                        " to name one of: suchbegriff"):  # fmt: skip
@@ -391,3 +391,73 @@ def test_nothing_half_written(shop, tmp_path):
             prepare(None, **options, dev_percent=percents[0],
                     test_percent=percents[1])  # fmt: skip
     assert list(tmp_path.iterdir()) == []
+
+
+def read(folder, rows, products=PRODUCTS, **options):
+    """Reports what is found in some rows; returns counts and lines."""
+    lines: list[str] = []
+    files = {"clicks": write_csv(folder / "log.csv", rows)}
+    if products:
+        files["catalogue"] = write_csv(folder / "catalogue.csv", products)
+    counts = prepare(None, report=lines.append, **files, **options).counts
+    return counts, lines
+
+
+def test_only_a_session_makes_a_double_click(tmp_path):
+    """Two customers may click on one product in one second."""
+    rows = [{**row, "time": "2026-03-01T10:00:00Z"} for row in clicks(300)]
+    first = {
+        (r["session"], r["query"].split()[1], r["product_id"]) for r in rows
+    }
+    counts, lines = read(tmp_path, rows)
+    assert not any("no session" in line for line in lines)
+    without = [{k: v for k, v in r.items() if k != "session"} for r in rows]
+    kept, lines = read(tmp_path, without)
+    assert kept["log"]["clicks"] == 300
+    assert any("no session" in line and "--session" in line for line in lines)
+    # "bolt  7" and "Bolt 7" are two spellings, of which each is looked at.
+    assert len(first) <= counts["log"]["clicks"] < 300
+    for row in rows[100:]:
+        row["session"] = ""
+    some, _ = read(tmp_path, rows)
+    assert counts["log"]["clicks"] < some["log"]["clicks"] < 300
+
+
+def test_times_that_cannot_be_read_are_bad_rows(tmp_path):
+    rows = clicks(1000)
+    for row in rows[::40]:
+        row["time"] = "20.10.2026 08:01:04"
+    rows[1]["time"] = ""
+    counts, _ = read(tmp_path, rows)
+    assert counts["log"]["wrong time"] == 25
+    # A click without a time may be of any split by time.
+    counts, _ = read(tmp_path, rows, test_after="2026-03-01T01:30:00")
+    assert counts["log"]["wrong time"] == 26
+    for row in rows[::4]:
+        row["time"] = "20.10.2026 08:01:04"
+    with pytest.raises(InputError, match="bad rows, most of them 'wrong time'"):
+        read(tmp_path, rows)
+
+
+def test_products_without_a_title_are_counted(tmp_path):
+    products = [
+        {**product, "title": "" if number < 3 else product["title"]}
+        for number, product in enumerate(PRODUCTS)
+    ]
+    counts, lines = read(tmp_path, clicks(), products, text=("brand",))
+    assert counts["catalogue"]["no title"] == 3
+    assert any("117 products of 120 rows; no title: 3" in x for x in lines)
+
+
+def test_ids_without_a_catalogue_are_no_titles(tmp_path):
+    with pytest.raises(InputError, match="found ids of products in the column"):
+        read(tmp_path, clicks(), None)
+    counts, _ = read(tmp_path, clicks(), None, clicked="product_id")
+    assert counts["catalogue"]["products"] == 120
+
+
+def test_lost_zeros_of_ids_are_named(tmp_path):
+    products = [{**p, "id": f"0{p['id']}"} for p in PRODUCTS]
+    message = "the log's '[0-9]+' is the catalogue's '0[0-9]+' if leading zeros"
+    with pytest.raises(InputError, match=message):
+        read(tmp_path, clicks(), products)

@@ -318,5 +318,5 @@ def test_odd_rows(folder, tmp_path):
                        ubi=tmp_path / "ubi", **OPTIONS)  # fmt: skip
     assert prepared.counts["log"] == {
         "clicks": 321, "no id": 1, "empty query": 1, "wrong weight": 0,
-        "unknown id": 0, "double click": 0, "bad lines": 1,
+        "wrong time": 0, "unknown id": 0, "double click": 0, "bad lines": 1,
     }  # fmt: skip
