@@ -33,6 +33,7 @@ from lstm_dssm_client.signatures import (
     no_explanations,
     no_tags,
 )
+from lstm_dssm_client.tags import by_name, check_known
 from lstm_dssm_client.texts import (
     as_bytes,
     distinct_values,
@@ -147,10 +148,20 @@ class LocalModel:
             raise no_tags(self.target)
         encoded = as_bytes(texts)
         vectors = self._query_vectors(encoded)
-        return [
+        hits = [
             [Hit(documents.ids[r], s, documents.title(r)) for r, s in best]
             for best in documents.search(encoded, vectors, k, wanted)
         ]
+        if wanted and hits and not any(hits):
+            check_known(self.target, wanted, self.tags(model))
+        return hits
+
+    def tags(
+        self, model: str = RETRIEVER, version: Version = None
+    ) -> dict[str, int]:
+        """Returns tag -> number of documents; see `Client.tags`."""
+        rows_of = self._found_documents(model, version).rows_of_tag
+        return {_decoded(tag): len(rows_of[tag]) for tag in sorted(rows_of)}
 
     def explain(
         self,
@@ -260,16 +271,13 @@ class _Documents:
         k: int,
         tags: bytes,
     ) -> Iterator[list[tuple[int, float]]]:
-        """Yields the k best documents with any of the tags, best first.
+        """Yields the k best documents with the tags, best first.
 
         They are numbers of documents and scores. `queries` are unit vectors of
         the texts, float32 `[n, d]`, if there is an encoder. Tags are separated
         by commas; b"" stands for all documents.
         """
-        found = None
-        if tags:
-            tagged = [self.rows_of_tag.get(tag, ()) for tag in tags.split(b",")]
-            found = np.array(sorted(set().union(*tagged)), np.int64)
+        found = self._tagged(tags) if tags else None
         for scores in self._scores(texts, queries):
             rows = found
             if queries is None:  # no part matches the others
@@ -282,6 +290,16 @@ class _Documents:
             else:
                 best = rows[_largest(scores[rows], k)]
             yield [*zip(best.tolist(), scores[best].tolist(), strict=True)]
+
+    def _tagged(self, tags: bytes) -> np.ndarray:
+        """Returns the documents with one of the tags of each name."""
+        if not self.rows_of_tag.keys() >= {*tags.split(b",")}:
+            return np.empty(0, np.int64)
+        rows = [
+            set().union(*map(self.rows_of_tag.__getitem__, group))
+            for group in by_name(tags)
+        ]
+        return np.array(sorted(set.intersection(*rows)), np.int64)
 
     def _scores(
         self, texts: Sequence[bytes], queries: np.ndarray | None

@@ -22,6 +22,9 @@ KEYS = "keys"
 FILTERED = "filtered"
 """Name of the signature of a retriever whose titles have tags."""
 
+KNOWN_TAGS = "known_tags"
+"""Name of the signature of the same retrievers that lists all tags."""
+
 EXPLAINED = "explained"
 """Name of the signature of a hybrid retriever that explains its scores."""
 
@@ -250,6 +253,8 @@ EXPLANATION: Outputs = {
     "parts": (np.float32, 3),
     "words": (object, 2),
 }
+TAG_LIST: Outputs = {"tags": (object, 2), "counts": (np.int32, 2)}
+
 OPTIONAL = frozenset({"titles"})
 """Outputs that retrievers of earlier exports, or of encoded parts, lack."""
 
@@ -350,6 +355,12 @@ def explained_from_outputs(
     ]
 
 
+def tags_from_outputs(tags: np.ndarray, counts: np.ndarray) -> dict[str, int]:
+    """Returns tag -> number of documents, from `KNOWN_TAGS` of one row."""
+    names = (tag.decode(errors="replace") for tag in tags[0])
+    return dict(zip(names, counts[0].tolist(), strict=True))
+
+
 def no_explanations(model: str) -> InputError:
     """Returns the error of a model without the signature `explained`."""
     return InputError(
@@ -362,7 +373,7 @@ def no_tags(model: str) -> InputError:
     """Returns the error of a retriever whose documents have no tags."""
     return InputError(
         f"{model}: it was exported without tags, and cannot filter by them:"
-        " export it with lines id TAB title TAB tags"
+        " export it with --data, or with lines id TAB title TAB tags"
     )
 
 

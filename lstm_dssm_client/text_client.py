@@ -19,9 +19,11 @@ from lstm_dssm_client.signatures import (
     FILTERED,
     KEY_PARTS,
     KEYS,
+    KNOWN_TAGS,
     OPTIONAL,
     RANKING,
     SCORE,
+    TAG_LIST,
     ExplainedHit,
     Hit,
     KeyParts,
@@ -36,7 +38,9 @@ from lstm_dssm_client.signatures import (
     hits_from_outputs,
     key_parts_from_outputs,
     no_explanations,
+    tags_from_outputs,
 )
+from lstm_dssm_client.tags import check_known
 from lstm_dssm_client.texts import (
     as_bytes,
     chunked,
@@ -162,16 +166,19 @@ class AsyncTextClient:
             model: The retriever's name on the server.
             version: The retriever's version or its label, by default the
                 newest.
-            tags: Only documents that have any of these tags, as in a plain
-                search over these documents alone; by default all documents.
-                The retriever must have been exported with tags.
+            tags: Only documents with these tags, as in a plain search over
+                these documents alone; by default all documents. Of tags
+                `name:value` a document has one value of each name that is
+                given; it has all plain tags. The retriever must have been
+                exported with tags.
 
         Returns:
             n lists of `Hit`.
 
         Raises:
             InputError: k is below 1 or too large for int32, a tag is blank
-                or has a comma, or the model is no retriever.
+                or has a comma, no document has it, or the model is no
+                retriever.
         """
         hits: list[list[Hit]] = []
         tag_text = tags_as_bytes(tags)
@@ -181,7 +188,32 @@ class AsyncTextClient:
                 model, inputs, RANKING, version, signature
             )
             hits += hits_from_outputs(**outputs, k=k)
+        if tag_text and hits and not any(hits):
+            known = await self.tags(model, version)
+            check_known(f"model {model}", tag_text, known)
         return hits
+
+    async def tags(
+        self, model: str = "retriever", version: Version = None
+    ) -> dict[str, int]:
+        """Returns the tags of a retriever: tag -> number of its documents.
+
+        Args:
+            model: The name of a retriever that was exported with tags.
+            version: See `search`.
+
+        Raises:
+            ServingError: The retriever has no tags, FAILED_PRECONDITION.
+
+        Example:
+            >>> client.tags()
+            {'category:Action': 310, 'category:Racing': 112}
+        """
+        one_row = {"text": np.array([b""], object)}
+        outputs = await self._outputs(
+            model, one_row, TAG_LIST, version, KNOWN_TAGS
+        )
+        return tags_from_outputs(**outputs)
 
     async def explain(
         self,
@@ -547,6 +579,7 @@ class TextClient:
 
     encode = _blocking(AsyncTextClient.encode)
     search = _blocking(AsyncTextClient.search)
+    tags = _blocking(AsyncTextClient.tags)
     explain = _blocking(AsyncTextClient.explain)
     score = _blocking(AsyncTextClient.score)
     score_pairs = _blocking(AsyncTextClient.score_pairs)

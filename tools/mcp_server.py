@@ -172,7 +172,8 @@ def new_server(
     ) -> list[Found]:
         """Searches for the k best documents, best first.
 
-        With tags only documents count that have any of them.
+        Tags restrict the search: values of one name, name:value, are
+        alternatives; names, and plain tags, must all hold.
         """
         return [
             Found(hit.id, hit.title[:_SHOWN_LETTERS], hit.score)

@@ -15,7 +15,7 @@ with --show=status the states of the model's versions.
 
 Example:
   lstm-dssm-search --models=MODELS "angle bracket"
-  lstm-dssm-search --models=MODELS --tags=steel,zinc "angle bracket"
+  lstm-dssm-search --models=MODELS --tags=material:steel,stock:true "bracket"
   lstm-dssm-search --models=shop.safetensors "angle bracket"
   lstm-dssm-search --models=HYBRID_MODELS --explain "angle bracket"
   lstm-dssm-search --run=RUN --documents=titles.txt "angle bracket"
@@ -73,10 +73,11 @@ program.string(
 program.integer(
     "k", 5, "Number of documents for each query, or of key sentences.", 1
 )
-program.list(
+program.multi(
     "tags", [],
-    "Only documents that have any of these tags, separated by commas; by "
-    "default all. Not with --run.",
+    "Only documents with these tags, separated by commas or in several flags: "
+    "one of the values of each name, NAME:VALUE, and all plain tags. By "
+    "default all documents. Not with --run.",
 )  # fmt: skip
 program.bool(
     "explain", False,
@@ -167,7 +168,7 @@ def _search_models(queries: list[str]) -> "Sequence[Sequence[Any]]":
         local = LocalModel(FLAGS.models)
         if FLAGS.explain:
             return local.explain(queries, FLAGS.k, name)
-        return local.search(queries, FLAGS.k, name, tags=FLAGS.tags)
+        return local.search(queries, FLAGS.k, name, tags=_tags())
     load_package()
     from keras_lstm_dssm.export.publish.versions import model_folder
     from keras_lstm_dssm.serving import SavedRetriever
@@ -175,7 +176,12 @@ def _search_models(queries: list[str]) -> "Sequence[Sequence[Any]]":
     retriever = SavedRetriever(model_folder(FLAGS.models, name))
     if FLAGS.explain:
         return retriever.explain(queries, FLAGS.k)
-    return retriever.search(queries, FLAGS.k, FLAGS.tags)
+    return retriever.search(queries, FLAGS.k, _tags())
+
+
+def _tags() -> list[str]:
+    """Returns the tags of all flags --tags."""
+    return [tag for tags in FLAGS.tags if tags for tag in tags.split(",")]
 
 
 def _search_run(queries: list[str]) -> "list[list[Hit]]":
@@ -270,7 +276,7 @@ def _ask_model(
     if FLAGS.explain:
         explained = client.explain(queries, FLAGS.k, model, version)
         return print_hits(queries, explained)
-    found = client.search(queries, FLAGS.k, model, version, FLAGS.tags)
+    found = client.search(queries, FLAGS.k, model, version, _tags())
     return print_hits(queries, found)
 
 

@@ -34,14 +34,18 @@ from keras_lstm_dssm.export.graphs.saved_module import (
 from keras_lstm_dssm.settings import choices
 from keras_lstm_dssm.settings.choices import MAX_K
 from keras_lstm_dssm.text.strings import as_strings
+from lstm_dssm_client.tags import tag_name
 from lstm_dssm_client.texts import check_count
+
+_NEVER = 127  # more than `MAX_TAGS`, and an int8
 
 
 class DocumentTags(tf.Module):
     """The tags of each of n documents, in a graph.
 
     A query's tags are looked up in a table of all distinct tags, and then each
-    document's numbers among those that were found.
+    document's numbers among those that were found. The tags of one name are
+    neighbours.
     """
 
     def __init__(self, tags: Sequence[Sequence[str]]) -> None:
@@ -50,14 +54,18 @@ class DocumentTags(tf.Module):
         given = sorted({tag for row in encoded for tag in row})
         forms = tf_text.normalize_utf8(tf.constant(given, tf.string), "NFC")
         composed = dict(zip(given, forms.numpy().tolist(), strict=True))
-        names = sorted({*composed.values()})
+        names = sorted(
+            {*composed.values()}, key=lambda tag: (tag_name(tag), tag)
+        )
+        groups = [*map(tag_name, names)]
+        number_of = {name: row for row, name in enumerate(sorted({*groups}))}
         number = {name: index for index, name in enumerate(names)}
         width = max(map(len, encoded))
         numbers = np.full([len(encoded), width], len(names), np.int32)
         for row, row_tags in enumerate(encoded):
-            numbers[row, : len(row_tags)] = [
-                number[composed[tag]] for tag in row_tags
-            ]
+            # A document can have a tag in two forms of Unicode.
+            own = sorted({number[composed[tag]] for tag in row_tags})
+            numbers[row, : len(own)] = own
         self._width = width
         self._count = len(names)
         self._table = tf.lookup.StaticHashTable(
@@ -67,39 +75,66 @@ class DocumentTags(tf.Module):
             ),
             default_value=len(names),
         )
-        # A variable, not a constant: a graph is limited to 2 GiB.
+        # Variables, not constants: a graph is limited to 2 GiB.
         self.numbers = tf.Variable(numbers, trainable=False)
+        self.names = tf.Variable(names, trainable=False)
+        counts = np.bincount(numbers.ravel(), minlength=len(names) + 1)
+        self.counts = tf.Variable(np.int32(counts[:-1]), trainable=False)
+        self._groups = len(number_of)
+        # The name of each tag, and of the number that stands for no tag.
+        self.group_of = tf.Variable(
+            [*(number_of[group] for group in groups), self._groups],
+            trainable=False,
+            dtype=tf.int32,
+        )
 
     def mask(self, tags: tf.Tensor) -> "TagMask":
-        """Returns which documents have any of a query's tags.
+        """Returns which documents have a query's tags.
 
         They are strings `[batch]` of tags that are separated by commas, with
-        or without white space; "" stands for all documents. Accents may be
+        or without white space; "" stands for all documents. Of tags
+        `name:value` with equal names a document needs one, of plain tags all;
+        no document is found by a tag that no document has. Accents may be
         characters of their own, or composed with their letters.
         """
         query_tags = tf.strings.split(tf_text.normalize_utf8(tags, "NFC"), ",")
-        numbers = self._table.lookup(tf.strings.strip(query_tags.values))
+        values = tf.strings.strip(query_tags.values)
+        is_tag = values != ""
+        numbers = self._table.lookup(tf.boolean_mask(values, is_tag))
         rows = tf.cast(query_tags.value_rowids(), tf.int32)
+        rows = tf.boolean_mask(rows, is_tag)
         batch = tf.shape(tags)[0]
+
+        def occurring(numbers: tf.Tensor, count: int) -> tf.Tensor:
+            """Returns which numbers below `count` occur in each row."""
+            occurs = tf.math.unsorted_segment_max(
+                tf.ones_like(numbers), rows * count + numbers, batch * count
+            )
+            # The maximum of no values is the lowest number.
+            return tf.reshape(occurs > 0, [batch, count])
+
         # One more column, of the number that stands for no tag.
-        columns = self._count + 1
-        matched = tf.math.unsorted_segment_max(
-            tf.ones_like(numbers), rows * columns + numbers, batch * columns
-        )
-        # The maximum of no values is the lowest number.
-        has_tag = tf.reshape(matched > 0, [batch, columns])
-        has_tag &= tf.range(columns) < self._count
-        any_document = tf.equal(tf.strings.strip(tags), "")[:, tf.newaxis]
+        has_tag = occurring(numbers, self._count + 1)
+        groups = occurring(tf.gather(self.group_of, numbers), self._groups + 1)
+        needed = tf.reduce_sum(tf.cast(groups, tf.int32), 1)
+        # No document has so many names.
+        needed = tf.where(has_tag[:, -1], _NEVER, tf.minimum(needed, _NEVER))
+        needed = tf.cast(needed, tf.int8)[:, tf.newaxis]
+        has_tag &= tf.range(self._count + 1) < self._count
 
         def tag_mask(start: tf.Tensor, stop: tf.Tensor) -> tf.Tensor:
             block = self.numbers[start:stop]
-            matching = tf.logical_or(
-                any_document, tf.zeros([1, stop - start], tf.bool)
-            )
+            names = tf.gather(self.group_of, block)
+            count = tf.zeros([batch, stop - start], tf.int8)
+            held = tf.zeros([batch, stop - start], tf.bool)
             # One number after the other: [batch, block, w] may be large.
             for column in range(self._width):
-                matching |= tf.gather(has_tag, block[:, column], axis=1)
-            return matching
+                if column:  # whether another value of the name has matched
+                    held &= names[:, column] == names[:, column - 1]
+                matches = tf.gather(has_tag, block[:, column], axis=1)
+                count += tf.cast(matches & ~held, tf.int8)
+                held |= matches
+            return tf.equal(count, needed)
 
         return tag_mask
 
@@ -392,9 +427,11 @@ class SearchModule(ServedModule):
         """Stores ids, titles and tags of documents in this order.
 
         If a document has tags, the signature `filtered` searches those with
-        some tags only. It is an attribute of the module, since TensorFlow saves
-        every signature that a class has. Inputs are those of `serving_default`,
-        and `tags`, see `DocumentTags.mask`.
+        some tags only, and `known_tags` lists all tags for each row, with the
+        numbers of their documents. They are attributes of the module, since
+        TensorFlow saves every signature that a class has. Inputs are those of
+        `serving_default`, and `tags`, see `DocumentTags.mask`; the text of
+        `known_tags` is not read.
         """
         ids, titles, tags = (
             [column[i] for i in order] if column else []
@@ -424,7 +461,22 @@ class SearchModule(ServedModule):
         ) -> dict[str, tf.Tensor]:
             return self._search(text, k, tags)
 
-        self.filtered = filtered
+        @signature(text=tf.string)
+        def known_tags(text: tf.Tensor) -> dict[str, tf.Tensor]:
+            count = int(self.tags.names.shape[0])
+            text, _ = with_few_hits(
+                text, tf.constant(count), count, "number of tags"
+            )
+            rows = tf.shape(text)[:1]
+            return {
+                name: tf.repeat(values[tf.newaxis], rows, axis=0)
+                for name, values in (
+                    ("tags", tf.identity(self.tags.names)),
+                    ("counts", tf.identity(self.tags.counts)),
+                )
+            }
+
+        self.filtered, self.known_tags = filtered, known_tags
 
     @signature(text=tf.string, k=tf.int32)
     def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:

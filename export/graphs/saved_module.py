@@ -33,7 +33,13 @@ from keras_lstm_dssm.plain_files import check_plain_file
 from keras_lstm_dssm.tables import graph_rows
 from lstm_dssm_client.errors import DAMAGE
 from lstm_dssm_client.messages import signatures
-from lstm_dssm_client.signatures import EXPLAINED, FILTERED, KEYS, Signature
+from lstm_dssm_client.signatures import (
+    EXPLAINED,
+    FILTERED,
+    KEYS,
+    KNOWN_TAGS,
+    Signature,
+)
 from lstm_dssm_client.texts import distinct_values
 
 _LOG = logging.getLogger(__name__)
@@ -80,8 +86,8 @@ class ServedModule(tf.Module):
     """Base class of the modules that are exported.
 
     The method `serve` becomes the signature `serving_default`; attributes
-    `filtered`, `keys` and `explained`, if there are any, become signatures of
-    these names.
+    `filtered`, `known_tags`, `keys` and `explained`, if there are any, become
+    signatures of these names.
     """
 
     serve: Any
@@ -290,7 +296,7 @@ class EncodingModule(ServedModule):
 
 def save_module(module: ServedModule, folder: Path) -> None:
     """Writes the SavedModel of a module: its graph and its variables."""
-    names = (FILTERED, KEYS, EXPLAINED)
+    names = (FILTERED, KNOWN_TAGS, KEYS, EXPLAINED)
     further = [name for name in names if hasattr(module, name)]
     tf.saved_model.save(
         module,

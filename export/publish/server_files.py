@@ -83,8 +83,8 @@ _EXAMPLES = {
         'hits = client.search(["bolt"], k=5', '{"text": ["bolt"], "k": [5]}'
     ),
     (FILTERED, frozenset({"text", "k", "tags"})): _Example(
-        'hits = client.search(["bolt"], k=5, tags=["steel", "zinc"]',
-        '{"text": ["bolt"], "k": [5], "tags": ["steel,zinc"]}',
+        'hits = client.search(["bolt"], k=5, tags=["kind:new"]',
+        '{"text": ["bolt"], "k": [5], "tags": ["kind:new"]}',
     ),
     (KEYS, frozenset({"text", "n"})): _Example(
         'parts = client.keys(["Use bolts. They hold."], n=1',

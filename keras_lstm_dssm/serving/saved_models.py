@@ -28,6 +28,7 @@ from lstm_dssm_client.signatures import (
     EXPLAINED,
     FILTERED,
     KEYS,
+    KNOWN_TAGS,
     ExplainedHit,
     Hit,
     KeyParts,
@@ -36,7 +37,9 @@ from lstm_dssm_client.signatures import (
     key_parts_from_outputs,
     no_explanations,
     no_tags,
+    tags_from_outputs,
 )
+from lstm_dssm_client.tags import check_known
 from lstm_dssm_client.texts import (
     as_bytes,
     chunked_to_explain,
@@ -262,9 +265,9 @@ class SavedRetriever:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = path
         model, self._serve = _load(path, {"text", "k"})
-        self._filtered, self._explained = (
+        self._filtered, self._tags, self._explained = (
             SavedSignature(model, name) if name in model.definitions else None
-            for name in (FILTERED, EXPLAINED)
+            for name in (FILTERED, KNOWN_TAGS, EXPLAINED)
         )
 
     def search(
@@ -275,14 +278,15 @@ class SavedRetriever:
         Args:
             texts: n queries.
             k: Number of documents for each query; see `Client.search`.
-            tags: Only documents that have any of these tags; by default all.
+            tags: Only documents with these tags; see `Client.search`.
 
         Returns:
             n lists of `Hit`.
 
         Raises:
             InputError: k is below 1, or too large for int32; a tag is blank
-                or has a comma; or the retriever was exported without tags.
+                or has a comma, or no document has it; or the retriever was
+                exported without tags.
         """
         hits: list[list[Hit]] = []
         filter_tags = tags_as_bytes(tags)
@@ -291,7 +295,15 @@ class SavedRetriever:
             raise no_tags(str(self._path))
         for inputs in chunked_with_count(texts, k, tags=filter_tags):
             hits += hits_from_outputs(**serve(**inputs), k=k)
+        if filter_tags and hits and not any(hits):
+            check_known(str(self._path), filter_tags, self.tags())
         return hits
+
+    def tags(self) -> dict[str, int]:
+        """Returns tag -> number of documents; see `Client.tags`."""
+        if self._tags is None:
+            raise no_tags(str(self._path))
+        return tags_from_outputs(**self._tags(text=np.array([b""], object)))
 
     def explain(
         self, texts: Sequence[str | bytes], k: int = 5

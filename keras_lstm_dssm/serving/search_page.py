@@ -33,14 +33,20 @@ from keras_lstm_dssm.serving.rest_json import (
 )
 from keras_lstm_dssm.serving.servable import (
     InvalidError,
+    Servable,
     SignatureCall,
     StatusError,
 )
 from lstm_dssm_client.signatures import (
     EXPLAINED,
+    FILTERED,
+    KNOWN_TAGS,
     Hit,
     explained_from_outputs,
+    tags_from_outputs,
 )
+from lstm_dssm_client.tags import check_known, facets
+from lstm_dssm_client.texts import tags_as_bytes
 from lstm_dssm_client.words import split_words
 
 MIN_COSINE = 0.3
@@ -195,6 +201,9 @@ def _matching_spans(
 MAX_RESULTS = 50
 """Maximum number of results that the page shows."""
 
+MAX_TAG_VALUES = 50
+"""A name of tags with fewer values than this has a choice on the page."""
+
 MAX_LETTERS = 1000
 """Maximum length of a query on the page; its words are compared in Python."""
 
@@ -230,7 +239,8 @@ class SearchPage:
 
         The keys are `models` and `clicks`. Each model has `name`, `versions`
         (newest first), `card`, what the card of the models says of the newest,
-        and `examples`, three queries.
+        `examples`, three queries, and `tags`, by name, of names with fewer
+        than `MAX_TAG_VALUES` values.
         """
         listed = []
         for name in self._models.names():
@@ -246,6 +256,7 @@ class SearchPage:
                         "versions": versions,
                         "card": self._card(name, versions[0]),
                         "examples": self._examples(name, versions[0]),
+                        "tags": self._facets(name, versions[0]),
                     }
                 )
         return {"models": listed, "clicks": self._clicks is not None}
@@ -256,6 +267,20 @@ class SearchPage:
         except (InputError, OSError) as error:
             _LOG.warning("the page does without the card: %s", error)
             return {}
+
+    def _facets(self, name: str, version: int) -> dict[str, list[str]]:
+        spec = ModelSpec(name=name, version={"value": version})
+        try:
+            known = self._known_tags(self._models.find(spec))
+        except StatusError:  # it is broken, which a search will say
+            return {}
+        return facets([*known], MAX_TAG_VALUES)
+
+    def _known_tags(self, servable: Servable) -> dict[str, int]:
+        call = servable.signature(KNOWN_TAGS)
+        if call is None:
+            return {}
+        return tags_from_outputs(**call.run_arrays({"text": text_array([""])}))
 
     def _examples(self, name: str, version: int) -> list[str]:
         """Makes queries of the first words of some titles.
@@ -283,6 +308,7 @@ class SearchPage:
     def search(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Searches one model for `text`; returns the JSON that the page shows.
 
+        `tags` restrict the search, if there are any; see `Client.search`.
         `similarity` is `encoder` or `letters`: how `words` were compared. Hits
         have a `click`, a token, if clicks are written, and those of a hybrid
         retriever a `why`.
@@ -304,9 +330,17 @@ class SearchPage:
         # Titles near each word alone have words that the results lack.
         queries = [text, *query_words]
         counts = [k] + [_OF_WORD] * (len(queries) - 1)
-        explained = servable.signature(EXPLAINED) or call
-        outputs = self._run(explained, queries, counts)
+        tags = tags_as_bytes(request.get("tags") or [])
+        if tags:
+            call = servable.signature(FILTERED)
+            if call is None:
+                raise invalid_argument(f"{model} has no tags")
+        else:
+            call = servable.signature(EXPLAINED) or call
+        outputs = self._run(call, queries, counts, tags)
         rows = [self._hits(outputs, row) for row in range(len(queries))]
+        if tags and not any(rows):
+            check_known(model, tags, self._known_tags(servable))
         words = words_of(hit.title for row in rows for hit in row)
         vectors = self._vectors(servable.version, query_words, words)
         if vectors is None:
@@ -350,9 +384,15 @@ class SearchPage:
             return []
 
     def _run(
-        self, call: SignatureCall, texts: Sequence[str], k: Sequence[int]
+        self,
+        call: SignatureCall,
+        texts: Sequence[str],
+        k: Sequence[int],
+        tags: bytes = b"",
     ) -> dict[str, np.ndarray]:
         inputs = {"text": text_array(texts), "k": np.array(k, np.int32)}
+        if tags:
+            inputs["tags"] = np.full(len(texts), tags, object)
         self._bounds.check_arrays(inputs)
         return call.run_arrays(inputs)
 
@@ -500,6 +540,8 @@ def _file_route(path: str, name: str, kind: str) -> Route:
 def _reply(call: Callable[[], Any]) -> Response:
     try:
         return JSONResponse(call(), headers=HEADERS)
+    except InputError as error:
+        return _error(400, str(error))
     except OSError as error:
         _LOG.error("clicks cannot be written: %s", error)
         return _error(507, "the click could not be written")

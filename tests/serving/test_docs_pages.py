@@ -62,7 +62,10 @@ def test_every_block_runs(trained_run, tmp_path, monkeypatch, capsys):
     Path("PAPERS/documents.jsonl").write_text('{"_id": 1, "text": "Glue."}\n')
     Path("page.txt").write_text("The hex bolt. Wood glue.\n")
     titles = [title for _, title in TOPICS.values()]
-    tagged = [f"{title}\t{title}\tsteel" for title in titles]
+    tagged = [
+        f"{title}\t{title}\tmaterial:{('steel', 'zinc')[row % 2]},stock:true"
+        for row, title in enumerate(titles)
+    ]
     Path("titles.txt").write_text("\n".join([*tagged, *map(str, range(9))]))
     run_command(next(b for _, b in BLOCKS if "lstm-dssm-export" in b), "")
     written = Path("MODELS", "models.config").read_text()

@@ -9,6 +9,7 @@ from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import export_retriever
 from keras_lstm_dssm.serving import PredictionServer
+from keras_lstm_dssm.serving.search_page import SearchPage
 from keras_lstm_dssm.serving.security import Security, ServerTLS, TokenFile
 from keras_lstm_dssm.tools import search
 from lstm_dssm_client.signatures import ExplainedHit, KeyParts, VersionStatus
@@ -81,7 +82,8 @@ def test_tags_tls_and_a_token(certificates, tmp_path, refused, capsys):
     A server over TLS is asked, which refuses a wrong token; and the same
     models are read without a server.
     """
-    encoder, tags = dssm.LSTMEncoder(4), [["steel", "zinc"], ["in stock"], []]
+    encoder = dssm.LSTMEncoder(4)
+    tags = [["kind:bolt", "new"], ["kind:glue"], ["kind:lamp", "new"]]
     titles = ["hex bolt", "wood glue", "steel lamp"]
     export_retriever(
         encoder, encoder, [*"abc"], titles, tmp_path / "models/retriever",
@@ -105,15 +107,42 @@ def test_tags_tls_and_a_token(certificates, tmp_path, refused, capsys):
         flags.append(f"--tls_ca={certificates}/ca.crt")
         known = [*flags, f"--token_file={tokens}"]
         assert ids(*known) == ["a", "b", "c"]
-        assert ids(*known, "--tags=zinc,in stock") == ["a", "b"]
-        assert ids(*known, "--tags=absent") == []
+        assert ids(*known, "--tags=kind:glue,kind:bolt") == ["a", "b"]
+        assert ids(*known, "--tags=kind:glue", "--tags=kind:bolt,new") == ["a"]
+        assert ids(*known, "--tags=kind:glue", "--tags=new") == []
+        code = search.program.run(["search", *known, "--tags=Kind:blt", "x"])
+        refused(
+            code,
+            "model retriever: found the tag 'Kind:blt', which no document has:"
+            " give another, such as kind:bolt",
+        )
+        page = SearchPage(server.models)
+        (listed,) = page.models()["models"]
+        values = ["kind:bolt", "kind:glue", "kind:lamp"]
+        assert listed["tags"] == {"kind": values}
+        request = {"model": "retriever", "text": "bolt", "k": 9}
+        for wanted, expected in (
+            ([], {*"abc"}),
+            (["new", "kind:lamp"], {"c"}),
+            (["kind:glue"], {"b"}),
+        ):  # fmt: skip
+            found = page.search({**request, "tags": wanted})
+            assert {hit["id"] for hit in found["hits"]} == expected
+        for wrong_tags, message in (
+            (["kind:x"], "no document has"),
+            ("new", "expected a list of tags"),
+        ):
+            with pytest.raises(dssm.InputError, match=message):
+                page.search({**request, "tags": wrong_tags})
         code = search.program.run(
             ["search", *flags, f"--token_file={wrong}", "bolt"]
         )
         refused(code, "UNAUTHENTICATED: the request has no valid token")
     models = f"--models={tmp_path / 'models'}"
-    assert ids(models, "--tags=zinc") == ["a"]
+    assert ids(models, "--tags=new") == ["a", "c"]
     assert ids(models) == ["a", "b", "c"]
+    code = search.program.run(["search", models, "--tags=news", "x"])
+    refused(code, "retriever: found the tag 'news', which no document has: gi")
 
 
 def test_search_of_a_run_needs_no_export(trained_run, tmp_path, capsys):

@@ -12,6 +12,7 @@ const about = document.getElementById("about");
 const card = document.getElementById("card");
 const greeting = document.getElementById("greeting");
 const examples = document.getElementById("examples");
+const tagChoices = document.getElementById("tags");
 
 let writesClicks = false;
 let active = -1;
@@ -66,7 +67,10 @@ class Column {
     this.results.setAttribute("aria-label", "Results");
     this.section.hidden = true;
     this.section.append(this.heading, this.words, this.results);
-    select.addEventListener("change", () => searchNow());
+    select.addEventListener("change", () => {
+      offerTags();
+      searchNow();
+    });
   }
 
   // What is chosen, "NAME" for the newest version or "NAME:VERSION".
@@ -111,6 +115,8 @@ class Column {
     }
     const request = { model, text, k: RESULTS };
     if (version) request.version = Number(version);
+    const tags = chosenTags();
+    if (tags.length && hasTags(model)) request.tags = tags;
     try {
       const reply = await post("/page/search", request, this.cancel.signal);
       if (number === this.number) this.reply = reply;
@@ -139,6 +145,39 @@ class Column {
       this.results.append(resultLine(hit, rank, share, other && ranks));
     });
   }
+}
+
+// Tags by name, of a model that can be restricted to them.
+function tagsOf(name) {
+  return models.find((model) => model.name === name)?.tags || {};
+}
+
+function hasTags(name) {
+  return Object.keys(tagsOf(name)).length > 0;
+}
+
+function chosenTags() {
+  const selects = [...tagChoices.querySelectorAll("select")];
+  return selects.map((select) => select.value).filter(Boolean);
+}
+
+// Offers a choice for each name of tags; what is chosen stays if it exists.
+function offerTags(chosen = chosenTags()) {
+  const facets = Object.entries(tagsOf(left.model.split(":")[0]));
+  tagChoices.replaceChildren(
+    ...facets.map(([name, tags]) => {
+      const label = element("label", "", `${name} `);
+      const select = element("select");
+      select.append(
+        new Option("any", ""),
+        ...tags.map((tag) => new Option(tag.slice(name.length + 1), tag))
+      );
+      select.value = tags.find((tag) => chosen.includes(tag)) || "";
+      select.addEventListener("change", () => searchNow());
+      label.append(select);
+      return label;
+    })
+  );
 }
 
 // A word that no title has shows the letter trigrams that lead to others.
@@ -242,6 +281,7 @@ function remember(text) {
     wanted.set("model", left.model);
   }
   if (right.model) wanted.set("with", right.model);
+  for (const tag of chosenTags()) wanted.append("tag", tag);
   const url = `${location.pathname}${wanted.size ? "?" : ""}${wanted}`;
   clearTimeout(settledTimer);
   settledTimer = setTimeout(() => (settled = true), SETTLED_MS);
@@ -256,6 +296,7 @@ function readAddress() {
   query.value = wanted.get("q") || "";
   left.model = wanted.get("model") || models[0]?.name || "";
   right.model = wanted.get("with") || "";
+  offerTags(wanted.getAll("tag"));
 }
 
 function greet(visible) {
@@ -345,6 +386,7 @@ async function loadModels() {
   writesClicks = reply.clicks;
   models = reply.models;
   for (const column of columns) column.offer(models);
+  offerTags();
 }
 
 function choose(number) {

@@ -231,6 +231,7 @@ def retriever(folder: Path, vectors: str = "float32") -> Exported:
         Case(version, request(text=SEARCHED, k=KS),
              {"scores": found_scores(index, MAX_K)}),
         Case(version, request("filtered", text=SEARCHED, k=KS, tags=tags), {}),
+        Case(version, request("known_tags", text=["", "a"]), {}),
     ]  # fmt: skip
     return Exported((index, query), version, cases)
 

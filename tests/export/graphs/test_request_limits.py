@@ -217,9 +217,9 @@ def test_peak_memory_of_a_large_request(
 
 def test_many_tags_in_a_query_take_no_memory_each():
     """They were compared with all tags: 10^9 comparisons here."""
-    tags = DocumentTags([[f"tag {number}"] for number in range(5000)])
+    tags = DocumentTags([[f"tag:{number}"] for number in range(5000)])
     before = peak_kilobytes()
-    asked = ",".join(["tag 7", " tag 4999 ", "x"] * 70_000)
+    asked = ",".join(["tag:7", " tag:4999 "] * 100_000)
     mask = tags.mask(tf.constant([asked, "x", ""]))
     found = mask(tf.constant(0), tf.constant(5000)).numpy()
     assert np.flatnonzero(found[0]).tolist() == [7, 4999]
