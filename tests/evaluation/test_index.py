@@ -265,3 +265,21 @@ def test_equal_titles_are_found():
 def test_one_text_is_no_list_of_titles(options):
     with pytest.raises(InputError, match="expected a list of texts"):
         Index(lambda texts: np.ones((len(texts), 2)), **options)
+
+
+@pytest.mark.parametrize("progress", [True, False])
+def test_progress_of_a_search(progress, capsys):
+    """A bar on standard error, for mining, and the same rows."""
+    vectors = np.eye(3)
+    found, _ = Index.from_vectors(vectors).nearest(
+        vectors, 1, progress=progress
+    )
+    assert found.tolist() == [[0], [1], [2]]
+    clustered = IVFIndex(vectors, 0).nearest(
+        vectors.astype(np.float32), 1, [[], [], []], 3, progress
+    )
+    assert clustered.tolist() == [[0], [1], [2]]
+    shown = capsys.readouterr().err
+    assert ("search:" in shown, "0/3" in shown, "0/1" in shown) == 3 * (
+        progress,
+    )
