@@ -232,6 +232,12 @@ class Index:
         # The ids are checked before the documents are encoded.
         if not ids:
             raise InputError("found no document: expected one or more titles")
+        for key in ids:
+            if not isinstance(key, str):
+                raise InputError(
+                    f"ids has {key!r:.40} ({type(key).__name__}): expected"
+                    f" texts, such as {str(key)!r:.40}"
+                )
         if len(set(ids)) < len(ids):
             raise InputError(
                 "the ids are not distinct: expected a different one for each"

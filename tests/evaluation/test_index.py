@@ -121,6 +121,7 @@ def test_zero_vectors_have_cosine_zero():
     (lambda: Index(encode, []), "found no document"),
     (lambda: Index(encode, TITLES, ["a"]), "found 1 ids for 60 documents"),
     (lambda: Index(encode, TITLES[:2], ["a", "a"]), "ids are not distinct"),
+    (lambda: Index(encode, TITLES[:2], [1, 2]), r"1 \(int\): .* such as '1'"),
     (lambda: Index(3, TITLES), "encoder is 3: expected an object with"),
     (lambda: Index(lambda texts: np.ones(3), TITLES), r"shape \(3,\)"),
     (lambda: Index.from_vectors(np.array([[1.0], [np.nan]]), ["a", "b"]),
