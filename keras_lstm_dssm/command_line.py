@@ -376,6 +376,12 @@ def _one_line(error: BaseException, values: flags.FlagValues) -> str:
         expected = match and values[match[2]].parser.syntactic_help
         if match and "Non-boolean argument" in message:
             expected = "true or false"
+        if match and hasattr(values[match[2]].parser, "enum_values"):
+            value = match[1].partition("=")[2]
+            names = values[match[2]].parser.enum_values
+            if close := difflib.get_close_matches(value, names, 1):
+                rest = message[match.end() :]
+                return f"{match[1]}: is {close[0]} meant? {rest}"
         if match and expected and "expected" not in message[match.end() :]:
             return f"{match[1]}: expected {expected}"
     return message.removeprefix("ERROR:: ")

@@ -1,6 +1,7 @@
 """`InputError`, and checks that raise it with a one-line message."""
 
 import importlib
+import importlib.util
 import numbers
 from collections.abc import Collection, Iterable
 from types import ModuleType
@@ -35,10 +36,19 @@ def import_optional(module: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise InputError(
-            f"{error.name} is not installed: pip install"
-            f' "keras-lstm-dssm[{extra}]"'
-        ) from error
+        raise _not_installed(error.name, extra) from error
+
+
+def check_installed(module: str, extra: str) -> None:
+    """Checks that a program has an optional package, before it reads data."""
+    if importlib.util.find_spec(module) is None:
+        raise _not_installed(module, extra)
+
+
+def _not_installed(module: str | None, extra: str) -> InputError:
+    return InputError(
+        f'{module} is not installed: pip install "keras-lstm-dssm[{extra}]"'
+    )
 
 
 def check_at_least(

@@ -118,7 +118,13 @@ def serving_error(
     and empty if the server did not send it; see `ServingError` for the others.
     """
     name = code_name(code)
-    if name == "UNAVAILABLE":
+    if name == "UNAVAILABLE" and "HTTP/2" in details:
+        message = (
+            f"{target} does not speak gRPC: it may be a server's HTTP port;"
+            " give the port of `serving on`, which lstm-dssm-serve prints, or"
+            f" ask it with HttpClient ({details})"
+        )
+    elif name == "UNAVAILABLE":
         message = (
             f"no answer from {target}: start a server with lstm-dssm-serve,"
             " check address and port, or try again when the server is less"

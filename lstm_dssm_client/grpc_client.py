@@ -179,6 +179,12 @@ class _GrpcTransport:
         credentials: grpc.ChannelCredentials | None,
         token: str | None,
     ) -> None:
+        if target.startswith(("http://", "https://")):
+            raise InputError(
+                f"found the server's address {target!r:.80}, expected HOST:PORT"
+                " of its gRPC, which lstm-dssm-serve prints after `serving on`;"
+                " HttpClient asks its HTTP port"
+            )
         self.target = target
         self.timeout = checked_timeout(timeout)
         self._metadata = token_headers(

@@ -25,6 +25,7 @@ from absl import app
 
 from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
+from keras_lstm_dssm.errors import check_installed
 from keras_lstm_dssm.settings.reports import ReportSettings
 from keras_lstm_dssm.text_files import text_lines
 from keras_lstm_dssm.tools.settings_flags import define_settings, flag_names
@@ -53,6 +54,7 @@ define_settings(
 @program.main
 def main(_: list[str]) -> dict[str, Any]:
     """Writes the page; returns the results that it shows."""
+    check_installed("matplotlib", "analysis")  # before the run is read
     load_package()
     from keras_lstm_dssm.analysis import analyze_run
     from keras_lstm_dssm.analysis.claims import CLAIM_LABELS

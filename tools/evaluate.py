@@ -36,6 +36,7 @@ from absl import app
 
 from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program, printable
+from keras_lstm_dssm.errors import check_installed
 from keras_lstm_dssm.settings.evaluation import TitleSettings
 from keras_lstm_dssm.tools.settings_flags import define_settings, flag_names
 
@@ -62,6 +63,8 @@ def main(_: list[str]) -> dict[str, Any]:
         program.check_unused(chooses, "is used with --mix or --hybrid only")
     if FLAGS.mix_weights:
         program.check_unused(chooses, "chooses what --mix_weights gives")
+    if FLAGS.bm25_words == "stemmed":  # before the run is read
+        check_installed("snowballstemmer", "baselines")
     load_package()
     from keras_lstm_dssm.evaluate import evaluate_run
     from keras_lstm_dssm.papers.baselines import document_baselines

@@ -141,6 +141,12 @@ def main(_: list[str]) -> dict[str, Any]:
         print(describe_published(folders[-1]))
     for folder in folders:
         print(f"wrote {folder}")
+    names = {folder.parent.name for folder in folders}
+    if "query_encoder" in names and "retriever" not in names:
+        print(
+            "no retriever, which lstm-dssm-search needs: it is exported with"
+            " --data or --documents"
+        )
     return {"folders": [str(folder) for folder in folders]}
 
 

@@ -169,6 +169,12 @@ def _search_models(queries: list[str]) -> "Sequence[Sequence[Any]]":
         if FLAGS.explain:
             return local.explain(queries, FLAGS.k, name)
         return local.search(queries, FLAGS.k, name, tags=_tags())
+    if os.path.exists(os.path.join(FLAGS.models, "model.keras")):
+        raise InputError(
+            f"--models={FLAGS.models}: found the folder of a run, expected one"
+            " that lstm-dssm-export wrote: export the run, or give --run and"
+            " --documents"
+        )
     load_package()
     from keras_lstm_dssm.export.publish.versions import model_folder
     from keras_lstm_dssm.serving import SavedRetriever

@@ -35,7 +35,7 @@ from absl import app
 
 from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_installed
 from keras_lstm_dssm.settings.server import ServerBounds
 from keras_lstm_dssm.tools.settings_flags import define_settings, flag_names
 
@@ -108,6 +108,8 @@ program.float(
 @program.main
 def main(_: list[str]) -> None:
     """Serves until a signal arrives."""
+    if FLAGS.http_port is not None:  # before the models are read
+        check_installed("uvicorn", "http")
     load_package()
     from keras_lstm_dssm.serving.limits import Bounds
     from keras_lstm_dssm.serving.prediction_server import PredictionServer

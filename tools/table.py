@@ -45,7 +45,7 @@ from absl import app
 
 from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_installed
 from keras_lstm_dssm.files import lock_folder, write_json
 from keras_lstm_dssm.settings.fields import help_of
 from keras_lstm_dssm.settings.papers import (
@@ -119,6 +119,8 @@ def main(_: list[str]) -> dict[str, Any]:
     if FLAGS.threads:  # read by TensorFlow, PyTorch and BLAS when they start
         for variable in ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS"):
             os.environ[variable] = str(FLAGS.threads)
+    for module, extra in (("gensim", "baselines"), ("matplotlib", "analysis")):
+        check_installed(module, extra)  # before the data are read
     load_package()
     from keras_lstm_dssm.papers import PAPERS, choose_rows
     from keras_lstm_dssm.papers.report import write_overview

@@ -26,6 +26,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from absl import app
@@ -34,6 +35,7 @@ from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder
+from keras_lstm_dssm.settings.data import BUILT_IN
 from keras_lstm_dssm.settings.kinds import (
     KINDS,
     all_presets,
@@ -156,7 +158,21 @@ def main(_: list[str]) -> dict[str, Any]:
         )
     else:
         print(f"wrote {run.model}")
+        print(f"next: {next_command(run)}")
     return metrics["train"]
+
+
+def next_command(run: "RunFolder") -> str:
+    """Returns the command that evaluates a run, or that exports it.
+
+    It is evaluated on the first folder of its data that has a test split.
+    """
+    config = run.read_config()
+    of_run = f"--run={shlex.quote(str(run.path))}"
+    for data in (config.get("data"), config.get("dev")):
+        if data in BUILT_IN or (data and Path(data, "qrels/test.tsv").exists()):
+            return f"lstm-dssm-evaluate {of_run} --data={shlex.quote(data)}"
+    return f"lstm-dssm-export {of_run} --output=MODELS"
 
 
 def flagged_recipe() -> ModelRecipe:

@@ -9,9 +9,11 @@ import tensorflow as tf
 
 from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.errors import InputError, check_at_least
+from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
 from keras_lstm_dssm.evaluation.clustering import ClusterTask
 from keras_lstm_dssm.evaluation.measures import MEASURES, mean
-from keras_lstm_dssm.evaluation.systems import system_of
+from keras_lstm_dssm.evaluation.runs import System
+from keras_lstm_dssm.evaluation.systems import system_of, words_of
 from keras_lstm_dssm.evaluation.task import Task
 
 
@@ -65,6 +67,15 @@ class BestEpoch(keras.callbacks.Callback):
             self.keep()
         if self.should_stop:
             self.model.stop_training = True
+
+    def describe(self, epochs: int) -> str:
+        """Returns which of some epochs was kept, in one line."""
+        if self.best is None:
+            return f"kept the last epoch, {epochs}: none was measured"
+        value = f"{self.name} {self.best:.4g}"
+        if not self.keep_best:
+            return f"kept the last epoch, {epochs}; best {self.best_epoch}"
+        return f"kept epoch {self.best_epoch} of {epochs}: {value}"
 
     def is_due(self, epoch: int, epochs: int) -> bool:
         """Returns whether to measure after an epoch, counted from 1."""
@@ -120,6 +131,7 @@ class RankingEvaluation(BestEpoch):
             the training stops; `None`, the default, never stops it.
         min_relevant: Grade from which a document of a `Collection` is
             relevant, default 1; a task has its own.
+        progress: Whether to show a progress bar of encoding, default `False`.
 
     Attributes:
         best: The best value so far, from 0 to 1; `None` before the first.
@@ -147,8 +159,10 @@ class RankingEvaluation(BestEpoch):
         keep_best: bool = True,
         patience: int | None = None,
         min_relevant: int = 1,
+        progress: bool = False,
     ) -> None:
         super().__init__(every, keep_best, patience)
+        self.progress = progress
         known = (
             collection.measures
             if isinstance(collection, Task | ClusterTask)
@@ -178,8 +192,24 @@ class RankingEvaluation(BestEpoch):
 
     def evaluate(self) -> float:
         """Returns the metric of the model as it is now, from 0 to 1."""
-        _, by_query = self.task.measure(system_of(self.model))
+        return self._value(system_of(self.model, progress=self.progress))
+
+    def _value(self, system: System) -> float:
+        _, by_query = self.task.measure(system)
         return mean(by_query, [self.measure])[self.measure]
+
+    def describe(self, epochs: int) -> str:
+        """Returns which epoch was kept, with the measure of BM25 beside it.
+
+        BM25 splits words as the model does.
+        """
+        line = super().describe(epochs)
+        if self.best is None or not isinstance(self.task, Task):
+            return line
+        bm25 = self._value(
+            BM25System(tokenizer=TOKENIZERS[words_of(self.model)])
+        )
+        return f"{line} (BM25 {bm25:.4g})"
 
 
 class ValidationLoss(BestEpoch):

@@ -29,6 +29,7 @@ from keras_lstm_dssm.evaluation.systems import (
     PairSystem,
     system_of,
     with_cached_vectors,
+    words_of,
 )
 from keras_lstm_dssm.evaluation.task import (
     MAIN_MEASURES,
@@ -268,18 +269,6 @@ def report_choice(
             "queries": len(dev.queries),
         }
     }
-
-
-def words_of(model: Any) -> str:
-    """Returns the words that a model of titles reads, a key of `TOKENIZERS`.
-
-    An outside encoder has no words that are known here: `"alphanumeric"`.
-    """
-    words = getattr(model, "words", None)
-    if words is None and hasattr(model, "document_encoder"):
-        words = model.document_encoder.trigrams
-    split = "alphanumeric" if words is None else words.split
-    return "stemmed" if split == "stems" else split
 
 
 def open_system(name: str, bm25: System, **options: Any) -> System:

@@ -6,14 +6,17 @@ with those of the nearest clusters only, to mine negatives.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from tqdm import tqdm
 
 from keras_lstm_dssm.errors import InputError, check_at_least, check_lists
 from keras_lstm_dssm.evaluation.runs import TieBreaker, kth_largest
 from lstm_dssm_client.signatures import Hit
 from lstm_dssm_client.texts import distinct_values
+
+_T = TypeVar("_T")
 
 Encode = Callable[[list[str]], np.ndarray]
 """Function from a list of n strings to a float array `[n, d]`."""
@@ -158,6 +161,7 @@ class Index:
         k: int,
         query_ids: Sequence[str] | None = None,
         exclude: Sequence[Sequence[int]] | None = None,
+        progress: bool = False,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns the rows and the cosines of the k nearest documents.
 
@@ -172,6 +176,7 @@ class Index:
             query_ids: n strings that the breaking of ties depends on; by
                 default ties are broken in the same way for all queries.
             exclude: For each query, rows that must not be returned.
+            progress: Whether to show a progress bar. Default `False`.
 
         Returns:
             rows: Integers `[n, min(k, documents)]`, nearest first; -1 where
@@ -193,7 +198,8 @@ class Index:
         shape = len(vectors), min(k, len(self))
         rows = np.full(shape, -1, np.intp)
         scores = np.full(shape, -np.inf, np.float32)
-        for n, rough in enumerate(self.rough_cosines(vectors)):
+        searched = _shown(self.rough_cosines(vectors), len(vectors), progress)
+        for n, rough in enumerate(searched):
             if exclude is not None:
                 rough[list(exclude[n])] = -np.inf
             threshold = kth_largest(rough, k) - self.margin
@@ -226,6 +232,12 @@ class Index:
         # The ids are checked before the documents are encoded.
         if not ids:
             raise InputError("found no document: expected one or more titles")
+        for key in ids:
+            if not isinstance(key, str):
+                raise InputError(
+                    f"ids has {key!r:.40} ({type(key).__name__}): expected"
+                    f" texts, such as {str(key)!r:.40}"
+                )
         if len(set(ids)) < len(ids):
             raise InputError(
                 "the ids are not distinct: expected a different one for each"
@@ -240,6 +252,11 @@ class Index:
         self.ids = ids
         self.vectors = vectors
         self._ties = TieBreaker(ids)
+
+
+def _shown(items: Iterable[_T], total: int, progress: bool) -> Iterable[_T]:
+    """Returns the items of a search, with a progress bar."""
+    return tqdm(items, "search", total, leave=False, disable=not progress)
 
 
 def cosines(vectors: np.ndarray, vector: np.ndarray) -> np.ndarray:
@@ -329,6 +346,7 @@ class IVFIndex:
         k: int,
         exclude: Sequence[Sequence[int]],
         clusters: int,
+        progress: bool = False,
     ) -> np.ndarray:
         """Finds titles near each query, among those of the nearest clusters.
 
@@ -338,7 +356,8 @@ class IVFIndex:
         check_at_least(1, k=k, clusters=clusters)
         found = np.full((len(queries), k), -1)
         size = max(1, _FOUND_AT_ONCE // (clusters * k))
-        for start in range(0, len(queries), size):
+        starts = range(0, len(queries), size)
+        for start in _shown(starts, len(starts), progress):
             part = slice(start, start + size)
             rows, scores = self._compare(
                 queries[part], k, exclude[part], clusters

@@ -230,6 +230,18 @@ def system_of(
     )
 
 
+def words_of(model: Any) -> str:
+    """Returns the words that a model reads, a key of `TOKENIZERS`.
+
+    An outside encoder has no words that are known here: `"alphanumeric"`.
+    """
+    words = getattr(model, "words", None)
+    if words is None and hasattr(model, "document_encoder"):
+        words = model.document_encoder.trigrams
+    split = getattr(words, "split", "alphanumeric")
+    return "stemmed" if split == "stems" else split
+
+
 class CachedEncoder:
     """Caches the vectors of another encoder, which encodes each text once.
 

@@ -61,6 +61,18 @@ def list_models(models: ModelRegistry, bounds: Bounds, _: Request) -> Any:
     }
 
 
+def _find(models: ModelRegistry, name: str) -> Servable:
+    """Returns a model; without it, the error names those that there are."""
+    try:
+        return models.find(ModelSpec(name=name))
+    except StatusError as error:
+        served = [each for each in models.names() if models.versions(each)]
+        raise StatusError(
+            error.code,
+            f"{error.details}; there are {', '.join(served) or 'no models'}",
+        ) from error
+
+
 def embeddings(models: ModelRegistry, bounds: Bounds, request: Request) -> Any:
     """Encodes texts, `POST /v1/embeddings` of OpenAI."""
     name, sent = string_of(request, "model"), request.get("input")
@@ -70,7 +82,7 @@ def embeddings(models: ModelRegistry, bounds: Bounds, request: Request) -> Any:
         raise InvalidError(
             f"'encoding_format' is {excerpt(form)}: expected float or base64"
         )
-    servable = models.find(ModelSpec(name=name))
+    servable = _find(models, name)
     vectors = _encode(servable, bounds, texts)
     width = vectors.shape[1]
     if request.get("dimensions") not in (None, width):
@@ -148,7 +160,7 @@ def _scores(
     """
     first, row_of = distinct_values(documents)
     documents = [documents[i] for i in first]
-    servable = models.find(ModelSpec(name=name))
+    servable = _find(models, name)
     call = servable.signature("")
     if call is not None and call.input_dtypes == _PAIR:
         queries = text_array([query] * len(documents))

@@ -334,7 +334,7 @@ class SearchPage:
         if tags:
             call = servable.signature(FILTERED)
             if call is None:
-                raise invalid_argument(f"{model} has no tags")
+                raise InvalidError(f"{model} has no tags")
         else:
             call = servable.signature(EXPLAINED) or call
         outputs = self._run(call, queries, counts, tags)

@@ -9,6 +9,7 @@ from keras_lstm_dssm.errors import InputError
 API = "api"
 API_SENTENCES = "api_sentences"
 API_DOCUMENTS = "api_documents"
+BUILT_IN = (API, API_SENTENCES, API_DOCUMENTS)
 """Names of the data sets that are made of docstrings and manuals."""
 
 UBI = "ubi:"
@@ -34,7 +35,7 @@ def absolute_spec(spec: str) -> str:
     """Makes the paths of a data specification absolute."""
 
     def absolute(part: str) -> str:
-        if part in (API, API_SENTENCES, API_DOCUMENTS):
+        if part in BUILT_IN:
             return part
         prefix = UBI if part.startswith(UBI) else ""
         return prefix + os.path.abspath(part.removeprefix(prefix))

@@ -6,6 +6,7 @@ modules ask the record, and compare no names.
 """
 
 import dataclasses
+import difflib
 import pkgutil
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -234,8 +235,11 @@ def named_recipe(recipe: str | ModelRecipe) -> ModelRecipe:
         return recipe
     presets = all_presets()
     if not isinstance(recipe, str) or recipe not in presets:
+        close = difflib.get_close_matches(str(recipe), presets, 1)
         raise InputError(
-            f"unknown preset {recipe!r}: expected one of {', '.join(presets)}"
+            f"unknown preset {recipe!r}: "
+            + (f"is {close[0]} meant? " if close else "")
+            + f"expected one of {', '.join(presets)}"
         )
     return presets[recipe]
 

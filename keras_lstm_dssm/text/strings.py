@@ -70,7 +70,14 @@ def run_batches(
     with ThreadPoolExecutor(_WORKERS) as pool:
         results = pool.map(function, batches)
         total = done + len(batches)
-        bar = tqdm(results, label, total, initial=done, disable=not progress)
+        bar = tqdm(
+            results,
+            label,
+            total,
+            leave=False,  # Keras's bar of the epoch is on the same line
+            initial=done,
+            disable=not progress,
+        )
         yield from zip(batches, bar, strict=True)
 
 

@@ -36,6 +36,7 @@ def mine_negatives(
     clusters: int = 0,
     known: Iterable[Pair] = (),
     titles: Iterable[str] = (),
+    progress: bool = False,
 ) -> dict[str, list[str]]:
     """Finds, for each query, the nearest titles that were not clicked for it.
 
@@ -61,6 +62,7 @@ def mine_negatives(
             neither is mined. They are streamed: a log of them may be larger
             than memory.
         titles: Titles that are mined, too, though nobody has clicked them.
+        progress: Whether to show progress bars. Default `False`.
 
     Returns:
         Query -> its titles, nearest first, for `GivenNegatives`.
@@ -100,15 +102,23 @@ def mine_negatives(
     ]
     candidates = [by_words[words] for words in candidates]
     queries = [texts[words] for words in searched]
-    query_vectors = model.query_encoder.encode(queries)
-    if clusters:
-        vectors = unit_vectors(model.document_encoder.encode(candidates))
-        nearest_rows = IVFIndex(vectors, seed).nearest(
-            unit_vectors(query_vectors, "query"), top, exclude, clusters
+    query_vectors, title_vectors = (
+        encoder.encode(texts, progress=progress)
+        for encoder, texts in (
+            (model.query_encoder, queries),
+            (model.document_encoder, candidates),
         )
+    )
+    if clusters:
+        nearest_rows = IVFIndex(unit_vectors(title_vectors), seed).nearest(
+            unit_vectors(query_vectors, "query"),
+            top, exclude, clusters, progress,
+        )  # fmt: skip
     else:
-        index = Index(model, candidates)
-        nearest_rows, _ = index.nearest(query_vectors, top, queries, exclude)
+        index = Index.from_vectors(title_vectors, candidates)
+        nearest_rows, _ = index.nearest(
+            query_vectors, top, queries, exclude, progress
+        )
     return {
         query: [candidates[row] for row in rows if row >= 0]
         for query, rows in zip(queries, nearest_rows.tolist(), strict=True)
@@ -193,6 +203,7 @@ class HardNegatives:
         model: Any,
         begins: bool,
         clicks: ClickLog | None = None,
+        progress: bool = False,
     ) -> GivenNegatives | None:
         """Returns the negatives of an epoch, mined now or before.
 
@@ -202,6 +213,7 @@ class HardNegatives:
             begins: Whether no training step of the epoch is done.
             clicks: The clicks of this epoch, if they differ from epoch to
                 epoch.
+            progress: Whether to show progress bars of mining.
 
         Raises:
             InputError: The file that a resumed run needs is missing, damaged
@@ -219,6 +231,7 @@ class HardNegatives:
                 clusters=self.recipe.mine_clusters,
                 known=self.known,
                 titles=self.titles,
+                progress=progress,
             )
             self._write(mined_at, titles)
         else:

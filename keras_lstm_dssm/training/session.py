@@ -102,6 +102,8 @@ class Training(ABC):
     spec: str  # data specification from which the data can be opened again
     # The click log of the examples; `None` if they are no clicks.
     log: ClickLog | None = None
+    # Whether encoding and mining show progress bars.
+    progress: bool = False
 
     def __init__(
         self,
@@ -164,7 +166,7 @@ class Training(ABC):
             )
         return RankingEvaluation(
             dev, config.select, config.every, True, config.patience,
-            config.min_relevant,
+            config.min_relevant, self.progress,
         )  # fmt: skip
 
     def validation_batches(self, pairs: ClickLog) -> tf.data.Dataset:
@@ -398,6 +400,14 @@ def fit(
         model.set_weights(best.best_weights)
     if saved:
         _write_results(training, model, validation)
+    if verbose:
+        epochs = int(model.optimizer.iterations.numpy())
+        epochs //= training.steps_per_epoch
+        print(
+            best.describe(epochs)
+            if best
+            else f"kept the last epoch, {epochs}: without dev, none is measured"
+        )
     return model
 
 

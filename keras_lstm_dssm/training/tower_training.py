@@ -337,7 +337,7 @@ class TowerTraining(Training):
         if self.replay:
             clicks = self.replay.joined(clicks, epoch)
         mined = self.processes.only_on_first(
-            lambda: hard.of_epoch(epoch, model, begins, clicks)
+            lambda: hard.of_epoch(epoch, model, begins, clicks, self.progress)
         )
         if self.processes.first:
             return mined

@@ -209,6 +209,7 @@ def run_training(
     training: Training = kind_of(config.recipe).load("training")(
         config, run, stored is not None, processes
     )
+    training.progress = verbose == 1
     settings = training.settings() if saved and stored is None else {}
     validation = processes.only_on_first(lambda: open_validation(config))
     best = processes.best_epoch(training)

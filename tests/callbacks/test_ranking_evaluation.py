@@ -12,7 +12,12 @@ import tensorflow as tf
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluation import ClusterTask, DenseSystem, Task
+from keras_lstm_dssm.evaluation import (
+    BM25System,
+    ClusterTask,
+    DenseSystem,
+    Task,
+)
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.tower_training import TowerTraining
@@ -160,10 +165,24 @@ def test_clusters_of_a_model_of_documents():
     assert clustering.name == "dev_ari"
 
     class Lengths:
-        def encode(self, documents: list[list[str]]) -> np.ndarray:
+        def encode(
+            self, documents: list[list[str]], progress: bool
+        ) -> np.ndarray:
             return np.array([[len(one), 1.0] for one in documents])
 
     clustering.set_model(Lengths())
     assert clustering.evaluate() == 1.0
     with pytest.raises(InputError, match="expected one of f1, v, ari, ami"):
         dssm.RankingEvaluation(task)
+
+
+def test_bm25_beside_what_is_kept(collection_folder):
+    ranking = dssm.RankingEvaluation(Collection(collection_folder))
+    ranking.set_model(dssm.build_model("lstm_32", 5))
+    assert ranking.describe(3) == "kept the last epoch, 3: none was measured"
+    ranking.count(1, 0.25)
+    ranking.count(2, 0.5)
+    bm25 = ranking.task.evaluate(ranking.task.run(BM25System()))["mrr@10"]
+    assert ranking.describe(3) == (
+        f"kept epoch 2 of 3: dev_mrr@10 0.5 (BM25 {bm25:.4g})"
+    )

@@ -1,7 +1,9 @@
 """All clients give the same: over gRPC, with asyncio, and over HTTP."""
 
 import asyncio
+import http.server
 import socket
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
@@ -276,6 +278,17 @@ def test_numbers_out_of_range(new):
     for value in (0, 2048):
         with pytest.raises(InputError, match="expected 1 to 2047"):
             new("127.0.0.1:1", max_message_mb=value)
+
+
+def test_the_http_port_for_the_grpc_client():
+    handler = http.server.SimpleHTTPRequestHandler
+    with http.server.HTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"127.0.0.1:{server.server_port}"
+        with Client(address, timeout=10.0) as client:
+            with pytest.raises(OSError, match="may be a server.s HTTP port"):
+                client.encode(["x"])
+        server.shutdown()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.analysis import activations, growth
 from keras_lstm_dssm.data import Pair
 from keras_lstm_dssm.encoders.hybrid_encoder import HybridEncoder
-from keras_lstm_dssm.evaluate.titles import words_of
+from keras_lstm_dssm.evaluation.systems import words_of
 from keras_lstm_dssm.export import Documents
 from keras_lstm_dssm.export.graphs.encoder import EncoderModule
 from keras_lstm_dssm.export.portable import export_portable

@@ -121,6 +121,7 @@ def test_zero_vectors_have_cosine_zero():
     (lambda: Index(encode, []), "found no document"),
     (lambda: Index(encode, TITLES, ["a"]), "found 1 ids for 60 documents"),
     (lambda: Index(encode, TITLES[:2], ["a", "a"]), "ids are not distinct"),
+    (lambda: Index(encode, TITLES[:2], [1, 2]), r"1 \(int\): .* such as '1'"),
     (lambda: Index(3, TITLES), "encoder is 3: expected an object with"),
     (lambda: Index(lambda texts: np.ones(3), TITLES), r"shape \(3,\)"),
     (lambda: Index.from_vectors(np.array([[1.0], [np.nan]]), ["a", "b"]),
@@ -265,3 +266,21 @@ def test_equal_titles_are_found():
 def test_one_text_is_no_list_of_titles(options):
     with pytest.raises(InputError, match="expected a list of texts"):
         Index(lambda texts: np.ones((len(texts), 2)), **options)
+
+
+@pytest.mark.parametrize("progress", [True, False])
+def test_progress_of_a_search(progress, capsys):
+    """A bar on standard error, for mining, and the same rows."""
+    vectors = np.eye(3)
+    found, _ = Index.from_vectors(vectors).nearest(
+        vectors, 1, progress=progress
+    )
+    assert found.tolist() == [[0], [1], [2]]
+    clustered = IVFIndex(vectors, 0).nearest(
+        vectors.astype(np.float32), 1, [[], [], []], 3, progress
+    )
+    assert clustered.tolist() == [[0], [1], [2]]
+    shown = capsys.readouterr().err
+    assert ("search:" in shown, "0/3" in shown, "0/1" in shown) == 3 * (
+        progress,
+    )

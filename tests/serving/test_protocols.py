@@ -185,7 +185,8 @@ RANK = '"query": "a", "documents": ["b"]'
 @pytest.mark.parametrize(("path", "body", "status", "message"), [
     ("embeddings", "", 400, "The document is empty"),
     ("embeddings", "[]", 400, "Is not object"),
-    ("embeddings", '{"model": "foo", "input": "a"}', 404, "Latest(foo)"),
+    ("embeddings", '{"model": "foo", "input": "a"}', 404,
+     "Latest(foo); there are hybrid, numbers, query_encoder, retriever, sco"),
     ("embeddings", '{"input": "a"}', 400, "'model' must be a string"),
     ("embeddings", '{"model": "query_encoder"}', 400,
      "'input' must be a text, or a list that is not empty"),

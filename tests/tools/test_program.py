@@ -1,5 +1,7 @@
 """What all programs share: arguments, required flags, help, results."""
 
+import importlib
+import importlib.util
 import itertools
 import json
 from importlib import import_module
@@ -157,3 +159,25 @@ def test_settings_have_the_types_of_flags(capsys):
 def test_wrong_settings(words, message, refused):
     given = [f"--set={word}" for word in words.split("; ")]
     assert refused(with_settings().run(["program", *given]), message) == ""
+
+
+@pytest.mark.parametrize(("name", "flags", "module", "extra"), [
+    ("analyze", "--run=R --output=x.html", "matplotlib", "analysis"),
+    ("evaluate", "--run=R --data=D --bm25_words=stemmed", "snowballstemmer",
+     "baselines"),
+    ("serve", "--models=M --http_port=0", "uvicorn", "http"),
+    ("table", "--paper=table_iv --data=D --output=O", "gensim", "baselines"),
+])  # fmt: skip
+def test_a_missing_extra_is_named_before_anything_is_read(
+    name, flags, module, extra, monkeypatch, refused, tmp_path
+):
+    """None of the folders is there, and no error is about them."""
+    monkeypatch.chdir(tmp_path)
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec",
+        lambda wanted, *more: None if wanted == module else find(wanted, *more),
+    )  # fmt: skip
+    program = importlib.import_module(f"keras_lstm_dssm.tools.{name}").program
+    message = f'{module} is not installed: pip install "keras-lstm-dssm[{extra}'
+    refused(program.run([name, *flags.split()]), message)

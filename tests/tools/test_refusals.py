@@ -63,7 +63,7 @@ REFUSED = {
     --data={faulty} --max_bad_lines=0 -> faulty.tsv:2: found no tab
     --resume -> no run here
     --output={clicks}/run -> clicks.tsv: found a file, expected a folder to wri
-    --preset=lstm_97 -> lstm_96
+    --preset=lstm32 -> --preset=lstm32: is lstm_32 meant? value should be
     --preset=keyvec --gamma=3 -> --gamma is not for --preset=keyvec: leave
     --init={scorer_run} --gamma=3 -> --gamma is not for the run --init=
     --init={trained_run} --preset=dssm -> ='LSTMEncoder', expected 'DSSMEncoder'
@@ -104,7 +104,7 @@ REFUSED = {
 """,
     "evaluate --run={trained_run} --data={collection_folder}": """
     --split=tset -> tset.tsv: no such split, expected one of dev, test
-    --mode=rank -> --mode=rank: value should be one of <rerank|retr
+    --mode=rank -> --mode=rank: is rerank meant? value should be one of
     --bm25_words=stems -> is for --hybrid: expected one of model, space, alpha
     --min_relevant=3 -> split 'test' has no query to rerank
     --run_file=/nowhere/out.trec -> out.trec: there is no folder
@@ -147,6 +147,8 @@ REFUSED = {
     --run={trained_run} glue -> --documents is missing: With --run
     --run={scorer_run} --documents={titles} glue -> found a pair scorer, expec
     --models={tmp_path} glue -> no SavedModel
+    --models={trained_run} glue -> found the folder of a run, expected one that
+    --server=http://localhost:1 glue -> expected HOST:PORT of its gRPC, which
     --models={models} -> no query
     --models={models} --k=3000000000 glue -> k is 3000000000
     --models={models}/retriever --model=../retriever glue

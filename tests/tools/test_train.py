@@ -64,6 +64,14 @@ def test_run_folder_has_all_that_is_promised(trained_run):
     assert not [name for name in names if "partial" in name]
 
 
+def test_the_next_command_evaluates_where_there_is_a_test_split(
+    trained_run, collection_folder
+):
+    assert train.next_command(RunFolder(trained_run)) == (
+        f"lstm-dssm-evaluate --run={trained_run} --data={collection_folder}"
+    )
+
+
 def test_bad_lines_are_skipped_and_reported(tmp_path, capsys, eager):
     lines = [f"query {i}\ttitle {i % 5}".encode() for i in range(40)]
     lines[7:7] = [b"no tab", b"a\tb\tc"]
@@ -76,6 +84,10 @@ def test_bad_lines_are_skipped_and_reported(tmp_path, capsys, eager):
     )  # fmt: skip
     assert code == 0
     out = capsys.readouterr().out
+    assert "kept the last epoch, 1: without dev, none is measured" in out
+    assert out.endswith(
+        f"next: lstm-dssm-export --run={folder} --output=MODELS\n"
+    )
     metrics = json.loads((folder / "metrics.json").read_text())
     for name in ("data", "validation"):
         line = "skipped bad lines: no tab: 2, 2 tabs: 1, invalid UTF-8: 1\n"
