@@ -124,7 +124,7 @@ def test_with_keras(run_blocks):
 
 def test_evaluate(folders, run_blocks, capsys):
     first, *_ = commands("docs/evaluate")
-    assert evaluate.program.run(first) == 0
+    assert evaluate.program.run([*first, "--mode=retrieve"]) == 0
     assert Path("RUN/CARD.md").exists()
     metrics = dssm.run_folder.RunFolder("RUN").read_metrics()
     assert metrics["test"] == metrics["test/retrieve"]
