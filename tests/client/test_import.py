@@ -17,7 +17,7 @@ TITLES = ["hex bolt", "wood glue"]
 NO_SERVER = """
 import sys
 import lstm_dssm_client
-client = lstm_dssm_client.{name}("http://127.0.0.1:1", timeout=0.05)
+client = lstm_dssm_client.{name}("{address}", timeout=0.05)
 try:
     client.search(["bolt"], tags=["steel"])
 except lstm_dssm_client.ServingError as error:
@@ -64,8 +64,9 @@ def run(code: str, path: str, **options: object) -> list[str]:
 
 
 @pytest.mark.parametrize(("code", "printed", "packages"), [
-    (NO_SERVER.format(name="HttpClient"), {"True "}, set()),
-    (NO_SERVER.format(name="Client"),
+    (NO_SERVER.format(name="HttpClient", address="http://127.0.0.1:1"),
+     {"True "}, set()),
+    (NO_SERVER.format(name="Client", address="127.0.0.1:1"),
      {"False UNAVAILABLE", "False DEADLINE_EXCEEDED"},
      {"grpc", "grpc_health", "google", "typing_extensions"}),
     (LOCAL, {str(TITLES)}, {"safetensors", "tensorflow"}),

@@ -9,13 +9,12 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm import InputError
-from keras_lstm_dssm.data import Pair, write_collection
+from keras_lstm_dssm.data import Pair, teacher_folder, write_collection
 from keras_lstm_dssm.data.taught_batches import TaughtBatches
 from keras_lstm_dssm.data.teacher_folder import (
     TeacherFolder,
     TeacherVectors,
 )
-from keras_lstm_dssm.distillation import teacher_folder
 from keras_lstm_dssm.distillation.encoder_process import MINILM
 from keras_lstm_dssm.distillation.outside_encoder import (
     absolute_encoder,

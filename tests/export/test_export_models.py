@@ -13,6 +13,7 @@ import tensorflow as tf
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import Documents, export_models
+from keras_lstm_dssm.export.graphs import retriever
 from keras_lstm_dssm.export.publish.models_config import read_models_config
 from keras_lstm_dssm.export.publish.versions import (
     publication,
@@ -270,14 +271,14 @@ def test_the_folder_is_checked_again_before_publishing(
     model, first_export, tmp_path, monkeypatch
 ):
     """Another process may publish while documents are encoded."""
-    encoded_rows = export_module._encoded_rows
+    encoded_rows = retriever.encoded_rows
 
     def encode_while_another_publishes(*arguments: Any) -> Any:
         shutil.copytree(first_export / "query_encoder", tmp_path / "keyvec")
         return encoded_rows(*arguments)
 
-    name = "_encoded_rows"
-    monkeypatch.setattr(export_module, name, encode_while_another_publishes)
+    name = "encoded_rows"
+    monkeypatch.setattr(retriever, name, encode_while_another_publishes)
     with pytest.raises(InputError, match="found keyvec, of another training"):
         export_models(model, tmp_path, DOCUMENTS)
     assert versions(tmp_path) == {"keyvec": [1]}

@@ -12,6 +12,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.publish.models_config import update_models_config
 from keras_lstm_dssm.serving import SavedEncoder, SavedRetriever, SavedScorer
 from keras_lstm_dssm.serving.saved_models import SavedGraph, SavedSignature
+from lstm_dssm_client import Hit
 from tests.memory import resident_mb
 from tests.serving.tiny_models import TITLES, save_function
 
@@ -29,9 +30,10 @@ def test_more_queries_than_one_chunk_holds(tiny_models):
 def test_a_hybrid_explains_and_another_retriever_does_not(tiny_models):
     hybrid = SavedRetriever(tiny_models / "hybrid")
     found = hybrid.explain([*TITLES] * 200, k=2)
-    assert [[(hit.id, hit.score) for hit in hits] for hits in found] == (
-        hybrid.search([*TITLES] * 200, k=2)
-    )
+    searched = hybrid.search([*TITLES] * 200, k=2)
+    assert [
+        [Hit(hit.id, hit.score, hit.title) for hit in hits] for hits in found
+    ] == searched
     assert {hit.words["bm25"]["bolt"] for hits in found for hit in hits} == {
         0.25
     }

@@ -95,6 +95,7 @@ def configured(tmp_path, monkeypatch) -> Configured:
         RunFolder(output).add_metrics("train", {"loss": 0.5})
 
     monkeypatch.setattr(dssm, "train", keep)
+    monkeypatch.setattr(train, "next_command", lambda run: "")
     monkeypatch.chdir(tmp_path)
 
     def parse(*flags: str) -> TrainingConfig:

@@ -30,6 +30,7 @@ def test_ray_starts_the_workers(tmp_path, monkeypatch, capsys):
         RunFolder(output).add_metrics("train", {"loss": 0.5})
 
     monkeypatch.setattr(on_ray, "train_on_ray", train_on_ray)
+    monkeypatch.setattr(train, "next_command", lambda run: "evaluate")
     output, figures = tmp_path / "run", tmp_path / "figures.json"
     output.mkdir()
     code = run(
@@ -46,7 +47,7 @@ def test_ray_starts_the_workers(tmp_path, monkeypatch, capsys):
     assert config.recipe == dssm.PRESETS["dssm"].replace(epochs=4)
     assert (config.data, config.seed) == ("api", 5)
     printed = capsys.readouterr().out
-    assert printed == f"wrote {RunFolder(output).model}\n"
+    assert printed == f"wrote {RunFolder(output).model}\nnext: evaluate\n"
     assert json.loads(figures.read_text()) == {"loss": 0.5}
 
 
@@ -75,7 +76,9 @@ def test_a_run_goes_on(
     assert (given["config"], given["cpus"]) == (None, 3)
     printed = capsys.readouterr().out
     if epochs:
-        assert printed == f"wrote {RunFolder(output).model}\n"
+        wrote, following = printed.splitlines()
+        assert wrote == f"wrote {RunFolder(output).model}"
+        assert following.startswith(f"next: lstm-dssm-evaluate --run={output}")
     else:
         assert printed.startswith(f"{output}: already finished; to train lon")
 

@@ -8,9 +8,10 @@ import pytest
 from scipy import sparse
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.distillation import teacher_folder, word_fit
+from keras_lstm_dssm.data import teacher_folder
 from keras_lstm_dssm.layers import WordRows
 from keras_lstm_dssm.layers.word_sketch import word_keys
+from keras_lstm_dssm.training import word_fit
 from keras_lstm_dssm.training.word_fit import fit_words, ridge
 
 QUERIES = ["hex bolts", "glue for wood", "garden"]

@@ -9,7 +9,8 @@ import tensorflow as tf
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm import InputError
 from keras_lstm_dssm.data import write_collection
-from keras_lstm_dssm.data.teacher_folder import TeacherVectors, teach
+from keras_lstm_dssm.data.teacher_folder import TeacherVectors
+from keras_lstm_dssm.distillation import teach
 from keras_lstm_dssm.export import Documents, export_models, export_portable
 from keras_lstm_dssm.tools import evaluate as evaluate_program
 from keras_lstm_dssm.tools import export as export_program
