@@ -68,7 +68,12 @@ def word_forms(
     text: str | bytes,
     max_words: int | None = MAX_WORDS,
 ) -> list[tuple[str, str]]:
-    """Lists the words of a text, by default of a query, with their forms."""
+    """Lists pairs of a word of a text and a form of the word, in their order.
+
+    `forms_of` is a value of `FORMS`: the form of "bolts" is "bolts", and with
+    trigrams its forms are "#bo", "bol", and so on. Queries are read up to
+    `MAX_WORDS` words; `None` reads all words, as of titles.
+    """
     words = split_words(text, SPLIT, max_words)
     return [(word, form) for word in words for form in forms_of(word)]
 

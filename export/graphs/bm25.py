@@ -23,9 +23,12 @@ have equal scores."""
 
 
 class Matches(NamedTuple):
-    """Words of a batch of queries, and the ranges of their terms' postings.
+    """Holds the words of a batch of queries and their postings in the index.
 
-    The postings of all terms, one term after the other, are numbered from 0.
+    A word has one term (itself or its stem) or several (its letter trigrams).
+    A posting is a title that has a term, with the term's BM25 score there. The
+    postings of all terms of the batch, in the order of the terms, are numbered
+    from 0.
     """
 
     words: tf.Tensor  # strings [words]

@@ -60,10 +60,12 @@ def measure_hybrid(
     report: Report = lambda line: None,
     stored: HybridSettings | None = None,
 ) -> Measured:
-    """Measures two towers, their parts, BM25 and the hybrid of the parts.
+    """Measures a hybrid ranking, and beside it each score that it adds up.
 
-    The weights, and `k1` and `b` of BM25, are chosen on dev. Where the data
-    has no dev, or it is what is measured, they are `stored`, or the defaults.
+    The hybrid is a weighted sum of the cosine of the trained towers, the cosine
+    of the word vectors, if the model has them, and BM25. The weights, and `k1`
+    and `b` of BM25, are chosen on the split dev. Data without dev, and dev
+    itself, are measured with the `stored` settings, or with the defaults.
 
     Args:
         model: The trained `TwoTower`.

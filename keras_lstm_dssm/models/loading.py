@@ -45,7 +45,12 @@ def load_safely(path: str | os.PathLike[str]) -> Any:
 
 @contextmanager
 def _weights_of_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Refuses, while a file is read, large weights that the file lacks."""
+    """Refuses models whose configuration asks for more memory than is stored.
+
+    A configuration of a few bytes can name a layer of many gigabytes. While the
+    `with` block loads the model, `InputError` is raised for a large weight
+    that has no counterpart among the weights stored in the file.
+    """
     rows = {shape[1:] for shape in _shapes(path)}
     most = max(_MOST_BYTES, _RATIO * os.path.getsize(path))
     made = 0

@@ -174,7 +174,10 @@ class Health(HealthServicer):
 
 
 class Calls(grpc.aio.ServerInterceptor):
-    """Runs the calls of the servicers within the limits of a server.
+    """Checks the token, size, time and number of all gRPC calls of a server.
+
+    Each call of a servicer runs inside this interceptor, which also counts the
+    call in the metrics and turns exceptions into gRPC status codes.
 
     The interceptor reads messages as bytes, because grpc.aio would wait for
     them without a limit (`test_calls_without_a_message`), and would log and

@@ -222,10 +222,11 @@ class RequestSlots(Executor):
 
 
 class Arrivals:
-    """Limits how long messages may take to arrive, and how many do.
+    """Limits the time in which a request arrives, and the number arriving.
 
-    The oldest wait ends if there are more than the maximum. Only the event loop
-    may use the object.
+    A request that has not arrived after `seconds` is refused. If more than
+    `maximum` requests are arriving at a time, the one that began first is
+    refused. Only the thread of the event loop may use the object.
     """
 
     def __init__(self, seconds: float, maximum: int) -> None:

@@ -68,7 +68,7 @@ class Available(NamedTuple):
 
 
 _NOTHING = Available({}, {})
-"""The entry of a model without a served version."""
+"""What clients see of a model of which no version is loaded."""
 
 
 class ModelVersions:

@@ -171,7 +171,7 @@ def test_wrong_settings(words, message, refused):
 def test_a_missing_extra_is_named_before_anything_is_read(
     name, flags, module, extra, monkeypatch, refused, tmp_path
 ):
-    """None of the folders is there, and no error is about them."""
+    """The error names the extra, though the named folders do not exist."""
     monkeypatch.chdir(tmp_path)
     find = importlib.util.find_spec
     monkeypatch.setattr(

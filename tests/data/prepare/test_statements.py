@@ -1,4 +1,4 @@
-"""The statements of docs/data.md, run on a small file of each form."""
+"""The SQL in docs/data.md reads logs of GA4, Algolia and others as it says."""
 
 import csv
 import re
