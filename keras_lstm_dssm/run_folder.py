@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,7 +21,6 @@ from keras_lstm_dssm.plain_files import (
     read_csv,
     read_json,
 )
-from keras_lstm_dssm.settings.data import parts_of
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.settings.kinds import KINDS, kind_of
 from lstm_dssm_client.errors import DAMAGE
@@ -46,8 +44,6 @@ _TYPES: dict[str, type] = {
     ),
 }
 """Settings of `config.json` that are read without a recipe -> their types."""
-
-_CLICKS_OF_PAGES = re.compile(r"clicks\.pages[0-9]+\.tsv")
 
 
 class RunFolder:
@@ -123,9 +119,7 @@ class RunFolder:
     def read_config(self) -> dict[str, Any]:
         """Returns the settings that `create` was given.
 
-        Data that are files of the folder (the clicks of pages) are those in it,
-        wherever the folder was when they were written. A run of an earlier
-        development version raises `InputError`.
+        A run of an earlier development version raises `InputError`.
         """
         if not self.config.exists():
             raise InputError(
@@ -140,17 +134,7 @@ class RunFolder:
                     f"{self.config}: found {name} {value!r:.60}, expected the"
                     " settings of a run: restore the file, or train anew"
                 )
-        if isinstance(data := config.get("data"), str):
-            config["data"] = ",".join(map(self._data_path, parts_of(data)))
         return config
-
-    def _data_path(self, part: str) -> str:
-        """Returns the path of a part of the data in a folder that was moved."""
-        here = self.path.absolute() / os.path.basename(part)
-        if _CLICKS_OF_PAGES.fullmatch(here.name) and here.exists():
-            check_plain_file(here)
-            return str(here)
-        return part
 
     def save(self, model: keras.Model, path: Path) -> None:
         """Saves a model under one of the run's names."""
