@@ -112,9 +112,8 @@ def export_portable(
         parts = HybridParts.of(model, teacher)
         hybrid = parts.settled(hybrid, documents.titles)
         described, encoder = _store_hybrid(arrays, parts, hybrid, weights)
-        if hybrid.bm25:
-            postings = title_postings(documents.titles, hybrid, known_texts)
-            arrays |= _stored_postings(postings)
+        postings = title_postings(documents.titles, hybrid, known_texts)
+        arrays |= _stored_postings(postings)
     if documents:
         rows = encoder and encoder.encode_all(documents.titles, progress)
         arrays |= _stored_documents(documents, rows, vectors)
@@ -132,7 +131,7 @@ def export_portable(
         },
     }
     if hybrid is not None:
-        header["hybrid"] = hybrid.to_dict()
+        header["hybrid"] = {**hybrid.to_dict(), "terms": postings.words}
     with replacing(path) as partial:
         write_portable(partial, header, arrays)
     return hybrid
@@ -208,13 +207,13 @@ def _store_encoder(
 
 
 def _stored_postings(postings: Postings) -> Arrays:
-    """Returns the arrays of BM25."""
+    """Returns the arrays of the terms."""
     return {
-        **stored_texts("bm25/forms", [*postings.term_of]),
-        "bm25/form_terms": np.fromiter(postings.term_of.values(), np.int32),
-        "bm25/bounds": postings.bounds,
-        "bm25/documents": postings.documents,
-        "bm25/scores": postings.scores,
+        **stored_texts("terms/forms", [*postings.term_of]),
+        "terms/form_terms": np.fromiter(postings.term_of.values(), np.int32),
+        "terms/bounds": postings.bounds,
+        "terms/documents": postings.documents,
+        "terms/scores": postings.scores,
     }
 
 

@@ -1,11 +1,11 @@
-"""BM25 in NumPy: the formula, postings that are added up, and their terms.
+"""Scores of terms in NumPy: BM25, coverage of the query, agreement of numbers.
 
 The package computes postings for evaluation and for exports; `LocalModel` reads
-those in its file.
+the postings in its file.
 
 A text is split into words as the encoders split it. A term is a word, its stem,
-or letters of it; `words.split_words` and `letter_grams` give the forms that a
-table then maps to terms, in an exported graph and here alike.
+letters of it, or a number; `word_forms` gives the forms that a table then maps
+to terms, in an exported graph and here alike.
 """
 
 import re
@@ -34,6 +34,22 @@ Japanese, Korean. A regular expression of Python and of RE2."""
 
 _IS_PAIRED = re.compile(PAIRED)
 
+NUMBER = "="
+"""What the form of a number begins with: no word has it."""
+
+_DIGITS = re.compile("[0-9]+")
+
+ROMAN = {
+    "ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8",
+    "ix": "9", "xi": "11", "xii": "12", "xiii": "13", "xiv": "14", "xv": "15",
+    "xvi": "16",
+}  # fmt: skip
+"""Roman numerals that are read as numbers. The letters i, v and x are more
+often words or signs, as in "2 x 4" and "18 v"."""
+
+UNKNOWN, STOP = -1, -2
+"""Terms of forms that no title has, and of words that BM25 leaves out."""
+
 
 def letter_grams(word: str) -> list[str]:
     """Lists a gram for each letter: the letter, and one before and one after.
@@ -52,6 +68,19 @@ def letter_grams(word: str) -> list[str]:
         letters[i + bool(_IS_PAIRED.match(letters[i + 1])) : i + 3]
         for i in range(len(word))
     ]
+
+
+def number_forms(word: str) -> list[str]:
+    """Lists the forms of the numbers of a word; without digits, of the word.
+
+    A table maps forms such as "=iv" to the term of "=4".
+
+    Example:
+    >>> number_forms("2k12"), number_forms("007"), number_forms("iv")
+    (['=2', '=12'], ['=7'], ['=iv'])
+    """
+    digits = _DIGITS.findall(word)
+    return [NUMBER + (d.lstrip("0") or "0") for d in digits] or [NUMBER + word]
 
 
 FORMS: dict[str, Callable[[str], list[str]]] = {
@@ -102,20 +131,23 @@ def term_shares(
 
 
 class Postings(NamedTuple):
-    """An index from each term to its documents, with their scores of BM25.
+    """An index from each term to its documents, with a value for each.
 
     Attributes:
         size: Number of documents.
-        term_of: Form of a word, see `FORMS` -> number of the term.
+        term_of: Form of a word -> number of the term, or `STOP`; see
+            `word_forms` and `number_forms`.
+        words: Number of terms of words, which come first; terms of numbers
+            follow.
         bounds: Where the documents of each term begin, and the end, int64
             `[terms + 1]`.
         documents: The documents of each term, ascending, int32.
-        scores: What an occurrence of the term in a query adds to the score of
-            the document, float32.
+        scores: The BM25 score of a term in a document, float32; 1 for a number.
     """
 
     size: int
     term_of: Mapping[str, int]
+    words: int
     bounds: np.ndarray
     documents: np.ndarray
     scores: np.ndarray
@@ -127,9 +159,8 @@ class Postings(NamedTuple):
         counts: Any,
         k1: float,
         b: float,
-        idf_type: Any = np.float64,
     ) -> "Postings":
-        """Computes the postings of documents.
+        """Computes the postings of the words of documents.
 
         Args:
             term_of: See `Postings`.
@@ -137,7 +168,6 @@ class Postings(NamedTuple):
                 SciPy, `[documents, terms]`.
             k1: Saturation of the term frequency.
             b: Influence of a document's length, from 0 to 1.
-            idf_type: Precision of the IDF.
         """
         by_term = counts.tocsc()
         tf = by_term.data.astype(np.float64)
@@ -146,10 +176,11 @@ class Postings(NamedTuple):
         shares = term_shares(
             tf, lengths[by_term.indices], lengths.mean() or 1.0, k1, b
         )
-        weights = idf(frequency, len(lengths)).astype(idf_type)
+        weights = idf(frequency, len(lengths))
         return cls(
             len(lengths),
             term_of,
+            len(frequency),
             by_term.indptr.astype(np.int64),
             by_term.indices.astype(np.int32),
             (np.repeat(weights, frequency) * shares).astype(np.float32),
@@ -170,29 +201,129 @@ class Postings(NamedTuple):
             documents=documents[ascending], scores=self.scores[ascending]
         )
 
-    def rows(self, form: str) -> slice:
-        """Returns where the documents and the scores of a form are."""
-        term = self.term_of.get(form)
-        if term is None:
-            return slice(0)
+    def rows(self, term: int) -> slice:
+        """Returns where the documents and the scores of a term are."""
         return slice(*self.bounds[term : term + 2])
 
     def sums(self, forms: Iterable[str]) -> np.ndarray:
-        """Scores all documents for the forms of a query, float32 `[size]`."""
+        """Adds up the scores of forms in all documents, float32 `[size]`."""
         sums = np.zeros(self.size, np.float32)
         for form in forms:
             if form in self.term_of:
-                rows = self.rows(form)
+                rows = self.rows(self.term_of[form])
                 # Half the time of `sums[documents] += scores`.
                 np.add.at(sums, self.documents[rows], self.scores[rows])
         return sums
 
-    def scores_of(self, form: str, documents: np.ndarray) -> np.ndarray:
-        """Returns what a form adds to the scores of some documents."""
-        rows = self.rows(form)
-        having = self.documents[rows]
-        if not len(having):
-            return np.zeros(len(documents), np.float32)
+
+class Match(NamedTuple):
+    """A term of a query that some document has.
+
+    Attributes:
+        word: The word of the query.
+        term: Number of the term.
+        scale: 1 / the IDF of all words of the query, or 1 / the number of its
+            numbers: factor of what the term adds to a score.
+    """
+
+    word: str
+    term: int
+    scale: np.float32
+
+
+TERM_PARTS = ("bm25", "coverage", "numbers")
+"""The parts of a score that terms give."""
+
+
+class TermScores:
+    """Weighted scores of documents for the terms of a query.
+
+    With t for the words of a query that BM25 compares, the parts are
+
+        bm25      sum_t BM25(t, D) / sum_t IDF(t)
+        coverage  sum_{t in D} IDF(t) / sum_t IDF(t)
+        numbers   share of the query's numbers that D has
+
+    all from 0 to 1. A word that no document has counts in sum_t IDF(t), as a
+    word of no document. BM25 divided by what it could be at most, unlike BM25
+    divided by the query's best document, is small where only one of several
+    words is found.
+
+    Args:
+        postings: The postings of the documents.
+        kind: What is compared, a key of `FORMS`.
+        weights: Name of a part -> its weight.
+
+    Attributes:
+        postings: The postings, whose scores are the weighted sums of the parts.
+        idf: The IDF of each term, float32; 0 for a number. The last one is
+            the IDF of words that no document has.
+        coverage: What `coverage` adds for each term, before the scale.
+        kind: See above.
+    """
+
+    def __init__(
+        self, postings: Postings, kind: str, weights: Mapping[str, float]
+    ) -> None:
+        bm25, coverage, numbers = (
+            np.float32(weights[name]) for name in TERM_PARTS
+        )
+        self.kind = kind
+        frequency = np.diff(postings.bounds)
+        self.idf = np.zeros(len(frequency) + 1, np.float32)
+        self.idf[: postings.words] = idf(
+            frequency[: postings.words], postings.size
+        )
+        self.idf[UNKNOWN] = idf(0, postings.size)
+        self.coverage = coverage * self.idf[:-1]
+        first = postings.bounds[postings.words]
+        scores = np.repeat(self.coverage, frequency)
+        scores[:first] += bm25 * postings.scores[:first]
+        scores[first:] = numbers
+        self.postings = postings._replace(scores=scores)
+
+    def matches(self, text: str | bytes) -> list[Match]:
+        """Finds the terms of a query, read up to `MAX_WORDS` words."""
+        term_of = self.postings.term_of
+        words, numbers = [], []
+        for word in split_words(text, SPLIT, MAX_WORDS):
+            for form in FORMS[self.kind](word):
+                if (term := term_of.get(form, UNKNOWN)) != STOP:
+                    words.append((word, term))
+            for form in number_forms(word):
+                term = term_of.get(form, UNKNOWN)
+                if term != UNKNOWN or form[1:].isdigit():
+                    numbers.append((word, term))
+        largest = np.float32(sum(self.idf[term] for _, term in words))
+        found = []
+        for terms, total in (words, largest), (numbers, len(numbers)):
+            found += [
+                Match(word, term, np.float32(1) / np.float32(total))
+                for word, term in terms
+                if term != UNKNOWN
+            ]
+        return found
+
+    def sums(self, matches: Iterable[Match]) -> np.ndarray:
+        """Scores all documents, float32 `[size]`."""
+        sums = np.zeros(self.postings.size, np.float32)
+        for match in matches:
+            rows = self.postings.rows(match.term)
+            scores = self.postings.scores[rows] * match.scale
+            np.add.at(sums, self.postings.documents[rows], scores)
+        return sums
+
+    def shares(
+        self, match: Match, documents: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """Returns what a term adds to each part of some documents' scores."""
+        rows = self.postings.rows(match.term)
+        having = self.postings.documents[rows]
         places = np.searchsorted(having, documents)
         places = np.minimum(places, len(having) - 1)
-        return self.scores[rows][places] * (having[places] == documents)
+        found = having[places] == documents
+        share = self.postings.scores[rows][places] * found * match.scale
+        if match.term >= self.postings.words:
+            return {"numbers": share}
+        coverage = self.coverage[match.term] * match.scale * found
+        return {"bm25": share - coverage, "coverage": coverage}

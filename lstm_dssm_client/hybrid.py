@@ -1,6 +1,6 @@
-"""What a hybrid retriever has beside cosines, in NumPy: BM25 and reasons.
+"""How a hybrid retriever ranks, and why, in NumPy.
 
-The scores are those of `export/graphs/hybrid.py`, from the same postings.
+The scores are those of `export/graphs/hybrid.py`, from the same arrays.
 """
 
 from collections.abc import Mapping
@@ -8,86 +8,98 @@ from typing import Any
 
 import numpy as np
 
-from lstm_dssm_client.bm25 import FORMS, Postings, word_forms
+from lstm_dssm_client.bm25 import FORMS, STOP, TERM_PARTS, Postings, TermScores
 from lstm_dssm_client.local_encoder import LocalEncoder
 from lstm_dssm_client.portable_file import PortableFile
 from lstm_dssm_client.signatures import HYBRID_PARTS
 from lstm_dssm_client.weighted_parts import WeightedParts
 
-TOWERS, WORDS, BM25 = HYBRID_PARTS
+TOWERS, WORDS = "towers", "words"
 
 _LEAST = 5e-5
 """What a word adds below this is left out: four digits, as in the graph."""
 
 
+def probability(log_odds: Any) -> Any:
+    """Returns 1 / (1 + exp(-x)), float32, of any shape."""
+    return np.float32(1) / (np.float32(1) + np.exp(-log_odds))
+
+
 def read_postings(file: PortableFile, count: int) -> Postings:
     """Reads the postings of a file that has `count` documents."""
-    bounds = file.array("bm25/bounds", None, dtype=np.int64)
-    documents = file.array("bm25/documents", None, dtype=np.int32)
-    forms = file.texts("bm25/forms")
-    terms = file.array("bm25/form_terms", len(forms), dtype=np.int32)
+    bounds = file.array("terms/bounds", None, dtype=np.int64)
+    documents = file.array("terms/documents", None, dtype=np.int32)
+    forms = file.texts("terms/forms")
+    terms = file.array("terms/form_terms", len(forms), dtype=np.int32)
+    words = int(file.header["hybrid"]["terms"])
     if (
-        not _inside(documents, count)
-        or not _inside(terms, len(bounds) - 1)
+        not _inside(documents, 0, count)
+        or not _inside(terms, STOP, len(bounds) - 1)
+        or not 0 <= words < len(bounds)
         or [*bounds[[0, -1]]] != [0, len(documents)]
         or (np.diff(bounds) < 1).any()
     ):
-        raise ValueError("bm25 has postings of other documents or terms")
+        raise ValueError("the postings are of other documents or terms")
     term_of = dict(zip(map(bytes.decode, forms), terms.tolist(), strict=True))
-    scores = file.array("bm25/scores", len(documents))
-    return Postings(count, term_of, bounds, documents, scores)
+    scores = file.array("terms/scores", len(documents))
+    return Postings(count, term_of, words, bounds, documents, scores)
 
 
-def _inside(numbers: np.ndarray, size: int) -> bool:
-    return not len(numbers) or bool(0 <= numbers.min() <= numbers.max() < size)
+def _inside(numbers: np.ndarray, least: int, size: int) -> bool:
+    return not len(numbers) or bool(
+        least <= numbers.min() <= numbers.max() < size
+    )
 
 
 class Hybrid:
-    """Ranks by cosines and BM25, and explains the scores.
+    """Ranks by the log-odds that a document is relevant, and explains them.
+
+    They are the sum of the parts: cosines of towers and of words, what the
+    terms of the query add, and `base`.
 
     Args:
         file: File of a hybrid retriever.
         count: Number of its documents.
-        encoder: The parts that encode queries, or `None` if BM25 alone ranks.
+        encoder: The parts that encode queries, or `None` if terms alone rank.
 
     Attributes:
-        postings: The postings of BM25, or `None` if its weight is 0.
+        terms: The scores of terms, or `None` if their weights are 0.
+        weak: Probability below which a match is called weak.
     """
 
     def __init__(
         self, file: PortableFile, count: int, encoder: WeightedParts | None
     ) -> None:
         settings = file.header["hybrid"]
-        self._weight = read_weights(settings)[BM25]
-        self._forms_of = FORMS[settings["bm25_words"]]
+        weights = read_weights(settings)
         self.encoder = encoder
-        self.postings = read_postings(file, count) if self._weight else None
+        self.base = np.float32(settings["base"])
+        self.weak = float(settings["weak"])
+        self.terms: TermScores | None = None
+        if any(weights[name] for name in TERM_PARTS):
+            kind = settings["bm25_words"]
+            if kind not in FORMS:
+                raise ValueError(f"bm25_words is {kind!r:.40}")
+            self.terms = TermScores(read_postings(file, count), kind, weights)
 
     def scores(self, text: bytes, cosines: np.ndarray | None) -> np.ndarray:
-        """Computes the scores of all documents for a query, float32 `[count]`.
+        """Computes the log-odds of all documents, less `base`.
 
-        `cosines` are those of the query's vector, if it has one.
+        Args:
+            text: The query.
+            cosines: The cosines with the query's vector, if it has one.
+
+        Returns:
+            Float32 `[count]`; if there are no vectors, 0 for a document
+            without a term of the query.
         """
         scores: Any = np.float32(0)
+        if self.terms is not None:
+            scores = self.terms.sums(self.terms.matches(text))
         if cosines is not None:
             assert self.encoder is not None
-            scores = np.float32(self.encoder.vector_weight) * cosines
-        if self.postings is None:
-            return scores
-        bm25, _ = self._scaled(self.postings, word_forms(self._forms_of, text))
-        bm25 += scores
-        return bm25
-
-    def _scaled(
-        self, postings: Postings, forms: list[tuple[str, str]]
-    ) -> tuple[np.ndarray, np.float32]:
-        """Computes the part of BM25, and the factor from scores to it."""
-        sums = postings.sums(form for _, form in forms)
-        largest = sums.max()
-        weight = np.float32(self._weight)
-        scale = weight / largest if largest else np.float32(0)
-        sums *= scale
-        return sums, scale
+            scores = scores + np.float32(self.encoder.vector_weight) * cosines
+        return scores
 
     def reasons(
         self,
@@ -102,22 +114,21 @@ class Hybrid:
             text: The query.
             rows: The numbers of the documents.
             query: The query's vector, if it has one.
-            vectors: Those of the documents.
+            vectors: The vectors of the documents.
 
         Returns:
             `parts` and `words` of an `ExplainedHit` for each document.
         """
         parts = {name: np.zeros(len(rows)) for name in HYBRID_PARTS}
         words: dict[str, list[dict[str, float]]] = {
-            name: [{} for _ in rows] for name in (BM25, WORDS)
+            name: [{} for _ in rows] for name in ("terms", WORDS)
         }
-        if self.postings is not None:
-            forms = word_forms(self._forms_of, text)
-            bm25, scale = self._scaled(self.postings, forms)
-            parts[BM25] = bm25[rows]
-            for word, form in forms:
-                share = self.postings.scores_of(form, rows) * scale
-                _add(words[BM25], word, share)
+        if self.terms is not None:
+            for match in self.terms.matches(text):
+                shares = self.terms.shares(match, rows)
+                for name, share in shares.items():
+                    parts[name] += share
+                _add(words["terms"], match.word, sum(shares.values()))
         if self.encoder is not None:
             assert query is not None and vectors is not None
             weighted = np.float32(self.encoder.vector_weight) * vectors
@@ -126,9 +137,10 @@ class Hybrid:
             if WORDS in self.encoder.columns:
                 names, of_words = self._word_vectors(text)
                 columns = self.encoder.columns[WORDS]
-                shares = of_words @ weighted[:, columns].T
-                for word, share in zip(names, shares, strict=True):
+                shares_of = of_words @ weighted[:, columns].T
+                for word, share in zip(names, shares_of, strict=True):
                     _add(words[WORDS], word, share)
+        parts["base"] = np.full(len(rows), self.base)
         return [
             (
                 {name: float(part[row]) for name, part in parts.items()},
@@ -151,7 +163,7 @@ class Hybrid:
         return words, vectors * (scale / length if length else np.float32(0))
 
 
-def _add(shares: list[dict[str, float]], word: str, more: np.ndarray) -> None:
+def _add(shares: list[dict[str, float]], word: str, more: Any) -> None:
     """Adds what one more occurrence of a word adds to each document."""
     for of_document, share in zip(shares, more.tolist(), strict=True):
         of_document[word] = of_document.get(word, 0.0) + share
@@ -162,8 +174,10 @@ def _shown(shares: dict[str, float]) -> dict[str, float]:
 
 
 def read_weights(settings: Mapping[str, Any]) -> dict[str, float]:
-    """Returns the weights of a file's parts, which sum to 1."""
-    weights = {name: float(settings[name]) for name in HYBRID_PARTS}
-    if min(weights.values()) < 0 or not abs(sum(weights.values()) - 1) < 1e-6:
-        raise ValueError(f"found the weights {weights}, expected a sum of 1")
+    """Returns the weights of a file's parts."""
+    weights = {
+        name: float(settings[name]) for name in HYBRID_PARTS if name != "base"
+    }
+    if not 0 <= min(weights.values()) <= max(weights.values()) < np.inf:
+        raise ValueError(f"found the weights {weights}, expected 0 or more")
     return weights

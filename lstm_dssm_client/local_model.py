@@ -13,6 +13,7 @@ from lstm_dssm_client.hybrid import (
     TOWERS,
     WORDS,
     Hybrid,
+    probability,
     read_weights,
 )
 from lstm_dssm_client.local_encoder import LocalEncoder
@@ -277,19 +278,22 @@ class _Documents:
         the texts, float32 `[n, d]`, if there is an encoder. Tags are separated
         by commas; b"" stands for all documents.
         """
-        found = self._tagged(tags) if tags else None
+        tagged = self._tagged(tags) if tags else None
         for scores in self._scores(texts, queries):
-            rows = found
+            rows = tagged
             if queries is None:  # no part matches the others
                 matching = scores > 0
                 rows = np.flatnonzero(matching)
-                if found is not None:
-                    rows = found[matching[found]]
+                if tagged is not None:
+                    rows = tagged[matching[tagged]]
             if rows is None:
                 best = _largest(scores, k)
             else:
                 best = rows[_largest(scores[rows], k)]
-            yield [*zip(best.tolist(), scores[best].tolist(), strict=True)]
+            best_scores = scores[best]
+            if self.hybrid is not None:
+                best_scores = probability(best_scores + self.hybrid.base)
+            yield [*zip(best.tolist(), best_scores.tolist(), strict=True)]
 
     def _tagged(self, tags: bytes) -> np.ndarray:
         """Returns the documents with one of the tags of each name."""

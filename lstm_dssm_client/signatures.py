@@ -32,8 +32,9 @@ EXPLAINED_K = 100
 """Maximum number of results of `EXPLAINED` for a query; a larger k counts as
 this many."""
 
-HYBRID_PARTS = ("towers", "words", "bm25")
-"""The parts of a hybrid retriever's scores, in the order of its outputs."""
+HYBRID_PARTS = ("towers", "words", "bm25", "coverage", "numbers", "base")
+"""What the log-odds of a hybrid retriever's hits add up, in the order of its
+outputs. All but `base` have a weight."""
 
 PREDICT = "tensorflow/serving/predict"
 """Method name, in a SavedModel, of the signatures that Predict can call."""
@@ -120,7 +121,7 @@ class Hit(NamedTuple):
     Attributes:
         id: The document's id.
         score: Cosine of the query's and the document's vector, from -1 to 1;
-            of a hybrid retriever the weighted sum of its parts.
+            of a hybrid retriever the probability that it is relevant.
         title: The document's title; the id if the retriever has no titles, ""
             of an `Index`.
 

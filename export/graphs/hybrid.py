@@ -1,7 +1,7 @@
-"""The graph of a hybrid retriever: cosines of towers and of words, and BM25.
+"""The graph of a hybrid retriever: cosines and terms, as a probability.
 
-BM25 is exact: the postings of the titles are variables, and the scores of a
-query the sums of those of its terms.
+Scores of terms are exact: the postings of the titles are variables, and the
+scores of a query the sums of the postings of its terms.
 """
 
 from pathlib import Path
@@ -12,48 +12,46 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders.parts import WORDS
 from keras_lstm_dssm.evaluation.postings import stemmer_facts
-from keras_lstm_dssm.export.graphs.bm25 import (
-    BM25Graph,
-    flat_words,
-    shares_as_json,
-)
 from keras_lstm_dssm.export.graphs.encoder import HybridEncoderModule
 from keras_lstm_dssm.export.graphs.request_limits import with_short_reasons
 from keras_lstm_dssm.export.graphs.retriever import (
+    MASKED,
     MAX_K,
-    PADDING_COSINE,
     DocumentRows,
     SearchModule,
     best_rows,
     block_edges,
 )
 from keras_lstm_dssm.export.graphs.saved_module import signature
+from keras_lstm_dssm.export.graphs.terms import (
+    TermGraph,
+    flat_words,
+    shares_as_json,
+)
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.plain_files import damage_named, read_json
-from keras_lstm_dssm.settings.choices import HYBRID_PARTS
 from keras_lstm_dssm.settings.hybrid import HybridSettings
-from lstm_dssm_client.bm25 import MAX_WORDS, Postings
-from lstm_dssm_client.signatures import EXPLAINED_K
+from lstm_dssm_client.bm25 import MAX_WORDS, TERM_PARTS, Postings, TermScores
+from lstm_dssm_client.signatures import EXPLAINED_K, HYBRID_PARTS
 from lstm_dssm_client.weighted_parts import WeightedParts
 from lstm_dssm_client.words import MAX_BYTES_PER_WORD
 
 CELLS = 2**24
-"""Scores of BM25 computed at once, 64 MiB: those of all titles for a chunk of
-the queries, since the largest of them is needed."""
+"""Scores of terms computed at once, 64 MiB: for all titles and a chunk of the
+queries."""
 
 SETTINGS_FILE = Path("assets.extra", "hybrid.json")
 """Path of a hybrid retriever's settings, within the folder of a version."""
 
 
 class HybridModule(SearchModule):
-    """Ranks all documents by a weighted sum of cosines and BM25.
+    """Ranks all documents by the probability that they are relevant.
 
-    The score is `towers * cosine + words * cosine + bm25 * s / max s`, with
-    the weights of `settings`, whose sum is 1, and s the score of BM25 by the
-    postings of the titles. The maximum is that of all documents, also where
-    tags restrict the search. The vectors of towers and words are one, see
-    `HybridEncoder`. Without an encoder, BM25 alone ranks. For the other
-    arguments see `RetrieverModule`.
+    Its log-odds are the sum of the parts of `settings`: weighted cosines of
+    towers and of words, what the terms of the query add (see `TermScores`),
+    and `base`. The vectors of towers and words are one, see `HybridEncoder`.
+    Without an encoder, terms alone rank. For the other arguments see
+    `RetrieverModule`.
     """
 
     def __init__(
@@ -73,7 +71,7 @@ class HybridModule(SearchModule):
         self._words_rule = encoder and encoder.words_rule
         self._count = len(rows.ids)
         self._chunk = max(1, CELLS // self._count)
-        self._bm25_weight = settings.bm25
+        self._has_terms = any(settings.weights[name] for name in TERM_PARTS)
         self._vector_weight = self._parts.vector_weight
         if encoder is None:
             self._set_documents(rows, range(self._count), max_k)
@@ -82,8 +80,10 @@ class HybridModule(SearchModule):
             equal = self._set_vectors(rows, kind, max_k)
             self._edges = self.vectors.edges
             postings = postings.in_order(equal.order)
-        if self._bm25_weight:
-            self.bm25 = BM25Graph(postings, str(settings.bm25_words))
+        if self._has_terms:
+            self.terms = TermGraph(
+                TermScores(postings, str(settings.bm25_words), settings.weights)
+            )
         if encoder is not None:
             self.weights = encoder.weights
             self.resources = encoder.resources
@@ -98,12 +98,12 @@ class HybridModule(SearchModule):
             self._word_rows = encoder.word_rows
 
     def write_extra(self, version: Path) -> None:
-        """Writes the settings, and how many terms and forms BM25 has."""
+        """Writes the settings, and how many terms and forms there are."""
         path = version / SETTINGS_FILE
         path.parent.mkdir(exist_ok=True)
         about = {
             "settings": self._settings.to_dict(),
-            "parts": [*self._parts.columns, "bm25"],
+            "parts": [*self._parts.columns, *TERM_PARTS],
             "terms": self._terms,
             "forms": self._forms,
             **stemmer_facts(self._settings),
@@ -115,10 +115,11 @@ class HybridModule(SearchModule):
         """Signature `explained`: finds documents, and what their scores are of.
 
         Beside the outputs of `serving_default`, `parts` are float32 `[batch,
-        width, 3]`: what towers, words and BM25 add to the score, which is
-        their sum. `words` are strings `[batch, width]`, JSON such as `{"bm25":
-        {"bolt": 0.3}, "words": {"bolt": 0.2}}`: what each word of the query
-        adds to these two parts. Columns beyond the k of a row hold 0 and "".
+        width, 6]`, in the order of `HYBRID_PARTS`: what the parts add to the
+        log-odds of the score, which are their sum. `words` are strings
+        `[batch, width]`, JSON such as `{"terms": {"bolt": 0.3}, "words":
+        {"bolt": 0.2}}`: what each word of the query adds by its terms, and by
+        the words part. Columns beyond the k of a row hold 0 and "".
 
         A k above `EXPLAINED_K` counts as this many. The sum of k times bytes of
         text is limited, see `request_limits`.
@@ -146,7 +147,8 @@ class HybridModule(SearchModule):
             vectors = self._encode(text)
         empty = [tf.zeros([0, width]), tf.zeros([0, width], tf.int32)]
         if explained:
-            empty += [tf.zeros([0, width, 3]), tf.fill([0, width], "")]
+            shape = [0, width, len(HYBRID_PARTS)]
+            empty += [tf.zeros(shape), tf.fill([0, width], "")]
 
         def add_chunk(
             start: tf.Tensor, *before: tf.Tensor
@@ -174,7 +176,8 @@ class HybridModule(SearchModule):
         if not self._vector_weight:  # no part matches the others
             is_result &= scores > 0
         elif tags is not None:
-            is_result &= scores > PADDING_COSINE
+            is_result &= scores > MASKED
+        scores = tf.sigmoid(scores + np.float32(self._settings.base))
         outputs = self._results(scores, numbers, is_result)
         if explained:
             parts, words = rest
@@ -192,23 +195,16 @@ class HybridModule(SearchModule):
     ) -> list[tf.Tensor]:
         """Ranks the documents for some queries, and explains the scores."""
         batch = tf.shape(texts)[0]
-        bm25 = None
-        if self._bm25_weight:
-            matches = self.bm25.matches(texts)
-            sums = self.bm25.sums(matches, batch)
-            scale = tf.math.divide_no_nan(
-                np.float32(self._bm25_weight),
-                tf.reduce_max(sums, axis=1, keepdims=True),
-            )
-            bm25 = sums * scale
+        if self._has_terms:
+            sums = self.terms.sums(self.terms.matches(texts), batch)
 
         def scores_of(start: tf.Tensor, stop: tf.Tensor) -> tf.Tensor:
             parts = []
             if self._vector_weight:
                 cosines = self.vectors.cosines(vectors, start, stop)
                 parts.append(np.float32(self._vector_weight) * cosines)
-            if bm25 is not None:
-                parts.append(bm25[:, start:stop])
+            if self._has_terms:
+                parts.append(sums[:, start:stop])
             return tf.add_n(parts)
 
         scores, numbers = best_rows(
@@ -216,12 +212,10 @@ class HybridModule(SearchModule):
         )
         if not explained:
             return [scores, numbers]
-        if bm25 is None:
-            bm25 = scale = tf.zeros([batch, 0])
         # Query by query: all words of a batch times their hits may be many.
         parts, words = tf.map_fn(
             lambda row: self._reasons(*row),
-            (texts, vectors, numbers, bm25, scale),
+            (texts, vectors, numbers),
             fn_output_signature=(
                 tf.TensorSpec([None, len(HYBRID_PARTS)]),
                 tf.TensorSpec([None], tf.string),
@@ -231,26 +225,21 @@ class HybridModule(SearchModule):
         return [scores, numbers, parts, words]
 
     def _reasons(
-        self,
-        text: tf.Tensor,
-        vector: tf.Tensor,
-        numbers: tf.Tensor,
-        bm25: tf.Tensor,
-        scale: tf.Tensor,
+        self, text: tf.Tensor, vector: tf.Tensor, numbers: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Explains the scores of k titles for one query, see `explained`.
 
-        `numbers` are those of the titles, `bm25` the shares of BM25 of all
-        titles, which are the scores of BM25 times `scale`.
+        `numbers` are those of the titles.
         """
         width = tf.size(numbers)
         parts = {name: tf.zeros([width]) for name in HYBRID_PARTS}
-        words = {name: tf.fill([width], "{}") for name in HYBRID_PARTS}
-        if self._bm25_weight:
-            parts["bm25"] = tf.gather(bm25, numbers)
-            matches = self.bm25.matches(text[tf.newaxis])
-            shares = scale * self.bm25.shares(matches, numbers)
-            words["bm25"] = shares_as_json(matches.words, shares)
+        words = {name: tf.fill([width], "{}") for name in ("terms", WORDS)}
+        if self._has_terms:
+            matches = self.terms.matches(text[tf.newaxis])
+            shares, of_parts = self.terms.shares(matches, numbers)
+            parts |= dict(zip(TERM_PARTS, tf.unstack(of_parts), strict=True))
+            matched = tf.gather(matches.words, matches.word)
+            words["terms"] = shares_as_json(matched, shares)
         if self._vector_weight:
             found = self.vectors.vectors_of(numbers)
             found *= np.float32(self._vector_weight)
@@ -259,8 +248,9 @@ class HybridModule(SearchModule):
                 parts[name] = tf.linalg.matvec(of_part, query)
                 if name == WORDS:
                     words[name] = self._words_as_json(text, of_part, query)
+        parts["base"] = tf.fill([width], np.float32(self._settings.base))
         explanation = tf.strings.join(
-            ['{"bm25": ', words["bm25"], ', "words": ', words[WORDS], "}"]
+            ['{"terms": ', words["terms"], ', "words": ', words[WORDS], "}"]
         )
         each = [parts[name] for name in HYBRID_PARTS]
         return tf.stack(each, axis=-1), explanation

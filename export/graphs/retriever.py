@@ -324,7 +324,10 @@ def block_edges(vector_of: np.ndarray) -> np.ndarray:
 _BLOCKS_AT_ONCE = 2
 
 PADDING_COSINE = -2.0
-"""Score in the columns beyond the k of a query; lower than any cosine."""
+"""Score in the columns beyond the k of a query; lower than any score."""
+
+MASKED = float(np.finfo(np.float32).min)
+"""What a document outside a mask has in place of a score."""
 
 
 class GraphModule(Protocol):
@@ -352,7 +355,7 @@ def best_rows(
 
     Block by block the best `width` so far are kept: all scores of a million
     documents and 512 queries would take 2 GB. Returns scores, descending, and
-    rows, `[batch, width]`; documents outside the mask last, `PADDING_COSINE`.
+    rows, `[batch, width]`; documents outside the mask last, with `MASKED`.
     """
 
     def add_block(
@@ -361,7 +364,7 @@ def best_rows(
         start, stop = tf.gather(edges, block), tf.gather(edges, block + 1)
         cosines = scores_of(start, stop)
         if mask is not None:
-            cosines = tf.where(mask(start, stop), cosines, PADDING_COSINE)
+            cosines = tf.where(mask(start, stop), cosines, MASKED)
         block_scores, columns = tf.math.top_k(
             cosines, tf.minimum(width, stop - start)
         )
@@ -559,7 +562,7 @@ class RetrieverModule(SearchModule):
         )
         is_result = tf.range(width) < k[:, tf.newaxis]
         if mask is not None:
-            is_result &= scores > PADDING_COSINE
+            is_result &= scores > MASKED
         return self._results(scores, numbers, is_result)
 
 

@@ -208,10 +208,7 @@ def _postings(
     titles: tuple[str, ...], tokenizer: Tokenizer, k1: float, b: float
 ) -> Postings:
     tokenized = cached_titles(titles, tokenizer)
-    # float32, as in bm25s, whose scores are then equal bit for bit.
-    return Postings.of_counts(
-        tokenized.vocabulary, tokenized.counts, k1, b, np.float32
-    )
+    return Postings.of_counts(tokenized.vocabulary, tokenized.counts, k1, b)
 
 
 def bm25_neighbours(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_lstm_dssm.errors import InputError, check_at_least
+from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import (
     Index,
     cosines,
@@ -36,6 +36,7 @@ from keras_lstm_dssm.evaluation.systems import (
     with_cached_vectors,
 )
 from keras_lstm_dssm.evaluation.task import Task
+from keras_lstm_dssm.evaluation.weight_fit import JudgedList, fit_weights
 from lstm_dssm_client.weighted_parts import Part, WeightedParts
 
 
@@ -72,20 +73,18 @@ class ScaledCorpusSystem(CorpusSystem):
     For each query, the scaled score is (s - l) / (h - l), where h is the
     highest and l the lowest score of a title of the corpus for the query; 0 if
     they are equal. The lowest score of BM25 is 0, unless every title has a word
-    of the query, so its scores are divided by the query's largest. With
-    `from_zero` l is 0 always, as in a hybrid retriever.
+    of the query, so its scores are divided by the query's largest.
     """
 
-    def __init__(self, system: Any, from_zero: bool = False) -> None:
+    def __init__(self, system: Any) -> None:
         self.system = system
-        self.from_zero = from_zero
 
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
         """Yields scores from 0 to 1; see `CorpusSystem.scores`."""
         for scores, match in self.system.scores(queries, titles):
-            yield _from_0_to_1(scores, self.from_zero), match
+            yield _from_0_to_1(scores), match
 
 
 class ScaledListSystem(System):
@@ -139,14 +138,12 @@ def mixture_part(name: str, system: Any) -> PartSystem:
     return ScaledListSystem(system)
 
 
-def _from_0_to_1(
-    scores: np.ndarray | Sequence[float], from_zero: bool = False
-) -> np.ndarray:
-    """Maps the lowest score, or 0, to 0 and the highest to 1."""
+def _from_0_to_1(scores: np.ndarray | Sequence[float]) -> np.ndarray:
+    """Maps the lowest score to 0 and the highest to 1."""
     scores = np.asarray(scores, np.float32)
     if not scores.size:
         return scores
-    lowest = np.float32(0) if from_zero else scores.min()
+    lowest = scores.min()
     spread = scores.max() - lowest
     return (scores - lowest) / spread if spread else np.zeros_like(scores)
 
@@ -378,162 +375,79 @@ class ChosenWeights(NamedTuple):
     weights: dict[str, float]  # Name -> weight; their sum is 1
     value: float  # The measure on dev with these weights, from 0 to 1
     alone: dict[str, float]  # Name -> the measure on dev of the part alone
-    tried: int  # Number of weightings that were measured
+
+
+CANDIDATES = 100
+"""Documents of each part among which weights are fitted in a whole corpus."""
 
 
 def choose_weights(
-    parts: Mapping[str, Any],
-    task: Task,
-    measure: str = "mrr@10",
-    steps: int = 20,
+    parts: Mapping[str, Any], task: Task, measure: str = "mrr@10"
 ) -> ChosenWeights:
-    """Chooses the weights of a `Mixture` that rank a dev task best.
+    """Fits the weights of a `Mixture` to a dev task, see `fit_weights`.
 
-    The weights are multiples of 1/steps whose sum is 1. The search starts
-    from the part that is best alone. For each pair of parts in turn, it
-    measures all divisions of their weight between the two, and takes the
-    best, until no pair gives a better one. Of weightings with equal measures
-    the most even one is taken. With two parts this measures every weighting.
-    The same task gives the same weights.
-
-    The scores of each part are computed once. In whole-corpus search, the
-    documents are the best of each part of weight above 0: `task.depth`, but
-    at most 100, or 10 k if that is more, for a measure @k.
+    The candidates of a query are its judged documents; in whole-corpus search
+    the best `CANDIDATES` of each part, and the relevant documents. The same
+    task gives the same weights.
 
     Args:
-        parts: Name -> part, see `Mixture`. Its order has an effect only on
-            weightings that are equal in measure and evenness.
+        parts: Name -> part, see `Mixture`.
         task: The dev queries; never those that the mixture is tested on. A
             task of mode `"lists"` measures in expectation over ties.
-        measure: The measure to maximise, one of `task.measures`.
-        steps: Number of steps from 0 to 1. Default 20: weights of 0.05.
+        measure: The measure that is returned, one of `task.measures`.
 
     Raises:
-        InputError: The measure is unknown, `steps` is below 1, a part is no
-            system, or cannot search the corpus of the task.
+        InputError: The measure is unknown, a part is no system, or cannot
+            search the corpus of the task; or no query has a relevant
+            candidate and another one.
 
     Example:
     >>> task = Task.from_collection(collection, "dev", "retrieve")
     >>> choose_weights({"best": model, "bm25": BM25System()}, task).weights
-    {'best': 0.85, 'bm25': 0.15}
+    {'best': 0.81, 'bm25': 0.19}
     """
     if measure not in task.measures:
         raise InputError(
             f"measure {measure!r}: expected one of {', '.join(task.measures)}"
         )
-    check_at_least(1, steps=steps)
     mixture_weights(list(parts))  # raises without parts
-    scored = _CachedScores(parts, task, measure)
-    values: dict[tuple[int, ...], float] = {}
-
-    def order(counts: tuple[int, ...]) -> tuple[float, int]:
-        if counts not in values:
-            scored.weights = [count / steps for count in counts]
-            _, by_query = task.measure(scored)
-            values[counts] = mean(by_query, [measure])[measure]
-        return values[counts], -sum(count**2 for count in counts)
-
-    alone = [
-        tuple(steps * (part == other) for other in range(len(parts)))
-        for part in range(len(parts))
+    systems: dict[str, Any] = {}
+    for name, part in parts.items():
+        system = mixture_part(name, part)
+        if isinstance(system, DenseSystem):
+            system = with_cached_vectors(system)
+        systems[name] = system
+    mixtures = [Mixture({name: part}) for name, part in systems.items()]
+    found = [task.measure(mixture) for mixture in mixtures]
+    alone = [mean(by_query, [measure])[measure] for _, by_query in found]
+    ids = {
+        query_id: list(
+            dict.fromkeys(
+                itertools.chain(
+                    task.qrels[query_id],
+                    *(list(run[query_id])[:CANDIDATES] for run, _ in found),
+                )
+            )
+        )
+        for query_id in task.queries
+    }
+    lists = [m.list_scores(task.queries, ids, task.documents) for m in mixtures]
+    judged = [
+        JudgedList(
+            np.array([list(of[q].values()) for of in lists]).T,
+            np.array(
+                [task.qrels[q].get(d, 0) >= task.min_relevant for d in ids[q]]
+            ),
+        )
+        for q in task.queries
     ]
-    best = max(alone, key=order)
-    before = None
-    while best != before:
-        before = best
-        for pair in itertools.combinations(range(len(parts)), 2):
-            best = max([best, *_divisions(best, *pair)], key=order)
+    fitted = fit_weights(judged, np.zeros(len(systems)))
+    if not fitted.any():
+        fitted = np.ones(len(systems))
+    weights = mixture_weights(list(systems), fitted.tolist())
+    _, by_query = task.measure(Mixture(systems, weights))
     return ChosenWeights(
-        {n: c / steps for n, c in zip(parts, best, strict=True)},
-        values[best],
-        {n: values[c] for n, c in zip(parts, alone, strict=True)},
-        len(values),
+        weights,
+        mean(by_query, [measure])[measure],
+        dict(zip(systems, alone, strict=True)),
     )
-
-
-def _divisions(
-    counts: tuple[int, ...], first: int, second: int
-) -> Iterator[tuple[int, ...]]:
-    """Yields `counts` with every split of `first` + `second` between these."""
-    total = counts[first] + counts[second]
-    for count in range(total + 1):
-        divided = list(counts)
-        divided[first], divided[second] = count, total - count
-        yield tuple(divided)
-
-
-class _CachedScores(System):
-    """Ranks by the weighted sum of scores that are computed once.
-
-    `weights` are those of the parts, to be set before ranking.
-    """
-
-    def __init__(
-        self, parts: Mapping[str, Any], task: Task, measure: str
-    ) -> None:
-        self.weights: Sequence[float] = []
-        alone = []
-        for name, part in parts.items():
-            system = mixture_part(name, part)
-            if isinstance(system, DenseSystem):
-                system = with_cached_vectors(system)
-            alone.append(Mixture({name: system}))
-        self._ranks = task.depth
-        cutoff = measure.partition("@")[2]
-        if cutoff and task.depth is not None:
-            # Later ranks do not change the measure, and a document far below
-            # them in all parts does not come before them in their sum.
-            self._ranks = min(task.depth, int(cutoff))
-            depth = min(task.depth, max(100, 10 * int(cutoff)))
-            task = task._replace(depth=depth)
-        by_part: list[Mapping[str, Iterable[str]]] = [
-            task.qrels if task.depth is None else task.run(mixture)
-            for mixture in alone
-        ]
-        self._ids = {
-            q: list(dict.fromkeys(d for of_part in by_part for d in of_part[q]))
-            for q in task.queries
-        }
-        lists = [
-            mixture.list_scores(task.queries, self._ids, task.documents)
-            for mixture in alone
-        ]
-        self._ties = TieBreaker(list(task.documents))
-        row = {d: number for number, d in enumerate(task.documents)}
-        self._rows, self._scores, self._is_found = {}, {}, {}
-        for query_id, ids in self._ids.items():
-            self._rows[query_id] = np.array([row[d] for d in ids], np.intp)
-            self._scores[query_id] = [
-                np.array(list(of_part[query_id].values()), np.float32)
-                for of_part in lists
-            ]
-            finders = [set(of_part[query_id]) for of_part in by_part]
-            self._is_found[query_id] = np.array(
-                [[d in finder for d in ids] for finder in finders], bool
-            )
-
-    def list_scores(
-        self, queries: Texts, candidates: Candidates, documents: Texts
-    ) -> ListScores:
-        """Returns the weighted scores; see `System.list_scores`."""
-        lists = {}
-        for query_id in candidates:
-            total = weighted_sum(self.weights, self._scores[query_id]).tolist()
-            ids = self._ids[query_id]
-            lists[query_id] = dict(zip(ids, total, strict=True))
-        return lists
-
-    def retrieve(self, queries: Texts, documents: Texts, depth: int) -> Run:
-        """Ranks the best documents of the parts of weight above 0."""
-        used = np.array(self.weights) > 0
-        run = {}
-        for query_id in queries:
-            total = weighted_sum(self.weights, self._scores[query_id])
-            found = self._is_found[query_id][used].any(axis=0)
-            run[query_id] = self._ties.rank(
-                query_id,
-                total[found],
-                self._ranks,
-                self._rows[query_id][found],
-            )
-        return run

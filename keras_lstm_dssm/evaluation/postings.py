@@ -1,8 +1,12 @@
-"""Terms and postings of the BM25 in a hybrid retriever."""
+"""Terms and postings of the titles in a hybrid retriever."""
 
 import functools
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from string import digits
+from typing import Any
+
+import numpy as np
 
 from keras_lstm_dssm.evaluation.bm25 import (
     STOP_WORDS,
@@ -15,16 +19,28 @@ from keras_lstm_dssm.evaluation.bm25 import (
 )
 from keras_lstm_dssm.settings import choices
 from keras_lstm_dssm.settings.hybrid import HybridSettings
-from lstm_dssm_client.bm25 import FORMS, Postings, word_forms
+from lstm_dssm_client.bm25 import (
+    FORMS,
+    NUMBER,
+    ROMAN,
+    STOP,
+    Postings,
+    number_forms,
+    word_forms,
+)
 
 
 def _stem_of(word: str) -> list[str]:
-    return [] if word in STOP_WORDS else [english_stem(word)]
+    if word in STOP_WORDS:
+        return []
+    return [ROMAN.get(word) or english_stem(word)]
 
 
 STEMS, WORDS, TRIGRAMS = choices.BM25_TERMS
 
-_TERMS_OF = {**FORMS, STEMS: _stem_of}
+_TERMS_OF: dict[str, Callable[[str], list[str]]] = {
+    **FORMS, STEMS: _stem_of, WORDS: lambda word: [ROMAN.get(word, word)]
+}  # fmt: skip
 """Name of `BM25_TERMS` -> function from a word to its terms."""
 
 
@@ -130,12 +146,58 @@ def title_postings(
     number = {term: row for row, term in enumerate(terms)}
     numbers = [[number[term] for term in terms] for terms in of_word]
     counts = counted.counts @ count_matrix(numbers, len(terms))
-    term_of = number
+    term_of = dict(number)
+    if settings.bm25_words != TRIGRAMS:
+        romans = {r: number[n] for r, n in ROMAN.items() if n in number}
+        term_of |= romans
     if settings.bm25_words == STEMS:
         known = {w for text in known_texts for w in alphanumeric(text)}
         forms = _forms_of_stems(known.union(words), number)
-        term_of = {form: number[forms[form]] for form in sorted(forms)}
-    return Postings.of_counts(term_of, counts, settings.k1, settings.b)
+        term_of = {form: number[stem] for form, stem in forms.items()}
+        term_of |= romans | dict.fromkeys(STOP_WORDS, STOP)
+    postings = Postings.of_counts(term_of, counts, settings.k1, settings.b)
+    return _with_numbers(postings, words, counted.counts)
+
+
+def _with_numbers(
+    postings: Postings, words: Sequence[str], counts: Any
+) -> Postings:
+    """Adds a term for each number in the titles, and its forms.
+
+    `counts` says how often each title has each of the words.
+    """
+    forms = [number_forms(word) for word in words]
+    found = {_number(form) for of_word in forms for form in of_word}
+    numbers = sorted(number for number in found if number is not None)
+    row = {number: place for place, number in enumerate(numbers)}
+    of_word = [
+        [row[n] for form in of_word if (n := _number(form)) is not None]
+        for of_word in forms
+    ]
+    of_title = (counts @ count_matrix(of_word, len(numbers))).tocsc()
+    term_of = {
+        NUMBER + form: postings.words + row[number]
+        for form, number in [
+            *zip(numbers, numbers, strict=True),
+            *ROMAN.items(),
+        ]
+        if number in row
+    }
+    end = postings.bounds[-1]
+    return postings._replace(
+        term_of=dict(sorted({**postings.term_of, **term_of}.items())),
+        bounds=np.append(postings.bounds, end + of_title.indptr[1:]),
+        documents=np.append(
+            postings.documents, of_title.indices.astype(np.int32)
+        ),
+        scores=np.append(postings.scores, np.ones(of_title.nnz, np.float32)),
+    )
+
+
+def _number(form: str) -> str | None:
+    """Returns the number that a form of `number_forms` stands for, if any."""
+    text = form.removeprefix(NUMBER)
+    return text if text[0] in digits else ROMAN.get(text)
 
 
 def _forms_of_stems(

@@ -19,14 +19,13 @@ from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.data.triples import Triples
 from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluate.hybrid import bm25_part, choose_hybrid
+from keras_lstm_dssm.evaluate.hybrid import fit_hybrid
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System, alphanumeric
 from keras_lstm_dssm.evaluation.mixture import (
     ChosenWeights,
     Mixture,
     choose_weights,
 )
-from keras_lstm_dssm.evaluation.postings import default_terms
 from keras_lstm_dssm.evaluation.runs import ListScores, System
 from keras_lstm_dssm.evaluation.systems import (
     CachedEncoder,
@@ -269,17 +268,16 @@ class Mixed:
         start = time.perf_counter()
         parts = {part: _part(part, seed, data) for part in self.parts}
         chosen = choose_weights(parts, data.dev, data.dev_measure)
-        return _weighted(parts, chosen, start)
+        return _chosen(Mixture(parts, chosen.weights), chosen, start)
 
 
 @dataclass(frozen=True)
 class Hybrid:
     """Describes a row that ranks as `lstm-dssm-evaluate --hybrid` does.
 
-    Its score is a weighted sum: the cosine of the towers that another row has
-    trained, without their sketch of words; the cosine of word vectors that are
-    fitted to the teacher of the table; and BM25. Without `towers` it is that of
-    words and BM25, which learn from no click.
+    The towers are those that another row has trained, without their sketch of
+    words; word vectors are fitted to the teacher of the table. Without `towers`
+    the row learns from no click.
     """
 
     towers: str | None = None  # row of the same table
@@ -300,28 +298,25 @@ class Hybrid:
     def train(
         self, name: str, options: Hyperparameters, seed: int, data: TableData
     ) -> TrainedSystem:
-        """Fits the word vectors; chooses k1, b and the weights on dev."""
+        """Fits the word vectors; fits the hybrid to dev."""
         start = time.perf_counter()
         model = self.towers and _saved_model(self.towers, seed, data)
         teacher = TeacherVectors.open(data.settings.teacher_folder())
-        systems: dict[str, Any] = {**HybridParts.of(model, teacher).systems()}
-        terms = default_terms(list(data.dev.documents.values()))
-        settings, chosen = choose_hybrid(
-            systems,
-            HybridSettings(bm25_words=terms),
+        fitted = fit_hybrid(
+            HybridParts.of(model, teacher).systems(),
+            HybridSettings(),
             data.dev,
             data.dev_measure,
         )
-        systems[_BM25] = bm25_part(settings)
-        return _weighted(systems, chosen, start)
+        return _chosen(fitted.system, fitted.chosen, start)
 
 
-def _weighted(
-    parts: Mapping[str, Any], chosen: ChosenWeights, start: float
+def _chosen(
+    system: System, chosen: ChosenWeights, start: float
 ) -> TrainedSystem:
-    """Returns the mixture with the weights that were chosen since `start`."""
+    """Returns a system with the weights that were chosen since `start`."""
     return TrainedSystem(
-        Mixture(parts, chosen.weights),
+        system,
         0,
         chosen.value,
         time.perf_counter() - start,

@@ -13,34 +13,44 @@ from keras_lstm_dssm.settings.fields import Settings, setting
 class HybridSettings(Settings):
     """Weights of the parts of a hybrid retriever, and the settings of BM25.
 
-    The score of a title is the weighted sum of the cosine of the towers, the
-    cosine of the words part, and its BM25 divided by the largest of all titles
-    for the query (0 if no title matches). Defaults are those without dev.
+    The log-odds that a title is relevant are the weighted sum of its parts,
+    plus `base`: the cosine of the towers, the cosine of the words part, and
+    three parts of terms, each from 0 to 1, see `TermScores`. Defaults are
+    those without dev.
 
     Attributes:
         towers: Weight of the towers.
         words: Weight of the words part.
-        bm25: Weight of BM25.
+        bm25: Weight of BM25, divided by the IDF of all words of the query.
+        coverage: Weight of the share of this IDF that the title has.
+        numbers: Weight of the share of the query's numbers that it has.
+        base: Log-odds of a title that has nothing of the query.
+        weak: Probability below which the best match of a query is weak: nine of
+            ten first hits that were relevant on dev are not.
         k1: Saturation of the term frequency of BM25.
         b: Influence of a title's length on BM25, from 0 to 1.
-        bm25_words: What BM25 compares: English stems without stop words,
-            words, or letter trigrams. By default stems where Latin letters
-            prevail in the titles, trigrams where words are not separated
-            (Chinese, Japanese, Thai), words elsewhere.
+        bm25_words: What terms are: English stems without stop words, words,
+            or letter trigrams. By default stems where Latin letters prevail
+            in the titles, trigrams where words are not separated (Chinese,
+            Japanese, Thai), words elsewhere.
 
     Raises:
         InputError: A value is out of bounds, or all weights are 0.
 
     Example:
-    >>> HybridSettings().of_parts(["words", "bm25"]).words
-    0.8
+    >>> HybridSettings().of_parts(["words", "bm25"]).towers
+    0.0
     """
 
     noun: ClassVar[str] = "hybrid"
 
-    towers: float = setting(0.5, least=0)
-    words: float = setting(0.4, least=0)
-    bm25: float = setting(0.1, least=0)
+    towers: float = setting(8.0, least=0)
+    words: float = setting(4.0, least=0)
+    bm25: float = setting(1.0, least=0)
+    coverage: float = setting(2.0, least=0)
+    numbers: float = setting(0.5, least=0)
+    base: float = -7.0
+    weak: float = setting(0.1, least=0, most=1)
     k1: float = setting(0.8, least=0)
     b: float = setting(0.5, least=0, most=1)
     bm25_words: str | None = setting(None, choices=BM25_TERMS)
@@ -58,23 +68,18 @@ class HybridSettings(Settings):
         return {name: getattr(self, name) for name in HYBRID_PARTS}
 
     def of_parts(self, names: Collection[str]) -> "HybridSettings":
-        """Returns settings where the weights of these parts have a sum of 1.
-
-        That of any other part is 0.
+        """Returns settings in which other parts have the weight 0.
 
         Raises:
             InputError: The weights of these parts are 0.
         """
-        weights = {n: w for n, w in self.weights.items() if n in names}
-        total = sum(weights.values())
-        if not total:
+        weights = {n: w * (n in names) for n, w in self.weights.items()}
+        if not any(weights.values()):
             raise InputError(
                 f"the weights of {', '.join(names)} in the hybrid are 0, and it"
                 " has no other part: expected one or more above 0"
             )
-        return self.replace(
-            **{name: weights.get(name, 0.0) / total for name in HYBRID_PARTS}
-        )
+        return self.replace(**weights)
 
     def describe(self, names: Container[str]) -> str:
         """Describes the hybrid of the parts of these names in a line."""
@@ -83,6 +88,7 @@ class HybridSettings(Settings):
             for name, weight in self.weights.items()
         )
         return (
-            f"hybrid: {weights}; bm25 of {self.bm25_words}, k1 {self.k1:g},"
+            f"hybrid: {weights}; base {self.base:.3g}, weak below"
+            f" {self.weak:.2g}; terms are {self.bm25_words}, k1 {self.k1:g},"
             f" b {self.b:g}"
         )

@@ -16,6 +16,7 @@ from keras_lstm_dssm.settings.choices import HYBRID_PARTS
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.settings.kinds import kind_of
 from keras_lstm_dssm.training.word_fit import fit_words
+from lstm_dssm_client.bm25 import TERM_PARTS
 
 OOV_BUCKETS = 8192
 """`oov_buckets` of words that are fitted without a run: any script."""
@@ -74,9 +75,11 @@ class HybridParts(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all parts, BM25 included."""
+        """The names of all parts, terms included."""
         return tuple(
-            name for name in HYBRID_PARTS if name in {*self.query, "bm25"}
+            name
+            for name in HYBRID_PARTS
+            if name in self.query or name in TERM_PARTS
         )
 
     def settled(

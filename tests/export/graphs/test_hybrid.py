@@ -13,11 +13,11 @@ from keras_lstm_dssm.evaluation.postings import term_tokenizer, title_postings
 from keras_lstm_dssm.export import Documents, export_models, export_portable
 from keras_lstm_dssm.export.bulk.documents import DocumentRows
 from keras_lstm_dssm.export.graphs import hybrid
-from keras_lstm_dssm.export.graphs.bm25 import letter_grams, shares_as_json
 from keras_lstm_dssm.export.graphs.hybrid import (
     HybridModule,
     describe_published,
 )
+from keras_lstm_dssm.export.graphs.terms import letter_grams, shares_as_json
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.text.strings import as_strings
 from keras_lstm_dssm.training.hybrid_parts import HybridParts

@@ -1,4 +1,4 @@
-"""BM25 in a graph: the postings of titles, added up for the terms of queries.
+"""Scores of terms in a graph: the postings of titles, added up for queries.
 
 Postings are read some millions at a time: a batch of long queries may have
 billions.
@@ -14,7 +14,16 @@ import tensorflow as tf
 from keras_lstm_dssm.evaluation.postings import TRIGRAMS
 from keras_lstm_dssm.text.strings import as_strings
 from keras_lstm_dssm.text.word_hashing import split_words
-from lstm_dssm_client.bm25 import EDGE, MAX_WORDS, PAIRED, SPLIT, Postings
+from lstm_dssm_client.bm25 import (
+    EDGE,
+    MAX_WORDS,
+    NUMBER,
+    PAIRED,
+    SPLIT,
+    STOP,
+    UNKNOWN,
+    TermScores,
+)
 
 POSTINGS = 2**21
 """Number of postings that are read at once; with their sums they take about
@@ -25,8 +34,7 @@ have equal scores."""
 class Matches(NamedTuple):
     """Holds the words of a batch of queries and their postings in the index.
 
-    A word has one term (itself or its stem) or several (its letter trigrams).
-    A posting is a title that has a term, with the term's BM25 score there. The
+    A posting is a title that has a term, with the term's score there. The
     postings of all terms of the batch, in the order of the terms, are numbered
     from 0.
     """
@@ -34,43 +42,83 @@ class Matches(NamedTuple):
     words: tf.Tensor  # strings [words]
     rows: tf.Tensor  # the query of each word, int32 [words]
     word: tf.Tensor  # the word of each term, int32 [terms]
+    terms: tf.Tensor  # the number of each term, int32 [terms]
+    scale: tf.Tensor  # the factor of the scores of each term, float32 [terms]
     ends: tf.Tensor  # the number after each term's last posting, int64 [terms]
     shift: tf.Tensor  # from these numbers to the stored postings, int64 [terms]
 
 
-class BM25Graph(tf.Module):
-    """`Postings` of titles, and the table of their forms, in a graph."""
+class TermGraph(tf.Module):
+    """`TermScores` of titles, and the table of their forms, in a graph."""
 
-    def __init__(self, postings: Postings, kind: str) -> None:
+    def __init__(self, scores: TermScores) -> None:
         super().__init__()
+        postings = scores.postings
         self.count = postings.size
-        self._letters = kind == TRIGRAMS
+        self._letters = scores.kind == TRIGRAMS
+        self._words = postings.words
         # A table may not be empty; no word is "".
         self._table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
                 as_strings(["", *postings.term_of]),
-                tf.constant([-1, *postings.term_of.values()], tf.int32),
+                tf.constant([UNKNOWN, *postings.term_of.values()], tf.int32),
             ),
-            default_value=-1,
+            default_value=UNKNOWN,
         )
         # Variables, not constants: a graph is limited to 2 GiB.
         self.bounds = tf.Variable(postings.bounds, trainable=False)
         self.documents = tf.Variable(postings.documents, trainable=False)
         self.scores = tf.Variable(postings.scores, trainable=False)
+        self.idf = tf.Variable(scores.idf, trainable=False)
+        self.coverage = tf.Variable(scores.coverage, trainable=False)
 
     def matches(self, texts: tf.Tensor) -> Matches:
         """Finds the terms of strings `[batch]`."""
         words, rows = flat_words(texts, SPLIT, MAX_WORDS)
+        batch = tf.size(texts)
         forms, word = words, tf.range(tf.size(words))
         if self._letters:
             forms, word = letter_grams(words)
-        numbers = self._table.lookup(forms)
-        known = tf.where(numbers >= 0)[:, 0]
-        numbers, word = tf.gather(numbers, known), tf.gather(word, known)
-        start = tf.gather(self.bounds, numbers)
-        lengths = tf.gather(self.bounds, numbers + 1) - start
+        terms = self._table.lookup(forms)
+        unknown = tf.size(self.idf) - 1
+        idf = tf.gather(self.idf, tf.where(terms < 0, unknown, terms))
+        idf = tf.where(terms == STOP, 0.0, idf)
+        row = tf.gather(rows, word)
+        total = tf.math.unsorted_segment_sum(idf, row, batch)
+        numbers, number_word, is_number = self._numbers(words)
+        number_row = tf.gather(rows, number_word)
+        counts = tf.math.unsorted_segment_sum(is_number, number_row, batch)
+        terms = tf.concat([terms, numbers], 0)
+        word = tf.concat([word, number_word], 0)
+        totals = [tf.gather(total, row), tf.gather(counts, number_row)]
+        scale = 1.0 / tf.concat(totals, 0)
+        known = tf.where(terms >= 0)[:, 0]
+        terms, word, scale = (tf.gather(x, known) for x in (terms, word, scale))
+        start = tf.gather(self.bounds, terms)
+        lengths = tf.gather(self.bounds, terms + 1) - start
         ends = tf.cumsum(lengths)
-        return Matches(words, rows, word, ends, start - (ends - lengths))
+        shift = start - (ends - lengths)
+        return Matches(words, rows, word, terms, scale, ends, shift)
+
+    def _numbers(self, words: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Finds the terms of `number_forms`, their words, and what is a number.
+
+        The last output is 1 for a number and 0 for a word that is none.
+        """
+        runs = tf.strings.regex_replace(words, "[^0-9]+", " ")
+        digits = tf.strings.split(runs)
+        lengths = digits.row_lengths()
+        with_digits = tf.where(tf.sequence_mask(lengths))[:, 0]
+        other = tf.where(lengths == 0)[:, 0]
+        forms = tf.strings.regex_replace(
+            digits.flat_values, "^0+([0-9])", r"\1"
+        )
+        forms = tf.concat([forms, tf.gather(words, other)], 0)
+        terms = self._table.lookup(NUMBER + forms)
+        word = tf.cast(tf.concat([with_digits, other], 0), tf.int32)
+        has_digits = tf.range(tf.size(word)) < tf.size(with_digits)
+        is_number = tf.cast(has_digits | (terms >= 0), tf.float32)
+        return terms, word, is_number
 
     def sums(self, matches: Matches, batch: tf.Tensor) -> tf.Tensor:
         """Adds the scores up, float32 `[batch, count]`."""
@@ -82,26 +130,38 @@ class BM25Graph(tf.Module):
         )
         return tf.reshape(flat, [batch, self.count])
 
-    def shares(self, matches: Matches, numbers: tf.Tensor) -> tf.Tensor:
-        """Adds the scores of one query up by word, `[words, k]`.
+    def shares(
+        self, matches: Matches, numbers: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns what the terms of one query add to the scores of k titles.
 
-        `numbers` are those of k titles, int32 `[k]`.
+        `numbers` are those of the titles, int32 `[k]`.
+
+        Returns:
+            Float32 `[terms, k]`, the shares of the terms; and `[3, k]`, what
+            they add to BM25, coverage and numbers.
         """
         k = tf.size(numbers)
         # The column of a title among the k, and one more for other titles.
         columns = tf.tensor_scatter_nd_update(
             tf.fill([self.count], k), numbers[:, tf.newaxis], tf.range(k)
         )
-        first = matches.word * (k + 1)
-        count = tf.size(matches.words)
+        count = tf.size(matches.terms)
         flat = self._add_up(
             matches,
             lambda term, documents: (
-                tf.gather(first, term) + tf.gather(columns, documents)
+                term * (k + 1) + tf.gather(columns, documents)
             ),
             count * (k + 1),
         )
-        return tf.reshape(flat, [count, k + 1])[:, :k]
+        shares = tf.reshape(flat, [count, k + 1])[:, :k]
+        coverage = tf.gather(self.coverage, matches.terms) * matches.scale
+        coverage = tf.where(shares > 0, coverage[:, tf.newaxis], 0.0)
+        is_word = tf.cast(matches.terms < self._words, tf.float32)
+        of_words = tf.linalg.matvec(shares, is_word, transpose_a=True)
+        covered = tf.reduce_sum(coverage, axis=0)
+        of_numbers = tf.reduce_sum(shares, axis=0) - of_words
+        return shares, tf.stack([of_words - covered, covered, of_numbers])
 
     def _add_up(
         self,
@@ -133,6 +193,7 @@ class BM25Graph(tf.Module):
             position = number + tf.gather(matches.shift, term)
             cells = cells_of(term, tf.gather(self.documents, position))
             scores = tf.gather(self.scores, position)
+            scores *= tf.gather(matches.scale, term)
             more = tf.math.unsorted_segment_sum(scores, cells, size)
             return stop, ends[-1], sums + more
 
