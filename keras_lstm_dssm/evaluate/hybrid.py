@@ -308,8 +308,8 @@ def fit_hybrid(
     }
     _, by_query = dev.measure(system)
     measured = mean(by_query, [measure])[measure]
-    chosen = ChosenWeights(system.settings.weights, measured, alone)
-    return FittedHybrid(system, chosen)
+    fitted = {name: system.settings.weights[name] for name in names}
+    return FittedHybrid(system, ChosenWeights(fitted, measured, alone))
 
 
 def _judged_lists(system: HybridSystem, task: Task) -> list[JudgedList]:

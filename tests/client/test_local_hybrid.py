@@ -30,7 +30,11 @@ KNOWN = ["some Hexes"]  # a form that no title has
 
 CASES = {
     "all": ("combined_words", {}, "float32"),
-    "towers": ("combined_words", {"words": 0, "bm25": 0}, "int8"),
+    "towers": (
+        "combined_words",
+        {"words": 0, "bm25": 0, "coverage": 0, "numbers": 0},
+        "int8",
+    ),
     "letters": ("word_sum", {"bm25_words": "trigrams"}, "int8"),
     "bm25": (None, {"bm25_words": "stems"}, "float32"),
 }
@@ -70,13 +74,17 @@ def test_hits_and_reasons_are_those_of_the_graph(case, tmp_path):
             hits, graph["parts"][row], graph["words"][row], strict=False
         ):
             np.testing.assert_allclose([*hit.parts.values()], parts, atol=1e-6)
-            assert sum(hit.parts.values()) == pytest.approx(hit.score, abs=1e-6)
-            for part, shares in json.loads(words).items():
-                assert hit.words[part] == pytest.approx(shares, abs=1.1e-4)
+            log_odds = np.log(hit.score / (1 - hit.score))
+            assert sum(hit.parts.values()) == pytest.approx(log_odds, abs=1e-4)
+            for kind, shares in json.loads(words).items():
+                assert hit.words[kind] == pytest.approx(shares, abs=1.1e-4)
+                of_kind = bm25.TERM_PARTS if kind == "terms" else [kind]
                 # The vector of a text without a known word is none's.
                 if shares:
-                    total = sum(shares.values())
-                    assert total == pytest.approx(hit.parts[part], abs=3e-4)
+                    total = sum(hit.parts[part] for part in of_kind)
+                    assert sum(shares.values()) == pytest.approx(
+                        total, abs=3e-4
+                    )
 
     for tags in (["steel"], ["in stock", "steel"]):
         joined = np.full(rows, ",".join(tags), object)
@@ -103,30 +111,32 @@ def check_hits(hits: Any, ids: np.ndarray, scores: np.ndarray) -> None:
     )
 
 
-def test_bm25_alone_finds_titles_that_match(tmp_path):
+def test_terms_alone_find_titles_that_match(tmp_path):
     """By hand: a term in each of 2 of 4 titles of equal lengths, once."""
     path = tmp_path / "shop.safetensors"
     titles = ["hex bolt", "hex nut", "wood glue", "wood screw"]
-    settings = export_portable(
-        None, path, Documents(titles, titles), hybrid=HybridSettings()
+    settings = HybridSettings(0, 0, 0, 1, 0, -1.0)
+    stored = export_portable(
+        None, path, Documents(titles, titles), hybrid=settings
     )
-    assert settings == HybridSettings(0, 0, 1, bm25_words="stems")
+    assert stored == settings.replace(bm25_words="stems")
     local = LocalModel(path)
     first, second = local.explain(["Hexes bolts of the", "woods"], k=9)
     assert [hit.id for hit in first] == titles[:2]
     idf = {"bolts": np.log(1 + 3.5 / 1.5), "Hexes": np.log(1 + 2.5 / 2.5)}
     hexes = idf["Hexes"] / sum(idf.values())
-    assert [hit.score for hit in first] == pytest.approx([1, hexes])
+    score = 1 / (1 + np.exp(1 - hexes))
+    assert [hit.score for hit in first] == pytest.approx([0.5, score])
+    parts = dict.fromkeys(HYBRID_PARTS, 0.0)
     assert first[1] == ExplainedHit(
         "hex nut",
         first[1].score,
-        {"towers": 0.0, "words": 0.0, "bm25": first[1].score},
-        {"bm25": {"hexes": pytest.approx(hexes, abs=6e-5)}, "words": {}},
+        parts | {"coverage": pytest.approx(hexes), "base": -1.0},
+        {"terms": {"hexes": pytest.approx(hexes, abs=6e-5)}, "words": {}},
         "hex nut",
     )
-    assert first[1].why == f"bm25 {hexes:.3f} (hexes {hexes:.3f})"
     assert [(hit.id, hit.score) for hit in second] == [
-        ("wood glue", 1), ("wood screw", 1),
+        ("wood glue", 0.5), ("wood screw", 0.5),
     ]  # fmt: skip
     assert local.search(["hose"]) == [[]]
     assert local.status("retriever").keys() == {local.version}
@@ -158,8 +168,10 @@ def test_what_is_refused(tmp_path):
     path = tmp_path / "shop.safetensors"
     with pytest.raises(InputError, match="a hybrid retriever ranks titles"):
         export_portable(None, path, hybrid=HybridSettings())
-    with pytest.raises(InputError, match="weights of bm25 in the hybrid are 0"):
-        export_portable(None, path, DOCUMENTS, hybrid=HybridSettings(bm25=0))
+    with pytest.raises(InputError, match="numbers in the hybrid are 0"):
+        export_portable(
+            None, path, DOCUMENTS, hybrid=HybridSettings(1, 0, 0, 0, 0)
+        )
     assert not path.exists()
     export_portable(towers("word_sum"), path, DOCUMENTS)
     with pytest.raises(InputError, match="no signature explained") as error:
@@ -168,5 +180,6 @@ def test_what_is_refused(tmp_path):
 
 
 def test_names_are_those_of_the_settings():
-    assert HYBRID_PARTS == choices.HYBRID_PARTS
+    assert HYBRID_PARTS == (*choices.HYBRID_PARTS, "base")
+    assert bm25.TERM_PARTS == choices.HYBRID_PARTS[2:]
     assert tuple(bm25.FORMS) == choices.BM25_TERMS

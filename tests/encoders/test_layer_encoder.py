@@ -275,7 +275,7 @@ def test_layers_in_a_hybrid_retriever(tmp_path):
     one = encoder.unit_vector(tf.constant(TEXTS[:1]))
     np.testing.assert_allclose(one, expected[:1], rtol=1e-5)
     documents = Documents([*"abcd"], TITLES[:4])
-    hybrid = HybridSettings(towers=0.25, words=0.0, bm25=0.75)
+    hybrid = HybridSettings(2.0, 0.0, 0.0, 3.0, 0.0, -1.0)
     versions = model.export(tmp_path, documents=documents, hybrid=hybrid)
     query = np.array([b"drill"], object)
     request = predict_request("any", text=query, k=np.array([4], np.int32))
@@ -283,12 +283,13 @@ def test_layers_in_a_hybrid_retriever(tmp_path):
     vector = model.query_encoder.encode(["drill"])[0]
     cosines = model.document_encoder.encode(TITLES[:4]) @ vector
     # Only "drill kit" has the word.
-    scores = 0.25 * cosines + 0.75 * np.array([0, 0, 1, 0])
+    scores = 2.0 * cosines + 3.0 * np.array([0, 0, 1, 0]) - 1.0
     order = np.argsort(-scores)
     assert [i.decode() for i in outputs["ids"][0]] == [
         *np.array([*"abcd"])[order]
     ]
-    np.testing.assert_allclose(outputs["scores"][0], scores[order], atol=1e-5)
+    expected = 1 / (1 + np.exp(-scores[order]))
+    np.testing.assert_allclose(outputs["scores"][0], expected, atol=1e-5)
 
 
 class Halves(keras.layers.Layer):

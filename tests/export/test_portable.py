@@ -348,30 +348,32 @@ def of_hybrid(**values: Any) -> Callable[[PortableFile], Any]:
 
 
 def of_array(name: str, change: Callable[[Any], Any]) -> Any:
-    """Returns a function that changes an array of BM25."""
+    """Returns a function that changes an array of terms."""
 
     def changed(file: PortableFile) -> None:
-        file._arrays[f"bm25/{name}"] = change(file._arrays[f"bm25/{name}"])
+        file._arrays[f"terms/{name}"] = change(file._arrays[f"terms/{name}"])
 
     return changed
 
 
 HYBRIDS: dict[str, Callable[[PortableFile], Any]] = {
-    "weights": of_hybrid(towers=5),
+    "infinite": of_hybrid(towers=float("inf")),
+    "base": of_hybrid(base="x"),
     "negative": of_hybrid(towers=-0.5, bm25=1.5),
     "text": of_hybrid(bm25="x"),
     "nan": of_hybrid(bm25=float("nan")),
-    "no word": of_hybrid(words=0.3, towers=0.5, bm25=0.2),
+    "words": of_hybrid(words=1.0),
+    "terms of words": of_hybrid(terms=-1),
     "terms": of_hybrid(bm25_words="letters"),
     "list": lambda file: file.header.update(hybrid=[1]),
     "no encoder": lambda file: file.header.update(encoders={}),
-    "no array": lambda file: file._arrays.pop("bm25/bounds"),
+    "no array": lambda file: file._arrays.pop("terms/bounds"),
     "bounds": of_array("bounds", lambda a: a + 1),
     "descending": of_array("bounds", lambda a: a[[0, 2, 1, *range(3, len(a))]]),
     "empty": of_array("bounds", lambda a: a[:0]),
     "documents": of_array("documents", lambda a: a + 2),
     "dtype": of_array("documents", lambda a: a.astype(np.int64)),
-    "numbers": of_array("form_terms", lambda a: a - 1),
+    "numbers": of_array("form_terms", lambda a: a - 3),
     "fewer": of_array("form_terms", lambda a: a[1:]),
     "forms": of_array("forms", lambda a: a | 128),
     "scores": of_array("scores", lambda a: a * np.inf),

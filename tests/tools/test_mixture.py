@@ -10,13 +10,15 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.evaluate.hybrid import bm25_part
+from keras_lstm_dssm.evaluate.hybrid import fit_hybrid
 from keras_lstm_dssm.evaluate.titles import open_system
 from keras_lstm_dssm.evaluation import Task, choose_weights, read_run
 from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.serving import SavedRetriever
+from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.tools import evaluate, export
+from keras_lstm_dssm.training.hybrid_parts import HybridParts
 from tests.conftest import TOPICS
 from tests.tools.conftest import TITLES, results_of, succeed
 
@@ -126,9 +128,9 @@ def test_weights_of_dev_are_kept_and_exported(
     assert settings == stored.to_dict()
     collection = Collection(collection_folder)
     dev = Task.from_collection(collection, "dev", "retrieve")
-    parts = {"towers": dssm.load_run(run), "bm25": bm25_part(stored)}
-    weights = choose_weights(parts, dev).weights
-    assert weights == {name: settings[name] for name in parts}
+    parts = HybridParts.of(dssm.load_run(run)).systems()
+    fitted, _ = fit_hybrid(parts, HybridSettings(), dev, "mrr@10")
+    assert fitted.settings == stored
     titles = tmp_path / "titles.tsv"
     titles.write_text(
         "".join(f"{i}\t{t}\n" for i, t in collection.documents.items())
@@ -138,11 +140,10 @@ def test_weights_of_dev_are_kept_and_exported(
         export, run=run, hybrid=True, documents=titles, output=tmp_path / "m"
     )
     printed = capsys.readouterr().out
-    assert "words 0 (no such part)" in printed and "bm25 of stems" in printed
+    assert "words 0 (no such part)" in printed and "terms are stems" in printed
     task = Task.from_collection(collection, "test", "retrieve")
     measured = read_run(tmp_path / "out.trec")
-    mixture = dssm.Mixture(parts, weights)
-    assert task.evaluate(task.run(mixture)) == task.evaluate(measured)
+    assert task.evaluate(task.run(fitted)) == task.evaluate(measured)
 
 
 def test_bm25_needs_no_run(tmp_path, capsys):

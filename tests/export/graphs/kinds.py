@@ -11,7 +11,7 @@ from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm import export
-from keras_lstm_dssm.evaluate.hybrid import bm25_part
+from keras_lstm_dssm.evaluate.hybrid import HybridSystem
 from keras_lstm_dssm.export.graphs.retriever import int8_codes
 from keras_lstm_dssm.layers import TrigramVectors, unit
 from keras_lstm_dssm.models.word_builders import build_scorer
@@ -241,7 +241,9 @@ def retriever_int8(folder: Path) -> Exported:
     return retriever(folder, "int8")
 
 
-HYBRID = HybridSettings(0.5, 0.3, 0.2, b=0.6, bm25_words="stems")
+HYBRID = HybridSettings(
+    5.0, 3.0, 0.5, 1.5, 1.0, -4.0, b=0.6, bm25_words="stems"
+)
 
 
 def hybrid_model() -> dssm.TwoTower:
@@ -256,18 +258,12 @@ def hybrid_scores(
     settings: HybridSettings,
     texts: list[str] = SEARCHED,
 ) -> np.ndarray:
-    """What each part adds to the score of each title, by the systems."""
-    systems = {**HybridParts.of(model).systems(), "bm25": bm25_part(settings)}
-    queries, titles = dict(enumerate(texts)), dict(enumerate(TITLES))
-    candidates = dict.fromkeys(queries, list(titles))
-    parts = np.zeros([len(texts), len(titles), 3], np.float32)
-    for column, (name, weight) in enumerate(settings.weights.items()):
-        if name in systems:
-            scored = systems[name].list_scores(queries, candidates, titles)
-            parts[..., column] = weight * np.array(
-                [list(scored[query].values()) for query in queries]
-            )
-    return parts
+    """What each part adds to the log-odds of each title, in evaluation."""
+    system = HybridSystem(HybridParts.of(model).systems(), settings)
+    parts = np.stack([*system.parts(texts, tuple(TITLES))])
+    weighted = parts * np.array([*settings.weights.values()])[:, np.newaxis]
+    base = np.full_like(weighted[:, :1], settings.base)
+    return np.concatenate([weighted, base], axis=1).swapaxes(1, 2)
 
 
 def hybrid(folder: Path) -> Exported:

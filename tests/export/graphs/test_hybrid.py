@@ -1,4 +1,4 @@
-"""Hybrid retrievers: BM25 as bm25s has it, weighted sums, explanations."""
+"""Hybrid retrievers: log-odds of parts, probabilities, explanations."""
 
 import json
 
@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lstm_dssm.evaluate.hybrid import bm25_part
-from keras_lstm_dssm.evaluation import Mixture
+from keras_lstm_dssm.evaluate.hybrid import HybridSystem
 from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.evaluation.postings import term_tokenizer, title_postings
 from keras_lstm_dssm.export import Documents, export_models, export_portable
@@ -28,10 +27,12 @@ from tests.evaluation.test_postings import CORPORA
 from tests.export.agreement import loaded, run_in_cpp
 from tests.export.graphs import kinds
 
+BM25_ALONE = HybridSettings(0, 0, 1, 0, 0, -2.0, k1=1.6, b=0.4)
+
 
 def bm25_module(titles: list[str], kind: str) -> HybridModule:
     """Returns a retriever by BM25 alone; ids are numbers of titles."""
-    settings = HybridSettings(0, 0, 1, k1=1.6, b=0.4, bm25_words=kind)
+    settings = BM25_ALONE.replace(bm25_words=kind)
     ids = [str(row) for row in range(len(titles))]
     return HybridModule(
         None,
@@ -39,6 +40,10 @@ def bm25_module(titles: list[str], kind: str) -> HybridModule:
         settings,
         title_postings(titles, settings),
     )
+
+
+def log_odds(probability: np.ndarray) -> np.ndarray:
+    return np.log(probability / (1 - probability.astype(np.float64)))
 
 
 def called(signature, **inputs: list) -> dict[str, np.ndarray]:
@@ -63,8 +68,14 @@ def test_bm25_alone_ranks_as_bm25s(kind, cells, monkeypatch):
         count = np.count_nonzero(scores)
         assert {*map(int, ids[:count])} == {*np.flatnonzero(scores)}
         assert (ids[count:] == b"").all() and (ranked[count:] == -2).all()
-        expected = scores[ids[:count].astype(int)] / max(scores.max(), 1e-9)
-        np.testing.assert_allclose(ranked[:count], expected, atol=1e-5)
+        order = scores[ids[:count].astype(int)]
+        assert (np.diff(order) <= 1e-5).all()
+        share = log_odds(ranked[:count]) + 2
+        assert (share < 1).all()
+        # One factor for all titles of a query.
+        np.testing.assert_allclose(
+            share, order * (share[:1] / order[:1]), atol=1e-4
+        )
         assert (np.diff(ranked) <= 0).all()
 
 
@@ -90,9 +101,7 @@ def test_a_hybrid_has_one_score(exported, tmp_path):
     """In evaluation, in C++ and in `LocalModel`, by the same two classes."""
     model, _, cases = exported("hybrid")
     parts = HybridParts.of(model)
-    systems = {**parts.systems(), "bm25": bm25_part(kinds.HYBRID)}
-    mixture = Mixture(systems, kinds.HYBRID.weights)
-    run = mixture.retrieve(
+    run = HybridSystem(parts.systems(), kinds.HYBRID).retrieve(
         dict(zip(kinds.SEARCHED, kinds.SEARCHED, strict=True)),
         dict(zip(kinds.IDS, kinds.TITLES, strict=True)),
         len(kinds.IDS),
@@ -117,20 +126,17 @@ def test_a_hybrid_has_one_score(exported, tmp_path):
         ):
             by_id.pop("", None)
             expected = [ranked[document_id] for document_id in by_id]
-            values = [*by_id.values()]
-            np.testing.assert_allclose(values, expected, atol=2e-6)
-            np.testing.assert_allclose(values, best[:found], atol=2e-6)
+            values = log_odds(np.array([*by_id.values()]))
+            np.testing.assert_allclose(values, expected, atol=1e-5)
+            np.testing.assert_allclose(values, best[:found], atol=1e-5)
 
     query, _ = parts.encoders(kinds.HYBRID.weights)
     stored = local._documents.hybrid
-    for weighted in (mixture._query, query.weighted, stored.encoder):
+    for weighted in (query.weighted, stored.encoder):
         assert isinstance(weighted, WeightedParts)
         assert [part.name for part in weighted.vectors] == ["towers", "words"]
-        assert weighted.vector_weight == 0.8
+        assert weighted.vector_weight == 8
         assert weighted.scales == [np.float32(x**0.5) for x in (0.625, 0.375)]
-    postings = title_postings(kinds.TITLES, kinds.HYBRID)
-    for array, values in zip(stored.postings[2:], postings[2:], strict=True):
-        np.testing.assert_array_equal(array, values)
 
 
 @pytest.fixture(scope="module")
@@ -148,23 +154,24 @@ def test_parts_sum_to_the_score_and_are_those_of_the_systems(
 ):
     expected = kinds.hybrid_scores(exported("hybrid").model, kinds.HYBRID)
     parts = explained["parts"]
-    assert parts.shape == (len(kinds.SEARCHED), kinds.MAX_K, 3)
+    assert parts.shape == (len(kinds.SEARCHED), kinds.MAX_K, 6)
     np.testing.assert_allclose(
-        parts.sum(axis=-1), explained["scores"], atol=1e-6
+        parts.sum(axis=-1), log_odds(explained["scores"]), atol=1e-5
     )
     row = {
         title_id.encode(): number for number, title_id in enumerate(kinds.IDS)
     }
     rows = [[row[title_id] for title_id in ids] for ids in explained["ids"]]
     right = np.take_along_axis(expected, np.array(rows)[..., np.newaxis], 1)
-    np.testing.assert_allclose(parts, right, atol=1e-6)
-    # All titles have "number", and no word of them has a fitted vector.
-    assert (np.ptp(parts[0], axis=0) > 1e-2).tolist() == [True, False, False]
-    assert parts[0, 0, 2] == pytest.approx(kinds.HYBRID.bm25)
+    np.testing.assert_allclose(parts, right, atol=1e-5)
+    # All titles have "number", no title has "seven", and no word of them has
+    # a fitted vector.
+    varies = np.ptp(parts[0], axis=0) > 1e-2
+    assert varies.tolist() == [True, False, False, False, False, False]
+    assert 0 < parts[0, 0, 3] < 0.1 * kinds.HYBRID.coverage
 
 
 def test_tags_do_not_change_the_scale(exported):
-    """The largest score of BM25 is that of all titles."""
     version = exported("hybrid").cases[0].version
     inputs = {"text": ["title 7"], "k": [kinds.MAX_K]}
     every, some = (
@@ -181,7 +188,9 @@ def test_tags_do_not_change_the_scale(exported):
     count = np.count_nonzero(some["ids"])
     assert count == len(tagged)
     np.testing.assert_allclose(
-        some["scores"][0][:count], np.sort(parts[tagged])[::-1], atol=1e-6
+        log_odds(some["scores"][0][:count]),
+        np.sort(parts[tagged])[::-1],
+        atol=1e-5,
     )
 
 
@@ -196,7 +205,7 @@ def test_words_with_quotes_are_json():
 
 def test_int8_costs_little_and_a_weight_may_be_0(exported, tmp_path):
     model = exported("hybrid").model
-    settings = kinds.HYBRID.replace(words=0.0, bm25=0.0)
+    settings = kinds.HYBRID.of_parts(["towers"])
     version = export_models(
         model,
         tmp_path,
@@ -207,12 +216,12 @@ def test_int8_costs_little_and_a_weight_may_be_0(exported, tmp_path):
     found = called(
         loaded(version).signatures["explained"], text=kinds.SEARCHED, k=[50] * 4
     )
-    expected = kinds.hybrid_scores(model, settings.replace(towers=1.0)).sum(-1)
+    expected = kinds.hybrid_scores(model, settings).sum(-1)
     np.testing.assert_allclose(
-        found["scores"], np.sort(expected)[:, ::-1], atol=0.02
+        log_odds(found["scores"]), np.sort(expected)[:, ::-1], atol=0.1
     )
-    assert not found["parts"][..., 1:].any()
-    assert {*found["words"].ravel()} == {b'{"bm25": {}, "words": {}}'}
+    assert not found["parts"][..., 1:-1].any()
+    assert {*found["words"].ravel()} == {b'{"terms": {}, "words": {}}'}
     # Neither the sketch nor the words are stored.
     assert not any(
         w.dtype in (tf.uint8, tf.int64) for w in loaded(version).weights
@@ -222,14 +231,16 @@ def test_int8_costs_little_and_a_weight_may_be_0(exported, tmp_path):
 def test_the_folder_says_what_its_retriever_ranks_by(exported, tmp_path):
     bm25_module(["hex bolts", "bolt"], "stems").write_extra(tmp_path)
     about = json.loads((tmp_path / "assets.extra/hybrid.json").read_text())
-    assert about["parts"] == ["bm25"] and about["terms"] == 2
+    assert about["parts"] == ["bm25", "coverage", "numbers"]
+    assert about["terms"] == 2
     # "bolting" is one of the forms.
     assert about["forms"] > 4
     assert describe_published(tmp_path) == (
-        "hybrid: towers 0 (no such part), words 0 (no such part), bm25 1; bm25"
-        f" of stems, k1 1.6, b 0.4; {about['forms']} forms of 2 terms"
+        "hybrid: towers 0 (no such part), words 0 (no such part), bm25 1,"
+        " coverage 0, numbers 0; base -2, weak below 0.1; terms are stems,"
+        f" k1 1.6, b 0.4; {about['forms']} forms of 2 terms"
     )
     folder = exported("hybrid").cases[0].version
     with_words = json.loads((folder / "assets.extra/hybrid.json").read_text())
-    assert with_words["parts"] == ["towers", "words", "bm25"]
+    assert with_words["parts"][:2] == ["towers", "words"]
     assert with_words["settings"]["bm25"] == kinds.HYBRID.bm25
