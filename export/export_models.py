@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.hubness import hubness, sample
 from keras_lstm_dssm.evaluation.postings import title_postings
 from keras_lstm_dssm.export.bulk.documents import Documents, check_documents
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
@@ -60,7 +61,7 @@ def export_models(
     run: str | os.PathLike[str] | None = None,
     teacher: TeacherVectors | None = None,
     hybrid: HybridSettings | None = None,
-    known_texts: Iterable[str] = (),
+    queries: Iterable[str] = (),
 ) -> list[Path]:
     """Publishes all that a server needs of a trained model.
 
@@ -98,8 +99,9 @@ def export_models(
             then; the encoders are those of the first two, and without a model
             and a teacher there are none. The settings of parts that are missing
             do not count.
-        known_texts: With `hybrid`, texts whose words queries may have, such as
-            the training queries: stems are looked up, not computed.
+        queries: With `hybrid`: training queries. Hubness is measured with
+            them, and is left out without any; and the stems of their words are
+            known, as those of titles: stems are looked up, not computed.
 
     Returns:
         The folders of the new versions.
@@ -118,7 +120,7 @@ def export_models(
     check_retriever_options(vectors, max_k)
     options = (model, documents, vectors, max_k, progress)
     if hybrid is not None:
-        graphs = hybrid_graphs(*options, teacher, hybrid, known_texts)
+        graphs = hybrid_graphs(*options, teacher, hybrid, queries)
     else:
         kind = kind_of(model)
         taught: dict[str, Any] = {} if teacher is None else {"teacher": teacher}
@@ -251,16 +253,17 @@ def hybrid_graphs(
     progress: bool,
     teacher: TeacherVectors | None,
     settings: HybridSettings,
-    texts: Iterable[str],
+    queries: Iterable[str],
 ) -> Graphs:
     """Returns what is exported of a hybrid."""
+    queries = list(queries)
     if not isinstance(documents, Documents):
         raise InputError(
             "a hybrid retriever counts the words of titles: give them with"
             " --documents, as a file"
         )
     parts = HybridParts.of(model, teacher)
-    settings = parts.settled(settings, documents.titles)
+    settings = parts.settled(settings, documents.titles, bool(queries))
     check_documents(documents)
     pair = parts.encoders(settings.weights)
     graphs: Graphs = {}
@@ -274,9 +277,14 @@ def hybrid_graphs(
         }
 
     def retriever() -> HybridModule:
-        postings = title_postings(documents.titles, settings, texts)
+        postings = title_postings(documents.titles, settings, queries)
         rows = encoded_rows(document, documents, progress)
-        return HybridModule(query, rows, settings, postings, vectors, max_k)
+        hubs = None
+        if pair is not None and settings.hubness:
+            hubs = hubness(rows.vectors, pair[0].encode(sample(queries)))
+        return HybridModule(
+            query, rows, settings, postings, hubs, vectors, max_k
+        )
 
     return {**graphs, "retriever": retriever}
 

@@ -10,7 +10,9 @@ import numpy as np
 from keras_lstm_dssm import encoders
 from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.encoders import TextEncoder
+from keras_lstm_dssm.encoders.hybrid_encoder import HybridEncoder
 from keras_lstm_dssm.errors import InputError, check_choice
+from keras_lstm_dssm.evaluation.hubness import hubness, sample
 from keras_lstm_dssm.evaluation.postings import stemmer_facts, title_postings
 from keras_lstm_dssm.export.bulk.documents import (
     Documents,
@@ -36,6 +38,7 @@ from keras_lstm_dssm.tables import HashedUniform
 from keras_lstm_dssm.training.hybrid_parts import HybridParts
 from keras_lstm_dssm.version import __version__
 from lstm_dssm_client.bm25 import Postings
+from lstm_dssm_client.hybrid import HUBNESS
 from lstm_dssm_client.local_encoder import ENCODERS, PARTS
 from lstm_dssm_client.portable_file import (
     DOCUMENT,
@@ -57,7 +60,7 @@ def export_portable(
     run: str | os.PathLike[str] | None = None,
     teacher: TeacherVectors | None = None,
     hybrid: HybridSettings | None = None,
-    known_texts: Iterable[str] = (),
+    queries: Iterable[str] = (),
 ) -> HybridSettings | None:
     """Writes both encoders and the documents into one file.
 
@@ -78,7 +81,7 @@ def export_portable(
         run: Folder of the run that the model comes from, for the card.
         teacher: See `export_models`.
         hybrid: See `export_models`; the file has the parts with a weight.
-        known_texts: See `export_models`.
+        queries: See `export_models`.
 
     Returns:
         The settings of the hybrid in the file, if it is one: weights whose sum
@@ -110,13 +113,19 @@ def export_portable(
                 "a hybrid retriever ranks titles: give them with --documents"
             )
         parts = HybridParts.of(model, teacher)
-        hybrid = parts.settled(hybrid, documents.titles)
-        described, encoder = _store_hybrid(arrays, parts, hybrid, weights)
-        postings = title_postings(documents.titles, hybrid, known_texts)
+        queries = list(queries)
+        hybrid = parts.settled(hybrid, documents.titles, bool(queries))
+        pair = parts.encoders(hybrid.weights)
+        described, encoder = {}, None
+        if pair is not None:
+            described, encoder = _store_hybrid(arrays, pair, teacher, weights)
+        postings = title_postings(documents.titles, hybrid, queries)
         arrays |= _stored_postings(postings)
     if documents:
-        rows = encoder and encoder.encode_all(documents.titles, progress)
+        rows: Any = encoder and encoder.encode_all(documents.titles, progress)
         arrays |= _stored_documents(documents, rows, vectors)
+        if hybrid is not None and hybrid.hubness and pair is not None:
+            arrays[HUBNESS] = hubness(rows, pair[0].encode(sample(queries)))
     now = time.time()
     header = {
         "package": __version__,
@@ -174,12 +183,12 @@ def _store_towers(
 
 
 def _store_hybrid(
-    arrays: Arrays, parts: HybridParts, settings: HybridSettings, kind: str
-) -> tuple[dict[str, Any], EncoderModule | None]:
-    """Does the same for the parts of a hybrid that have vectors, if any."""
-    pair = parts.encoders(settings.weights)
-    if pair is None:
-        return {}, None
+    arrays: Arrays,
+    pair: tuple[HybridEncoder, HybridEncoder],
+    teacher: TeacherVectors | None,
+    kind: str,
+) -> tuple[dict[str, Any], EncoderModule]:
+    """Does the same for the parts of a hybrid that have vectors."""
     described = {
         name: {
             part: _store_encoder(arrays, f"{name}/{part}", *encoder, kind)
@@ -188,7 +197,7 @@ def _store_hybrid(
         for name, hybrid in zip((QUERY, DOCUMENT), pair, strict=True)
     }
     HybridEncoderModule(pair[0])
-    return described, HybridEncoderModule(pair[1], parts.teacher)
+    return described, HybridEncoderModule(pair[1], teacher)
 
 
 def _store_encoder(

@@ -1,4 +1,4 @@
-"""Scores of terms in NumPy: BM25, coverage of the query, agreement of numbers.
+"""Scores of terms in NumPy: BM25, and agreement of numbers.
 
 The package computes postings for evaluation and for exports; `LocalModel` reads
 the postings in its file.
@@ -231,7 +231,7 @@ class Match(NamedTuple):
     scale: np.float32
 
 
-TERM_PARTS = ("bm25", "coverage", "numbers")
+TERM_PARTS = ("bm25", "numbers")
 """The parts of a score that terms give."""
 
 
@@ -240,14 +240,13 @@ class TermScores:
 
     With t for the words of a query that BM25 compares, the parts are
 
-        bm25      sum_t BM25(t, D) / sum_t IDF(t)
-        coverage  sum_{t in D} IDF(t) / sum_t IDF(t)
-        numbers   share of the query's numbers that D has
+        bm25     sum_t BM25(t, D) / sum_t IDF(t)
+        numbers  share of the query's numbers that D has
 
-    all from 0 to 1. A word that no document has counts in sum_t IDF(t), as a
-    word of no document. BM25 divided by what it could be at most, unlike BM25
-    divided by the query's best document, is small where only one of several
-    words is found.
+    both from 0 to 1. A word that no document has counts in sum_t IDF(t). BM25
+    divided by what it could be at most, unlike BM25 divided by the query's
+    best document, is small where only one of several words is found. With
+    k1 = 0 it is the share of the query's IDF that D covers.
 
     Args:
         postings: The postings of the documents.
@@ -258,16 +257,13 @@ class TermScores:
         postings: The postings, whose scores are the weighted sums of the parts.
         idf: The IDF of each term, float32; 0 for a number. The last one is
             the IDF of words that no document has.
-        coverage: What `coverage` adds for each term, before the scale.
         kind: See above.
     """
 
     def __init__(
         self, postings: Postings, kind: str, weights: Mapping[str, float]
     ) -> None:
-        bm25, coverage, numbers = (
-            np.float32(weights[name]) for name in TERM_PARTS
-        )
+        bm25, numbers = (np.float32(weights[name]) for name in TERM_PARTS)
         self.kind = kind
         frequency = np.diff(postings.bounds)
         self.idf = np.zeros(len(frequency) + 1, np.float32)
@@ -275,10 +271,8 @@ class TermScores:
             frequency[: postings.words], postings.size
         )
         self.idf[UNKNOWN] = idf(0, postings.size)
-        self.coverage = coverage * self.idf[:-1]
         first = postings.bounds[postings.words]
-        scores = np.repeat(self.coverage, frequency)
-        scores[:first] += bm25 * postings.scores[:first]
+        scores = bm25 * postings.scores
         scores[first:] = numbers
         self.postings = postings._replace(scores=scores)
 
@@ -315,15 +309,12 @@ class TermScores:
 
     def shares(
         self, match: Match, documents: np.ndarray
-    ) -> dict[str, np.ndarray]:
-        """Returns what a term adds to each part of some documents' scores."""
+    ) -> tuple[str, np.ndarray]:
+        """Returns a term's part, and what it adds to some documents' scores."""
         rows = self.postings.rows(match.term)
         having = self.postings.documents[rows]
         places = np.searchsorted(having, documents)
         places = np.minimum(places, len(having) - 1)
         found = having[places] == documents
         share = self.postings.scores[rows][places] * found * match.scale
-        if match.term >= self.postings.words:
-            return {"numbers": share}
-        coverage = self.coverage[match.term] * match.scale * found
-        return {"bm25": share - coverage, "coverage": coverage}
+        return TERM_PARTS[match.term >= self.postings.words], share

@@ -14,7 +14,7 @@ from lstm_dssm_client.portable_file import PortableFile
 from lstm_dssm_client.signatures import HYBRID_PARTS
 from lstm_dssm_client.weighted_parts import WeightedParts
 
-TOWERS, WORDS = "towers", "words"
+TOWERS, WORDS, HUBNESS = "towers", "words", "hubness"
 
 _LEAST = 5e-5
 """What a word adds below this is left out: four digits, as in the graph."""
@@ -55,7 +55,7 @@ class Hybrid:
     """Ranks by the log-odds that a document is relevant, and explains them.
 
     They are the sum of the parts: cosines of towers and of words, what the
-    terms of the query add, and `base`.
+    terms of the query add, less the hubness of the document; and `base`.
 
     Args:
         file: File of a hybrid retriever.
@@ -82,6 +82,11 @@ class Hybrid:
                 raise ValueError(f"bm25_words is {kind!r:.40}")
             self.terms = TermScores(read_postings(file, count), kind, weights)
 
+        self._hubness: np.ndarray | None = None
+        if weights[HUBNESS]:
+            hubness = file.array(HUBNESS, count)
+            self._hubness = np.float32(weights[HUBNESS]) * hubness
+
     def scores(self, text: bytes, cosines: np.ndarray | None) -> np.ndarray:
         """Computes the log-odds of all documents, less `base`.
 
@@ -99,6 +104,8 @@ class Hybrid:
         if cosines is not None:
             assert self.encoder is not None
             scores = scores + np.float32(self.encoder.vector_weight) * cosines
+        if self._hubness is not None:
+            scores = scores - self._hubness
         return scores
 
     def reasons(
@@ -125,10 +132,11 @@ class Hybrid:
         }
         if self.terms is not None:
             for match in self.terms.matches(text):
-                shares = self.terms.shares(match, rows)
-                for name, share in shares.items():
-                    parts[name] += share
-                _add(words["terms"], match.word, sum(shares.values()))
+                name, share = self.terms.shares(match, rows)
+                parts[name] += share
+                _add(words["terms"], match.word, share)
+        if self._hubness is not None:
+            parts[HUBNESS] = -self._hubness[rows]
         if self.encoder is not None:
             assert query is not None and vectors is not None
             weighted = np.float32(self.encoder.vector_weight) * vectors

@@ -32,7 +32,7 @@ EXPLAINED_K = 100
 """Maximum number of results of `EXPLAINED` for a query; a larger k counts as
 this many."""
 
-HYBRID_PARTS = ("towers", "words", "bm25", "coverage", "numbers", "base")
+HYBRID_PARTS = ("towers", "words", "bm25", "numbers", "hubness", "base")
 """What the log-odds of a hybrid retriever's hits add up, in the order of its
 outputs. All but `base` have a weight."""
 

@@ -28,6 +28,9 @@ serves BM25 alone, with --teacher=TEACH BM25 and words (docs/serving.md).
 
 import os
 import sys
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from absl import app
@@ -135,7 +138,7 @@ def main(_: list[str]) -> dict[str, Any]:
         progress=sys.stderr.isatty(),
         run=FLAGS.run or None,
         teacher=teacher,
-        **(_hybrid(teacher) if FLAGS.hybrid else {}),
+        **(_hybrid() if FLAGS.hybrid else {}),
     )
     if FLAGS.hybrid:
         print(describe_published(folders[-1]))
@@ -150,9 +153,8 @@ def main(_: list[str]) -> dict[str, Any]:
     return {"folders": [str(folder) for folder in folders]}
 
 
-def _hybrid(teacher: "TeacherVectors | None") -> dict[str, Any]:
-    """Returns the settings of --hybrid, and texts whose words are known."""
-    from keras_lstm_dssm.data.teacher_folder import TeacherFolder
+def _hybrid() -> dict[str, Any]:
+    """Returns the settings of --hybrid, and the training queries."""
     from keras_lstm_dssm.run_folder import RunFolder
     from keras_lstm_dssm.settings.hybrid import HybridSettings
 
@@ -160,30 +162,27 @@ def _hybrid(teacher: "TeacherVectors | None") -> dict[str, Any]:
     settings = stored or HybridSettings()
     if FLAGS.bm25_words:
         settings = settings.replace(bm25_words=FLAGS.bm25_words)
-    texts = _training_queries(FLAGS.run) if FLAGS.run else []
-    if teacher is not None and teacher.folder:
-        texts += TeacherFolder(teacher.folder).read_texts()
-    return {"hybrid": settings, "known_texts": texts}
+    queries = _training_queries(FLAGS.run) if FLAGS.run else []
+    if settings.hubness and not queries:
+        print("hybrid: hubness is left out, as there are no training queries")
+    return {"hybrid": settings, "queries": queries}
 
 
 def _training_queries(run: str) -> list[str]:
-    """Returns a run's training queries, or none if its data is gone.
-
-    API search is not made anew for them.
-    """
+    """Returns a run's training queries, or none if its data is gone."""
     from keras_lstm_dssm.data.sources import open_log
     from keras_lstm_dssm.run_folder import RunFolder
-    from keras_lstm_dssm.settings.data import API, API_SENTENCES
 
     config = RunFolder(run).read_config()
-    data = config.get("data") or ""
-    if {API, API_SENTENCES} & {*data.split(",")}:
-        return []
-    try:
-        log = open_log(data, max_bad_lines=config.get("max_bad_lines", 0))
+    with TemporaryDirectory() as folder, suppress(InputError):
+        log = open_log(
+            config.get("data") or "",
+            min_relevant=config.get("min_relevant", 1),
+            max_bad_lines=config.get("max_bad_lines", 0),
+            write_to=Path(folder, "clicks.tsv"),
+        )
         return list(dict.fromkeys(query for query, _ in log))
-    except InputError:
-        return []
+    return []
 
 
 def _portable() -> dict[str, Any]:
@@ -211,7 +210,7 @@ def _portable() -> dict[str, Any]:
         progress=sys.stderr.isatty(),
         run=FLAGS.run or None,
         teacher=teacher,
-        **(_hybrid(teacher) if FLAGS.hybrid else {}),
+        **(_hybrid() if FLAGS.hybrid else {}),
     )
     if hybrid is not None:
         parts = [name for name, weight in hybrid.weights.items() if weight]

@@ -49,7 +49,8 @@ class HybridModule(SearchModule):
 
     Its log-odds are the sum of the parts of `settings`: weighted cosines of
     towers and of words, what the terms of the query add (see `TermScores`),
-    and `base`. The vectors of towers and words are one, see `HybridEncoder`.
+    less the weighted `hubness` of the document, float32 `[documents]`, and
+    `base`. The vectors of towers and words are one, see `HybridEncoder`.
     Without an encoder, terms alone rank. For the other arguments see
     `RetrieverModule`.
     """
@@ -60,6 +61,7 @@ class HybridModule(SearchModule):
         rows: DocumentRows,
         settings: HybridSettings,
         postings: Postings,
+        hubness: np.ndarray | None = None,
         kind: str = "float32",
         max_k: int = MAX_K,
     ) -> None:
@@ -80,10 +82,16 @@ class HybridModule(SearchModule):
             equal = self._set_vectors(rows, kind, max_k)
             self._edges = self.vectors.edges
             postings = postings.in_order(equal.order)
+            if hubness is not None:
+                hubness = hubness[equal.order]
         if self._has_terms:
             self.terms = TermGraph(
                 TermScores(postings, str(settings.bm25_words), settings.weights)
             )
+        self.hubness = None
+        if hubness is not None:
+            weighted = np.float32(settings.hubness) * hubness
+            self.hubness = tf.Variable(weighted, trainable=False)
         if encoder is not None:
             self.weights = encoder.weights
             self.resources = encoder.resources
@@ -205,7 +213,10 @@ class HybridModule(SearchModule):
                 parts.append(np.float32(self._vector_weight) * cosines)
             if self._has_terms:
                 parts.append(sums[:, start:stop])
-            return tf.add_n(parts)
+            scores = tf.add_n(parts)
+            if self.hubness is not None:
+                scores -= self.hubness[start:stop]
+            return scores
 
         scores, numbers = best_rows(
             scores_of, vectors, self._edges, width, mask
@@ -248,6 +259,8 @@ class HybridModule(SearchModule):
                 parts[name] = tf.linalg.matvec(of_part, query)
                 if name == WORDS:
                     words[name] = self._words_as_json(text, of_part, query)
+        if self.hubness is not None:
+            parts["hubness"] = -tf.gather(self.hubness, numbers)
         parts["base"] = tf.fill([width], np.float32(self._settings.base))
         explanation = tf.strings.join(
             ['{"terms": ', words["terms"], ', "words": ', words[WORDS], "}"]

@@ -70,7 +70,6 @@ class TermGraph(tf.Module):
         self.documents = tf.Variable(postings.documents, trainable=False)
         self.scores = tf.Variable(postings.scores, trainable=False)
         self.idf = tf.Variable(scores.idf, trainable=False)
-        self.coverage = tf.Variable(scores.coverage, trainable=False)
 
     def matches(self, texts: tf.Tensor) -> Matches:
         """Finds the terms of strings `[batch]`."""
@@ -138,8 +137,8 @@ class TermGraph(tf.Module):
         `numbers` are those of the titles, int32 `[k]`.
 
         Returns:
-            Float32 `[terms, k]`, the shares of the terms; and `[3, k]`, what
-            they add to BM25, coverage and numbers.
+            Float32 `[terms, k]`, the shares of the terms; and `[2, k]`, what
+            they add to BM25 and to numbers.
         """
         k = tf.size(numbers)
         # The column of a title among the k, and one more for other titles.
@@ -155,13 +154,8 @@ class TermGraph(tf.Module):
             count * (k + 1),
         )
         shares = tf.reshape(flat, [count, k + 1])[:, :k]
-        coverage = tf.gather(self.coverage, matches.terms) * matches.scale
-        coverage = tf.where(shares > 0, coverage[:, tf.newaxis], 0.0)
-        is_word = tf.cast(matches.terms < self._words, tf.float32)
-        of_words = tf.linalg.matvec(shares, is_word, transpose_a=True)
-        covered = tf.reduce_sum(coverage, axis=0)
-        of_numbers = tf.reduce_sum(shares, axis=0) - of_words
-        return shares, tf.stack([of_words - covered, covered, of_numbers])
+        is_number = tf.cast(matches.terms >= self._words, tf.int32)
+        return shares, tf.math.unsorted_segment_sum(shares, is_number, 2)
 
     def _add_up(
         self,

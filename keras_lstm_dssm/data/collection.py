@@ -281,6 +281,14 @@ class Collection(JudgedQueries):
         path = find_file(self.folder, CLICKS)
         return ClickLog(path) if path else None
 
+    def training_queries(self) -> list[str]:
+        """Returns the queries of the training clicks, or of the split train."""
+        if self.clicks:
+            return [query for query, _ in self.clicks]
+        if "train" not in self.splits:
+            return []
+        return [self.queries[query_id] for query_id in self.qrels("train")]
+
     def training_log(
         self,
         min_relevant: int = 1,

@@ -21,6 +21,7 @@ from keras_lstm_dssm.evaluate.titles import (
     with_mode,
 )
 from keras_lstm_dssm.evaluation.bm25 import BM25System
+from keras_lstm_dssm.evaluation.hubness import hubness, sample
 from keras_lstm_dssm.evaluation.index import (
     Index,
     encode_texts,
@@ -51,10 +52,16 @@ from keras_lstm_dssm.settings.evaluation import TitleSettings
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.training.hybrid_parts import HybridParts
 from lstm_dssm_client.bm25 import MAX_WORDS, TERM_PARTS, TermScores
+from lstm_dssm_client.hybrid import HUBNESS
+from lstm_dssm_client.weighted_parts import Part, WeightedParts
 
 HYBRID = "hybrid"
 
-_TRIED = {"b": (0.0, 0.25, 0.5, 0.75, 1.0), "k1": (0.5, 0.8, 1.2, 1.6, 2.0)}
+_TRIED: dict[str, tuple[Any, ...]] = {
+    "bm25_words": BM25_TERMS,
+    "b": (0.0, 0.25, 0.5, 0.75, 1.0),
+    "k1": (0.2, 0.5, 0.8, 1.2, 1.6, 2.0),
+}
 """Values of BM25 that are tried on dev, one setting after the other."""
 
 _FIRST = 10
@@ -78,18 +85,18 @@ class HybridSystem(CorpusSystem):
     Args:
         vectors: `"towers"` or `"words"` -> the system of the part.
         settings: Weights and terms; `bm25_words` is set.
-        known_texts: See `export_models`.
+        queries: Training queries, by which hubness is measured.
     """
 
     def __init__(
         self,
         vectors: Mapping[str, DenseSystem],
         settings: HybridSettings,
-        known_texts: Sequence[str] = (),
+        queries: Sequence[str] = (),
     ) -> None:
         self.vectors = vectors
         self.settings = settings
-        self.known_texts = known_texts
+        self.queries = queries
         self._prepared = lru_cache(1)(self._prepare)
 
     def scores(
@@ -109,8 +116,10 @@ class HybridSystem(CorpusSystem):
         """Yields the parts without their weights, float32 `[parts, titles]`.
 
         They are in the order of `HYBRID_PARTS`; a part that is missing is 0.
+        Hubness has its sign in the score.
         """
         indexes, terms = self._prepared(titles)
+        hubness_of = self.hubness(titles) if self.settings.hubness else 0.0
         cosines = {
             name: index.rough_cosines(
                 unit_vectors(
@@ -127,7 +136,28 @@ class HybridSystem(CorpusSystem):
                 elif name in terms:
                     matches = terms[name].matches(query)
                     parts[row] = terms[name].sums(matches)
+                elif name == HUBNESS:
+                    parts[row] = -hubness_of
             yield parts
+
+    def hubness(self, titles: tuple[str, ...]) -> np.ndarray | float:
+        """Returns the hubness of titles by the vectors of the retriever.
+
+        It is 0 without vectors or training queries.
+        """
+        indexes, _ = self._prepared(titles)
+        queries = sample(self.queries)
+        weighted = WeightedParts(
+            Part(name, self.settings.weights[name], system.encode_query)
+            for name, system in self.vectors.items()
+        )
+        if not queries or not weighted.vectors:
+            return 0.0
+        vectors = [indexes[part.name].vectors for part in weighted.vectors]
+        return hubness(
+            np.concatenate(weighted.scaled(vectors), axis=1),
+            weighted.encode(queries),
+        )
 
     def _prepare(
         self, titles: tuple[str, ...]
@@ -137,7 +167,7 @@ class HybridSystem(CorpusSystem):
             name: Index(system.encode_document, titles, ids)
             for name, system in self.vectors.items()
         }
-        postings = title_postings(titles, self.settings, self.known_texts)
+        postings = title_postings(titles, self.settings, self.queries)
         kind = str(self.settings.bm25_words)
         terms = {
             name: TermScores(
@@ -203,16 +233,21 @@ def measure_hybrid(
         " corpus"
     )
     vectors = parts.systems(**settings.encoding)
-    known = [query for query, _ in collection.clicks or ()]
+    queries = collection.training_queries()
     about: dict[str, Any] = {}
     if has_dev:
         on_dev = title_task(settings, dev_data, "dev")
         measure = settings.select or MAIN_MEASURES["retrieve"]
-        system, best = fit_hybrid(vectors, chosen, on_dev, measure, known)
+        system, best = fit_hybrid(vectors, chosen, on_dev, measure, queries)
         about = report_choice(HYBRID, best, on_dev, measure, report)
+        alone = tuned_bm25(system.settings, on_dev, measure)
+        report(
+            f"bm25 alone: {alone.bm25_words}, k1 {alone.k1:g}, b {alone.b:g},"
+            " the best on dev"
+        )
     else:
-        chosen = parts.settled(chosen, titles)
-        system = HybridSystem(vectors, chosen, known)
+        alone = parts.settled(chosen, titles, bool(queries))
+        system = HybridSystem(vectors, alone, queries)
         measured = split == "dev" and not dev
         why = "as dev is what is measured" if measured else "as there is no dev"
         report(
@@ -224,7 +259,7 @@ def measure_hybrid(
     systems: dict[str, System] = {
         MODEL: system_of(model, batch_size=settings.batch_size),
         **vectors,
-        BM25: bm25_system(chosen),
+        BM25: bm25_system(alone),
         HYBRID: system,
     }
     return measured_systems(
@@ -254,41 +289,38 @@ def fit_hybrid(
     settings: HybridSettings,
     dev: Task,
     measure: str,
-    known_texts: Sequence[str] = (),
+    queries: Sequence[str] = (),
 ) -> FittedHybrid:
-    """Chooses `k1` and `b` by BM25 alone on dev, then fits the weights.
+    """Fits the weights of a hybrid to dev.
 
-    Without `bm25_words`, they are chosen first, in the same way. The weights
-    are those of `fit_weights`, scaled by `calibrate` to give log-odds.
+    The weights are those of `fit_weights`, scaled by `calibrate` to give
+    log-odds. They are fitted twice: hubness is measured with vectors that have
+    the first weights.
 
     Args:
         vectors: See `HybridSystem`.
-        settings: Where the choice begins.
+        settings: The settings of terms.
         dev: The dev queries, with the whole corpus.
-        measure: The measure on dev that decides on terms, `k1` and `b`.
-        known_texts: See `HybridSystem`.
+        measure: The measure that is returned.
+        queries: See `HybridSystem`.
     """
-
-    def value(changed: HybridSettings) -> float:
-        _, by_query = dev.measure(bm25_system(changed))
-        return mean(by_query, [measure])[measure]
-
-    tried: dict[str, Sequence[Any]] = dict(_TRIED)
-    if settings.bm25_words is None:
-        words = default_terms(list(dev.documents.values()))
-        settings = settings.replace(bm25_words=words)
-        tried = {"bm25_words": BM25_TERMS, **tried}
-    for name, values in tried.items():
-        changed = [settings.replace(**{name: each}) for each in values]
-        settings = max([settings, *changed], key=value)
-    system = HybridSystem(vectors, settings, known_texts)
-    judged = _judged_lists(system, dev)
-    names = [*vectors, *TERM_PARTS]
-    used = [HYBRID_PARTS.index(name) for name in names]
-    lists = [each._replace(parts=each.parts[:, used]) for each in judged]
-    weights = np.zeros(len(HYBRID_PARTS))
-    weights[used] = fit_weights(lists, np.zeros(len(used)))
-    best = [_best(each, weights) for each in judged]
+    titles = tuple(dev.documents.values())
+    settings = settings.replace(
+        bm25_words=settings.bm25_words or default_terms(titles)
+    )
+    system = HybridSystem(vectors, settings.replace(hubness=0.0), queries)
+    candidates = _candidates(system, dev)
+    lists = [each.judged for each in candidates]
+    weights = _fitted(lists, [*vectors, *TERM_PARTS])
+    if queries and vectors:
+        system.settings = settings.replace(**_named(weights))
+        hubness_of = system.hubness(titles)
+        for each in candidates:
+            each.judged.parts[:, -1] = -np.broadcast_to(
+                hubness_of, len(titles)
+            )[each.rows]
+        weights = _fitted(lists, [*vectors, *TERM_PARTS, HUBNESS])
+    best = [_best(each, weights) for each in lists]
     scale, base = calibrate(
         *(np.concatenate(values) for values in zip(*best, strict=True))
     )
@@ -298,9 +330,7 @@ def fit_hybrid(
         cut = scale * np.quantile(first, 1 - _KEPT) + base
         weak = float(1 / (1 + np.exp(-cut)))
     system.settings = settings.replace(
-        **dict(zip(HYBRID_PARTS, (scale * weights).tolist(), strict=True)),
-        base=base,
-        weak=weak,
+        **_named(scale * weights), base=base, weak=weak
     )
     alone = {
         name: mean(dev.measure(part)[1], [measure])[measure]
@@ -308,17 +338,35 @@ def fit_hybrid(
     }
     _, by_query = dev.measure(system)
     measured = mean(by_query, [measure])[measure]
-    fitted = {name: system.settings.weights[name] for name in names}
+    fitted = {n: w for n, w in system.settings.weights.items() if w}
     return FittedHybrid(system, ChosenWeights(fitted, measured, alone))
 
 
-def _judged_lists(system: HybridSystem, task: Task) -> list[JudgedList]:
+def _named(weights: np.ndarray) -> dict[str, float]:
+    return dict(zip(HYBRID_PARTS, weights.tolist(), strict=True))
+
+
+def _fitted(lists: Sequence[JudgedList], names: Sequence[str]) -> np.ndarray:
+    """Fits the weights of some parts; the weights of the others are 0."""
+    used = [HYBRID_PARTS.index(name) for name in names]
+    weights = np.zeros(len(HYBRID_PARTS))
+    weights[used] = fit_weights(
+        [each._replace(parts=each.parts[:, used]) for each in lists],
+        np.zeros(len(used)),
+    )
+    return weights
+
+
+class _Candidates(NamedTuple):
+    rows: np.ndarray  # numbers of titles
+    judged: JudgedList
+
+
+def _candidates(system: HybridSystem, task: Task) -> list[_Candidates]:
     """Returns the best titles of each part, and the relevant ones."""
     titles = tuple(task.documents.values())
-    row = {
-        document_id: place for place, document_id in enumerate(task.documents)
-    }
-    lists = []
+    row = {d: place for place, d in enumerate(task.documents)}
+    found = []
     parts_of = system.parts(list(task.queries.values()), titles)
     for query_id, parts in zip(task.queries, parts_of, strict=True):
         relevant = np.zeros(len(titles), bool)
@@ -329,8 +377,9 @@ def _judged_lists(system: HybridSystem, task: Task) -> list[JudgedList]:
         for part in parts:
             chosen[np.argpartition(part, -count)[-count:]] = True
         rows = np.flatnonzero(chosen)
-        lists.append(JudgedList(parts[:, rows].T, relevant[rows]))
-    return lists
+        judged = JudgedList(parts[:, rows].T.copy(), relevant[rows])
+        found.append(_Candidates(rows, judged))
+    return found
 
 
 def _best(
@@ -340,3 +389,18 @@ def _best(
     scores = judged.parts @ weights
     order = np.argsort(-scores, kind="stable")[:_FIRST]
     return scores[order], judged.relevant[order]
+
+
+def tuned_bm25(
+    settings: HybridSettings, dev: Task, measure: str
+) -> HybridSettings:
+    """Chooses terms, `k1` and `b` with which BM25 alone is best on dev."""
+
+    def value(changed: HybridSettings) -> float:
+        _, by_query = dev.measure(bm25_system(changed))
+        return mean(by_query, [measure])[measure]
+
+    for name, values in _TRIED.items():
+        tried = [settings.replace(**{name: each}) for each in values]
+        settings = max(tried, key=value)
+    return settings

@@ -15,6 +15,7 @@ from keras_lstm_dssm.data.teacher_folder import (
 from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
+from keras_lstm_dssm.evaluation.hubness import Occurrences, occurrences
 from keras_lstm_dssm.evaluation.index import Encode
 from keras_lstm_dssm.evaluation.measures import QueryMeasures
 from keras_lstm_dssm.evaluation.mixture import (
@@ -233,7 +234,10 @@ def measured_systems(
     """Measures systems, prints the table and writes the run of `ranked`."""
     runs: dict[str, Run] = {}
 
+    pages: dict[str, Occurrences] = {}
+
     def keep(name: str, run: Run) -> None:
+        pages[name] = occurrences(run, len(task.documents))
         if name == ranked:
             runs[name] = run
 
@@ -241,6 +245,18 @@ def measured_systems(
     if settings.run_file:
         write_run(settings.run_file, runs[ranked], ranked)
     report(format_table(means(by_query)))
+    if task.depth:
+        report(
+            "pages of 10 titles with the most frequent title (skewness): "
+            + ", ".join(
+                f"{name} {100 * found.share:.1f} % ({found.skewness:.1f})"
+                for name, found in pages.items()
+            )
+        )
+        about["pages"] = {
+            name: {"share": found.share, "skewness": found.skewness}
+            for name, found in pages.items()
+        }
     return Measured(task, by_query, about, ranked, runs[ranked])
 
 

@@ -125,15 +125,15 @@ def stemmer_facts(settings: HybridSettings) -> dict[str, str]:
 def title_postings(
     titles: Iterable[str],
     settings: HybridSettings,
-    known_texts: Iterable[str] = (),
+    queries: Iterable[str] = (),
 ) -> Postings:
     """Computes the postings of titles, however long a title is.
 
     Args:
         titles: The titles.
         settings: `k1`, `b` and `bm25_words`, which is not `None`.
-        known_texts: Texts whose words queries may have, beside the words of the
-            titles.
+        queries: Texts whose words later queries may have, beside the words
+            of the titles.
 
     Returns:
         The postings; their forms are in the order of their code points.
@@ -151,7 +151,7 @@ def title_postings(
         romans = {r: number[n] for r, n in ROMAN.items() if n in number}
         term_of |= romans
     if settings.bm25_words == STEMS:
-        known = {w for text in known_texts for w in alphanumeric(text)}
+        known = {w for text in queries for w in alphanumeric(text)}
         forms = _forms_of_stems(known.union(words), number)
         term_of = {form: number[stem] for form, stem in forms.items()}
         term_of |= romans | dict.fromkeys(STOP_WORDS, STOP)

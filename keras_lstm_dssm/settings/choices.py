@@ -51,9 +51,9 @@ BM25_TERMS = ("stems", "words", "trigrams")
 """What the BM25 of a hybrid retriever compares: English stems without stop
 words, words, or letter trigrams of words (pairs, of Chinese)."""
 
-HYBRID_PARTS = ("towers", "words", "bm25", "coverage", "numbers")
+HYBRID_PARTS = ("towers", "words", "bm25", "numbers", "hubness")
 """The parts of a hybrid retriever's score that have weights, in the order of
-its outputs. The last three are of terms."""
+its outputs."""
 
 MAP_METHODS = ("tsne", "pca")
 """Methods that lay out the map of a report."""

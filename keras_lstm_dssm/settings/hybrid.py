@@ -14,16 +14,17 @@ class HybridSettings(Settings):
     """Weights of the parts of a hybrid retriever, and the settings of BM25.
 
     The log-odds that a title is relevant are the weighted sum of its parts,
-    plus `base`: the cosine of the towers, the cosine of the words part, and
-    three parts of terms, each from 0 to 1, see `TermScores`. Defaults are
-    those without dev.
+    plus `base`: the cosine of the towers, the cosine of the words part, two
+    parts of terms, each from 0 to 1, see `TermScores`, less the hubness of
+    the title. Defaults are those without dev.
 
     Attributes:
         towers: Weight of the towers.
         words: Weight of the words part.
         bm25: Weight of BM25, divided by the IDF of all words of the query.
-        coverage: Weight of the share of this IDF that the title has.
-        numbers: Weight of the share of the query's numbers that it has.
+        numbers: Weight of the share of the query's numbers that the title has.
+        hubness: Weight of the mean of the title's largest cosines with training
+            queries, see `hubness`: how near it is to any query.
         base: Log-odds of a title that has nothing of the query.
         weak: Probability below which the best match of a query is weak: nine of
             ten first hits that were relevant on dev are not.
@@ -46,12 +47,12 @@ class HybridSettings(Settings):
 
     towers: float = setting(8.0, least=0)
     words: float = setting(4.0, least=0)
-    bm25: float = setting(1.0, least=0)
-    coverage: float = setting(2.0, least=0)
+    bm25: float = setting(3.0, least=0)
     numbers: float = setting(0.5, least=0)
+    hubness: float = setting(1.0, least=0)
     base: float = -7.0
     weak: float = setting(0.1, least=0, most=1)
-    k1: float = setting(0.8, least=0)
+    k1: float = setting(0.2, least=0)
     b: float = setting(0.5, least=0, most=1)
     bm25_words: str | None = setting(None, choices=BM25_TERMS)
 

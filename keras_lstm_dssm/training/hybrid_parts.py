@@ -17,6 +17,7 @@ from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.settings.kinds import kind_of
 from keras_lstm_dssm.training.word_fit import fit_words
 from lstm_dssm_client.bm25 import TERM_PARTS
+from lstm_dssm_client.hybrid import HUBNESS
 
 OOV_BUCKETS = 8192
 """`oov_buckets` of words that are fitted without a run: any script."""
@@ -79,14 +80,25 @@ class HybridParts(NamedTuple):
         return tuple(
             name
             for name in HYBRID_PARTS
-            if name in self.query or name in TERM_PARTS
+            if name in self.query
+            or name in TERM_PARTS
+            or (self.query and name == HUBNESS)
         )
 
     def settled(
-        self, settings: HybridSettings, titles: Sequence[str]
+        self,
+        settings: HybridSettings,
+        titles: Sequence[str],
+        has_queries: bool = False,
     ) -> HybridSettings:
-        """Returns settings for these parts, with the terms of the titles."""
-        settings = settings.of_parts(self.names)
+        """Returns settings for these parts, with the terms of the titles.
+
+        Without training queries hubness has no weight.
+        """
+        names = self.names
+        if not has_queries:
+            names = tuple(name for name in names if name != HUBNESS)
+        settings = settings.of_parts(names)
         if settings.bm25_words:
             return settings
         return settings.replace(bm25_words=default_terms(titles))

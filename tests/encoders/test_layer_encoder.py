@@ -275,7 +275,7 @@ def test_layers_in_a_hybrid_retriever(tmp_path):
     one = encoder.unit_vector(tf.constant(TEXTS[:1]))
     np.testing.assert_allclose(one, expected[:1], rtol=1e-5)
     documents = Documents([*"abcd"], TITLES[:4])
-    hybrid = HybridSettings(2.0, 0.0, 0.0, 3.0, 0.0, -1.0)
+    hybrid = HybridSettings(2.0, 0.0, 3.0, 0.0, 0.0, -1.0, k1=0.0)
     versions = model.export(tmp_path, documents=documents, hybrid=hybrid)
     query = np.array([b"drill"], object)
     request = predict_request("any", text=query, k=np.array([4], np.int32))

@@ -143,8 +143,8 @@ def test_inflections_have_the_stem():
 
 def test_words_of_queries_are_forms_of_known_stems_only():
     chosen = HybridSettings(bm25_words="stems")
-    known_texts = ["the generalization", "lamps"]
-    postings = title_postings(["general drill"], chosen, known_texts)
+    queries = ["the generalization", "lamps"]
+    postings = title_postings(["general drill"], chosen, queries)
     term_of = postings.term_of
     assert [*term_of] == sorted(term_of) and len(postings.bounds) == 1 + 2
     assert term_of["the"] == STOP

@@ -242,7 +242,7 @@ def retriever_int8(folder: Path) -> Exported:
 
 
 HYBRID = HybridSettings(
-    5.0, 3.0, 0.5, 1.5, 1.0, -4.0, b=0.6, bm25_words="stems"
+    5.0, 3.0, 2.0, 1.0, 1.5, -4.0, b=0.6, bm25_words="stems"
 )
 
 
@@ -259,7 +259,8 @@ def hybrid_scores(
     texts: list[str] = SEARCHED,
 ) -> np.ndarray:
     """What each part adds to the log-odds of each title, in evaluation."""
-    system = HybridSystem(HybridParts.of(model).systems(), settings)
+    vectors = HybridParts.of(model).systems()
+    system = HybridSystem(vectors, settings, SEARCHED)
     parts = np.stack([*system.parts(texts, tuple(TITLES))])
     weighted = parts * np.array([*settings.weights.values()])[:, np.newaxis]
     base = np.full_like(weighted[:, :1], settings.base)
@@ -271,7 +272,7 @@ def hybrid(folder: Path) -> Exported:
     model = hybrid_model()
     documents = export.Documents(IDS, TITLES, tags=TAGS)
     *_, version = export.export_models(
-        model, folder, documents, max_k=MAX_K, hybrid=HYBRID
+        model, folder, documents, max_k=MAX_K, hybrid=HYBRID, queries=SEARCHED
     )
     tags = ["even", "", "x,third", "上海"]
     cases = [

@@ -101,7 +101,7 @@ def test_a_hybrid_has_one_score(exported, tmp_path):
     """In evaluation, in C++ and in `LocalModel`, by the same two classes."""
     model, _, cases = exported("hybrid")
     parts = HybridParts.of(model)
-    run = HybridSystem(parts.systems(), kinds.HYBRID).retrieve(
+    run = HybridSystem(parts.systems(), kinds.HYBRID, kinds.SEARCHED).retrieve(
         dict(zip(kinds.SEARCHED, kinds.SEARCHED, strict=True)),
         dict(zip(kinds.IDS, kinds.TITLES, strict=True)),
         len(kinds.IDS),
@@ -110,7 +110,7 @@ def test_a_hybrid_has_one_score(exported, tmp_path):
     path = tmp_path / "hybrid.safetensors"
     export_portable(
         model, path, Documents(kinds.IDS, kinds.TITLES), "float32",
-        hybrid=kinds.HYBRID,
+        hybrid=kinds.HYBRID, queries=kinds.SEARCHED,
     )  # fmt: skip
     local = LocalModel(path)
     for ranked, k, ids, scores, hits in zip(
@@ -167,8 +167,8 @@ def test_parts_sum_to_the_score_and_are_those_of_the_systems(
     # All titles have "number", no title has "seven", and no word of them has
     # a fitted vector.
     varies = np.ptp(parts[0], axis=0) > 1e-2
-    assert varies.tolist() == [True, False, False, False, False, False]
-    assert 0 < parts[0, 0, 3] < 0.1 * kinds.HYBRID.coverage
+    assert varies.tolist() == [True, False, False, False, True, False]
+    assert 0 < parts[0, 0, 2] < 0.1 * kinds.HYBRID.bm25
 
 
 def test_tags_do_not_change_the_scale(exported):
@@ -231,13 +231,13 @@ def test_int8_costs_little_and_a_weight_may_be_0(exported, tmp_path):
 def test_the_folder_says_what_its_retriever_ranks_by(exported, tmp_path):
     bm25_module(["hex bolts", "bolt"], "stems").write_extra(tmp_path)
     about = json.loads((tmp_path / "assets.extra/hybrid.json").read_text())
-    assert about["parts"] == ["bm25", "coverage", "numbers"]
+    assert about["parts"] == ["bm25", "numbers"]
     assert about["terms"] == 2
     # "bolting" is one of the forms.
     assert about["forms"] > 4
     assert describe_published(tmp_path) == (
         "hybrid: towers 0 (no such part), words 0 (no such part), bm25 1,"
-        " coverage 0, numbers 0; base -2, weak below 0.1; terms are stems,"
+        " numbers 0, hubness 0 (no such part); base -2, weak below 0.1; terms are stems,"
         f" k1 1.6, b 0.4; {about['forms']} forms of 2 terms"
     )
     folder = exported("hybrid").cases[0].version

@@ -1,0 +1,93 @@
+"""Hubness: titles that are near many queries, and pages that show them.
+
+In a space of many dimensions some vectors are among the nearest neighbours of
+very many others (Radovanovic, Nanopoulos and Ivanovic 2010, "Hubs in Space").
+A hybrid retriever subtracts a share of the `hubness` of each title from its
+score, as CSLS does (Conneau et al. 2018, "Word Translation Without Parallel
+Data"); `occurrences` measures what a page of results shows of it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_lstm_dssm.evaluation.runs import Run
+
+NEAREST = 10
+"""Number of the largest cosines of which the hubness is the mean."""
+
+QUERIES = 2000
+"""Number of training queries to which titles are compared."""
+
+_ROWS = 4096
+
+
+def sample(queries: Iterable[str]) -> list[str]:
+    """Returns at most `QUERIES` distinct queries, the same in any order."""
+    distinct = sorted(set(queries))
+    step = max(1, -(-len(distinct) // QUERIES))
+    return distinct[::step]
+
+
+def hubness(titles: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """Returns the mean of the largest cosines of each title with queries.
+
+    Args:
+        titles: Unit vectors of titles, float32 `[n, d]`.
+        queries: Unit vectors of queries, float32 `[m, d]`, m above 0.
+
+    Returns:
+        Float32 `[n]`: the mean of the `NEAREST` largest cosines.
+
+    Example:
+    >>> hubness(np.eye(2), np.array([[1.0, 0.0], [0.6, 0.8]]))
+    array([0.8, 0.4], dtype=float32)
+    """
+    count = min(NEAREST, len(queries))
+    result = np.empty(len(titles), np.float32)
+    for start in range(0, len(titles), _ROWS):
+        cosines = titles[start : start + _ROWS] @ queries.T
+        largest = np.partition(cosines, -count, axis=1)[:, -count:]
+        result[start : start + _ROWS] = largest.mean(axis=1)
+    return result
+
+
+class Occurrences(NamedTuple):
+    """How often titles are on result pages.
+
+    Attributes:
+        title: Id of the title that is on the most pages.
+        share: Share of pages that it is on, from 0 to 1.
+        skewness: Skewness of the number of pages of a title, over all titles.
+    """
+
+    title: str
+    share: float
+    skewness: float
+
+
+def occurrences(run: Run, documents: int, k: int = 10) -> Occurrences:
+    """Counts the first k titles of each query.
+
+    Args:
+        run: The rankings of one query or more.
+        documents: Number of titles in the corpus.
+        k: Number of titles on a page.
+
+    Example:
+    >>> run = {"q": {"a": 0.9, "b": 0.8}, "r": {"a": 0.7, "c": 0.6}}
+    >>> occurrences(run, 4)
+    Occurrences(title='a', share=1.0, skewness=0.0)
+    """
+    counts = Counter(d for ranked in run.values() for d in [*ranked][:k])
+    if not counts:
+        return Occurrences("", 0.0, 0.0)
+    numbers = np.zeros(documents)
+    numbers[: len(counts)] = [*counts.values()]
+    off = numbers - numbers.mean()
+    spread = np.sqrt((off**2).mean())
+    skewness = float((off**3).mean() / spread**3) if spread else 0.0
+    title, count = counts.most_common(1)[0]
+    return Occurrences(title, count / len(run), skewness)
