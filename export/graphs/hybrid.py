@@ -111,7 +111,7 @@ class HybridModule(SearchModule):
         path.parent.mkdir(exist_ok=True)
         about = {
             "settings": self._settings.to_dict(),
-            "parts": [*self._parts.columns, *TERM_PARTS],
+            "parts": [n for n, w in self._settings.weights.items() if w],
             "terms": self._terms,
             "forms": self._forms,
             **stemmer_facts(self._settings),

@@ -32,7 +32,7 @@ CASES = {
     "all": ("combined_words", {}, "float32"),
     "towers": (
         "combined_words",
-        {"words": 0, "bm25": 0, "coverage": 0, "numbers": 0},
+        {"words": 0, "bm25": 0, "numbers": 0},
         "int8",
     ),
     "letters": ("word_sum", {"bm25_words": "trigrams"}, "int8"),
@@ -181,5 +181,5 @@ def test_what_is_refused(tmp_path):
 
 def test_names_are_those_of_the_settings():
     assert HYBRID_PARTS == (*choices.HYBRID_PARTS, "base")
-    assert bm25.TERM_PARTS == choices.HYBRID_PARTS[2:]
+    assert bm25.TERM_PARTS == choices.HYBRID_PARTS[2:4]
     assert tuple(bm25.FORMS) == choices.BM25_TERMS

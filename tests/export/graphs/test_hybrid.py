@@ -231,14 +231,15 @@ def test_int8_costs_little_and_a_weight_may_be_0(exported, tmp_path):
 def test_the_folder_says_what_its_retriever_ranks_by(exported, tmp_path):
     bm25_module(["hex bolts", "bolt"], "stems").write_extra(tmp_path)
     about = json.loads((tmp_path / "assets.extra/hybrid.json").read_text())
-    assert about["parts"] == ["bm25", "numbers"]
+    assert about["parts"] == ["bm25"]
     assert about["terms"] == 2
     # "bolting" is one of the forms.
     assert about["forms"] > 4
     assert describe_published(tmp_path) == (
         "hybrid: towers 0 (no such part), words 0 (no such part), bm25 1,"
-        " numbers 0, hubness 0 (no such part); base -2, weak below 0.1; terms are stems,"
-        f" k1 1.6, b 0.4; {about['forms']} forms of 2 terms"
+        " numbers 0 (no such part), hubness 0 (no such part); base -2, weak"
+        " below 0.1; terms are stems, k1 1.6, b 0.4;"
+        f" {about['forms']} forms of 2 terms"
     )
     folder = exported("hybrid").cases[0].version
     with_words = json.loads((folder / "assets.extra/hybrid.json").read_text())
