@@ -159,10 +159,10 @@ def _hybrid() -> dict[str, Any]:
     from keras_lstm_dssm.settings.hybrid import HybridSettings
 
     stored = FLAGS.run and RunFolder(FLAGS.run).read_hybrid()
-    settings = stored or HybridSettings()
+    queries = _training_queries(FLAGS.run) if FLAGS.run else []
+    settings = stored or HybridSettings.without_dev(len(queries))
     if FLAGS.bm25_words:
         settings = settings.replace(bm25_words=FLAGS.bm25_words)
-    queries = _training_queries(FLAGS.run) if FLAGS.run else []
     if settings.hubness and not queries:
         print("hybrid: hubness is left out, as there are no training queries")
     return {"hybrid": settings, "queries": queries}
@@ -181,7 +181,7 @@ def _training_queries(run: str) -> list[str]:
             max_bad_lines=config.get("max_bad_lines", 0),
             write_to=Path(folder, "clicks.tsv"),
         )
-        return list(dict.fromkeys(query for query, _ in log))
+        return [query for query, _ in log]
     return []
 
 

@@ -220,7 +220,10 @@ def measure_hybrid(
     titles = list(task.documents.values())
     dev_data = open_collection(dev) if dev else collection
     has_dev = "dev" in dev_data.splits and bool(dev or split != "dev")
-    chosen = (not has_dev and stored) or HybridSettings()
+    queries = collection.training_queries()
+    chosen = (not has_dev and stored) or HybridSettings.without_dev(
+        len(queries)
+    )
     if settings.bm25_words != MODEL:
         if settings.bm25_words not in BM25_TERMS:
             raise InputError(
@@ -233,7 +236,6 @@ def measure_hybrid(
         " corpus"
     )
     vectors = parts.systems(**settings.encoding)
-    queries = collection.training_queries()
     about: dict[str, Any] = {}
     if has_dev:
         on_dev = title_task(settings, dev_data, "dev")

@@ -11,7 +11,7 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError
 
-L2 = 1e-3
+L2 = 2e-4
 """Regularisation of the weights: the factor of their squared differences."""
 
 

@@ -45,12 +45,12 @@ class HybridSettings(Settings):
 
     noun: ClassVar[str] = "hybrid"
 
-    towers: float = setting(8.0, least=0)
+    towers: float = setting(5.0, least=0)
     words: float = setting(4.0, least=0)
-    bm25: float = setting(3.0, least=0)
-    numbers: float = setting(0.5, least=0)
-    hubness: float = setting(1.0, least=0)
-    base: float = -7.0
+    bm25: float = setting(2.2, least=0)
+    numbers: float = setting(0.4, least=0)
+    hubness: float = setting(0.0, least=0)
+    base: float = -6.0
     weak: float = setting(0.1, least=0, most=1)
     k1: float = setting(0.2, least=0)
     b: float = setting(0.5, least=0, most=1)
@@ -62,6 +62,15 @@ class HybridSettings(Settings):
             raise InputError(
                 "all weights of the hybrid are 0: expected one or more above 0"
             )
+
+    @classmethod
+    def without_dev(cls, clicks: int) -> "HybridSettings":
+        """Returns the defaults for towers that learnt from so many clicks.
+
+        With few clicks towers know little: half of their weight is left at
+        3,000.
+        """
+        return cls(towers=cls.towers * clicks / (clicks + 3000))
 
     @property
     def weights(self) -> dict[str, float]:
