@@ -186,6 +186,6 @@ def read_weights(settings: Mapping[str, Any]) -> dict[str, float]:
     weights = {
         name: float(settings[name]) for name in HYBRID_PARTS if name != "base"
     }
-    if not 0 <= min(weights.values()) <= max(weights.values()) < np.inf:
+    if not all(0 <= weight < np.inf for weight in weights.values()):
         raise ValueError(f"found the weights {weights}, expected 0 or more")
     return weights

@@ -313,15 +313,17 @@ def fit_hybrid(
     system = HybridSystem(vectors, settings.replace(hubness=0.0), queries)
     candidates = _candidates(system, dev)
     lists = [each.judged for each in candidates]
-    weights = _fitted(lists, [*vectors, *TERM_PARTS])
+    names = [*vectors, *TERM_PARTS]
+    weights = _fitted(lists, names)
     if queries and vectors:
+        names.append(HUBNESS)
         system.settings = settings.replace(**_named(weights))
         hubness_of = system.hubness(titles)
         for each in candidates:
             each.judged.parts[:, -1] = -np.broadcast_to(
                 hubness_of, len(titles)
             )[each.rows]
-        weights = _fitted(lists, [*vectors, *TERM_PARTS, HUBNESS])
+        weights = _fitted(lists, names)
     best = [_best(each, weights) for each in lists]
     scale, base = calibrate(
         *(np.concatenate(values) for values in zip(*best, strict=True))
@@ -340,7 +342,7 @@ def fit_hybrid(
     }
     _, by_query = dev.measure(system)
     measured = mean(by_query, [measure])[measure]
-    fitted = {n: w for n, w in system.settings.weights.items() if w}
+    fitted = {name: system.settings.weights[name] for name in names}
     return FittedHybrid(system, ChosenWeights(fitted, measured, alone))
 
 

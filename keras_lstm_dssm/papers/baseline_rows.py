@@ -307,6 +307,7 @@ class Hybrid:
             HybridSettings(),
             data.dev,
             data.dev_measure,
+            [query for query, _ in data.examples],
         )
         return _chosen(fitted.system, fitted.chosen, start)
 

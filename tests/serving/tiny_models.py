@@ -66,15 +66,16 @@ def search(text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
     }
 
 
-REASONS = '{"bm25": {"bolt": 0.25}, "words": {}}'
+REASONS = '{"terms": {"bolt": 0.25}, "words": {}}'
 
 
 def explained(text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
     """Explains `search`: towers and BM25 add the same, for the word "bolt"."""
     found = search(text, k)
     half = found["scores"] / 2
+    zero = tf.zeros_like(half)
     return found | {
-        "parts": tf.stack([half, tf.zeros_like(half), half], axis=-1),
+        "parts": tf.stack([half, zero, half, zero, zero, zero], axis=-1),
         "words": tf.where(found["ids"] == "", "", REASONS),
     }
 

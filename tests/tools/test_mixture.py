@@ -120,7 +120,8 @@ def test_weights_of_dev_are_kept_and_exported(
         evaluate, tmp_path / "out.json", run=run, data=collection_folder,
         hybrid=True, run_file=tmp_path / "out.trec", queries=0,
     )["test"]  # fmt: skip
-    assert [*results][3:] == ["model", "towers", "bm25", "hybrid", "random"]
+    rows = ["model", "towers", "bm25", "hybrid", "random"]
+    assert [*results][-5:] == rows
     assert results["towers"] == results["model"]  # an LSTM has no sketch
     stored = RunFolder(run).read_hybrid()
     assert stored is not None and stored.bm25_words == "stems"
