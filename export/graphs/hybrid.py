@@ -110,9 +110,13 @@ class HybridModule(SearchModule):
         }
         write_json(path, about)
 
-    @signature(text=tf.string, k=tf.int32)
-    def explained(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
+    @signature(text=tf.string, k=tf.int32, tags=tf.string)
+    def explained(
+        self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
         """Signature `explained`: finds documents, and what their scores are of.
+
+        `tags` restrict the search as in `filtered`; "" searches all documents.
 
         Beside the outputs of `serving_default`, `parts` are float32 `[batch,
         width, 3]`: what towers, words and BM25 add to the score, which is
@@ -123,7 +127,7 @@ class HybridModule(SearchModule):
         A k above `EXPLAINED_K` counts as this many. The sum of k times bytes of
         text is limited, see `request_limits`.
         """
-        return self._search(text, k, explained=True)
+        return self._search(text, k, tags, explained=True)
 
     def _search(
         self,
@@ -152,7 +156,7 @@ class HybridModule(SearchModule):
             start: tf.Tensor, *before: tf.Tensor
         ) -> tuple[tf.Tensor, ...]:
             stop = tf.minimum(start + self._chunk, batch)
-            mask = None if tags is None else self.tags.mask(tags[start:stop])
+            mask = None if tags is None else self._mask(tags[start:stop])
             found = self._best(
                 text[start:stop], vectors[start:stop], width, mask, explained
             )

@@ -499,6 +499,13 @@ class SearchModule(ServedModule):
     ) -> dict[str, tf.Tensor]:
         """Returns the outputs of `serve`, or with tags of `filtered`."""
 
+    def _mask(self, tags: tf.Tensor) -> TagMask:
+        """See `DocumentTags.mask`; without tags, none of them is found."""
+        if hasattr(self, "tags"):
+            return self.tags.mask(tags)
+        all_documents = (tf.strings.strip(tags) == "")[:, tf.newaxis]
+        return lambda start, stop: all_documents
+
     def _admitted(
         self, text: tf.Tensor, k: tf.Tensor, widest: int
     ) -> list[tf.Tensor]:

@@ -331,12 +331,13 @@ class SearchPage:
         queries = [text, *query_words]
         counts = [k] + [_OF_WORD] * (len(queries) - 1)
         tags = tags_as_bytes(request.get("tags") or [])
-        if tags:
-            call = servable.signature(FILTERED)
-            if call is None:
-                raise InvalidError(f"{model} has no tags")
-        else:
-            call = servable.signature(EXPLAINED) or call
+        if tags and servable.signature(KNOWN_TAGS) is None:
+            raise InvalidError(f"{model} has no tags")
+        call = (
+            servable.signature(EXPLAINED)
+            or (tags and servable.signature(FILTERED))
+            or call
+        )
         outputs = self._run(call, queries, counts, tags)
         rows = [self._hits(outputs, row) for row in range(len(queries))]
         if tags and not any(rows):
@@ -391,7 +392,7 @@ class SearchPage:
         tags: bytes = b"",
     ) -> dict[str, np.ndarray]:
         inputs = {"text": text_array(texts), "k": np.array(k, np.int32)}
-        if tags:
+        if "tags" in call.input_dtypes:
             inputs["tags"] = np.full(len(texts), tags, object)
         self._bounds.check_arrays(inputs)
         return call.run_arrays(inputs)

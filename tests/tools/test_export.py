@@ -59,10 +59,12 @@ def test_training_queries_that_are_at_hand(tmp_path, data, expected):
 
 
 def test_bm25_alone_is_a_file_whose_hits_are_explained(
-    titles, tmp_path, capsys
+    titles, tmp_path, capsys, refused
 ):
-    file = tmp_path / "first_day.safetensors"
-    succeed(export, hybrid=True, documents=titles, portable=file)
+    file, tagged = tmp_path / "first_day.safetensors", tmp_path / "tagged.tsv"
+    lines = titles.read_text().splitlines()
+    tagged.write_text("".join(f"{line}\tin:{line[:2]}\n" for line in lines))
+    succeed(export, hybrid=True, documents=tagged, portable=file)
     printed = capsys.readouterr().out
     assert "words 0 (no such part), bm25 1; bm25 of stems" in printed
     flags = {"models": file, "k": 1, "json": tmp_path / "hits.json"}
@@ -73,6 +75,18 @@ def test_bm25_alone_is_a_file_whose_hits_are_explained(
     (found,) = json.loads((tmp_path / "hits.json").read_text())["queries"]
     assert found["hits"][0]["parts"] == {"towers": 0, "words": 0, "bm25": 1}
     assert found["hits"][0]["words"]["bm25"].keys() == {"wood", "glue"}
+    for models in (file, tmp_path / "models"):
+        if models != file:
+            succeed(export, hybrid=True, documents=tagged, output=models)
+        asked = ["search", f"--models={models}", "--explain", "wood glue"]
+        capsys.readouterr()
+        assert search.program.run([*asked, "--tags=in:t2"]) == 0
+        assert capsys.readouterr().out.splitlines() == lines
+        refused(
+            search.program.run([*asked, "--tags=in:t22"]),
+            "found the tag 'in:t22', which no document has: give another, such"
+            " as in:t2",
+        )
 
 
 def test_the_card_follows_an_export_of_other_titles(

@@ -155,8 +155,6 @@ REFUSED = {
         -> found the name '../retriever'
     --models={no_model} x -> not a file that this version can read
     --models={models} --explain glue -> it has no signature explained
-    --models={models} --explain --tags=steel glue
-        -> --explain and --tags are given
     --models={models} --explain --k=101 glue
         -> --k=101 with --explain: expected at most 100
     --models=m --server=localhost:1 glue -> --models and --server are given
