@@ -99,8 +99,8 @@ class HybridModule(SearchModule):
 
     def write_extra(self, version: Path) -> None:
         """Writes the settings, and how many terms and forms BM25 has."""
+        super().write_extra(version)
         path = version / SETTINGS_FILE
-        path.parent.mkdir(exist_ok=True)
         about = {
             "settings": self._settings.to_dict(),
             "parts": [*self._parts.columns, "bm25"],

@@ -402,7 +402,6 @@ class SearchPage:
         ids = [id_ for id_ in _texts(outputs["ids"][row]) if id_]
         # JSON of browsers has no NaN, which a broken model may return.
         scores = np.nan_to_num(outputs["scores"][row]).tolist()
-        # A retriever of encoded parts has no titles.
         titles = _texts(outputs.get("titles", outputs["ids"])[row])
         return [*map(Hit, ids, scores, titles)]  # columns beyond ids are empty
 

@@ -172,6 +172,7 @@ REFUSED = {
     --vectors=int8 -> --vectors is used with --documents only
     --max_k=9 -> --max_k is used with --documents only
     --teacher=TEACH -> --teacher is used with --documents only
+    --yes -> --yes is used with --documents only
     --max_k=0 -> --max_k=0: expected an integer
     --output={clicks}/m -> clicks.tsv: found a file, expected a folder to write
     --run={scorer_run} --documents={titles} -> documents are for the retriever o
