@@ -268,6 +268,12 @@ def write_failures(
     failures: Failures,
 ) -> None:
     """Writes an evaluation, its verdict and its failures as an HTML page."""
+    sections = failure_sections(measured, failures)
+    write_html(path, title, sections, verdict["sentence"] + ".")
+
+
+def failure_sections(measured: Measured, failures: Failures) -> list[Section]:
+    """Returns the metrics of all systems, and `find_failures`, for a page."""
     measure = failures["measure"]
     results = means(measured.by_query)
     names = list(results[measured.ranked])
@@ -276,7 +282,7 @@ def write_failures(
         for system, values in results.items()
     ]
     sections = [
-        Section("Metrics", [Table(["system", *names], rows)], "In percent.")
+        Section("Metrics, in percent", [Table(["system", *names], rows)])
     ]
     parts = {
         name: failures[name] for name in ("head", "tail") if name in failures
@@ -323,4 +329,4 @@ def write_failures(
             table = Table(header, rows, text_columns=(4, 5))
             text = "The rank is that of the first relevant title."
             sections.append(Section(heading, [table], text))
-    write_html(path, title, sections, verdict["sentence"] + ".")
+    return sections
