@@ -274,7 +274,8 @@ def _documents(path: str) -> "Documents | EncodedParts":
     print(f"{len(documents.ids):,} documents, such as")
     for row in range(min(_SAMPLE, len(documents.ids))):
         tags = ",".join(documents.tags[row]) if documents.tags else ""
-        line = f"  {documents.ids[row]}  {documents.shown[row]}"
+        key, title = documents.ids[row], documents.shown[row]
+        line = f"  {key}" + f"  {title}" * (title != key)
         print(printable(f"{line:.100}" + f"  [{tags}]" * bool(tags)))
     return documents
 

@@ -94,7 +94,7 @@ def report_on_towers(
         run,
         pictures / "cost.png",
         {"loss": "training", "val_loss": "validation"},
-        "mean cost (4) of a click",
+        "mean cost of a click (eq. 4)",
         "Training, epoch by epoch (Fig. 7)",
         "Cost of training by epoch",
         "On a logarithmic scale. Where the training cost still falls at the "
@@ -116,7 +116,7 @@ def report_on_towers(
     sections = []
     if is_collection(data):
         results, sections = measured_sections(model, data, min_relevant)
-    sections += training
+    sections += reversed(training)  # the measures are above, not on the card
     sections += _pair_sections(model, recurrent, settings, pictures)
     if recurrent:
         queries = settings.queries or [pair.query for pair in texts.pairs]
@@ -137,7 +137,7 @@ def report_on_towers(
     encode_titles = partial(model.document_encoder.encode, titles)
     return Report(
         "How good the search is, and what the model keeps of a text",
-        f"{' and '.join(names)} of the run {run.path.absolute().name}. The"
+        f"Run {run.path.absolute().name}, {' and '.join(names)}. The"
         " pictures of words and cells, in the second part, are about the query"
         f" {query!r} and the title {document!r}."
         + _NOT_RECURRENT

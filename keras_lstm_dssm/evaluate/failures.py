@@ -301,6 +301,24 @@ def failure_sections(measured: Measured, failures: Failures) -> list[Section]:
                 " of the clicks, and of the tail.",
             )
         )
+    clicks = ["clicks"] * ("frequent" in failures)
+    header = ["query", measure, "rank", *clicks, "clicked titles", "found"]
+    for part, heading in _HEADINGS.items():
+        if failures.get(part):
+            rows = [
+                [
+                    entry["query"],
+                    f"{100 * entry[measure]:.2f}",
+                    _rank(entry),
+                    *[_clicks(entry)] * len(clicks),
+                    *(" | ".join(entry[k]) for k in ("clicked", "found")),
+                ]
+                for entry in failures[part]
+            ]
+            last = len(header) - 1
+            table = Table(header, rows, text_columns=(last - 1, last))
+            text = "The rank is that of the first relevant title."
+            sections.append(Section(heading, [table], text))
     if failures.get("on_pages"):
         rows = [
             [most["title"], f"{100 * most['share']:.1f}"]
@@ -313,20 +331,4 @@ def failure_sections(measured: Measured, failures: Failures) -> list[Section]:
                 f"A page has {PAGE} results.",
             )
         )
-    header = ["query", measure, "rank", "clicks", "clicked titles", "found"]
-    for part, heading in _HEADINGS.items():
-        if failures.get(part):
-            rows = [
-                [
-                    entry["query"],
-                    f"{100 * entry[measure]:.2f}",
-                    _rank(entry),
-                    _clicks(entry),
-                    *(" | ".join(entry[k]) for k in ("clicked", "found")),
-                ]
-                for entry in failures[part]
-            ]
-            table = Table(header, rows, text_columns=(4, 5))
-            text = "The rank is that of the first relevant title."
-            sections.append(Section(heading, [table], text))
     return sections

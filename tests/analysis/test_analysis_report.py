@@ -80,7 +80,7 @@ def test_towers_of_two_kinds_have_what_both_can_show(tmp_path):
     model = TwoTower(small_encoder("lstm_None_keep"), small_encoder("clsm_3"))
     settings = ReportSettings("wood", "price $5_$", map="pca", queries=["wood"])
     page, text = written(tmp_path, model, settings)
-    assert page.of("p")[0].startswith("LSTMEncoder and CLSMEncoder of the run")
+    assert ", LSTMEncoder and CLSMEncoder. " in page.of("p")[0]
     assert "reads all words at once" in text
     assert len(page.of("h2")) == 4
     claims = measure_claims(model, list(TOPICS.values()), TITLES)

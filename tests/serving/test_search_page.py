@@ -573,7 +573,10 @@ def test_a_shops_page_below_a_path(page, shop):
         # Reasons are folded; the keyboard opens them.
         why = f"{RESULTS}[0].querySelector('details')"
         assert page.evaluate(f"{why}.innerText") == "Why?"
-        page.evaluate(f"{why}.querySelector('summary').focus()")
+        assert page.evaluate(f"{FOCUS}.id") == "query"
+        for name in ("SELECT", "BUTTON", "SUMMARY"):
+            page.press("Tab")
+            assert page.evaluate(f"{FOCUS}.tagName") == name
         page.press("Enter")
         assert page.evaluate(f"{why}.innerText").split("\n")[1:] == [
             "50 % learned from clicks", "50 % words of the query: bolt",

@@ -215,7 +215,9 @@ function resultLine(hit, rank, otherRanks) {
   }
   const text = title.textContent;
   title.addEventListener("click", () => follow(title, hit, text));
-  line.append(title, element("span", "score", hit.score.toFixed(2)));
+  const score = element("span", "score", hit.score.toFixed(2));
+  score.title = "score";
+  line.append(title, score);
   if (hit.weak) line.append(element("span", "note", "weak match"));
   if (otherRanks) line.append(element("span", "note", moved()));
   const below = element("div", "below");
