@@ -113,7 +113,7 @@ def report_on_towers(
     towers = model.query_encoder, model.document_encoder
     recurrent = all(tower.networks for tower in towers)
     results: dict[str, Any] = {}
-    sections = []
+    sections: list[Section] = []
     if is_collection(data):
         results, sections = measured_sections(model, data, min_relevant)
     sections += reversed(training)  # the measures are above, not on the card
