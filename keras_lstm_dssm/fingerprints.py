@@ -49,6 +49,12 @@ def _add_file(digest: Any, path: str | os.PathLike[str]) -> None:
             digest.update(data)
 
 
+def id_hashes(ids: Iterable[str]) -> np.ndarray:
+    """Returns the distinct hashes of ids, uint64, ascending."""
+    hashes = title_hashes(ids)[:, :8]
+    return np.unique(np.ascontiguousarray(hashes).view(np.uint64))
+
+
 def title_hashes(titles: Iterable[str]) -> np.ndarray:
     """Returns a hash of each title, uint8 `[n, 16]`."""
     hashes = b"".join(

@@ -143,19 +143,31 @@ class LocalModel:
     ) -> list[list[Hit]]:
         """Returns the k best documents of each query; see `Client.search`."""
         rows_for(k)  # checks it
-        wanted = tags_as_bytes(tags)
         documents = self._found_documents(model, version)
+        encoded = as_bytes(texts)
+        return [
+            [Hit(documents.ids[r], s, documents.title(r)) for r, s in best]
+            for best in self._best(
+                documents, encoded, self._query_vectors(encoded), k, tags
+            )
+        ]
+
+    def _best(
+        self,
+        documents: "_Documents",
+        texts: list[bytes],
+        vectors: np.ndarray | None,
+        k: int,
+        tags: Iterable[str],
+    ) -> list[list[tuple[int, float]]]:
+        """Returns the best of the documents; see `_Documents.search`."""
+        wanted = tags_as_bytes(tags)
         if wanted and not documents.rows_of_tag:
             raise no_tags(self.target)
-        encoded = as_bytes(texts)
-        vectors = self._query_vectors(encoded)
-        hits = [
-            [Hit(documents.ids[r], s, documents.title(r)) for r, s in best]
-            for best in documents.search(encoded, vectors, k, wanted)
-        ]
-        if wanted and hits and not any(hits):
-            check_known(self.target, wanted, self.tags(model))
-        return hits
+        found = [*documents.search(texts, vectors, k, wanted)]
+        if wanted and found and not any(found):
+            check_known(self.target, wanted, self.tags())
+        return found
 
     def tags(
         self, model: str = RETRIEVER, version: Version = None
@@ -170,6 +182,7 @@ class LocalModel:
         k: int = 5,
         model: str = RETRIEVER,
         version: Version = None,
+        tags: Iterable[str] = (),
     ) -> list[list[ExplainedHit]]:
         """Returns the k best documents, and why; see `Client.explain`."""
         rows_for(k)
@@ -183,7 +196,9 @@ class LocalModel:
                 encoded[row], best, None if vectors is None else vectors[row]
             )
             for row, best in enumerate(
-                documents.search(encoded, vectors, min(k, EXPLAINED_K), b"")
+                self._best(
+                    documents, encoded, vectors, min(k, EXPLAINED_K), tags
+                )
             )
         ]
 

@@ -257,7 +257,7 @@ EXPLANATION: Outputs = {
 TAG_LIST: Outputs = {"tags": (object, 2), "counts": (np.int32, 2)}
 
 OPTIONAL = frozenset({"titles"})
-"""Outputs that retrievers of earlier exports, or of encoded parts, lack."""
+"""Outputs that retrievers of other programs may lack."""
 
 SCORE: Outputs = {"score": (np.float32, 1)}
 KEY_PARTS: Outputs = {

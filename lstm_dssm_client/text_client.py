@@ -188,9 +188,7 @@ class AsyncTextClient:
                 model, inputs, RANKING, version, signature
             )
             hits += hits_from_outputs(**outputs, k=k)
-        if tag_text and hits and not any(hits):
-            known = await self.tags(model, version)
-            check_known(f"model {model}", tag_text, known)
+        await self._check_tags(model, version, tag_text, hits)
         return hits
 
     async def tags(
@@ -221,6 +219,7 @@ class AsyncTextClient:
         k: int = 5,
         model: str = "retriever",
         version: Version = None,
+        tags: Iterable[str] = (),
     ) -> list[list[ExplainedHit]]:
         """Returns the k best documents of each query, and why they are.
 
@@ -231,14 +230,16 @@ class AsyncTextClient:
             model: The name of a retriever that `lstm-dssm-export --hybrid`
                 wrote.
             version: See `search`.
+            tags: See `search`.
 
         Returns:
             n lists of `ExplainedHit`, the documents of which are those of
             `search`.
 
         Raises:
-            InputError: k is below 1 or too large for int32, or the model is no
-                hybrid retriever.
+            InputError: k is below 1 or too large for int32, a tag is blank
+                or has a comma, no document has it, or the model is no hybrid
+                retriever.
 
         Example:
             >>> ((hit,),) = client.explain(["angle bracket"], k=1)
@@ -246,7 +247,8 @@ class AsyncTextClient:
             ({'towers': 0.41, 'words': 0.22, 'bm25': 0.2}, {'angle': 0.2})
         """
         hits: list[list[ExplainedHit]] = []
-        for inputs in chunked_to_explain(texts, k):
+        tag_text = tags_as_bytes(tags)
+        for inputs in chunked_to_explain(texts, k, tag_text):
             cached = self._cache.get((model, version))
             if cached is None or EXPLAINED not in cached.signatures:
                 # A new version may have it.
@@ -256,7 +258,20 @@ class AsyncTextClient:
                 model, inputs, EXPLANATION, version, EXPLAINED
             )
             hits += explained_from_outputs(**outputs, k=k)
+        await self._check_tags(model, version, tag_text, hits)
         return hits
+
+    async def _check_tags(
+        self,
+        model: str,
+        version: Version,
+        tags: bytes,
+        hits: Sequence[Sequence[Any]],
+    ) -> None:
+        """Raises `InputError` if nothing was found because of a wrong tag."""
+        if tags and hits and not any(hits):
+            known = await self.tags(model, version)
+            check_known(f"model {model}", tags, known)
 
     async def score(
         self,

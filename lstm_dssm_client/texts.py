@@ -183,18 +183,23 @@ def chunked_with_count(
 
 
 def chunked_to_explain(
-    texts: Iterable[str | bytes], k: int
+    texts: Iterable[str | bytes], k: int, tags: bytes
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yields the inputs of requests that ask why k documents were found.
 
-    A reply names the words of each text k times, so a request has few texts if
-    they are long, or k is large.
+    The inputs are `text`, `k` and `tags`, which b"" leaves out. A reply names
+    the words of each text k times, so a request has few texts if they are long,
+    or k is large.
     """
     for rows in chunked(texts, rows_for(k)):
         sizes = [min(k, EXPLAINED_K) * len(text) for text in rows]
         for part in slices_of_size(sizes, len(rows), _EXPLAINED):
-            counts = np.full(len(rows[part]), k, np.int32)
-            yield {"text": rows[part], "k": counts}
+            count = len(rows[part])
+            yield {
+                "text": rows[part],
+                "k": np.full(count, k, np.int32),
+                "tags": np.full(count, tags, object),
+            }
 
 
 def chunked_pairs(

@@ -57,3 +57,8 @@ def test_curves(tmp_path, monkeypatch):
     assert labels == ["1", "10", "100"]
     assert axis.get_xlabel() == "epoch"
     assert axis.yaxis.get_major_formatter()(0.2) == "0.2"
+    # Between two powers of ten there are ticks, too.
+    narrow = {"narrow": Curve([1, 2], [0.33, 0.28])}
+    curve_chart(tmp_path / "c.png", narrow, "epoch", "cost", yscale="log")
+    low, high = seen[1].get_ylim()
+    assert sum(low <= tick <= high for tick in seen[1].get_yticks()) > 2

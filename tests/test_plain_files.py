@@ -33,12 +33,16 @@ from keras_lstm_dssm.export.bulk.parts import (
 from keras_lstm_dssm.export.graphs.hybrid import describe_published
 from keras_lstm_dssm.export.graphs.saved_module import signature_defs
 from keras_lstm_dssm.export.portable import export_portable
-from keras_lstm_dssm.export.publish.models_config import read_models_config
+from keras_lstm_dssm.export.publish.models_config import (
+    check_ids,
+    read_models_config,
+)
 from keras_lstm_dssm.export.publish.versions import (
     verify_manifest,
     write_manifest,
 )
 from keras_lstm_dssm.files import write_csv, write_json, write_json_gz
+from keras_lstm_dssm.fingerprints import id_hashes
 from keras_lstm_dssm.model_cards.record import (
     card_tables,
     export_facts,
@@ -102,12 +106,14 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "P/part-00000-00000.npy": lambda f: EncodedParts(f / "P").read(),
     "P/part-00000-00000.ids": lambda f: EncodedParts(f / "P").read(),
     "P/part-00000-00000.hashes": lambda f: EncodedParts(f / "P").read(),
+    "P/part-00000-00000.titles": lambda f: EncodedParts(f / "P").read(),
     "P/part-00000-00000.tags": lambda f: EncodedParts(f / "P").read(),
     "Q/part-00000-00000.json": lambda f: EncodedParts(f / "Q").read(),
     "Q/part-00000-00000.parquet": lambda f: EncodedParts(f / "Q").read(),
     "B/corpus.jsonl": lambda f: Collection(f / "B").documents,
     "B/queries.jsonl": lambda f: Collection(f / "B").queries,
     "B/qrels/test.tsv": lambda f: Collection(f / "B").qrels("test"),
+    "M/assets.extra/ids.npy": lambda f: check_ids(f / "M", ["d1", "d2"]),
     "M/assets.extra/hybrid.json": lambda f: describe_published(f / "M"),
     "M/models.config": lambda f: read_models_config(f / "M" / "models.config"),
     "M/MANIFEST.sha256": lambda f: verify_manifest(f / "M"),
@@ -234,6 +240,7 @@ def folders(tmp_path_factory) -> Path:
                     ["d1", "d2"],
                     np.eye(2, 4, dtype=np.float32),
                     np.arange(32, dtype=np.uint8).reshape(2, 16),
+                    ["hex bolt", "wood glue"],
                     [["red"], []],
                 )
             )
@@ -251,6 +258,7 @@ def folders(tmp_path_factory) -> Path:
         "parts": ["bm25"], "forms": 3, "terms": 2,
     }  # fmt: skip
     write_json(root / "M" / "assets.extra" / "hybrid.json", about)
+    np.save(root / "M" / "assets.extra" / "ids.npy", id_hashes(["d1", "d2"]))
     graph = SavedModel().meta_graphs.add()
     graph.meta_info_def.tags.append("serve")
     graph.signature_def["serving_default"].inputs["texts"].name = "texts:0"

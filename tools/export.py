@@ -8,10 +8,11 @@ Writes query_encoder/ and document_encoder/, or keyvec/ of the run of a KeyVec,
 and, with --documents, retriever/; of the run of a pair scorer, scorer/. MODELS
 may have models of another run: they do not change. The exported ones get a new
 version of the same number. A running server of MODELS changes to the new
-versions of all models when they are complete. titles.txt has one title a line,
-or an id, a tab and a title; --documents can also be a folder of documents, or
-a file of JSON lines (docs/documents.md). docs/serving.md describes the files
-and how much accuracy --vectors=int8 costs.
+versions of all models when they are complete. If more than 20 % of the ids
+have changed since the served version, --yes must be given. titles.txt has one
+title a line, or an id, a tab and a title; --documents can also be a folder of
+documents, or a file of JSON lines (docs/documents.md). docs/serving.md
+describes the files and how much accuracy --vectors=int8 costs.
 
 With --portable the encoders and the documents of two towers are one file, for
 lstm_dssm_client.LocalModel, which needs no TensorFlow.
@@ -36,14 +37,18 @@ from typing import TYPE_CHECKING, Any
 from absl import app
 
 from lstm_dssm_programs import load_package
-from keras_lstm_dssm.command_line import Program
+from keras_lstm_dssm.command_line import Program, printable
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.choices import BM25_TERMS, MAX_K, VECTORS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from keras_lstm_dssm.data.teacher_folder import TeacherVectors
     from keras_lstm_dssm.export.bulk.documents import Documents
     from keras_lstm_dssm.export.bulk.parts import EncodedParts
+
+_SAMPLE = 3  # documents that are printed
 
 program = Program(__doc__)
 FLAGS = program.flags
@@ -99,6 +104,11 @@ program.integer(
     "many, so that no request can exhaust the server's memory.",
     1, 2**31 - 1,
 )  # fmt: skip
+program.bool(
+    "yes", False,
+    "Publish the retriever also if more than 20 % of the ids have changed "
+    "since the version that is served.",
+)  # fmt: skip
 
 
 @program.main
@@ -115,11 +125,12 @@ def main(_: list[str]) -> dict[str, Any]:
         FLAGS.documents = FLAGS.data
     # The error of a hybrid without titles says more.
     if not (FLAGS.documents or FLAGS.hybrid):
-        of_titles = ("vectors", "max_k", "teacher")
+        of_titles = ("vectors", "max_k", "teacher", "yes")
         program.check_unused(of_titles, "is used with --documents only")
     load_package()
     from keras_lstm_dssm.export.export_models import export_models
     from keras_lstm_dssm.export.graphs.hybrid import describe_published
+    from keras_lstm_dssm.export.publish.models_config import check_ids
     from keras_lstm_dssm.run_folder import RunFolder
     from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 
@@ -128,6 +139,8 @@ def main(_: list[str]) -> dict[str, Any]:
         return _portable()
     program.check_unused(["weights"], "is used with --portable only")
     documents = _documents(FLAGS.documents) if FLAGS.documents else None
+    if documents and not FLAGS.yes:
+        check_ids(os.path.join(FLAGS.output, "retriever"), _ids(documents))
     teacher = _teacher(documents)
     folders = export_models(
         RunFolder(FLAGS.run).load_model() if FLAGS.run else None,
@@ -192,7 +205,7 @@ def _portable() -> dict[str, Any]:
     from keras_lstm_dssm.run_folder import RunFolder
 
     program.check_unused(
-        ("output", "max_k"), "is not used with --portable: leave it out"
+        ("output", "max_k", "yes"), "is not used with --portable: leave it out"
     )
     documents = _documents(FLAGS.documents) if FLAGS.documents else None
     if not isinstance(documents, Documents | None):
@@ -241,6 +254,13 @@ def _teacher(documents: Any) -> "TeacherVectors | None":
     return teacher
 
 
+def _ids(documents: "Documents | EncodedParts") -> "Iterable[str]":
+    """Returns the ids of documents, part by part if they are encoded."""
+    if isinstance(documents, tuple):
+        return documents.ids
+    return (key for part in documents for key in part.ids)
+
+
 def _documents(path: str) -> "Documents | EncodedParts":
     from keras_lstm_dssm.export.bulk.documents import read_documents
     from keras_lstm_dssm.export.bulk.parts import EncodedParts, has_parts
@@ -250,7 +270,12 @@ def _documents(path: str) -> "Documents | EncodedParts":
         print(f"{parts.rows:,} encoded titles")
         return parts
     documents = read_documents(path)
-    print(f"{len(documents.ids):,} documents")
+    print(f"{len(documents.ids):,} documents, such as")
+    for row in range(min(_SAMPLE, len(documents.ids))):
+        tags = ",".join(documents.tags[row]) if documents.tags else ""
+        key, title = documents.ids[row], documents.shown[row]
+        line = f"  {key}" + f"  {title}" * (title != key)
+        print(printable(f"{line:.100}" + f"  [{tags}]" * bool(tags)))
     return documents
 
 

@@ -82,7 +82,7 @@ program.multi(
 program.bool(
     "explain", False,
     "Print below each hit of a hybrid retriever what towers, words and "
-    "BM25, and each word of the query, add to its score; without --tags.",
+    "BM25, and each word of the query, add to its score.",
 )  # fmt: skip
 program.enum(
     "show", "hits", ["hits", "vectors", "status"],
@@ -143,11 +143,6 @@ def main(argv: list[str]) -> dict[str, Any]:
         program.check_unused(["documents"], f"is for --run, not for --{source}")
     if not queries and FLAGS.show != "status":
         raise InputError('no query; give one or more, such as "angle bracket"')
-    if FLAGS.explain and FLAGS.tags:
-        raise InputError(
-            "--explain and --tags are given, and a retriever explains the"
-            " search of all documents only: leave one out"
-        )
     if FLAGS.explain and FLAGS.k > EXPLAINED_K:
         raise InputError(
             f"--k={FLAGS.k} with --explain: expected at most {EXPLAINED_K}"
@@ -167,7 +162,7 @@ def _search_models(queries: list[str]) -> "Sequence[Sequence[Any]]":
 
         local = LocalModel(FLAGS.models)
         if FLAGS.explain:
-            return local.explain(queries, FLAGS.k, name)
+            return local.explain(queries, FLAGS.k, name, tags=_tags())
         return local.search(queries, FLAGS.k, name, tags=_tags())
     if os.path.exists(os.path.join(FLAGS.models, "model.keras")):
         raise InputError(
@@ -181,7 +176,7 @@ def _search_models(queries: list[str]) -> "Sequence[Sequence[Any]]":
 
     retriever = SavedRetriever(model_folder(FLAGS.models, name))
     if FLAGS.explain:
-        return retriever.explain(queries, FLAGS.k)
+        return retriever.explain(queries, FLAGS.k, _tags())
     return retriever.search(queries, FLAGS.k, _tags())
 
 
@@ -279,11 +274,8 @@ def _ask_model(
     if KEYS in signatures:
         parts = client.keys(queries, FLAGS.k, model, version)
         return print_key_parts(queries, parts)
-    if FLAGS.explain:
-        explained = client.explain(queries, FLAGS.k, model, version)
-        return print_hits(queries, explained)
-    found = client.search(queries, FLAGS.k, model, version, _tags())
-    return print_hits(queries, found)
+    find: Any = client.explain if FLAGS.explain else client.search
+    return print_hits(queries, find(queries, FLAGS.k, model, version, _tags()))
 
 
 def _security_options() -> dict[str, Any]:

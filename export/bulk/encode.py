@@ -134,7 +134,10 @@ def encode_part(
                 if chunk.ids:
                     hashes = _hash(digest, chunk)
                     vectors = encode(chunk.titles)
-                    write(PartRows(chunk.ids, vectors, hashes, chunk.tags))
+                    shown = [" ".join(title.split()) for title in chunk.shown]
+                    write(
+                        PartRows(chunk.ids, vectors, hashes, shown, chunk.tags)
+                    )
                     rows += len(chunk.ids)
                     tagged += sum(map(bool, chunk.tags))
         last = reader.at_end

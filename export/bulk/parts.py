@@ -127,7 +127,8 @@ class PartRows(NamedTuple):
 
     ids: Sequence[str]
     vectors: np.ndarray  # unit vectors, float32 [n, d]
-    hashes: np.ndarray  # of the titles, uint8 [n, 16]
+    hashes: np.ndarray  # of the encoded texts, uint8 [n, 16]
+    titles: Sequence[str]  # that are shown with hits, of one line each
     tags: Sequence[Sequence[str]] = ()  # none if no title has any
 
     @property
@@ -171,6 +172,7 @@ class EncodedParts:
     def read(self) -> DocumentRows:
         """Reads all parts, each distinct row once; an id has one title."""
         ids: list[str] = []
+        titles: list[str] = []
         tags: list[tuple[str, ...]] = []
         vectors = np.empty((self.rows, self.dimension), np.float32)
         hashes = np.empty((self.rows, HASH_BYTES), np.uint8)
@@ -185,6 +187,7 @@ class EncodedParts:
                 if first == len(ids):
                     new.append(row)
                     ids.append(key)
+                    titles.append(part.titles[row])
                     hashes[first] = title_hash
                     tags.append(tuple(row_tags))
                     continue
@@ -202,7 +205,8 @@ class EncodedParts:
                 if first < row:
                     vectors[row] = vectors[first]
         count = len(ids)
-        return DocumentRows(ids, vectors[:count], tags if self.tagged else ())
+        known_tags = tags if self.tagged else ()
+        return DocumentRows(ids, vectors[:count], known_tags, titles)
 
     def _check_complete(self) -> None:
         first = next(iter(self._infos.values()))
@@ -238,20 +242,21 @@ def read_part(folder: Path, name: str, info: PartInfo) -> PartRows:
             [],
             np.empty((0, info.dimension), np.float32),
             np.empty((0, HASH_BYTES), np.uint8),
+            [],
         )
     rows = _FORMATS[info.format].read(folder / name, info.tagged > 0)
     shapes = (
         len(rows.ids), rows.vectors.shape, rows.hashes.shape,
-        len(rows.tags_of_each), sum(map(bool, rows.tags)),
+        len(rows.titles), len(rows.tags_of_each), sum(map(bool, rows.tags)),
     )  # fmt: skip
     expected = (
         info.rows, (info.rows, info.dimension), (info.rows, HASH_BYTES),
-        info.rows, info.tagged,
+        info.rows, info.rows, info.tagged,
     )  # fmt: skip
     if shapes != expected:
         raise InputError(
             f"{folder / name}: found {shapes[0]:,} ids, vectors of shape "
-            f"{list(shapes[1])} and {shapes[4]:,} titles with tags, expected "
+            f"{list(shapes[1])} and {shapes[5]:,} titles with tags, expected "
             f"{list(expected[1])} and {info.tagged:,}, {_EXPECTED}"
         )
     return rows
@@ -287,7 +292,7 @@ def writing_part(
 
 
 class _NpyPart:
-    """Writes and reads a part as `.npy` and files of ids, hashes and tags."""
+    """Writes and reads a part as `.npy`, and files of ids, titles and so on."""
 
     def __init__(
         self, open_file: Callable[[str], IO[bytes]], dimension: int
@@ -295,6 +300,7 @@ class _NpyPart:
         self._vectors = open_file("npy")
         self._ids = open_file("ids")
         self._hashes = open_file("hashes")
+        self._titles = open_file("titles")
         self._tags: IO[bytes] | None = None  # without tags there is no file
         self._open_file = open_file
         self._dimension = dimension
@@ -305,6 +311,7 @@ class _NpyPart:
         self._vectors.write(np.ascontiguousarray(rows.vectors).data)
         self._ids.write("".join(f"{key}\n" for key in rows.ids).encode())
         self._hashes.write(rows.hashes.tobytes())
+        self._titles.write("".join(f"{t}\n" for t in rows.titles).encode())
         if rows.tags and self._tags is None:
             self._tags = self._open_file("tags")
             self._tags.write(b"\n" * self._rows)
@@ -347,6 +354,7 @@ class _NpyPart:
             lines("ids")[:-1],
             vectors,
             np.frombuffer(hashes[:whole], np.uint8).reshape(-1, HASH_BYTES),
+            lines("titles")[:-1],
             tags,
         )
 
@@ -364,6 +372,7 @@ class _ParquetPart:
                 ("id", arrow.string()),
                 ("vector", arrow.list_(arrow.float32(), dimension)),
                 ("title_hash", arrow.binary(HASH_BYTES)),
+                ("title", arrow.string()),
                 ("tags", arrow.list_(arrow.string())),
             ]
         )
@@ -376,7 +385,8 @@ class _ParquetPart:
         )
 
     def write(self, rows: PartRows) -> None:
-        arrow, (key, vector, title_hash, tags) = self._arrow, self._schema.types
+        arrow, types = self._arrow, self._schema.types
+        key, vector, title_hash, title, tags = types
         columns = [
             arrow.array(rows.ids, key),
             arrow.FixedSizeListArray.from_arrays(
@@ -387,6 +397,7 @@ class _ParquetPart:
                 len(rows.hashes),
                 [None, arrow.py_buffer(rows.hashes.tobytes())],
             ),
+            arrow.array(rows.titles, title),
             arrow.array(rows.tags_of_each, tags),
         ]
         self._parquet.write_batch(
@@ -414,9 +425,11 @@ class _ParquetPart:
             hashes = table["title_hash"].combine_chunks()
             width = vectors.type.list_size
             ids = table["id"].to_pylist()
+            titles = table["title"].to_pylist()
             tags = table["tags"].to_pylist() if tagged else ()
-            if not all(isinstance(key, str) for key in chain(ids, *tags)):
-                raise ValueError("found an id or a tag that is no text")
+            texts = chain(ids, titles, *tags)
+            if not all(isinstance(text, str) for text in texts):
+                raise ValueError("found an id, title or tag that is no text")
             rows = vectors.flatten().to_numpy().reshape(-1, width)
             if rows.dtype != np.float32:
                 raise ValueError(f"found vectors of {rows.dtype}")
@@ -426,6 +439,7 @@ class _ParquetPart:
                 np.frombuffer(b"".join(hashes.to_pylist()), np.uint8).reshape(
                     -1, HASH_BYTES
                 ),
+                titles,
                 tags,
             )
 

@@ -107,8 +107,8 @@ class HybridModule(SearchModule):
 
     def write_extra(self, version: Path) -> None:
         """Writes the settings, and how many terms and forms there are."""
+        super().write_extra(version)
         path = version / SETTINGS_FILE
-        path.parent.mkdir(exist_ok=True)
         about = {
             "settings": self._settings.to_dict(),
             "parts": [n for n, w in self._settings.weights.items() if w],
@@ -118,9 +118,13 @@ class HybridModule(SearchModule):
         }
         write_json(path, about)
 
-    @signature(text=tf.string, k=tf.int32)
-    def explained(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
+    @signature(text=tf.string, k=tf.int32, tags=tf.string)
+    def explained(
+        self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
         """Signature `explained`: finds documents, and what their scores are of.
+
+        `tags` restrict the search as in `filtered`; "" searches all documents.
 
         Beside the outputs of `serving_default`, `parts` are float32 `[batch,
         width, 6]`, in the order of `HYBRID_PARTS`: what the parts add to the
@@ -132,7 +136,7 @@ class HybridModule(SearchModule):
         A k above `EXPLAINED_K` counts as this many. The sum of k times bytes of
         text is limited, see `request_limits`.
         """
-        return self._search(text, k, explained=True)
+        return self._search(text, k, tags, explained=True)
 
     def _search(
         self,
@@ -162,7 +166,7 @@ class HybridModule(SearchModule):
             start: tf.Tensor, *before: tf.Tensor
         ) -> tuple[tf.Tensor, ...]:
             stop = tf.minimum(start + self._chunk, batch)
-            mask = None if tags is None else self.tags.mask(tags[start:stop])
+            mask = None if tags is None else self._mask(tags[start:stop])
             found = self._best(
                 text[start:stop], vectors[start:stop], width, mask, explained
             )

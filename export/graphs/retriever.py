@@ -7,6 +7,7 @@ documents with tags.
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -26,11 +27,13 @@ from keras_lstm_dssm.export.graphs.request_limits import (
     with_short_titles,
 )
 from keras_lstm_dssm.export.graphs.saved_module import (
+    IDS_FILE,
     EncodingModule,
     Graphs,
     ServedModule,
     signature,
 )
+from keras_lstm_dssm.fingerprints import id_hashes
 from keras_lstm_dssm.settings import choices
 from keras_lstm_dssm.settings.choices import MAX_K
 from keras_lstm_dssm.text.strings import as_strings
@@ -496,11 +499,25 @@ class SearchModule(ServedModule):
         """
         return self._search(text, k)
 
+    def write_extra(self, version: Path) -> None:
+        """Writes hashes of the ids, which the next export compares with its."""
+        path = version / IDS_FILE
+        path.parent.mkdir(exist_ok=True)
+        ids = (key.decode(errors="surrogateescape") for key in self.ids.numpy())
+        np.save(path, id_hashes(ids))
+
     @abstractmethod
     def _search(
         self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
         """Returns the outputs of `serve`, or with tags of `filtered`."""
+
+    def _mask(self, tags: tf.Tensor) -> TagMask:
+        """See `DocumentTags.mask`; without tags, none of them is found."""
+        if hasattr(self, "tags"):
+            return self.tags.mask(tags)
+        all_documents = (tf.strings.strip(tags) == "")[:, tf.newaxis]
+        return lambda start, stop: all_documents
 
     def _admitted(
         self, text: tf.Tensor, k: tf.Tensor, widest: int

@@ -46,6 +46,9 @@ _LOG = logging.getLogger(__name__)
 
 FINGERPRINT_FILE = Path("assets.extra", "encoder.json")
 
+IDS_FILE = Path("assets.extra", "ids.npy")
+"""Path of the hashes of a retriever's ids, within the folder of a version."""
+
 SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 """Name of the signature of an exported model's method `serve`."""
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import numpy as np
 from google.protobuf import text_format
 from tensorflow_serving.config.model_server_config_pb2 import (
     ModelConfig,
@@ -15,11 +16,14 @@ from tensorflow_serving.config.model_server_config_pb2 import (
 )
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.graphs.saved_module import FINGERPRINT_FILE
+from keras_lstm_dssm.export.graphs.saved_module import (
+    FINGERPRINT_FILE,
+    IDS_FILE,
+)
 from keras_lstm_dssm.export.publish.versions import version_folders
 from keras_lstm_dssm.files import write_text
-from keras_lstm_dssm.fingerprints import files_hash
-from keras_lstm_dssm.plain_files import read_json, read_text
+from keras_lstm_dssm.fingerprints import files_hash, id_hashes
+from keras_lstm_dssm.plain_files import read_array, read_json, read_text
 from lstm_dssm_client.errors import DAMAGE
 
 MODELS_CONFIG = "models.config"
@@ -175,6 +179,32 @@ def _added(text: str, entries: str) -> str:
         except text_format.ParseError:
             continue
     raise AssertionError(text)
+
+
+MOST_CHANGED = 0.2
+"""Share of the served ids that an export may change without being asked."""
+
+
+def check_ids(path: str | os.PathLike[str], ids: Iterable[str]) -> None:
+    """Checks that ids are mostly the ids of the retriever that is served.
+
+    Raises `InputError` if the ids that are gone and those that are new are more
+    than `MOST_CHANGED` of the served ids. Nothing is compared if no retriever
+    is served. For `path` see `saved_fingerprint`.
+    """
+    folder = served_version(path) or Path(path)
+    if not (folder / IDS_FILE).exists():
+        return
+    served = read_array(folder / IDS_FILE, "export to another folder")
+    hashes = id_hashes(ids)
+    kept = len(np.intersect1d(served, hashes))
+    gone, new = len(served) - kept, len(hashes) - kept
+    if gone + new > MOST_CHANGED * len(served):
+        raise InputError(
+            f"{folder}: of its {len(served):,} ids, {gone:,} are gone, and"
+            f" {new:,} are new, expected changes of {MOST_CHANGED:.0%} at most:"
+            " check the documents, or give --yes"
+        )
 
 
 def saved_fingerprint(path: str | os.PathLike[str]) -> str:

@@ -13,6 +13,7 @@ from keras_lstm_dssm.pages import DOTS_PER_INCH
 # lightness alone.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = "osD^vP"
+_LEAST_TICKS = 3  # fewer do not tell the scale of an axis
 
 
 class Curve(NamedTuple):
@@ -98,6 +99,9 @@ def curve_chart(
             axis.xaxis.set_major_locator(ticks.MaxNLocator(integer=True))
         if axis.get_yscale() == "log":  # ticks such as 0.2, not 2 x 10^-1
             axis.yaxis.set_major_locator(ticks.LogLocator(subs=(1, 2, 5)))
+            low, high = axis.get_ylim()
+            if sum(low <= y <= high for y in axis.get_yticks()) < _LEAST_TICKS:
+                axis.yaxis.set_major_locator(ticks.MaxNLocator(5))
             axis.yaxis.set_major_formatter(ticks.StrMethodFormatter("{x:g}"))
             axis.yaxis.set_minor_formatter(ticks.NullFormatter())
         add_legend(axis, 2)

@@ -335,16 +335,6 @@ def report_on_documents(
     picture = pictures / "document_map.png"
     draw_map(picture, layout, legend=True)
     sections = [
-        *_agreement_sections(agreements, len(with_summary), source.teacher),
-        *map(_document_section, explained),
-        Section(
-            "A map of documents",
-            [Picture("Documents on a plane, coloured by class", picture)],
-            f"{len(on_map):,} of {len(documents):,} documents: those "
-            "with similar vectors lie together. The model has not seen the "
-            "classes; the largest ones have a colour. Distances between groups "
-            "mean little.",
-        ),
         *training_sections(
             run,
             pictures / "loss.png",
@@ -357,6 +347,16 @@ def report_on_documents(
             "mean loss of a document",
             text="Where the validation loss rises while the loss of training "
             "falls, the model overfits.",
+        ),
+        *_agreement_sections(agreements, len(with_summary), source.teacher),
+        *map(_document_section, explained),
+        Section(
+            "A map of documents",
+            [Picture("Documents on a plane, coloured by class", picture)],
+            f"{len(on_map):,} of {len(documents):,} documents: those "
+            "with similar vectors lie together. The model has not seen the "
+            "classes; the largest ones have a colour. Distances between groups "
+            "mean little.",
         ),
     ]
     map_rows = [

@@ -61,18 +61,19 @@ def training_sections(
     picture: Path,
     labels: Mapping[str, str],
     unit: str,
-    title: str = "Loss by epoch",
+    title: str = "Training, epoch by epoch",
     caption: str = "Loss by epoch",
     text: str = "",
     **scales: Any,
 ) -> list[Section]:
-    """Returns the sections on training: the loss by epoch, the model card.
+    """Returns the sections on training: the model card, the loss by epoch.
 
     A section that the run has nothing for is left out, and so is a curve whose
     column an epoch lacks. `labels` is column of the history -> label of its
     curve.
     """
-    sections = []
+    tables = card_tables(run.path)
+    sections = [card_section(tables)] if tables else []
     history = run.read_history()
     if history:
         epochs = [row["epoch"] for row in history]
@@ -84,9 +85,6 @@ def training_sections(
         curve_chart(picture, curves, "epoch", unit, **scales)
         block = Picture(caption, picture)
         sections.append(Section(title, [block], text))
-    tables = card_tables(run.path)
-    if tables:
-        sections.append(card_section(tables))
     return sections
 
 

@@ -369,7 +369,7 @@ def report_on_scorer(
         f"{'k-max' if matcher.pooling == 'k_max' else 'dynamic'} pooling. "
         "A cell compares a position of the query with one of the "
         "document, both read from left to right and from right to left.",
-        [Section("All queries of the data", tables), *sections, *training],
+        [*training, Section("All queries of the data", tables), *sections],
         {"pairs": pairs, **statistics},
     )
 

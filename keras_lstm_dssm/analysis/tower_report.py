@@ -1,9 +1,10 @@
-"""The report of two towers: what their vectors keep of texts.
+"""The report of two towers: how good they are, what their vectors keep.
 
-It covers section V-A of Palangi et al. 2016.
+The second part covers section V-A of Palangi et al. 2016.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -41,6 +42,7 @@ from keras_lstm_dssm.analysis.words import (
     topics,
 )
 from keras_lstm_dssm.data.click_log import ClickLog, Pair
+from keras_lstm_dssm.data.query_clicks import query_clicks
 from keras_lstm_dssm.data.sources import (
     is_collection,
     open_collection,
@@ -48,6 +50,12 @@ from keras_lstm_dssm.data.sources import (
 )
 from keras_lstm_dssm.encoders.activations import Activations, activations
 from keras_lstm_dssm.encoders.text_encoder import WHOLE_VECTOR, TextEncoder
+from keras_lstm_dssm.evaluate.failures import (
+    compare_with_bm25,
+    failure_sections,
+    find_failures,
+)
+from keras_lstm_dssm.evaluate.titles import measure_titles
 from keras_lstm_dssm.evaluation.index import Index
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.pages import (
@@ -59,6 +67,7 @@ from keras_lstm_dssm.pages import (
     Table,
 )
 from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.evaluation import TitleSettings
 from keras_lstm_dssm.settings.reports import ReportSettings
 
 _MOST_CELLS = 24
@@ -74,19 +83,19 @@ _NOT_RECURRENT = (
 def report_on_towers(
     model: TwoTower, run: RunFolder, settings: ReportSettings, pictures: Path
 ) -> Report:
-    """Reports on the vectors of texts, as section V-A of the paper does.
+    """Reports on two towers: how good they are, and what their vectors keep.
 
-    For encoders that are not recurrent, the report states that the sections
-    about cells are left out.
+    The second part is section V-A of the paper. For encoders that are not
+    recurrent, the report states that the sections about cells are left out.
     """
-    data, max_bad_lines, _ = report_data(run, settings)
+    data, max_bad_lines, min_relevant = report_data(run, settings)
     texts = read_report_texts(data, max_bad_lines)
     training = training_sections(
         run,
         pictures / "cost.png",
         {"loss": "training", "val_loss": "validation"},
-        "mean cost (4) of a click",
-        "Cost of training by epoch (Fig. 7)",
+        "mean cost of a click (eq. 4)",
+        "Training, epoch by epoch (Fig. 7)",
         "Cost of training by epoch",
         "On a logarithmic scale. Where the training cost still falls at the "
         "end, more epochs may help; where it falls while the validation cost "
@@ -103,17 +112,21 @@ def report_on_towers(
     query, document = settings.pair
     towers = model.query_encoder, model.document_encoder
     recurrent = all(tower.networks for tower in towers)
-    sections = list(_pair_sections(model, recurrent, settings, pictures))
+    results: dict[str, Any] = {}
+    sections: list[Section] = []
+    if is_collection(data):
+        results, sections = measured_sections(model, data, min_relevant)
+    sections += reversed(training)  # the measures are above, not on the card
+    sections += _pair_sections(model, recurrent, settings, pictures)
     if recurrent:
         queries = settings.queries or [pair.query for pair in texts.pairs]
         sections.append(_topics_section(model, queries, settings))
     sections.append(_nearest_section(model, query, document, titles))
     sections.append(_map_section(model, titles, settings, pictures))
-    sections += training
     if claims:
         sections.append(_claims_section(claims))
     names = list(dict.fromkeys(type(tower).__name__ for tower in towers))
-    values: dict[str, Any] = {
+    values: dict[str, Any] = results | {
         side: [effect._asdict() for effect in attenuation(tower, text)]
         for side, tower, text in zip(SIDES, towers, settings.pair, strict=True)
     }
@@ -123,14 +136,41 @@ def report_on_towers(
     ]
     encode_titles = partial(model.document_encoder.encode, titles)
     return Report(
-        f"What {' and '.join(names)} keep{'s' * (len(names) == 1)} of a text",
-        f"Query: {query!r}. Title: {document!r}."
-        + _NOT_RECURRENT * (not recurrent),
+        "How good the search is, and what the model keeps of a text",
+        f"Run {run.path.absolute().name}, {' and '.join(names)}. The"
+        " pictures of words and cells, in the second part, are about the query"
+        f" {query!r} and the title {document!r}."
+        + _NOT_RECURRENT
+        * (not recurrent),
         sections,
         values,
         texts.bad_lines,
         projected=("titles", titles, encode_titles),
     )
+
+
+def measured_sections(
+    model: TwoTower, data: str, min_relevant: int
+) -> tuple[dict[str, Any], list[Section]]:
+    """Measures towers beside BM25 on a collection, and finds what they fail on.
+
+    The split is `test`, or the last one without it. Returns `verdict` and
+    `failures`, see `find_failures`, and the sections.
+    """
+    collection = open_collection(data)
+    splits = collection.splits
+    split = "test" if "test" in splits else splits[-1]
+    settings = TitleSettings(split, min_relevant)
+    measured = measure_titles(model, collection, settings)
+    verdict = compare_with_bm25(measured)
+    clicks = query_clicks(collection, split)
+    failures = find_failures(measured, clicks, settings.queries)
+    first, *others = failure_sections(measured, failures)
+    text = f"{verdict['sentence']}. The queries are of the split {split}."
+    return {"verdict": verdict, "failures": failures}, [
+        replace(first, title="How good it is, beside BM25", text=text),
+        *others,
+    ]
 
 
 def _topics_section(
@@ -148,7 +188,7 @@ def _topics_section(
         )
     ]
     return Section(
-        "Topics of the cells (Table III)",
+        "The words of each cell (Table III)",
         [Table(["Cell", "Words"], rows[:_MOST_CELLS], text_columns=[1])],
         f"The words of {len(queries):,} queries that are assigned to a cell "
         f"while it is among the {settings.topic_cells} most active cells of "
@@ -322,7 +362,7 @@ def _activations_section(read: list[Activations], folder: Path) -> Section:
     networks = [network for text in read for network in text.directions]
     draw = partial(draw_activations, others=networks)
     return Section(
-        "Activations (Figs. 4 and 5 of the paper)",
+        "What each cell does at each word (Figs. 4 and 5)",
         _pictures(read, folder, "activations", draw),
         "Every cell at every word: red is positive, blue negative, white "
         "zero or after the last word. All pictures have one range of "
@@ -410,7 +450,7 @@ def _words_section(
             "every direction, are keywords, in bold. Next to the counts: "
             + text[0].lower() + text[1:]
         )  # fmt: skip
-    title = "Keywords and attenuation of each word"
+    title = "How much each word counts"
     return Section(title + " (Tables I and II)" * bool(read), tables, text)
 
 

@@ -268,6 +268,12 @@ def write_failures(
     failures: Failures,
 ) -> None:
     """Writes an evaluation, its verdict and its failures as an HTML page."""
+    sections = failure_sections(measured, failures)
+    write_html(path, title, sections, verdict["sentence"] + ".")
+
+
+def failure_sections(measured: Measured, failures: Failures) -> list[Section]:
+    """Returns the metrics of all systems, and `find_failures`, for a page."""
     measure = failures["measure"]
     results = means(measured.by_query)
     names = list(results[measured.ranked])
@@ -276,7 +282,7 @@ def write_failures(
         for system, values in results.items()
     ]
     sections = [
-        Section("Metrics", [Table(["system", *names], rows)], "In percent.")
+        Section("Metrics, in percent", [Table(["system", *names], rows)])
     ]
     parts = {
         name: failures[name] for name in ("head", "tail") if name in failures
@@ -295,6 +301,24 @@ def write_failures(
                 " of the clicks, and of the tail.",
             )
         )
+    clicks = ["clicks"] * ("frequent" in failures)
+    header = ["query", measure, "rank", *clicks, "clicked titles", "found"]
+    for part, heading in _HEADINGS.items():
+        if failures.get(part):
+            rows = [
+                [
+                    entry["query"],
+                    f"{100 * entry[measure]:.2f}",
+                    _rank(entry),
+                    *[_clicks(entry)] * len(clicks),
+                    *(" | ".join(entry[k]) for k in ("clicked", "found")),
+                ]
+                for entry in failures[part]
+            ]
+            last = len(header) - 1
+            table = Table(header, rows, text_columns=(last - 1, last))
+            text = "The rank is that of the first relevant title."
+            sections.append(Section(heading, [table], text))
     if failures.get("on_pages"):
         rows = [
             [most["title"], f"{100 * most['share']:.1f}"]
@@ -307,20 +331,4 @@ def write_failures(
                 f"A page has {PAGE} results.",
             )
         )
-    header = ["query", measure, "rank", "clicks", "clicked titles", "found"]
-    for part, heading in _HEADINGS.items():
-        if failures.get(part):
-            rows = [
-                [
-                    entry["query"],
-                    f"{100 * entry[measure]:.2f}",
-                    _rank(entry),
-                    _clicks(entry),
-                    *(" | ".join(entry[k]) for k in ("clicked", "found")),
-                ]
-                for entry in failures[part]
-            ]
-            table = Table(header, rows, text_columns=(4, 5))
-            text = "The rank is that of the first relevant title."
-            sections.append(Section(heading, [table], text))
-    write_html(path, title, sections, verdict["sentence"] + ".")
+    return sections

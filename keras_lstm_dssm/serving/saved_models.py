@@ -295,9 +295,15 @@ class SavedRetriever:
             raise no_tags(str(self._path))
         for inputs in chunked_with_count(texts, k, tags=filter_tags):
             hits += hits_from_outputs(**serve(**inputs), k=k)
-        if filter_tags and hits and not any(hits):
-            check_known(str(self._path), filter_tags, self.tags())
+        self._check_tags(filter_tags, hits)
         return hits
+
+    def _check_tags(
+        self, tags: bytes, hits: Sequence[Sequence[Hit | ExplainedHit]]
+    ) -> None:
+        """Raises `InputError` if nothing was found because of a wrong tag."""
+        if tags and hits and not any(hits):
+            check_known(str(self._path), tags, self.tags())
 
     def tags(self) -> dict[str, int]:
         """Returns tag -> number of documents; see `Client.tags`."""
@@ -306,26 +312,29 @@ class SavedRetriever:
         return tags_from_outputs(**self._tags(text=np.array([b""], object)))
 
     def explain(
-        self, texts: Sequence[str | bytes], k: int = 5
+        self, texts: Sequence[str | bytes], k: int = 5, tags: Iterable[str] = ()
     ) -> list[list[ExplainedHit]]:
         """Returns the k best documents of each query, and why they are.
 
         Args:
             texts: n queries.
             k: Number of documents for each query; see `Client.explain`.
+            tags: See `search`.
 
         Returns:
             n lists of `ExplainedHit`.
 
         Raises:
-            InputError: k is below 1, or too large for int32; or the retriever
-                was exported without `--hybrid`.
+            InputError: The retriever was exported without `--hybrid`; or see
+                `search`.
         """
         if self._explained is None:
             raise no_explanations(str(self._path))
         hits: list[list[ExplainedHit]] = []
-        for inputs in chunked_to_explain(texts, k):
+        filter_tags = tags_as_bytes(tags)
+        for inputs in chunked_to_explain(texts, k, filter_tags):
             hits += explained_from_outputs(**self._explained(**inputs), k=k)
+        self._check_tags(filter_tags, hits)
         return hits
 
 

@@ -20,6 +20,7 @@ from starlette.routing import BaseRoute, Route
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.bm25 import STOP_WORDS
 from keras_lstm_dssm.model_cards.record import export_facts
 from keras_lstm_dssm.serving.clicks import ClickWriter, TokenError
 from keras_lstm_dssm.serving.limits import Bounds
@@ -41,6 +42,7 @@ from lstm_dssm_client.signatures import (
     EXPLAINED,
     FILTERED,
     KNOWN_TAGS,
+    ExplainedHit,
     Hit,
     explained_from_outputs,
     tags_from_outputs,
@@ -51,12 +53,13 @@ from lstm_dssm_client.words import split_words
 
 MIN_COSINE = 0.3
 MIN_SHARED = 0.4
-"""Minimum cosine, and Dice coefficient, of words that the page shows."""
+"""Minimum cosine, and Dice coefficient, of words that are called near."""
 
 _MAX_WORD_LETTERS = 64
 _MAX_QUERY_WORDS = 12
 _MAX_TITLE_WORDS = 200
 _NEAREST = 3
+_MOST_WORDS = 5  # of a reason
 
 
 def words_of(
@@ -96,54 +99,92 @@ def letter_similarity(
     return result
 
 
+def word_similarity(
+    query_words: Sequence[str],
+    title_words: Sequence[str],
+    cosines: np.ndarray | None = None,
+) -> np.ndarray:
+    """Returns how similar words are, from 0 to 1, float64 `[n, m]`.
+
+    A query word that no title has, and that is written like a word of a title,
+    is taken as misspelled, and compared by letters. Other words are compared by
+    `cosines` of the encoders, if they are known. Pairs of less than
+    `MIN_SHARED`, or `MIN_COSINE`, are 0.
+    """
+    letters = letter_similarity(query_words, title_words)
+    letters[letters < MIN_SHARED] = 0
+    if cosines is None:
+        return letters
+    equal = letters == 1
+    misspelled = letters.any(axis=1) & ~equal.any(axis=1)
+    near = np.where(cosines < MIN_COSINE, 0, np.minimum(cosines, 1))
+    return np.where(misspelled[:, np.newaxis], letters, np.maximum(near, equal))
+
+
 def nearest_words(
     query_words: Sequence[str],
     title_words: Sequence[str],
     similarity: np.ndarray,
-    minimum: float,
-) -> list[dict[str, Any]]:
-    """Returns the title words that are most similar to each query word.
+) -> dict[str, list[str]]:
+    """Returns the nearest title words of each query word that no title has.
 
-    The similarity of n query and m title words is `[n, m]`. Query words without
-    one of at least `minimum` are left out.
+    The similarity of n query and m title words is `[n, m]`, see
+    `word_similarity`; a word without a similar one has an empty list.
     """
-    lines = []
-    for word, row in zip(query_words, similarity, strict=True):
-        nearest = [
-            (title_words[column], float(row[column]))
+    known = {*title_words}
+    return {
+        word: [
+            title_words[column]
             for column in np.argsort(-row, kind="stable")[:_NEAREST]
-            if row[column] >= minimum
+            if row[column]
         ]
-        if nearest:
-            similar = [
-                {
-                    "word": other,
-                    "similarity": round(value, 3),
-                    "shared": [
-                        t for t in trigrams(word) if t in trigrams(other)
-                    ],
-                }
-                for other, value in nearest
-            ]
-            exact = word in title_words
-            lines.append({"word": word, "exact": exact, "nearest": similar})
-    return lines
+        for word, row in zip(query_words, similarity, strict=True)
+        if word not in known
+    }
 
 
 def word_similarities(
-    title_words: Sequence[str], similarity: np.ndarray, minimum: float
+    title_words: Sequence[str], similarity: np.ndarray
 ) -> dict[str, float]:
     """Returns the largest similarity of each title word to a query word.
 
-    Of n query words and m title words the similarity is `[n, m]`. Words below
-    `minimum` are left out.
+    Of n query words and m title words the similarity is `[n, m]`. Words without
+    a similar one are left out.
     """
-    largest = similarity.max(axis=0, initial=-1)
+    largest = similarity.max(axis=0, initial=0)
     return {
         word: float(value)
         for word, value in zip(title_words, largest, strict=True)
-        if value >= minimum
+        if value
     }
+
+
+_PART_LABELS = {
+    "bm25": "words of the query",
+    "words": "words of a similar meaning",
+    "towers": "learned from clicks",
+}
+"""What a searcher is told of the parts of a hybrid retriever's score."""
+
+
+def reasons(hit: ExplainedHit) -> list[str]:
+    """Returns a line for each part of a score, the largest first.
+
+    A share is that of all parts that are above 0. Stop words are left out.
+    """
+    parts = {name: share for name, share in hit.parts.items() if share > 0}
+    lines = []
+    for name in sorted(parts, key=lambda name: -parts[name]):
+        shares = hit.words.get(name, {})
+        words = [
+            word
+            for word in sorted(shares, key=lambda word: -shares[word])
+            if shares[word] > 0 and word not in STOP_WORDS
+        ]
+        share = 100 * parts[name] / sum(parts.values())
+        named = f": {', '.join(words[:_MOST_WORDS])}" * bool(words)
+        lines.append(f"{share:.0f} % {_PART_LABELS[name]}{named}")
+    return lines
 
 
 def highlighted(
@@ -199,7 +240,7 @@ def _matching_spans(
 
 
 MAX_RESULTS = 50
-"""Maximum number of results that the page shows."""
+"""Maximum number of results that the page shows, by "more results"."""
 
 MAX_TAG_VALUES = 50
 """A name of tags with fewer values than this has a choice on the page."""
@@ -308,10 +349,14 @@ class SearchPage:
     def search(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Searches one model for `text`; returns the JSON that the page shows.
 
-        `tags` restrict the search, if there are any; see `Client.search`.
-        `similarity` is `encoder` or `letters`: how `words` were compared. Hits
-        have a `click`, a token, if clicks are written, and those of a hybrid
-        retriever a `why`.
+        `tags` restrict the search, if there are any; see `Client.search`. With
+        `letters`, words are compared by letters alone: two models that are
+        compared may not both have encoders.
+
+        `words` are those of `nearest_words`, and `more` is whether a larger k
+        may find more. A hit has `why`, lines that say why it was found; `weak`,
+        if the model tells weak matches; and `click`, a token, if clicks are
+        written.
         """
         text, model = string_of(request, "text"), string_of(request, "model")
         if len(text) > MAX_LETTERS:
@@ -326,46 +371,49 @@ class SearchPage:
         call = servable.signature("")
         if call is None or call.input_dtypes != _INPUTS:
             raise InvalidError(f"{model} is no retriever")
-        query_words = words_of([text], _MAX_QUERY_WORDS)
+        every_word = words_of([text], _MAX_QUERY_WORDS)
+        query_words = [w for w in every_word if w not in STOP_WORDS]
         # Titles near each word alone have words that the results lack.
         queries = [text, *query_words]
         counts = [k] + [_OF_WORD] * (len(queries) - 1)
         tags = tags_as_bytes(request.get("tags") or [])
-        if tags:
-            call = servable.signature(FILTERED)
-            if call is None:
-                raise InvalidError(f"{model} has no tags")
-        else:
-            call = servable.signature(EXPLAINED) or call
+        if tags and servable.signature(KNOWN_TAGS) is None:
+            raise InvalidError(f"{model} has no tags")
+        call = (
+            servable.signature(EXPLAINED)
+            or (tags and servable.signature(FILTERED))
+            or call
+        )
         outputs = self._run(call, queries, counts, tags)
         rows = [self._hits(outputs, row) for row in range(len(queries))]
         if tags and not any(rows):
             check_known(model, tags, self._known_tags(servable))
         words = words_of(hit.title for row in rows for hit in row)
-        vectors = self._vectors(servable.version, query_words, words)
-        if vectors is None:
-            minimum = MIN_SHARED
-            similarity = letter_similarity(query_words, words)
-        else:
-            minimum, similarity = MIN_COSINE, vectors[0] @ vectors[1].T
-        similarities = word_similarities(words, similarity, minimum)
-        reasons = _reasons(outputs, k)
-        hits: list[dict[str, Any]] = []
-        for hit in rows[0]:
-            parts = highlighted(hit.title, similarities)
-            hits.append({"id": hit.id, "title": parts, "score": hit.score})
-            if hit.id in reasons:
-                hits[-1]["why"] = reasons[hit.id]
+        cosines = None
+        if not request.get("letters"):
+            cosines = self._cosines(servable.version, query_words, words)
+        similarity = word_similarity(query_words, words, cosines)
+        similarities = word_similarities(words, similarity)
+        near = nearest_words(query_words, words, similarity)
+        found = rows[0]
         served = {"model": servable.name, "version": servable.version}
-        tokens = self._shown(text, rows[0], served)
-        for shown, token in zip(hits, tokens, strict=False):
-            shown["click"] = token
-        return {
-            **served,
-            "similarity": "letters" if vectors is None else "encoder",
-            "words": nearest_words(query_words, words, similarity, minimum),
-            "hits": hits,
+        columns = {
+            "weak": outputs["weak"][0].tolist() if "weak" in outputs else [],
+            "click": self._shown(text, found, served),
         }
+        why = _explained(outputs, k)
+        hits = [
+            {
+                "id": hit.id,
+                "title": highlighted(hit.title, similarities),
+                "score": hit.score,
+                "why": [*why.get(hit.id, []), *_near_lines(hit.title, near)],
+                **{name: of[n] for name, of in columns.items() if of},
+            }
+            for n, hit in enumerate(found)
+        ]
+        more = len(found) == k < MAX_RESULTS
+        return {**served, "words": near, "hits": hits, "more": more}
 
     def _shown(
         self, text: str, hits: list[Hit], served: Mapping[str, Any]
@@ -391,7 +439,7 @@ class SearchPage:
         tags: bytes = b"",
     ) -> dict[str, np.ndarray]:
         inputs = {"text": text_array(texts), "k": np.array(k, np.int32)}
-        if tags:
+        if "tags" in call.input_dtypes:
             inputs["tags"] = np.full(len(texts), tags, object)
         self._bounds.check_arrays(inputs)
         return call.run_arrays(inputs)
@@ -401,14 +449,13 @@ class SearchPage:
         ids = [id_ for id_ in _texts(outputs["ids"][row]) if id_]
         # JSON of browsers has no NaN, which a broken model may return.
         scores = np.nan_to_num(outputs["scores"][row]).tolist()
-        # A retriever of encoded parts has no titles.
         titles = _texts(outputs.get("titles", outputs["ids"])[row])
         return [*map(Hit, ids, scores, titles)]  # columns beyond ids are empty
 
-    def _vectors(
+    def _cosines(
         self, version: int, query_words: Sequence[str], words: Sequence[str]
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Encodes the words of the query and of the titles.
+    ) -> np.ndarray | None:
+        """Compares the words of the query with those of the titles.
 
         The encoders are those of the retriever's version; None if the server
         has none that fit.
@@ -418,7 +465,7 @@ class SearchPage:
         if query_vectors is None or vectors is None:
             return None
         same = query_vectors.shape[1:] == vectors.shape[1:]
-        return (query_vectors, vectors) if same else None
+        return query_vectors @ vectors.T if same else None
 
     def _encode(
         self, names: Sequence[str], version: int, texts: Sequence[str]
@@ -457,13 +504,24 @@ class SearchPage:
             raise InvalidError(str(error)) from error
 
 
-def _reasons(outputs: Mapping[str, np.ndarray], k: int) -> dict[str, str]:
-    """Returns id -> why it was found, for the first query, if it is known."""
+def _explained(
+    outputs: Mapping[str, np.ndarray], k: int
+) -> dict[str, list[str]]:
+    """Returns id -> `reasons`, for the first query, if they are known."""
     if "words" not in outputs:
         return {}
-    first = {name: values[:1] for name, values in outputs.items()}
+    names = ("ids", "scores", "titles", "parts", "words")
+    first = {name: outputs[name][:1] for name in names if name in outputs}
     (hits,) = explained_from_outputs(**first, k=k)
-    return {hit.id: hit.why for hit in hits}
+    return {hit.id: reasons(hit) for hit in hits}
+
+
+def _near_lines(title: str, near: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yields which words of a title are near to words of the query."""
+    words = words_of([title])
+    for word, nearest in near.items():
+        if known := [other for other in nearest if other in words]:
+            yield f"“{word}” is near “{known[0]}”"
 
 
 def _texts(values: np.ndarray) -> list[str]:

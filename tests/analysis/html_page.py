@@ -46,7 +46,9 @@ def check_self_contained(page: HtmlPage, text: str) -> list[bytes]:
     assert not {tag for tag, _ in page.tags} & {"script", "iframe", "object"}
     for _, attributes in page.tags:
         for name in ("src", "href"):
-            assert (attributes.get(name) or "data:").startswith("data:")
+            # Or a section of the page.
+            address = attributes.get(name) or "data:"
+            assert address.startswith(("data:", "#"))
     assert not re.search(r"https?:|url\(|@import", text)
     sources = page.all("img", "src")
     return [base64.b64decode(source.split(",")[1]) for source in sources]

@@ -173,8 +173,8 @@ def test_page(report, explained, folder):
     assert names == ["document_map.png", "loss.png"]
     titles = [one.title for one in explained]
     assert page.of("h2") == [
-        "Key sentences of all documents", *titles, "A map of documents",
-        "Loss by epoch",
+        "Training, epoch by epoch", "Key sentences of all documents",
+        *titles, "A map of documents",
     ]  # fmt: skip
     assert "<b>Bolts</b>" in titles  # a text, not a tag
     shaded = [

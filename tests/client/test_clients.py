@@ -120,9 +120,18 @@ def test_explain(call, clients):
     plain = call(lambda c: c.search(queries, k=7, model="hybrid"))
     assert [[(*h[:2], h.title) for h in hits] for hits in found] == plain
     assert call(lambda c: c.explain([], model="hybrid")) == []
+    tagged = call(
+        lambda c: c.explain(queries, 7, "hybrid", tags=["kind:angle"])
+    )
+    assert [[hit.id for hit in hits] for hits in tagged] == [
+        ["steel angle"] for _ in queries
+    ]
+    assert call(lambda c: c.explain([], 1, "hybrid", tags=["x"])) == []
     for client in clients:
         with pytest.raises(InputError, match="it has no signature explained"):
             client.explain(["bolt"])
+        with pytest.raises(InputError, match="no document has: .* kind:angle,"):
+            client.explain(["bolt"], model="hybrid", tags=["kind:angel"])
 
 
 def test_score(call):

@@ -90,10 +90,16 @@ def test_hits_and_reasons_are_those_of_the_graph(case, tmp_path):
         joined = np.full(rows, ",".join(tags), object)
         outputs = module._search(*map(tf.constant, (texts, k, joined)))
         hits_of_texts = local.search(QUERIES, k=5, tags=tags)
+        assert hits_of_texts == [
+            [(hit.id, hit.score, hit.title) for hit in hits]
+            for hits in local.explain(QUERIES, k=5, tags=tags)
+        ]
         for hits, *row in zip(
             hits_of_texts, outputs["ids"], outputs["scores"], strict=True
         ):
             check_hits(hits, *(tensor.numpy() for tensor in row))
+    with pytest.raises(InputError, match="'stel', which no document has"):
+        local.explain(["hex"], tags=["stel"])
     if model:
         for encoder in ("query_encoder", "document_encoder"):
             expected = graphs[encoder]().encode(tf.constant(QUERIES)).numpy()

@@ -1,10 +1,13 @@
 """The search page: how it compares words, what it asks for, and a browser."""
 
+import http.client
 import json
 import re
-import shutil
+import threading
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +24,13 @@ from keras_lstm_dssm.serving.search_page import (
     highlighted,
     letter_similarity,
     nearest_words,
+    reasons,
     trigrams,
     word_similarities,
+    word_similarity,
     words_of,
 )
+from lstm_dssm_client.signatures import ExplainedHit
 from tests.browser import BROWSER, Page, browser_page
 from tests.serving.tiny_models import save_encoder, save_function
 
@@ -36,6 +42,7 @@ def glue_and_bolts(text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
         "ids": tf.repeat([["g", "b", ""]], rows, 0),
         "titles": tf.repeat([["Wood glue", "Hex bolts", ""]], rows, 0),
         "scores": tf.repeat([[-0.5, -1.0, -2.0]], rows, 0),
+        "weak": tf.repeat([[False, True, True]], rows, 0),
     }
 
 
@@ -61,30 +68,55 @@ def test_words_by_encoder_and_by_letters(models):
     ]
     assert (second["name"], second["versions"]) == ("shop", [3])
     assert second["examples"] == ["wood glue", "hex blots"]
-    found = page.search({"model": "retriever", "text": "blot", "k": 1})
-    assert found["similarity"] == "encoder"
+    asked = {"model": "retriever", "text": "of blot", "k": 1}
+    found = page.search(asked)
     (hit,) = found["hits"]
-    assert hit["id"] == "bolt" and "click" not in hit
-    assert "".join(p["text"] for p in hit["title"]) == "bolt"
+    assert hit["id"] == "bolt" and not hit.keys() & {"click", "weak"}
     # The tiny encoders compare [words + 1, bytes]: equal for words of a length.
-    (line,) = found["words"]
-    assert (line["word"], line["exact"]) == ("blot", False)
-    first = line["nearest"][0]
-    assert (first["word"], first["similarity"]) == ("bolt", 1)
+    assert hit["title"] == [{"text": "bolt", "strength": 1}]
+    assert found["words"]["blot"][0] == "bolt"
+    assert found["words"].keys() == {"blot"}  # "of" is a stop word
+    assert hit["why"] == ["“blot” is near “bolt”"]
+    # No trigram is in both words.
+    found = page.search({**asked, "letters": True})
+    assert found["words"] == {"blot": []}
+    assert found["hits"][0]["title"] == [{"text": "bolt", "strength": 0}]
 
     # No encoder has the version of this retriever.
     found = page.search({"model": "shop", "text": "hex blts", "k": 2})
-    assert found["similarity"] == "letters"
-    assert [hit["id"] for hit in found["hits"]] == ["g", "b"]
-    assert [hit["score"] for hit in found["hits"]] == [-0.5, -1.0]
-    assert found["hits"][1]["title"] == [
+    glue, bolts = found["hits"]
+    assert (glue["id"], glue["score"], glue["weak"]) == ("g", -0.5, False)
+    assert (bolts["id"], bolts["score"], bolts["weak"]) == ("b", -1, True)
+    assert bolts["title"] == [
         {"text": "Hex", "strength": 1.0},
         {"text": " ", "strength": 0},
         {"text": "bolts", "strength": 0.444},
     ]
-    near = {"word": "bolts", "similarity": 0.444, "shared": ["lts", "ts#"]}
-    words = {"word": "blts", "exact": False, "nearest": [near]}
-    assert found["words"][1] == words
+    assert found["words"] == {"blts": ["bolts"]}
+    assert (glue["why"], bolts["why"]) == ([], ["“blts” is near “bolts”"])
+    assert found["more"]  # as many hits as asked for
+    assert not page.search({"model": "shop", "text": "hex", "k": 3})["more"]
+
+
+def test_letters_tell_misspelled_words_and_cosines_the_others():
+    """A word that titles have is compared by meaning, and with itself."""
+    asked, words = ["waar", "sofa", "zzz"], ["war", "couch", "sofa"]
+    cosines = np.array([[0.2, 0.9, 0.1], [0.1, 0.8, 0.7], [0.25, 0.1, -0.3]])
+    similarity = word_similarity(asked, words, cosines)
+    # #wa and ar# of 4 + 3 trigrams.
+    np.testing.assert_allclose(
+        similarity, [[4 / 7, 0, 0], [0, 0.8, 1], [0, 0, 0]]
+    )
+    assert nearest_words(asked, words, similarity) == {
+        "waar": ["war"], "zzz": [],
+    }  # fmt: skip
+    assert word_similarities(words, similarity) == {
+        "war": 4 / 7, "couch": 0.8, "sofa": 1,
+    }  # fmt: skip
+    by_letters = word_similarity(asked, words)
+    np.testing.assert_allclose(
+        by_letters, [[4 / 7, 0, 0], [0, 0, 1], [0, 0, 0]]
+    )
 
 
 def test_what_the_card_says(models, tmp_path, caplog):
@@ -111,15 +143,28 @@ def test_what_the_card_says(models, tmp_path, caplog):
 
 def test_the_results_of_a_hybrid_say_why(tiny_models):
     page = SearchPage(ModelRegistry(tiny_models))
-    found = page.search({"model": "hybrid", "text": "bolt", "k": 2})
-    scores = [f"{hit['score'] / 2:.3f}" for hit in found["hits"]]
-    assert [hit["why"] for hit in found["hits"]] == [
-        f"towers {score}, bm25 {score} (bolt 0.250)" for score in scores
+    reason = ["50 % learned from clicks", "50 % words of the query: bolt"]
+    asked = {"model": "hybrid", "text": "bolt", "k": 2}
+    found = page.search(asked)
+    assert [hit["why"] for hit in found["hits"]] == [reason] * 2
+    (hit,) = page.search({**asked, "tags": ["kind:angle"]})["hits"]
+    assert (hit["id"], hit["why"]) == ("steel angle", reason)
+    found = page.search({**asked, "model": "retriever"})
+    assert [hit["why"] for hit in found["hits"]] == [[], []]
+
+
+def test_reasons_leave_out_stop_words_and_parts_that_add_nothing():
+    words = {
+        "bm25": {"gears": 0.1, "of": 0.15, "war": 0.05},
+        "words": {"of": 0.01, "gears": -0.02},
+    }
+    parts = {"towers": -0.1, "words": 0.1, "bm25": 0.3}
+    assert reasons(ExplainedHit("g", 0.3, parts, words)) == [
+        "75 % words of the query: gears, war",
+        "25 % words of a similar meaning",
     ]
-    found = page.search({"model": "retriever", "text": "bolt", "k": 2})
-    assert [hit.keys() for hit in found["hits"]] == 2 * [
-        {"id", "title", "score"}
-    ]
+    nothing = dict.fromkeys(parts, 0.0)
+    assert reasons(ExplainedHit("g", 0.0, nothing, {})) == []
 
 
 def test_words():
@@ -134,14 +179,10 @@ def test_a_misspelled_word_shares_trigrams():
     similarity = letter_similarity(["aray", "of"], ["array", "of", "mean"])
     # #ar, ray and ay# of 4 + 5 trigrams.
     np.testing.assert_allclose(similarity, [[6 / 9, 0, 0], [0, 1, 0]])
-    nearest = [{"word": "array", "similarity": 0.667,
-                "shared": ["#ar", "ray", "ay#"]}]  # fmt: skip
-    assert nearest_words(
-        ["aray", "x"], ["array", "of"], similarity[:, :2] * [[1], [0]], 0.4
-    ) == [{"word": "aray", "exact": False, "nearest": nearest}]
-    strength = word_similarities(["array", "of", "mean"], similarity, 0.4)
+    similarity = word_similarity(["aray", "of"], ["array", "of", "mean"])
+    strength = word_similarities(["array", "of", "mean"], similarity)
     assert strength == {"array": 6 / 9, "of": 1}
-    assert word_similarities([], np.zeros((2, 0)), 0.4) == {}
+    assert word_similarities([], np.zeros((2, 0))) == {}
     parts = [[*p.values()] for p in highlighted("Mean of an ARRAY.", strength)]
     assert parts == [
         ["Mean ", 0], ["of", 1], [" an ", 0], ["ARRAY", 0.667], [".", 0],
@@ -181,7 +222,8 @@ def test_parts_give_the_title_and_similarities_are_shares(title, query):
         for column, other in enumerate(words):
             same = trigrams(word) == trigrams(other)
             assert not same or similarity[row, column] == 1
-    parts = highlighted(title, word_similarities(words, similarity, 0.4))
+    similar = word_similarity(asked, words)
+    parts = highlighted(title, word_similarities(words, similar))
     assert "".join(part["text"] for part in parts) == title
 
 
@@ -189,7 +231,7 @@ JSON = {"content_type": "application/json"}
 SEARCH = "/page/search"
 HOSTILE = "<script>document.title = 'broken'</script> & <b>bolt</b>"
 TITLES = (HOSTILE, "steel angle", "hex bolt", "w" * 80)
-RESULTS = "[...document.querySelectorAll('.results li')]"
+RESULTS = "[...document.querySelectorAll('.results > li')]"
 SHOWN = f"{RESULTS}.map(line => line.querySelector('.title').textContent)"
 STATUS = "document.getElementById('status').textContent"
 
@@ -203,6 +245,7 @@ def test_nothing_is_loaded_from_elsewhere(server):
         assert "unsafe" not in policy
         assert reply.headers["x-content-type-options"] == "nosniff"
         assert "innerHTML" not in text and " style=" not in text
+        assert not re.search("[\"'`]/\\w", text)  # addresses are relative
         # The name of SVG's elements is no address that a browser loads.
         assert re.findall(r"https?://[^\"]*", text) == (
             ["http://www.w3.org/2000/svg"] if path.endswith("svg") else []
@@ -226,11 +269,9 @@ def test_models_and_results(send):
     ]  # fmt: skip
     assert reply["hits"][0]["score"] == pytest.approx(1)
     assert reply["hits"][0]["title"] == [{"text": "bolt", "strength": 1}]
-    # Query and document encoder of version 1 are not both served.
-    assert reply["similarity"] == "letters"
-    assert reply["words"][0]["nearest"][0]["word"] == "bolt"
+    assert reply["words"] == {} and reply["more"]
     empty = send("POST", SEARCH, asked(""), **JSON)
-    assert empty[0] == 200 and empty[1]["words"] == []
+    assert empty[0] == 200 and empty[1]["words"] == {}
 
 
 @pytest.mark.parametrize(("body", "code", "message"), [
@@ -304,6 +345,21 @@ def page(tmp_path_factory) -> Iterator[Page]:
         yield opened
 
 
+QUERY = "document.getElementById('query')"
+GREETING = "document.getElementById('greeting')"
+EXAMPLES = f"[...{GREETING}.querySelectorAll('a')]"
+FOCUS = "document.activeElement"
+
+
+def choose(page: Page, select: str, value: str) -> None:
+    """Chooses a value of a select, as a user does."""
+    page.evaluate(
+        f"{{const select = document.querySelector('{select}');"
+        f"select.value = '{value}';"
+        "select.dispatchEvent(new Event('change'))}"
+    )
+
+
 @pytest.mark.skipif(not BROWSER, reason="no Chromium on this machine")
 def test_the_page_in_a_browser(hostile, page, tmp_path):
     clicks = tmp_path / "clicks.tsv"
@@ -313,84 +369,78 @@ def test_the_page_in_a_browser(hostile, page, tmp_path):
         url = server.http_address
         page.screen(1200, 800)
         page.open(url)
-        # What is searched, and examples, until there is a query.
-        greeting = "document.getElementById('greeting')"
-        page.wait_for(f"!{greeting}.hidden")
-        assert page.evaluate("document.getElementById('card').innerText") == (
-            "retriever, version 2"
-        )
-        examples = f"[...{greeting}.querySelectorAll('a')]"
-        assert page.evaluate(f"{examples}.map(link => link.innerText)") == [
-            "steel angle", "hex bolt", f"{'w' * 64} {'w' * 16}",
+        # Examples, until there is a query.
+        page.wait_for(f"!{GREETING}.hidden")
+        card = "document.getElementById('card').textContent"
+        assert page.evaluate(card) == "retriever, version 2"
+        assert page.evaluate(f"{EXAMPLES}.map(link => link.innerText)") == [
+            "steel angle", "hex bolt", "w" * 64,
         ]  # fmt: skip
         # The query has the focus: typing searches.
-        page.wait_for("document.activeElement.id === 'query'")
+        page.wait_for(f"{FOCUS}.id === 'query'")
         page.type("bolt")
         # Version 2 begins with the title at (4 + 1) % 4.
         page.wait_for(f"{SHOWN}[0] === 'steel angle'")
         assert page.evaluate(SHOWN) == [
             "steel angle", "hex bolt", "w" * 80, HOSTILE,
         ]  # fmt: skip
+        assert page.evaluate(STATUS).startswith("4 results in ")
         # Titles are text: nothing in them runs, or is an element.
         assert page.evaluate("document.title") == "Search"
         inside = f"{RESULTS}.flatMap(x => [...x.querySelectorAll('b, script')])"
         assert page.evaluate(f"{inside}.length") == 0
         marks = "[...document.querySelectorAll('mark')].map(m => m.innerText)"
         assert page.evaluate(marks) == ["bolt", "bolt"]
-        assert "1.000" in page.evaluate(f"{RESULTS}[0].innerText")
-        assert page.evaluate("document.querySelector('.near').title") == (
-            "shared letter trigrams: #bo bol olt lt#"
-        )
+        assert page.evaluate(f"{RESULTS}[0].innerText") == "steel angle\n1.00"
 
         # Keys: down twice, follow; the same again counts once.
         page.press("ArrowDown")
         page.press("ArrowDown")
-        active = "document.querySelector('.active .title').textContent"
-        assert page.evaluate(active) == "hex bolt"
+        assert page.evaluate(f"{FOCUS}.textContent") == "hex bolt"
         page.press("Enter")
         page.wait_for(f"{STATUS} === 'Saved as a click: hex bolt'")
         page.press("Enter")
         page.wait_for(f"{STATUS} === 'Saved before: hex bolt'")
-        page.evaluate(f"{RESULTS}[3].click()")
+        page.evaluate(f"{RESULTS}[3].querySelector('.title').click()")
         page.wait_for(f"{STATUS}.includes('<script>')")
         assert clicks.read_text() == (f"bolt\thex bolt\nbolt\t{HOSTILE}\n")
+        for _ in range(2):
+            page.press("ArrowUp")
+        assert page.evaluate(f"{FOCUS}.id") == "query"
         # Escape clears; "back" searches again, and a link searches at once.
         page.press("Escape")
-        page.wait_for(f"{RESULTS}.length === 0 && !{greeting}.hidden")
+        page.wait_for(f"{RESULTS}.length === 0 && !{GREETING}.hidden")
         assert page.evaluate("location.search") == ""
         page.evaluate("history.back()")
         page.wait_for(f"{RESULTS}.length === 4")
         assert page.evaluate("location.search") == "?q=bolt&model=retriever"
         page.open(f"{url}/?q=bolt&model=retriever%3A1&with=retriever")
         page.wait_for(f"{RESULTS}.length === 8")
-        assert page.evaluate(f"{SHOWN}[0]") == f"{HOSTILE}▲3"
+        assert page.evaluate(f"{SHOWN}[0]") == HOSTILE
+        notes = "[...document.querySelectorAll('.note')].map(x => x.innerText)"
+        assert page.evaluate(f"{notes}[0]") == "▲3"
         page.open(url)
-        page.wait_for(f"!{greeting}.hidden")
-        page.evaluate(f"{examples}[0].click()")
+        page.wait_for(f"!{GREETING}.hidden")
+        page.evaluate(f"{EXAMPLES}[0].click()")
         page.wait_for(f"{RESULTS}.length === 4")
         assert page.evaluate("location.search") == (
             "?q=steel+angle&model=retriever"
         )
         page.evaluate("history.back()")
-        page.wait_for(f"{RESULTS}.length === 0 && !{greeting}.hidden")
+        page.wait_for(f"{RESULTS}.length === 0 && !{GREETING}.hidden")
         page.evaluate("history.forward()")
         page.wait_for(f"{RESULTS}.length === 4")
         page.press("Escape")
         page.wait_for(f"{RESULTS}.length === 0")
-        page.evaluate("document.activeElement.blur()")
+        page.evaluate(f"{FOCUS}.blur()")
         page.press("/")
-        assert page.evaluate("document.activeElement.id") == "query"
-        assert page.evaluate("document.activeElement.value") == ""
+        assert page.evaluate(f"{FOCUS}.id") == "query"
+        assert page.evaluate(f"{FOCUS}.value") == ""
 
         # Two versions side by side, with the changes of rank.
-        page.evaluate(
-            "{const right = document.getElementById('right');"
-            "right.value = 'retriever:1';"
-            "right.dispatchEvent(new Event('change'))}"
-        )
+        choose(page, "#right", "retriever:1")
         page.type("bolt")
         page.wait_for(f"{RESULTS}.length === 8")
-        notes = "[...document.querySelectorAll('.note')].map(x => x.innerText)"
         assert page.evaluate(notes) == [
             "▲1", "▲1", "▲1", "▼3", "▲3", "▼1", "▼1", "▼1",
         ]  # fmt: skip
@@ -401,44 +451,170 @@ def test_the_page_in_a_browser(hostile, page, tmp_path):
             " new Promise(done => setTimeout(() => done(reply),"
             " options?.body?.includes('slow') ? 600 : 0))))(window.fetch)"
         )
-        query = "document.getElementById('query')"
         for text in ("slow", "fast!"):
             page.evaluate(
-                f"{query}.value = '{text}';"
-                f"{query}.dispatchEvent(new Event('input'))"
+                f"{QUERY}.value = '{text}';"
+                f"{QUERY}.dispatchEvent(new Event('input'))"
             )
             page.evaluate("new Promise(done => setTimeout(done, 200))")
         page.evaluate("new Promise(done => setTimeout(done, 700))")
-        assert page.evaluate(f"{SHOWN}[0]") == "hex bolt▲1"
+        assert page.evaluate(f"{SHOWN}[0]") == "hex bolt"
 
         # A phone: nothing is wider than the screen.
-        for scheme in ("light", "dark"):
-            page.screen(390, 800, scheme)
-            width = page.evaluate("document.documentElement.scrollWidth")
-            assert width == 390
-            page.screenshot(tmp_path / f"{scheme}.png")
+        for width in (390, 320):
+            page.screen(width, 800)
+            assert width == page.evaluate(
+                "document.documentElement.scrollWidth"
+            )
+        # An unknown model leaves no results of another one.
+        page.open(f"{url}/?q=bolt&model=gone")
+        page.wait_for(f"{STATUS} === 'This server has no model “gone”.'")
+        assert page.evaluate(f"{RESULTS}.length") == 0
         assert page.problems() == []
         assert page.hosts() == {url.split("/")[2]}
+        page.open(f"{url}/?q=bolt")
+        page.wait_for(f"{RESULTS}.length === 4")
 
     # The server is gone, and comes back on the same port.
-    page.evaluate("document.getElementById('query').focus()")
+    page.evaluate(f"{QUERY}.focus()")
     page.type("?")
     page.wait_for(f"{STATUS}.includes('does not answer; trying again')")
-    assert page.evaluate("document.body.classList.contains('offline')")
+    assert page.evaluate(f"{RESULTS}.length") == 0
     port = int(url.rsplit(":", 1)[1])
     with PredictionServer(hostile, port=0, http_port=port, versions=2):
-        page.wait_for(f"{SHOWN}[0]?.startsWith('www')")
-        assert not page.evaluate("document.body.classList.contains('offline')")
+        page.wait_for(f"{SHOWN}[0] === 'hex bolt'")
+
+
+@contextmanager
+def below_a_path(address: str, prefix: str) -> Iterator[str]:
+    """Starts a reverse proxy, and yields the address below which a server is.
+
+    The proxy removes the prefix of paths, and has nothing beside it.
+    """
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if not self.path.startswith(f"{prefix}/"):
+                self.send_error(404)
+                return
+            size = int(self.headers.get("content-length", 0))
+            server = http.client.HTTPConnection(address.split("/")[2])
+            server.request(
+                self.command,
+                self.path.removeprefix(prefix),
+                self.rfile.read(size),
+                {"content-type": self.headers.get("content-type", "")},
+            )
+            reply = server.getresponse()
+            data = reply.read()
+            server.close()
+            self.send_response(reply.status)
+            for name in ("content-type", "content-security-policy"):
+                self.send_header(name, reply.headers[name])
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_POST = do_GET
+
+        def log_message(self, *_: Any) -> None:
+            """Prints nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as proxy:
+        thread = threading.Thread(target=proxy.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{proxy.server_port}{prefix}"
+        finally:
+            proxy.shutdown()
+            thread.join()
+
+
+TITLE_COUNT = 25
+
+
+@pytest.fixture(scope="module")
+def shop(tiny_models, tmp_path_factory) -> Path:
+    """A hybrid retriever with tags, and one of many titles, some weak."""
+    models = tmp_path_factory.mktemp("shop")
+    (models / "hybrid").symlink_to(tiny_models / "hybrid")
+    ids = [f"{number}" for number in range(TITLE_COUNT)]
+
+    def search(text: tf.Tensor, k: tf.Tensor) -> Any:
+        width = tf.minimum(tf.reduce_max(k), TITLE_COUNT)
+        scores = 1 - tf.range(width, dtype=tf.float32) / TITLE_COUNT
+        outputs = {
+            "ids": tf.constant(ids)[:width],
+            "titles": "bolt " + tf.constant(ids)[:width],
+            "scores": scores,
+            "weak": scores < 0.9,
+        }
+        rows = tf.size(text)
+        return {n: tf.repeat(v[None], rows, 0) for n, v in outputs.items()}
+
+    inputs = {"text": "string", "k": "int32"}
+    save_function(models / "many" / "1", search, **inputs)
+    return models
 
 
 @pytest.mark.skipif(not BROWSER, reason="no Chromium on this machine")
-def test_reasons_in_a_browser(page, tiny_models, tmp_path):
-    shutil.copytree(tiny_models / "hybrid", tmp_path / "hybrid")
-    with PredictionServer(tmp_path, port=0, http_port=0) as server:
-        page.open(f"{server.http_address}/?q=bolt")
-        page.wait_for(f"{RESULTS}.length > 0")
-        found = page.evaluate(
-            "[...document.querySelectorAll('.why')].map(x => x.innerText)"
+def test_a_shops_page_below_a_path(page, shop):
+    """Reasons, facets, weak matches and more results, behind a proxy."""
+    ids = "[...document.querySelectorAll('.id')].map(x => x.innerText)"
+    notes = "[...document.querySelectorAll('.note')].map(x => x.innerText)"
+    with (
+        PredictionServer(shop, port=0, http_port=0) as server,
+        below_a_path(server.http_address, "/shop") as url,
+    ):
+        page.events.clear()
+        page.screen(390, 800)
+        page.open(f"{url}/?q=the%20bolt")
+        page.wait_for(f"{RESULTS}.length === 3")
+        # Reasons are folded; the keyboard opens them.
+        why = f"{RESULTS}[0].querySelector('details')"
+        assert page.evaluate(f"{why}.innerText") == "Why?"
+        assert page.evaluate(f"{FOCUS}.id") == "query"
+        for name in ("SELECT", "BUTTON", "SUMMARY"):
+            page.press("Tab")
+            assert page.evaluate(f"{FOCUS}.tagName") == name
+        page.press("Enter")
+        assert page.evaluate(f"{why}.innerText").split("\n")[1:] == [
+            "50 % learned from clicks", "50 % words of the query: bolt",
+        ]  # fmt: skip
+        top = page.evaluate(f"{RESULTS}[0].getBoundingClientRect().top")
+        assert top < 300
+        # A facet restricts the search, and the address has it.
+        kind = "#tags select"
+        values = f"[...document.querySelector('{kind}').options]"
+        assert page.evaluate(f"{values}.map(x => x.text)") == [
+            "any", "angle", "bracket", "bolt",
+        ]  # fmt: skip
+        choose(page, kind, "kind:angle")
+        page.wait_for(f"{RESULTS}.length === 1")
+        assert page.evaluate(SHOWN) == ["steel angle"]
+        assert page.evaluate("location.pathname + location.search") == (
+            "/shop/?q=the+bolt&model=hybrid&tag=kind%3Aangle"
         )
-    reason = re.compile(r"towers (\d\.\d{3}), bm25 \1 \(bolt 0\.250\)")
-    assert found and all(map(reason.fullmatch, found))
+        # A tag that no choice has leaves no results, and can be removed.
+        page.open(f"{url}/?q=bolt&tag=kind%3Aangel")
+        page.wait_for(f"{STATUS}.includes('such as kind:angle')")
+        assert page.evaluate(f"{RESULTS}.length") == 0
+        page.evaluate("document.querySelector('#tags button').click()")
+        page.wait_for(f"{RESULTS}.length === 3")
+
+        page.open(f"{url}/?q=bolt&model=many")
+        page.wait_for(f"{RESULTS}.length === 10")
+        assert page.evaluate(notes) == ["weak match"] * 7
+        more = "document.getElementById('more')"
+        for count in (20, 25):
+            assert not page.evaluate(f"{more}.hidden")
+            page.evaluate(f"{more}.click()")
+            page.wait_for(f"{RESULTS}.length === {count}")
+        assert page.evaluate(f"{more}.hidden")
+        assert page.evaluate(ids) == [f"{n}" for n in range(TITLE_COUNT)]
+        problems = [
+            problem
+            for problem in page.problems()
+            if "400" not in str(problem)  # of the wrong tag
+        ]
+        assert problems == [] and len(page.hosts()) > 0

@@ -11,6 +11,8 @@ import tensorflow_text as tf_text
 from keras_lstm_dssm.export.publish.versions import publish
 
 TITLES = ("steel angle", "shelf bracket", "bolt")
+TAGS = ("kind:angle", "kind:bracket", "kind:bolt")
+"""The tag of each title in the hybrid retriever."""
 
 
 def signature(function: Callable[..., Any], **inputs: str) -> tf.Tensor:
@@ -45,21 +47,23 @@ def encode(text: tf.Tensor, offset: Any = 1.0) -> dict[str, tf.Tensor]:
     return {"embedding": vectors / tf.norm(vectors, axis=1, keepdims=True)}
 
 
-def search(text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
-    """Ranks TITLES by the cosine of `encode`."""
+def search(
+    text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor | None = None
+) -> dict[str, tf.Tensor]:
+    """Ranks TITLES by the cosine of `encode`; `tags` are one tag, or ""."""
     width = tf.reduce_max(tf.concat([k, [0]], 0))
     surplus = tf.maximum(width - len(TITLES), 0)
     vectors = [
         encode(rows)["embedding"] for rows in (text, tf.constant(TITLES))
     ]
-    scores = tf.pad(
-        tf.matmul(*vectors, transpose_b=True),
-        [[0, 0], [0, surplus]],
-        constant_values=-2.0,
-    )
+    scores = tf.matmul(*vectors, transpose_b=True)
+    if tags is not None:
+        tags = tags[:, tf.newaxis]
+        scores = tf.where((tags == "") | (tags == TAGS), scores, -2.0)
+    scores = tf.pad(scores, [[0, 0], [0, surplus]], constant_values=-2.0)
     ids = tf.pad(tf.constant(TITLES), [[0, surplus]], constant_values="")
     scores, columns = tf.math.top_k(scores, width)
-    within_k = tf.range(width) < k[:, tf.newaxis]
+    within_k = (tf.range(width) < k[:, tf.newaxis]) & (scores > -2)
     return {
         "ids": tf.where(within_k, tf.gather(ids, columns), ""),
         "scores": tf.where(within_k, scores, -2.0),
@@ -69,14 +73,25 @@ def search(text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
 REASONS = '{"terms": {"bolt": 0.25}, "words": {}}'
 
 
-def explained(text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
+def explained(
+    text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
+) -> dict[str, tf.Tensor]:
     """Explains `search`: towers and BM25 add the same, for the word "bolt"."""
-    found = search(text, k)
+    found = search(text, k, tags)
     half = found["scores"] / 2
     zero = tf.zeros_like(half)
     return found | {
         "parts": tf.stack([half, zero, half, zero, zero, zero], axis=-1),
         "words": tf.where(found["ids"] == "", "", REASONS),
+    }
+
+
+def known_tags(text: tf.Tensor) -> dict[str, tf.Tensor]:
+    """Lists TAGS, each of one title."""
+    rows = tf.size(text)
+    return {
+        "tags": tf.repeat([TAGS], rows, 0),
+        "counts": tf.ones([rows, len(TAGS)], tf.int32),
     }
 
 
@@ -120,7 +135,10 @@ def save_models(models_dir: Path) -> Path:
     publish(models_dir / "numbers", lambda path: save_functions(path, **both))
     hybrid = {
         "serving_default": signature(search, text="string", k="int32"),
-        "explained": signature(explained, text="string", k="int32"),
+        "explained": signature(
+            explained, text="string", k="int32", tags="string"
+        ),
+        "known_tags": signature(known_tags, text="string"),
     }
     publish(models_dir / "hybrid", lambda path: save_functions(path, **hybrid))
     return models_dir

@@ -59,10 +59,12 @@ def test_training_queries_that_are_at_hand(tmp_path, data, expected):
 
 
 def test_bm25_alone_is_a_file_whose_hits_are_explained(
-    titles, tmp_path, capsys
+    titles, tmp_path, capsys, refused
 ):
-    file = tmp_path / "first_day.safetensors"
-    succeed(export, hybrid=True, documents=titles, portable=file)
+    file, tagged = tmp_path / "first_day.safetensors", tmp_path / "tagged.tsv"
+    lines = titles.read_text().splitlines()
+    tagged.write_text("".join(f"{line}\tin:{line[:2]}\n" for line in lines))
+    succeed(export, hybrid=True, documents=tagged, portable=file)
     printed = capsys.readouterr().out
     assert "words 0 (no such part), bm25 1; bm25 of stems" in printed
     flags = {"models": file, "k": 1, "json": tmp_path / "hits.json"}
@@ -73,16 +75,43 @@ def test_bm25_alone_is_a_file_whose_hits_are_explained(
     (found,) = json.loads((tmp_path / "hits.json").read_text())["queries"]
     assert found["hits"][0]["parts"] == {"towers": 0, "words": 0, "bm25": 1}
     assert found["hits"][0]["words"]["bm25"].keys() == {"wood", "glue"}
+    for models in (file, tmp_path / "models"):
+        if models != file:
+            succeed(export, hybrid=True, documents=tagged, output=models)
+        asked = ["search", f"--models={models}", "--explain", "wood glue"]
+        capsys.readouterr()
+        assert search.program.run([*asked, "--tags=in:t2"]) == 0
+        assert capsys.readouterr().out.splitlines() == lines
+        refused(
+            search.program.run([*asked, "--tags=in:t22"]),
+            "found the tag 'in:t22', which no document has: give another, such"
+            " as in:t2",
+        )
 
 
 def test_the_card_follows_an_export_of_other_titles(
-    trained_run, titles, tmp_path
+    trained_run, titles, tmp_path, refused
 ):
-    """Of retrievers with vectors of int8, of two titles for a query."""
+    """Of retrievers with vectors of int8, of two titles for a query.
+
+    The second export changes more ids than `--yes` is needed for.
+    """
     folder, fewer = tmp_path / "models", tmp_path / "fewer.txt"
     fewer.write_text("t1\thex bolt\nt9\tdesk lamp\n")
     given = {"vectors": "int8", "max_k": 2, "output": folder}
     for version, documents, count in ((1, titles, 3), (2, fewer, 2)):
+        if version == 2:
+            words = [f"--{name}={value}" for name, value in given.items()]
+            words += [f"--run={trained_run}", f"--documents={fewer}"]
+            code = export.program.run(["export", *words])
+            printed = refused(
+                code,
+                "retriever/1: of its 3 ids, 2 are gone, and 1 are new, expected"
+                " changes of 20% at most: check the documents, or give --yes",
+            )
+            assert "2 documents, such as\n  t1  hex bolt\n" in printed
+            assert not (folder / "retriever/2").exists()
+            given["yes"] = True
         succeed(export, run=trained_run, documents=documents, **given)
         card = (folder / "CARD.md").read_text()
         (row,) = [r for r in card.splitlines() if r.startswith("| `retriever`")]
@@ -147,7 +176,7 @@ def test_parts_become_a_retriever(
     for options, count in (({}, 30), ({"tags": ["in stock"]}, 10)):
         hits, others = (
             {
-                hit.id: hit.score
+                (hit.id, hit.title): hit.score
                 for hit in retriever.search(["wood glue"], 30, **options)[0]
             }
             for retriever in retrievers

@@ -155,8 +155,6 @@ REFUSED = {
         -> found the name '../retriever'
     --models={no_model} x -> not a file that this version can read
     --models={models} --explain glue -> it has no signature explained
-    --models={models} --explain --tags=steel glue
-        -> --explain and --tags are given
     --models={models} --explain --k=101 glue
         -> --k=101 with --explain: expected at most 100
     --models=m --server=localhost:1 glue -> --models and --server are given
@@ -174,6 +172,7 @@ REFUSED = {
     --vectors=int8 -> --vectors is used with --documents only
     --max_k=9 -> --max_k is used with --documents only
     --teacher=TEACH -> --teacher is used with --documents only
+    --yes -> --yes is used with --documents only
     --max_k=0 -> --max_k=0: expected an integer
     --output={clicks}/m -> clicks.tsv: found a file, expected a folder to write
     --run={scorer_run} --documents={titles} -> documents are for the retriever o

@@ -1,4 +1,5 @@
-// The search page. Texts of the server are only ever set as textContent.
+// The search page. Texts of the server are only ever set as textContent, and
+// all addresses are relative: the page may lie below a path of a proxy.
 
 const RESULTS = 10;
 const DEBOUNCE_MS = 120;
@@ -7,21 +8,22 @@ const LAST_RETRY_MS = 5000;
 const SETTLED_MS = 1000;
 const query = document.getElementById("query");
 const status = document.getElementById("status");
-const main = document.getElementById("columns");
-const about = document.getElementById("about");
+const main = document.querySelector("main");
+const more = document.getElementById("more");
 const card = document.getElementById("card");
 const greeting = document.getElementById("greeting");
 const examples = document.getElementById("examples");
-const tagChoices = document.getElementById("tags");
+const filters = document.getElementById("tags");
 
 let writesClicks = false;
-let active = -1;
+let wanted = RESULTS;
 let retryMs = FIRST_RETRY_MS;
 let retryTimer = 0;
 let searchTimer = 0;
 let settledTimer = 0;
 let settled = true;
 let started = false;
+let stale = true; // whether the list of models must be asked for
 let models = [];
 
 function element(name, className, text) {
@@ -61,15 +63,13 @@ class Column {
     this.reply = null;
     this.section = element("section", "column");
     this.heading = element("h2");
-    this.words = element("ul", "words");
+    this.words = element("div");
     this.results = element("ol", "results");
-    this.results.setAttribute("role", "listbox");
-    this.results.setAttribute("aria-label", "Results");
     this.section.hidden = true;
     this.section.append(this.heading, this.words, this.results);
     select.addEventListener("change", () => {
       offerTags();
-      searchNow();
+      searchAnew();
     });
   }
 
@@ -78,17 +78,20 @@ class Column {
     return this.select.value.replace(/:$/, "");
   }
 
+  // Chooses a model; an unknown one is an error.
   set model(name) {
+    if (!name && !this.optional) return; // this server has none
     const value = !name || name.includes(":") ? name : `${name}:`;
     const options = [...this.select.options];
-    if (options.some((option) => option.value === value)) {
-      this.select.value = value;
+    if (!options.some((option) => option.value === value)) {
+      throw new ServerError(`This server has no model “${name}”.`);
     }
+    this.select.value = value;
   }
 
   // Fills the list of models; keeps what was chosen if it still exists.
   offer(models) {
-    const chosen = this.model;
+    const chosen = this.select.value;
     const options = this.optional ? [new Option("nothing", "")] : [];
     for (const model of models) {
       options.push(new Option(`${model.name}, newest`, `${model.name}:`));
@@ -99,7 +102,9 @@ class Column {
       }
     }
     this.select.replaceChildren(...options);
-    this.model = chosen;
+    if (options.some(({ value }) => value === chosen)) {
+      this.select.value = chosen;
+    }
   }
 
   // Replies to earlier queries are dropped, whenever they arrive.
@@ -113,12 +118,12 @@ class Column {
       this.reply = null;
       return;
     }
-    const request = { model, text, k: RESULTS };
+    const request = { model, text, k: wanted, letters: Boolean(right.model) };
     if (version) request.version = Number(version);
     const tags = chosenTags();
-    if (tags.length && hasTags(model)) request.tags = tags;
+    if (tags.length) request.tags = tags;
     try {
-      const reply = await post("/page/search", request, this.cancel.signal);
+      const reply = await post("page/search", request, this.cancel.signal);
       if (number === this.number) this.reply = reply;
     } catch (error) {
       if (number === this.number) throw error;
@@ -131,19 +136,13 @@ class Column {
     this.heading.hidden = !other;
     this.words.replaceChildren();
     this.results.replaceChildren();
-    this.heading.textContent = reply
-      ? `${reply.model} version ${reply.version}`
-      : "";
     if (!reply) return;
-    this.words.append(...reply.words.map((word) => wordLine(word, reply)));
-    const scores = reply.hits.map((hit) => hit.score);
-    const low = Math.min(0, ...scores);
-    const high = Math.max(1, ...scores);
-    const ranks = new Map(other?.hits.map((hit, rank) => [hit.id, rank]));
-    reply.hits.forEach((hit, rank) => {
-      const share = (hit.score - low) / (high - low);
-      this.results.append(resultLine(hit, rank, share, other && ranks));
-    });
+    this.heading.textContent = `${reply.model} version ${reply.version}`;
+    const ranks = other && new Map(other.hits.map(({ id }, rank) => [id, rank]));
+    this.words.append(...Object.entries(reply.words).map(wordLine));
+    this.results.append(
+      ...reply.hits.map((hit, rank) => resultLine(hit, rank, ranks))
+    );
   }
 }
 
@@ -152,60 +151,60 @@ function tagsOf(name) {
   return models.find((model) => model.name === name)?.tags || {};
 }
 
-function hasTags(name) {
-  return Object.keys(tagsOf(name)).length > 0;
-}
-
 function chosenTags() {
-  const selects = [...tagChoices.querySelectorAll("select")];
-  return selects.map((select) => select.value).filter(Boolean);
+  const chosen = [...filters.querySelectorAll("select, button")];
+  return chosen.map(({ value }) => value).filter(Boolean);
 }
 
-// Offers a choice for each name of tags; what is chosen stays if it exists.
+// Offers a choice for each name of tags. What was chosen stays; a tag that no
+// choice has, such as one of very many of an address, is a button to remove it.
 function offerTags(chosen = chosenTags()) {
   const facets = Object.entries(tagsOf(left.model.split(":")[0]));
-  tagChoices.replaceChildren(
-    ...facets.map(([name, tags]) => {
-      const label = element("label", "", `${name} `);
-      const select = element("select");
-      select.append(
-        new Option("any", ""),
-        ...tags.map((tag) => new Option(tag.slice(name.length + 1), tag))
-      );
-      select.value = tags.find((tag) => chosen.includes(tag)) || "";
-      select.addEventListener("change", () => searchNow());
-      label.append(select);
-      return label;
-    })
+  const others = new Set(chosen);
+  const labels = facets.map(([name, tags]) => {
+    const label = element("label", "", `${name.replaceAll("_", " ")} `);
+    const select = element("select");
+    select.append(
+      new Option("any", ""),
+      ...tags.map((tag) => new Option(tag.slice(name.length + 1), tag))
+    );
+    select.value = tags.find((tag) => others.delete(tag)) || "";
+    select.addEventListener("change", searchAnew);
+    label.append(select);
+    return label;
+  });
+  const buttons = [...others].map((tag) => {
+    const button = element("button", "", `${tag} ✕`);
+    button.type = "button";
+    button.value = tag;
+    button.setAttribute("aria-label", `Search without ${tag}`);
+    button.addEventListener("click", () => {
+      button.remove();
+      query.focus();
+      searchAnew();
+    });
+    return button;
+  });
+  filters.replaceChildren(...labels, ...buttons);
+}
+
+// Says what a word was understood as that no title has.
+function wordLine([word, nearest]) {
+  const quoted = nearest.map((near) => `“${near}”`).join(", ");
+  return element(
+    "p",
+    "",
+    quoted
+      ? `“${word}” is near ${quoted}.`
+      : `“${word}” is in none of these titles.`
   );
 }
 
-// A word that no title has shows the letter trigrams that lead to others.
-function wordLine(word, reply) {
-  const line = element("li");
-  line.append(element("b", "", word.word));
-  line.append(reply.similarity === "encoder" ? " is near" : " matches");
-  for (const near of word.nearest) {
-    const chip = element("span", "near", near.word);
-    const shared = near.shared.join(" ");
-    const shown = word.exact || !shared ? "" : ` ${shared}`;
-    chip.append(
-      element("small", "", ` ${near.similarity.toFixed(2)}${shown}`)
-    );
-    if (shared) chip.title = `shared letter trigrams: ${shared}`;
-    line.append(chip);
-  }
-  return line;
-}
-
-let lines = 0;
-
-function resultLine(hit, rank, share, otherRanks) {
-  const line = element("li");
-  lines += 1;
-  line.id = `result${lines}`;
-  line.setAttribute("role", "option");
-  const title = element("span", "title");
+function resultLine(hit, rank, otherRanks) {
+  const item = element("li");
+  const line = element("div", "line");
+  const title = element("button", "title");
+  title.type = "button";
   for (const part of hit.title) {
     if (part.strength) {
       const level = part.strength < 0.45 ? 1 : part.strength < 0.65 ? 2 : 3;
@@ -215,21 +214,25 @@ function resultLine(hit, rank, share, otherRanks) {
     }
   }
   const text = title.textContent;
-  if (text !== hit.id) title.append(element("span", "id", hit.id));
-  if (otherRanks) title.append(element("span", "note", moved(hit, rank)));
-  if (hit.why) title.append(element("span", "why", hit.why));
-  const score = element("span", "score", hit.score.toFixed(3));
-  const bar = element("span", "bar");
-  const filled = element("span");
-  filled.style.width = `${Math.round(100 * share)}%`;
-  bar.append(filled);
-  score.append(bar);
-  line.append(element("span", "rank", String(rank + 1)), title, score);
-  line.addEventListener("click", () => follow(line, hit, text));
-  line.follow = () => follow(line, hit, text);
-  return line;
+  title.addEventListener("click", () => follow(title, hit, text));
+  const score = element("span", "score", hit.score.toFixed(2));
+  score.title = "score";
+  line.append(title, score);
+  if (hit.weak) line.append(element("span", "note", "weak match"));
+  if (otherRanks) line.append(element("span", "note", moved()));
+  const below = element("div", "below");
+  if (text !== hit.id) below.append(element("span", "id", hit.id));
+  if (hit.why.length) {
+    const details = element("details");
+    const list = element("ul");
+    list.append(...hit.why.map((reason) => element("li", "", reason)));
+    details.append(element("summary", "", "Why?"), list);
+    below.append(details);
+  }
+  item.append(line, below);
+  return item;
 
-  function moved(hit, rank) {
+  function moved() {
     if (!otherRanks.has(hit.id)) return "only here";
     const steps = otherRanks.get(hit.id) - rank;
     if (!steps) return "";
@@ -237,15 +240,15 @@ function resultLine(hit, rank, share, otherRanks) {
   }
 }
 
-async function follow(line, hit, text) {
+async function follow(title, hit, text) {
   settled = true;
-  line.setAttribute("aria-selected", "true");
+  title.setAttribute("aria-pressed", "true");
   if (!writesClicks) {
     say(`Chosen: ${text}`);
     return;
   }
   try {
-    const reply = await post("/page/click", { click: hit.click });
+    const reply = await post("page/click", { click: hit.click });
     say(reply.written ? `Saved as a click: ${text}` : `Saved before: ${text}`);
   } catch (error) {
     say(`The click was not saved: ${error.message}`, true);
@@ -260,7 +263,7 @@ function say(text, bad = false) {
 const left = new Column(document.getElementById("left"), false);
 const right = new Column(document.getElementById("right"), true);
 const columns = [left, right];
-main.append(left.section, right.section);
+document.getElementById("columns").append(left.section, right.section);
 
 function clearTimers() {
   clearTimeout(searchTimer);
@@ -269,20 +272,26 @@ function clearTimers() {
 
 function searchSoon() {
   clearTimers();
-  searchTimer = setTimeout(() => searchNow(), DEBOUNCE_MS);
+  searchTimer = setTimeout(searchAnew, DEBOUNCE_MS);
+}
+
+// Another query, model or tag: the first results again.
+function searchAnew() {
+  wanted = RESULTS;
+  searchNow();
 }
 
 // A query that has stayed for a second has an entry of its own in the
 // history; while one is typed, the entry changes with it.
 function remember(text) {
-  const wanted = new URLSearchParams();
-  if (text.trim()) wanted.set("q", text);
+  const kept = new URLSearchParams();
+  if (text.trim()) kept.set("q", text);
   if (left.model && (text.trim() || left.model !== models[0].name)) {
-    wanted.set("model", left.model);
+    kept.set("model", left.model);
   }
-  if (right.model) wanted.set("with", right.model);
-  for (const tag of chosenTags()) wanted.append("tag", tag);
-  const url = `${location.pathname}${wanted.size ? "?" : ""}${wanted}`;
+  if (right.model) kept.set("with", right.model);
+  for (const tag of chosenTags()) kept.append("tag", tag);
+  const url = `${location.pathname}${kept.size ? "?" : ""}${kept}`;
   clearTimeout(settledTimer);
   settledTimer = setTimeout(() => (settled = true), SETTLED_MS);
   if (url === location.pathname + location.search) return;
@@ -292,18 +301,20 @@ function remember(text) {
 }
 
 function readAddress() {
-  const wanted = new URLSearchParams(location.search);
-  query.value = wanted.get("q") || "";
-  left.model = wanted.get("model") || models[0]?.name || "";
-  right.model = wanted.get("with") || "";
-  offerTags(wanted.getAll("tag"));
+  const address = new URLSearchParams(location.search);
+  wanted = RESULTS;
+  query.value = address.get("q") || "";
+  left.model = address.get("model") || models[0]?.name || "";
+  right.model = address.get("with") || "";
+  if (right.model) document.getElementById("models").open = true;
+  offerTags(address.getAll("tag"));
 }
 
 function greet(visible) {
   const model = models.find(({ name }) => name === left.model.split(":")[0]);
   const { card: facts = {}, examples: queries = [] } = model || {};
   const number = facts.documents?.toLocaleString("en");
-  about.textContent = number ? `Search ${number} titles` : "Search";
+  query.placeholder = number ? `Search ${number} titles` : "Search";
   const version = model && left.model.split(":")[1];
   const newest = model && (!version || Number(version) === model.versions[0]);
   card.textContent = model
@@ -318,15 +329,14 @@ function greet(visible) {
     ...queries.map((text) => {
       const line = element("li");
       const link = element("a", "", text);
-      const wanted = new URLSearchParams({ q: text, model: left.model });
-      link.href = `?${wanted}`;
+      link.href = `?${new URLSearchParams({ q: text, model: left.model })}`;
       link.addEventListener("click", (event) => {
         if (event.ctrlKey || event.metaKey || event.shiftKey) return;
         event.preventDefault();
         settled = true;
         query.value = text;
         query.focus();
-        searchNow();
+        searchAnew();
       });
       line.append(link);
       return line;
@@ -339,7 +349,7 @@ async function searchNow(linked = false) {
   const start = performance.now();
   let text = query.value;
   try {
-    if (!left.select.options.length) await loadModels();
+    if (stale) await loadModels();
     if (!started) {
       started = linked = true;
       if (!query.value) readAddress();
@@ -354,56 +364,66 @@ async function searchNow(linked = false) {
   }
   if (text !== query.value) return;
   retryMs = FIRST_RETRY_MS;
-  document.body.classList.remove("offline");
   if (!linked) remember(text);
-  choose(-1);
   greet(!left.reply);
-  left.show(right.reply);
-  right.show(left.reply);
-  query.setAttribute("aria-expanded", String(Boolean(left.reply)));
+  show();
   if (!left.reply) {
-    say(left.select.options.length ? "" : "This server has no retriever.");
+    say(models.length ? "" : "This server has no retriever.");
     return;
   }
+  const { length } = left.reply.hits;
   const took = Math.round(performance.now() - start);
-  say(left.reply.hits.length ? `${took} ms` : "Nothing was found.");
+  say(
+    length
+      ? `${length} ${length === 1 ? "result" : "results"} in ${took} ms`
+      : "Nothing was found."
+  );
 }
 
+function show() {
+  left.show(right.reply);
+  right.show(left.reply);
+  more.hidden = !columns.some(({ reply }) => reply?.more);
+}
+
+// Results of another query would be taken for the results of this one.
 function failed(error) {
+  for (const column of columns) column.reply = null;
+  show();
+  greeting.hidden = true;
   if (error instanceof ServerError && !error.temporary) {
-    left.select.replaceChildren(); // a model may be gone: ask again
     say(error.message, true);
+    stale = true; // a model may be gone
     return;
   }
-  document.body.classList.add("offline");
   say("The server does not answer; trying again.", true);
   retryTimer = setTimeout(() => searchNow(), retryMs);
   retryMs = Math.min(2 * retryMs, LAST_RETRY_MS);
 }
 
 async function loadModels() {
-  const reply = await ask("/page/models");
+  const reply = await ask("page/models");
   writesClicks = reply.clicks;
   models = reply.models;
+  stale = !models.length;
   for (const column of columns) column.offer(models);
   offerTags();
 }
 
-function choose(number) {
-  const options = [...main.querySelectorAll(".results li")];
-  options[active]?.classList.remove("active");
-  active = Math.max(-1, Math.min(number, options.length - 1));
-  const line = options[active];
-  if (line) {
-    line.classList.add("active");
-    line.scrollIntoView({ block: "nearest" });
-    query.setAttribute("aria-activedescendant", line.id);
-  } else {
-    query.removeAttribute("aria-activedescendant");
-  }
+// Moves to the next title, or the one before; above the first is the query.
+function move(step) {
+  const titles = [...main.querySelectorAll(".title")];
+  const item = document.activeElement.closest(".results > li");
+  const next = titles.indexOf(item?.querySelector(".title")) + step;
+  if (next < 0) query.focus();
+  else titles[Math.min(next, titles.length - 1)]?.focus();
 }
 
 query.addEventListener("input", searchSoon);
+more.addEventListener("click", () => {
+  wanted += RESULTS;
+  searchNow();
+});
 window.addEventListener("popstate", () => {
   settled = true;
   searchNow(true);
@@ -411,25 +431,21 @@ window.addEventListener("popstate", () => {
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.isComposing) return;
+  if (event.isComposing || document.activeElement?.matches("select")) return;
   if (event.key === "/" && document.activeElement !== query) {
     query.focus();
     query.select();
-  } else if (document.activeElement?.matches("select, a")) {
-    return;
   } else if (event.key === "ArrowDown") {
-    choose(active + 1);
+    move(1);
   } else if (event.key === "ArrowUp") {
-    choose(active - 1);
-  } else if (event.key === "Enter") {
-    const line = main.querySelectorAll(".results li")[active];
+    move(-1);
+  } else if (event.key === "Enter" && document.activeElement === query) {
     settled = true;
-    if (line) line.follow();
-    else searchNow();
+    searchAnew();
   } else if (event.key === "Escape") {
     query.value = "";
     query.focus();
-    searchNow();
+    searchAnew();
   } else {
     return;
   }

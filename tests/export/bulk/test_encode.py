@@ -91,6 +91,7 @@ def test_shards_have_all_titles_once_in_order(files, kind, tmp_path):
     assert [len(part.ids) for part in parts] == [7, 7, 6, 3, 0]
     rows = parts.read()
     assert rows.ids == ids
+    assert rows.titles == [title(row).strip() for row in range(ROWS)]
     np.testing.assert_array_equal(rows.vectors, encode(titles))
     hashes = np.concatenate([part.hashes for part in parts])
     np.testing.assert_array_equal(hashes, title_hashes(titles))
@@ -188,7 +189,9 @@ def test_repeated_titles(tmp_path):
     [*encode_shard(encode, job(tmp_path, [str(path)], lines=4))]
     parts = EncodedParts(tmp_path)
     assert parts.rows == 16
-    assert parts.read().ids == ["a", "b", "c"]
+    found = parts.read()
+    assert found.ids == ["a", "b", "c"]
+    assert found.titles == ["one", "two", "one"]
     path.write_text("a\tone\n" * 5 + "a\ttwo\n")
     other = job(tmp_path / "other", [str(path)], lines=4)
     [*encode_shard(encode, other)]

@@ -278,8 +278,9 @@ def hybrid(folder: Path) -> Exported:
     cases = [
         Case(version, request(text=SEARCHED, k=KS), {}),
         Case(version, request("filtered", text=SEARCHED, k=KS, tags=tags), {}),
-        Case(version, request("explained", text=SEARCHED, k=[2, 1, 0, 1]), {}),
-    ]
+        Case(version, request(
+            "explained", text=SEARCHED, k=[2, 1, 0, 1], tags=tags), {}),
+    ]  # fmt: skip
     return Exported(model, folder, cases)
 
 

@@ -146,6 +146,7 @@ def explained(exported):
         loaded(exported("hybrid").cases[0].version).signatures["explained"],
         text=kinds.SEARCHED,
         k=[kinds.MAX_K] * len(kinds.SEARCHED),
+        tags=[""] * len(kinds.SEARCHED),
     )
 
 
@@ -174,10 +175,12 @@ def test_parts_sum_to_the_score_and_are_those_of_the_systems(
 def test_tags_do_not_change_the_scale(exported):
     version = exported("hybrid").cases[0].version
     inputs = {"text": ["title 7"], "k": [kinds.MAX_K]}
-    every, some = (
+    every, some, reasons, none = (
         called(loaded(version).signatures[name], **inputs, **tags)
         for name, tags in (
-            ("serving_default", {}), ("filtered", {"tags": ["third"]})
+            ("serving_default", {}), ("filtered", {"tags": ["third"]}),
+            ("explained", {"tags": ["third"]}),
+            ("explained", {"tags": ["third,gone"]}),
         )
     )  # fmt: skip
     parts = kinds.hybrid_scores(
@@ -187,6 +190,14 @@ def test_tags_do_not_change_the_scale(exported):
     assert 7 not in tagged and every["scores"][0][0] > some["scores"][0][0]
     count = np.count_nonzero(some["ids"])
     assert count == len(tagged)
+    for name, values in some.items():
+        np.testing.assert_array_equal(reasons[name], values)
+    np.testing.assert_allclose(
+        reasons["parts"][0].sum(-1)[:count],
+        log_odds(some["scores"][0][:count]), atol=1e-5,
+    )  # fmt: skip
+    for empty in (reasons["words"][0][count:], *none["ids"], *none["words"]):
+        assert len(empty) and {*empty} == {b""}
     np.testing.assert_allclose(
         log_odds(some["scores"][0][:count]),
         np.sort(parts[tagged])[::-1],
@@ -214,11 +225,16 @@ def test_int8_costs_little_and_a_weight_may_be_0(exported, tmp_path):
         hybrid=settings,
     )[-1]
     found = called(
-        loaded(version).signatures["explained"], text=kinds.SEARCHED, k=[50] * 4
+        loaded(version).signatures["explained"],
+        text=kinds.SEARCHED,
+        k=[50] * 4,
+        tags=[""] * 3 + ["any"],  # no title has tags
     )
+    assert found["ids"].all(1).tolist() == [True] * 3 + [False]
+    found = {name: values[:3] for name, values in found.items()}
     expected = kinds.hybrid_scores(model, settings).sum(-1)
     np.testing.assert_allclose(
-        log_odds(found["scores"]), np.sort(expected)[:, ::-1], atol=0.1
+        log_odds(found["scores"]), np.sort(expected)[:3, ::-1], atol=0.1
     )
     assert not found["parts"][..., 1:-1].any()
     assert {*found["words"].ravel()} == {b'{"terms": {}, "words": {}}'}

@@ -11,6 +11,7 @@ import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
 from keras_lstm_dssm.export import (
     Documents,
@@ -78,13 +79,17 @@ def test_unequal_rows_are_refused_with_the_line_of_tf_serving(
             assert refusal(caught.value.message) == UNEQUAL
 
 
+def explained(text: list[str], k: list[int]) -> PredictRequest:
+    return kinds.request("explained", text=text, k=k, tags=[""] * len(text))
+
+
 def test_cpp_refuses_with_the_same_code_and_line(folder):
     """The code is 3, INVALID_ARGUMENT."""
     words = " ".join(["bolt"] * 100)
     for refused, line in (
-        (kinds.request("explained", text=["a", "b", "c"], k=[1, 1]), UNEQUAL),
+        (explained(["a", "b", "c"], [1, 1]), UNEQUAL),
         (
-            kinds.request("explained", text=[words] * 96, k=[1000] * 96),
+            explained([words] * 96, [1000] * 96),
             "found 4790400 bytes of texts times k to explain, expected at most"
             " 4194304: send fewer rows, shorter texts, or a smaller k",
         ),
@@ -128,7 +133,7 @@ def test_servers_refuse_with_the_line_alone(folder):
         "found 4790400 bytes of texts times k to explain, expected at most"
         " 4194304: send fewer rows, shorter texts, or a smaller k"
     )
-    inputs = {"text": [text] * 96, "k": [1000] * 96}
+    inputs = {"text": [text] * 96, "k": [1000] * 96, "tags": [""] * 96}
     with (
         PredictionServer(folder, port=0, http_port=0) as server,
         Client(server.address, timeout=60) as client,
@@ -136,13 +141,15 @@ def test_servers_refuse_with_the_line_alone(folder):
         arrays = {
             "text": np.array([text.encode()] * 96, object),
             "k": np.full(96, 1000, np.int32),
+            "tags": np.full(96, b"", object),
         }
         with pytest.raises(ServingError) as caught:
             client.predict("retriever", arrays, signature="explained")
         assert caught.value.code == grpc.StatusCode.INVALID_ARGUMENT
         assert caught.value.details == line
         for sent, expected in (
-            (inputs, line), ({"text": ["a", "b"], "k": [1]}, UNEQUAL)
+            (inputs, line),
+            ({"text": ["a", "b"], "k": [1], "tags": [""]}, UNEQUAL),
         ):  # fmt: skip
             body = {"signature_name": "explained", "inputs": sent}
             request = urllib.request.Request(
@@ -162,12 +169,13 @@ def test_servers_refuse_with_the_line_alone(folder):
 def test_a_client_sends_few_long_texts_to_be_explained():
     """Half of what the graph allows, as batches are padded."""
     texts = ["a" * 100, "b" * 4000, "c" * 30_000, *["d" * 10] * 600]
-    parts = [*client_texts.chunked_to_explain(texts, 1000)]
+    parts = [*client_texts.chunked_to_explain(texts, 1000, b"")]
     # 262 rows of 1,000 hits are the most that a reply of any search has.
     sizes = [len(part["text"]) for part in parts]
     assert sizes == [2, 1, 262 - 3, 262, 603 - 2 * 262]
     assert {*parts[0]["k"].tolist()} == {1000}
-    parts = [*client_texts.chunked_to_explain(texts, 5)]
+    assert [*map(len, (part["tags"] for part in parts))] == sizes
+    parts = [*client_texts.chunked_to_explain(texts, 5, b"")]
     assert [len(part["text"]) for part in parts] == [512, 91]
 
 
@@ -188,13 +196,14 @@ import tensorflow_text
 from keras_lstm_dssm.serving.saved_models import SavedGraph, SavedSignature
 signature = SavedSignature(SavedGraph(sys.argv[1]), sys.argv[2])
 rows, k, words = map(int, sys.argv[3:])
+none = {name: np.full(rows, b"", object) for name in signature.inputs[1:-1]}
 one = {"text": np.array([b"bolt"], object), "k": np.array([1], np.int32)}
-signature(**one)
+signature(**one, **{name: values[:1] for name, values in none.items()})
 # Pages that this process shares with the one that it was forked from count.
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 text = " ".join(f"bolt w{word}" for word in range(words // 2)).encode()
 found = signature(
-    text=np.array([text] * rows, object), k=np.full(rows, k, np.int32)
+    text=np.array([text] * rows, object), k=np.full(rows, k, np.int32), **none
 )
 print(found["ids"].shape[1])
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
