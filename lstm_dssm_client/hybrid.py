@@ -11,7 +11,7 @@ import numpy as np
 from lstm_dssm_client.bm25 import FORMS, STOP, TERM_PARTS, Postings, TermScores
 from lstm_dssm_client.local_encoder import LocalEncoder
 from lstm_dssm_client.portable_file import PortableFile
-from lstm_dssm_client.signatures import HYBRID_PARTS
+from lstm_dssm_client.signatures import EXPLAINED_PARTS, HYBRID_PARTS
 from lstm_dssm_client.weighted_parts import WeightedParts
 
 TOWERS, WORDS, HUBNESS = "towers", "words", "hubness"
@@ -128,13 +128,13 @@ class Hybrid:
         """
         parts = {name: np.zeros(len(rows)) for name in HYBRID_PARTS}
         words: dict[str, list[dict[str, float]]] = {
-            name: [{} for _ in rows] for name in ("terms", WORDS)
+            name: [{} for _ in rows] for name in EXPLAINED_PARTS
         }
         if self.terms is not None:
             for match in self.terms.matches(text):
                 name, share = self.terms.shares(match, rows)
                 parts[name] += share
-                _add(words["terms"], match.word, share)
+                _add(words[name], match.word, share)
         if self._hubness is not None:
             parts[HUBNESS] = -self._hubness[rows]
         if self.encoder is not None:

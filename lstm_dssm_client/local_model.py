@@ -355,7 +355,13 @@ class _Documents:
             vectors = self._vectors[self._vector_of[rows]]
         reasons = self.hybrid.reasons(text, rows, query, vectors)
         return [
-            ExplainedHit(self.ids[row], score, *reason, self.title(row))
+            ExplainedHit(
+                self.ids[row],
+                score,
+                *reason,
+                self.title(row),
+                score < self.hybrid.weak,
+            )
             for (row, score), reason in zip(best, reasons, strict=True)
         ]
 

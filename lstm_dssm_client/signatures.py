@@ -36,6 +36,9 @@ HYBRID_PARTS = ("towers", "words", "bm25", "numbers", "hubness", "base")
 """What the log-odds of a hybrid retriever's hits add up, in the order of its
 outputs. All but `base` have a weight."""
 
+EXPLAINED_PARTS = ("bm25", "numbers", "words")
+"""The parts that are divided among the words of the query."""
+
 PREDICT = "tensorflow/serving/predict"
 """Method name, in a SavedModel, of the signatures that Predict can call."""
 
@@ -140,18 +143,19 @@ class ExplainedHit(NamedTuple):
 
     Attributes:
         id: See `Hit`.
-        score: The sum of `parts`.
-        parts: What "towers", "words" and "bm25" add to the score, weights
-            included; 0 for a part that the retriever lacks.
-        words: What each word of the query adds to the parts "bm25" and
-            "words"; the part of the towers stands whole.
+        score: The probability that the document is relevant.
+        parts: What each of `HYBRID_PARTS` adds to the log-odds of the score,
+            weights included; 0 for a part that the retriever lacks.
+        words: What each word of the query adds to each of `EXPLAINED_PARTS`;
+            the part of the towers stands whole.
         title: See `Hit`.
+        weak: Whether the score is below that of a good match.
 
     Example:
-    >>> parts = {"towers": 0.4, "words": 0.2, "bm25": 0.1}
-    >>> words = {"bm25": {"bolt": 0.1}, "words": {"hex": 0.05, "bolt": 0.15}}
-    >>> print(ExplainedHit("d1", 0.7, parts, words).why)
-    towers 0.400, words 0.200 (bolt 0.150, hex 0.050), bm25 0.100 (bolt 0.100)
+    >>> parts = {"towers": 1.4, "words": 0.2, "bm25": 0.1, "base": -1.0}
+    >>> words = {"words": {"hex": 0.05, "bolt": 0.15}}
+    >>> print(ExplainedHit("d1", 0.668, parts, words).why)
+    towers 1.40, words 0.20 (bolt 0.15, hex 0.05), bm25 0.10, base -1.00
     """
 
     id: str
@@ -159,12 +163,13 @@ class ExplainedHit(NamedTuple):
     parts: dict[str, float]
     words: dict[str, dict[str, float]]
     title: str = ""
+    weak: bool = False
 
     @property
     def why(self) -> str:
         """The parts that are not 0 in one line, each with its words."""
         return ", ".join(
-            f"{name} {share:.3f}{_of_words(self.words.get(name, {}))}"
+            f"{name} {share:.2f}{_of_words(self.words.get(name, {}))}"
             for name, share in self.parts.items()
             if share
         )
@@ -173,7 +178,7 @@ class ExplainedHit(NamedTuple):
 def _of_words(shares: Mapping[str, float]) -> str:
     """Lists words in brackets, the largest share first."""
     ordered = sorted(shares.items(), key=lambda share: -abs(share[1]))
-    listed = ", ".join(f"{word} {share:.3f}" for word, share in ordered)
+    listed = ", ".join(f"{word} {share:.2f}" for word, share in ordered)
     return f" ({listed})" if listed else ""
 
 
@@ -253,6 +258,7 @@ EXPLANATION: Outputs = {
     **RANKING,
     "parts": (np.float32, 3),
     "words": (object, 2),
+    "weak": (np.int32, 2),
 }
 TAG_LIST: Outputs = {"tags": (object, 2), "counts": (np.int32, 2)}
 
@@ -331,6 +337,7 @@ def explained_from_outputs(
     scores: np.ndarray,
     parts: np.ndarray,
     words: np.ndarray,
+    weak: np.ndarray,
     k: int,
     titles: np.ndarray | None = None,
 ) -> list[list[ExplainedHit]]:
@@ -343,14 +350,16 @@ def explained_from_outputs(
                 dict(zip(HYBRID_PARTS, shares, strict=True)),
                 json.loads(text),
                 hit.title,
+                bool(is_weak),
             )
             # Columns without a hit are the last ones.
-            for hit, shares, text in zip(hits, *row, strict=False)
+            for hit, shares, text, is_weak in zip(hits, *row, strict=False)
         ]
         for hits, *row in zip(
             hits_from_outputs(ids, scores, k, titles),
             parts.tolist(),
             words,
+            weak.tolist(),
             strict=True,
         )
     ]

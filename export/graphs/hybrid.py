@@ -32,7 +32,11 @@ from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.plain_files import damage_named, read_json
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from lstm_dssm_client.bm25 import MAX_WORDS, TERM_PARTS, Postings, TermScores
-from lstm_dssm_client.signatures import EXPLAINED_K, HYBRID_PARTS
+from lstm_dssm_client.signatures import (
+    EXPLAINED_K,
+    EXPLAINED_PARTS,
+    HYBRID_PARTS,
+)
 from lstm_dssm_client.weighted_parts import WeightedParts
 from lstm_dssm_client.words import MAX_BYTES_PER_WORD
 
@@ -129,9 +133,11 @@ class HybridModule(SearchModule):
         Beside the outputs of `serving_default`, `parts` are float32 `[batch,
         width, 6]`, in the order of `HYBRID_PARTS`: what the parts add to the
         log-odds of the score, which are their sum. `words` are strings
-        `[batch, width]`, JSON such as `{"terms": {"bolt": 0.3}, "words":
-        {"bolt": 0.2}}`: what each word of the query adds by its terms, and by
-        the words part. Columns beyond the k of a row hold 0 and "".
+        `[batch, width]`, JSON such as `{"bm25": {"bolt": 0.3}, "numbers": {},
+        "words": {"bolt": 0.2}}`: what each word of the query adds to these
+        parts. `weak` are int32 `[batch, width]`, 1 where the score is below
+        that of a good match, see `HybridSettings`, else 0. Columns beyond the
+        k of a row hold 0 and "".
 
         A k above `EXPLAINED_K` counts as this many. The sum of k times bytes of
         text is limited, see `request_limits`.
@@ -195,6 +201,8 @@ class HybridModule(SearchModule):
             parts, words = rest
             outputs["parts"] = tf.where(is_result[..., tf.newaxis], parts, 0.0)
             outputs["words"] = tf.where(is_result, words, "")
+            weak = is_result & (scores < self._settings.weak)
+            outputs["weak"] = tf.cast(weak, tf.int32)
         return outputs
 
     def _best(
@@ -248,13 +256,15 @@ class HybridModule(SearchModule):
         """
         width = tf.size(numbers)
         parts = {name: tf.zeros([width]) for name in HYBRID_PARTS}
-        words = {name: tf.fill([width], "{}") for name in ("terms", WORDS)}
+        words = {name: tf.fill([width], "{}") for name in EXPLAINED_PARTS}
         if self._has_terms:
             matches = self.terms.matches(text[tf.newaxis])
-            shares, of_parts = self.terms.shares(matches, numbers)
-            parts |= dict(zip(TERM_PARTS, tf.unstack(of_parts), strict=True))
             matched = tf.gather(matches.words, matches.word)
-            words["terms"] = shares_as_json(matched, shares)
+            for name, shares in zip(
+                TERM_PARTS, self.terms.shares(matches, numbers), strict=True
+            ):
+                parts[name] = tf.reduce_sum(shares, axis=0)
+                words[name] = shares_as_json(matched, shares)
         if self._vector_weight:
             found = self.vectors.vectors_of(numbers)
             found *= np.float32(self._vector_weight)
@@ -266,9 +276,9 @@ class HybridModule(SearchModule):
         if self.hubness is not None:
             parts["hubness"] = -tf.gather(self.hubness, numbers)
         parts["base"] = tf.fill([width], np.float32(self._settings.base))
-        explanation = tf.strings.join(
-            ['{"terms": ', words["terms"], ', "words": ', words[WORDS], "}"]
-        )
+        entries = [f'"{name}": ' + text for name, text in words.items()]
+        joined = tf.strings.join(entries, ", ")
+        explanation = "{" + joined + "}"
         each = [parts[name] for name in HYBRID_PARTS]
         return tf.stack(each, axis=-1), explanation
 

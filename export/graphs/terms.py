@@ -129,16 +129,11 @@ class TermGraph(tf.Module):
         )
         return tf.reshape(flat, [batch, self.count])
 
-    def shares(
-        self, matches: Matches, numbers: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def shares(self, matches: Matches, numbers: tf.Tensor) -> list[tf.Tensor]:
         """Returns what the terms of one query add to the scores of k titles.
 
-        `numbers` are those of the titles, int32 `[k]`.
-
-        Returns:
-            Float32 `[terms, k]`, the shares of the terms; and `[2, k]`, what
-            they add to BM25 and to numbers.
+        `numbers` are those of the titles, int32 `[k]`. The results are float32
+        `[terms, k]`, one for each of `TERM_PARTS`.
         """
         k = tf.size(numbers)
         # The column of a title among the k, and one more for other titles.
@@ -154,8 +149,8 @@ class TermGraph(tf.Module):
             count * (k + 1),
         )
         shares = tf.reshape(flat, [count, k + 1])[:, :k]
-        is_number = tf.cast(matches.terms >= self._words, tf.int32)
-        return shares, tf.math.unsorted_segment_sum(shares, is_number, 2)
+        is_word = (matches.terms < self._words)[:, tf.newaxis]
+        return [tf.where(is_word, shares, 0.0), tf.where(is_word, 0.0, shares)]
 
     def _add_up(
         self,

@@ -163,6 +163,7 @@ _PART_LABELS = {
     "bm25": "words of the query",
     "words": "words of a similar meaning",
     "towers": "learned from clicks",
+    "numbers": "numbers of the query",
 }
 """What a searcher is told of the parts of a hybrid retriever's score."""
 
@@ -397,8 +398,9 @@ class SearchPage:
         near = nearest_words(query_words, words, similarity)
         found = rows[0]
         served = {"model": servable.name, "version": servable.version}
-        columns = {
-            "weak": outputs["weak"][0].tolist() if "weak" in outputs else [],
+        weak = outputs["weak"][0].tolist() if "weak" in outputs else []
+        columns: dict[str, list[Any]] = {
+            "weak": [*map(bool, weak)],
             "click": self._shown(text, found, served),
         }
         why = _explained(outputs, k)
@@ -510,7 +512,7 @@ def _explained(
     """Returns id -> `reasons`, for the first query, if they are known."""
     if "words" not in outputs:
         return {}
-    names = ("ids", "scores", "titles", "parts", "words")
+    names = ("ids", "scores", "titles", "parts", "words", "weak")
     first = {name: outputs[name][:1] for name in names if name in outputs}
     (hits,) = explained_from_outputs(**first, k=k)
     return {hit.id: reasons(hit) for hit in hits}

@@ -25,6 +25,7 @@ from lstm_dssm_client import (
     TensorInfo,
     VersionStatus,
 )
+from lstm_dssm_client.signatures import HYBRID_PARTS
 from lstm_dssm_client.text_client import Predict
 from tests.client.conftest import run, unit
 
@@ -113,7 +114,11 @@ def test_explain(call, clients):
     assert hit == ExplainedHit(
         "bolt",
         pytest.approx(1.0),
-        {"towers": hit.score / 2, "words": 0.0, "bm25": hit.score / 2},
+        {
+            **dict.fromkeys(HYBRID_PARTS, 0.0),
+            "towers": hit.score / 2,
+            "bm25": hit.score / 2,
+        },
         {"bm25": {"bolt": 0.25}, "words": {}},
         "bolt",
     )

@@ -76,15 +76,15 @@ def test_hits_and_reasons_are_those_of_the_graph(case, tmp_path):
             np.testing.assert_allclose([*hit.parts.values()], parts, atol=1e-5)
             log_odds = np.log(hit.score / (1 - hit.score))
             assert sum(hit.parts.values()) == pytest.approx(log_odds, abs=1e-4)
-            for kind, shares in json.loads(words).items():
-                assert hit.words[kind] == pytest.approx(shares, abs=1.1e-4)
-                of_kind = bm25.TERM_PARTS if kind == "terms" else [kind]
+            for part, shares in json.loads(words).items():
+                assert hit.words[part] == pytest.approx(shares, abs=1.1e-4)
                 # The vector of a text without a known word is none's.
                 if shares:
-                    total = sum(hit.parts[part] for part in of_kind)
-                    assert sum(shares.values()) == pytest.approx(
-                        total, abs=3e-4
-                    )
+                    total = sum(shares.values())
+                    assert total == pytest.approx(hit.parts[part], abs=3e-4)
+        assert [hit.weak for hit in hits] == [*map(bool, graph["weak"][row])][
+            : len(hits)
+        ]
 
     for tags in (["steel"], ["in stock", "steel"]):
         joined = np.full(rows, ",".join(tags), object)
@@ -138,7 +138,11 @@ def test_terms_alone_find_titles_that_match(tmp_path):
         "hex nut",
         first[1].score,
         parts | {"bm25": pytest.approx(hexes), "base": -1.0},
-        {"terms": {"hexes": pytest.approx(hexes, abs=6e-5)}, "words": {}},
+        {
+            "bm25": {"hexes": pytest.approx(hexes, abs=6e-5)},
+            "numbers": {},
+            "words": {},
+        },
         "hex nut",
     )
     assert [(hit.id, hit.score) for hit in second] == [

@@ -70,7 +70,7 @@ def search(
     }
 
 
-REASONS = '{"terms": {"bolt": 0.25}, "words": {}}'
+REASONS = '{"bm25": {"bolt": 0.25}, "words": {}}'
 
 
 def explained(
@@ -83,6 +83,7 @@ def explained(
     return found | {
         "parts": tf.stack([half, zero, half, zero, zero, zero], axis=-1),
         "words": tf.where(found["ids"] == "", "", REASONS),
+        "weak": tf.cast(half < 0, tf.int32),
     }
 
 

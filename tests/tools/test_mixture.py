@@ -130,7 +130,8 @@ def test_weights_of_dev_are_kept_and_exported(
     collection = Collection(collection_folder)
     dev = Task.from_collection(collection, "dev", "retrieve")
     parts = HybridParts.of(dssm.load_run(run)).systems()
-    fitted, _ = fit_hybrid(parts, HybridSettings(), dev, "mrr@10")
+    queries = collection.training_queries()
+    fitted, _ = fit_hybrid(parts, HybridSettings(), dev, "mrr@10", queries)
     assert fitted.settings == stored
     titles = tmp_path / "titles.tsv"
     titles.write_text(

@@ -237,7 +237,9 @@ def test_int8_costs_little_and_a_weight_may_be_0(exported, tmp_path):
         log_odds(found["scores"]), np.sort(expected)[:3, ::-1], atol=0.1
     )
     assert not found["parts"][..., 1:-1].any()
-    assert {*found["words"].ravel()} == {b'{"terms": {}, "words": {}}'}
+    assert {*found["words"].ravel()} == {
+        b'{"bm25": {}, "numbers": {}, "words": {}}'
+    }
     # Neither the sketch nor the words are stored.
     assert not any(
         w.dtype in (tf.uint8, tf.int64) for w in loaded(version).weights

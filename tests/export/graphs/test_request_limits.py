@@ -163,7 +163,7 @@ def test_servers_refuse_with_the_line_alone(folder):
             assert json.load(refused.value) == {"error": expected}
         hits = client.explain([text] * 96, k=1000)
     assert [len(of_query) for of_query in hits] == [100] * 96
-    assert hits[95][0].words["terms"].keys() == {"bolt"}
+    assert hits[95][0].words["bm25"].keys() == {"bolt"}
 
 
 def test_a_client_sends_few_long_texts_to_be_explained():
