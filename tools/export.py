@@ -171,7 +171,7 @@ def _training_queries(run: str) -> list[str]:
 
     API search is not made anew for them.
     """
-    from keras_lstm_dssm.data.sources import open_log
+    from keras_lstm_dssm.data.sources import DataSource
     from keras_lstm_dssm.run_folder import RunFolder
     from keras_lstm_dssm.settings.data import API, API_SENTENCES
 
@@ -180,8 +180,8 @@ def _training_queries(run: str) -> list[str]:
     if {API, API_SENTENCES} & {*data.split(",")}:
         return []
     try:
-        log = open_log(data, max_bad_lines=config.get("max_bad_lines", 0))
-        return list(dict.fromkeys(query for query, _ in log))
+        pairs = DataSource(data).pairs(config.get("max_bad_lines", 0))
+        return list(dict.fromkeys(query for query, _ in pairs))
     except InputError:
         return []
 

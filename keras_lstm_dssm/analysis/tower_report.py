@@ -439,11 +439,14 @@ def read_report_texts(
     """
     log: ClickLog | None
     titles: Iterable[str]
+    clicks: Iterable[Pair] = ()
     if is_collection(data):
         collection = open_collection(data)
         log = collection.clicks
         if log:
             log = ClickLog(log.paths, max_bad_lines)
+        elif collection.is_prepared:
+            clicks = (pair for pair, *_ in collection.training_clicks())
         titles = collection.documents.values()
         judged_pairs = []
         for query, grades in collection.qrels(collection.splits[-1]).items():
@@ -458,7 +461,7 @@ def read_report_texts(
         judged_pairs = [Pair(q, d) for q, d in dict(islice(log, most)).items()]
     order = np.random.default_rng(0).permutation(len(judged_pairs))
     titles = list(islice(dict.fromkeys(titles), most))
-    contexts = [f"{q} {d}" for q, d in islice(log or (), most)] or titles
+    contexts = [f"{q} {d}" for q, d in islice(log or clicks, most)] or titles
     return ReportTexts(
         titles,
         [judged_pairs[row] for row in order[:pairs]],

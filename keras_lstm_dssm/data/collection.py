@@ -1,6 +1,7 @@
 """BEIR folders of queries, documents and judgements: read and written."""
 
 import functools
+import itertools
 import json
 import os
 import re
@@ -11,12 +12,12 @@ from typing import Any
 from keras_lstm_dssm.data.click_log import (
     ClickLog,
     Pair,
+    weight_of,
     weighted_line,
-    write_pairs,
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.measures import LARGEST_GRADE, click_grades
-from keras_lstm_dssm.files import new_folder
+from keras_lstm_dssm.files import new_folder, replacing
 from keras_lstm_dssm.plain_files import check_plain_file
 from keras_lstm_dssm.text_files import text_lines, write_lines
 
@@ -181,6 +182,11 @@ CLICKS = "clicks.train.tsv"
 DATA_FILE = "data.json"
 """Sources, columns, rules and counts of a folder that `prepare` has made."""
 
+COUNTED_CLICKS, NEW_CLICKS = "clicks.tsv", "clicks.new.tsv"
+"""Training clicks of such a folder: all, and those that were added last."""
+
+_COUNTED = "query\tid\tweight\tclicks"
+
 
 class Collection(JudgedQueries):
     """Reads a test collection from a BEIR folder.
@@ -188,7 +194,8 @@ class Collection(JudgedQueries):
     It holds `corpus.jsonl` (`_id`, `title`, `text`, perhaps `tags`),
     `queries.jsonl` (`_id`, `text`), `qrels/<split>.tsv` (a header, then
     query-id, corpus-id, score) and, where there is a click log,
-    `clicks.train.tsv`; all but the qrels may be compressed and end in `.gz`.
+    `clicks.train.tsv`, or `clicks.tsv` in a folder that `prepare` has made; all
+    but the qrels may be compressed and end in `.gz`.
     A file is read and checked when it is first needed. An id must not hold
     white space, and each occurs once.
 
@@ -281,45 +288,94 @@ class Collection(JudgedQueries):
         path = find_file(self.folder, CLICKS)
         return ClickLog(path) if path else None
 
+    def training_clicks(
+        self, min_relevant: int = 1, name: str = COUNTED_CLICKS
+    ) -> Iterator[tuple[Pair, float, int]]:
+        """Yields each training pair, its weight, and how often it is there.
+
+        Args:
+            min_relevant: The lowest score in qrels/train.tsv that counts as a
+                click if there is no file of clicks. Default 1.
+            name: The file of clicks in a folder that `prepare` has made: all
+                of them by default, or `clicks.new.tsv`.
+
+        Raises:
+            InputError: A line of a file is wrong.
+        """
+        if self.clicks:
+            for pair, line in self.clicks.lines():
+                yield pair, weight_of(line), 1
+        elif self.is_prepared:
+            yield from self._counted_clicks(name)
+        else:
+            for query, scores in self.qrels("train").items():
+                for document, score in scores.items():
+                    if score >= min_relevant:
+                        texts = self.queries[query], self.documents[document]
+                        yield Pair(*texts), 1.0, 1
+
+    def _counted_clicks(self, name: str) -> Iterator[tuple[Pair, float, int]]:
+        path = self._file(name)
+        for number, line in enumerate(text_lines(path), 1):
+            if number == 1 and line == _COUNTED:
+                continue
+            try:
+                query, key, weight, clicks = line.split("\t")
+                pair = Pair(query, self.documents[key])
+                yield pair, float(weight), int(clicks)
+            except (KeyError, ValueError):
+                raise InputError(
+                    f"{path}:{number}: found {line[:60]!r}, expected query TAB"
+                    " id of a product TAB weight TAB number: restore the file"
+                ) from None
+
     def training_log(
         self,
         min_relevant: int = 1,
         write_to: str | os.PathLike[str] | None = None,
+        name: str = COUNTED_CLICKS,
     ) -> ClickLog:
         """Returns the clicks to train on.
 
         Args:
-            min_relevant: The lowest score in qrels/train.tsv that counts as a
-                click if there is no click file. Default 1.
-            write_to: The file to write these clicks to, outside of the
-                folder; not needed if there is a click file.
+            min_relevant: See `training_clicks`.
+            write_to: The file to write the clicks to, outside of the folder,
+                each as often as it is there; not needed if there is a click
+                file.
+            name: See `training_clicks`.
 
         Raises:
             InputError: There is neither a click file nor `write_to`, or no
-                document has such a score.
+                click.
         """
         if self.clicks:
             return self.clicks
         if write_to is None:
             raise InputError(
                 f"{os.path.join(self.folder, CLICKS)}: no such file, expected"
-                " a click log: say where to write the clicks of"
-                " qrels/train.tsv (write_to)"
+                " a click log: say where to write the training clicks"
+                " (write_to)"
             )
-        clicks = [
-            Pair(self.queries[query], self.documents[document])
-            for query, scores in self.qrels("train").items()
-            for document, score in scores.items()
-            if score >= min_relevant
-        ]
-        if not clicks:
+        lines = itertools.chain.from_iterable(
+            itertools.repeat(weighted_line(*pair, weight), clicks)
+            for pair, weight, clicks in self.training_clicks(min_relevant, name)
+        )
+        first = next(lines, None)
+        if first is None and self.is_prepared:
+            raise InputError(
+                f"{os.path.join(self.folder, name)}: found no training click,"
+                " expected one or more: name another file, or the folder"
+            )
+        if first is None:
             raise InputError(
                 f"{self._qrels_path('train')}: found no score of"
                 f" {min_relevant} or more, expected titles to train on: lower"
                 " --min_relevant"
             )
         os.makedirs(os.path.dirname(write_to) or ".", exist_ok=True)
-        return write_pairs(clicks, write_to)
+        with replacing(write_to) as partial:
+            write_lines(partial, itertools.chain([first], lines))
+        return ClickLog(write_to)
 
     def has_judged_negatives(
         self, min_relevant: int = 1, split: str = "train"
@@ -349,8 +405,9 @@ class Collection(JudgedQueries):
         lines = [
             f"{len(self.documents):,} titles, {len(self.queries):,} queries"
         ]
-        if self.clicks and "train" not in self.splits:
-            lines.append(f"train: {self.clicks.count():,} clicks")
+        if "train" not in self.splits and (self.clicks or self.is_prepared):
+            clicks = sum(count for *_, count in self.training_clicks())
+            lines.append(f"train: {clicks:,} clicks")
         for split in self.splits:
             lines.append(f"{split}: {self._sizes(split)}")
         return "\n".join(lines)

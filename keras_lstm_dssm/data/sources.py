@@ -1,13 +1,20 @@
 """The data that `--data` names: built-in data sets, folders, click files."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from keras_lstm_dssm.data.api_documents import build_api_documents
 from keras_lstm_dssm.data.api_search import build_api_search
 from keras_lstm_dssm.data.api_sentences import build_api_sentences
-from keras_lstm_dssm.data.click_log import ClickLog
-from keras_lstm_dssm.data.collection import Collection, find_file
+from keras_lstm_dssm.data.click_log import ClickLog, Pair
+from keras_lstm_dssm.data.collection import (
+    COUNTED_CLICKS,
+    DATA_FILE,
+    NEW_CLICKS,
+    Collection,
+    find_file,
+)
 from keras_lstm_dssm.data.documents import (
     DOCUMENTS_FILE,
     MAX_SENTENCES,
@@ -152,16 +159,27 @@ class DataSource:
         paths: list[str] = []
         for number, part in enumerate(self.parts, 1):
             refuse_documents(part)
-            if not is_collection(part):
+            folder, name = _clicks_of(part)
+            if folder is None:
                 paths += ClickLog(part).paths
                 continue
             target = write_to
             if write_to is not None and number > 1:
                 path = Path(write_to)
                 target = path.with_name(f"{path.stem}{number}{path.suffix}")
-            collection = self.collection(part)
-            paths += collection.training_log(min_relevant, target).paths
+            collection = self.collection(folder)
+            paths += collection.training_log(min_relevant, target, name).paths
         return ClickLog(paths, max_bad_lines)
+
+    def pairs(self, max_bad_lines: int = 0) -> Iterator[Pair]:
+        """Yields the pairs to train on, without writing a file."""
+        for part in self.parts:
+            folder, name = _clicks_of(part)
+            if folder is None:
+                yield from ClickLog(part, max_bad_lines)
+                continue
+            clicks = self.collection(folder).training_clicks(name=name)
+            yield from (pair for pair, *_ in clicks)
 
     def titles(self, log: ClickLog) -> list[str]:
         """Returns the distinct titles of the collections and of the clicks.
@@ -204,6 +222,17 @@ class DataSource:
 def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
     """Opens click files: paths or globs, separated by commas."""
     return ClickLog(parts_of(spec), max_bad_lines)
+
+
+def _clicks_of(part: str) -> tuple[str | None, str]:
+    """Returns the collection and the name of its clicks; `None` for a file.
+
+    Files of clicks in a folder of `prepare` have the ids of products.
+    """
+    folder, name = os.path.split(part)
+    if name in (COUNTED_CLICKS, NEW_CLICKS) and find_file(folder, DATA_FILE):
+        return folder, name
+    return (part if is_collection(part) else None), COUNTED_CLICKS
 
 
 def is_collection(part: str | os.PathLike[str]) -> bool:

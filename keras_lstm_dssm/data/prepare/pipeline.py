@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keras_lstm_dssm.data.collection import DATA_FILE, Collection
+from keras_lstm_dssm.data.collection import DATA_FILE, NEW_CLICKS, Collection
 from keras_lstm_dssm.data.prepare import catalogue as catalogues
 from keras_lstm_dssm.data.prepare import folder as folders
 from keras_lstm_dssm.data.prepare import grades, judgements, ubi
@@ -43,7 +43,8 @@ ids of a log, or of its clicked titles."""
 _REMEDY = "expected CSV, TSV, JSON or parquet: check the file"
 _MEMORY = "1GB"  # of DuckDB, beside TensorFlow's
 _LEAST_JOINED = 0.5
-_SHOWN, _LOOKED_AT = 5, 10_000  # joined rows for the report
+_SHOWN = 5  # joined rows for the report
+_ROW_BITS = 40  # of the number of a row within a log
 
 
 def prepare(
@@ -208,6 +209,8 @@ class _Making:
             module.define_functions(self.con)
         self.sources: list[dict[str, Any]] = self.data.get("sources", [])
         self.parts: int = self.data.get("logs", 0)
+        self.new_parts = 0
+        (work / folders.LOGS).mkdir()
         self.columns: dict[str, dict[str, str]] = {}
         self.counts: dict[str, Any] = {}
         self.is_judged = False
@@ -265,16 +268,18 @@ class _Making:
     def write(self, folder: Path) -> None:
         """Writes the data folder, or the changed files of one."""
         folders.write_folder(self.con, folder, self.settings)
-        folders.write_log(self.con, folder, self.parts + 1, self.is_judged)
+        (self.work / folders.LOGS).rename(folder / folders.LOGS)
+        if self.is_judged:
+            folders.write_judged(self.con, folder)
         if self.parts:
-            path = folder / folders.NEW_CLICKS
+            path = folder / NEW_CLICKS
             folders.write_clicks(self.con, path, self.parts)
         write_json(
             folder / DATA_FILE,
             {
                 "version": __version__,
                 "sources": self.sources,
-                "logs": self.parts + 1,
+                "logs": self.parts + self.new_parts,
                 "products": self.products,
                 "columns": {**self.data.get("columns", {}), **self.columns},
                 "rules": self.settings.rules(),
@@ -398,28 +403,37 @@ class _Making:
         self.is_judged = True
 
     def _read_rows(self, opened: list[logs.Log]) -> BadRows:
-        """Reads the logs into the table `entry`; returns their bad lines."""
-        con, selects = self.con, []
+        """Reads the logs into the view `entry`; returns their bad lines.
+
+        The rows are those of the files of the data folder, which are small and
+        keep the order of the logs; `n` is the number of a row in this order.
+        """
+        con = self.con
         stored = folders.stored_logs(self.before, self.parts)
-        for part, path in enumerate(stored, 1):
-            relation = f"read_parquet({quoted(path)})"
-            selects.append(f"SELECT *, {part} AS part FROM {relation}")
-        selects += [
-            f"SELECT *, {self.parts + 1} AS part FROM ({log.rows})"
-            for log in opened
-        ]
-        if not selects:
+        if opened:
+            rows = " UNION ALL ".join(f"({log.rows})" for log in opened)
+            path = self.work / folders.LOGS
+            stored.append(folders.write_rows(con, path, self.parts + 1, rows))
+            self.new_parts = 1
+        if not stored:
             raise InputError(
                 "clicks is missing: expected a log (clicks, or ubi) beside the"
                 " catalogue"
             )
+        selects = [
+            f"""SELECT *, (CAST({part} AS BIGINT) << {_ROW_BITS})
+                  + file_row_number AS n, {part} AS part
+                FROM read_parquet({quoted(str(path))}, file_row_number=true)"""
+            for part, path in enumerate(stored, 1)
+        ]
         if self.is_judged:  # for their queries; no weight is no click
             selects.append(
-                "SELECT q, id, 0 AS weight, NULL AS time, NULL AS client, NULL"
-                " AS page, NULL AS position, 0 AS part FROM judged"
+                "SELECT q, id, 0 AS weight, 1 AS clicks, rowid AS n, 0 AS part"
+                " FROM judged"
             )
-        # Without a join, which would not keep the order of the rows.
-        con.execute(f"CREATE TABLE entry AS {' UNION ALL '.join(selects)}")
+        con.execute(
+            f"CREATE VIEW entry AS {' UNION ALL BY NAME '.join(selects)}"
+        )
         every = [
             bad_rows(con, log.table) if log.table else log.bad for log in opened
         ]
@@ -458,12 +472,9 @@ class _Making:
 
         Returns the number of training clicks, new or not.
         """
-        for query, key, title in self.con.execute(
-            f"""SELECT text, key, title FROM click WHERE kind = 'clicks'
-                  AND weight > 0 AND n - (SELECT min(rowid) FROM entry
-                    WHERE part > {self.parts}) BETWEEN 0 AND {_LOOKED_AT}
-                GROUP BY ALL ORDER BY min(n) LIMIT {_SHOWN}"""
-        ).fetchall():
+        for query, key, title in grades.first_clicks(
+            self.con, self.parts, _SHOWN
+        ):
             self.report(f"  {query[:40]} -> {key[:30]}: {title[:60]}")
         kinds, train_clicks = grades.count_kinds(self.con, self.parts)
         kinds["bad lines"] = bad.lines, repr(bad.example[:60])

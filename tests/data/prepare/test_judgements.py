@@ -8,7 +8,7 @@ import pytest
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.data.prepare import prepare
 from keras_lstm_dssm.errors import InputError
-from tests.data.prepare.shop import PRODUCTS, clicks, write_csv
+from tests.data.prepare.shop import PRODUCTS, clicks, trained, write_csv
 
 JUDGED = {"Bolt 1!": {"001": 4, "002": 0}, "BOLT 7": {"007": 2},
           "a new query": {"003": 1, "004": 3}}  # fmt: skip
@@ -65,8 +65,8 @@ def test_judgements_are_the_test_split(tmp_path, write):
 
     expected = {query.lower(): grades for query, grades in JUDGED.items()}
     assert judged(shop) == expected and shop.splits == ("dev", "test")
-    trained = {q.lower() for q, _ in shop.training_log()}
-    assert "bolt 2" in trained and not trained & {"bolt 1", "bolt 7"}
+    queries = {query.lower() for query, _ in trained(shop)}
+    assert "bolt 2" in queries and not queries & {"bolt 1", "bolt 7"}
     write_csv(tmp_path / "more.csv", clicks(200, seed=1))
     prepare(tmp_path / "SHOP", clicks=tmp_path / "more.csv", append=True)
     assert judged(Collection(tmp_path / "SHOP")) == expected
