@@ -274,7 +274,9 @@ def hybrid_graphs(
         }
 
     def retriever() -> HybridModule:
-        postings = title_postings(documents.titles, settings, texts)
+        postings = title_postings(
+            documents.titles, settings, texts, documents.fields
+        )
         rows = encoded_rows(document, documents, progress)
         return HybridModule(query, rows, settings, postings, vectors, max_k)
 

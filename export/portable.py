@@ -113,7 +113,9 @@ def export_portable(
         hybrid = parts.settled(hybrid, documents.titles)
         described, encoder = _store_hybrid(arrays, parts, hybrid, weights)
         if hybrid.bm25:
-            postings = title_postings(documents.titles, hybrid, known_texts)
+            postings = title_postings(
+                documents.titles, hybrid, known_texts, documents.fields
+            )
             arrays |= _stored_postings(postings)
     if documents:
         rows = encoder and encoder.encode_all(documents.titles, progress)

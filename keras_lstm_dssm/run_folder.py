@@ -136,6 +136,11 @@ class RunFolder:
                 )
         return config
 
+    def read_fields(self) -> str | None:
+        """Returns the `fields` of the recipe of two towers."""
+        fields: str | None = self.read_config().get("recipe", {}).get("fields")
+        return fields
+
     def save(self, model: keras.Model, path: Path) -> None:
         """Saves a model under one of the run's names."""
         check_plain_file(path, self.path)  # a link would be written to

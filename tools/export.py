@@ -245,12 +245,14 @@ def _teacher(documents: Any) -> "TeacherVectors | None":
 def _documents(path: str) -> "Documents | EncodedParts":
     from keras_lstm_dssm.export.bulk.documents import read_documents
     from keras_lstm_dssm.export.bulk.parts import EncodedParts, has_parts
+    from keras_lstm_dssm.run_folder import RunFolder
 
     if has_parts(path):
         parts = EncodedParts(path)
         print(f"{parts.rows:,} encoded titles")
         return parts
-    documents = read_documents(path)
+    fields = RunFolder(FLAGS.run).read_fields() if FLAGS.run else None
+    documents = read_documents(path, fields)
     print(f"{len(documents.ids):,} documents")
     return documents
 

@@ -80,7 +80,7 @@ def report_on_towers(
     about cells are left out.
     """
     data, max_bad_lines, _ = report_data(run, settings)
-    texts = read_report_texts(data, max_bad_lines)
+    texts = read_report_texts(data, max_bad_lines, fields=run.read_fields())
     training = training_sections(
         run,
         pictures / "cost.png",
@@ -430,7 +430,11 @@ class ReportTexts(NamedTuple):
 
 
 def read_report_texts(
-    data: str, max_bad_lines: int = 0, most: int = 60_000, pairs: int = 1000
+    data: str,
+    max_bad_lines: int = 0,
+    most: int = 60_000,
+    pairs: int = 1000,
+    fields: str | None = None,
 ) -> ReportTexts:
     """Reads the texts for a report from a collection or click files.
 
@@ -441,7 +445,7 @@ def read_report_texts(
     titles: Iterable[str]
     clicks: Iterable[Pair] = ()
     if is_collection(data):
-        collection = open_collection(data)
+        collection = open_collection(data, fields)
         log = collection.clicks
         if log:
             log = ClickLog(log.paths, max_bad_lines)

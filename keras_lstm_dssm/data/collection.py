@@ -16,9 +16,11 @@ from keras_lstm_dssm.data.click_log import (
     weighted_line,
 )
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.bm25 import FieldTexts
 from keras_lstm_dssm.evaluation.measures import LARGEST_GRADE, click_grades
 from keras_lstm_dssm.files import new_folder, replacing
 from keras_lstm_dssm.plain_files import check_plain_file
+from keras_lstm_dssm.settings.data import field_weights
 from keras_lstm_dssm.text_files import text_lines, write_lines
 
 SPLITS = ("train", "dev", "test")
@@ -138,28 +140,49 @@ class JudgedQueries:
 
     def _texts(self, name: str, fields: Sequence[str]) -> dict[str, str]:
         """Reads id -> text, some fields joined by spaces."""
+        rows = self._rows(name, fields)
+        return {key: _joined(texts) for key, texts in rows.items()}
+
+    def _rows(
+        self, name: str, fields: Sequence[str]
+    ) -> dict[str, tuple[str, ...]]:
+        """Reads id -> texts of some fields; each field is in a row or more."""
         path = self._file(name)
-        texts: dict[str, str] = {}
+        rows: dict[str, tuple[str, ...]] = {}
+        known: set[str] = set()
         for number, line in enumerate(text_lines(path), 1):
             try:
-                key, text = _parse_row(line, fields)
-                if key in texts:
+                key, row = _parse_row(line, fields)
+                if key in rows:
                     raise ValueError(f"_id {key!r} again, expected it once")
             except ValueError as error:
                 raise InputError(
                     f"{path}:{number}: found {error}: correct or remove the"
                     " line"
                 ) from None
-            texts[key] = text
-        return texts
+            known |= row.keys()
+            rows[key] = tuple(row.get(field) or "" for field in fields)
+        if missing := set(fields) - known - {"title", "text"}:
+            names = sorted(known - {"_id", "fields", "tags", "metadata"})
+            raise InputError(
+                f"{path}: found no field {min(missing)!r}, expected one of"
+                f" {', '.join(names)}: name these, with weights, in fields"
+            )
+        return rows
 
 
-def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, str]:
-    """Returns the id of a row, and its fields joined by spaces."""
+def _joined(texts: Iterable[str]) -> str:
+    # As BEIR's own tools join them.
+    return " ".join(text for text in texts if text.strip())
+
+
+def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """Returns the id of a row, and the row together with its `fields`."""
     try:
         row = json.loads(line)
         key = row["_id"]
-    except (ValueError, KeyError, TypeError):
+        row = {**(row.get("fields") or {}), **row}
+    except (ValueError, KeyError, TypeError, AttributeError):
         expected = 'expected {"_id": ...} on one line'
         raise ValueError(f"{line[:60]!r}, {expected}") from None
     if isinstance(key, int):
@@ -171,8 +194,7 @@ def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, str]:
         if not isinstance(text, str):
             raise ValueError(f"{field} {text!r:.60}, expected a string")
     if any(text.strip() for text in texts):
-        # As BEIR's own tools join them.
-        return key, " ".join(text for text in texts if text.strip())
+        return key, row
     names = " and ".join(fields)
     raise ValueError(f"an empty {names}, expected a text for each _id")
 
@@ -201,6 +223,8 @@ class Collection(JudgedQueries):
 
     Args:
         folder: Path of the folder.
+        fields: What is read of the documents, see `Recipe.fields`. Default:
+            title and text.
 
     Attributes:
         folder: Path of the folder, a `str`.
@@ -210,7 +234,8 @@ class Collection(JudgedQueries):
     Raises:
         InputError: A file is missing, or a line is wrong: no JSON, no `_id`,
             a repeated `_id`, two scores for one pair, an empty title and
-            text, a score that is not a whole number, or an unknown id.
+            text, a score that is not a whole number, or an unknown id; or no
+            document has one of the `fields`.
 
     Source: Thakur et al. 2021, "BEIR: A Heterogeneous Benchmark for
     Zero-shot Evaluation of Information Retrieval Models".
@@ -221,8 +246,11 @@ class Collection(JudgedQueries):
         {'d210': 0, 'd211': 1}
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], fields: str | None = None
+    ) -> None:
         super().__init__(folder)
+        self.fields = fields
         for name in ("corpus.jsonl", "queries.jsonl"):
             self._file(name)
         if not self.splits:
@@ -233,8 +261,27 @@ class Collection(JudgedQueries):
 
     @functools.cached_property
     def documents(self) -> dict[str, str]:
-        """Document id -> title and text, joined by a space."""
-        return self._texts("corpus.jsonl", ("title", "text"))
+        """Document id -> title and text, or the fields, joined by spaces."""
+        if self.fields is None:
+            return self._texts("corpus.jsonl", ("title", "text"))
+        return {key: _joined(texts) for key, texts in self._read_fields.items()}
+
+    @functools.cached_property
+    def field_texts(self) -> FieldTexts | None:
+        """The fields of the documents with their weights; `None` by default."""
+        if self.fields is None:
+            return None
+        weights = filter(None, field_weights(self.fields).values())
+        texts = {_joined(texts): texts for texts in self._read_fields.values()}
+        return FieldTexts(tuple(weights), texts)
+
+    @functools.cached_property
+    def _read_fields(self) -> dict[str, tuple[str, ...]]:
+        """Document id -> texts of the fields with a weight above 0."""
+        assert self.fields is not None
+        weights = field_weights(self.fields)
+        names = [name for name, weight in weights.items() if weight]
+        return self._rows("corpus.jsonl", names)
 
     @functools.cached_property
     def titles(self) -> dict[str, str]:

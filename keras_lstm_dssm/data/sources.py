@@ -29,15 +29,16 @@ from keras_lstm_dssm.settings.data import (
     parts_of,
 )
 
-_BUILT_IN = (API, API_SENTENCES)
+_BUILT_IN = {API: build_api_search, API_SENTENCES: build_api_sentences}
 
 
-def open_collection(spec: str) -> Collection:
+def open_collection(spec: str, fields: str | None = None) -> Collection:
     """Opens a collection to evaluate on.
 
     Args:
         spec: "api" or "api_sentences" (built if it does not exist yet), or
             a BEIR folder.
+        fields: What is read of the documents, see `Collection`.
 
     Raises:
         InputError: `spec` is neither.
@@ -46,13 +47,11 @@ def open_collection(spec: str) -> Collection:
     >>> open_collection("parts").documents["d1"]
     'steel hex bolt'
     """
-    if spec == API:
-        return build_api_search(progress=True)
-    if spec == API_SENTENCES:
-        return build_api_sentences(progress=True)
+    if spec in _BUILT_IN:
+        spec = _BUILT_IN[spec](progress=True).folder
     refuse_documents(spec)
     if os.path.isdir(spec):
-        return Collection(spec)
+        return Collection(spec, fields)
     problem = "a file" if os.path.exists(spec) else "nothing there"
     raise InputError(
         f"{spec}: found {problem}, expected {API!r}, {API_SENTENCES!r}"
@@ -98,6 +97,7 @@ def open_log(
     min_relevant: int = 1,
     write_to: str | os.PathLike[str] | None = None,
     max_bad_lines: int = 0,
+    fields: str | None = None,
 ) -> ClickLog:
     """Opens the clicks to train on.
 
@@ -110,6 +110,7 @@ def open_log(
             `Collection.training_log`. For part n > 1 of `spec` the file's
             name gets n before its suffix.
         max_bad_lines: The number of bad lines that may be left out.
+        fields: What is read of documents, see `Collection`.
 
     Raises:
         InputError: A part of `spec` is none of these.
@@ -118,7 +119,8 @@ def open_log(
     >>> [query for query, _ in open_log("parts")]
     ['bolt', 'wood adhesive', 'light']
     """
-    return DataSource(spec).log(min_relevant, write_to, max_bad_lines)
+    source = DataSource(spec, fields)
+    return source.log(min_relevant, write_to, max_bad_lines)
 
 
 class DataSource:
@@ -126,6 +128,7 @@ class DataSource:
 
     Args:
         spec: Data specification, see `open_log`.
+        fields: What is read of documents, see `Collection`.
 
     Example:
     >>> source = DataSource("parts")
@@ -133,15 +136,16 @@ class DataSource:
     ['steel hex bolt', 'wood glue', 'desk lamp', 'hex nut']
     """
 
-    def __init__(self, spec: str) -> None:
+    def __init__(self, spec: str, fields: str | None = None) -> None:
         self.parts = parts_of(spec)
+        self.fields = fields
         self.spec = os.fspath(spec)
         self._opened: dict[str, Collection] = {}
 
     def collection(self, part: str) -> Collection:
         """Returns the collection that a part names."""
         if part not in self._opened:
-            self._opened[part] = open_collection(part)
+            self._opened[part] = open_collection(part, self.fields)
         return self._opened[part]
 
     @property

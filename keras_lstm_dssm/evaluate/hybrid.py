@@ -17,7 +17,7 @@ from keras_lstm_dssm.evaluate.titles import (
     title_task,
     with_mode,
 )
-from keras_lstm_dssm.evaluation.bm25 import BM25System
+from keras_lstm_dssm.evaluation.bm25 import BM25System, FieldTexts
 from keras_lstm_dssm.evaluation.measures import mean
 from keras_lstm_dssm.evaluation.mixture import (
     ChosenWeights,
@@ -44,12 +44,17 @@ _TRIED = {"b": (0.0, 0.25, 0.5, 0.75, 1.0), "k1": (0.5, 0.8, 1.2, 1.6, 2.0)}
 """Values of BM25 that are tried on dev, one setting after the other."""
 
 
-def bm25_part(settings: HybridSettings) -> ScaledCorpusSystem:
-    """Returns the BM25 of a hybrid, on the scale of its retriever."""
+def bm25_part(
+    settings: HybridSettings, fields: FieldTexts | None = None
+) -> ScaledCorpusSystem:
+    """Returns the BM25 of a hybrid, on the scale of its retriever.
+
+    `fields` are those of the documents that are ranked.
+    """
     assert settings.bm25_words, settings
     words = term_tokenizer(settings.bm25_words)
     of_query = term_tokenizer(settings.bm25_words, MAX_WORDS)
-    system = BM25System(settings.k1, settings.b, words, of_query)
+    system = BM25System(settings.k1, settings.b, words, of_query, fields)
     return ScaledCorpusSystem(system, True)
 
 
@@ -94,7 +99,7 @@ def measure_hybrid(
     )
     task = title_task(settings, collection)
     titles = list(task.documents.values())
-    dev_data = open_collection(dev) if dev else collection
+    dev_data = open_collection(dev, collection.fields) if dev else collection
     has_dev = "dev" in dev_data.splits and bool(dev or split != "dev")
     chosen = (not has_dev and stored) or HybridSettings()
     words = settings.bm25_words
@@ -126,7 +131,7 @@ def measure_hybrid(
             + ("of hybrid.json" if stored else f"by default, {why}")
         )
     report(chosen.describe(parts.names))
-    systems[BM25] = bm25_part(chosen)
+    systems[BM25] = bm25_part(chosen, task.fields)
     mixture = Mixture(systems, [chosen.weights[name] for name in systems])
     alone = system_of(model, batch_size=settings.batch_size)
     return measured_systems(
@@ -151,12 +156,13 @@ def choose_hybrid(
     """
 
     def value(changed: HybridSettings) -> float:
-        _, by_query = dev.measure(bm25_part(changed))
+        _, by_query = dev.measure(bm25_part(changed, dev.fields))
         return mean(by_query, [measure])[measure]
 
     for name, values in _TRIED.items():
         tried = [settings.replace(**{name: number}) for number in values]
         settings = max([settings, *tried], key=value)
-    best = choose_weights({**systems, BM25: bm25_part(settings)}, dev, measure)
+    bm25 = bm25_part(settings, dev.fields)
+    best = choose_weights({**systems, BM25: bm25}, dev, measure)
     weights = {"towers": 0.0, "words": 0.0, **best.weights}
     return settings.replace(**weights), best

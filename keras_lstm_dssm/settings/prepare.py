@@ -5,10 +5,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.settings.data import named_weights
 from keras_lstm_dssm.settings.fields import Settings, setting
 
 DEFAULT_ACTIONS = "click:1,click_through:1,item_click:1"
 """The actions of UBI that are clicks, and their weights."""
+
+_ACTIONS_EXAMPLE = "click:1,purchase:3"
 
 _KEPT = (
     "text", "tags", "dev_percent", "test_percent", "test_after",
@@ -121,15 +124,11 @@ class PrepareSettings(Settings):
             InputError: `actions` is malformed.
         """
         text = self.actions or DEFAULT_ACTIONS
-        pairs = [part.rpartition(":")[::2] for part in text.split(",")]
-        try:
-            actions = {name.strip(): float(weight) for name, weight in pairs}
-        except ValueError:
-            actions = {"": 0.0}
-        if "" in actions or not all(0 < w <= 1e6 for w in actions.values()):
+        actions = named_weights("actions", text, _ACTIONS_EXAMPLE)
+        if not all(actions.values()):
             raise InputError(
-                f"actions is {text!r:.80}: expected names and weights above 0,"
-                " such as click:1,purchase:3"
+                f"actions is {text!r:.80}: expected weights above 0, such as"
+                f" {_ACTIONS_EXAMPLE}"
             )
         return actions
 

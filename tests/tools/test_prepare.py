@@ -81,7 +81,8 @@ def test_what_programs_read(tmp_path):
     assert documents.shown == [shop.titles[key] for key in documents.ids]
     assert documents.shown[0] == PRODUCTS[0]["title"]
     source = DataSource(tmp_path / "SHOP")
-    assert source.titles(source.log()) == documents.titles
+    log = source.log(write_to=tmp_path / "clicks.tsv")
+    assert source.titles(log) == documents.titles
     assert export.program.flags["data"].help.startswith("Instead of --docum")
     other = tmp_path / "other.tsv"
     query = shop.queries[next(iter(shop.qrels("dev")))]

@@ -136,16 +136,16 @@ def open_clicks(
             "  no session: double clicks are not looked for; name the column of"
             " the session or of the user by --session",
         )
-    rows = f"""SELECT {expression["query"]} AS q, {key} AS id,
-          {weight} AS weight, 1 AS clicks, {time} AS time, {client} AS client,
-          CAST(NULL AS BIGINT) AS page, CAST(NULL AS INTEGER) AS position
-        FROM {table.sql}{where}"""
+    first = f"{expression['query']} AS q, {key} AS id, {weight} AS weight"
+    last = f"""{time} AS time, {client} AS client, CAST(NULL AS BIGINT) AS page,
+          CAST(NULL AS INTEGER) AS position"""
+    relation = f"{table.sql}{where}"
+    rows = f"SELECT {first}, 1 AS clicks, {last} FROM {relation}"
     if "time" not in columns:
-        rows = f"""SELECT * REPLACE (CAST(clicks AS INTEGER) AS clicks) FROM (
-              SELECT * EXCLUDE (n, clicks), count(*) AS clicks, min(n) AS n
-              FROM (SELECT *, row_number() OVER () AS n FROM ({rows}))
-              GROUP BY ALL)
-            ORDER BY n"""
+        rows = f"""
+            SELECT q, id, weight, CAST(count(*) AS INTEGER) AS clicks, {last}
+            FROM (SELECT {first}, row_number() OVER () AS n FROM {relation})
+            GROUP BY q, id, weight ORDER BY min(n)"""
     return Log(
         name=name,
         rows=rows,

@@ -24,6 +24,7 @@ from keras_lstm_dssm.text_files import reading
 _HEAD = 1 << 16
 _CHUNK = 1 << 22
 _LONGEST_LINE = 1 << 24
+_BUFFER = 1 << 25  # DuckDB would read 16 lines of this length at once
 _MOST_REJECTED = 10_000  # bytes that DuckDB keeps of a rejected row
 _FEW = 50  # records that tell the delimiter
 _DELIMITERS = "\t,;|"
@@ -323,7 +324,8 @@ def _select_delimited(file: File, header: list[str], has_header: bool) -> str:
         SELECT {values} FROM read_csv({quoted(file.path)}, auto_detect=false,
           delim={quoted(file.delimiter)}, quote={quote}, escape={quote},
           header={str(has_header).lower()}, columns={{{columns}}},
-          max_line_size={_LONGEST_LINE}, store_rejects=true)"""
+          max_line_size={_LONGEST_LINE}, buffer_size={_BUFFER},
+          store_rejects=true)"""
 
 
 def _unquoted(name: str) -> str:
