@@ -268,7 +268,10 @@ class Collection(JudgedQueries):
 
     @functools.cached_property
     def field_texts(self) -> FieldTexts | None:
-        """The fields of the documents with their weights; `None` by default."""
+        """The fields of the documents with their weights; `None` by default.
+
+        Documents with the same text have the fields of the last one.
+        """
         if self.fields is None:
             return None
         weights = filter(None, field_weights(self.fields).values())
@@ -362,13 +365,13 @@ class Collection(JudgedQueries):
                         yield Pair(*texts), 1.0, 1
 
     def _counted_clicks(self, name: str) -> Iterator[tuple[Pair, float, int]]:
-        path = self._file(name)
+        path, documents = self._file(name), self.documents
         for number, line in enumerate(text_lines(path), 1):
             if number == 1 and line == _COUNTED:
                 continue
             try:
                 query, key, weight, clicks = line.split("\t")
-                pair = Pair(query, self.documents[key])
+                pair = Pair(query, documents[key])
                 yield pair, float(weight), int(clicks)
             except (KeyError, ValueError):
                 raise InputError(

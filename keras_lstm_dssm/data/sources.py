@@ -29,7 +29,7 @@ from keras_lstm_dssm.settings.data import (
     parts_of,
 )
 
-_BUILT_IN = {API: build_api_search, API_SENTENCES: build_api_sentences}
+_BUILT_IN = (API, API_SENTENCES)
 
 
 def open_collection(spec: str, fields: str | None = None) -> Collection:
@@ -47,8 +47,10 @@ def open_collection(spec: str, fields: str | None = None) -> Collection:
     >>> open_collection("parts").documents["d1"]
     'steel hex bolt'
     """
-    if spec in _BUILT_IN:
-        spec = _BUILT_IN[spec](progress=True).folder
+    if spec == API:
+        spec = build_api_search(progress=True).folder
+    elif spec == API_SENTENCES:
+        spec = build_api_sentences(progress=True).folder
     refuse_documents(spec)
     if os.path.isdir(spec):
         return Collection(spec, fields)
@@ -160,6 +162,11 @@ class DataSource:
         max_bad_lines: int = 0,
     ) -> ClickLog:
         """Opens the clicks to train on, see `open_log`."""
+        if self.fields and not any(_clicks_of(part)[0] for part in self.parts):
+            raise InputError(
+                f"{self.spec}: found click files, and the fields of the recipe"
+                " are of a data folder: name the folder, or leave fields out"
+            )
         paths: list[str] = []
         for number, part in enumerate(self.parts, 1):
             refuse_documents(part)
