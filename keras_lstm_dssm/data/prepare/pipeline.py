@@ -43,6 +43,7 @@ ids of a log, or of its clicked titles."""
 _REMEDY = "expected CSV, TSV, JSON or parquet: check the file"
 _MEMORY = "1GB"  # of DuckDB, beside TensorFlow's
 _LEAST_JOINED = 0.5
+_SAME_CLICKS = 0.9
 _SHOWN = 5  # joined rows for the report
 _ROW_BITS = 40  # of the number of a row within a log
 
@@ -233,16 +234,21 @@ class _Making:
                 self._read_catalogue()
             self.products = CATALOGUE
         with damage_named(self.name, _REMEDY, duckdb.Error):
-            self._read_log()
+            opened = self._open_logs()
+            if self.settings.catalogue is None:
+                self._read_products(opened)
+        with damage_named(
+            _name(self.settings.judgements), _REMEDY, duckdb.Error
+        ):
+            self._read_judgements()
+        with damage_named(self.name, _REMEDY, duckdb.Error):
+            self._divide(opened)
 
-    def _read_log(self) -> None:
+    def _divide(self, opened: list[logs.Log]) -> None:
+        """Reads the rows of the logs, and divides and grades the queries."""
         settings = self.settings
-        opened = self._open_logs()
-        if settings.catalogue is None:
-            self._read_products(opened)
-        self._read_judgements()
         bad = self._read_rows(opened)
-        read_queries(self.con)
+        read_queries(self.con, settings.seed)
         grades.define_clicks(
             self.con,
             split_of(settings, self.test_after, self.is_judged),
@@ -384,8 +390,10 @@ class _Making:
         source, name = self.settings.judgements, ""
         if source is not None:
             name = _name(source)
+            is_frame = not isinstance(source, str | os.PathLike)
+            sources = [source] if is_frame else find_files(source)
             columns = judgements.read_judgements(
-                self.con, self._open(source), name, self.settings
+                self.con, list(map(self._open, sources)), name, self.settings
             )
             self._report_columns(name, columns)
         elif self.before is not None:
@@ -410,11 +418,10 @@ class _Making:
         """
         con = self.con
         stored = folders.stored_logs(self.before, self.parts)
-        if opened:
-            rows = " UNION ALL ".join(f"({log.rows})" for log in opened)
+        for part, log in enumerate(opened, self.parts + 1):
             path = self.work / folders.LOGS
-            stored.append(folders.write_rows(con, path, self.parts + 1, rows))
-            self.new_parts = 1
+            stored.append(folders.write_rows(con, path, part, log.rows))
+        self.new_parts = len(opened)
         if not stored:
             raise InputError(
                 "clicks is missing: expected a log (clicks, or ubi) beside the"
@@ -434,6 +441,8 @@ class _Making:
         con.execute(
             f"CREATE VIEW entry AS {' UNION ALL BY NAME '.join(selects)}"
         )
+        if len(opened) == 2:
+            self._check_distinct(opened)
         every = [
             bad_rows(con, log.table) if log.table else log.bad for log in opened
         ]
@@ -441,6 +450,28 @@ class _Making:
             sum(bad.lines for bad in every),
             next((bad.example for bad in every if bad.lines), ""),
         )
+
+    def _check_distinct(self, opened: list[logs.Log]) -> None:
+        """Checks that two logs do not have the same clicks."""
+        has_times = all(log.has_time for log in opened)
+        time = "floor(time)" if has_times else "NULL"
+        first, second = (
+            f"coalesce(sum(clicks) FILTER (part = {self.parts + n}), 0)"
+            for n in (1, 2)
+        )
+        # Without times, logs of two months have many equal rows, too.
+        smaller = "least" if has_times else "greatest"
+        ((equal, most),) = self.con.execute(f"""
+            SELECT sum(least(a, b)), {smaller}(sum(a), sum(b)) FROM (
+              SELECT {first} AS a, {second} AS b FROM entry
+              WHERE weight > 0 AND id IS NOT NULL AND part > {self.parts}
+              GROUP BY lower(trim(q)), id, {time})""").fetchall()
+        if equal and equal >= _SAME_CLICKS * most:
+            names = " and ".join(log.name for log in opened)
+            raise InputError(
+                f"{names}: found {int(equal):,} clicks that both have, expected"
+                " each click once: leave one of --clicks and --ubi out"
+            )
 
     def _report_splits(self, splits: dict[str, int]) -> None:
         """Reports and checks the sizes of the splits."""

@@ -13,7 +13,7 @@ from keras_lstm_dssm.text_files import cleaned
 _AT_ONCE = 1 << 16
 
 
-def read_queries(con: Any) -> None:
+def read_queries(con: Any, seed: int) -> None:
     """Makes the tables `written` and `asked` of the queries of `entry`.
 
     `written` has each query as it was written (`q`), the row `n` in which it
@@ -25,7 +25,7 @@ def read_queries(con: Any) -> None:
     con.execute("""
         CREATE TABLE spelled (q VARCHAR, text VARCHAR, key VARCHAR,
           words VARCHAR, percent INTEGER, n BIGINT)""")
-    for chunk in _distinct(con):
+    for chunk in _distinct(con, seed):
         con.register("chunk", chunk)
         con.execute("INSERT INTO spelled FROM chunk")
         con.unregister("chunk")
@@ -40,7 +40,7 @@ def read_queries(con: Any) -> None:
         FROM spelled s LEFT JOIN asked a ON s.key = a.key""")
 
 
-def _distinct(con: Any) -> Iterator[dict[str, np.ndarray]]:
+def _distinct(con: Any, seed: int) -> Iterator[dict[str, np.ndarray]]:
     """Yields the distinct queries in blocks, with their words."""
     reader = con.cursor()
     reader.execute(
@@ -59,7 +59,7 @@ def _distinct(con: Any) -> Iterator[dict[str, np.ndarray]]:
         }
         yield {
             **{name: np.array(c, object) for name, c in columns.items()},
-            "percent": np.array([percent_of(w) for w in words], np.int32),
+            "percent": np.array([percent_of(w, seed) for w in words], np.int32),
             "n": np.array(numbers, np.int64),
         }
 

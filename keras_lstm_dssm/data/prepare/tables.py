@@ -30,6 +30,7 @@ _FEW = 50  # records that tell the delimiter
 _DELIMITERS = "\t,;|"
 _NEVER = "'\x01'"  # the delimiter where a line is one field
 _ENDINGS = re.compile(r"\.(csv|tsv|txt|json|ndjson|jsonl|parquet)(\.gz)?$")
+_OBJECT = re.compile(r"(\w+\t)?\{")  # the begin of a line of JSON
 _ACTION_LINE = r'^\s*\{\s*"(index|create)"\s*:\s*\{[^{}]*\}\s*\}\s*$'
 
 
@@ -201,9 +202,10 @@ def open_file(path: str, folder: Path) -> File:
     start = head.decode("utf-8-sig", "ignore").lstrip()
     if start.startswith("["):
         return File(path, "array")
-    if start.startswith("{") or re.match(r"\w+\t\{", start):
-        return File(path, "json")
     records = start.splitlines(keepends=True)
+    are_objects = [bool(_OBJECT.match(line)) for line in records[:_FEW]]
+    if are_objects[0] or 2 * sum(are_objects) > len(are_objects):
+        return File(path, "json")
     records = records[:-1] if len(head) == _HEAD else records
     delimiter, first = _records(records)
     return File(path, "text", tuple(first[:_FEW]), delimiter)
@@ -380,14 +382,21 @@ def json_rows(file: File) -> str:
 
 
 def _is_lines(file: File) -> bool:
-    """Returns whether the first line of a file is complete JSON."""
+    """Returns whether most of the first lines are complete JSON."""
+    if file.form != "json":
+        return False
     with reading(file.path) as opened:
-        line = opened.readline(_LONGEST_LINE).decode("utf-8-sig", "ignore")
+        lines = [opened.readline(_LONGEST_LINE) for _ in range(_FEW)]
+    found = [_is_json(line) for line in lines if line.strip()]
+    return 2 * sum(found) >= len(found)
+
+
+def _is_json(line: bytes) -> bool:
+    text = line.decode("utf-8-sig", "ignore")
     try:
-        json.loads(line[max(0, line.find("{")) :])
+        return isinstance(json.loads(text[max(0, text.find("{")) :]), dict)
     except ValueError:
         return False
-    return file.form == "json"
 
 
 def _of_json(con: Any, sql: str) -> Table:
