@@ -64,7 +64,8 @@ def prepare(
         settings: Sources, columns and rules. By default made of `options`.
         report: What each line of the report is passed to. Default: nothing.
         **options: Fields of `PrepareSettings`: `catalogue`, `clicks`, ...,
-            paths or DataFrames of pandas, polars or Arrow.
+            paths, DataFrames of pandas, polars or Arrow, or relations of
+            DuckDB.
 
     Returns:
         What was found, and the collection in `output`.
@@ -452,9 +453,12 @@ class _Making:
         )
 
     def _check_distinct(self, opened: list[logs.Log]) -> None:
-        """Checks that two logs do not have the same clicks."""
+        """Checks that two logs do not have the same clicks.
+
+        They are compared by the hour, since UBI has the times of searches.
+        """
         has_times = all(log.has_time for log in opened)
-        time = "floor(time)" if has_times else "NULL"
+        hour = "floor(time / 3600)" if has_times else "NULL"
         first, second = (
             f"coalesce(sum(clicks) FILTER (part = {self.parts + n}), 0)"
             for n in (1, 2)
@@ -465,7 +469,7 @@ class _Making:
             SELECT sum(least(a, b)), {smaller}(sum(a), sum(b)) FROM (
               SELECT {first} AS a, {second} AS b FROM entry
               WHERE weight > 0 AND id IS NOT NULL AND part > {self.parts}
-              GROUP BY lower(trim(q)), id, {time})""").fetchall()
+              GROUP BY lower(trim(q)), id, {hour})""").fetchall()
         if equal and equal >= _SAME_CLICKS * most:
             names = " and ".join(log.name for log in opened)
             raise InputError(

@@ -17,7 +17,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.fingerprints import file_hash
 from keras_lstm_dssm.text_files import reading
 
@@ -138,16 +138,19 @@ def source_record(path: str) -> dict[str, Any]:
 def open_table(
     con: Any, source: Any, known: Collection[str], folder: Path
 ) -> Table:
-    """Opens files of one form, or a DataFrame of pandas, polars or Arrow.
+    """Opens files of one form, a DataFrame, or a relation of DuckDB.
 
     Args:
         con: Connection to DuckDB.
-        source: Paths, globs and folders, or the DataFrame.
+        source: Paths, globs and folders; a DataFrame of pandas, polars or
+            Arrow; or a relation.
         known: Names of columns by which a header is recognised.
         folder: Folder for copies in UTF-8.
     """
     if not isinstance(source, str | os.PathLike):
         name = f"frame_{next(_NUMBERS)}"
+        if hasattr(source, "fetch_arrow_reader"):  # of another connection
+            source = import_optional("pyarrow", "parquet").table(source)
         con.register(name, source)
         return _typed(con, f"FROM {name}")
     paths = find_files(source)

@@ -193,17 +193,64 @@ def test_encodings(tmp_path, encoding, end):
     assert counts["log"]["bad lines"] == counts["log"]["no id"] == 1
 
 
-def test_frames_are_read(shop, tmp_path):
-    base, _ = shop
+def arrow(rows):
     import pyarrow
 
-    prepare(
-        tmp_path / "SHOP",
-        catalogue=pd.DataFrame(PRODUCTS),
-        clicks=pyarrow.Table.from_pylist(clicks()),
-        **OPTIONS,
-    )
+    return pyarrow.Table.from_pylist(rows)
+
+
+def polars(rows):
+    return pytest.importorskip("polars").DataFrame(rows)
+
+
+def relation(rows):
+    """Of a connection of its own."""
+    import duckdb
+
+    return duckdb.connect().from_arrow(arrow(rows))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, arrow, polars, relation])
+def test_frames_are_read(shop, tmp_path, frame):
+    base, _ = shop
+    prepare(tmp_path / "SHOP", catalogue=frame(PRODUCTS),
+            clicks=frame(clicks()), **OPTIONS)  # fmt: skip
     assert contents(tmp_path / "SHOP") == contents(base / "SHOP")
+
+
+@pytest.mark.parametrize("first", ['{"query": "bolt", "prod', 'rod": "5"}'])
+def test_a_bad_first_line_of_json_is_one_bad_line(shop, tmp_path, first):
+    """As in a log that was cut where it was rotated."""
+    base, _ = shop
+    write_json_lines(tmp_path / "log.jsonl", clicks())
+    text = (tmp_path / "log.jsonl").read_text()
+    (tmp_path / "log.jsonl").write_text(f"{first}\n{text}")
+    counts, _ = prepare(
+        tmp_path / "SHOP", catalogue=base / "catalogue.csv",
+        clicks=tmp_path / "log.jsonl", **OPTIONS,
+    )  # fmt: skip
+    assert counts["log"]["bad lines"] == 1
+    assert contents(tmp_path / "SHOP") == contents(base / "SHOP")
+
+
+def test_another_seed_is_another_division(shop, tmp_path):
+    base, (_, first) = shop
+    options = {"catalogue": base / "catalogue.csv", **OPTIONS}
+    prepare(tmp_path / "A", clicks=base / "log.csv", seed=1, **options)
+    other = prepare(tmp_path / "B", clicks=base / "log.csv", seed=1, **options)
+    assert contents(tmp_path / "A") == contents(tmp_path / "B")
+    texts = [
+        {c.queries[query].lower() for query in c.qrels("test")}
+        for c in (first, other.collection)
+    ]
+    # Of 150 queries a fifth is test: some are in both.
+    assert 0 < len(texts[0] & texts[1]) < min(map(len, texts))
+    for name, seed in ((base / "SHOP", 0), (tmp_path / "A", 1)):
+        rules = json.loads((name / "data.json").read_text())["rules"]
+        assert rules["seed"] == seed
+    more = write_csv(tmp_path / "more.csv", clicks(200, seed=1))
+    with pytest.raises(InputError, match="seed is 2, expected 1 as in the dat"):
+        prepare(tmp_path / "A", clicks=more, seed=2, append=True)
 
 
 def test_ids_are_text(tmp_path):

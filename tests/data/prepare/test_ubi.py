@@ -324,3 +324,27 @@ def test_odd_rows(folder, tmp_path):
         "clicks": 321, "no id": 1, "empty query": 1, "wrong weight": 0,
         "wrong time": 0, "unknown id": 0, "double click": 0, "bad lines": 1,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("has_time", [True, False])
+def test_clicks_that_both_logs_have_are_refused(folder, tmp_path, has_time):
+    (tmp_path / "ubi").mkdir()
+    opensearch(tmp_path / "ubi")
+    rows = [
+        {
+            "query": search["query"].upper(),
+            "product_id": search["shown"][place],
+            **({"time": search["time"] + 9} if has_time else {}),
+        }
+        for search in searches()
+        for place in search["clicked"]
+    ]
+    options = {"catalogue": folder / "catalogue.csv",
+               "ubi": tmp_path / "ubi", **OPTIONS}  # fmt: skip
+    log = write_csv(tmp_path / "log.csv", rows)
+    message = r"log.csv and .*ubi: found 3\d\d clicks that both have, expected"
+    with pytest.raises(InputError, match=message):
+        prepare(None, clicks=log, **options)
+    other = [{**row, "query": f"other {row['query']}"} for row in rows]
+    counts = prepare(None, clicks=write_csv(log, other), **options).counts
+    assert counts["log"]["clicks"] > 2 * 300
