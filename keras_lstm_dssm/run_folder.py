@@ -137,7 +137,9 @@ class RunFolder:
         return config
 
     def read_fields(self) -> str | None:
-        """Returns the `fields` of the recipe of two towers."""
+        """Returns the `fields` of the recipe; `None` without a recipe."""
+        if not self.config.exists():
+            return None
         fields: str | None = self.read_config().get("recipe", {}).get("fields")
         return fields
 

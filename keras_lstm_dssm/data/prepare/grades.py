@@ -23,11 +23,16 @@ def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
     """
     wrong_time = "isnan(time)" + " OR time IS NULL" * by_time
     con.execute(f"""
-        CREATE TABLE doubled AS SELECT n FROM (
+        CREATE TABLE doubled AS
+        WITH clicked AS MATERIALIZED (
+          SELECT n, time, hash(lower(q), id, client) AS h FROM entry
+          WHERE time IS NOT NULL AND client IS NOT NULL AND page IS NULL
+            AND weight > 0)
+        SELECT n FROM (
           SELECT n, time - lag(time) OVER (
-            PARTITION BY lower(q), id, client ORDER BY time, n) AS gap
-          FROM entry WHERE time IS NOT NULL AND client IS NOT NULL
-            AND page IS NULL AND weight > 0)
+            PARTITION BY h ORDER BY time, n) AS gap
+          FROM clicked
+          WHERE h IN (SELECT h FROM clicked GROUP BY h HAVING count(*) > 1))
         WHERE gap <= {seconds!r}""")
     ((doubles,),) = con.execute("SELECT count(*) FROM doubled").fetchall()
     is_double = "e.n IN (SELECT n FROM doubled)" if doubles else "false"
