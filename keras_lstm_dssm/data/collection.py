@@ -398,6 +398,12 @@ class Collection(JudgedQueries):
             InputError: There is neither a click file nor `write_to`, or no
                 click.
         """
+        if self.clicks and self.fields is not None:
+            raise InputError(
+                f"{self.clicks.paths[0]}: found titles, and the fields of the"
+                " recipe need ids of products: make the folder with"
+                " lstm-dssm-prepare, or leave fields out"
+            )
         if self.clicks:
             return self.clicks
         if write_to is None:

@@ -2,6 +2,7 @@
 
 import math
 import random
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -146,11 +147,15 @@ def test_fields_that_are_refused(fields, message):
         dssm.Recipe(fields=fields)
 
 
-def test_unknown_fields_and_teachers_are_refused(shop):
+def test_unknown_fields_and_teachers_are_refused(shop, tmp_path):
     with pytest.raises(InputError, match="found no field 'colour', expected o"
                        "ne of brand, notes, text, title"):  # fmt: skip
         dssm.train(shop, QUICK.replace(fields="title:1,colour:1"), verbose=0)
     with pytest.raises(InputError, match="x.tsv: found click files, and the"):
         dssm.train("x.tsv", QUICK.replace(fields=FIELDS), verbose=0)
+    titles = shutil.copytree(shop, tmp_path / "TITLES")
+    (titles / "clicks.train.tsv").write_text("bolt\thex bolt\n")
+    with pytest.raises(InputError, match="train.tsv: found titles, and the "):
+        dssm.train(titles, QUICK.replace(fields=FIELDS), verbose=0)
     with pytest.raises(InputError, match="fields and teacher are both set"):
         dssm.train(shop, QUICK.replace(fields=FIELDS), teacher="TEACH")
