@@ -277,7 +277,9 @@ def hybrid_graphs(
         }
 
     def retriever() -> HybridModule:
-        postings = title_postings(documents.titles, settings, queries)
+        postings = title_postings(
+            documents.titles, settings, queries, documents.fields
+        )
         rows = encoded_rows(document, documents, progress)
         hubs = None
         if pair is not None and settings.hubness:

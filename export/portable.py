@@ -119,7 +119,9 @@ def export_portable(
         described, encoder = {}, None
         if pair is not None:
             described, encoder = _store_hybrid(arrays, pair, teacher, weights)
-        postings = title_postings(documents.titles, hybrid, queries)
+        postings = title_postings(
+            documents.titles, hybrid, queries, documents.fields
+        )
         arrays |= _stored_postings(postings)
     if documents:
         rows: Any = encoder and encoder.encode_all(documents.titles, progress)

@@ -136,6 +136,13 @@ class RunFolder:
                 )
         return config
 
+    def read_fields(self) -> str | None:
+        """Returns the `fields` of the recipe; `None` without a recipe."""
+        if not self.config.exists():
+            return None
+        fields: str | None = self.read_config().get("recipe", {}).get("fields")
+        return fields
+
     def save(self, model: keras.Model, path: Path) -> None:
         """Saves a model under one of the run's names."""
         check_plain_file(path, self.path)  # a link would be written to

@@ -30,8 +30,6 @@ serves BM25 alone, with --teacher=TEACH BM25 and words (docs/serving.md).
 import os
 import sys
 from contextlib import suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from absl import app
@@ -183,18 +181,14 @@ def _hybrid() -> dict[str, Any]:
 
 def _training_queries(run: str) -> list[str]:
     """Returns a run's training queries, or none if its data is gone."""
-    from keras_lstm_dssm.data.sources import open_log
+    from keras_lstm_dssm.data.sources import DataSource
     from keras_lstm_dssm.run_folder import RunFolder
 
     config = RunFolder(run).read_config()
-    with TemporaryDirectory() as folder, suppress(InputError):
-        log = open_log(
-            config.get("data") or "",
-            min_relevant=config.get("min_relevant", 1),
-            max_bad_lines=config.get("max_bad_lines", 0),
-            write_to=Path(folder, "clicks.tsv"),
-        )
-        return [query for query, _ in log]
+    with suppress(InputError):
+        source = DataSource(config.get("data") or "")
+        pairs = source.pairs(config.get("max_bad_lines", 0))
+        return [query for query, _ in pairs]
     return []
 
 
@@ -264,12 +258,14 @@ def _ids(documents: "Documents | EncodedParts") -> "Iterable[str]":
 def _documents(path: str) -> "Documents | EncodedParts":
     from keras_lstm_dssm.export.bulk.documents import read_documents
     from keras_lstm_dssm.export.bulk.parts import EncodedParts, has_parts
+    from keras_lstm_dssm.run_folder import RunFolder
 
     if has_parts(path):
         parts = EncodedParts(path)
         print(f"{parts.rows:,} encoded titles")
         return parts
-    documents = read_documents(path)
+    fields = RunFolder(FLAGS.run).read_fields() if FLAGS.run else None
+    documents = read_documents(path, fields)
     print(f"{len(documents.ids):,} documents, such as")
     for row in range(min(_SAMPLE, len(documents.ids))):
         tags = ",".join(documents.tags[row]) if documents.tags else ""

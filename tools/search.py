@@ -197,9 +197,10 @@ def _search_run(queries: list[str]) -> "list[list[Hit]]":
     from keras_lstm_dssm.export.bulk.documents import read_documents
     from keras_lstm_dssm.run_folder import RunFolder
 
-    documents = read_documents(FLAGS.documents)
+    run_folder = RunFolder(FLAGS.run)
+    documents = read_documents(FLAGS.documents, run_folder.read_fields())
     shown = dict(zip(documents.ids, documents.shown, strict=True))
-    towers = RunFolder(FLAGS.run).load_model("towers")
+    towers = run_folder.load_model("towers")
     system = system_of(towers, progress=sys.stderr.isatty())
     run = system.retrieve(
         # A query may be given twice.

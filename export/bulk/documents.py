@@ -20,6 +20,7 @@ from keras_lstm_dssm.data.documents import (
     parse_document,
 )
 from keras_lstm_dssm.errors import InputError, import_optional
+from keras_lstm_dssm.evaluation.bm25 import FieldTexts
 from keras_lstm_dssm.plain_files import damage_named
 from keras_lstm_dssm.text_files import EmptyFile, line_chunks
 from lstm_dssm_client.texts import tags_as_bytes
@@ -48,6 +49,8 @@ class Documents(NamedTuple):
             none if no document has any.
         display: The title of each document that is shown with a hit; none if
             `titles` are shown.
+        fields: The fields of the titles, as BM25 reads them; `None` if each is
+            one text.
 
     Example:
     >>> Documents(["d1", "d2"], ["hex bolt", "wood glue"]).titles[1]
@@ -59,6 +62,7 @@ class Documents(NamedTuple):
     sentences: Sequence[list[str]] = ()
     tags: Sequence[Sequence[str]] = ()
     display: Sequence[str] = ()
+    fields: FieldTexts | None = None
 
     @property
     def shown(self) -> Sequence[str]:
@@ -136,7 +140,9 @@ def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
     return distinct
 
 
-def read_documents(path: str | os.PathLike[str]) -> Documents:
+def read_documents(
+    path: str | os.PathLike[str], fields: str | None = None
+) -> Documents:
     r"""Reads documents, one a line: a title, or an id, a tab and a title.
 
     A title without an id is its own id. A third field has the tags of the
@@ -149,7 +155,9 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
         path: A text file in UTF-8, with or without gzip compression; a
             `.parquet` file, see `ParquetDocuments`; several of them, see
             `document_files`; a folder of documents; or a data folder, see
-        `prepare`.
+            `prepare`.
+        fields: What is read of the products of a data folder, see
+            `Recipe.fields`.
 
     Raises:
         InputError: The file is missing or has no document; a line is not
@@ -164,12 +172,12 @@ def read_documents(path: str | os.PathLike[str]) -> Documents:
     """
     path = os.fspath(path)
     if find_file(path, "corpus.jsonl"):
-        collection = Collection(path)
+        collection = Collection(path, fields)
         tags, titles = collection.tags, collection.titles
         return Documents.of(
             (key, text, [], checked_tags(tags[key]), titles[key])
             for key, text in collection.documents.items()
-        )
+        )._replace(fields=collection.field_texts)
     if os.path.isdir(path):
         # The model has its own limit of sentences.
         return Documents.of(

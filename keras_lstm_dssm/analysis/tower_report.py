@@ -89,7 +89,7 @@ def report_on_towers(
     recurrent, the report states that the sections about cells are left out.
     """
     data, max_bad_lines, min_relevant = report_data(run, settings)
-    texts = read_report_texts(data, max_bad_lines)
+    texts = read_report_texts(data, max_bad_lines, fields=run.read_fields())
     training = training_sections(
         run,
         pictures / "cost.png",
@@ -470,7 +470,11 @@ class ReportTexts(NamedTuple):
 
 
 def read_report_texts(
-    data: str, max_bad_lines: int = 0, most: int = 60_000, pairs: int = 1000
+    data: str,
+    max_bad_lines: int = 0,
+    most: int = 60_000,
+    pairs: int = 1000,
+    fields: str | None = None,
 ) -> ReportTexts:
     """Reads the texts for a report from a collection or click files.
 
@@ -479,11 +483,14 @@ def read_report_texts(
     """
     log: ClickLog | None
     titles: Iterable[str]
+    clicks: Iterable[Pair] = ()
     if is_collection(data):
-        collection = open_collection(data)
+        collection = open_collection(data, fields)
         log = collection.clicks
         if log:
             log = ClickLog(log.paths, max_bad_lines)
+        elif collection.is_prepared:
+            clicks = (pair for pair, *_ in collection.training_clicks())
         titles = collection.documents.values()
         judged_pairs = []
         for query, grades in collection.qrels(collection.splits[-1]).items():
@@ -498,7 +505,7 @@ def read_report_texts(
         judged_pairs = [Pair(q, d) for q, d in dict(islice(log, most)).items()]
     order = np.random.default_rng(0).permutation(len(judged_pairs))
     titles = list(islice(dict.fromkeys(titles), most))
-    contexts = [f"{q} {d}" for q, d in islice(log or (), most)] or titles
+    contexts = [f"{q} {d}" for q, d in islice(log or clicks, most)] or titles
     return ReportTexts(
         titles,
         [judged_pairs[row] for row in order[:pairs]],

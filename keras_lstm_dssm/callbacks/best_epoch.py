@@ -206,8 +206,9 @@ class RankingEvaluation(BestEpoch):
         line = super().describe(epochs)
         if self.best is None or not isinstance(self.task, Task):
             return line
+        tokenizer = TOKENIZERS[words_of(self.model)]
         bm25 = self._value(
-            BM25System(tokenizer=TOKENIZERS[words_of(self.model)])
+            BM25System(tokenizer=tokenizer, fields=self.task.fields)
         )
         return f"{line} (BM25 {bm25:.4g})"
 

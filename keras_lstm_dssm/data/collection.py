@@ -1,6 +1,7 @@
 """BEIR folders of queries, documents and judgements: read and written."""
 
 import functools
+import itertools
 import json
 import os
 import re
@@ -11,13 +12,15 @@ from typing import Any
 from keras_lstm_dssm.data.click_log import (
     ClickLog,
     Pair,
+    weight_of,
     weighted_line,
-    write_pairs,
 )
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluation.bm25 import FieldTexts
 from keras_lstm_dssm.evaluation.measures import LARGEST_GRADE, click_grades
-from keras_lstm_dssm.files import new_folder
+from keras_lstm_dssm.files import new_folder, replacing
 from keras_lstm_dssm.plain_files import check_plain_file
+from keras_lstm_dssm.settings.data import field_weights
 from keras_lstm_dssm.text_files import text_lines, write_lines
 
 SPLITS = ("train", "dev", "test")
@@ -137,28 +140,49 @@ class JudgedQueries:
 
     def _texts(self, name: str, fields: Sequence[str]) -> dict[str, str]:
         """Reads id -> text, some fields joined by spaces."""
+        rows = self._rows(name, fields)
+        return {key: _joined(texts) for key, texts in rows.items()}
+
+    def _rows(
+        self, name: str, fields: Sequence[str]
+    ) -> dict[str, tuple[str, ...]]:
+        """Reads id -> texts of some fields; each field is in a row or more."""
         path = self._file(name)
-        texts: dict[str, str] = {}
+        rows: dict[str, tuple[str, ...]] = {}
+        known: set[str] = set()
         for number, line in enumerate(text_lines(path), 1):
             try:
-                key, text = _parse_row(line, fields)
-                if key in texts:
+                key, row = _parse_row(line, fields)
+                if key in rows:
                     raise ValueError(f"_id {key!r} again, expected it once")
             except ValueError as error:
                 raise InputError(
                     f"{path}:{number}: found {error}: correct or remove the"
                     " line"
                 ) from None
-            texts[key] = text
-        return texts
+            known |= row.keys()
+            rows[key] = tuple(row.get(field) or "" for field in fields)
+        if missing := set(fields) - known - {"title", "text"}:
+            names = sorted(known - {"_id", "fields", "tags", "metadata"})
+            raise InputError(
+                f"{path}: found no field {min(missing)!r}, expected one of"
+                f" {', '.join(names)}: name these, with weights, in fields"
+            )
+        return rows
 
 
-def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, str]:
-    """Returns the id of a row, and its fields joined by spaces."""
+def _joined(texts: Iterable[str]) -> str:
+    # As BEIR's own tools join them.
+    return " ".join(text for text in texts if text.strip())
+
+
+def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """Returns the id of a row, and the row together with its `fields`."""
     try:
         row = json.loads(line)
         key = row["_id"]
-    except (ValueError, KeyError, TypeError):
+        row = {**(row.get("fields") or {}), **row}
+    except (ValueError, KeyError, TypeError, AttributeError):
         expected = 'expected {"_id": ...} on one line'
         raise ValueError(f"{line[:60]!r}, {expected}") from None
     if isinstance(key, int):
@@ -170,8 +194,7 @@ def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, str]:
         if not isinstance(text, str):
             raise ValueError(f"{field} {text!r:.60}, expected a string")
     if any(text.strip() for text in texts):
-        # As BEIR's own tools join them.
-        return key, " ".join(text for text in texts if text.strip())
+        return key, row
     names = " and ".join(fields)
     raise ValueError(f"an empty {names}, expected a text for each _id")
 
@@ -181,6 +204,11 @@ CLICKS = "clicks.train.tsv"
 DATA_FILE = "data.json"
 """Sources, columns, rules and counts of a folder that `prepare` has made."""
 
+COUNTED_CLICKS, NEW_CLICKS = "clicks.tsv", "clicks.new.tsv"
+"""Training clicks of such a folder: all, and those that were added last."""
+
+_COUNTED = "query\tid\tweight\tclicks"
+
 
 class Collection(JudgedQueries):
     """Reads a test collection from a BEIR folder.
@@ -188,12 +216,15 @@ class Collection(JudgedQueries):
     It holds `corpus.jsonl` (`_id`, `title`, `text`, perhaps `tags`),
     `queries.jsonl` (`_id`, `text`), `qrels/<split>.tsv` (a header, then
     query-id, corpus-id, score) and, where there is a click log,
-    `clicks.train.tsv`; all but the qrels may be compressed and end in `.gz`.
+    `clicks.train.tsv`, or `clicks.tsv` in a folder that `prepare` has made; all
+    but the qrels may be compressed and end in `.gz`.
     A file is read and checked when it is first needed. An id must not hold
     white space, and each occurs once.
 
     Args:
         folder: Path of the folder.
+        fields: What is read of the documents, see `Recipe.fields`. Default:
+            title and text.
 
     Attributes:
         folder: Path of the folder, a `str`.
@@ -203,7 +234,8 @@ class Collection(JudgedQueries):
     Raises:
         InputError: A file is missing, or a line is wrong: no JSON, no `_id`,
             a repeated `_id`, two scores for one pair, an empty title and
-            text, a score that is not a whole number, or an unknown id.
+            text, a score that is not a whole number, or an unknown id; or no
+            document has one of the `fields`.
 
     Source: Thakur et al. 2021, "BEIR: A Heterogeneous Benchmark for
     Zero-shot Evaluation of Information Retrieval Models".
@@ -214,8 +246,11 @@ class Collection(JudgedQueries):
         {'d210': 0, 'd211': 1}
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], fields: str | None = None
+    ) -> None:
         super().__init__(folder)
+        self.fields = fields
         for name in ("corpus.jsonl", "queries.jsonl"):
             self._file(name)
         if not self.splits:
@@ -226,8 +261,30 @@ class Collection(JudgedQueries):
 
     @functools.cached_property
     def documents(self) -> dict[str, str]:
-        """Document id -> title and text, joined by a space."""
-        return self._texts("corpus.jsonl", ("title", "text"))
+        """Document id -> title and text, or the fields, joined by spaces."""
+        if self.fields is None:
+            return self._texts("corpus.jsonl", ("title", "text"))
+        return {key: _joined(texts) for key, texts in self._read_fields.items()}
+
+    @functools.cached_property
+    def field_texts(self) -> FieldTexts | None:
+        """The fields of the documents with their weights; `None` by default.
+
+        Documents with the same text have the fields of the last one.
+        """
+        if self.fields is None:
+            return None
+        weights = filter(None, field_weights(self.fields).values())
+        texts = {_joined(texts): texts for texts in self._read_fields.values()}
+        return FieldTexts(tuple(weights), texts)
+
+    @functools.cached_property
+    def _read_fields(self) -> dict[str, tuple[str, ...]]:
+        """Document id -> texts of the fields with a weight above 0."""
+        assert self.fields is not None
+        weights = field_weights(self.fields)
+        names = [name for name, weight in weights.items() if weight]
+        return self._rows("corpus.jsonl", names)
 
     @functools.cached_property
     def titles(self) -> dict[str, str]:
@@ -282,52 +339,107 @@ class Collection(JudgedQueries):
         return ClickLog(path) if path else None
 
     def training_queries(self) -> list[str]:
-        """Returns the queries of the training clicks, or of the split train."""
+        """Returns the query of each training click."""
+        return [
+            pair.query
+            for pair, _, clicks in self.training_clicks()
+            for _ in range(clicks)
+        ]
+
+    def training_clicks(
+        self, min_relevant: int = 1, name: str = COUNTED_CLICKS
+    ) -> Iterator[tuple[Pair, float, int]]:
+        """Yields each training pair, its weight, and how often it is there.
+
+        Args:
+            min_relevant: The lowest score in qrels/train.tsv that counts as a
+                click if there is no file of clicks. Default 1.
+            name: The file of clicks in a folder that `prepare` has made: all
+                of them by default, or `clicks.new.tsv`.
+
+        Raises:
+            InputError: A line of a file is wrong.
+        """
         if self.clicks:
-            return [query for query, _ in self.clicks]
-        if "train" not in self.splits:
-            return []
-        return [self.queries[query_id] for query_id in self.qrels("train")]
+            for pair, line in self.clicks.lines():
+                yield pair, weight_of(line), 1
+        elif self.is_prepared:
+            yield from self._counted_clicks(name)
+        else:
+            for query, scores in self.qrels("train").items():
+                for document, score in scores.items():
+                    if score >= min_relevant:
+                        texts = self.queries[query], self.documents[document]
+                        yield Pair(*texts), 1.0, 1
+
+    def _counted_clicks(self, name: str) -> Iterator[tuple[Pair, float, int]]:
+        path, documents = self._file(name), self.documents
+        for number, line in enumerate(text_lines(path), 1):
+            if number == 1 and line == _COUNTED:
+                continue
+            try:
+                query, key, weight, clicks = line.split("\t")
+                pair = Pair(query, documents[key])
+                yield pair, float(weight), int(clicks)
+            except (KeyError, ValueError):
+                raise InputError(
+                    f"{path}:{number}: found {line[:60]!r}, expected query TAB"
+                    " id of a product TAB weight TAB number: restore the file"
+                ) from None
 
     def training_log(
         self,
         min_relevant: int = 1,
         write_to: str | os.PathLike[str] | None = None,
+        name: str = COUNTED_CLICKS,
     ) -> ClickLog:
         """Returns the clicks to train on.
 
         Args:
-            min_relevant: The lowest score in qrels/train.tsv that counts as a
-                click if there is no click file. Default 1.
-            write_to: The file to write these clicks to, outside of the
-                folder; not needed if there is a click file.
+            min_relevant: See `training_clicks`.
+            write_to: The file to write the clicks to, outside of the folder,
+                each as often as it is there; not needed if there is a click
+                file.
+            name: See `training_clicks`.
 
         Raises:
             InputError: There is neither a click file nor `write_to`, or no
-                document has such a score.
+                click.
         """
+        if self.clicks and self.fields is not None:
+            raise InputError(
+                f"{self.clicks.paths[0]}: found titles, and the fields of the"
+                " recipe need ids of products: make the folder with"
+                " lstm-dssm-prepare, or leave fields out"
+            )
         if self.clicks:
             return self.clicks
         if write_to is None:
             raise InputError(
                 f"{os.path.join(self.folder, CLICKS)}: no such file, expected"
-                " a click log: say where to write the clicks of"
-                " qrels/train.tsv (write_to)"
+                " a click log: say where to write the training clicks"
+                " (write_to)"
             )
-        clicks = [
-            Pair(self.queries[query], self.documents[document])
-            for query, scores in self.qrels("train").items()
-            for document, score in scores.items()
-            if score >= min_relevant
-        ]
-        if not clicks:
+        lines = itertools.chain.from_iterable(
+            itertools.repeat(weighted_line(*pair, weight), clicks)
+            for pair, weight, clicks in self.training_clicks(min_relevant, name)
+        )
+        first = next(lines, None)
+        if first is None and self.is_prepared:
+            raise InputError(
+                f"{os.path.join(self.folder, name)}: found no training click,"
+                " expected one or more: name another file, or the folder"
+            )
+        if first is None:
             raise InputError(
                 f"{self._qrels_path('train')}: found no score of"
                 f" {min_relevant} or more, expected titles to train on: lower"
                 " --min_relevant"
             )
         os.makedirs(os.path.dirname(write_to) or ".", exist_ok=True)
-        return write_pairs(clicks, write_to)
+        with replacing(write_to) as partial:
+            write_lines(partial, itertools.chain([first], lines))
+        return ClickLog(write_to)
 
     def has_judged_negatives(
         self, min_relevant: int = 1, split: str = "train"
@@ -357,8 +469,9 @@ class Collection(JudgedQueries):
         lines = [
             f"{len(self.documents):,} titles, {len(self.queries):,} queries"
         ]
-        if self.clicks and "train" not in self.splits:
-            lines.append(f"train: {self.clicks.count():,} clicks")
+        if "train" not in self.splits and (self.clicks or self.is_prepared):
+            clicks = sum(count for *_, count in self.training_clicks())
+            lines.append(f"train: {clicks:,} clicks")
         for split in self.splits:
             lines.append(f"{split}: {self._sizes(split)}")
         return "\n".join(lines)

@@ -1,13 +1,20 @@
 """The data that `--data` names: built-in data sets, folders, click files."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from keras_lstm_dssm.data.api_documents import build_api_documents
 from keras_lstm_dssm.data.api_search import build_api_search
 from keras_lstm_dssm.data.api_sentences import build_api_sentences
-from keras_lstm_dssm.data.click_log import ClickLog
-from keras_lstm_dssm.data.collection import Collection, find_file
+from keras_lstm_dssm.data.click_log import ClickLog, Pair
+from keras_lstm_dssm.data.collection import (
+    COUNTED_CLICKS,
+    DATA_FILE,
+    NEW_CLICKS,
+    Collection,
+    find_file,
+)
 from keras_lstm_dssm.data.documents import (
     DOCUMENTS_FILE,
     MAX_SENTENCES,
@@ -25,12 +32,13 @@ from keras_lstm_dssm.settings.data import (
 _BUILT_IN = (API, API_SENTENCES)
 
 
-def open_collection(spec: str) -> Collection:
+def open_collection(spec: str, fields: str | None = None) -> Collection:
     """Opens a collection to evaluate on.
 
     Args:
         spec: "api" or "api_sentences" (built if it does not exist yet), or
             a BEIR folder.
+        fields: What is read of the documents, see `Collection`.
 
     Raises:
         InputError: `spec` is neither.
@@ -40,12 +48,12 @@ def open_collection(spec: str) -> Collection:
     'steel hex bolt'
     """
     if spec == API:
-        return build_api_search(progress=True)
-    if spec == API_SENTENCES:
-        return build_api_sentences(progress=True)
+        spec = build_api_search(progress=True).folder
+    elif spec == API_SENTENCES:
+        spec = build_api_sentences(progress=True).folder
     refuse_documents(spec)
     if os.path.isdir(spec):
-        return Collection(spec)
+        return Collection(spec, fields)
     problem = "a file" if os.path.exists(spec) else "nothing there"
     raise InputError(
         f"{spec}: found {problem}, expected {API!r}, {API_SENTENCES!r}"
@@ -91,6 +99,7 @@ def open_log(
     min_relevant: int = 1,
     write_to: str | os.PathLike[str] | None = None,
     max_bad_lines: int = 0,
+    fields: str | None = None,
 ) -> ClickLog:
     """Opens the clicks to train on.
 
@@ -103,6 +112,7 @@ def open_log(
             `Collection.training_log`. For part n > 1 of `spec` the file's
             name gets n before its suffix.
         max_bad_lines: The number of bad lines that may be left out.
+        fields: What is read of documents, see `Collection`.
 
     Raises:
         InputError: A part of `spec` is none of these.
@@ -111,7 +121,8 @@ def open_log(
     >>> [query for query, _ in open_log("parts")]
     ['bolt', 'wood adhesive', 'light']
     """
-    return DataSource(spec).log(min_relevant, write_to, max_bad_lines)
+    source = DataSource(spec, fields)
+    return source.log(min_relevant, write_to, max_bad_lines)
 
 
 class DataSource:
@@ -119,6 +130,7 @@ class DataSource:
 
     Args:
         spec: Data specification, see `open_log`.
+        fields: What is read of documents, see `Collection`.
 
     Example:
     >>> source = DataSource("parts")
@@ -126,15 +138,16 @@ class DataSource:
     ['steel hex bolt', 'wood glue', 'desk lamp', 'hex nut']
     """
 
-    def __init__(self, spec: str) -> None:
+    def __init__(self, spec: str, fields: str | None = None) -> None:
         self.parts = parts_of(spec)
+        self.fields = fields
         self.spec = os.fspath(spec)
         self._opened: dict[str, Collection] = {}
 
     def collection(self, part: str) -> Collection:
         """Returns the collection that a part names."""
         if part not in self._opened:
-            self._opened[part] = open_collection(part)
+            self._opened[part] = open_collection(part, self.fields)
         return self._opened[part]
 
     @property
@@ -149,19 +162,35 @@ class DataSource:
         max_bad_lines: int = 0,
     ) -> ClickLog:
         """Opens the clicks to train on, see `open_log`."""
+        if self.fields and not any(_clicks_of(part)[0] for part in self.parts):
+            raise InputError(
+                f"{self.spec}: found click files, and the fields of the recipe"
+                " are of a data folder: name the folder, or leave fields out"
+            )
         paths: list[str] = []
         for number, part in enumerate(self.parts, 1):
             refuse_documents(part)
-            if not is_collection(part):
+            folder, name = _clicks_of(part)
+            if folder is None:
                 paths += ClickLog(part).paths
                 continue
             target = write_to
             if write_to is not None and number > 1:
                 path = Path(write_to)
                 target = path.with_name(f"{path.stem}{number}{path.suffix}")
-            collection = self.collection(part)
-            paths += collection.training_log(min_relevant, target).paths
+            collection = self.collection(folder)
+            paths += collection.training_log(min_relevant, target, name).paths
         return ClickLog(paths, max_bad_lines)
+
+    def pairs(self, max_bad_lines: int = 0) -> Iterator[Pair]:
+        """Yields the pairs to train on, without writing a file."""
+        for part in self.parts:
+            folder, name = _clicks_of(part)
+            if folder is None:
+                yield from ClickLog(part, max_bad_lines)
+                continue
+            clicks = self.collection(folder).training_clicks(name=name)
+            yield from (pair for pair, *_ in clicks)
 
     def titles(self, log: ClickLog) -> list[str]:
         """Returns the distinct titles of the collections and of the clicks.
@@ -204,6 +233,17 @@ class DataSource:
 def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
     """Opens click files: paths or globs, separated by commas."""
     return ClickLog(parts_of(spec), max_bad_lines)
+
+
+def _clicks_of(part: str) -> tuple[str | None, str]:
+    """Returns the collection and the name of its clicks; `None` for a file.
+
+    Files of clicks in a folder of `prepare` have the ids of products.
+    """
+    folder, name = os.path.split(part)
+    if name in (COUNTED_CLICKS, NEW_CLICKS) and find_file(folder, DATA_FILE):
+        return folder, name
+    return (part if is_collection(part) else None), COUNTED_CLICKS
 
 
 def is_collection(part: str | os.PathLike[str]) -> bool:

@@ -141,6 +141,7 @@ def splits_of(
     return splits
 
 
-def percent_of(words: str) -> int:
-    """Returns a number from 0 to 99, a hash of a query's words."""
-    return int.from_bytes(_hash(words)[:8], "big") % 100
+def percent_of(words: str, seed: int = 0) -> int:
+    """Returns a number from 0 to 99, a hash of a query's words and the seed."""
+    text = f"{seed} {words}" if seed else words
+    return int.from_bytes(_hash(text)[:8], "big") % 100

@@ -104,14 +104,14 @@ class Workers(Processes):
     ) -> tuple[ClickLog, DataSource]:
         """Opens the clicks; reads none, but writes those of grades once."""
 
-        def open_first() -> tuple[list[str], int, str]:
+        def open_first() -> tuple[list[str], int, str, str | None]:
             log, source = open_log()
             paths = [os.path.abspath(path) for path in log.paths]
-            return paths, log.max_bad_lines, source.spec
+            return paths, log.max_bad_lines, source.spec, source.fields
 
-        paths, max_bad_lines, spec = self.on_first(open_first)
+        paths, max_bad_lines, *source = self.on_first(open_first)
         log = self.on_each(lambda: ClickLog(paths, max_bad_lines))
-        return log, DataSource(spec)
+        return log, DataSource(*source)
 
     def shard(self, training: Training, model: Any) -> None:
         """Lets a training read this worker's part of the data.

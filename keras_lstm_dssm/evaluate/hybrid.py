@@ -20,7 +20,7 @@ from keras_lstm_dssm.evaluate.titles import (
     title_task,
     with_mode,
 )
-from keras_lstm_dssm.evaluation.bm25 import BM25System
+from keras_lstm_dssm.evaluation.bm25 import BM25System, FieldTexts
 from keras_lstm_dssm.evaluation.hubness import hubness, sample
 from keras_lstm_dssm.evaluation.index import (
     Index,
@@ -71,12 +71,14 @@ _KEPT = 0.9
 """Share of relevant first hits of dev that are not called weak."""
 
 
-def bm25_system(settings: HybridSettings) -> BM25System:
+def bm25_system(
+    settings: HybridSettings, fields: FieldTexts | None = None
+) -> BM25System:
     """Returns BM25 on the terms of a hybrid."""
     assert settings.bm25_words, settings
     words = term_tokenizer(settings.bm25_words)
     of_query = term_tokenizer(settings.bm25_words, MAX_WORDS)
-    return BM25System(settings.k1, settings.b, words, of_query)
+    return BM25System(settings.k1, settings.b, words, of_query, fields)
 
 
 class HybridSystem(CorpusSystem):
@@ -86,6 +88,7 @@ class HybridSystem(CorpusSystem):
         vectors: `"towers"` or `"words"` -> the system of the part.
         settings: Weights and terms; `bm25_words` is set.
         queries: Training queries, by which hubness is measured.
+        fields: The fields of the titles, see `BM25System`.
     """
 
     def __init__(
@@ -93,10 +96,12 @@ class HybridSystem(CorpusSystem):
         vectors: Mapping[str, DenseSystem],
         settings: HybridSettings,
         queries: Sequence[str] = (),
+        fields: FieldTexts | None = None,
     ) -> None:
         self.vectors = vectors
         self.settings = settings
         self.queries = queries
+        self.fields = fields
         self._prepared = lru_cache(1)(self._prepare)
 
     def scores(
@@ -167,7 +172,9 @@ class HybridSystem(CorpusSystem):
             name: Index(system.encode_document, titles, ids)
             for name, system in self.vectors.items()
         }
-        postings = title_postings(titles, self.settings, self.queries)
+        postings = title_postings(
+            titles, self.settings, self.queries, self.fields
+        )
         kind = str(self.settings.bm25_words)
         terms = {
             name: TermScores(
@@ -218,7 +225,7 @@ def measure_hybrid(
     )
     task = title_task(settings, collection)
     titles = list(task.documents.values())
-    dev_data = open_collection(dev) if dev else collection
+    dev_data = open_collection(dev, collection.fields) if dev else collection
     has_dev = "dev" in dev_data.splits and bool(dev or split != "dev")
     queries = collection.training_queries()
     chosen = (not has_dev and stored) or HybridSettings.without_dev(
@@ -256,12 +263,12 @@ def measure_hybrid(
             "hybrid: weights "
             + ("of hybrid.json" if stored else f"by default, {why}")
         )
-    chosen = system.settings
+    chosen, system.fields = system.settings, task.fields
     report(chosen.describe(parts.names))
     systems: dict[str, System] = {
         MODEL: system_of(model, batch_size=settings.batch_size),
         **vectors,
-        BM25: bm25_system(alone),
+        BM25: bm25_system(alone, task.fields),
         HYBRID: system,
     }
     return measured_systems(
@@ -310,7 +317,9 @@ def fit_hybrid(
     settings = settings.replace(
         bm25_words=settings.bm25_words or default_terms(titles)
     )
-    system = HybridSystem(vectors, settings.replace(hubness=0.0), queries)
+    system = HybridSystem(
+        vectors, settings.replace(hubness=0.0), queries, dev.fields
+    )
     candidates = _candidates(system, dev)
     lists = [each.judged for each in candidates]
     names = [*vectors, *TERM_PARTS]
@@ -338,7 +347,9 @@ def fit_hybrid(
     )
     alone = {
         name: mean(dev.measure(part)[1], [measure])[measure]
-        for name, part in {**vectors, BM25: bm25_system(settings)}.items()
+        for name, part in {
+            **vectors, BM25: bm25_system(settings, dev.fields)
+        }.items()
     }
     _, by_query = dev.measure(system)
     measured = mean(by_query, [measure])[measure]
@@ -401,7 +412,7 @@ def tuned_bm25(
     """Chooses terms, `k1` and `b` with which BM25 alone is best on dev."""
 
     def value(changed: HybridSettings) -> float:
-        _, by_query = dev.measure(bm25_system(changed))
+        _, by_query = dev.measure(bm25_system(changed, dev.fields))
         return mean(by_query, [measure])[measure]
 
     for name, values in _TRIED.items():

@@ -125,7 +125,8 @@ def evaluate_run(
         }
         latest = results
     else:
-        collection = open_collection(data)
+        fields = None if encoder else folder.read_fields()
+        collection = open_collection(data, fields)
         if settings.hybrid:
             stored = folder.read_hybrid()
             found = measure_hybrid(model, collection, settings, report, stored)

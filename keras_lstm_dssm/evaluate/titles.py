@@ -173,7 +173,7 @@ def measure_titles(
         f"words of bm25: {_WORDS[words]}"
         f" ({'as' if words == read else 'not as'} the model reads them)"
     )
-    bm25 = BM25System(tokenizer=TOKENIZERS[words])
+    bm25 = BM25System(tokenizer=TOKENIZERS[words], fields=task.fields)
     if not isinstance(model, System):
         towers, model = model, system_of(model, bm25, **settings.encoding)
         if settings.teacher is not None:
@@ -195,7 +195,9 @@ def measure_titles(
                     "--split=dev is what the weights of --mix would be chosen"
                     " on: give --mix_weights, or another --split or --dev"
                 )
-            dev = open_collection(settings.dev) if settings.dev else collection
+            dev = collection
+            if settings.dev:
+                dev = open_collection(settings.dev, collection.fields)
             chosen_on = title_task(settings, dev, "dev")
         parts = {MODEL: systems[MODEL]}
         for name in mix:

@@ -4,7 +4,9 @@
 are drawn.
 """
 
+import dataclasses
 import functools
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Any
@@ -124,6 +126,25 @@ def count_matrix(titles: Sequence[Sequence[int]], size: int) -> Any:
     return sparse.csr_array((ones, (rows, columns)), (len(titles), size))
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class FieldTexts:
+    """The fields of titles, and their weights in BM25.
+
+    A word that occurs tf times in a field of weight w counts w * tf times, also
+    in the length of the title.
+
+    Source: Robertson, Zaragoza and Taylor 2004, "Simple BM25 Extension to
+    Multiple Weighted Fields".
+
+    Attributes:
+        weights: The weight of each field, above 0.
+        texts: Title as it is encoded -> the text of each field.
+    """
+
+    weights: tuple[float, ...]
+    texts: Mapping[str, tuple[str, ...]]
+
+
 @functools.lru_cache(2)
 def cached_titles(
     titles: tuple[str, ...], tokenizer: Tokenizer
@@ -134,6 +155,22 @@ def cached_titles(
     tokenizing them and detects a corpus that was changed.
     """
     return TokenizedTitles(titles, tokenizer)
+
+
+@functools.lru_cache(1)
+def field_counts(
+    titles: tuple[str, ...], tokenizer: Tokenizer, fields: FieldTexts
+) -> tuple[Mapping[str, int], Any]:
+    """Returns word -> column, and weighted counts, see `count_matrix`."""
+    columns = zip(*(fields.texts[title] for title in titles), strict=True)
+    texts = [text for column in columns for text in column]
+    tokenized = TokenizedTitles(texts, tokenizer)
+    first_rows = range(0, len(texts), len(titles))
+    blocks = (
+        weight * tokenized.counts[row : row + len(titles)]
+        for row, weight in zip(first_rows, fields.weights, strict=True)
+    )
+    return tokenized.vocabulary, functools.reduce(operator.add, blocks)
 
 
 def training_titles(
@@ -172,6 +209,8 @@ class BM25System(CorpusSystem):
         tokenizer: String -> words; one of `TOKENIZERS`, or any hashable
             function.
         query_tokenizer: The same for queries; by default `tokenizer`.
+        fields: The fields of the titles, with weights; by default a title is
+            one text.
 
     Reference: Kamphuis et al. 2020, "Which BM25 do you mean?", for the
         variants; Lù 2024, "BM25S", for scores that are computed beforehand.
@@ -187,17 +226,21 @@ class BM25System(CorpusSystem):
         b: float = 0.75,
         tokenizer: Tokenizer = space_separated,
         query_tokenizer: Tokenizer | None = None,
+        fields: FieldTexts | None = None,
     ) -> None:
         self.k1 = k1
         self.b = b
         self.tokenizer = tokenizer
         self.query_tokenizer = query_tokenizer or tokenizer
+        self.fields = fields
 
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
         """Scores all titles; see `CorpusSystem.scores`."""
-        postings = _postings(titles, self.tokenizer, self.k1, self.b)
+        postings = _postings(
+            titles, self.tokenizer, self.k1, self.b, self.fields
+        )
         for query in queries:
             scores = postings.sums(self.query_tokenizer(query))
             yield scores, np.flatnonzero(scores)
@@ -205,10 +248,18 @@ class BM25System(CorpusSystem):
 
 @functools.lru_cache(1)  # rerank and retrieve use one index
 def _postings(
-    titles: tuple[str, ...], tokenizer: Tokenizer, k1: float, b: float
+    titles: tuple[str, ...],
+    tokenizer: Tokenizer,
+    k1: float,
+    b: float,
+    fields: FieldTexts | None,
 ) -> Postings:
-    tokenized = cached_titles(titles, tokenizer)
-    return Postings.of_counts(tokenized.vocabulary, tokenized.counts, k1, b)
+    if fields is None:
+        tokenized = cached_titles(titles, tokenizer)
+        vocabulary, counts = tokenized.vocabulary, tokenized.counts
+    else:
+        vocabulary, counts = field_counts(titles, tokenizer, fields)
+    return Postings.of_counts(vocabulary, counts, k1, b)
 
 
 def bm25_neighbours(

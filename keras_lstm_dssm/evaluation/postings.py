@@ -10,11 +10,13 @@ import numpy as np
 
 from keras_lstm_dssm.evaluation.bm25 import (
     STOP_WORDS,
+    FieldTexts,
     TokenizedTitles,
     Tokenizer,
     alphanumeric,
     count_matrix,
     english_stem,
+    field_counts,
     stemmer_version,
 )
 from keras_lstm_dssm.settings import choices
@@ -123,9 +125,10 @@ def stemmer_facts(settings: HybridSettings) -> dict[str, str]:
 
 
 def title_postings(
-    titles: Iterable[str],
+    titles: Sequence[str],
     settings: HybridSettings,
     queries: Iterable[str] = (),
+    fields: FieldTexts | None = None,
 ) -> Postings:
     """Computes the postings of titles, however long a title is.
 
@@ -134,18 +137,24 @@ def title_postings(
         settings: `k1`, `b` and `bm25_words`, which is not `None`.
         queries: Texts whose words later queries may have, beside the words
             of the titles.
+        fields: The fields of the titles, with weights; by default a title is
+            one text.
 
     Returns:
         The postings; their forms are in the order of their code points.
     """
     assert settings.bm25_words, settings
-    counted = TokenizedTitles(titles, alphanumeric)
-    words = list(counted.vocabulary)
+    if fields is None:
+        tokenized = TokenizedTitles(titles, alphanumeric)
+        vocabulary, counted = tokenized.vocabulary, tokenized.counts
+    else:
+        vocabulary, counted = field_counts(tuple(titles), alphanumeric, fields)
+    words = list(vocabulary)
     of_word = [_TERMS_OF[settings.bm25_words](word) for word in words]
     terms = sorted({term for terms in of_word for term in terms})
     number = {term: row for row, term in enumerate(terms)}
     numbers = [[number[term] for term in terms] for terms in of_word]
-    counts = counted.counts @ count_matrix(numbers, len(terms))
+    counts = counted @ count_matrix(numbers, len(terms))
     term_of = dict(number)
     if settings.bm25_words != TRIGRAMS:
         romans = {r: number[n] for r, n in ROMAN.items() if n in number}
@@ -156,7 +165,7 @@ def title_postings(
         term_of = {form: number[stem] for form, stem in forms.items()}
         term_of |= romans | dict.fromkeys(STOP_WORDS, STOP)
     postings = Postings.of_counts(term_of, counts, settings.k1, settings.b)
-    return _with_numbers(postings, words, counted.counts)
+    return _with_numbers(postings, words, counted)
 
 
 def _with_numbers(

@@ -32,6 +32,7 @@ from keras_lstm_dssm.settings.choices import LIST_MEASURES, MODES, RANDOM_ORDER
 if TYPE_CHECKING:  # the data package imports TensorFlow
     from keras_lstm_dssm.data.collection import Collection
     from keras_lstm_dssm.data.documents import DocumentFolder
+    from keras_lstm_dssm.evaluation.bm25 import FieldTexts
 
 DOCUMENT_MEASURES = ("p@10", "map", "mrr", "mrr@10", "recall@10")
 """The measures of retrieval of documents, in the order in which they are
@@ -62,6 +63,8 @@ class Task(NamedTuple):
             or `"expected"`, the measures are the mean over all orders of
             equal scores. A system that gives all documents one score then has
             the measures of random order. It needs `depth` to be `None`.
+        fields: The fields of the documents, as BM25 reads them; `None` if each
+            is one text.
 
     Example:
     >>> task = Task.from_collection(dssm.data.open_collection("parts"), "test")
@@ -77,6 +80,7 @@ class Task(NamedTuple):
     depth: int | None = None
     measures: tuple[str, ...] = MEASURES
     ties: str = "broken"
+    fields: FieldTexts | None = None
 
     @classmethod
     def from_collection(
@@ -132,7 +136,13 @@ class Task(NamedTuple):
                 " or min_relevant"
             )
         queries = {query_id: collection.queries[query_id] for query_id in qrels}
-        task = cls(queries, collection.documents, qrels, min_relevant)
+        task = cls(
+            queries,
+            collection.documents,
+            qrels,
+            min_relevant,
+            fields=collection.field_texts,
+        )
         if mode == RETRIEVE:
             return task._replace(depth=depth)
         if mode == LISTS:

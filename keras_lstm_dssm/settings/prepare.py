@@ -5,13 +5,16 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.settings.data import named_weights
 from keras_lstm_dssm.settings.fields import Settings, setting
 
 DEFAULT_ACTIONS = "click:1,click_through:1,item_click:1"
 """The actions of UBI that are clicks, and their weights."""
 
+_ACTIONS_EXAMPLE = "click:1,purchase:3"
+
 _KEPT = (
-    "text", "tags", "dev_percent", "test_percent", "test_after",
+    "text", "tags", "dev_percent", "test_percent", "seed", "test_after",
     "double_click_seconds",
 )  # fmt: skip
 """What a data folder keeps when logs are added."""
@@ -55,6 +58,8 @@ class PrepareSettings(Settings):
             in the same session within this time is left out.
         dev_percent: Percentage of queries for model selection (dev).
         test_percent: Percentage of queries for the final evaluation (test).
+        seed: Another seed divides the queries in another way; it is part of
+            the hash that decides.
         test_after: The clicks from this time on are test: a date, YYYY-MM-DD,
             or a time of ISO 8601. By default test is a part of the queries.
         max_bad_percent: Stop above this percentage of rows without a query,
@@ -91,6 +96,7 @@ class PrepareSettings(Settings):
     double_click_seconds: float = setting(1.0, least=0)
     dev_percent: int = setting(5, least=0, most=99)
     test_percent: int = setting(10, least=0, most=99)
+    seed: int = setting(0, least=0)
     test_after: str | None = None
     max_bad_percent: float = setting(5.0, least=0, most=100)
     append: bool = False
@@ -121,15 +127,11 @@ class PrepareSettings(Settings):
             InputError: `actions` is malformed.
         """
         text = self.actions or DEFAULT_ACTIONS
-        pairs = [part.rpartition(":")[::2] for part in text.split(",")]
-        try:
-            actions = {name.strip(): float(weight) for name, weight in pairs}
-        except ValueError:
-            actions = {"": 0.0}
-        if "" in actions or not all(0 < w <= 1e6 for w in actions.values()):
+        actions = named_weights("actions", text, _ACTIONS_EXAMPLE)
+        if not all(actions.values()):
             raise InputError(
-                f"actions is {text!r:.80}: expected names and weights above 0,"
-                " such as click:1,purchase:3"
+                f"actions is {text!r:.80}: expected weights above 0, such as"
+                f" {_ACTIONS_EXAMPLE}"
             )
         return actions
 

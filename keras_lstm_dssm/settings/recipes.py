@@ -16,6 +16,7 @@ from keras_lstm_dssm.settings.choices import (
     TOWERS,
     WORDS,
 )
+from keras_lstm_dssm.settings.data import field_weights
 from keras_lstm_dssm.settings.fields import Settings, setting
 
 
@@ -119,6 +120,10 @@ class Recipe(ModelRecipe):
             is clicked (logQ correction), see `ClickFrequencies`.
         patience: Evaluations on dev without a better figure after which the
             training stops, if there is dev; 0 trains all epochs.
+        fields: What is read of the products of a data folder, with the weight
+            of each field in BM25, such as `title:1,brand:0.5`; encoders read
+            the fields of a weight above 0, in this order. By default title and
+            text, with weight 1.
         teacher_weight: With a teacher: the weight of its part of the loss,
             see `Distillation`; 0 for none.
         teacher_temperature: With a teacher: what its cosines are divided by
@@ -162,12 +167,15 @@ class Recipe(ModelRecipe):
     judged_negatives: int = 0
     logq: bool = False
     patience: int = setting(0, flag=False)
+    fields: str | None = None
     teacher_weight: float = setting(4.0, least=0, flag=False)
     teacher_temperature: float = setting(0.05, above=0, flag=False)
     teacher_gamma: float = setting(16.0, above=0, flag=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.fields is not None:
+            field_weights(self.fields)
         if self.hard_negatives and self.judged_negatives:
             raise InputError(
                 "hard_negatives and judged_negatives are both set: expected "

@@ -171,6 +171,11 @@ class TrainingConfig(Settings):
                 "judged is not used without judged_negatives: leave it out, or"
                 " set judged_negatives of the recipe"
             )
+        if self.teacher is not None and getattr(self.recipe, "fields", None):
+            raise InputError(
+                "fields and teacher are both set: expected one of them, since a"
+                " teacher has vectors of whole texts: leave one out"
+            )
         if self.replay is not None and self.teacher is not None:
             raise InputError(
                 "replay and teacher are both set: expected one of them, since "

@@ -30,9 +30,10 @@ class Replay:
         seed: int,
         min_relevant: int = 1,
         max_bad_lines: int = 0,
+        fields: str | None = None,
     ) -> None:
         self.log = open_log(
-            spec.data, min_relevant, folder / _CLICKS, max_bad_lines
+            spec.data, min_relevant, folder / _CLICKS, max_bad_lines, fields
         )
         wanted = max(1, round(spec.share * new))
         self.rows = min(wanted, self.log.count())

@@ -276,7 +276,11 @@ class Training(ABC):
 
 
 def open_clicks(
-    data: Any, run: RunFolder, min_relevant: int = 1, max_bad_lines: int = 0
+    data: Any,
+    run: RunFolder,
+    min_relevant: int = 1,
+    max_bad_lines: int = 0,
+    fields: str | None = None,
 ) -> tuple[ClickLog, DataSource]:
     """Opens the clicks that `train` was given, in any of their forms.
 
@@ -285,7 +289,7 @@ def open_clicks(
     if isinstance(data, ClickLog):
         return data, DataSource(",".join(map(os.fspath, data.paths)))
     if isinstance(data, str | os.PathLike):
-        source = DataSource(os.fspath(data))
+        source = DataSource(os.fspath(data), fields)
         copy = run.path / "clicks.train.tsv"
         return source.log(min_relevant, copy, max_bad_lines), source
     path = run.path / "clicks.tsv"

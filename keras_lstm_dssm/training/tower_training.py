@@ -116,8 +116,12 @@ class TowerTraining(Training):
         config = self.config
         self.clicks, self._source = self.processes.open_clicks(
             lambda: open_clicks(
-                config.data, self.run, config.min_relevant, config.max_bad_lines
-            )
+                config.data,
+                self.run,
+                config.min_relevant,
+                config.max_bad_lines,
+                self.recipe.fields,
+            )  # fmt: skip
         )
         self.spec = self._source.spec
         self.log = self.clicks
@@ -207,7 +211,7 @@ class TowerTraining(Training):
         if replay := ReplaySpec.parse(config.replay):
             self.replay = Replay(
                 replay, self.clicks.count(), folder, seed,
-                config.min_relevant, self.clicks.max_bad_lines,
+                config.min_relevant, self.clicks.max_bad_lines, recipe.fields,
             )  # fmt: skip
         self.redrawn: ClickLog | None = None
         if recipe.title_pairs:
@@ -383,7 +387,7 @@ class TowerTraining(Training):
 
     def dev_task(self, spec: str) -> Any:
         """Opens the collection whose dev queries are searched."""
-        collection = open_collection(spec)
+        collection = open_collection(spec, self.recipe.fields)
         if collection.is_prepared:
             check_not_trained(collection, self.queries)
         return collection

@@ -238,7 +238,7 @@ def test_what_is_opened_by_its_name(folder, tmp_path, monkeypatch):
     assert list(open_log(str(folder))) == [("query", "title")]
     built = open_collection(str(folder))
     monkeypatch.setattr(sources, "build_api_search", lambda progress: built)
-    assert open_collection("api") is built
+    assert open_collection("api").folder == built.folder
     assert list(open_log("api")) == [("query", "title")]
     for name in ("a1", "a2", "b"):
         (tmp_path / f"{name}.tsv").write_text(f"{name}\tx\n")

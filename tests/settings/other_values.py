@@ -13,6 +13,8 @@ def other_values(cls: type[Settings]) -> dict[str, Any]:
         default, types = field.default, types_of(field)
         if choices := field.metadata.get("choices"):
             values[field.name] = next(c for c in choices if c != default)
+        elif field.name == "fields":
+            values[field.name] = "title:2,brand:0.5"
         elif bool in types:
             values[field.name] = not default
         elif int in types:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.analysis.tower_report import read_report_texts
 from keras_lstm_dssm.data.sources import DataSource
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.bulk.documents import read_documents
@@ -81,7 +82,14 @@ def test_what_programs_read(tmp_path):
     assert documents.shown == [shop.titles[key] for key in documents.ids]
     assert documents.shown[0] == PRODUCTS[0]["title"]
     source = DataSource(tmp_path / "SHOP")
-    assert source.titles(source.log()) == documents.titles
+    log = source.log(write_to=tmp_path / "clicks.tsv")
+    assert source.titles(log) == documents.titles
+    trained = {query: None for query, _ in log}
+    (tmp_path / "config.json").write_text(json.dumps({"data": source.spec}))
+    assert export._training_queries(str(tmp_path)) == [*trained]
+    contexts = read_report_texts(source.spec).contexts
+    assert {*contexts} == {f"{query} {title}" for query, title in log}
+    assert f"train: {log.count():,} clicks" in shop.describe()
     assert export.program.flags["data"].help.startswith("Instead of --docum")
     other = tmp_path / "other.tsv"
     query = shop.queries[next(iter(shop.qrels("dev")))]

@@ -35,8 +35,8 @@ REFUSED = {
     --query=q -> found no column 'q', expected --query to name one of: 1 (
     --test_after=2026-11-01 -> found no column of the time, which --test_after
     --test_after=today -> test_after is 'today': expected a date or a time of
-    --actions=click -> actions is 'click': expected names and weights above 0
-    --actions=click:0 -> actions is 'click:0': expected names and weights above
+    --actions=click -> actions is 'click': expected names and weights, such as
+    --actions=click:0 -> actions is 'click:0': expected weights above 0, such as
     --ubi={clicks} -> clicks.tsv: found text, expected UBI as JSON or parquet
     --append --output={tmp_path} -> data.json: cannot be read (No such file or
     --max_bad_percent=101 -> --max_bad_percent=101

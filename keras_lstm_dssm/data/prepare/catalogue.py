@@ -50,9 +50,11 @@ def define_functions(con: Any) -> None:
         CREATE MACRO decoded(x) AS
           CASE WHEN contains(x, '&') THEN decode_entities(x) ELSE x END;
         -- Exporters write ' before a sign that would begin a formula.
-        CREATE MACRO clean(x) AS one_line(regexp_replace(
-          regexp_replace(decoded(x), '</?[a-zA-Z][^<>]*>', ' ', 'g'),
-          '^''([-=+@])', '\1'));
+        CREATE MACRO clean(x) AS CASE
+          WHEN NOT regexp_matches(x, '[^ -~]|[&<]|^[ '']| $|  ') THEN x
+          ELSE one_line(regexp_replace(
+            regexp_replace(decoded(x), '</?[a-zA-Z][^<>]*>', ' ', 'g'),
+            '^''([-=+@])', '\1')) END;
         CREATE MACRO all_values(x) AS
           CASE WHEN x LIKE '[%]' AND json_valid(x)
             THEN from_json(CAST(x AS JSON), '["VARCHAR"]') ELSE [x] END;
@@ -84,8 +86,8 @@ def read_catalogue(
 ) -> dict[str, Any]:
     """Makes the table `product` of a catalogue.
 
-    Its columns: `number`, `id`, `title`, `text` (the further columns that
-    encoders read), `body` (title and text), `tags`, and the fields by name.
+    Its columns: `number` (ascending, with gaps), `id`, `title`, `text` (the
+    further columns that encoders read), `tags`, and the fields by name.
 
     Returns:
         The columns that were taken, and counts of rows by kind.
@@ -121,15 +123,13 @@ def read_catalogue(
     by_name = f", struct_pack({', '.join(pairs)}) AS fields" if pairs else ""
     con.execute(rf"""
         CREATE TABLE product AS
-        SELECT row_number() OVER (ORDER BY n) - 1 AS number, id, id AS key,
-          title, {text} AS text,
-          concat_ws(' ', title, nullif({text}, '')) AS body,
+        SELECT n AS number, id, id AS key, title, {text} AS text,
           {_tags(fields, settings.tags)} AS tags{by_name}
         FROM (
           SELECT id, min(n) AS n,
             arg_min(title, n) FILTER (title <> '') AS title{joined}
           FROM (SELECT *, rowid AS n FROM staged)
-          WHERE NOT regexp_matches(id, '\s') GROUP BY id)
+          WHERE id IS NOT NULL GROUP BY id)
         WHERE title IS NOT NULL""")
     ((rows, without_id, spaced),) = con.execute(r"""
         SELECT count(*), count(*) FILTER (id IS NULL),
@@ -199,8 +199,7 @@ def read_products(con: Any, folder: Path, settings: PrepareSettings) -> None:
     con.execute(f"""
         CREATE TABLE stored AS
         SELECT row_number() OVER () - 1 AS number, _id AS id, _id AS key,
-          title, text, concat_ws(' ', title, nullif(text, '')) AS body,
-          coalesce(tags, []) AS tags{", fields" * bool(fields)}
+          title, text, coalesce(tags, []) AS tags{", fields" * bool(fields)}
         FROM read_json({quoted(str(folder / "corpus.jsonl"))},
           columns={columns}, format='newline_delimited')""")
     con.execute("CREATE VIEW product AS FROM stored")
@@ -222,7 +221,7 @@ def titles_as_products(con: Any, select: str, has_ids: bool) -> int:
     con.execute(f"""
         CREATE TABLE product AS
         SELECT row_number() OVER (ORDER BY n) - 1 AS number, id, {key} AS key,
-          title, '' AS text, title AS body, CAST([] AS VARCHAR[]) AS tags
+          title, '' AS text, CAST([] AS VARCHAR[]) AS tags
         FROM (
           SELECT id, min(n) AS n, one_line(arg_min(title, n)) AS title
           FROM (SELECT *, row_number() OVER () AS n FROM ({select}))

@@ -21,7 +21,7 @@ COMMON = {
     "clicked": (
         "clicked", "clicked_id", "product_id", "productid", "item_id", "itemid",
         "object_id", "objectid", "doc_id", "docid", "document_id", "sku",
-        "asin", "id", "clicked_title", "title",
+        "asin", "corpus_id", "id", "clicked_title", "title",
     ),
     "time": (
         "timestamp", "time", "datetime", "event_time", "created_at", "ts",

@@ -14,37 +14,59 @@ KINDS = ("clicks", *BAD_KINDS, "unknown id", "double click")
 
 
 def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
-    """Makes the view `click`, the rows of `entry` with a kind and a split.
+    """Makes the view `row` and the table `click` of the rows of `entry`.
 
-    Only clicks of one known session can be a double click. With `by_time`, each
-    row needs a time.
+    `row` adds to each row its kind, split, query (a number of `asked`) and
+    product. `click` counts equal rows: spelling of the query, product, weight,
+    part, kind and split; `n` is the first. Only clicks of one known session can
+    be a double click. With `by_time`, each row needs a time.
     """
     wrong_time = "isnan(time)" + " OR time IS NULL" * by_time
     con.execute(f"""
-        CREATE TABLE doubled AS SELECT n FROM (
-          SELECT rowid AS n, time - lag(time) OVER (
-            PARTITION BY lower(q), id, client ORDER BY time, rowid) AS gap
-          FROM entry WHERE time IS NOT NULL AND client IS NOT NULL
-            AND page IS NULL AND weight > 0)
+        CREATE TABLE doubled AS
+        WITH clicked AS MATERIALIZED (
+          SELECT n, time, hash(lower(q), id, client) AS h FROM entry
+          WHERE time IS NOT NULL AND client IS NOT NULL AND page IS NULL
+            AND weight > 0)
+        SELECT n FROM (
+          SELECT n, time - lag(time) OVER (
+            PARTITION BY h ORDER BY time, n) AS gap
+          FROM clicked
+          WHERE h IN (SELECT h FROM clicked GROUP BY h HAVING count(*) > 1))
         WHERE gap <= {seconds!r}""")
     ((doubles,),) = con.execute("SELECT count(*) FROM doubled").fetchall()
-    is_double = "e.rowid IN (SELECT n FROM doubled)" if doubles else "false"
+    is_double = "e.n IN (SELECT n FROM doubled)" if doubles else "false"
     con.execute(f"""
-        CREATE VIEW click AS
-        SELECT e.rowid AS n, e.q, e.id, weight, time, client, page, position,
-          part, a.number AS query, w.text, words, p.number AS product, p.key,
-          title, body, {split} AS split,
+        CREATE VIEW row AS
+        SELECT e.n, e.q, e.id, weight, clicks, client, position, part,
+          w.n AS spelling, w.query, p.number AS product, {split} AS split,
           CASE WHEN e.id IS NULL THEN 'no id'
-            WHEN a.number IS NULL THEN 'empty query'
+            WHEN w.query IS NULL THEN 'empty query'
             WHEN weight IS NULL THEN 'wrong weight'
             WHEN {wrong_time} THEN 'wrong time'
             WHEN p.number IS NULL THEN 'unknown id'
             WHEN {is_double} THEN 'double click'
             ELSE 'clicks' END AS kind
-        FROM entry e
-        LEFT JOIN written w ON e.q = w.q
-        LEFT JOIN asked a ON w.key = a.key
+        FROM entry e LEFT JOIN written w ON e.q = w.q
         LEFT JOIN product p ON e.id = p.id""")
+    con.execute("""
+        CREATE TABLE click AS
+        SELECT spelling, query, product, weight, part, split, kind,
+          sum(clicks) AS clicks, min(n) AS n,
+          arg_min(q, n) FILTER (kind <> 'clicks') AS q,
+          arg_min(id, n) FILTER (kind <> 'clicks') AS id
+        FROM row GROUP BY ALL""")
+
+
+def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
+    """Returns query, id and title of the first clicks after a part."""
+    rows: list[tuple[str, ...]] = con.execute(f"""
+        SELECT w.text, p.key, title
+        FROM click JOIN written w ON spelling = w.n
+        JOIN product p ON product = p.number
+        WHERE kind = 'clicks' AND weight > 0 AND part > {after}
+        ORDER BY click.n LIMIT {count}""").fetchall()
+    return rows
 
 
 def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
@@ -55,13 +77,17 @@ def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
         split train in all logs.
     """
     rows = con.execute(f"""
-        SELECT kind, count(*) FILTER (part > {after}),
+        SELECT kind, coalesce(sum(clicks) FILTER (part > {after}), 0),
           arg_min(coalesce(q, ''), n) FILTER (part > {after}),
           arg_min(coalesce(id, ''), n) FILTER (part > {after}),
-          count(*) FILTER (split = 'train' AND weight > 0)
+          coalesce(sum(clicks) FILTER (split = 'train' AND weight > 0), 0)
         FROM click WHERE weight > 0 OR weight IS NULL GROUP BY kind""")
     found = {
-        kind: (count, " and ".join(repr((t or "")[:40]) for t in texts), train)
+        kind: (
+            int(count),
+            " and ".join(repr((t or "")[:40]) for t in texts),
+            int(train),
+        )
         for kind, count, *texts, train in rows.fetchall()
     }
     kinds = {kind: found.get(kind, (0, "", 0)) for kind in KINDS}
@@ -84,16 +110,16 @@ def make_grades(con: Any) -> None:
     """
     con.execute(f"""
         CREATE TABLE grade AS
-        WITH held AS MATERIALIZED (
-          SELECT * FROM click WHERE split <> 'train' AND kind = 'clicks'),
+        WITH placed AS MATERIALIZED (
+          SELECT *, CAST(weight > 0 AS INTEGER) AS clicked FROM row
+          WHERE position IS NOT NULL AND product IS NOT NULL),
         rates AS (
-          SELECT position, avg(CAST(weight > 0 AS INTEGER)) AS rate FROM click
-          WHERE position IS NOT NULL AND product IS NOT NULL
-          GROUP BY position),
+          SELECT position, avg(clicked) AS rate FROM placed GROUP BY position),
         once AS (
           SELECT split, query, product, arg_min(rate, n) AS expected,
-            max(CAST(weight > 0 AS INTEGER)) AS clicked
-          FROM held JOIN rates USING (position)
+            max(clicked) AS clicked
+          FROM placed JOIN rates USING (position)
+          WHERE split <> 'train' AND kind = 'clicks'
           GROUP BY split, query, product, client,
             CASE WHEN client IS NULL THEN n END),
         pages AS (
@@ -101,9 +127,10 @@ def make_grades(con: Any) -> None:
             2 * sum(clicked) / nullif(sum(expected), 0) + 0.5)), 0) AS grade
           FROM once GROUP BY ALL),
         clicks AS (
-          SELECT split, query, product, sum(weight) AS clicks
-          FROM held ANTI JOIN pages USING (split, query)
-          WHERE weight > 0 GROUP BY ALL),
+          SELECT split, query, product, sum(weight * clicks) AS clicks
+          FROM click ANTI JOIN pages USING (split, query)
+          WHERE split <> 'train' AND kind = 'clicks' AND weight > 0
+          GROUP BY ALL),
         shares AS (
           SELECT split, query, product, greatest(1, round(log2(
             1 + {2**MAX_GRADE - 1} * clicks / max(clicks) OVER (
@@ -120,11 +147,9 @@ def divide_test(con: Any) -> None:
     con.execute(f"""
         INSERT INTO grade BY NAME
         WITH trained AS (
-          SELECT DISTINCT words FROM click
+          SELECT DISTINCT words FROM click JOIN written w ON spelling = w.n
           WHERE split = 'train' AND kind = 'clicks' AND weight > 0),
-        seen AS (
-          SELECT number FROM asked JOIN written USING (key)
-          JOIN trained USING (words))
+        seen AS (SELECT w.query FROM written w JOIN trained USING (words))
         SELECT query, product, grade, CASE WHEN query IN (FROM seen)
           THEN '{SEEN}' ELSE '{UNSEEN}' END AS split
         FROM grade WHERE split = 'test'""")

@@ -1,46 +1,90 @@
 """Judgements: query, product and grade, which become the test split."""
 
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from keras_lstm_dssm.data.prepare.catalogue import id_of
-from keras_lstm_dssm.data.prepare.columns import find_columns
+from keras_lstm_dssm.data.prepare.columns import COMMON, find_columns
 from keras_lstm_dssm.data.prepare.tables import Table, quoted
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.measures import MAX_GRADE
 from keras_lstm_dssm.settings.prepare import PrepareSettings
+from keras_lstm_dssm.text_files import cleaned
 
 STORED = "judgements.parquet"
 
+_QUERY_IDS = ("query_id", "qid", "topic_id", "topic")
+_GRADE = re.compile("-?[0-9]+").fullmatch
+_TOPIC = re.compile(
+    r"<num>\s*(?:Number:)?\s*([^\s<]+)\s*(?:</num>\s*)?"
+    r"<title>\s*(?:Topic:)?([^<]*)"
+)
+
 
 def read_judgements(
-    con: Any, table: Table, source: str, settings: PrepareSettings
+    con: Any, tables: Sequence[Table], source: str, settings: PrepareSettings
 ) -> dict[str, str]:
     """Makes the table `judged` of `(q, id, grade)`; returns the columns.
+
+    Rows have the text of a query, or its id, whose text another table has: the
+    topics of TREC, or the queries of BEIR. A corpus beside them is left out.
 
     Grades are whole numbers from 0 to 4, or numbers that are brought to this
     scale: those of a scale that ends above 4, such as 0 to 100, and fractions
     from 0 to 1. The labels of ESCI are E 4, S 2, C 1, I 0. Rows without a grade
     are left out.
     """
-    if ratings := table.column("ratings"):  # of OpenSearch's workbench
-        query = table.column("query")
-        sql = f"""(
-            SELECT {query} AS query, r ->> '$.docId' AS docid,
-              r ->> '$.rating' AS rating
-            FROM (SELECT *, unnest(CAST({ratings} AS JSON[])) AS r
-                  FROM {table.sql}))"""
-        names = ("query", "docid", "rating")
-        table = table._replace(sql=sql, columns={n: n for n in names})
-    columns = find_columns(
-        table, source, settings, ("query", "clicked", "grade")
-    )
-    key = id_of(con, table, columns["clicked"])
+    texts = ["SELECT NULL AS number, NULL AS q WHERE false"]
+    rows, columns = [], dict[str, str]()
+    for table in tables:
+        table = _with_names(con, table)
+        grades = [settings.grade] if settings.grade else COMMON["grade"]
+        if len(tables) > 1 and not _first(table, grades):
+            number = _first(table, ("_id", "id", *_QUERY_IDS))
+            text = _first(table, ("text", *COMMON["query"]))
+            if number and text and table.column("title") is None:
+                texts.append(
+                    f"SELECT {id_of(con, table, number)} AS number,"
+                    f" {table.column(text)} AS q FROM {table.sql}"
+                )
+            continue
+        # Flags that name columns of the log hold where there are such.
+        flags = {
+            role: name and _first(table, [name])
+            for role in ("query", "clicked")
+            for name in [getattr(settings, role)]
+        }
+        number = None
+        if not (flags["query"] or _first(table, COMMON["query"])):
+            flags["query"] = number = _first(table, _QUERY_IDS)
+        columns = find_columns(
+            table, source, settings.replace(**flags),
+            ("query", "clicked", "grade"),
+        )  # fmt: skip
+        query = table.column(columns["query"])
+        if number:
+            query = id_of(con, table, number)
+        rows.append(f"""
+            SELECT {query} AS q, {bool(number)} AS is_number,
+              {id_of(con, table, columns["clicked"])} AS id,
+              trim({table.column(columns["grade"])}) AS text
+            FROM {table.sql}""")
+    if not rows:
+        raise InputError(
+            f"{source}: found no column of grades, expected query, product and"
+            " grade: name the column by --grade"
+        )
     con.execute(f"""
         CREATE TABLE judged AS
-        WITH rows AS (
-          SELECT {table.column(columns["query"])} AS q, {key} AS id,
-            trim({table.column(columns["grade"])}) AS text FROM {table.sql}),
+        WITH texts AS (
+          SELECT number, any_value(q) AS q
+          FROM ({" UNION ALL ".join(texts)}) GROUP BY number),
+        rows AS (
+          SELECT CASE WHEN is_number THEN t.q ELSE r.q END AS q, id, text
+          FROM ({" UNION ALL ".join(rows)}) r
+          LEFT JOIN texts t ON is_number AND t.number = r.q),
         numbers AS (
           SELECT *, coalesce(TRY_CAST(text AS DOUBLE), CASE upper(text)
             WHEN 'E' THEN 4 WHEN 'S' THEN 2 WHEN 'C' THEN 1
@@ -54,6 +98,14 @@ def read_judgements(
           WHEN most <= 1 AND parts THEN {MAX_GRADE} ELSE 1 END) AS INTEGER)
           AS grade
         FROM numbers, scale""")
+    ((has_queries, has_rows),) = con.execute(
+        "SELECT count(q) > 0, count(*) > 0 FROM judged"
+    ).fetchall()
+    if has_rows and not has_queries:
+        raise InputError(
+            f"{source}: found ids of queries without texts, expected a file of"
+            " queries or topics, too: name it beside, after a comma"
+        )
     wrong = con.execute(
         "SELECT text FROM judged WHERE grade IS NULL OR grade < 0 LIMIT 1"
     ).fetchone()
@@ -63,6 +115,54 @@ def read_judgements(
             " or more, or the labels E, S, C and I: name the column by --grade"
         )
     return columns
+
+
+def _first(table: Table, names: Iterable[str]) -> str | None:
+    """Returns the first of some names that is the name of a column."""
+    return next((n for n in names if table.column(n) is not None), None)
+
+
+def _with_names(con: Any, table: Table) -> Table:
+    """Returns a table with names of columns, where its form tells them.
+
+    These are ratings of OpenSearch's workbench, and qrels and topics of TREC.
+    """
+    lines = [" ".join(row.values()).split() for row in table.sample]
+    if ratings := table.column("ratings"):
+        return _renamed(table, ("query", "docid", "rating"), f"""
+            SELECT {table.column("query")} AS query, r ->> '$.docId' AS docid,
+              r ->> '$.rating' AS rating
+            FROM (SELECT *, unnest(CAST({ratings} AS JSON[])) AS r
+                  FROM {table.sql})""")  # fmt: skip
+    if table.has_header or table.form != "text":
+        return table
+    if lines[:1] == [["<top>"]]:
+        topics = [
+            [key, cleaned(text)]
+            for path in table.files
+            for key, text in _TOPIC.findall(
+                Path(path).read_text("utf-8", "replace")
+            )
+        ]
+        con.execute("CREATE TABLE IF NOT EXISTS topic (_id TEXT, text TEXT)")
+        con.executemany("INSERT INTO topic VALUES (?, ?)", topics)
+        return _renamed(table, ("_id", "text"), "FROM topic")
+    if table.is_plain and len(table.columns) == 2:
+        key, text = table.columns.values()
+        columns = {"_id": key, "text": text}
+        return table._replace(columns=columns, has_header=True)
+    if lines and all(len(w) == 4 and _GRADE(w[3]) for w in lines):
+        line = f"concat_ws(' ', {', '.join(table.columns.values())})"
+        return _renamed(table, ("query_id", "docid", "rating"), rf"""
+            SELECT w[1] AS query_id, w[3] AS docid, w[4] AS rating
+            FROM (SELECT string_split_regex(trim({line}), '\s+') AS w
+                  FROM {table.sql}) WHERE len(w) = 4""")  # fmt: skip
+    return table
+
+
+def _renamed(table: Table, names: Sequence[str], select: str) -> Table:
+    columns = {name: name for name in names}
+    return table._replace(sql=f"({select})", columns=columns, has_header=True)
 
 
 def read_stored(con: Any, folder: Path) -> None:
@@ -77,8 +177,8 @@ def use_judgements(con: Any) -> None:
     con.execute("DELETE FROM grade WHERE split = 'test'")
     con.execute("""
         INSERT INTO grade BY NAME
-        SELECT 'test' AS split, a.number AS query, p.number AS product,
+        SELECT 'test' AS split, query, p.number AS product,
           max(grade) AS grade
         FROM judged j JOIN written w ON j.q = w.q
-        JOIN asked a ON w.key = a.key JOIN product p ON p.id = j.id
-        GROUP BY ALL""")
+        JOIN product p ON p.id = j.id
+        WHERE query IS NOT NULL GROUP BY ALL""")

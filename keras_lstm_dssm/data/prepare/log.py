@@ -1,10 +1,11 @@
 """A log of clicks as the rows that all forms of logs become.
 
-A row is `(q, id, weight, time, client, page, position)`: the query as it was
-written, the product's id, the weight of the click (0: shown and not clicked),
-seconds since 1970 (NaN if they cannot be read), a hash of the session, and, in
-logs of whole pages of results, a number of the page and the position on it,
-from 1.
+A row is `(q, id, weight, clicks, time, client, page, position)`: the query as
+it was written, the product's id, the weight of the click (0: shown and not
+clicked), how often it was made, seconds since 1970 (NaN if they cannot be
+read), a hash of the session, and, in logs of whole pages of results, a number
+of the page and the position on it, from 1. Equal rows of a log without times
+are one row.
 """
 
 from typing import Any, NamedTuple
@@ -127,7 +128,7 @@ def open_clicks(
             f" THEN coalesce(seconds_of({written}), 'nan'::DOUBLE) END"
         )
     client, notes = "CAST(NULL AS UBIGINT)", tuple[str, ...]()
-    if "session" in columns:
+    if "session" in columns and "time" in columns:
         session = expression["session"]
         client = f"CASE WHEN {session} <> '' THEN hash({session}) END"
     elif "time" in columns:
@@ -135,12 +136,19 @@ def open_clicks(
             "  no session: double clicks are not looked for; name the column of"
             " the session or of the user by --session",
         )
+    first = f"{expression['query']} AS q, {key} AS id, {weight} AS weight"
+    last = f"""{time} AS time, {client} AS client, CAST(NULL AS BIGINT) AS page,
+          CAST(NULL AS INTEGER) AS position"""
+    relation = f"{table.sql}{where}"
+    rows = f"SELECT {first}, 1 AS clicks, {last} FROM {relation}"
+    if "time" not in columns:
+        rows = f"""
+            SELECT q, id, weight, CAST(count(*) AS INTEGER) AS clicks, {last}
+            FROM (SELECT {first}, row_number() OVER () AS n FROM {relation})
+            GROUP BY q, id, weight ORDER BY min(n)"""
     return Log(
         name=name,
-        rows=f"""SELECT {expression["query"]} AS q, {key} AS id,
-              {weight} AS weight, {time} AS time, {client} AS client,
-              CAST(NULL AS BIGINT) AS page, CAST(NULL AS INTEGER) AS position
-            FROM {table.sql}{where}""",
+        rows=rows,
         titles=f"SELECT {key} AS id, {key} AS title FROM {table.sql}{where}",
         has_ids=False,
         has_time="time" in columns,

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keras_lstm_dssm.data.collection import DATA_FILE, Collection
+from keras_lstm_dssm.data.collection import DATA_FILE, NEW_CLICKS, Collection
 from keras_lstm_dssm.data.prepare import catalogue as catalogues
 from keras_lstm_dssm.data.prepare import folder as folders
 from keras_lstm_dssm.data.prepare import grades, judgements, ubi
@@ -43,7 +43,9 @@ ids of a log, or of its clicked titles."""
 _REMEDY = "expected CSV, TSV, JSON or parquet: check the file"
 _MEMORY = "1GB"  # of DuckDB, beside TensorFlow's
 _LEAST_JOINED = 0.5
-_SHOWN, _LOOKED_AT = 5, 10_000  # joined rows for the report
+_SAME_CLICKS = 0.9
+_SHOWN = 5  # joined rows for the report
+_ROW_BITS = 40  # of the number of a row within a log
 
 
 def prepare(
@@ -62,7 +64,8 @@ def prepare(
         settings: Sources, columns and rules. By default made of `options`.
         report: What each line of the report is passed to. Default: nothing.
         **options: Fields of `PrepareSettings`: `catalogue`, `clicks`, ...,
-            paths or DataFrames of pandas, polars or Arrow.
+            paths, DataFrames of pandas, polars or Arrow, or relations of
+            DuckDB.
 
     Returns:
         What was found, and the collection in `output`.
@@ -208,6 +211,8 @@ class _Making:
             module.define_functions(self.con)
         self.sources: list[dict[str, Any]] = self.data.get("sources", [])
         self.parts: int = self.data.get("logs", 0)
+        self.new_parts = 0
+        (work / folders.LOGS).mkdir()
         self.columns: dict[str, dict[str, str]] = {}
         self.counts: dict[str, Any] = {}
         self.is_judged = False
@@ -230,16 +235,21 @@ class _Making:
                 self._read_catalogue()
             self.products = CATALOGUE
         with damage_named(self.name, _REMEDY, duckdb.Error):
-            self._read_log()
+            opened = self._open_logs()
+            if self.settings.catalogue is None:
+                self._read_products(opened)
+        with damage_named(
+            _name(self.settings.judgements), _REMEDY, duckdb.Error
+        ):
+            self._read_judgements()
+        with damage_named(self.name, _REMEDY, duckdb.Error):
+            self._divide(opened)
 
-    def _read_log(self) -> None:
+    def _divide(self, opened: list[logs.Log]) -> None:
+        """Reads the rows of the logs, and divides and grades the queries."""
         settings = self.settings
-        opened = self._open_logs()
-        if settings.catalogue is None:
-            self._read_products(opened)
-        self._read_judgements()
         bad = self._read_rows(opened)
-        read_queries(self.con)
+        read_queries(self.con, settings.seed)
         grades.define_clicks(
             self.con,
             split_of(settings, self.test_after, self.is_judged),
@@ -265,16 +275,18 @@ class _Making:
     def write(self, folder: Path) -> None:
         """Writes the data folder, or the changed files of one."""
         folders.write_folder(self.con, folder, self.settings)
-        folders.write_log(self.con, folder, self.parts + 1, self.is_judged)
+        (self.work / folders.LOGS).rename(folder / folders.LOGS)
+        if self.is_judged:
+            folders.write_judged(self.con, folder)
         if self.parts:
-            path = folder / folders.NEW_CLICKS
+            path = folder / NEW_CLICKS
             folders.write_clicks(self.con, path, self.parts)
         write_json(
             folder / DATA_FILE,
             {
                 "version": __version__,
                 "sources": self.sources,
-                "logs": self.parts + 1,
+                "logs": self.parts + self.new_parts,
                 "products": self.products,
                 "columns": {**self.data.get("columns", {}), **self.columns},
                 "rules": self.settings.rules(),
@@ -379,8 +391,10 @@ class _Making:
         source, name = self.settings.judgements, ""
         if source is not None:
             name = _name(source)
+            is_frame = not isinstance(source, str | os.PathLike)
+            sources = [source] if is_frame else find_files(source)
             columns = judgements.read_judgements(
-                self.con, self._open(source), name, self.settings
+                self.con, list(map(self._open, sources)), name, self.settings
             )
             self._report_columns(name, columns)
         elif self.before is not None:
@@ -398,28 +412,38 @@ class _Making:
         self.is_judged = True
 
     def _read_rows(self, opened: list[logs.Log]) -> BadRows:
-        """Reads the logs into the table `entry`; returns their bad lines."""
-        con, selects = self.con, []
+        """Reads the logs into the view `entry`; returns their bad lines.
+
+        The rows are those of the files of the data folder, which are small and
+        keep the order of the logs; `n` is the number of a row in this order.
+        """
+        con = self.con
         stored = folders.stored_logs(self.before, self.parts)
-        for part, path in enumerate(stored, 1):
-            relation = f"read_parquet({quoted(path)})"
-            selects.append(f"SELECT *, {part} AS part FROM {relation}")
-        selects += [
-            f"SELECT *, {self.parts + 1} AS part FROM ({log.rows})"
-            for log in opened
-        ]
-        if not selects:
+        for part, log in enumerate(opened, self.parts + 1):
+            path = self.work / folders.LOGS
+            stored.append(folders.write_rows(con, path, part, log.rows))
+        self.new_parts = len(opened)
+        if not stored:
             raise InputError(
                 "clicks is missing: expected a log (clicks, or ubi) beside the"
                 " catalogue"
             )
+        selects = [
+            f"""SELECT *, (CAST({part} AS BIGINT) << {_ROW_BITS})
+                  + file_row_number AS n, {part} AS part
+                FROM read_parquet({quoted(str(path))}, file_row_number=true)"""
+            for part, path in enumerate(stored, 1)
+        ]
         if self.is_judged:  # for their queries; no weight is no click
             selects.append(
-                "SELECT q, id, 0 AS weight, NULL AS time, NULL AS client, NULL"
-                " AS page, NULL AS position, 0 AS part FROM judged"
+                "SELECT q, id, 0 AS weight, 1 AS clicks, rowid AS n, 0 AS part"
+                " FROM judged"
             )
-        # Without a join, which would not keep the order of the rows.
-        con.execute(f"CREATE TABLE entry AS {' UNION ALL '.join(selects)}")
+        con.execute(
+            f"CREATE VIEW entry AS {' UNION ALL BY NAME '.join(selects)}"
+        )
+        if len(opened) == 2:
+            self._check_distinct(opened)
         every = [
             bad_rows(con, log.table) if log.table else log.bad for log in opened
         ]
@@ -427,6 +451,31 @@ class _Making:
             sum(bad.lines for bad in every),
             next((bad.example for bad in every if bad.lines), ""),
         )
+
+    def _check_distinct(self, opened: list[logs.Log]) -> None:
+        """Checks that two logs do not have the same clicks.
+
+        They are compared by the hour, since UBI has the times of searches.
+        """
+        has_times = all(log.has_time for log in opened)
+        hour = "floor(time / 3600)" if has_times else "NULL"
+        first, second = (
+            f"coalesce(sum(clicks) FILTER (part = {self.parts + n}), 0)"
+            for n in (1, 2)
+        )
+        # Without times, logs of two months have many equal rows, too.
+        smaller = "least" if has_times else "greatest"
+        ((equal, most),) = self.con.execute(f"""
+            SELECT sum(least(a, b)), {smaller}(sum(a), sum(b)) FROM (
+              SELECT {first} AS a, {second} AS b FROM entry
+              WHERE weight > 0 AND id IS NOT NULL AND part > {self.parts}
+              GROUP BY lower(trim(q)), id, {hour})""").fetchall()
+        if equal and equal >= _SAME_CLICKS * most:
+            names = " and ".join(log.name for log in opened)
+            raise InputError(
+                f"{names}: found {int(equal):,} clicks that both have, expected"
+                " each click once: leave one of --clicks and --ubi out"
+            )
 
     def _report_splits(self, splits: dict[str, int]) -> None:
         """Reports and checks the sizes of the splits."""
@@ -458,12 +507,9 @@ class _Making:
 
         Returns the number of training clicks, new or not.
         """
-        for query, key, title in self.con.execute(
-            f"""SELECT text, key, title FROM click WHERE kind = 'clicks'
-                  AND weight > 0 AND n - (SELECT min(rowid) FROM entry
-                    WHERE part > {self.parts}) BETWEEN 0 AND {_LOOKED_AT}
-                GROUP BY ALL ORDER BY min(n) LIMIT {_SHOWN}"""
-        ).fetchall():
+        for query, key, title in grades.first_clicks(
+            self.con, self.parts, _SHOWN
+        ):
             self.report(f"  {query[:40]} -> {key[:30]}: {title[:60]}")
         kinds, train_clicks = grades.count_kinds(self.con, self.parts)
         kinds["bad lines"] = bad.lines, repr(bad.example[:60])

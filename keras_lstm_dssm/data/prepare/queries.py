@@ -13,33 +13,38 @@ from keras_lstm_dssm.text_files import cleaned
 _AT_ONCE = 1 << 16
 
 
-def read_queries(con: Any) -> None:
+def read_queries(con: Any, seed: int) -> None:
     """Makes the tables `written` and `asked` of the queries of `entry`.
 
-    `written` has each query as it was written (`q`), its number in `asked`,
-    and the split that its words have by hash, see `splits_of`. `asked` has each
-    query once, without regard to letter case and white space, in the order of
-    first occurrence. DuckDB has no NFKC, so that words are normalised here.
+    `written` has each query as it was written (`q`), the row `n` in which it
+    occurs first, its number in `asked` (`query`), and the split that its words
+    have by hash, see `splits_of`. `asked` has each query once, without regard
+    to letter case and white space, in the order of first occurrence. DuckDB has
+    no NFKC, so that words are normalised here.
     """
     con.execute("""
-        CREATE TABLE written (q VARCHAR, text VARCHAR, key VARCHAR,
+        CREATE TABLE spelled (q VARCHAR, text VARCHAR, key VARCHAR,
           words VARCHAR, percent INTEGER, n BIGINT)""")
-    for chunk in _distinct(con):
+    for chunk in _distinct(con, seed):
         con.register("chunk", chunk)
-        con.execute("INSERT INTO written FROM chunk")
+        con.execute("INSERT INTO spelled FROM chunk")
         con.unregister("chunk")
     con.execute("""
         CREATE TABLE asked AS
         SELECT row_number() OVER (ORDER BY min(n)) AS number, key,
           arg_min(text, n) AS text
-        FROM written WHERE key <> '' GROUP BY key""")
+        FROM spelled WHERE key <> '' GROUP BY key""")
+    con.execute("""
+        CREATE TABLE written AS
+        SELECT s.*, a.number AS query
+        FROM spelled s LEFT JOIN asked a ON s.key = a.key""")
 
 
-def _distinct(con: Any) -> Iterator[dict[str, np.ndarray]]:
+def _distinct(con: Any, seed: int) -> Iterator[dict[str, np.ndarray]]:
     """Yields the distinct queries in blocks, with their words."""
     reader = con.cursor()
     reader.execute(
-        "SELECT q, min(rowid) AS n FROM entry WHERE q IS NOT NULL GROUP BY q"
+        "SELECT q, min(n) AS n FROM entry WHERE q IS NOT NULL GROUP BY q"
         " ORDER BY n"
     )
     while rows := reader.fetchmany(_AT_ONCE):
@@ -54,7 +59,7 @@ def _distinct(con: Any) -> Iterator[dict[str, np.ndarray]]:
         }
         yield {
             **{name: np.array(c, object) for name, c in columns.items()},
-            "percent": np.array([percent_of(w) for w in words], np.int32),
+            "percent": np.array([percent_of(w, seed) for w in words], np.int32),
             "n": np.array(numbers, np.int64),
         }
 

@@ -111,7 +111,7 @@ def read_ubi(
     listed = ", ".join(f"{name} ({n:,})" for name, n in counts.items())
     return Log(
         name=source,
-        rows="""SELECT q, id, weight, time, client, page, position
+        rows="""SELECT q, id, weight, 1 AS clicks, time, client, page, position
             FROM ubi_rows ORDER BY number, position""",
         titles="""SELECT r.id, coalesce(t.title, r.id) AS title
             FROM ubi_rows r LEFT JOIN (

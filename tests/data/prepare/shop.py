@@ -62,6 +62,15 @@ def write_json_lines(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
+def trained(collection: Any) -> list[tuple[str, str]]:
+    """Returns the training pairs, each as often as it was clicked."""
+    return [
+        tuple(pair)
+        for pair, _, clicks in collection.training_clicks()
+        for _ in range(clicks)
+    ]
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     """Returns the decompressed files of a data folder, without its sources."""
     import gzip

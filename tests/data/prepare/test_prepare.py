@@ -2,6 +2,8 @@
 
 import gzip
 import json
+from collections import Counter
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -15,6 +17,7 @@ from tests.data.prepare.shop import (
     PRODUCTS,
     clicks,
     contents,
+    trained,
     write_csv,
     write_json_lines,
 )
@@ -49,13 +52,22 @@ def expected_clicks() -> pd.DataFrame:
     return log
 
 
-def test_the_folder_equals_a_join_of_pandas(shop):
+def test_the_folder_equals_a_join_of_pandas(shop, tmp_path):
     _, (counts, collection) = shop
     expected = expected_clicks()
     train = expected[expected["split"] == "train"]
-    lines = (train["text"] + "\t" + train["body"] + "\n").tolist()
+    pairs = train.groupby(["text", "id"], sort=False).size()
     folder = contents(type(shop[0])(collection.folder))
-    assert folder["clicks.train.tsv"].decode() == "".join(lines)
+    assert folder[
+        "clicks.tsv"
+    ].decode() == "query\tid\tweight\tclicks\n" + "".join(
+        f"{query}\t{key}\t1\t{count}\n" for (query, key), count in pairs.items()
+    )
+    log = collection.training_log(write_to=tmp_path / "clicks.tsv")
+    lines = (train["text"] + "\t" + train["body"] + "\n").tolist()
+    assert sorted(Path(*log.paths).read_text().splitlines(True)) == sorted(
+        lines
+    )
     assert counts["train_clicks"] == len(train) > 800
     assert collection.documents == {
         p["id"]: f"{p['title']} {p['brand']}" for p in PRODUCTS
@@ -92,7 +104,7 @@ def test_no_test_query_has_the_words_of_a_training_query(tmp_path):
     )
     _, collection = prepare(tmp_path / "new", clicks=tmp_path / "log.tsv")
     parts = [
-        {pair.query for pair in collection.training_log()},
+        {query for query, _ in trained(collection)},
         *(
             {collection.queries[query] for query in collection.qrels(split)}
             for split in collection.splits
@@ -181,17 +193,64 @@ def test_encodings(tmp_path, encoding, end):
     assert counts["log"]["bad lines"] == counts["log"]["no id"] == 1
 
 
-def test_frames_are_read(shop, tmp_path):
-    base, _ = shop
+def arrow(rows):
     import pyarrow
 
-    prepare(
-        tmp_path / "SHOP",
-        catalogue=pd.DataFrame(PRODUCTS),
-        clicks=pyarrow.Table.from_pylist(clicks()),
-        **OPTIONS,
-    )
+    return pyarrow.Table.from_pylist(rows)
+
+
+def polars(rows):
+    return pytest.importorskip("polars").DataFrame(rows)
+
+
+def relation(rows):
+    """Of a connection of its own."""
+    import duckdb
+
+    return duckdb.connect().from_arrow(arrow(rows))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, arrow, polars, relation])
+def test_frames_are_read(shop, tmp_path, frame):
+    base, _ = shop
+    prepare(tmp_path / "SHOP", catalogue=frame(PRODUCTS),
+            clicks=frame(clicks()), **OPTIONS)  # fmt: skip
     assert contents(tmp_path / "SHOP") == contents(base / "SHOP")
+
+
+@pytest.mark.parametrize("first", ['{"query": "bolt", "prod', 'rod": "5"}'])
+def test_a_bad_first_line_of_json_is_one_bad_line(shop, tmp_path, first):
+    """As in a log that was cut where it was rotated."""
+    base, _ = shop
+    write_json_lines(tmp_path / "log.jsonl", clicks())
+    text = (tmp_path / "log.jsonl").read_text()
+    (tmp_path / "log.jsonl").write_text(f"{first}\n{text}")
+    counts, _ = prepare(
+        tmp_path / "SHOP", catalogue=base / "catalogue.csv",
+        clicks=tmp_path / "log.jsonl", **OPTIONS,
+    )  # fmt: skip
+    assert counts["log"]["bad lines"] == 1
+    assert contents(tmp_path / "SHOP") == contents(base / "SHOP")
+
+
+def test_another_seed_is_another_division(shop, tmp_path):
+    base, (_, first) = shop
+    options = {"catalogue": base / "catalogue.csv", **OPTIONS}
+    prepare(tmp_path / "A", clicks=base / "log.csv", seed=1, **options)
+    other = prepare(tmp_path / "B", clicks=base / "log.csv", seed=1, **options)
+    assert contents(tmp_path / "A") == contents(tmp_path / "B")
+    texts = [
+        {c.queries[query].lower() for query in c.qrels("test")}
+        for c in (first, other.collection)
+    ]
+    # Of 150 queries a fifth is test: some are in both.
+    assert 0 < len(texts[0] & texts[1]) < min(map(len, texts))
+    for name, seed in ((base / "SHOP", 0), (tmp_path / "A", 1)):
+        rules = json.loads((name / "data.json").read_text())["rules"]
+        assert rules["seed"] == seed
+    more = write_csv(tmp_path / "more.csv", clicks(200, seed=1))
+    with pytest.raises(InputError, match="seed is 2, expected 1 as in the dat"):
+        prepare(tmp_path / "A", clicks=more, seed=2, append=True)
 
 
 def test_ids_are_text(tmp_path):
@@ -239,10 +298,9 @@ def test_types_of_parquet(tmp_path):
         clicks=tmp_path / "log.parquet", dev_percent=20,
     )  # fmt: skip
     assert counts["log"]["clicks"] == 30
-    text = (tmp_path / "SHOP/clicks.train.tsv").read_text()
-    weights = [line.split("\t")[2:] for line in text.splitlines()]
-    assert {*map(tuple, weights)} == {(), ("0.5",)}
-    assert shop.training_log().weighted
+    weights = {weight for _, weight, _ in shop.training_clicks()}
+    assert weights == {1, 0.5}
+    assert shop.training_log(write_to=tmp_path / "clicks.tsv").weighted
 
 
 def test_titles_without_a_catalogue(tmp_path):
@@ -315,20 +373,24 @@ def test_bad_rows_are_counted_and_stop(shop, tmp_path):
         counts_of(unknown)
 
 
-def test_the_order_is_that_of_the_log(tmp_path):
+@pytest.mark.parametrize("has_time", [False, True])
+def test_the_order_is_that_of_the_log(tmp_path, has_time):
     """Of many rows in several files, which DuckDB reads in parallel."""
-    lines = [f"query {n * 7919 % 1000},p{n % 50}\n" for n in range(300_000)]
+    pairs = [(f"q{n * 7919 % 1000}", f"p{n % 297}") for n in range(300_000)]
+    head, end = (
+        ("query,id,time", ",1772359200") if has_time else ("query,id", "")
+    )
     for part in range(3):
-        rows = lines[100_000 * part :][:100_000]
-        (tmp_path / f"{part}.csv").write_text("query,id\n" + "".join(rows))
-    catalogue = [{"id": f"p{n}", "title": f"t{n}"} for n in range(50)]
+        rows = [",".join(pair) + end for pair in pairs[100_000 * part :]]
+        text = "\n".join([head, *rows[:100_000], ""])
+        (tmp_path / f"{part}.csv").write_text(text)
+    catalogue = [{"id": f"p{n}", "title": f"t{n}"} for n in range(297)]
     shop = prepare(tmp_path / "SHOP", clicks=f"{tmp_path}/*.csv",
                    catalogue=pd.DataFrame(catalogue)).collection  # fmt: skip
-    text = (tmp_path / "SHOP/clicks.train.tsv").read_text()
-    trained = {pair.query for pair in shop.training_log()}
-    expected = [line.replace(",p", "\tt") for line in lines]
-    assert text == "".join(x for x in expected if x.split("\t")[0] in trained)
-    assert text.count("\n") > 250_000
+    found = [(pair, n) for pair, _, n in shop.training_clicks()]
+    queries = {pair.query for pair, _ in found}
+    counts = Counter((q, f"t{p[1:]}") for q, p in pairs if q in queries)
+    assert found == list(counts.items()) and len(found) > 250_000
 
 
 def test_columns_are_named_or_listed(shop, tmp_path):
@@ -363,9 +425,8 @@ def test_split_by_time(shop, tmp_path):
     late = log["time"] >= pd.Timestamp("2026-03-01T02:00:00Z")
     log["split"] = splits_of(list(log["text"]), 20, 0)
     train = log[~late & (log["split"] == "train")]
-    assert [tuple(pair) for pair in collection.training_log()] == list(
-        zip(train["text"], train["body"], strict=True)
-    )
+    pairs = zip(train["text"], train["body"], strict=True)
+    assert Counter(trained(collection)) == Counter(pairs)
     tested = {collection.queries[q].lower() for q in collection.qrels("test")}
     assert tested == set(log[late]["text"].str.lower())
     seen, unseen = (

@@ -15,7 +15,12 @@ from pyarrow import parquet
 
 from keras_lstm_dssm.data.prepare import prepare
 from keras_lstm_dssm.errors import InputError
-from tests.data.prepare.shop import contents, write_csv, write_json_lines
+from tests.data.prepare.shop import (
+    contents,
+    trained,
+    write_csv,
+    write_json_lines,
+)
 
 PRODUCTS = [{"id": f"p{n}", "title": f"bolt {n}"} for n in range(20)]
 OPTIONS: dict[str, Any] = {"dev_percent": 20, "test_percent": 30}
@@ -224,13 +229,12 @@ def test_grades_are_clicks_over_expected_clicks(folder):
     assert found == expected_grades(set(found)) and len(found) > 8
     every = {g for grades in found.values() for g in grades.values()}
     assert every == {0, 2, 3, 4}
-    trained = [tuple(pair) for pair in shop.training_log()]
-    assert trained == [
+    assert Counter(trained(shop)) == Counter(
         (s["query"], f"bolt {s['shown'][place][1:]}")
         for s in searches()
         if s["query"] not in found
         for place in s["clicked"]
-    ]
+    )
 
 
 @pytest.mark.parametrize("write", WRITERS[1:])
@@ -278,9 +282,9 @@ def test_actions_have_weights_or_are_listed(folder, tmp_path):
                        r"purchase \(9\), expected one of click, click_through"
                        ".* by --actions, such as tap:1"):  # fmt: skip
         prepare(None, **options)
-    prepare(tmp_path / "SHOP", **options, actions="tap:1, purchase:3")
-    lines = (tmp_path / "SHOP/clicks.train.tsv").read_text().splitlines()
-    assert 0 < sum(line.endswith("\t3") for line in lines) < 10
+    shop = prepare(tmp_path / "SHOP", **options, actions="tap:1, purchase:3")
+    weights = [w for _, w, _ in shop.collection.training_clicks()]
+    assert 0 < weights.count(3) < 10
     (tmp_path / "ubi/queries.json").unlink()
     with pytest.raises(InputError, match=r"found no queries \(user_query\)"):
         prepare(None, **options, actions="tap:1")
@@ -320,3 +324,27 @@ def test_odd_rows(folder, tmp_path):
         "clicks": 321, "no id": 1, "empty query": 1, "wrong weight": 0,
         "wrong time": 0, "unknown id": 0, "double click": 0, "bad lines": 1,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("has_time", [True, False])
+def test_clicks_that_both_logs_have_are_refused(folder, tmp_path, has_time):
+    (tmp_path / "ubi").mkdir()
+    opensearch(tmp_path / "ubi")
+    rows = [
+        {
+            "query": search["query"].upper(),
+            "product_id": search["shown"][place],
+            **({"time": search["time"] + 9} if has_time else {}),
+        }
+        for search in searches()
+        for place in search["clicked"]
+    ]
+    options = {"catalogue": folder / "catalogue.csv",
+               "ubi": tmp_path / "ubi", **OPTIONS}  # fmt: skip
+    log = write_csv(tmp_path / "log.csv", rows)
+    message = r"log.csv and .*ubi: found 3\d\d clicks that both have, expected"
+    with pytest.raises(InputError, match=message):
+        prepare(None, clicks=log, **options)
+    other = [{**row, "query": f"other {row['query']}"} for row in rows]
+    counts = prepare(None, clicks=write_csv(log, other), **options).counts
+    assert counts["log"]["clicks"] > 2 * 300
