@@ -51,8 +51,8 @@ from keras_lstm_dssm.export.publish.versions import publish, version_folders
 from keras_lstm_dssm.serving.prediction_server import PredictionServer
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
 from keras_lstm_dssm.serving.servable import to_proto
-from keras_lstm_dssm.text.strings import as_bytes
 from lstm_dssm_client.grpc_client import Client
+from lstm_dssm_client.signatures import as_bytes
 
 MODEL = "query_encoder"
 HTTP_PATH = f"/v1/models/{MODEL}:predict"

@@ -30,13 +30,12 @@ from lstm_dssm_client.signatures import (
     Hit,
     Version,
     VersionStatus,
+    as_bytes,
+    by_name,
+    check_known,
+    distinct_values,
     no_explanations,
     no_tags,
-)
-from lstm_dssm_client.tags import by_name, check_known
-from lstm_dssm_client.texts import (
-    as_bytes,
-    distinct_values,
     rows_for,
     slices_of_size,
     tags_as_bytes,

@@ -33,9 +33,8 @@ from keras_lstm_dssm.export.graphs.saved_module import (
 )
 from keras_lstm_dssm.settings import choices
 from keras_lstm_dssm.settings.choices import MAX_K
-from keras_lstm_dssm.text.strings import as_strings
-from lstm_dssm_client.tags import tag_name
-from lstm_dssm_client.texts import check_count
+from keras_lstm_dssm.text.word_hashing import as_strings
+from lstm_dssm_client.signatures import check_count, tag_name
 
 _NEVER = 127  # more than `MAX_TAGS`, and an int8
 

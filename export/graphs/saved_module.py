@@ -32,15 +32,15 @@ from keras_lstm_dssm.layers.letter_trigrams import (
 from keras_lstm_dssm.plain_files import check_plain_file
 from keras_lstm_dssm.tables import graph_rows
 from lstm_dssm_client.errors import DAMAGE
-from lstm_dssm_client.messages import signatures
+from lstm_dssm_client.grpc_client import signatures
 from lstm_dssm_client.signatures import (
     EXPLAINED,
     FILTERED,
     KEYS,
     KNOWN_TAGS,
     Signature,
+    distinct_values,
 )
-from lstm_dssm_client.texts import distinct_values
 
 _LOG = logging.getLogger(__name__)
 

@@ -48,8 +48,7 @@ from keras_lstm_dssm.pages import (
 )
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.reports import ReportSettings
-from keras_lstm_dssm.text.strings import as_strings
-from keras_lstm_dssm.text.word_hashing import normalize, split_words
+from keras_lstm_dssm.text.word_hashing import as_strings, normalize, split_words
 
 _CLICKS = 60_000
 _NEIGHBOURS = 4

@@ -7,7 +7,7 @@ import tensorflow as tf
 from keras_lstm_dssm.data.batches import with_extras
 from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.text.strings import as_strings
+from keras_lstm_dssm.text.word_hashing import as_strings
 from keras_lstm_dssm.text_files import one_line
 
 

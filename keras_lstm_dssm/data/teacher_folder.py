@@ -19,8 +19,9 @@ from keras_lstm_dssm.plain_files import (
     read_array,
     read_json,
 )
-from keras_lstm_dssm.text.strings import as_bytes, clean_texts
+from keras_lstm_dssm.text.word_hashing import clean_texts
 from keras_lstm_dssm.text_files import one_line, write_lines
+from lstm_dssm_client.signatures import as_bytes
 
 _COUNTS = "texts", "queries", "titles", "spans", "words"
 """Settings of a teacher folder that are numbers of texts."""

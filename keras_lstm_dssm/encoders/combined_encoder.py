@@ -22,16 +22,19 @@ from keras_lstm_dssm.encoders.parts import (
     sum_words,
     widths,
 )
-from keras_lstm_dssm.encoders.recurrent_encoders import lstm_layers, run_network
-from keras_lstm_dssm.encoders.text_encoder import TextEncoder
+from keras_lstm_dssm.encoders.text_encoder import (
+    TextEncoder,
+    lstm_layers,
+    run_network,
+)
 from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.fingerprints import weights_hash
-from keras_lstm_dssm.layers.cosine import unit
 from keras_lstm_dssm.layers.letter_trigrams import TrigramEmbedding
 from keras_lstm_dssm.layers.recurrent import Recurrent
 from keras_lstm_dssm.layers.word_sketch import WordSketch
+from keras_lstm_dssm.ops import unit
 from keras_lstm_dssm.registration import register
-from keras_lstm_dssm.text.caches import (
+from keras_lstm_dssm.text.many_texts import (
     FIELD_SPECS,
     FIELD_TYPES,
     DataFunction,
@@ -39,8 +42,7 @@ from keras_lstm_dssm.text.caches import (
     batch_of_fields,
     store_rows,
 )
-from keras_lstm_dssm.text.strings import as_strings
-from keras_lstm_dssm.text.word_batch import WordBatch
+from keras_lstm_dssm.text.word_hashing import WordBatch, as_strings
 
 _LONG_PERCENTILE = 95
 

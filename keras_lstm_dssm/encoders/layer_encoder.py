@@ -11,11 +11,10 @@ import tensorflow as tf
 from keras_lstm_dssm.encoders.layer_settings import layer_settings
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import PRECISIONS, InputError
-from keras_lstm_dssm.layers.cosine import unit
+from keras_lstm_dssm.ops import unit
 from keras_lstm_dssm.private_api import all_layers
 from keras_lstm_dssm.registration import register
-from keras_lstm_dssm.text.strings import as_strings
-from keras_lstm_dssm.text.word_hashing import split_words
+from keras_lstm_dssm.text.word_hashing import as_strings, split_words
 
 
 class TextBatch(NamedTuple):

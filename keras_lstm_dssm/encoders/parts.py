@@ -6,9 +6,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_lstm_dssm.layers.cosine import unit
 from keras_lstm_dssm.layers.letter_trigrams import gather_sum
-from keras_lstm_dssm.text.word_batch import WordBatch
+from keras_lstm_dssm.ops import unit
+from keras_lstm_dssm.text.word_hashing import WordBatch
 
 TOWERS, WORDS, SKETCH = "towers", "words", "sketch"
 """Kinds of parts: trained on clicks, fitted to a teacher, and random signs."""

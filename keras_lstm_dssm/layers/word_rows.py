@@ -9,7 +9,7 @@ import tensorflow as tf
 from keras_lstm_dssm.errors import check_at_least
 from keras_lstm_dssm.layers.word_sketch import word_keys
 from keras_lstm_dssm.registration import Configured, register
-from keras_lstm_dssm.text.word_batch import WordBatch
+from keras_lstm_dssm.text.word_hashing import WordBatch
 
 NO_KEY = np.iinfo(np.int64).max
 """The key of a row that is not in use; no word and no trigram has it."""

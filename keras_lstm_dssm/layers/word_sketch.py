@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.registration import Configured, register
-from keras_lstm_dssm.text.caches import FIELD_SPECS
-from keras_lstm_dssm.text.word_batch import WordBatch
+from keras_lstm_dssm.text.many_texts import FIELD_SPECS
+from keras_lstm_dssm.text.word_hashing import WordBatch
 from lstm_dssm_client.bm25 import idf
 from lstm_dssm_client.words import (
     PRIME,

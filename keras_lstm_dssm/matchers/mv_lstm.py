@@ -10,8 +10,10 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import check_choice
-from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
-from keras_lstm_dssm.layers.cosine import unit
+from keras_lstm_dssm.layers.bidirectional_recurrence import (
+    FlatSequences,
+    run_on_rows,
+)
 from keras_lstm_dssm.layers.interactions import (
     BilinearInteraction,
     CosineInteraction,
@@ -20,16 +22,16 @@ from keras_lstm_dssm.layers.interactions import (
     TensorInteraction,
 )
 from keras_lstm_dssm.layers.letter_trigrams import gather_sum
-from keras_lstm_dssm.layers.packed_sequence import FlatSequences
-from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
 from keras_lstm_dssm.layers.pooling import (
     DynamicPooling,
     KMaxPooling,
     StrongestCells,
 )
+from keras_lstm_dssm.layers.recurrent import PeepholeLSTM
 from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP, small_uniform
 from keras_lstm_dssm.layers.word_vectors import WordSequences
 from keras_lstm_dssm.matchers.matcher import Matcher, Texts, as_rows
+from keras_lstm_dssm.ops import unit
 from keras_lstm_dssm.registration import Configured, register
 
 _DOCUMENT_PARTS = 4

@@ -5,10 +5,10 @@ from typing import Any
 import tensorflow as tf
 
 from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
-from keras_lstm_dssm.layers.cosine import cosine_pairs
-from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
+from keras_lstm_dssm.layers.recurrent import PeepholeLSTM
 from keras_lstm_dssm.matchers.matcher import Matcher, Texts, as_rows
 from keras_lstm_dssm.matchers.mv_lstm import lstm
+from keras_lstm_dssm.ops import cosine_pairs
 from keras_lstm_dssm.registration import register
 
 

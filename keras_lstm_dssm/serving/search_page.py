@@ -42,11 +42,12 @@ from lstm_dssm_client.signatures import (
     FILTERED,
     KNOWN_TAGS,
     Hit,
+    check_known,
     explained_from_outputs,
+    facets,
+    tags_as_bytes,
     tags_from_outputs,
 )
-from lstm_dssm_client.tags import check_known, facets
-from lstm_dssm_client.texts import tags_as_bytes
 from lstm_dssm_client.words import split_words
 
 MIN_COSINE = 0.3

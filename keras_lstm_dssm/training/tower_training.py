@@ -9,7 +9,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.callbacks.nesterov_schedule import NesterovSchedule
 from keras_lstm_dssm.data.augmentation import redrawn_pairs, title_pairs
 from keras_lstm_dssm.data.batches import (
     ClickFrequencies,
@@ -27,6 +26,7 @@ from keras_lstm_dssm.errors import InputError, check_lists
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.models.builders import build_towers, compile_towers
 from keras_lstm_dssm.models.two_tower import TwoTower, ZeroLossWarning
+from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovSchedule
 from keras_lstm_dssm.plain_files import (
     TEXTS_BYTES,
     check_plain_file,
