@@ -39,7 +39,7 @@ from keras_lstm_dssm.export.publish.versions import (
     publish_module,
 )
 from keras_lstm_dssm.files import check_folder
-from keras_lstm_dssm.model_cards.record import write_models_card
+from keras_lstm_dssm.model_cards import write_models_card
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.settings.kinds import KINDS, kind_of

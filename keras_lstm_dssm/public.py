@@ -8,7 +8,7 @@ from keras_lstm_dssm.tensorflow_start import start_tensorflow
 start_tensorflow()
 
 # ruff: noqa: E402 (the backend is checked before Keras is used)
-from keras_lstm_dssm.callbacks.best_epoch import RankingEvaluation
+from keras_lstm_dssm.callbacks import RankingEvaluation
 from keras_lstm_dssm.data.prepare import load_data, prepare
 from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
 from keras_lstm_dssm.encoders.feed_forward_encoders import (

@@ -41,8 +41,8 @@ from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program, printable
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.files import check_folder, check_writable
-from keras_lstm_dssm.settings.choices import FORMATS
-from keras_lstm_dssm.text_files import reading, text_lines
+from keras_lstm_dssm.plain_files import reading, text_lines
+from keras_lstm_dssm.settings.fields import FORMATS
 
 if TYPE_CHECKING:
     from keras_lstm_dssm.export.bulk.encode import Encode, PartResult

@@ -35,7 +35,7 @@ from absl import app
 from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.settings.choices import BM25_TERMS, MAX_K, VECTORS
+from keras_lstm_dssm.settings.fields import BM25_TERMS, MAX_K, VECTORS
 
 if TYPE_CHECKING:
     from keras_lstm_dssm.data.teacher_folder import TeacherVectors
@@ -173,7 +173,7 @@ def _training_queries(run: str) -> list[str]:
     """
     from keras_lstm_dssm.data.sources import open_log
     from keras_lstm_dssm.run_folder import RunFolder
-    from keras_lstm_dssm.settings.data import API, API_SENTENCES
+    from keras_lstm_dssm.settings.training import API, API_SENTENCES
 
     config = RunFolder(run).read_config()
     data = config.get("data") or ""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders.parts import WORDS
+from keras_lstm_dssm.encoders.text_encoder import WORDS
 from keras_lstm_dssm.evaluation.postings import stemmer_facts
 from keras_lstm_dssm.export.graphs.bm25 import (
     BM25Graph,
@@ -30,7 +30,7 @@ from keras_lstm_dssm.export.graphs.retriever import (
 from keras_lstm_dssm.export.graphs.saved_module import signature
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.plain_files import damage_named, read_json
-from keras_lstm_dssm.settings.choices import HYBRID_PARTS
+from keras_lstm_dssm.settings.fields import HYBRID_PARTS
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from lstm_dssm_client.bm25 import MAX_WORDS, Postings
 from lstm_dssm_client.signatures import EXPLAINED_K

@@ -31,8 +31,8 @@ from keras_lstm_dssm.export.graphs.saved_module import (
     ServedModule,
     signature,
 )
-from keras_lstm_dssm.settings import choices
-from keras_lstm_dssm.settings.choices import MAX_K
+from keras_lstm_dssm.settings import fields
+from keras_lstm_dssm.settings.fields import MAX_K
 from keras_lstm_dssm.text.word_hashing import as_strings
 from lstm_dssm_client.signatures import check_count, tag_name
 
@@ -288,7 +288,7 @@ def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 VECTORS: dict[str, type[DocumentVectors]] = dict(
-    zip(choices.VECTORS, (Float32Vectors, Int8Vectors), strict=True)
+    zip(fields.VECTORS, (Float32Vectors, Int8Vectors), strict=True)
 )
 """Classes by the values of `lstm-dssm-export --vectors`."""
 

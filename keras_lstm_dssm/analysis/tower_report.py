@@ -16,7 +16,7 @@ from keras_lstm_dssm.analysis.claims import (
     ClaimResult,
     measure_claims,
 )
-from keras_lstm_dssm.analysis.heat_maps import (
+from keras_lstm_dssm.analysis.drawing import (
     draw_activations,
     draw_active,
     draw_aligned,
@@ -59,7 +59,7 @@ from keras_lstm_dssm.pages import (
     Table,
 )
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.settings.reports import ReportSettings
+from keras_lstm_dssm.settings.programs import ReportSettings
 
 _MOST_CELLS = 24
 _MOST_WORDS = 12

@@ -17,8 +17,11 @@ from keras_lstm_dssm.data.click_log import (
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.measures import LARGEST_GRADE, click_grades
 from keras_lstm_dssm.files import new_folder
-from keras_lstm_dssm.plain_files import check_plain_file
-from keras_lstm_dssm.text_files import text_lines, write_lines
+from keras_lstm_dssm.plain_files import (
+    check_plain_file,
+    text_lines,
+    write_lines,
+)
 
 SPLITS = ("train", "dev", "test")
 

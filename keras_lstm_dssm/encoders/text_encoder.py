@@ -1,19 +1,23 @@
-"""TextEncoder: the base class of the encoders, from strings to vectors."""
+"""TextEncoder, the base class of encoders, and the recurrent encoders.
 
-from collections.abc import Sequence
+A `Part` is some columns of the vectors, and the layers they come from.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders.parts import TOWERS, WORDS, Part, widths
 from keras_lstm_dssm.errors import (
     check_at_least,
     check_export_format,
     check_keras_file,
     check_precision,
 )
+from keras_lstm_dssm.layers.fixed_words import WordRows
 from keras_lstm_dssm.layers.letter_trigrams import (
     LetterTrigrams,
     SyncedWeights,
@@ -28,7 +32,6 @@ from keras_lstm_dssm.layers.recurrent import (
     run_single_sequence,
 )
 from keras_lstm_dssm.layers.recurrent_cells import RNNCell
-from keras_lstm_dssm.layers.word_rows import WordRows
 from keras_lstm_dssm.ops import unit
 from keras_lstm_dssm.private_api import accept_any_inputs, mark_as_built
 from keras_lstm_dssm.registration import added_arguments, register
@@ -38,6 +41,65 @@ from keras_lstm_dssm.text.word_hashing import (
     as_strings,
     check_string_input,
 )
+
+TOWERS, WORDS, SKETCH = "towers", "words", "sketch"
+"""Kinds of parts: trained on clicks, fitted to a teacher, and random signs."""
+
+
+def sum_words(layer: Any, words: WordBatch, training: bool = False) -> Any:
+    """Returns, for each distinct text, the sum of its words' vectors.
+
+    The layer computes a vector for each distinct word; the result is
+    `(texts, width)`.
+    """
+    rows = layer(words, training=training)
+    return gather_sum(rows, *words.flat(), training=training)
+
+
+@dataclass(frozen=True)  # Keras would track the layers in a `NamedTuple`
+class Part:
+    """A part of the vectors that an encoder computes: some of their columns.
+
+    Attributes:
+        kind: `TOWERS`, `WORDS` or `SKETCH`.
+        widths: Name -> number of columns.
+        layers: The layers whose weights the columns depend on.
+        length: The Euclidean length of the part in a vector.
+        read: Function that computes a vector for each distinct text, of any
+            length, from the layers, a `WordBatch`, and whether a gradient
+            will be computed.
+        scale: Function that scales such vectors to length 1.
+    """
+
+    kind: str
+    widths: Mapping[str, int]
+    layers: Sequence[Any]
+    length: float = 1.0
+    read: Callable[..., tf.Tensor] = sum_words
+    scale: Callable[[tf.Tensor], tf.Tensor] = unit
+
+    def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
+        """Computes a vector for each distinct text, not yet scaled."""
+        return self.read(*self.layers, words, training)
+
+
+def columns(
+    parts: Sequence[Part], words: WordBatch, training: bool = False
+) -> tf.Tensor:
+    """Computes all parts of the vectors of distinct texts, `(texts, width)`."""
+    return scaled(parts, [part.compose(words, training) for part in parts])
+
+
+def scaled(parts: Sequence[Part], vectors: Sequence[tf.Tensor]) -> tf.Tensor:
+    """Scales the result of each part's `compose`, and concatenates them."""
+    pairs = zip(parts, vectors, strict=True)
+    return tf.concat([p.scale(y) * p.length for p, y in pairs], axis=-1)
+
+
+def widths(parts: Sequence[Part]) -> dict[str, int]:
+    """Returns column name -> number of columns, for all parts in order."""
+    return {name: n for part in parts for name, n in part.widths.items()}
+
 
 WHOLE_VECTOR = "whole vector"
 """The name of the part where a vector is not divided into parts."""

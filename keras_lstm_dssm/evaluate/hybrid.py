@@ -32,9 +32,9 @@ from keras_lstm_dssm.evaluation.task import (
     MAIN_MEASURES,
     Task,
 )
-from keras_lstm_dssm.settings.choices import BM25_TERMS
-from keras_lstm_dssm.settings.evaluation import TitleSettings
+from keras_lstm_dssm.settings.fields import BM25_TERMS
 from keras_lstm_dssm.settings.hybrid import HybridSettings
+from keras_lstm_dssm.settings.programs import TitleSettings
 from keras_lstm_dssm.training.hybrid_parts import HybridParts
 from lstm_dssm_client.bm25 import MAX_WORDS
 

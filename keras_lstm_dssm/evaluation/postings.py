@@ -13,7 +13,7 @@ from keras_lstm_dssm.evaluation.bm25 import (
     english_stem,
     stemmer_version,
 )
-from keras_lstm_dssm.settings import choices
+from keras_lstm_dssm.settings import fields
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from lstm_dssm_client.bm25 import FORMS, Postings, word_forms
 
@@ -22,7 +22,7 @@ def _stem_of(word: str) -> list[str]:
     return [] if word in STOP_WORDS else [english_stem(word)]
 
 
-STEMS, WORDS, TRIGRAMS = choices.BM25_TERMS
+STEMS, WORDS, TRIGRAMS = fields.BM25_TERMS
 
 _TERMS_OF = {**FORMS, STEMS: _stem_of}
 """Name of `BM25_TERMS` -> function from a word to its terms."""

@@ -1,5 +1,6 @@
 """Keras layers: word hashing, trigram embedding, recurrence, cosine."""
 
+from keras_lstm_dssm.layers.fixed_words import WordRows, WordSketch
 from keras_lstm_dssm.layers.interactions import (
     BilinearInteraction,
     CosineInteraction,
@@ -13,8 +14,6 @@ from keras_lstm_dssm.layers.letter_trigrams import (
 from keras_lstm_dssm.layers.pooling import DynamicPooling, KMaxPooling
 from keras_lstm_dssm.layers.recurrent import PeepholeLSTM, Recurrent
 from keras_lstm_dssm.layers.recurrent_cells import PeepholeLSTMCell, RNNCell
-from keras_lstm_dssm.layers.word_rows import WordRows
-from keras_lstm_dssm.layers.word_sketch import WordSketch
 from keras_lstm_dssm.layers.word_vectors import (
     TrigramVectors,
     VocabularyVectors,

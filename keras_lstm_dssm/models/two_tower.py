@@ -32,7 +32,7 @@ from keras_lstm_dssm.models.text_model import (
 )
 from keras_lstm_dssm.ops import cosine_matrix, cosine_pairs
 from keras_lstm_dssm.registration import register
-from keras_lstm_dssm.settings.choices import NEGATIVES
+from keras_lstm_dssm.settings.fields import NEGATIVES
 
 Blocks = Sequence[tf.Tensor]
 """Vectors as blocks of columns, see `TextEncoder.blocks`."""

@@ -26,9 +26,13 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import alphanumeric, not_fitted
 from keras_lstm_dssm.evaluation.systems import DenseSystem
 from keras_lstm_dssm.files import replacing, write_json
-from keras_lstm_dssm.plain_files import check_unpacked_size, read_json
+from keras_lstm_dssm.plain_files import (
+    check_unpacked_size,
+    read_json,
+    text_lines,
+    write_lines,
+)
 from keras_lstm_dssm.text.many_texts import encode_in_batches
-from keras_lstm_dssm.text_files import text_lines, write_lines
 from keras_lstm_dssm.version import __version__
 
 MAX_WORDS = 30

@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute, Route
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.model_cards.record import export_facts
+from keras_lstm_dssm.model_cards import export_facts
 from keras_lstm_dssm.serving.clicks import ClickWriter, TokenError
 from keras_lstm_dssm.serving.limits import Bounds
 from keras_lstm_dssm.serving.model_registry import ModelRegistry

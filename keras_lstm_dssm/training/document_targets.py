@@ -24,7 +24,7 @@ from keras_lstm_dssm.errors import (
 )
 from keras_lstm_dssm.files import write_json_gz
 from keras_lstm_dssm.plain_files import read_json_gz
-from keras_lstm_dssm.settings.choices import KEY_WORDS_OF
+from keras_lstm_dssm.settings.fields import KEY_WORDS_OF
 from keras_lstm_dssm.text.word_hashing import EMPTY_TEXT, check_split, normalize
 from keras_lstm_dssm.training.salience import (
     SalienceCounts,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.callbacks.best_epoch import BestEpoch, ValidationLoss
+from keras_lstm_dssm.callbacks import BestEpoch, ValidationLoss
 from keras_lstm_dssm.data.documents import DocumentFolder
 from keras_lstm_dssm.data.sources import open_documents
 from keras_lstm_dssm.errors import InputError

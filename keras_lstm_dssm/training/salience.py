@@ -18,7 +18,7 @@ from keras_lstm_dssm.evaluation.bm25 import alphanumeric
 from keras_lstm_dssm.evaluation.measures import evaluate_queries, mean
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.run_folder import open_towers
-from keras_lstm_dssm.settings.choices import SALIENCE_TEACHERS
+from keras_lstm_dssm.settings.fields import SALIENCE_TEACHERS
 from keras_lstm_dssm.text.word_hashing import (
     TRIGRAMS,
     as_strings,

@@ -9,11 +9,13 @@ from typing import Any, TypeVar
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.callbacks.best_epoch import BestEpoch, RankingEvaluation
-from keras_lstm_dssm.callbacks.checkpoint import Checkpoint, HistoryFile
-from keras_lstm_dssm.callbacks.failures import (
+from keras_lstm_dssm.callbacks import (
+    BestEpoch,
+    Checkpoint,
     DeadNetwork,
     Diverged,
+    HistoryFile,
+    RankingEvaluation,
     explain_failure,
 )
 from keras_lstm_dssm.data.batches import training_batches
@@ -25,7 +27,7 @@ from keras_lstm_dssm.evaluation.clustering import ClusterTask
 from keras_lstm_dssm.evaluation.measures import MEASURES
 from keras_lstm_dssm.evaluation.task import Task
 from keras_lstm_dssm.layers.letter_trigrams import copy_weights
-from keras_lstm_dssm.model_cards.record import record_training
+from keras_lstm_dssm.model_cards import record_training
 from keras_lstm_dssm.models.builders import find_recipe
 from keras_lstm_dssm.plain_files import damage_named
 from keras_lstm_dssm.run_folder import RunFolder

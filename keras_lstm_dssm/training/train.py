@@ -10,7 +10,7 @@ from typing import Any
 import keras
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.model_cards.record import record_training
+from keras_lstm_dssm.model_cards import record_training
 from keras_lstm_dssm.models.builders import find_recipe
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.run_folder import RunFolder, check_resumable

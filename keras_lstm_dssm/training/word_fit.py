@@ -14,9 +14,8 @@ from keras_lstm_dssm.data.teacher_folder import (
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import unit_vectors
+from keras_lstm_dssm.layers.fixed_words import WordRows, word_keys
 from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
-from keras_lstm_dssm.layers.word_rows import WordRows
-from keras_lstm_dssm.layers.word_sketch import word_keys
 from keras_lstm_dssm.models.builders import build_towers
 from keras_lstm_dssm.settings.recipes import Recipe
 from lstm_dssm_client.bm25 import idf

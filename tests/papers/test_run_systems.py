@@ -37,7 +37,7 @@ from keras_lstm_dssm.papers.table_iv import (
     train_with_one_gamma,
 )
 from keras_lstm_dssm.plain_files import read_csv, read_json
-from keras_lstm_dssm.settings.papers import TableSettings
+from keras_lstm_dssm.settings.programs import TableSettings
 from tests.papers.conftest import KEYVEC, ROWS, SMALL, Table, with_recipe
 
 NEURAL = {"table_iv": "dssm", "mv_lstm": "lstm_rnn_50", "keyvec": "keyvec"}
