@@ -11,7 +11,7 @@ import math
 import os
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ import keras
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import file_lock, lock_folder, replacing, write_json
+from keras_lstm_dssm.layers.letter_trigrams import copy_weights
+from keras_lstm_dssm.models.builders import find_recipe
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.plain_files import (
     check_plain_file,
@@ -32,6 +34,7 @@ from keras_lstm_dssm.plain_files import (
 )
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.settings.kinds import KINDS, kind_of
+from keras_lstm_dssm.settings.training import TrainingConfig
 from lstm_dssm_client.errors import DAMAGE
 
 _SMALL = 1 << 20
@@ -226,6 +229,12 @@ class RunFolder:
                 )
         return config
 
+    def save_model(self, model: Any) -> None:
+        """Saves an uncompiled copy, which is half the size, as `model`."""
+        copy = type(model).from_config(model.get_config())
+        copy_weights(model, copy)
+        self.save(copy, self.model)
+
     def save(self, model: keras.Model, path: Path) -> None:
         """Saves a model under one of the run's names."""
         check_plain_file(path, self.path)  # a link would be written to
@@ -375,3 +384,19 @@ def check_resumable(folder: str | os.PathLike[str]) -> None:
             f"{folder}: found a word_sum, which is trained in one go: there is"
             " nothing to resume"
         )
+
+
+def config_of_run(
+    run: RunFolder, stored: Mapping[str, Any], **options: Any
+) -> TrainingConfig:
+    """Returns the options of a run that is resumed."""
+    with damage_named(
+        run.config,
+        "expected the settings of a run; restore the file, or train anew in"
+        " another --output",
+    ):
+        config = TrainingConfig.from_dict(stored, **options)
+        find_recipe(config.recipe)
+        for name in ("pairs", "bad_lines", "digests"):  # for `check_same_data`
+            stored[name]
+    return config

@@ -51,14 +51,13 @@ from keras_lstm_dssm.plain_files import (
     read_json_gz,
     text_lines,
 )
-from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.run_folder import RunFolder, config_of_run
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.document_targets import DocumentTargets, Target
 from keras_lstm_dssm.training.initial_model import InitialModel
 from keras_lstm_dssm.training.salience import SalienceCounts
 from keras_lstm_dssm.training.scorer_training import read_lists
-from keras_lstm_dssm.training.session import config_of_run
 from keras_lstm_dssm.training.tower_training import _read_given_texts
 from keras_lstm_dssm.version import __version__
 from lstm_dssm_client import LocalModel

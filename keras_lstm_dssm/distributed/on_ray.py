@@ -23,9 +23,8 @@ from keras_lstm_dssm.distributed.worker import (
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.models.builders import find_recipe
 from keras_lstm_dssm.private_api import ray_on_loopback
-from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.run_folder import RunFolder, config_of_run
 from keras_lstm_dssm.settings.training import TrainingConfig
-from keras_lstm_dssm.training.session import config_of_run
 
 _CONNECT_SECONDS = 10.0
 _RETRY_SECONDS = 1.0

@@ -31,15 +31,10 @@ from keras_lstm_dssm.distributed.sharded_log import ShardedClickLog
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.fingerprints import files_hash, weights_hash
 from keras_lstm_dssm.models.builders import build_towers
-from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.run_folder import RunFolder, config_of_run
 from keras_lstm_dssm.settings.training import TrainingConfig
-from keras_lstm_dssm.training.session import (
-    Processes,
-    Training,
-    config_of_run,
-)
 from keras_lstm_dssm.training.tower_training import TowerTraining
-from keras_lstm_dssm.training.train import run_training
+from keras_lstm_dssm.training.train import Processes, Training, run_training
 from keras_lstm_dssm.version import __version__
 
 STOP_FILE = ".stop"

@@ -26,8 +26,8 @@ from keras_lstm_dssm.run_folder import open_towers
 from keras_lstm_dssm.settings.recipes import ScorerRecipe
 from keras_lstm_dssm.text.vocabulary import vocabulary_of
 from keras_lstm_dssm.training.initial_model import InitialModel
-from keras_lstm_dssm.training.session import Training, open_clicks
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
+from keras_lstm_dssm.training.train import Training, open_clicks
 
 FILE_NAME = "mined_lists.json.gz"
 """Name of the file of a run that has the negatives which towers mined."""

@@ -38,7 +38,7 @@ from keras_lstm_dssm.settings.recipes import Recipe
 from keras_lstm_dssm.settings.training import ReplaySpec
 from keras_lstm_dssm.training.initial_model import InitialModel
 from keras_lstm_dssm.training.mining import HardNegatives
-from keras_lstm_dssm.training.session import Training, open_clicks
+from keras_lstm_dssm.training.train import Training, open_clicks
 from keras_lstm_dssm.training.word_fit import with_fitted_words
 
 _FILE = "epoch_replay.tsv"
