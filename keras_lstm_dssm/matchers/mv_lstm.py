@@ -14,6 +14,7 @@ from keras_lstm_dssm.layers.bidirectional_recurrence import (
     FlatSequences,
     run_on_rows,
 )
+from keras_lstm_dssm.layers.convolution import ScoringMLP, small_uniform
 from keras_lstm_dssm.layers.interactions import (
     BilinearInteraction,
     CosineInteraction,
@@ -28,7 +29,6 @@ from keras_lstm_dssm.layers.pooling import (
     StrongestCells,
 )
 from keras_lstm_dssm.layers.recurrent import PeepholeLSTM
-from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP, small_uniform
 from keras_lstm_dssm.layers.word_vectors import WordSequences
 from keras_lstm_dssm.matchers.matcher import Matcher, Texts, as_rows
 from keras_lstm_dssm.ops import cosine_pairs, unit

@@ -16,12 +16,13 @@ from keras_lstm_dssm.layers.convolution import (
     Features,
     KMaxStack,
     MaskedConvolution,
+    ScoringMLP,
     WindowPoolingStack,
     fixed_time,
     halved_time,
     masked_max_pool,
+    small_uniform,
 )
-from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP, small_uniform
 from keras_lstm_dssm.layers.word_vectors import WordSequences
 from keras_lstm_dssm.matchers.matcher import SIDES, Matcher
 from keras_lstm_dssm.registration import register

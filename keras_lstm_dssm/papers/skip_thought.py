@@ -19,9 +19,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.data.api_prose import sentence_runs
 from keras_lstm_dssm.data.api_search import build_api_search
-from keras_lstm_dssm.data.api_sources import documented
+from keras_lstm_dssm.data.api_sources import documented, sentence_runs
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import alphanumeric, not_fitted
 from keras_lstm_dssm.evaluation.systems import DenseSystem

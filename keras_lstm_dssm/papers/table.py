@@ -16,17 +16,15 @@ from keras_lstm_dssm.papers.keyvec import KEYVEC_TABLE
 from keras_lstm_dssm.papers.mv_lstm import MV_LSTM_TABLE
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.report import (
-    PaperTable,
-    curve,
-    draw_dev_curves,
-    write_table,
-)
-from keras_lstm_dssm.papers.results import (
     MeanAndSpread,
+    PaperTable,
     Summary,
     SystemResults,
+    curve,
+    draw_dev_curves,
     read_results,
     summarise,
+    write_table,
 )
 from keras_lstm_dssm.papers.run_systems import Row, run_systems
 from keras_lstm_dssm.papers.table_data import TableData, open_data

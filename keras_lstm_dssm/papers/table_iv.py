@@ -12,12 +12,10 @@ from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.report import (
     MODE_TITLES,
     PaperTable,
-    curve,
-    measure_table,
-)
-from keras_lstm_dssm.papers.results import (
     Summary,
     SystemResults,
+    curve,
+    measure_table,
     read_results,
 )
 from keras_lstm_dssm.papers.run_systems import (

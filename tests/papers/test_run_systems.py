@@ -17,7 +17,7 @@ from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.papers import PAPERS
 from keras_lstm_dssm.papers.baseline_rows import BASELINE_GRIDS, baseline_grid
 from keras_lstm_dssm.papers.neural_rows import Neural
-from keras_lstm_dssm.papers.results import SystemResults, read_results
+from keras_lstm_dssm.papers.report import SystemResults, read_results
 from keras_lstm_dssm.papers.run_systems import (
     Row,
     TrainedSystem,
