@@ -7,6 +7,7 @@ a version of a single model.
 
 import os
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,17 +30,15 @@ from keras_lstm_dssm.export.graphs.retriever import (
     retriever_graph,
 )
 from keras_lstm_dssm.export.graphs.saved_module import Graphs
+from keras_lstm_dssm.export.portable import portable_part
 from keras_lstm_dssm.export.publish.server_files import (
     check_server_files,
     publish_models,
 )
-from keras_lstm_dssm.export.publish.versions import (
-    find_models,
-    publication,
-    publish_module,
-)
+from keras_lstm_dssm.export.publish.versions import publication, publish_module
 from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.model_cards import write_models_card
+from keras_lstm_dssm.model_folders import find_models
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.settings.kinds import KINDS, kind_of
@@ -239,7 +238,13 @@ def tower_graphs(
     return {
         "query_encoder": lambda: query,
         "document_encoder": lambda: document,
-        **retriever_graph(query, document, documents, *options),
+        **retriever_graph(
+            query,
+            document,
+            documents,
+            *options,
+            portable=partial(portable_part, towers.query_encoder),
+        ),
     }
 
 
@@ -276,7 +281,11 @@ def hybrid_graphs(
     def retriever() -> HybridModule:
         postings = title_postings(documents.titles, settings, texts)
         rows = encoded_rows(document, documents, progress)
-        return HybridModule(query, rows, settings, postings, vectors, max_k)
+        module = HybridModule(query, rows, settings, postings, vectors, max_k)
+        module.portable = portable_part(
+            pair and pair[0], rows, vectors, settings, postings
+        )
+        return module
 
     return {**graphs, "retriever": retriever}
 

@@ -33,7 +33,6 @@ from lstm_dssm_client.signatures import (
     as_bytes,
     by_name,
     check_known,
-    distinct_values,
     no_explanations,
     no_tags,
     rows_for,
@@ -86,7 +85,7 @@ class LocalModel:
             self._encoders = (
                 _hybrid_encoders(file)
                 if "hybrid" in file.header
-                else {name: _encoder(file, name) for name in (QUERY, DOCUMENT)}
+                else {name: _encoder(file, name) for name in _names(file)}
             )
             self._documents = (
                 _Documents(file, self._encoders.get(QUERY))
@@ -239,15 +238,23 @@ class _Documents:
         self.hybrid = (
             Hybrid(file, count, encoder) if "hybrid" in file.header else None
         )
-        # Equal texts have one vector: the last bits of a matrix product depend
-        # on the position of a row.
+        # Equal vectors are one: the last bits of a matrix product depend on the
+        # position of a row.
         self._vectors: np.ndarray | None = None
         if encoder is not None:
-            vectors, scales = file.scaled("vectors", count, encoder.dimension)
-            first, self._vector_of = distinct_values(self.texts)
-            if len(first) < count:
-                vectors = vectors[first]
-                scales = None if scales is None else scales[first]
+            vectors, scales = file.scaled("vectors", None, encoder.dimension)
+            self._vector_of = (
+                file.array("vector_of", count, dtype=np.int32)
+                if "vector_of" in file
+                else np.arange(count)
+            )
+            if (
+                not 0
+                <= self._vector_of.min()
+                <= self._vector_of.max()
+                < len(vectors)
+            ):
+                raise ValueError("vector_of has numbers of other vectors")
             # Products of integers would take longer than all of a search.
             self._vectors = (
                 vectors if scales is None else vectors * scales[:, np.newaxis]
@@ -357,12 +364,17 @@ def _decoded(text: bytes) -> str:
     return text.decode(errors="replace")
 
 
+def _names(file: PortableFile) -> list[str]:
+    """Returns the names of the encoders; one beside a SavedModel has one."""
+    return [QUERY, DOCUMENT][: 1 + (DOCUMENT in file.header["encoders"])]
+
+
 def _hybrid_encoders(file: PortableFile) -> dict[str, WeightedParts]:
     """Makes the encoders of a hybrid retriever, of the parts with vectors."""
     weights = read_weights(file.header["hybrid"])
     used = [part for part in (TOWERS, WORDS) if weights[part]]
     encoders = {}
-    for name in (QUERY, DOCUMENT)[: 2 * len(used)]:
+    for name in _names(file)[: 2 * len(used)]:
         parts = []
         for part in used:
             encoder = _encoder(file, name, part)

@@ -4,6 +4,7 @@ Nothing in it is run as code.
 """
 
 import json
+import mmap
 import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +25,16 @@ Arrays = dict[str, np.ndarray]
 QUERY, DOCUMENT, RETRIEVER = "query_encoder", "document_encoder", "retriever"
 """Names of the models, those of an export for a server."""
 
-FORMAT = 2
+PORTABLE_PART = Path("assets.extra", "portable.safetensors")
+"""Path of a portable model beside a SavedModel, in the folder of a version."""
+
+VARIABLES = Path("variables", "variables.data-00000-of-00001")
+"""Path of the variables of a SavedModel: their bytes, one after the other."""
+
+FORMAT = 3
 """Number of the format. Files of others cannot be read."""
+
+_PAGE = 4096  # bytes: smaller arrays are not looked for among variables
 
 _HEADER, _CHECKSUM = "lstm_dssm", "crc32"  # keys of safetensors' metadata
 
@@ -35,7 +44,11 @@ def write_portable(
     header: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
 ) -> None:
-    """Writes a file, without a temporary name."""
+    """Writes a file, without a temporary name.
+
+    A file at `PORTABLE_PART` has no arrays that the variables of the SavedModel
+    beside it contain, byte for byte: it says where they are.
+    """
     arrays = {
         name: values
         for name, values in arrays.items()
@@ -45,10 +58,39 @@ def write_portable(
             arrays.get(name.replace(DOCUMENT, QUERY, 1), ()), values
         )
     }
-    text = json.dumps({"format": FORMAT, **header})
+    found = _found_in(_variables_of(path), arrays)
+    text = json.dumps({"format": FORMAT, **header, "variables": found})
     metadata = {_HEADER: text, _CHECKSUM: _checksum(text, arrays)}
+    stored = {n: values for n, values in arrays.items() if n not in found}
     # Its own function for files would change their permissions.
-    Path(path).write_bytes(save(dict(arrays), metadata))
+    Path(path).write_bytes(save(stored, metadata))
+
+
+def _variables_of(path: str | os.PathLike[str]) -> Path:
+    return Path(path).absolute().parent.parent / VARIABLES
+
+
+def _found_in(
+    variables: Path, arrays: Mapping[str, np.ndarray]
+) -> dict[str, tuple[int, str, tuple[int, ...]]]:
+    """Finds arrays in a file: name -> offset, dtype and shape."""
+    found: dict[str, tuple[int, str, tuple[int, ...]]] = {}
+    if not variables.is_file():
+        return found
+    with (
+        open(variables, "rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+    ):
+        for name, values in arrays.items():
+            if values.nbytes < _PAGE:
+                continue
+            content = memoryview(np.ascontiguousarray(values)).cast("B")
+            start = data.find(content[:_PAGE])
+            with memoryview(data) as view:
+                end = start + len(content)
+                if start >= 0 and view[start:end] == content:
+                    found[name] = start, values.dtype.str, values.shape
+    return found
 
 
 def stored_table(
@@ -131,9 +173,11 @@ class PortableFile:
             metadata = file.metadata() or {}
             self._arrays = {key: file.get_tensor(key) for key in file.keys()}
         text = metadata[_HEADER]
+        self.header: dict[str, Any] = json.loads(text)
+        for name, place in self.header.get("variables", {}).items():
+            self._arrays[name] = _mapped(_variables_of(path), *place)
         if _checksum(text, self._arrays) != metadata[_CHECKSUM]:
             raise ValueError("it is damaged: its checksum is another")
-        self.header: dict[str, Any] = json.loads(text)
         if self.header["format"] != FORMAT:
             raise ValueError(
                 f"found format {self.header['format']!r:.20}, expected"
@@ -199,6 +243,17 @@ class PortableFile:
         return [joined[start:end] for start, end in spans]
 
 
+def _mapped(
+    path: Path, start: int, dtype: str, shape: Sequence[int]
+) -> np.ndarray:
+    """Reads an array of numbers from a place in a file."""
+    if np.dtype(dtype).kind not in "iuf":
+        raise ValueError(f"found an array of {dtype!r:.20} among variables")
+    values = np.memmap(path, dtype, "r", start, tuple(shape))
+    # Products of numbers that are not aligned would copy them each time.
+    return np.require(values, requirements=["A", "ENSUREARRAY"])
+
+
 class Weights:
     """The weights of one encoder of a file."""
 
@@ -230,7 +285,7 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(
             f"{target}: not a file that this version can read ({reason:.200});"
-            " write it with lstm-dssm-export --portable"
+            " write it again with lstm-dssm-export"
         ) from error
 
 

@@ -33,7 +33,6 @@ from keras_lstm_dssm.export.bulk.parts import (
 from keras_lstm_dssm.export.graphs.hybrid import describe_published
 from keras_lstm_dssm.export.graphs.saved_module import signature_defs
 from keras_lstm_dssm.export.portable import export_portable
-from keras_lstm_dssm.export.publish.models_config import read_models_config
 from keras_lstm_dssm.export.publish.versions import (
     verify_manifest,
     write_manifest,
@@ -44,6 +43,7 @@ from keras_lstm_dssm.model_cards import (
     export_facts,
     write_models_card,
 )
+from keras_lstm_dssm.model_folders import read_models_config
 from keras_lstm_dssm.plain_files import (
     check_unpacked_size,
     open_gzip,

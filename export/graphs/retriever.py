@@ -569,8 +569,12 @@ def retriever_graph(
     vectors: str,
     max_k: int,
     progress: bool,
+    portable: Callable[[DocumentRows, str], Any] | None = None,
 ) -> Graphs:
-    """Returns the retriever of some documents; nothing without documents."""
+    """Returns the retriever of some documents; nothing without documents.
+
+    `portable` returns what `ServedModule.portable` is for titles.
+    """
     if documents is None:
         return {}
 
@@ -588,7 +592,10 @@ def retriever_graph(
         else:
             check_documents(documents)
             rows = encoded_rows(document, documents, progress)
-        return RetrieverModule(query, rows, vectors, max_k)
+        module = RetrieverModule(query, rows, vectors, max_k)
+        if portable and isinstance(documents, Documents):
+            module.portable = portable(rows, vectors)
+        return module
 
     return {"retriever": retriever}
 

@@ -87,10 +87,12 @@ class ServedModule(tf.Module):
 
     The method `serve` becomes the signature `serving_default`; attributes
     `filtered`, `known_tags`, `keys` and `explained`, if there are any, become
-    signatures of these names.
+    signatures of these names. `portable`, if there is any, writes the same
+    retriever for `LocalModel` into the folder of a version.
     """
 
     serve: Any
+    portable: Callable[[Path], None] | None = None
 
     def write_extra(self, version: Path) -> None:
         """Writes files into `assets.extra` of a version's folder: here none."""

@@ -1,7 +1,4 @@
-"""The file models.config, which says which versions of models are served.
-
-An update of the file keeps the lines that a server's operator has written.
-"""
+"""Updates of models.config, which keep what a server's operator has written."""
 
 import os
 import re
@@ -10,104 +7,15 @@ from pathlib import Path
 
 from google.protobuf import text_format
 from tensorflow_serving.config.model_server_config_pb2 import (
-    ModelConfig,
     ModelServerConfig,
 )
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.graphs.saved_module import FINGERPRINT_FILE
-from keras_lstm_dssm.export.publish.versions import version_folders
 from keras_lstm_dssm.files import write_text
 from keras_lstm_dssm.fingerprints import files_hash
-from keras_lstm_dssm.plain_files import read_json, read_text
-from lstm_dssm_client.errors import DAMAGE
-
-MODELS_CONFIG = "models.config"
-
-
-def read_models_config(path: str | os.PathLike[str]) -> ModelServerConfig:
-    """Reads a `ModelServerConfig` in text format; a missing file is empty."""
-    path = Path(path)
-    config = ModelServerConfig()
-    expected = (
-        "expected a ModelServerConfig: correct it, or remove it, and the next"
-        " export writes a new one"
-    )
-    if path.exists():
-        text = read_text(path, expected)
-        try:
-            text_format.Parse(text, config)
-        except (text_format.ParseError, *DAMAGE) as error:
-            reason = " ".join(str(error).split())
-            raise InputError(f"{path}:{reason}; {expected}") from error
-    if config.WhichOneof("config") == "custom_model_config":
-        raise InputError(
-            f"{path}: found a custom_model_config; expected a "
-            "model_config_list, which lstm-dssm-export adds models to"
-        )
-    return config
-
-
-Configs = Mapping[str, ModelConfig] | None
-"""The models that `models.config` lists, by name; None without the file."""
-
-
-def read_configs(path: Path) -> Configs:
-    """Reads the models that a server is to serve; see `Configs`.
-
-    A file without a `model_config_list`, which TF Serving ignores, is an error:
-    it may be incomplete because it is being written.
-    """
-    if not path.exists():
-        return None
-    listed = read_models_config(path)
-    if not listed.HasField("model_config_list"):
-        raise InputError(
-            f"{path}: has no model_config_list; list a model, write "
-            "model_config_list {} to unload all, or remove the file to serve "
-            "all models"
-        )
-    configs: dict[str, ModelConfig] = {}
-    for config in listed.model_config_list.config:
-        if config.name in configs:
-            raise InputError(
-                f"{path}: model {config.name!r} is listed twice; keep one"
-            )
-        configs[config.name] = config
-    return configs
-
-
-def live_versions(
-    folders: Mapping[int, Path], config: ModelConfig, latest: int
-) -> dict[int, Path]:
-    """Selects versions, ascending, by the `model_version_policy` of an entry.
-
-    Without a policy these are the `latest` newest ones.
-    """
-    policy = config.model_version_policy
-    kind = policy.WhichOneof("policy_choice")
-    if kind == "all":
-        return dict(folders)
-    if kind == "specific":
-        return {v: folders[v] for v in policy.specific.versions if v in folders}
-    if kind == "latest":
-        latest = policy.latest.num_versions or 1
-    return dict(list(folders.items())[-latest:])
-
-
-def served_version(base: str | os.PathLike[str]) -> Path | None:
-    """Returns the folder of the newest served version of a model, or `None`.
-
-    If `models.config` next to `base` names versions, newer ones are not served,
-    for example that of an interrupted export.
-    """
-    base = Path(base).resolve()
-    folders = version_folders(base)
-    config = read_models_config(base.parent / MODELS_CONFIG)
-    for model in config.model_config_list.config:
-        if model.name == base.name:
-            folders = live_versions(folders, model, 1) or folders
-    return folders[max(folders)] if folders else None
+from keras_lstm_dssm.model_folders import read_models_config, served_version
+from keras_lstm_dssm.plain_files import read_json
 
 
 def update_models_config(

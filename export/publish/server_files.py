@@ -24,17 +24,10 @@ from keras_lstm_dssm.export.graphs.saved_module import (
     ServedModule,
     predict_signatures,
 )
-from keras_lstm_dssm.export.publish.models_config import (
-    MODELS_CONFIG,
-    read_models_config,
-    update_models_config,
-)
+from keras_lstm_dssm.export.publish.models_config import update_models_config
 from keras_lstm_dssm.export.publish.versions import (
-    find_models,
-    model_folders,
     publish_together,
     saved_model_writer,
-    version_folders,
 )
 from keras_lstm_dssm.export.publish.warmup import (
     BATCH_SIZES,
@@ -44,6 +37,13 @@ from keras_lstm_dssm.export.publish.warmup import (
     warmup_sizes,
 )
 from keras_lstm_dssm.files import write_text
+from keras_lstm_dssm.model_folders import (
+    MODELS_CONFIG,
+    find_models,
+    model_folders,
+    read_models_config,
+    version_folders,
+)
 from keras_lstm_dssm.pages import Cell, Table, render
 from lstm_dssm_client.signatures import (
     EXPLAINED_K,
