@@ -157,10 +157,10 @@ def portable_part(
     hold is not stored again. `None` if `LocalModel` lacks the encoder, which is
     a `TextEncoder`, a `HybridEncoder` or `None`.
     """
-    parts = getattr(encoder, "parts", None) or {"": (encoder, ())}
-    if encoder is not None and not all(
-        _is_portable(tower) for tower, _ in parts.values()
-    ):
+    towers = [encoder]
+    if isinstance(encoder, HybridEncoder):
+        towers = [part.encoder for part in encoder.parts.values()]
+    if encoder is not None and not all(map(_is_portable, towers)):
         return None
     named = {} if encoder is None else {QUERY: encoder}
     contents = _Contents(named, rows, vectors, hybrid, postings)
