@@ -180,7 +180,7 @@ def _encode_parts() -> dict[str, Any]:
         document_files,
         is_parquet,
     )
-    from keras_lstm_dssm.export.publish.models_config import saved_fingerprint
+    from keras_lstm_dssm.export.graphs.saved_module import saved_fingerprint
 
     shard = bulk.Shard.parse(FLAGS.shard)
     if FLAGS.workers and FLAGS["shard"].present:

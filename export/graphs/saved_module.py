@@ -24,12 +24,13 @@ from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.graphs.request_limits import with_equal_rows
 from keras_lstm_dssm.files import write_json
-from keras_lstm_dssm.fingerprints import weights_hash
+from keras_lstm_dssm.fingerprints import files_hash, weights_hash
 from keras_lstm_dssm.layers.letter_trigrams import (
     TrigramEmbedding,
     trigram_embeddings,
 )
-from keras_lstm_dssm.plain_files import check_plain_file
+from keras_lstm_dssm.model_folders import served_version
+from keras_lstm_dssm.plain_files import check_plain_file, read_json
 from keras_lstm_dssm.tables import graph_rows
 from lstm_dssm_client.errors import DAMAGE
 from lstm_dssm_client.grpc_client import signatures
@@ -335,6 +336,23 @@ def predict_signatures(
     """Reads the signatures that Predict can call, ascending by name."""
     definitions = SignatureDefMap(signature_def=signature_defs(folder))
     return signatures(definitions.SerializeToString())
+
+
+def saved_fingerprint(path: str | os.PathLike[str]) -> str:
+    """Returns the fingerprint of an exported encoder, or a hash of its files.
+
+    `path` is the folder of a model, or of a version, see `SavedEncoder`.
+    """
+    folder = served_version(path) or Path(path)
+    if (folder / FINGERPRINT_FILE).exists():
+        return str(read_json(folder / FINGERPRINT_FILE).get("sha256"))
+    graph = folder / "saved_model.pb"
+    if not graph.exists():
+        raise InputError(
+            f"{path}: no SavedModel here; name a model's folder as "
+            "lstm-dssm-export writes it, such as MODELS/document_encoder"
+        )
+    return files_hash([graph, *sorted(folder.glob("variables/*"))])
 
 
 Graphs = dict[str, Callable[[], ServedModule]]

@@ -6,12 +6,17 @@ They are `models.config`, `batching.config` and a README, by the template
 
 import math
 import os
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 import tensorflow as tf
+from google.protobuf import text_format
+from tensorflow_serving.config.model_server_config_pb2 import (
+    ModelServerConfig,
+)
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.graphs.request_limits import (
@@ -24,7 +29,6 @@ from keras_lstm_dssm.export.graphs.saved_module import (
     ServedModule,
     predict_signatures,
 )
-from keras_lstm_dssm.export.publish.models_config import update_models_config
 from keras_lstm_dssm.export.publish.versions import (
     publish_together,
     saved_model_writer,
@@ -247,3 +251,70 @@ def write_server_files(
         write_text(models_dir / BATCHING_CONFIG, BATCHING_TEXT)
     write_text(models_dir / "README.md", server_readme(folders, ROOT))
     update_models_config(models_dir / MODELS_CONFIG, folders, exported, ROOT)
+
+
+def update_models_config(
+    path: Path, names: Iterable[str], exported: Mapping[str, int], root: str
+) -> None:
+    """Writes the newest exports, and other `names`, into `models.config`.
+
+    An added model has its version on a line with the comment "newest export".
+    Later exports change only the number on that line, nothing of an operator.
+    """
+    config = read_models_config(path)
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    text = old
+    for name, version in exported.items():
+        text = re.sub(
+            rf"(specific {{ versions: )\d+( }} }}{re.escape(_remark(name))})$",
+            rf"\g<1>{version}\2",
+            text,
+            flags=re.MULTILINE,
+        )
+    missing = sorted(
+        set(names) - {model.name for model in config.model_config_list.config}
+    )
+    if missing:
+        entries = [_entry(name, exported.get(name), root) for name in missing]
+        text = _added(text, "".join(entries))
+    if text != old:
+        write_text(path, text)
+
+
+def _remark(name: str) -> str:
+    return f"  # newest export of {name}"
+
+
+def _entry(name: str, version: int | None, root: str) -> str:
+    lines = [
+        f'name: "{name}"',
+        f'base_path: "{root}/{name}"',
+        'model_platform: "tensorflow"',
+    ]
+    if version:
+        lines.append(
+            f"model_version_policy {{ specific {{ versions: {version} }} }}"
+            + _remark(name)
+        )
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"  config {{\n{body}  }}\n"
+
+
+def _added(text: str, entries: str) -> str:
+    """Adds entries to the list of models in a configuration's text."""
+    alone = f"model_config_list {{\n{entries}}}\n"
+    config = text_format.Parse(text, ModelServerConfig())
+    if not config.model_config_list.config:
+        return alone
+    # The second form has no comments of the operator. It is used if the
+    # file's last character is not the brace that closes the list.
+    forms = text, text_format.MessageToString(config)
+    config.MergeFrom(text_format.Parse(alone, ModelServerConfig()))
+    for form in forms:
+        added = f"{form.rstrip()[:-1]}{entries}}}\n"
+        try:
+            if text_format.Parse(added, ModelServerConfig()) == config:
+                return added
+        except text_format.ParseError:
+            continue
+    raise AssertionError(text)

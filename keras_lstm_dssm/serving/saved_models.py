@@ -17,8 +17,11 @@ import tensorflow as tf
 from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.graphs.saved_module import SIGNATURE, signature_defs
-from keras_lstm_dssm.export.publish.models_config import saved_fingerprint
+from keras_lstm_dssm.export.graphs.saved_module import (
+    SIGNATURE,
+    saved_fingerprint,
+    signature_defs,
+)
 from keras_lstm_dssm.model_folders import served_version
 from keras_lstm_dssm.private_api import session_callable
 from keras_lstm_dssm.text.many_texts import arrays_in_batches, score_in_batches

@@ -15,7 +15,7 @@ from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.publish import server_files
-from keras_lstm_dssm.export.publish.models_config import update_models_config
+from keras_lstm_dssm.export.publish.server_files import update_models_config
 from keras_lstm_dssm.model_folders import (
     find_models,
     read_models_config,
