@@ -111,7 +111,7 @@ def export_portable(
     if hybrid is None:
         check_portable(model)
         assert model is not None
-        pair: Any = model.towers
+        pair: Any = (model.query_encoder, model.document_encoder)
         EncoderModule(pair[0])  # raises if it is not finite
         module = EncoderModule(pair[1], teacher)
     else:
@@ -125,7 +125,8 @@ def export_portable(
         if pair:
             HybridEncoderModule(pair[0])
             module = HybridEncoderModule(pair[1], parts.teacher)
-        postings = title_postings(documents.titles, hybrid, known_texts)
+        if hybrid.bm25:
+            postings = title_postings(documents.titles, hybrid, known_texts)
     contents = _Contents(
         dict(zip((QUERY, DOCUMENT), pair, strict=False)),
         encoded_rows(module, documents, progress) if documents else None,
