@@ -147,7 +147,7 @@ class LazyTables:
     def __init__(self) -> None:
         self.active: dict[str, LazyRows] = {}
         self._known: dict[str, LazyRows] = {}
-        self._lock = threading.Lock()
+        self._syncing = threading.Lock()
         self._pending = False
 
     def activate(self, tables: Mapping[str, Callable[[], LazyRows]]) -> None:
@@ -165,7 +165,7 @@ class LazyTables:
 
     def sync(self) -> None:
         """Brings all rows up to date, unless `pending_rows_saved`."""
-        with self._lock:
+        with self._syncing:
             if not self._pending:
                 for table in self.active.values():
                     table.sync()
