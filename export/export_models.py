@@ -229,21 +229,20 @@ def export_retriever(
 def tower_graphs(
     towers: TwoTower,
     documents: Documents | EncodedParts | None,
-    *options: Any,
+    vectors: str,
+    max_k: int,
+    progress: bool,
     teacher: TeacherVectors | None = None,
 ) -> Graphs:
     """Returns what is exported of two towers."""
     query = EncoderModule(towers.query_encoder)
     document = EncoderModule(towers.document_encoder, teacher)
+    portable = partial(portable_part, towers.query_encoder)
     return {
         "query_encoder": lambda: query,
         "document_encoder": lambda: document,
         **retriever_graph(
-            query,
-            document,
-            documents,
-            *options,
-            portable=partial(portable_part, towers.query_encoder),
+            query, document, documents, vectors, max_k, progress, portable
         ),
     }
 

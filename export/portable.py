@@ -190,19 +190,20 @@ class _Contents(NamedTuple):
         if self.rows is not None:
             arrays |= _stored_documents(self.rows, self.vectors, self.texts)
         now = time.time()
+        card = {
+            "date": iso_time(now),
+            "documents": len(self.rows.ids) if self.rows else 0,
+            **self.card,
+        }
         header = {
             "package": __version__,
             "version": int(now),
             "encoders": described,
-            "card": {
-                "date": iso_time(now),
-                "documents": len(self.rows.ids) if self.rows else 0,
-                **self.card,
-            },
+            "card": card,
         }
         if self.hybrid is not None:
             header["hybrid"] = self.hybrid.to_dict()
-            header["card"] |= stemmer_facts(self.hybrid)
+            card |= stemmer_facts(self.hybrid)
             if self.hybrid.bm25 and self.postings:
                 arrays |= _stored_postings(self.postings)
         path.parent.mkdir(exist_ok=True)

@@ -4,6 +4,7 @@ Nothing in it is run as code.
 """
 
 import json
+import math
 import mmap
 import os
 import zlib
@@ -84,7 +85,7 @@ def _found_in(
         for name, values in arrays.items():
             if values.nbytes < _PAGE:
                 continue
-            content = memoryview(np.ascontiguousarray(values)).cast("B")
+            content = np.ascontiguousarray(values).data.cast("B")
             start = data.find(content[:_PAGE])
             with memoryview(data) as view:
                 end = start + len(content)
@@ -249,9 +250,11 @@ def _mapped(
     """Reads an array of numbers from a place in a file."""
     if np.dtype(dtype).kind not in "iuf":
         raise ValueError(f"found an array of {dtype!r:.20} among variables")
-    values = np.memmap(path, dtype, "r", start, tuple(shape))
+    with open(path, "rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    values = np.frombuffer(data, dtype, math.prod(shape), start)
     # Products of numbers that are not aligned would copy them each time.
-    return np.require(values, requirements=["A", "ENSUREARRAY"])
+    return np.require(values.reshape(shape), requirements="A")
 
 
 class Weights:

@@ -208,8 +208,8 @@ def opened() -> Iterator[tuple[Search, Mapping[str, str], Mapping[str, str]]]:
             yield _search_by(client, model=FLAGS.model), {}, {}
     else:
         model = open_retriever(FLAGS.models, FLAGS.model)
-        known = [getattr(model, name, {}) for name in ("titles", "texts")]
-        yield _search_by(model), *known
+        titles, texts = (getattr(model, n, {}) for n in ("titles", "texts"))
+        yield _search_by(model), titles, texts
 
 
 def _search_by(source: Any, **options: Any) -> Search:
