@@ -57,7 +57,9 @@ def test_exported_towers_are_searched_without_tensorflow(models, titles):
     assert (done.returncode, done.stderr) == (0, "")
     (hits,) = SavedRetriever(models / "retriever").search(["steel lamp"], 3)
     printed = [line.split(maxsplit=2)[1:] for line in done.stdout.splitlines()]
-    assert printed[1:] == [[f"{hit.score:.4f}", hit.id] for hit in hits]
+    assert printed[1:] == [
+        [f"{hit.score:.4f}", f"{hit.id}  {hit.title}"] for hit in hits
+    ]
 
 
 VECTOR = {"query": "bolt", "vector": pytest.approx([0.6, 0.8])}
