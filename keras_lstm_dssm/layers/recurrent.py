@@ -66,12 +66,6 @@ def unpack(steps: PackedSequence) -> tf.Tensor:
     return tf.transpose(time_major, [1, 0, 2])
 
 
-def last_values(values: tf.Tensor, steps: PackedSequence) -> tf.Tensor:
-    """Takes each row's value at its last step, `(rows, units)`."""
-    rows = tf.range(tf.size(steps.lengths))
-    return tf.gather(values, tf.gather(steps.starts, steps.lengths - 1) + rows)
-
-
 def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
     """Takes the value of the same row one step earlier, from time 1 on.
 
@@ -259,7 +253,10 @@ def run_with_gradient(
             return [dz, *(by_weight[name] for name in names)]
 
         y = now["y"].concat()
-        return (y if at_all_steps else last_values(y, packed)), gradient
+        if not at_all_steps:  # the value of each row at its last step
+            last = tf.gather(packed.starts, packed.lengths - 1)
+            y = tf.gather(y, last + tf.range(tf.size(packed.lengths)))
+        return y, gradient
 
     return outputs(steps.values, *weights.values())
 
