@@ -58,12 +58,15 @@ class LocalModel:
     int8.
 
     Args:
-        path: File that `lstm-dssm-export --portable` has written.
+        path: File that `lstm-dssm-export --portable` has written; or that of
+            an exported retriever's version, `assets.extra/portable.safetensors`
+            beside its `variables`, which has no `document_encoder`.
 
     Attributes:
         version: Number of the models' version, which is the time of the export
             in seconds since 1970.
-        card: What is recorded of the training: "date", "documents" and "run".
+        card: What is recorded of the training: "date", "documents" and, of
+            `--portable`, "run".
 
     Raises:
         InputError: The file is missing or damaged, or of another version of
