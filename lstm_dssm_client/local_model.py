@@ -245,19 +245,16 @@ class _Documents:
         # position of a row.
         self._vectors: np.ndarray | None = None
         if encoder is not None:
-            vectors, scales = file.scaled("vectors", None, encoder.dimension)
-            self._vector_of = (
-                file.array("vector_of", count, dtype=np.int32)
-                if "vector_of" in file
-                else np.arange(count)
+            shared = "vector_of" in file
+            vectors, scales = file.scaled(
+                "vectors", None if shared else count, encoder.dimension
             )
-            if (
-                not 0
-                <= self._vector_of.min()
-                <= self._vector_of.max()
-                < len(vectors)
-            ):
-                raise ValueError("vector_of has numbers of other vectors")
+            self._vector_of = np.arange(count)
+            if shared:
+                self._vector_of = file.array("vector_of", count, dtype=np.int32)
+                rows, used = np.arange(len(vectors)), np.unique(self._vector_of)
+                if len(rows) >= count or not np.array_equal(rows, used):
+                    raise ValueError("vector_of has numbers of other vectors")
             # Products of integers would take longer than all of a search.
             self._vectors = (
                 vectors if scales is None else vectors * scales[:, np.newaxis]

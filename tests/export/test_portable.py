@@ -418,6 +418,20 @@ def test_another_header_is_one_line(name, model, path):
     check_refused(path)
 
 
+@pytest.mark.parametrize("change", [
+    lambda a: a + 1, lambda a: a - 1, lambda a: a * 2, lambda a: a * 0,
+    lambda a: a[1:], lambda a: a.astype(np.int64), lambda a: None,
+])  # fmt: skip
+def test_numbers_of_other_vectors_are_one_line(change, model, path):
+    write(path, model, Documents(IDS, TITLES))  # of which two are equal
+    file = PortableFile(path)
+    changed = change(file._arrays.pop("vector_of"))
+    if changed is not None:
+        file._arrays["vector_of"] = changed
+    write_portable(path, file.header, file._arrays)
+    check_refused(path)
+
+
 def of_hybrid(**values: Any) -> Callable[[PortableFile], Any]:
     """Returns a function that changes settings in the header of a hybrid."""
     return lambda file: file.header["hybrid"].update(values)
