@@ -47,12 +47,13 @@ from benchmarks.measure import (
 from benchmarks.towers import new_model
 from keras_lstm_dssm.export.bulk.documents import Documents
 from keras_lstm_dssm.export.export_models import export_model, export_models
-from keras_lstm_dssm.export.publish.versions import publish, version_folders
+from keras_lstm_dssm.export.publish.versions import publish
+from keras_lstm_dssm.model_folders import version_folders
 from keras_lstm_dssm.serving.prediction_server import PredictionServer
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
 from keras_lstm_dssm.serving.servable import to_proto
-from keras_lstm_dssm.text.strings import as_bytes
 from lstm_dssm_client.grpc_client import Client
+from lstm_dssm_client.signatures import as_bytes
 
 MODEL = "query_encoder"
 HTTP_PATH = f"/v1/models/{MODEL}:predict"

@@ -7,6 +7,7 @@ a version of a single model.
 
 import os
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,17 +31,15 @@ from keras_lstm_dssm.export.graphs.retriever import (
     retriever_graph,
 )
 from keras_lstm_dssm.export.graphs.saved_module import Graphs
+from keras_lstm_dssm.export.portable import portable_part
 from keras_lstm_dssm.export.publish.server_files import (
     check_server_files,
     publish_models,
 )
-from keras_lstm_dssm.export.publish.versions import (
-    find_models,
-    publication,
-    publish_module,
-)
+from keras_lstm_dssm.export.publish.versions import publication, publish_module
 from keras_lstm_dssm.files import check_folder
-from keras_lstm_dssm.model_cards.record import write_models_card
+from keras_lstm_dssm.model_cards import write_models_card
+from keras_lstm_dssm.model_folders import find_models
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.settings.kinds import KINDS, kind_of
@@ -232,16 +231,21 @@ def export_retriever(
 def tower_graphs(
     towers: TwoTower,
     documents: Documents | EncodedParts | None,
-    *options: Any,
+    vectors: str,
+    max_k: int,
+    progress: bool,
     teacher: TeacherVectors | None = None,
 ) -> Graphs:
     """Returns what is exported of two towers."""
     query = EncoderModule(towers.query_encoder)
     document = EncoderModule(towers.document_encoder, teacher)
+    portable = partial(portable_part, towers.query_encoder)
     return {
         "query_encoder": lambda: query,
         "document_encoder": lambda: document,
-        **retriever_graph(query, document, documents, *options),
+        **retriever_graph(
+            query, document, documents, vectors, max_k, progress, portable
+        ),
     }
 
 
@@ -284,9 +288,13 @@ def hybrid_graphs(
         hubs = None
         if pair is not None and settings.hubness:
             hubs = hubness(rows.vectors, pair[0].encode(sample(queries)))
-        return HybridModule(
+        module = HybridModule(
             query, rows, settings, postings, hubs, vectors, max_k
         )
+        module.portable = portable_part(
+            pair and pair[0], rows, vectors, settings, postings, hubs
+        )
+        return module
 
     return {**graphs, "retriever": retriever}
 

@@ -2,8 +2,9 @@
 
 import os
 import time
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from keras_lstm_dssm.errors import InputError, check_choice
 from keras_lstm_dssm.evaluation.hubness import hubness, sample
 from keras_lstm_dssm.evaluation.postings import stemmer_facts, title_postings
 from keras_lstm_dssm.export.bulk.documents import (
+    DocumentRows,
     Documents,
     check_documents,
     checked_tags,
@@ -23,15 +25,19 @@ from keras_lstm_dssm.export.graphs.encoder import (
     EncoderModule,
     HybridEncoderModule,
 )
-from keras_lstm_dssm.export.graphs.retriever import int8_codes
+from keras_lstm_dssm.export.graphs.retriever import (
+    EqualVectors,
+    encoded_rows,
+    int8_codes,
+)
 from keras_lstm_dssm.files import check_writable, replacing
-from keras_lstm_dssm.model_cards.record import (
+from keras_lstm_dssm.model_cards import (
     iso_time,
     run_record,
     teacher_facts,
 )
 from keras_lstm_dssm.models.two_tower import TwoTower
-from keras_lstm_dssm.settings.choices import VECTORS
+from keras_lstm_dssm.settings.fields import VECTORS
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.settings.kinds import kind_of
 from keras_lstm_dssm.tables import HashedUniform
@@ -42,6 +48,7 @@ from lstm_dssm_client.hybrid import HUBNESS
 from lstm_dssm_client.local_encoder import ENCODERS, PARTS
 from lstm_dssm_client.portable_file import (
     DOCUMENT,
+    PORTABLE_PART,
     QUERY,
     Arrays,
     stored_table,
@@ -101,12 +108,14 @@ def export_portable(
     check_writable(path)
     if documents:
         check_documents(documents)
-    arrays: Arrays = {}
-    encoder: EncoderModule | None
+    module: EncoderModule | None = None
+    postings = None
     if hybrid is None:
         check_portable(model)
         assert model is not None
-        described, encoder = _store_towers(arrays, model, weights, teacher)
+        pair: Any = (model.query_encoder, model.document_encoder)
+        EncoderModule(pair[0])  # raises if it is not finite
+        module = EncoderModule(pair[1], teacher)
     else:
         if not documents:
             raise InputError(
@@ -115,37 +124,118 @@ def export_portable(
         parts = HybridParts.of(model, teacher)
         queries = list(queries)
         hybrid = parts.settled(hybrid, documents.titles, bool(queries))
-        pair = parts.encoders(hybrid.weights)
-        described, encoder = {}, None
-        if pair is not None:
-            described, encoder = _store_hybrid(arrays, pair, teacher, weights)
+        pair = parts.encoders(hybrid.weights) or ()
+        if pair:
+            HybridEncoderModule(pair[0])
+            module = HybridEncoderModule(pair[1], parts.teacher)
         postings = title_postings(
             documents.titles, hybrid, queries, documents.fields
         )
-        arrays |= _stored_postings(postings)
-    if documents:
-        rows: Any = encoder and encoder.encode_all(documents.titles, progress)
-        arrays |= _stored_documents(documents, rows, vectors)
-        if hybrid is not None and hybrid.hubness and pair is not None:
-            arrays[HUBNESS] = hubness(rows, pair[0].encode(sample(queries)))
-    now = time.time()
-    header = {
-        "package": __version__,
-        "version": int(now),
-        "encoders": described,
-        "card": {
-            "date": iso_time(now),
-            "documents": len(documents.ids) if documents else 0,
+    rows = encoded_rows(module, documents, progress) if documents else None
+    hubs = None
+    if hybrid is not None and hybrid.hubness and pair:
+        assert rows is not None
+        hubs = hubness(rows.vectors, pair[0].encode(sample(queries)))
+    contents = _Contents(
+        dict(zip((QUERY, DOCUMENT), pair, strict=False)),
+        rows,
+        vectors,
+        hybrid,
+        postings,
+        hubs,
+        weights,
+        documents.titles if documents else (),
+        {
             "run": run_record(run),
             **teacher_facts(teacher.folder if teacher is not None else None),
-            **(stemmer_facts(hybrid) if hybrid is not None else {}),
         },
-    }
-    if hybrid is not None:
-        header["hybrid"] = {**hybrid.to_dict(), "terms": postings.words}
+    )
     with replacing(path) as partial:
-        write_portable(partial, header, arrays)
+        contents.write(partial)
     return hybrid
+
+
+def portable_part(
+    encoder: Any,
+    rows: DocumentRows,
+    vectors: str,
+    hybrid: HybridSettings | None = None,
+    postings: Postings | None = None,
+    hubs: np.ndarray | None = None,
+) -> Callable[[Path], None] | None:
+    """Returns a function that writes a retriever into a version's folder.
+
+    Programs search with it without TensorFlow. What the SavedModel's variables
+    hold is not stored again. `None` if `LocalModel` lacks the encoder, which is
+    a `TextEncoder`, a `HybridEncoder` or `None`.
+    """
+    towers = [encoder]
+    if isinstance(encoder, HybridEncoder):
+        towers = [part.encoder for part in encoder.parts.values()]
+    if encoder is not None and not all(map(_is_portable, towers)):
+        return None
+    named = {} if encoder is None else {QUERY: encoder}
+    contents = _Contents(named, rows, vectors, hybrid, postings, hubs)
+    return lambda version: contents.write(version / PORTABLE_PART)
+
+
+class _Contents(NamedTuple):
+    """What a file for `LocalModel` is made of."""
+
+    encoders: Mapping[str, Any]
+    rows: DocumentRows | None
+    vectors: str
+    hybrid: HybridSettings | None
+    postings: Postings | None
+    hubs: np.ndarray | None = None
+    weights: str = "float32"
+    texts: Sequence[str] = ()  # that are searched, where they are not shown
+    card: Mapping[str, Any] = {}
+
+    def write(self, path: Path) -> None:
+        """Writes the file, without a temporary name."""
+        arrays: Arrays = {}
+        described = {
+            name: self._store(arrays, name, encoder)
+            for name, encoder in self.encoders.items()
+        }
+        if self.rows is not None:
+            arrays |= _stored_documents(self.rows, self.vectors, self.texts)
+        now = time.time()
+        card = {
+            "date": iso_time(now),
+            "documents": len(self.rows.ids) if self.rows else 0,
+            **self.card,
+        }
+        header = {
+            "package": __version__,
+            "version": int(now),
+            "encoders": described,
+            "card": card,
+        }
+        if self.hybrid is not None:
+            assert self.postings is not None
+            header["hybrid"] = {
+                **self.hybrid.to_dict(),
+                "terms": self.postings.words,
+            }
+            card |= stemmer_facts(self.hybrid)
+            arrays |= _stored_postings(self.postings)
+            if self.hubs is not None:
+                arrays[HUBNESS] = self.hubs
+        path.parent.mkdir(exist_ok=True)
+        write_portable(path, header, arrays)
+
+    def _store(self, arrays: Arrays, name: str, encoder: Any) -> dict[str, Any]:
+        """Adds the weights of an encoder to arrays; describes the encoder."""
+        if not isinstance(encoder, HybridEncoder):
+            return _store_encoder(
+                arrays, name, encoder, [encoder], self.weights
+            )
+        return {
+            part: _store_encoder(arrays, f"{name}/{part}", *each, self.weights)
+            for part, each in encoder.parts.items()
+        }
 
 
 def check_portable(model: Any) -> None:
@@ -159,47 +249,18 @@ def check_portable(model: Any) -> None:
         _check_encoder(tower)
 
 
-def _check_encoder(tower: TextEncoder) -> None:
+def _is_portable(tower: Any) -> bool:
     name = type(tower).__name__
-    if name not in ENCODERS or getattr(encoders, name) is not type(tower):
+    return name in ENCODERS and getattr(encoders, name) is type(tower)
+
+
+def _check_encoder(tower: TextEncoder) -> None:
+    if not _is_portable(tower):
         raise InputError(
-            f"found the encoder {name}, and only {', '.join(ENCODERS)} are"
-            " portable: export it for a server, with --output"
+            f"found the encoder {type(tower).__name__}, and only"
+            f" {', '.join(ENCODERS)} are portable: export it for a server, with"
+            " --output"
         )
-
-
-def _store_towers(
-    arrays: Arrays,
-    model: TwoTower,
-    kind: str,
-    teacher: TeacherVectors | None,
-) -> tuple[dict[str, Any], EncoderModule]:
-    """Adds the weights of two encoders to arrays; describes the encoders."""
-    EncoderModule(model.query_encoder)  # raises if it is not finite
-    module = EncoderModule(model.document_encoder, teacher)
-    described = {}
-    for name in (QUERY, DOCUMENT):
-        tower = getattr(model, name)
-        described[name] = _store_encoder(arrays, name, tower, [tower], kind)
-    return described, module
-
-
-def _store_hybrid(
-    arrays: Arrays,
-    pair: tuple[HybridEncoder, HybridEncoder],
-    teacher: TeacherVectors | None,
-    kind: str,
-) -> tuple[dict[str, Any], EncoderModule]:
-    """Does the same for the parts of a hybrid that have vectors."""
-    described = {
-        name: {
-            part: _store_encoder(arrays, f"{name}/{part}", *encoder, kind)
-            for part, encoder in hybrid.parts.items()
-        }
-        for name, hybrid in zip((QUERY, DOCUMENT), pair, strict=True)
-    }
-    HybridEncoderModule(pair[0])
-    return described, HybridEncoderModule(pair[1], teacher)
 
 
 def _store_encoder(
@@ -254,24 +315,31 @@ def _stored_weights(
 
 
 def _stored_documents(
-    documents: Documents, vectors: np.ndarray | None, kind: str
+    rows: DocumentRows, kind: str, texts: Sequence[str]
 ) -> Arrays:
-    """Returns the arrays of the documents: vectors, if any, titles, ids, tags.
+    """Returns the arrays of documents: vectors, if any, titles, ids, tags.
 
-    Texts and ids are left out if they are the titles, and tags if there are
-    none.
+    Each distinct vector is stored once. Texts and ids are left out if they are
+    the titles, and tags if there are none.
     """
-    titles = [*documents.shown]
+    titles = [*(rows.titles or rows.ids)]
     arrays = stored_texts("titles", titles)
-    if documents.titles != titles:
-        arrays |= stored_texts("texts", documents.titles)
-    if vectors is not None and kind == "float32":
-        arrays["vectors"] = vectors
-    elif vectors is not None:
-        arrays["vectors"], arrays["vectors.scales"] = int8_codes(vectors)
-    if documents.ids != titles:
-        arrays |= stored_texts("ids", documents.ids)
-    if any(documents.tags):
-        tags = [",".join(checked_tags(row)) for row in documents.tags]
+    if texts and [*texts] != titles:
+        arrays |= stored_texts("texts", texts)
+    if rows.vectors is not None:
+        equal, vectors = EqualVectors.of(rows.vectors), rows.vectors
+        if len(equal.first) < len(vectors):
+            vectors = vectors[equal.first]
+            vector_of = np.empty(len(rows.ids), np.int32)
+            vector_of[equal.order] = equal.vector_of
+            arrays["vector_of"] = vector_of
+        if kind == "float32":
+            arrays["vectors"] = vectors
+        else:
+            arrays["vectors"], arrays["vectors.scales"] = int8_codes(vectors)
+    if [*rows.ids] != titles:
+        arrays |= stored_texts("ids", rows.ids)
+    if any(rows.tags):
+        tags = [",".join(checked_tags(row)) for row in rows.tags]
         arrays |= stored_texts("tags", tags)
     return arrays

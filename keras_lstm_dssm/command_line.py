@@ -336,6 +336,35 @@ def _entries(values: flags.FlagValues) -> list[str]:
 _CONTROLS = re.compile("[\0-\x08\n-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
+def open_retriever(models: str, name: str) -> Any:
+    """Opens the retriever of a file, or of a folder of exported models.
+
+    Returns a `LocalModel`, or a `SavedRetriever` for the version of a folder
+    without one, which loads TensorFlow.
+    """
+    from lstm_dssm_client.local_model import LocalModel
+    from lstm_dssm_client.portable_file import PORTABLE_PART
+
+    if os.path.isfile(models):
+        local = LocalModel(models)
+        local.search([], model=name)  # raises for the name of another model
+        return local
+    from keras_lstm_dssm.model_folders import model_folder, served_version
+
+    base = model_folder(models, name)
+    version = served_version(base)
+    if version and (version / PORTABLE_PART).is_file():
+        local = LocalModel(version / PORTABLE_PART)
+        local.target = str(base)  # for its errors
+        return local
+    from lstm_dssm_programs import load_package
+
+    load_package()
+    from keras_lstm_dssm.serving import SavedRetriever
+
+    return SavedRetriever(base)
+
+
 def printable(text: str) -> str:
     r"""Escapes the control characters of a text that others have written.
 

@@ -5,8 +5,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.custom_gradient import custom_gradient
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.ops import custom_gradient
 from keras_lstm_dssm.registration import Configured, register
 
 __all__ = ["CosineSoftmax", "Distillation", "KeyVecLoss", "PairwiseHinge"]

@@ -8,8 +8,7 @@ from keras_lstm_dssm.tensorflow_start import start_tensorflow
 start_tensorflow()
 
 # ruff: noqa: E402 (the backend is checked before Keras is used)
-from keras_lstm_dssm.callbacks.best_epoch import RankingEvaluation
-from keras_lstm_dssm.callbacks.nesterov_schedule import NesterovSchedule
+from keras_lstm_dssm.callbacks import RankingEvaluation
 from keras_lstm_dssm.data.prepare import load_data, prepare
 from keras_lstm_dssm.encoders.combined_encoder import CombinedEncoder
 from keras_lstm_dssm.encoders.feed_forward_encoders import (
@@ -17,12 +16,12 @@ from keras_lstm_dssm.encoders.feed_forward_encoders import (
     DSSMEncoder,
 )
 from keras_lstm_dssm.encoders.layer_encoder import LayerEncoder
-from keras_lstm_dssm.encoders.recurrent_encoders import (
+from keras_lstm_dssm.encoders.text_encoder import (
     BidirectionalLSTMEncoder,
     LSTMEncoder,
     RNNEncoder,
+    TextEncoder,
 )
-from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import FailedTraining, InputError
 from keras_lstm_dssm.evaluation.index import Index
 from keras_lstm_dssm.evaluation.mixture import Mixture
@@ -31,9 +30,8 @@ from keras_lstm_dssm.layers.letter_trigrams import (
     LetterTrigrams,
     TrigramEmbedding,
 )
-from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM, PeepholeLSTMCell
-from keras_lstm_dssm.layers.recurrent import Recurrent
-from keras_lstm_dssm.layers.recurrent_cell import RNNCell
+from keras_lstm_dssm.layers.recurrent import PeepholeLSTM, Recurrent
+from keras_lstm_dssm.layers.recurrent_cells import PeepholeLSTMCell, RNNCell
 from keras_lstm_dssm.losses import (
     CosineSoftmax,
     Distillation,
@@ -53,7 +51,10 @@ from keras_lstm_dssm.models import (
     build_model,
 )
 from keras_lstm_dssm.optimizers.adagrad import Adagrad
-from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovMomentum
+from keras_lstm_dssm.optimizers.nesterov_momentum import (
+    NesterovMomentum,
+    NesterovSchedule,
+)
 from keras_lstm_dssm.run_folder import load_run
 from keras_lstm_dssm.training.train import resume, train
 from keras_lstm_dssm.version import __version__

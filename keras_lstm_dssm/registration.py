@@ -6,8 +6,6 @@ from typing import Any, TypeVar
 
 import keras
 
-from keras_lstm_dssm.errors import InputError
-
 PACKAGE = "keras_lstm_dssm"
 
 T = TypeVar("T")
@@ -23,26 +21,6 @@ def register(cls: T) -> T:
         package=PACKAGE
     )
     return decorate(cls)
-
-
-def registered_class(argument: str, name: str, base: type) -> Any:
-    """Returns the registered class of a name that a recipe has.
-
-    It is `"LSTMEncoder"`, or `"my_package>GRUEncoder"` for a class that is
-    registered with Keras under this name.
-    """
-    names = {
-        full.removeprefix(f"{PACKAGE}>"): cls
-        for full, cls in keras.saving.get_custom_objects().items()
-        if isinstance(cls, type) and issubclass(cls, base) and cls is not base
-    }
-    if not isinstance(name, str) or name not in names:
-        raise InputError(
-            f"{argument} is {name!r}: expected one of "
-            f"{', '.join(sorted(names))}; or import the module that registers "
-            "it"
-        )
-    return names[name]
 
 
 def added_arguments(instance: Any, base: type) -> dict[str, Any]:

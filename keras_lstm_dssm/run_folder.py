@@ -1,17 +1,28 @@
-"""`RunFolder`, the files of a training run, with a lock for the writer."""
+"""`RunFolder`, the files of a training run, with a lock for the writer.
+
+Other people may have written its `.keras` files. The configuration of a model
+is text, and can ask for any number of cells: weights are compared with the
+arrays of the file before they are made.
+"""
 
 import fcntl
+import io
+import math
 import os
-from collections.abc import Iterator
+import threading
+import zipfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import h5py
 import keras
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import file_lock, lock_folder, replacing, write_json
-from keras_lstm_dssm.models.loading import load_safely
+from keras_lstm_dssm.layers.letter_trigrams import copy_weights
+from keras_lstm_dssm.models.builders import find_recipe
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.plain_files import (
     check_plain_file,
@@ -23,7 +34,89 @@ from keras_lstm_dssm.plain_files import (
 )
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.settings.kinds import KINDS, kind_of
+from keras_lstm_dssm.settings.training import TrainingConfig
 from lstm_dssm_client.errors import DAMAGE
+
+_SMALL = 1 << 20
+"""Weights of at most this many numbers (4 MB) are not compared."""
+
+_MOST_BYTES = 1 << 30
+"""Any file may ask for weights of this many bytes in all, 1 GB."""
+
+_RATIO = 50
+"""A file may ask for weights of this many times its size.
+
+A table of trigrams has the rows that training has changed in the file, and all
+rows in memory.
+"""
+
+_LOADING = threading.RLock()
+
+
+def load_safely(path: str | os.PathLike[str]) -> Any:
+    """Loads a model in Keras's safe mode: nothing in the file runs as code.
+
+    Keras and h5py raise exceptions of their own for a damaged file.
+    """
+    with _weights_of_file(path):
+        return keras.saving.load_model(path, safe_mode=True)
+
+
+@contextmanager
+def _weights_of_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Refuses models whose configuration asks for more memory than is stored.
+
+    A configuration of a few bytes can name a layer of many gigabytes. While the
+    `with` block loads the model, `InputError` is raised for a large weight
+    that has no counterpart among the weights stored in the file.
+    """
+    rows = {shape[1:] for shape in _shapes(path)}
+    most = max(_MOST_BYTES, _RATIO * os.path.getsize(path))
+    made = 0
+    thread = threading.get_ident()
+
+    def checked(
+        layer: keras.layers.Layer, shape: Any = None, *args: Any, **options: Any
+    ) -> Any:
+        nonlocal made
+        if threading.get_ident() != thread:  # it builds a model of its own
+            return add_weight(layer, shape, *args, **options)
+        sizes = (shape,) if isinstance(shape, int) else tuple(shape or ())
+        numbers = math.prod(sizes)
+        made += 4 * numbers
+        # A table has fewer rows in the file than in memory.
+        if made > most or (numbers > _SMALL and sizes[1:] not in rows):
+            raise InputError(
+                f"found a {type(layer).__name__} with a weight of shape"
+                f" {list(sizes)}, and no arrays of this size in the file"
+            )
+        return add_weight(layer, shape, *args, **options)
+
+    # A weight is made as soon as its layer is built, by this method only. Of
+    # two threads each would otherwise put back the method of the other.
+    with _LOADING:
+        add_weight = keras.layers.Layer.add_weight
+        keras.layers.Layer.add_weight = checked
+        try:
+            yield
+        finally:
+            keras.layers.Layer.add_weight = add_weight
+
+
+def _shapes(path: str | os.PathLike[str]) -> set[tuple[int, ...]]:
+    """Returns the shapes of the arrays in a `.keras` file."""
+    shapes: set[tuple[int, ...]] = set()
+
+    def add(_: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            shapes.add(item.shape)
+
+    with zipfile.ZipFile(path) as archive:
+        content = io.BytesIO(archive.read("model.weights.h5"))
+    with h5py.File(content, "r") as file:
+        file.visititems(add)
+    return shapes
+
 
 __all__ = ["load_run"]
 
@@ -142,6 +235,12 @@ class RunFolder:
             return None
         fields: str | None = self.read_config().get("recipe", {}).get("fields")
         return fields
+
+    def save_model(self, model: Any) -> None:
+        """Saves an uncompiled copy, which is half the size, as `model`."""
+        copy = type(model).from_config(model.get_config())
+        copy_weights(model, copy)
+        self.save(copy, self.model)
 
     def save(self, model: keras.Model, path: Path) -> None:
         """Saves a model under one of the run's names."""
@@ -292,3 +391,19 @@ def check_resumable(folder: str | os.PathLike[str]) -> None:
             f"{folder}: found a word_sum, which is trained in one go: there is"
             " nothing to resume"
         )
+
+
+def config_of_run(
+    run: RunFolder, stored: Mapping[str, Any], **options: Any
+) -> TrainingConfig:
+    """Returns the options of a run that is resumed."""
+    with damage_named(
+        run.config,
+        "expected the settings of a run; restore the file, or train anew in"
+        " another --output",
+    ):
+        config = TrainingConfig.from_dict(stored, **options)
+        find_recipe(config.recipe)
+        for name in ("pairs", "bad_lines", "digests"):  # for `check_same_data`
+            stored[name]
+    return config

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.registration import register
-from lstm_dssm_client.start_rows import (
+from lstm_dssm_client.portable_file import (
     START_BITS,
     mix,
     start_keys,

@@ -32,7 +32,7 @@ class InputError(ValueError):
     other exception is a defect of this package.
 
     Example:
-    >>> from lstm_dssm_client.texts import as_bytes
+    >>> from lstm_dssm_client.signatures import as_bytes
     >>> try:
     ...     as_bytes("bolt")
     ... except InputError as error:

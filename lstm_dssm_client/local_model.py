@@ -31,13 +31,11 @@ from lstm_dssm_client.signatures import (
     Hit,
     Version,
     VersionStatus,
+    as_bytes,
+    by_name,
+    check_known,
     no_explanations,
     no_tags,
-)
-from lstm_dssm_client.tags import by_name, check_known
-from lstm_dssm_client.texts import (
-    as_bytes,
-    distinct_values,
     rows_for,
     slices_of_size,
     tags_as_bytes,
@@ -61,12 +59,15 @@ class LocalModel:
     int8.
 
     Args:
-        path: File that `lstm-dssm-export --portable` has written.
+        path: File that `lstm-dssm-export --portable` has written; or that of
+            an exported retriever's version, `assets.extra/portable.safetensors`
+            beside its `variables`, which has no `document_encoder`.
 
     Attributes:
         version: Number of the models' version, which is the time of the export
             in seconds since 1970.
-        card: What is recorded of the training: "date", "documents" and "run".
+        card: What is recorded of the training: "date", "documents" and, of
+            `--portable`, "run".
 
     Raises:
         InputError: The file is missing or damaged, or of another version of
@@ -88,7 +89,7 @@ class LocalModel:
             self._encoders = (
                 _hybrid_encoders(file)
                 if "hybrid" in file.header
-                else {name: _encoder(file, name) for name in (QUERY, DOCUMENT)}
+                else {name: _encoder(file, name) for name in _names(file)}
             )
             self._documents = (
                 _Documents(file, self._encoders.get(QUERY))
@@ -256,15 +257,20 @@ class _Documents:
         self.hybrid = (
             Hybrid(file, count, encoder) if "hybrid" in file.header else None
         )
-        # Equal texts have one vector: the last bits of a matrix product depend
-        # on the position of a row.
+        # Equal vectors are one: the last bits of a matrix product depend on the
+        # position of a row.
         self._vectors: np.ndarray | None = None
         if encoder is not None:
-            vectors, scales = file.scaled("vectors", count, encoder.dimension)
-            first, self._vector_of = distinct_values(self.texts)
-            if len(first) < count:
-                vectors = vectors[first]
-                scales = None if scales is None else scales[first]
+            shared = "vector_of" in file
+            vectors, scales = file.scaled(
+                "vectors", None if shared else count, encoder.dimension
+            )
+            self._vector_of = np.arange(count)
+            if shared:
+                self._vector_of = file.array("vector_of", count, dtype=np.int32)
+                rows, used = np.arange(len(vectors)), np.unique(self._vector_of)
+                if len(rows) >= count or not np.array_equal(rows, used):
+                    raise ValueError("vector_of has numbers of other vectors")
             # Products of integers would take longer than all of a search.
             self._vectors = (
                 vectors if scales is None else vectors * scales[:, np.newaxis]
@@ -383,12 +389,17 @@ def _decoded(text: bytes) -> str:
     return text.decode(errors="replace")
 
 
+def _names(file: PortableFile) -> list[str]:
+    """Returns the names of the encoders; one beside a SavedModel has one."""
+    return [QUERY, DOCUMENT][: 1 + (DOCUMENT in file.header["encoders"])]
+
+
 def _hybrid_encoders(file: PortableFile) -> dict[str, WeightedParts]:
     """Makes the encoders of a hybrid retriever, of the parts with vectors."""
     weights = read_weights(file.header["hybrid"])
     used = [part for part in (TOWERS, WORDS) if weights[part]]
     encoders = {}
-    for name in (QUERY, DOCUMENT)[: 2 * len(used)]:
+    for name in _names(file)[: 2 * len(used)]:
         parts = []
         for part in used:
             encoder = _encoder(file, name, part)

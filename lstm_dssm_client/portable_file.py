@@ -4,6 +4,8 @@ Nothing in it is run as code.
 """
 
 import json
+import math
+import mmap
 import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,18 +18,24 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from lstm_dssm_client.errors import DAMAGE, InputError
-from lstm_dssm_client.signatures import TensorInfo
-from lstm_dssm_client.start_rows import start_rows
-from lstm_dssm_client.texts import as_bytes
-from lstm_dssm_client.words import TRIGRAMS
+from lstm_dssm_client.signatures import TensorInfo, as_bytes
+from lstm_dssm_client.words import TRIGRAMS, Shift
 
 Arrays = dict[str, np.ndarray]
 
 QUERY, DOCUMENT, RETRIEVER = "query_encoder", "document_encoder", "retriever"
 """Names of the models, those of an export for a server."""
 
-FORMAT = 2
+PORTABLE_PART = Path("assets.extra", "portable.safetensors")
+"""Path of a portable model beside a SavedModel, in the folder of a version."""
+
+VARIABLES = Path("variables", "variables.data-00000-of-00001")
+"""Path of the variables of a SavedModel: their bytes, one after the other."""
+
+FORMAT = 3
 """Number of the format. Files of others cannot be read."""
+
+_PAGE = 4096  # bytes: smaller arrays are not looked for among variables
 
 _HEADER, _CHECKSUM = "lstm_dssm", "crc32"  # keys of safetensors' metadata
 
@@ -37,7 +45,11 @@ def write_portable(
     header: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
 ) -> None:
-    """Writes a file, without a temporary name."""
+    """Writes a file, without a temporary name.
+
+    A file at `PORTABLE_PART` has no arrays that the variables of the SavedModel
+    beside it contain, byte for byte: it says where they are.
+    """
     arrays = {
         name: values
         for name, values in arrays.items()
@@ -47,10 +59,39 @@ def write_portable(
             arrays.get(name.replace(DOCUMENT, QUERY, 1), ()), values
         )
     }
-    text = json.dumps({"format": FORMAT, **header})
+    found = _found_in(_variables_of(path), arrays)
+    text = json.dumps({"format": FORMAT, **header, "variables": found})
     metadata = {_HEADER: text, _CHECKSUM: _checksum(text, arrays)}
+    stored = {n: values for n, values in arrays.items() if n not in found}
     # Its own function for files would change their permissions.
-    Path(path).write_bytes(save(dict(arrays), metadata))
+    Path(path).write_bytes(save(stored, metadata))
+
+
+def _variables_of(path: str | os.PathLike[str]) -> Path:
+    return Path(path).absolute().parent.parent / VARIABLES
+
+
+def _found_in(
+    variables: Path, arrays: Mapping[str, np.ndarray]
+) -> dict[str, tuple[int, str, tuple[int, ...]]]:
+    """Finds arrays in a file: name -> offset, dtype and shape."""
+    found: dict[str, tuple[int, str, tuple[int, ...]]] = {}
+    if not variables.is_file():
+        return found
+    with (
+        open(variables, "rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+    ):
+        for name, values in arrays.items():
+            if values.nbytes < _PAGE:
+                continue
+            content = np.ascontiguousarray(values).data.cast("B")
+            start = data.find(content[:_PAGE])
+            with memoryview(data) as view:
+                end = start + len(content)
+                if start >= 0 and view[start:end] == content:
+                    found[name] = start, values.dtype.str, values.shape
+    return found
 
 
 def stored_table(
@@ -133,9 +174,11 @@ class PortableFile:
             metadata = file.metadata() or {}
             self._arrays = {key: file.get_tensor(key) for key in file.keys()}
         text = metadata[_HEADER]
+        self.header: dict[str, Any] = json.loads(text)
+        for name, place in self.header.get("variables", {}).items():
+            self._arrays[name] = _mapped(_variables_of(path), *place)
         if _checksum(text, self._arrays) != metadata[_CHECKSUM]:
             raise ValueError("it is damaged: its checksum is another")
-        self.header: dict[str, Any] = json.loads(text)
         if self.header["format"] != FORMAT:
             raise ValueError(
                 f"found format {self.header['format']!r:.20}, expected"
@@ -201,6 +244,19 @@ class PortableFile:
         return [joined[start:end] for start, end in spans]
 
 
+def _mapped(
+    path: Path, start: int, dtype: str, shape: Sequence[int]
+) -> np.ndarray:
+    """Reads an array of numbers from a place in a file."""
+    if np.dtype(dtype).kind not in "iuf":
+        raise ValueError(f"found an array of {dtype!r:.20} among variables")
+    with open(path, "rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    values = np.frombuffer(data, dtype, math.prod(shape), start)
+    # Products of numbers that are not aligned would copy them each time.
+    return np.require(values.reshape(shape), requirements="A")
+
+
 class Weights:
     """The weights of one encoder of a file."""
 
@@ -232,5 +288,51 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(
             f"{target}: not a file that this version can read ({reason:.200});"
-            " write it with lstm-dssm-export --portable"
+            " write it again with lstm-dssm-export"
         ) from error
+
+
+START_BITS = 23
+"""Initial values are k / 2^23 times the limit, with k an integer: all of them
+are exact in float32."""
+
+_BLOCK = 1 << 17
+"""Numbers that are hashed at once: few enough for a processor's cache."""
+
+
+def start_rows(numbers: Any, width: int, seed: int, limit: float) -> np.ndarray:
+    """Computes initial values of rows, `[n, width]`, in [-limit, limit)."""
+    numbers = np.asarray(numbers).astype(np.uint32)
+    rows = np.empty((len(numbers), width), np.float32)
+    step = max(1, _BLOCK // width)
+    for first in range(0, len(numbers), step):
+        block = numbers[first : first + step]
+        keys = start_keys(block, width, seed, np.right_shift)
+        hashed = mix(keys, np.right_shift) >> 8
+        centred = hashed.astype(np.int32) - (1 << START_BITS)
+        rows[first : first + step] = centred * start_unit(limit)
+    return rows
+
+
+def start_unit(limit: float) -> np.float32:
+    """Returns the smallest difference of two initial values."""
+    return np.float32(limit / (1 << START_BITS))
+
+
+def start_keys(numbers: Any, width: int, seed: int, shift: Shift) -> Any:
+    """Returns uint32 `[n, width]`, of which `mix` makes the rows' numbers.
+
+    `numbers` are those of the rows, uint32 `[n]`.
+    """
+    mixed_seed = mix(np.array([seed], np.uint32), np.right_shift)
+    columns = mix(np.arange(1, width + 1, dtype=np.uint32), np.right_shift)
+    return mix(numbers ^ mixed_seed, shift)[:, np.newaxis] ^ columns
+
+
+def mix(x: Any, shift: Shift) -> Any:
+    """Hashes uint32 one to one ("lowbias32", C. Wellons 2018)."""
+    x = x ^ shift(x, np.uint32(16))
+    x = x * np.uint32(0x21F0AAAD)
+    x = x ^ shift(x, np.uint32(15))
+    x = x * np.uint32(0x735A2D97)
+    return x ^ shift(x, np.uint32(15))

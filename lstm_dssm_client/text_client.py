@@ -32,24 +32,22 @@ from lstm_dssm_client.signatures import (
     Signature,
     Version,
     VersionStatus,
+    as_bytes,
+    check_known,
     checked_outputs,
+    chunked,
+    chunked_pairs,
+    chunked_to_explain,
+    chunked_with_count,
     describe_misfit,
     explained_from_outputs,
     hits_from_outputs,
     key_parts_from_outputs,
     no_explanations,
-    tags_from_outputs,
-)
-from lstm_dssm_client.tags import check_known
-from lstm_dssm_client.texts import (
-    as_bytes,
-    chunked,
-    chunked_pairs,
-    chunked_to_explain,
-    chunked_with_count,
     pairs_as_bytes,
     query_as_bytes,
     tags_as_bytes,
+    tags_from_outputs,
 )
 
 _ATTEMPTS = 3  # times that all texts are sent if their version is unloaded

@@ -2,7 +2,7 @@
 
 TF.Text and RE2, which the graphs run, are asked about every code point. A
 later TF.Text may know a later Unicode; then run it again. `_signs` decides by
-classes of characters what the rules of `lstm_dssm_client.signs` are applied to.
+classes of characters what the rules of `lstm_dssm_client.words` are applied to.
 
 Example:
   python release/unicode_tables.py lstm_dssm_client/unicode.json
@@ -18,7 +18,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from lstm_dssm_client import signs
+from lstm_dssm_client.words import NAMED, ORDINALS
 
 POINTS = [
     chr(point)
@@ -64,9 +64,9 @@ def _signs(compatible: Mapping[str, str]) -> dict[str, set[str]]:
     decimal = set(_matching(r"\p{Nd}"))
     in_row = set(_matching(r"\p{Nl}"))
     ideographs = set(_matching(r"\p{Han}"))
-    named = set(_matching(f"[{signs.NAMED}]"))
+    named = set(_matching(f"[{NAMED}]"))
     result: dict[str, set[str]] = {
-        "accents": set(), "apart": set(signs.ORDINALS), "letters_apart": set(),
+        "accents": set(), "apart": set(ORDINALS), "letters_apart": set(),
     }  # fmt: skip
     for char, text in compatible.items():
         made_of = {

@@ -31,7 +31,7 @@ from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.settings.fields import setting
 from keras_lstm_dssm.settings.kinds import KINDS, ModelKind, register_kind
 from keras_lstm_dssm.settings.recipes import ModelRecipe
-from keras_lstm_dssm.training.session import Training, open_clicks
+from keras_lstm_dssm.training.train import Training, open_clicks
 from lstm_dssm_client import Client
 from tests.conftest import TOPICS
 from tests.kit.equal import check_equal

@@ -12,7 +12,7 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.models import KEYVEC_PRESETS, SCORER_PRESETS
 from keras_lstm_dssm.plain_files import read_csv
-from keras_lstm_dssm.settings.papers import PAPER_DEFAULTS, TableSettings
+from keras_lstm_dssm.settings.programs import PAPER_DEFAULTS, TableSettings
 from keras_lstm_dssm.training.document_targets import KEY_WORDS
 from keras_lstm_dssm.training.salience import MAX_SALIENT
 from tests.test_pages import DOCS, TEXTS

@@ -33,35 +33,33 @@ from keras_lstm_dssm.export.bulk.parts import (
 from keras_lstm_dssm.export.graphs.hybrid import describe_published
 from keras_lstm_dssm.export.graphs.saved_module import signature_defs
 from keras_lstm_dssm.export.portable import export_portable
-from keras_lstm_dssm.export.publish.models_config import (
-    check_ids,
-    read_models_config,
-)
+from keras_lstm_dssm.export.publish.server_files import check_ids
 from keras_lstm_dssm.export.publish.versions import (
     verify_manifest,
     write_manifest,
 )
 from keras_lstm_dssm.files import write_csv, write_json, write_json_gz
 from keras_lstm_dssm.fingerprints import id_hashes
-from keras_lstm_dssm.model_cards.record import (
+from keras_lstm_dssm.model_cards import (
     card_tables,
     export_facts,
     write_models_card,
 )
+from keras_lstm_dssm.model_folders import read_models_config
 from keras_lstm_dssm.plain_files import (
     check_unpacked_size,
     open_gzip,
     read_json,
     read_json_gz,
+    text_lines,
 )
-from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.run_folder import RunFolder, config_of_run
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.document_targets import DocumentTargets, Target
 from keras_lstm_dssm.training.initial_model import InitialModel
 from keras_lstm_dssm.training.salience import SalienceCounts
 from keras_lstm_dssm.training.scorer_training import read_lists
-from keras_lstm_dssm.training.session import config_of_run
 from keras_lstm_dssm.training.tower_training import _read_given_texts
 from keras_lstm_dssm.version import __version__
 from lstm_dssm_client import LocalModel
@@ -421,3 +419,39 @@ def test_a_gzip_file_that_unpacks_to_too_much(tmp_path, monkeypatch):
     path.write_bytes(gzip.compress(os.urandom(1 << 21)))  # a large one
     with open_gzip(path) as file:
         assert len(file.buffer.read()) == 1 << 21
+
+
+@pytest.mark.parametrize("chunk", [3, 5, 1000])
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+@pytest.mark.parametrize(("content", "without", "with_end"), [
+    (b"a\r\n\nb\n", ["a", "", "b"], ["a", "", "b"]),
+    (b"\xef\xbb\xbfa\n\r\n \n", ["a"], ["a", "", " "]),
+    (b"\n\n\xc3\xbc", ["", "", "\u00fc"], ["", "", "\u00fc"]),
+    (b"a\n ", ["a"], ["a", " "]),
+    (b"a\rb\n", ["a\rb"], ["a\rb"]),
+])  # fmt: skip
+def test_blank_lines_at_the_end(
+    content, without, with_end, name, chunk, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(plain_files, "_CHUNK", chunk)
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content) if "gz" in name else content)
+    assert list(text_lines(path)) == without
+    assert list(text_lines(path, blank_end=True)) == with_end
+
+
+def test_an_empty_file(tmp_path):
+    path = tmp_path / "a.txt"
+    for content, lines in ((b"", []), (b"\n\n", ["", ""])):
+        path.write_bytes(content)
+        assert list(text_lines(path, blank_end=True)) == lines
+        with pytest.raises(InputError, match="a.txt: found an empty file"):
+            list(text_lines(path))
+
+
+def test_the_line_that_is_no_utf8(tmp_path, monkeypatch):
+    monkeypatch.setattr(plain_files, "_CHUNK", 4)
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"one\ntwo\ncaf\xe9\n")
+    with pytest.raises(InputError, match=r"txt:3: found invalid UTF-8 \(une"):
+        list(text_lines(path))

@@ -1,13 +1,18 @@
-"""Run folders: what is read from them, and several programs in one."""
+"""RunFolder: the files of a run, and models that others may have sent."""
 
 import json
 import os
+import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import keras
+import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm import plain_files
+from keras_lstm_dssm import plain_files, run_folder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.run_folder import RunFolder, check_resumable
@@ -148,3 +153,49 @@ def test_files_that_unpack_to_too_much(tmp_path, monkeypatch):
         archive.writestr("config.json", b" " * (1 << 22))
     with pytest.raises(InputError, match=r"keras: .* that unpacks to 4,096 KB"):
         run.load_model()
+
+
+ADD_WEIGHT = keras.layers.Layer.add_weight
+LARGE = (1, 1 << 21)  # of more numbers than the smallest that are compared
+
+
+def build_large() -> tuple[int, ...]:
+    layer = keras.layers.Dense(LARGE[1], use_bias=False)
+    layer.build((None, LARGE[0]))
+    return tuple(layer.kernel.shape)
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    model.save(tmp_path / "small.keras")
+    return tmp_path / "small.keras"
+
+
+def test_another_thread_builds_what_it_likes(path):
+    checks = run_folder._weights_of_file(path)
+    with ThreadPoolExecutor(1) as other, checks:
+        assert other.submit(build_large).result() == LARGE
+        with pytest.raises(InputError, match="weight of shape .1, 2097152"):
+            build_large()
+    assert keras.layers.Layer.add_weight is ADD_WEIGHT
+
+
+def test_threads_load_one_after_the_other(path):
+    """The second one's check would end with the first one, and then stay."""
+    inside, leave = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with run_folder._weights_of_file(path):
+            inside.set()
+            assert leave.wait(30)
+
+    with ThreadPoolExecutor(2) as others:
+        waiting = [others.submit(first)]
+        assert inside.wait(30)
+        waiting.append(others.submit(run_folder.load_safely, path))
+        assert not waiting[1].done()
+        leave.set()
+        model = [each.result(30) for each in waiting][1]
+    assert np.shape(model.layers[0].kernel) == (3, 2)
+    assert keras.layers.Layer.add_weight is ADD_WEIGHT

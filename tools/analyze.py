@@ -26,8 +26,8 @@ from absl import app
 from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import check_installed
-from keras_lstm_dssm.settings.reports import ReportSettings
-from keras_lstm_dssm.text_files import text_lines
+from keras_lstm_dssm.plain_files import text_lines
+from keras_lstm_dssm.settings.programs import ReportSettings
 from keras_lstm_dssm.tools.settings_flags import define_settings, flag_names
 
 program = Program(__doc__, required=["run", "output"])

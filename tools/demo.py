@@ -25,7 +25,7 @@ from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_text
-from keras_lstm_dssm.settings.presets import PRESETS
+from keras_lstm_dssm.settings.recipes import PRESETS
 from keras_lstm_dssm.tools.search import print_hits
 
 program = Program(__doc__, required=["output", "data"])

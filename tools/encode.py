@@ -41,8 +41,8 @@ from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program, printable
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.files import check_folder, check_writable
-from keras_lstm_dssm.settings.choices import FORMATS
-from keras_lstm_dssm.text_files import reading, text_lines
+from keras_lstm_dssm.plain_files import reading, text_lines
+from keras_lstm_dssm.settings.fields import FORMATS
 
 if TYPE_CHECKING:
     from keras_lstm_dssm.export.bulk.encode import Encode, PartResult
@@ -180,7 +180,7 @@ def _encode_parts() -> dict[str, Any]:
         document_files,
         is_parquet,
     )
-    from keras_lstm_dssm.export.publish.models_config import saved_fingerprint
+    from keras_lstm_dssm.export.graphs.saved_module import saved_fingerprint
 
     shard = bulk.Shard.parse(FLAGS.shard)
     if FLAGS.workers and FLAGS["shard"].present:

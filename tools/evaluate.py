@@ -37,7 +37,7 @@ from absl import app
 from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program, printable
 from keras_lstm_dssm.errors import check_installed
-from keras_lstm_dssm.settings.evaluation import TitleSettings
+from keras_lstm_dssm.settings.programs import TitleSettings
 from keras_lstm_dssm.tools.settings_flags import define_settings, flag_names
 
 program = Program(__doc__, required=["run", "data"])

@@ -37,7 +37,7 @@ from absl import app
 from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program, printable
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.settings.choices import BM25_TERMS, MAX_K, VECTORS
+from keras_lstm_dssm.settings.fields import BM25_TERMS, MAX_K, VECTORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -128,7 +128,7 @@ def main(_: list[str]) -> dict[str, Any]:
     load_package()
     from keras_lstm_dssm.export.export_models import export_models
     from keras_lstm_dssm.export.graphs.hybrid import describe_published
-    from keras_lstm_dssm.export.publish.models_config import check_ids
+    from keras_lstm_dssm.export.publish.server_files import check_ids
     from keras_lstm_dssm.run_folder import RunFolder
     from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 

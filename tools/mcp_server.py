@@ -1,11 +1,11 @@
 r"""Offer a search to assistants that speak MCP (Model Context Protocol).
 
 The two tools only read: `search` takes a query, k and tags, and `fetch` an id.
-They search the file that lstm-dssm-export --portable wrote, without TensorFlow,
-a folder of exported models, or a server, over gRPC or HTTP. An assistant starts
-the program and talks to it over its standard input and output; with --http_port
-it is asked over HTTP at /mcp, by this machine only. This needs
-pip install "keras-lstm-dssm[mcp]".
+They search the folder or the file that lstm-dssm-export wrote, without
+TensorFlow where it is of two towers or of a hybrid, or a server, over gRPC or
+HTTP. An assistant starts the program and talks to it over its standard input
+and output; with --http_port it is asked over HTTP at /mcp, by this machine
+only. This needs pip install "keras-lstm-dssm[mcp]".
 
 Example:
   lstm-dssm-mcp --models=shop.safetensors
@@ -14,7 +14,6 @@ Example:
   lstm-dssm-mcp --server=db1:8500 --tls_ca=ca.crt --token_file=tokens
 """
 
-import os
 import socket
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,8 +23,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from absl import app
 
-from lstm_dssm_programs import load_package
-from keras_lstm_dssm.command_line import Program
+import lstm_dssm_programs  # noqa: F401 (flags first)
+from keras_lstm_dssm.command_line import Program, open_retriever
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.version import __version__
 
@@ -98,8 +97,6 @@ class Document:
 def main(_: list[str]) -> None:
     """Serves until standard input ends, or a signal arrives."""
     import_optional("mcp", "mcp")
-    if os.path.isdir(FLAGS.models or ""):
-        load_package()
     with opened() as opened_search:
         server = new_server(*opened_search)
         if FLAGS.http_port is None:
@@ -209,18 +206,10 @@ def opened() -> Iterator[tuple[Search, Mapping[str, str], Mapping[str, str]]]:
     if FLAGS.server:
         with _client() as client:
             yield _search_by(client, model=FLAGS.model), {}, {}
-    elif os.path.isdir(FLAGS.models):
-        from keras_lstm_dssm.export.publish.versions import model_folder
-        from keras_lstm_dssm.serving import SavedRetriever
-
-        model = SavedRetriever(model_folder(FLAGS.models, FLAGS.model))
-        yield _search_by(model), {}, {}
     else:
-        from lstm_dssm_client import LocalModel
-
-        model = LocalModel(FLAGS.models)
-        search = _search_by(model, model=FLAGS.model)
-        yield search, model.titles, model.texts
+        model = open_retriever(FLAGS.models, FLAGS.model)
+        titles, texts = (getattr(model, n, {}) for n in ("titles", "texts"))
+        yield _search_by(model), titles, texts
 
 
 def _search_by(source: Any, **options: Any) -> Search:

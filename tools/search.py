@@ -3,8 +3,9 @@
 Prints the best documents for each query: score, id and, where it is another
 text, title.
 
-With the file that lstm-dssm-export --portable wrote, or with --server, which
-TF Serving or lstm-dssm-serve is, TensorFlow is not loaded. With --run and
+With --models, the folder or the file of two towers or of a hybrid, and with
+--server, which TF Serving or lstm-dssm-serve is, TensorFlow is not loaded. With
+--run and
 --documents, the documents are encoded first, and no export is needed.
 
 A server also has other models. With that of a pair scorer the first argument is
@@ -34,7 +35,7 @@ from typing import TYPE_CHECKING, Any
 from absl import app
 
 from lstm_dssm_programs import load_package
-from keras_lstm_dssm.command_line import Program, printable
+from keras_lstm_dssm.command_line import Program, open_retriever, printable
 from keras_lstm_dssm.errors import InputError
 
 if TYPE_CHECKING:
@@ -156,28 +157,16 @@ def main(argv: list[str]) -> dict[str, Any]:
 
 def _search_models(queries: list[str]) -> "Sequence[Sequence[Any]]":
     """Returns the hits in a folder of exported models, or in a file."""
-    name = FLAGS.model or "retriever"
-    if os.path.isfile(FLAGS.models):
-        from lstm_dssm_client import LocalModel
-
-        local = LocalModel(FLAGS.models)
-        if FLAGS.explain:
-            return local.explain(queries, FLAGS.k, name, tags=_tags())
-        return local.search(queries, FLAGS.k, name, tags=_tags())
     if os.path.exists(os.path.join(FLAGS.models, "model.keras")):
         raise InputError(
             f"--models={FLAGS.models}: found the folder of a run, expected one"
             " that lstm-dssm-export wrote: export the run, or give --run and"
             " --documents"
         )
-    load_package()
-    from keras_lstm_dssm.export.publish.versions import model_folder
-    from keras_lstm_dssm.serving import SavedRetriever
-
-    retriever = SavedRetriever(model_folder(FLAGS.models, name))
+    retriever = open_retriever(FLAGS.models, FLAGS.model or "retriever")
     if FLAGS.explain:
-        return retriever.explain(queries, FLAGS.k, _tags())
-    return retriever.search(queries, FLAGS.k, _tags())
+        return retriever.explain(queries, FLAGS.k, tags=_tags())
+    return retriever.search(queries, FLAGS.k, tags=_tags())
 
 
 def _tags() -> list[str]:

@@ -36,7 +36,7 @@ from absl import app
 from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError, check_installed
-from keras_lstm_dssm.settings.server import ServerBounds
+from keras_lstm_dssm.settings.programs import ServerBounds
 from keras_lstm_dssm.tools.settings_flags import define_settings, flag_names
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError, check_installed
 from keras_lstm_dssm.files import lock_folder, write_json
 from keras_lstm_dssm.settings.fields import help_of
-from keras_lstm_dssm.settings.papers import (
+from keras_lstm_dssm.settings.programs import (
     LEARNING_CURVES,
     PAPER_DEFAULTS,
     TableSettings,

@@ -35,7 +35,6 @@ from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_folder
-from keras_lstm_dssm.settings.data import BUILT_IN
 from keras_lstm_dssm.settings.kinds import (
     KINDS,
     all_presets,
@@ -43,7 +42,7 @@ from keras_lstm_dssm.settings.kinds import (
     recipe_from_dict,
 )
 from keras_lstm_dssm.settings.recipes import ModelRecipe
-from keras_lstm_dssm.settings.training import TrainingConfig
+from keras_lstm_dssm.settings.training import BUILT_IN, TrainingConfig
 from keras_lstm_dssm.tools.settings_flags import (
     check_finite,
     define_settings,

@@ -21,9 +21,8 @@ from keras_lstm_dssm.data.documents import (
 )
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation.bm25 import FieldTexts
-from keras_lstm_dssm.plain_files import damage_named
-from keras_lstm_dssm.text_files import EmptyFile, line_chunks
-from lstm_dssm_client.texts import tags_as_bytes
+from keras_lstm_dssm.plain_files import EmptyFile, damage_named, line_chunks
+from lstm_dssm_client.signatures import tags_as_bytes
 
 ID, TITLE, TAGS = "id", "title", "tags"
 """Columns of a parquet file; the first and the last may be missing."""

@@ -27,9 +27,9 @@ from keras_lstm_dssm.plain_files import (
     read_bytes,
     read_json,
     read_text,
+    text_lines,
 )
-from keras_lstm_dssm.settings.choices import FORMATS
-from keras_lstm_dssm.text_files import text_lines
+from keras_lstm_dssm.settings.fields import FORMATS
 
 _FLOAT_BYTES = 4
 

@@ -8,9 +8,9 @@ import tensorflow as tf
 
 from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.encoders.hybrid_encoder import HybridEncoder
-from keras_lstm_dssm.encoders.parts import WORDS
+from keras_lstm_dssm.encoders.text_encoder import WORDS
 from keras_lstm_dssm.export.graphs.saved_module import EncodingModule
-from keras_lstm_dssm.text.strings import encode_in_batches
+from keras_lstm_dssm.text.many_texts import encode_in_batches
 from keras_lstm_dssm.training.word_fit import check_fitted
 
 _ENCODE_BATCH = 2048

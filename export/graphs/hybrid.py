@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders.parts import WORDS
+from keras_lstm_dssm.encoders.text_encoder import WORDS
 from keras_lstm_dssm.evaluation.postings import stemmer_facts
 from keras_lstm_dssm.export.graphs.encoder import HybridEncoderModule
 from keras_lstm_dssm.export.graphs.request_limits import with_short_reasons

@@ -18,7 +18,7 @@ from keras_lstm_dssm.export.graphs.saved_module import (
 from keras_lstm_dssm.layers import unit
 from keras_lstm_dssm.models.keyvec import KeyVec
 from keras_lstm_dssm.text.sentences import graph_sentences
-from keras_lstm_dssm.text.strings import as_strings
+from keras_lstm_dssm.text.word_hashing import as_strings
 
 MAX_N = 250
 """Maximum number of sentences and of words in a reply of `KEYS`."""

@@ -34,11 +34,10 @@ from keras_lstm_dssm.export.graphs.saved_module import (
     signature,
 )
 from keras_lstm_dssm.fingerprints import id_hashes
-from keras_lstm_dssm.settings import choices
-from keras_lstm_dssm.settings.choices import MAX_K
-from keras_lstm_dssm.text.strings import as_strings
-from lstm_dssm_client.tags import tag_name
-from lstm_dssm_client.texts import check_count
+from keras_lstm_dssm.settings import fields
+from keras_lstm_dssm.settings.fields import MAX_K
+from keras_lstm_dssm.text.word_hashing import as_strings
+from lstm_dssm_client.signatures import check_count, tag_name
 
 _NEVER = 127  # more than `MAX_TAGS`, and an int8
 
@@ -292,7 +291,7 @@ def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 VECTORS: dict[str, type[DocumentVectors]] = dict(
-    zip(choices.VECTORS, (Float32Vectors, Int8Vectors), strict=True)
+    zip(fields.VECTORS, (Float32Vectors, Int8Vectors), strict=True)
 )
 """Classes by the values of `lstm-dssm-export --vectors`."""
 
@@ -590,8 +589,12 @@ def retriever_graph(
     vectors: str,
     max_k: int,
     progress: bool,
+    portable: Callable[[DocumentRows, str], Any] | None = None,
 ) -> Graphs:
-    """Returns the retriever of some documents; nothing without documents."""
+    """Returns the retriever of some documents; nothing without documents.
+
+    `portable` returns what `ServedModule.portable` is for titles.
+    """
     if documents is None:
         return {}
 
@@ -609,7 +612,10 @@ def retriever_graph(
         else:
             check_documents(documents)
             rows = encoded_rows(document, documents, progress)
-        return RetrieverModule(query, rows, vectors, max_k)
+        module = RetrieverModule(query, rows, vectors, max_k)
+        if portable and isinstance(documents, Documents):
+            module.portable = portable(rows, vectors)
+        return module
 
     return {"retriever": retriever}
 

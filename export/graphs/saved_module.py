@@ -24,23 +24,24 @@ from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.graphs.request_limits import with_equal_rows
 from keras_lstm_dssm.files import write_json
-from keras_lstm_dssm.fingerprints import weights_hash
+from keras_lstm_dssm.fingerprints import files_hash, weights_hash
 from keras_lstm_dssm.layers.letter_trigrams import (
     TrigramEmbedding,
     trigram_embeddings,
 )
-from keras_lstm_dssm.plain_files import check_plain_file
+from keras_lstm_dssm.model_folders import served_version
+from keras_lstm_dssm.plain_files import check_plain_file, read_json
 from keras_lstm_dssm.tables import graph_rows
 from lstm_dssm_client.errors import DAMAGE
-from lstm_dssm_client.messages import signatures
+from lstm_dssm_client.grpc_client import signatures
 from lstm_dssm_client.signatures import (
     EXPLAINED,
     FILTERED,
     KEYS,
     KNOWN_TAGS,
     Signature,
+    distinct_values,
 )
-from lstm_dssm_client.texts import distinct_values
 
 _LOG = logging.getLogger(__name__)
 
@@ -90,10 +91,12 @@ class ServedModule(tf.Module):
 
     The method `serve` becomes the signature `serving_default`; attributes
     `filtered`, `known_tags`, `keys` and `explained`, if there are any, become
-    signatures of these names.
+    signatures of these names. `portable`, if there is any, writes the same
+    retriever for `LocalModel` into the folder of a version.
     """
 
     serve: Any
+    portable: Callable[[Path], None] | None = None
 
     def write_extra(self, version: Path) -> None:
         """Writes files into `assets.extra` of a version's folder: here none."""
@@ -336,6 +339,23 @@ def predict_signatures(
     """Reads the signatures that Predict can call, ascending by name."""
     definitions = SignatureDefMap(signature_def=signature_defs(folder))
     return signatures(definitions.SerializeToString())
+
+
+def saved_fingerprint(path: str | os.PathLike[str]) -> str:
+    """Returns the fingerprint of an exported encoder, or a hash of its files.
+
+    `path` is the folder of a model, or of a version, see `SavedEncoder`.
+    """
+    folder = served_version(path) or Path(path)
+    if (folder / FINGERPRINT_FILE).exists():
+        return str(read_json(folder / FINGERPRINT_FILE).get("sha256"))
+    graph = folder / "saved_model.pb"
+    if not graph.exists():
+        raise InputError(
+            f"{path}: no SavedModel here; name a model's folder as "
+            "lstm-dssm-export writes it, such as MODELS/document_encoder"
+        )
+    return files_hash([graph, *sorted(folder.glob("variables/*"))])
 
 
 Graphs = dict[str, Callable[[], ServedModule]]

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_lstm_dssm.evaluation.postings import TRIGRAMS
-from keras_lstm_dssm.text.strings import as_strings
-from keras_lstm_dssm.text.word_hashing import split_words
+from keras_lstm_dssm.text.word_hashing import as_strings, split_words
 from lstm_dssm_client.bm25 import (
     EDGE,
     MAX_WORDS,

@@ -6,12 +6,18 @@ They are `models.config`, `batching.config` and a README, by the template
 
 import math
 import os
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
+from google.protobuf import text_format
+from tensorflow_serving.config.model_server_config_pb2 import (
+    ModelServerConfig,
+)
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.graphs.request_limits import (
@@ -20,21 +26,14 @@ from keras_lstm_dssm.export.graphs.request_limits import (
     MAX_REPLY_BYTES,
 )
 from keras_lstm_dssm.export.graphs.saved_module import (
+    IDS_FILE,
     SIGNATURE,
     ServedModule,
     predict_signatures,
 )
-from keras_lstm_dssm.export.publish.models_config import (
-    MODELS_CONFIG,
-    read_models_config,
-    update_models_config,
-)
 from keras_lstm_dssm.export.publish.versions import (
-    find_models,
-    model_folders,
     publish_together,
     saved_model_writer,
-    version_folders,
 )
 from keras_lstm_dssm.export.publish.warmup import (
     BATCH_SIZES,
@@ -44,7 +43,17 @@ from keras_lstm_dssm.export.publish.warmup import (
     warmup_sizes,
 )
 from keras_lstm_dssm.files import write_text
+from keras_lstm_dssm.fingerprints import id_hashes
+from keras_lstm_dssm.model_folders import (
+    MODELS_CONFIG,
+    find_models,
+    model_folders,
+    read_models_config,
+    served_version,
+    version_folders,
+)
 from keras_lstm_dssm.pages import Cell, Table, render
+from keras_lstm_dssm.plain_files import read_array
 from lstm_dssm_client.signatures import (
     EXPLAINED_K,
     FILTERED,
@@ -247,3 +256,96 @@ def write_server_files(
         write_text(models_dir / BATCHING_CONFIG, BATCHING_TEXT)
     write_text(models_dir / "README.md", server_readme(folders, ROOT))
     update_models_config(models_dir / MODELS_CONFIG, folders, exported, ROOT)
+
+
+def update_models_config(
+    path: Path, names: Iterable[str], exported: Mapping[str, int], root: str
+) -> None:
+    """Writes the newest exports, and other `names`, into `models.config`.
+
+    An added model has its version on a line with the comment "newest export".
+    Later exports change only the number on that line, nothing of an operator.
+    """
+    config = read_models_config(path)
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    text = old
+    for name, version in exported.items():
+        text = re.sub(
+            rf"(specific {{ versions: )\d+( }} }}{re.escape(_remark(name))})$",
+            rf"\g<1>{version}\2",
+            text,
+            flags=re.MULTILINE,
+        )
+    missing = sorted(
+        set(names) - {model.name for model in config.model_config_list.config}
+    )
+    if missing:
+        entries = [_entry(name, exported.get(name), root) for name in missing]
+        text = _added(text, "".join(entries))
+    if text != old:
+        write_text(path, text)
+
+
+def _remark(name: str) -> str:
+    return f"  # newest export of {name}"
+
+
+def _entry(name: str, version: int | None, root: str) -> str:
+    lines = [
+        f'name: "{name}"',
+        f'base_path: "{root}/{name}"',
+        'model_platform: "tensorflow"',
+    ]
+    if version:
+        lines.append(
+            f"model_version_policy {{ specific {{ versions: {version} }} }}"
+            + _remark(name)
+        )
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"  config {{\n{body}  }}\n"
+
+
+def _added(text: str, entries: str) -> str:
+    """Adds entries to the list of models in a configuration's text."""
+    alone = f"model_config_list {{\n{entries}}}\n"
+    config = text_format.Parse(text, ModelServerConfig())
+    if not config.model_config_list.config:
+        return alone
+    # The second form has no comments of the operator. It is used if the
+    # file's last character is not the brace that closes the list.
+    forms = text, text_format.MessageToString(config)
+    config.MergeFrom(text_format.Parse(alone, ModelServerConfig()))
+    for form in forms:
+        added = f"{form.rstrip()[:-1]}{entries}}}\n"
+        try:
+            if text_format.Parse(added, ModelServerConfig()) == config:
+                return added
+        except text_format.ParseError:
+            continue
+    raise AssertionError(text)
+
+
+MOST_CHANGED = 0.2
+"""Share of the served ids that an export may change without being asked."""
+
+
+def check_ids(path: str | os.PathLike[str], ids: Iterable[str]) -> None:
+    """Checks that ids are mostly the ids of the retriever that is served.
+
+    Raises `InputError` if the ids that are gone and those that are new are more
+    than `MOST_CHANGED` of the served ids. Nothing is compared if no retriever
+    is served. For `path` see `saved_fingerprint`.
+    """
+    folder = served_version(path) or Path(path)
+    if not (folder / IDS_FILE).exists():
+        return
+    served = read_array(folder / IDS_FILE, "export to another folder")
+    hashes = id_hashes(ids)
+    kept = len(np.intersect1d(served, hashes))
+    gone, new = len(served) - kept, len(hashes) - kept
+    if gone + new > MOST_CHANGED * len(served):
+        raise InputError(
+            f"{folder}: of its {len(served):,} ids, {gone:,} are gone, and"
+            f" {new:,} are new, expected changes of {MOST_CHANGED:.0%} at most:"
+            " check the documents, or give --yes"
+        )

@@ -25,79 +25,15 @@ from keras_lstm_dssm.files import (
     remove_unlocked_folders,
 )
 from keras_lstm_dssm.fingerprints import file_hash
+from keras_lstm_dssm.model_folders import (
+    MAX_VERSION,
+    model_folder,
+    version_folders,
+)
 from keras_lstm_dssm.plain_files import read_text
 
 Write = Callable[[Path], None]
 """A function that writes a SavedModel into the folder of this path."""
-
-# A model's name is used in paths, URLs, shell commands and configuration
-# files: no character of it may have a special meaning there.
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-
-_VERSIONS = 2**63
-"""TF Serving reads a version number as an int64."""
-
-
-def model_folder(models_dir: str | os.PathLike[str], name: str) -> Path:
-    """Returns the folder of a model of a valid name, even if it is missing."""
-    if not _NAME.fullmatch(name):
-        raise InputError(
-            f"{models_dir}: found the name {name!r}; a model's name has "
-            "letters, digits, '_', '-' and '.' only: rename it"
-        )
-    return Path(models_dir, name)
-
-
-def version_folders(base: str | os.PathLike[str]) -> dict[int, Path]:
-    """Returns the versions of the model in folder `base`, if it exists.
-
-    They are folders by their numbers, ascending; those whose names are not
-    integers are ignored.
-    """
-    base = Path(base)
-    if not base.is_dir():
-        return {}
-    folders = {
-        int(path.name): path
-        for path in base.iterdir()
-        if path.name.isascii()
-        and path.name.isdecimal()
-        and int(path.name) < _VERSIONS
-        and path.is_dir()
-    }
-    return dict(sorted(folders.items()))
-
-
-def find_models(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
-    """Returns the folders of models that have a version, by name, ascending.
-
-    There are none if `models_dir` is missing. Hidden folders are ignored.
-    """
-    models_dir = Path(models_dir)
-    if not models_dir.is_dir():
-        return {}
-    return {
-        path.name: model_folder(models_dir, path.name)
-        for path in sorted(models_dir.iterdir())
-        if path.name[0] != "." and version_folders(path)
-    }
-
-
-def model_folders(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
-    """Returns what `find_models` does, for a folder that must have a model."""
-    if not Path(models_dir).is_dir():
-        raise InputError(
-            f"{models_dir}: no such folder; expected one that "
-            "lstm-dssm-export --output wrote"
-        )
-    folders = find_models(models_dir)
-    if not folders:
-        raise InputError(
-            f"{models_dir}: no model in this folder; expected "
-            "NAME/NUMBER/saved_model.pb, as lstm-dssm-export writes them"
-        )
-    return folders
-
 
 _HIDDEN = ".publish-"
 
@@ -126,7 +62,7 @@ def publish(
     are complete and on the disk; it is removed if writing fails.
     """
     base = Path(base)
-    if version is not None and not 1 <= version < _VERSIONS:
+    if version is not None and not 1 <= version < MAX_VERSION:
         raise InputError(
             f"version {version}: expected a number from 1, below 2**63"
         )
@@ -169,7 +105,7 @@ def _publish(
         while True:
             newest = (max(version_folders(b), default=0) for b in numbered())
             number = version or 1 + max(newest, default=0)
-            if number >= _VERSIONS:
+            if number >= MAX_VERSION:
                 raise InputError(
                     f"{next(iter(writers))}: the next version is 2**63, above "
                     "what TF Serving reads; remove the version below it"
@@ -254,6 +190,8 @@ def saved_model_writer(
         save_module(module, folder)
         write_warmup(folder, name, sizes)
         module.write_extra(folder)
+        if module.portable:
+            module.portable(folder)
 
     return write
 

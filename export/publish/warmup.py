@@ -22,7 +22,7 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.graphs.saved_module import predict_signatures
-from keras_lstm_dssm.settings.choices import BATCH_SIZES
+from keras_lstm_dssm.settings.fields import BATCH_SIZES
 from lstm_dssm_client.signatures import Signature
 
 WARMUP_FILE = Path("assets.extra", "tf_serving_warmup_requests")

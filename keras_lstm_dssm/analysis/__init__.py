@@ -5,11 +5,11 @@ matcher compares, as in the case study of Wan et al. 2016; and which sentences
 and words of a document are key for a KeyVec.
 """
 
-from keras_lstm_dssm.analysis.analyze import analyze_run
 from keras_lstm_dssm.analysis.keyvec_report import (
     ExplainedDocument,
     explain_documents,
 )
+from keras_lstm_dssm.analysis.report import analyze_run
 from keras_lstm_dssm.analysis.scorer_report import (
     WordMatch,
     WordMatrix,
@@ -36,7 +36,7 @@ from keras_lstm_dssm.encoders.activations import (
     activations,
     each_activations,
 )
-from keras_lstm_dssm.settings.reports import ReportSettings
+from keras_lstm_dssm.settings.programs import ReportSettings
 
 __all__ = [
     "Activations",

@@ -5,6 +5,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from keras_lstm_dssm.analysis.words import (
+    ACTIVE_CELLS,
+    SIDES,
+    Growth,
+    active_cells,
+)
+from keras_lstm_dssm.encoders.activations import Activations
 from keras_lstm_dssm.errors import import_optional
 from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.pages import DOTS_PER_INCH
@@ -105,3 +114,199 @@ def curve_chart(
             axis.yaxis.set_major_formatter(ticks.StrMethodFormatter("{x:g}"))
             axis.yaxis.set_minor_formatter(ticks.NullFormatter())
         add_legend(axis, 2)
+
+
+# Blue to red with white at zero: distinguishable with red-green colour
+# blindness, and dark at both ends in print.
+_COLOUR_MAP = "RdBu_r"
+_AXIS_TITLES = {
+    "i": "input gate i(t)",
+    "f": "forget gate f(t)",
+    "c": "cell state c(t)",
+    "o": "output gate o(t)",
+    "y": "output y(t)",
+}
+
+
+def draw_activations(
+    path: Path, read: Activations, others: Sequence[Activations] = ()
+) -> None:
+    """Draws the gates i, f, o, the cells c and outputs y of one network.
+
+    As in Figs. 4 and 5 of the paper, there is a row for each cell, a column
+    for each word and one range of colours; columns after the text are zero.
+    The range and the number of columns are those that `others` need, too.
+    """
+    arrays, texts = read.arrays, [read, *others]
+    limit = max(
+        np.abs(array).max() for text in texts for array in text.arrays.values()
+    )
+    columns = max(len(text.words) for text in texts)
+    colors = import_optional("matplotlib.colors", "analysis")
+    # c(t) may be ten times as large as y(t). Colours proportional to the
+    # square root show both.
+    norm = colors.FuncNorm((_signed_root, _signed_square), -limit, limit)
+    width = 1.4 + len(arrays) * max(1.6, 0.32 * columns)
+    size = (width, 4.5 + label_height(*(text.words for text in texts)))
+    with drawing(path, len(arrays), figsize=size) as axes:
+        for axis, (name, array) in zip(axes, arrays.items(), strict=True):
+            padded = np.zeros((columns, array.shape[1]))
+            padded[: len(array)] = array
+            image = heat_map(axis, padded.T, norm=norm)
+            label_words(axis, read.words)
+            axis.set_title(_AXIS_TITLES[name], fontsize=10)
+        # Cells are numbered by their positions in the text's vector.
+        axis.yaxis.get_major_locator().set_params(integer=True)
+        axis.yaxis.set_major_formatter(lambda y, _: f"{y + read.offset:.0f}")
+        axes[0].set_ylabel("cell")
+        axis.figure.colorbar(image, ax=axes, shrink=0.6)
+
+
+def draw_active(
+    path: Path, read: Activations, cells: int = ACTIVE_CELLS
+) -> None:
+    """Draws y(t) of the most active cells at each word, Fig. 6.
+
+    The most active cell is on top.
+    """
+    most_active = [cell for cell, _ in active_cells(read, cells)]
+    height = 0.6 + 0.24 * len(most_active) + label_height(read.words)
+    size = (2.4 + 0.5 * len(read.words), height)
+    with drawing(path, figsize=size) as (axis,):
+        rows = read.y[:, most_active].T
+        limit = np.abs(rows).max()
+        image = heat_map(axis, rows, vmin=-limit, vmax=limit)
+        label_words(axis, read.words)
+        numbers = [str(cell + read.offset) for cell in most_active]
+        axis.set_yticks(range(len(most_active)), numbers)
+        axis.set_ylabel("cell")
+        axis.figure.colorbar(image, ax=axis, label="y(t)")
+
+
+def draw_aligned(
+    path: Path,
+    growing: Growth,
+    read: Sequence[Activations] = (),
+    cells: int = ACTIVE_CELLS,
+) -> None:
+    """Draws the cells of a query and a title side by side, and their cosine.
+
+    The heat maps above have the cells that add most to the final cosine, the
+    same ones for both texts, divided by the norm of each text's final
+    output. The lines below are the cosine with the whole other text after
+    each word and, where the vectors have several parts, what each part adds.
+
+    Without the activations `read` of both texts, only the lines are drawn.
+    """
+    sides = (growing.query_words, growing.document_words)
+    scaled = [_divide_by_length(text) for text in read]
+    best: list[int] = []
+    if scaled:
+        products = np.prod([text.recurrent_vector for text in read], axis=0)
+        best = np.argsort(-products, kind="stable")[:cells].tolist()
+        limit = max(np.abs(rows[:, best]).max() for rows in scaled)
+    lines = _lines(growing)
+    # The height of the lines, in rows of cells.
+    space = 2 if len(lines) == 1 else 6
+    widths = [len(words) for words in sides]
+    height = 1.0 + 0.26 * (len(best) + space) + label_height(*sides)
+    size = (2.5 + 0.6 * sum(widths), height)
+    with drawing(path, 2, widths, figsize=size) as axes:
+        for index, axis in enumerate(axes):
+            if scaled:
+                rows = scaled[index][:, best].T
+                image = heat_map(axis, rows, vmin=-limit, vmax=limit)
+            _draw_lines(axis, lines, index, len(best), space)
+            label_words(axis, sides[index])
+            axis.set_title(SIDES[index], fontsize=10)
+        labels = [*map(str, best), "cosine"]
+        axes[0].set_yticks(
+            [*range(len(best)), len(best) + 0.5 + space / 2], labels
+        )
+        if scaled:
+            axes[0].set_ylabel("cell")
+            axis.figure.colorbar(image, ax=axes, label="y(t) / |y(T)|")
+        if len(lines) > 1:
+            add_legend(axis, len(lines))
+
+
+def heat_map(axis: Any, rows: np.ndarray, **colours: Any) -> Any:
+    """Draws a picture with a coloured cell for each number."""
+    return axis.imshow(
+        rows, _COLOUR_MAP, aspect="auto", interpolation="nearest", **colours
+    )
+
+
+def label_height(*texts: Sequence[str]) -> float:
+    """Returns the height in inches of the words below a picture."""
+    return 0.12 * max(len(short(word)) for words in texts for word in words)
+
+
+def label_words(axis: Any, words: Sequence[str]) -> None:
+    """Writes a word below each column."""
+    axis.set_xticks(range(len(words)), map(short, words), rotation=90)
+
+
+def _signed_root(values: np.ndarray) -> np.ndarray:
+    return np.sign(values) * np.sqrt(np.abs(values))
+
+
+def _signed_square(values: np.ndarray) -> np.ndarray:
+    return np.sign(values) * np.square(values)
+
+
+def _lines(growing: Growth) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Returns the lines below the cells: label -> values of both texts."""
+    lines = {"cosine": (growing.query_cosines, growing.document_cosines)}
+    if len(growing.parts) > 1:
+        for index, name in enumerate(growing.parts):
+            values = (
+                growing.query_parts[:, index],
+                growing.document_parts[:, index],
+            )
+            if any(np.any(side) for side in values):
+                lines[name] = values
+    return lines
+
+
+def _draw_lines(
+    axis: Any,
+    lines: dict[str, tuple[np.ndarray, np.ndarray]],
+    side: int,
+    rows: int,
+    space: int,
+) -> None:
+    """Draws the lines of one side below the rows of cells.
+
+    They share the axis of the cells, so that each number is below its word.
+    """
+    every_side = [values for sides in lines.values() for values in sides]
+    lowest = min(values.min() for values in every_side)
+    span = max(max(values.max() for values in every_side) - lowest, 1e-6)
+    for number, (name, sides) in enumerate(lines.items()):
+        values = sides[side]
+        heights = rows + space + 0.5 - space * (values - lowest) / span
+        axis.plot(
+            range(len(values)), heights, label=name, color=COLOURS[number],
+            marker=MARKERS[number], markersize=6 if not number else 3,
+            linestyle="--" if number else "-", linewidth=1 if number else 1.5,
+        )  # fmt: skip
+        if not number:
+            for word, (height, value) in enumerate(
+                zip(heights, values, strict=True)
+            ):
+                axis.annotate(
+                    f"{value:.2f}", (word, height), (0, 6),
+                    textcoords="offset points", ha="center", fontsize=8,
+                )  # fmt: skip
+    axis.set_ylim(rows + space + 1, -0.5)
+    axis.set_xlim(-0.5, len(sides[side]) - 0.5)
+
+
+def _divide_by_length(read: Activations) -> np.ndarray:
+    """Returns the outputs y(t), divided by the norm of the final output.
+
+    `[words, cells]`, with those of both directions.
+    """
+    y = np.hstack([network.y for network in read.directions])
+    return y / max(float(np.linalg.norm(read.recurrent_vector)), 1e-12)

@@ -29,7 +29,7 @@ from keras_lstm_dssm.pages import (
     Table,
 )
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.settings.reports import ReportSettings
+from keras_lstm_dssm.settings.programs import ReportSettings
 from keras_lstm_dssm.training.document_targets import (
     TARGETS_FILE,
     DocumentTargets,

@@ -23,7 +23,7 @@ from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation.bm25 import space_separated
 from keras_lstm_dssm.evaluation.index import unit_vectors
 from keras_lstm_dssm.files import replacing, write_text
-from keras_lstm_dssm.settings.choices import MAP_METHODS
+from keras_lstm_dssm.settings.fields import MAP_METHODS
 
 
 class TextMap(NamedTuple):

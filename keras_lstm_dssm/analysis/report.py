@@ -1,6 +1,7 @@
-"""What the reports of all kinds of models have: data, losses, the card."""
+"""The report of a run, and what the reports of all kinds of models have."""
 
 import os
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keras_lstm_dssm.analysis.drawing import Curve, curve_chart
-from keras_lstm_dssm.model_cards.record import card_tables
+from keras_lstm_dssm.analysis.maps import write_projector
+from keras_lstm_dssm.files import check_writable, write_csv
+from keras_lstm_dssm.model_cards import card_tables
 from keras_lstm_dssm.pages import (
     Picture,
     Section,
@@ -17,7 +20,8 @@ from keras_lstm_dssm.pages import (
     write_html,
 )
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.settings.reports import ReportSettings
+from keras_lstm_dssm.settings.kinds import kind_of
+from keras_lstm_dssm.settings.programs import ReportSettings
 
 
 class Report(NamedTuple):
@@ -105,3 +109,69 @@ def card_section(tables: Sequence[Table]) -> Section:
         ],
         "From CARD.md of the run, which has the recipe and the limits, too.",
     )
+
+
+def report_on_run(
+    model: Any, run: RunFolder, settings: ReportSettings, pictures: Path
+) -> Report:
+    """Reports on a model of a kind that has no report of its own."""
+    labels = {"loss": "training", "val_loss": "validation"}
+    sections = training_sections(run, pictures / "loss.png", labels, "loss")
+    noun = kind_of(model).noun
+    lead = f"The {noun} in {run.path}: its loss by epoch, and its card."
+    return Report(f"What a {noun} was trained on", lead, sections, {})
+
+
+def analyze_run(
+    run: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    settings: ReportSettings | None = None,
+) -> Report:
+    """Writes a page on what the trained model of a run represents.
+
+    Two towers: Figs. 4 to 7 and Tables I to III of Palangi et al. 2016 for a
+    query and a title, the effect of each word, the nearest titles and a map of
+    titles. MV-LSTM: the words of queries and answers that match best. KeyVec:
+    key sentences and key words of documents, and a map of documents. The page
+    needs no other file and no network.
+
+    Args:
+        run: The run folder.
+        output: The HTML file to write.
+        settings: What the report is about, with thresholds and sizes; by
+            default those of `ReportSettings`.
+
+    Returns:
+        The report, whose `values` are the results that the page shows. The
+        pictures of its sections are files only with `settings.pictures`.
+
+    Raises:
+        InputError: The run has no model, a setting is not about this kind of
+            model, the data are wrong, or matplotlib or scikit-learn is not
+            installed.
+
+    Example:
+    >>> settings = ReportSettings(query="hex bolt", document="steel hex bolt")
+    >>> report = analyze_run("RUN", "report.html", settings)
+    >>> report.values["query"][0]["word"]
+    'hex'
+    """
+    settings = settings or ReportSettings()
+    check_writable(output)
+    folder = RunFolder(run)
+    model = folder.load_model()
+    kind = kind_of(model)
+    kind.check_options(settings)
+    with tempfile.TemporaryDirectory() as temporary:
+        pictures = Path(settings.pictures or temporary)
+        report = kind.load("report")(model, folder, settings, pictures)
+        report.write(output)
+    if settings.csv:
+        tables = Path(settings.csv)
+        tables.mkdir(parents=True, exist_ok=True)
+        for name, rows in report.csv.items():
+            write_csv(tables / name, rows)
+    if settings.projector and report.projected:
+        _, texts, vectors = report.projected
+        write_projector(folder.logs, texts, vectors())
+    return report

@@ -17,7 +17,7 @@ from keras_lstm_dssm.analysis.claims import (
     ClaimResult,
     measure_claims,
 )
-from keras_lstm_dssm.analysis.heat_maps import (
+from keras_lstm_dssm.analysis.drawing import (
     draw_activations,
     draw_active,
     draw_aligned,
@@ -42,12 +42,12 @@ from keras_lstm_dssm.analysis.words import (
     topics,
 )
 from keras_lstm_dssm.data.click_log import ClickLog, Pair
-from keras_lstm_dssm.data.query_clicks import query_clicks
 from keras_lstm_dssm.data.sources import (
     is_collection,
     open_collection,
     open_log,
 )
+from keras_lstm_dssm.data.statistics import query_clicks
 from keras_lstm_dssm.encoders.activations import Activations, activations
 from keras_lstm_dssm.encoders.text_encoder import WHOLE_VECTOR, TextEncoder
 from keras_lstm_dssm.evaluate.failures import (
@@ -67,8 +67,7 @@ from keras_lstm_dssm.pages import (
     Table,
 )
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.settings.evaluation import TitleSettings
-from keras_lstm_dssm.settings.reports import ReportSettings
+from keras_lstm_dssm.settings.programs import ReportSettings, TitleSettings
 
 _MOST_CELLS = 24
 _MOST_WORDS = 12

@@ -17,7 +17,7 @@ from keras_lstm_dssm.encoders.activations import (
 )
 from keras_lstm_dssm.encoders.text_encoder import WHOLE_VECTOR, TextEncoder
 from keras_lstm_dssm.errors import import_optional
-from keras_lstm_dssm.settings.reports import (
+from keras_lstm_dssm.settings.programs import (
     ACTIVE_CELLS,
     KEYWORD_SHARE,
     LEAST_CHANGE,

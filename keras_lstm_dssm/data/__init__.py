@@ -26,8 +26,7 @@ from keras_lstm_dssm.data.sources import (
     open_documents,
     open_log,
 )
-from keras_lstm_dssm.data.taught_batches import TaughtBatches
-from keras_lstm_dssm.data.teacher_folder import TeacherVectors
+from keras_lstm_dssm.data.teacher_folder import TaughtBatches, TeacherVectors
 from keras_lstm_dssm.data.triples import Triples
 from keras_lstm_dssm.evaluation.measures import click_grades
 

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from keras_lstm_dssm.data.api_prose import prose_sentences
 from keras_lstm_dssm.data.api_search import (
     INTERNAL,
     building,
@@ -25,6 +24,7 @@ from keras_lstm_dssm.data.api_sources import (
     Definition,
     distributions,
     documented,
+    prose_sentences,
 )
 from keras_lstm_dssm.data.collection import SPLITS
 from keras_lstm_dssm.data.documents import (

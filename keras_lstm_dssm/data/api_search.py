@@ -18,11 +18,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import Distribution
 
-from keras_lstm_dssm.data.api_prose import first_sentence
 from keras_lstm_dssm.data.api_sources import (
     Definition,
     Module,
     distributions,
+    first_sentence,
     read_modules,
 )
 from keras_lstm_dssm.data.click_log import Pair

@@ -15,9 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_lstm_dssm.data.api_prose import sentence_runs
 from keras_lstm_dssm.data.api_search import building, cached_folder
-from keras_lstm_dssm.data.api_sources import distributions, documented
+from keras_lstm_dssm.data.api_sources import (
+    distributions,
+    documented,
+    sentence_runs,
+)
 from keras_lstm_dssm.data.batches import permutation
 from keras_lstm_dssm.data.click_log import Pair
 from keras_lstm_dssm.data.collection import (

@@ -20,9 +20,12 @@ from keras_lstm_dssm.data.click_log import (
     weight_of,
 )
 from keras_lstm_dssm.errors import InputError, check_at_least
-from keras_lstm_dssm.text.caches import NormalizedTextCache
-from keras_lstm_dssm.text.strings import as_strings
-from keras_lstm_dssm.text.word_hashing import normalize, normalize_texts
+from keras_lstm_dssm.text.many_texts import NormalizedTextCache
+from keras_lstm_dssm.text.word_hashing import (
+    as_strings,
+    normalize,
+    normalize_texts,
+)
 
 SHUFFLE_BUFFER = 100_000
 """Lines of a log that are held in memory at once, to be shuffled."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import replacing
-from keras_lstm_dssm.text_files import (
+from keras_lstm_dssm.plain_files import (
     BOM,
     EmptyFile,
     line_chunks,

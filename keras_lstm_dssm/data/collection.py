@@ -19,9 +19,12 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import FieldTexts
 from keras_lstm_dssm.evaluation.measures import LARGEST_GRADE, click_grades
 from keras_lstm_dssm.files import new_folder, replacing
-from keras_lstm_dssm.plain_files import check_plain_file
-from keras_lstm_dssm.settings.data import field_weights
-from keras_lstm_dssm.text_files import text_lines, write_lines
+from keras_lstm_dssm.plain_files import (
+    check_plain_file,
+    text_lines,
+    write_lines,
+)
+from keras_lstm_dssm.settings.training import field_weights
 
 SPLITS = ("train", "dev", "test")
 

@@ -22,13 +22,13 @@ from keras_lstm_dssm.data.collection import (
 )
 from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.files import new_folder
-from keras_lstm_dssm.text.sentences import split_sentences
-from keras_lstm_dssm.text_files import (
+from keras_lstm_dssm.plain_files import (
     EmptyFile,
     line_chunks,
     numbered_lines,
     one_line,
 )
+from keras_lstm_dssm.text.sentences import split_sentences
 
 LINE_EXPECTED = (
     'a JSON object on one line: "_id", "text" or "sentences", and perhaps'

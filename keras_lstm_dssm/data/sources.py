@@ -22,7 +22,7 @@ from keras_lstm_dssm.data.documents import (
 )
 from keras_lstm_dssm.data.triples import judged_lists, only_negatives
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.settings.data import (
+from keras_lstm_dssm.settings.training import (
     API,
     API_DOCUMENTS,
     API_SENTENCES,

@@ -1,7 +1,7 @@
-"""Statistics of data for model cards: digest, size, scripts and lengths.
+"""Statistics of data: digest, size, scripts and lengths, clicks of queries.
 
-`alphabet_warning` tells of click logs with letters outside the trigrams'
-alphabet.
+Model cards have them. `alphabet_warning` tells of click logs with letters
+outside the alphabet of the trigrams.
 """
 
 import itertools
@@ -16,6 +16,8 @@ import numpy as np
 
 from keras_lstm_dssm.data.batches import training_batches
 from keras_lstm_dssm.data.click_log import ClickLog
+from keras_lstm_dssm.data.collection import Collection
+from keras_lstm_dssm.data.prepare.folder import LOGS
 from keras_lstm_dssm.data.sources import (
     is_collection,
     open_collection,
@@ -23,7 +25,8 @@ from keras_lstm_dssm.data.sources import (
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.fingerprints import files_hash
-from keras_lstm_dssm.settings.data import API_DOCUMENTS, parts_of
+from keras_lstm_dssm.plain_files import cleaned
+from keras_lstm_dssm.settings.training import API_DOCUMENTS, parts_of
 from keras_lstm_dssm.text.word_hashing import LETTERS, normalize
 from lstm_dssm_client.words import split_words
 
@@ -169,3 +172,34 @@ def alphabet_warning(log: ClickLog) -> str | None:
 def _is_outside(word: str) -> bool:
     letters = [letter in LETTERS for letter in word if letter.isalpha()]
     return 2 * sum(letters) < len(letters)
+
+
+_AT_ONCE = 1 << 16
+
+
+def query_clicks(collection: Collection, split: str) -> dict[str, float]:
+    """Returns query id -> number of clicks, of the queries of a split.
+
+    The numbers come from the logs that `prepare` keeps in its folder, or from
+    judgements that are numbers of clicks. Of other data, the result is empty.
+    """
+    qrels = collection.qrels(split)
+    if collection.has_click_counts:
+        return {query: float(sum(of.values())) for query, of in qrels.items()}
+    logs = sorted(Path(collection.folder, LOGS).glob("[0-9]*.parquet"))
+    if not logs:
+        return {}
+    import duckdb
+
+    clicks = {collection.queries[query].casefold(): 0.0 for query in qrels}
+    rows = duckdb.execute(
+        "SELECT q, sum(weight) FROM read_parquet($1) WHERE weight > 0"
+        " AND q IS NOT NULL GROUP BY q",
+        [list(map(str, logs))],
+    )
+    while block := rows.fetchmany(_AT_ONCE):
+        for text, weight in block:
+            key = cleaned(text).casefold()
+            if key in clicks:
+                clicks[key] += float(weight)
+    return {q: clicks[collection.queries[q].casefold()] for q in qrels}

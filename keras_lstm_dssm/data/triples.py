@@ -16,9 +16,8 @@ from keras_lstm_dssm.data.click_log import ClickLog, weight_of
 from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.evaluation.bm25 import bm25_neighbours
-from keras_lstm_dssm.text.strings import as_strings
-from keras_lstm_dssm.text.word_hashing import normalize
-from keras_lstm_dssm.text_files import one_line
+from keras_lstm_dssm.plain_files import one_line
+from keras_lstm_dssm.text.word_hashing import as_strings, normalize
 
 _QUERIES_AT_ONCE = 1024
 

@@ -31,7 +31,7 @@ from keras_lstm_dssm.distillation.encoder_process import (
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import unit_vectors
 from keras_lstm_dssm.plain_files import read_bytes, read_json
-from keras_lstm_dssm.text.strings import clean_texts
+from keras_lstm_dssm.text.word_hashing import clean_texts
 
 OutsideEncoder = Callable[[Sequence[str]], np.ndarray]
 """Function from n texts to float32 `[n, d]`, rows of unit length."""

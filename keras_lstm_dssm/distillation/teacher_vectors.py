@@ -29,9 +29,9 @@ from keras_lstm_dssm.files import (
     replacing,
     write_json,
 )
-from keras_lstm_dssm.settings.data import absolute_spec
+from keras_lstm_dssm.plain_files import one_line
+from keras_lstm_dssm.settings.training import absolute_spec
 from keras_lstm_dssm.text.vocabulary import vocabulary_of
-from keras_lstm_dssm.text_files import one_line
 from keras_lstm_dssm.version import __version__
 
 

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from keras_lstm_dssm.custom_gradient import custom_gradient
 from keras_lstm_dssm.distributed.collectives import Collectives
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.models.pair_batch import HashedPairs
 from keras_lstm_dssm.models.text_model import OneProcess
 from keras_lstm_dssm.models.two_tower import TwoTower
+from keras_lstm_dssm.ops import custom_gradient
 
 _WORD = 32  # rows of a table in one integer of a packed set
 

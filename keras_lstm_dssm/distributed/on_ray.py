@@ -14,14 +14,17 @@ from types import ModuleType
 from typing import Any
 
 from keras_lstm_dssm.distributed.collectives import JointError
-from keras_lstm_dssm.distributed.joint_callbacks import STOP_FILE, Stopped
-from keras_lstm_dssm.distributed.worker import LOST, train_worker
+from keras_lstm_dssm.distributed.worker import (
+    LOST,
+    STOP_FILE,
+    Stopped,
+    train_worker,
+)
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.models.builders import find_recipe
 from keras_lstm_dssm.private_api import ray_on_loopback
-from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.run_folder import RunFolder, config_of_run
 from keras_lstm_dssm.settings.training import TrainingConfig
-from keras_lstm_dssm.training.session import config_of_run
 
 _CONNECT_SECONDS = 10.0
 _RETRY_SECONDS = 1.0

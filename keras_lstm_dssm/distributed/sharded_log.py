@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from keras_lstm_dssm.data.click_log import BadLines, ClickLog, find_bad
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.text_files import BOM, EmptyFile, line_chunks, reading
+from keras_lstm_dssm.plain_files import BOM, EmptyFile, line_chunks, reading
 
 _CHUNK = 1 << 22
 _LONGEST_LINE = 1 << 26

@@ -7,12 +7,12 @@ from keras_lstm_dssm.encoders.feed_forward_encoders import (
     WordSumEncoder,
 )
 from keras_lstm_dssm.encoders.layer_encoder import LayerEncoder
-from keras_lstm_dssm.encoders.recurrent_encoders import (
+from keras_lstm_dssm.encoders.text_encoder import (
     BidirectionalLSTMEncoder,
     LSTMEncoder,
     RNNEncoder,
+    TextEncoder,
 )
-from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 
 __all__ = [
     "BidirectionalLSTMEncoder",

@@ -12,26 +12,27 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders.parts import (
+from keras_lstm_dssm.encoders.text_encoder import (
     SKETCH,
     TOWERS,
     WORDS,
     Part,
+    TextEncoder,
     columns,
+    lstm_layers,
+    run_network,
     scaled,
     sum_words,
     widths,
 )
-from keras_lstm_dssm.encoders.recurrent_encoders import lstm_layers, run_network
-from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.fingerprints import weights_hash
-from keras_lstm_dssm.layers.cosine import unit
+from keras_lstm_dssm.layers.fixed_words import WordSketch
 from keras_lstm_dssm.layers.letter_trigrams import TrigramEmbedding
 from keras_lstm_dssm.layers.recurrent import Recurrent
-from keras_lstm_dssm.layers.word_sketch import WordSketch
+from keras_lstm_dssm.ops import unit
 from keras_lstm_dssm.registration import register
-from keras_lstm_dssm.text.caches import (
+from keras_lstm_dssm.text.many_texts import (
     FIELD_SPECS,
     FIELD_TYPES,
     DataFunction,
@@ -39,8 +40,7 @@ from keras_lstm_dssm.text.caches import (
     batch_of_fields,
     store_rows,
 )
-from keras_lstm_dssm.text.strings import as_strings
-from keras_lstm_dssm.text.word_batch import WordBatch
+from keras_lstm_dssm.text.word_hashing import WordBatch, as_strings
 
 _LONG_PERCENTILE = 95
 

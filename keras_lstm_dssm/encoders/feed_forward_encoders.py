@@ -10,12 +10,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders.parts import sum_words
-from keras_lstm_dssm.encoders.text_encoder import TextEncoder
+from keras_lstm_dssm.encoders.text_encoder import TextEncoder, sum_words
 from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.layers.letter_trigrams import gather_sum
 from keras_lstm_dssm.registration import register
-from keras_lstm_dssm.text.word_batch import WordBatch
+from keras_lstm_dssm.text.word_hashing import WordBatch
 
 
 @register

@@ -8,12 +8,17 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders.parts import TOWERS, WORDS, columns, widths
-from keras_lstm_dssm.encoders.text_encoder import TextEncoder
-from keras_lstm_dssm.layers.cosine import unit
+from keras_lstm_dssm.encoders.text_encoder import (
+    TOWERS,
+    WORDS,
+    TextEncoder,
+    columns,
+    widths,
+)
 from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
-from keras_lstm_dssm.text.strings import encode_in_batches
-from keras_lstm_dssm.text.word_batch import WordBatch
+from keras_lstm_dssm.ops import unit
+from keras_lstm_dssm.text.many_texts import encode_in_batches
+from keras_lstm_dssm.text.word_hashing import WordBatch
 from lstm_dssm_client.weighted_parts import Part, WeightedParts
 
 

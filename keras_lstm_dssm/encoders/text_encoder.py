@@ -1,36 +1,105 @@
-"""TextEncoder: the base class of the encoders, from strings to vectors."""
+"""TextEncoder, the base class of encoders, and the recurrent encoders.
 
-from collections.abc import Sequence
+A `Part` is some columns of the vectors, and the layers they come from.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.encoders.parts import TOWERS, WORDS, Part, widths
 from keras_lstm_dssm.errors import (
+    check_at_least,
     check_export_format,
     check_keras_file,
     check_precision,
 )
-from keras_lstm_dssm.layers.cosine import unit
+from keras_lstm_dssm.layers.fixed_words import WordRows
 from keras_lstm_dssm.layers.letter_trigrams import (
     LetterTrigrams,
     SyncedWeights,
     TrigramEmbedding,
+    gather_sum,
     trigram_embeddings,
 )
-from keras_lstm_dssm.layers.recurrent import Recurrent
-from keras_lstm_dssm.layers.word_rows import WordRows
+from keras_lstm_dssm.layers.recurrent import (
+    PeepholeLSTM,
+    Recurrent,
+    pack,
+    run_single_sequence,
+)
+from keras_lstm_dssm.layers.recurrent_cells import RNNCell
+from keras_lstm_dssm.ops import unit
 from keras_lstm_dssm.private_api import accept_any_inputs, mark_as_built
-from keras_lstm_dssm.registration import added_arguments
-from keras_lstm_dssm.text.caches import HashedTextCache
-from keras_lstm_dssm.text.strings import (
+from keras_lstm_dssm.registration import added_arguments, register
+from keras_lstm_dssm.text.many_texts import HashedTextCache, encode_in_batches
+from keras_lstm_dssm.text.word_hashing import (
+    WordBatch,
     as_strings,
     check_string_input,
-    encode_in_batches,
 )
-from keras_lstm_dssm.text.word_batch import WordBatch
+
+TOWERS, WORDS, SKETCH = "towers", "words", "sketch"
+"""Kinds of parts: trained on clicks, fitted to a teacher, and random signs."""
+
+
+def sum_words(layer: Any, words: WordBatch, training: bool = False) -> Any:
+    """Returns, for each distinct text, the sum of its words' vectors.
+
+    The layer computes a vector for each distinct word; the result is
+    `(texts, width)`.
+    """
+    rows = layer(words, training=training)
+    return gather_sum(rows, *words.flat(), training=training)
+
+
+@dataclass(frozen=True)  # Keras would track the layers in a `NamedTuple`
+class Part:
+    """A part of the vectors that an encoder computes: some of their columns.
+
+    Attributes:
+        kind: `TOWERS`, `WORDS` or `SKETCH`.
+        widths: Name -> number of columns.
+        layers: The layers whose weights the columns depend on.
+        length: The Euclidean length of the part in a vector.
+        read: Function that computes a vector for each distinct text, of any
+            length, from the layers, a `WordBatch`, and whether a gradient
+            will be computed.
+        scale: Function that scales such vectors to length 1.
+    """
+
+    kind: str
+    widths: Mapping[str, int]
+    layers: Sequence[Any]
+    length: float = 1.0
+    read: Callable[..., tf.Tensor] = sum_words
+    scale: Callable[[tf.Tensor], tf.Tensor] = unit
+
+    def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
+        """Computes a vector for each distinct text, not yet scaled."""
+        return self.read(*self.layers, words, training)
+
+
+def columns(
+    parts: Sequence[Part], words: WordBatch, training: bool = False
+) -> tf.Tensor:
+    """Computes all parts of the vectors of distinct texts, `(texts, width)`."""
+    return scaled(parts, [part.compose(words, training) for part in parts])
+
+
+def scaled(parts: Sequence[Part], vectors: Sequence[tf.Tensor]) -> tf.Tensor:
+    """Scales the result of each part's `compose`, and concatenates them."""
+    pairs = zip(parts, vectors, strict=True)
+    return tf.concat([p.scale(y) * p.length for p, y in pairs], axis=-1)
+
+
+def widths(parts: Sequence[Part]) -> dict[str, int]:
+    """Returns column name -> number of columns, for all parts in order."""
+    return {name: n for part in parts for name, n in part.widths.items()}
+
 
 WHOLE_VECTOR = "whole vector"
 """The name of the part where a vector is not divided into parts."""
@@ -373,3 +442,180 @@ class TextEncoder(SyncedWeights, keras.Model):
             **{name: hashing[name] for name in names},
             **added_arguments(self, TextEncoder),
         }
+
+
+def run_network(
+    embedding: TrigramEmbedding,
+    layer: Recurrent,
+    words: WordBatch,
+    training: bool,
+) -> tf.Tensor:
+    """Encodes each distinct text as the last output of a recurrent layer.
+
+    The layer reads the embedded words of a text, one at each time step.
+    """
+    if words.words.shape[0] == 1 and not training:
+        # A batch of one text has no padding.
+        projected = layer.project(embedding(words))
+        values = tf.gather(projected, words.words[0])
+        return run_single_sequence(layer.cell, values)
+    steps = pack(words.words, words.lengths)
+    projected = layer.project(embedding(words, training=training))
+    values = gather_sum(projected, steps.values, training=training)
+    return layer(steps._replace(values=values), training=training)
+
+
+def lstm_layers(
+    encoder: Any, suffix: str = ""
+) -> tuple[TrigramEmbedding, PeepholeLSTM]:
+    """Creates an LSTM, and the trigram embedding that computes its inputs."""
+    lstm = PeepholeLSTM(
+        encoder.cells,
+        encoder.peephole,
+        encoder.forget_gate,
+        encoder.truncate,
+        project_inputs=False,
+        dtype=encoder.dtype_policy,
+        name=f"lstm{suffix}",
+    )
+    width = encoder.cells * len(lstm.cell.gates)
+    lstm.build((None, None, width))
+    return encoder._embedding(width, f"embedding{suffix}"), lstm
+
+
+@register
+class RNNEncoder(TextEncoder):
+    """Runs an RNN over the words; y at the last word is the vector.
+
+    Palangi et al. 2016, section III-A, eq. (1). With 288 units it has as many
+    parameters as an LSTM of 96 cells.
+
+    Args:
+        units: Width of the state and of the vector, default 288.
+        truncate: Number of words that the gradient goes back from the last
+            one, the T of (7). Default `None` for all.
+        **kwargs: Arguments of `TextEncoder`.
+
+    Example:
+    >>> RNNEncoder(units=8).encode(["hex bolt", "wood glue"]).shape
+    (2, 8)
+    """
+
+    def __init__(
+        self, units: int = 288, truncate: int | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        check_at_least(1, units=units)
+        self.units = self.dimension = units
+        self.truncate = truncate
+        self.embedding = self._embedding(units, "embedding")
+        cell = RNNCell(
+            units, project_inputs=False, dtype=self.dtype_policy, name="cell"
+        )
+        self.rnn = Recurrent(
+            cell, truncate, dtype=self.dtype_policy, name="rnn"
+        )
+        self.rnn.build((None, None, units))
+
+    def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
+        """Encodes each distinct text as the RNN's output at its last word."""
+        return run_network(self.embedding, self.rnn, words, training)
+
+    @property
+    def networks(self) -> list[tuple[TrigramEmbedding, Recurrent]]:
+        """The RNN and its embedding."""
+        return [(self.embedding, self.rnn)]
+
+
+@register
+class LSTMEncoder(TextEncoder):
+    """Runs an LSTM over the words; y at the last word is the vector.
+
+    Palangi et al. 2016, section III-B, eq. (2). The defaults are those of the
+    paper's experiments: no peepholes and no forget gate.
+
+    Args:
+        cells: Number of cells, the width of the vector, default 96.
+        peephole: `None`, the default, `"diagonal"` or `"full"`; see
+            `PeepholeLSTMCell`.
+        forget_gate: Whether the cells have a forget gate, default `False`.
+        truncate: Number of words that the gradient goes back from the last
+            one, the T of (7). Default `None` for all.
+        **kwargs: Arguments of `TextEncoder`.
+
+    Example:
+    >>> LSTMEncoder(cells=32)(tf.constant(["hotels in shanghai"])).shape
+    TensorShape([1, 32])
+    """
+
+    def __init__(
+        self,
+        cells: int = 96,
+        peephole: str | None = None,
+        forget_gate: bool = False,
+        truncate: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.cells = self.dimension = cells
+        self.peephole = peephole
+        self.forget_gate = forget_gate
+        self.truncate = truncate
+        self.embedding, self.lstm = lstm_layers(self)
+
+    def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
+        """Encodes each distinct text as the LSTM's output at its last word."""
+        return run_network(self.embedding, self.lstm, words, training)
+
+    @property
+    def networks(self) -> list[tuple[TrigramEmbedding, Recurrent]]:
+        """The LSTM and its embedding."""
+        return [(self.embedding, self.lstm)]
+
+
+@register
+class BidirectionalLSTMEncoder(LSTMEncoder):
+    """Runs one LSTM forward and another backward over the words.
+
+    Palangi et al. 2016, section V. The second LSTM has its own weights. The
+    vector is the two final outputs concatenated, twice `cells` wide.
+
+    Args:
+        cells: Number of cells of each LSTM, default 96.
+        **kwargs: Arguments of `LSTMEncoder`.
+
+    Example:
+    >>> encoder = BidirectionalLSTMEncoder(cells=8)
+    >>> encoder.encode(["hex bolt", "wood glue"]).shape
+    (2, 16)
+    """
+
+    def __init__(self, cells: int = 96, **kwargs: Any) -> None:
+        super().__init__(cells, **kwargs)
+        self.dimension = 2 * cells
+        self.backward_embedding, self.backward_lstm = lstm_layers(
+            self, "_backward"
+        )
+
+    def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
+        """Encodes each distinct text by an LSTM in each direction.
+
+        The vector joins the final outputs of both.
+        """
+        forward = super().compose(words, training)
+        reverse = tf.reverse_sequence(words.words, words.lengths, seq_axis=1)
+        backward = run_network(
+            self.backward_embedding,
+            self.backward_lstm,
+            words._replace(words=reverse),
+            training,
+        )
+        return tf.concat([forward, backward], axis=-1)
+
+    @property
+    def networks(self) -> list[tuple[TrigramEmbedding, Recurrent]]:
+        """The LSTM that reads forward, and the one that reads backward."""
+        return [
+            *super().networks,
+            (self.backward_embedding, self.backward_lstm),
+        ]

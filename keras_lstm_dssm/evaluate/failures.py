@@ -15,8 +15,8 @@ from keras_lstm_dssm.evaluation.significance import (
 )
 from keras_lstm_dssm.evaluation.task import MAIN_MEASURES, RETRIEVE, means
 from keras_lstm_dssm.pages import Section, Table, write_html
-from keras_lstm_dssm.settings.choices import RANDOM_ORDER
-from keras_lstm_dssm.settings.evaluation import TitleSettings
+from keras_lstm_dssm.settings.fields import RANDOM_ORDER
+from keras_lstm_dssm.settings.programs import TitleSettings
 
 PAGE = 10
 """Number of titles on a page of results."""

@@ -47,9 +47,9 @@ from keras_lstm_dssm.evaluation.weight_fit import (
     calibrate,
     fit_weights,
 )
-from keras_lstm_dssm.settings.choices import BM25_TERMS, HYBRID_PARTS
-from keras_lstm_dssm.settings.evaluation import TitleSettings
+from keras_lstm_dssm.settings.fields import BM25_TERMS, HYBRID_PARTS
 from keras_lstm_dssm.settings.hybrid import HybridSettings
+from keras_lstm_dssm.settings.programs import TitleSettings
 from keras_lstm_dssm.training.hybrid_parts import HybridParts
 from lstm_dssm_client.bm25 import MAX_WORDS, TERM_PARTS, TermScores
 from lstm_dssm_client.hybrid import HUBNESS
@@ -348,7 +348,8 @@ def fit_hybrid(
     alone = {
         name: mean(dev.measure(part)[1], [measure])[measure]
         for name, part in {
-            **vectors, BM25: bm25_system(settings, dev.fields)
+            **vectors,
+            BM25: bm25_system(settings, dev.fields),
         }.items()
     }
     _, by_query = dev.measure(system)

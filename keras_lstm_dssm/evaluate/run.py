@@ -6,8 +6,8 @@ from typing import Any
 
 from keras_lstm_dssm.data.click_log import describe_bad
 from keras_lstm_dssm.data.documents import DocumentFolder
-from keras_lstm_dssm.data.query_clicks import query_clicks
 from keras_lstm_dssm.data.sources import open_collection, open_documents
+from keras_lstm_dssm.data.statistics import query_clicks
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluate.failures import tell_failures
 from keras_lstm_dssm.evaluate.hybrid import measure_hybrid
@@ -30,11 +30,11 @@ from keras_lstm_dssm.evaluation.task import (
     measure_systems,
 )
 from keras_lstm_dssm.files import check_writable
-from keras_lstm_dssm.model_cards.record import record_evaluation
+from keras_lstm_dssm.model_cards import record_evaluation
 from keras_lstm_dssm.models.keyvec import KeyVec
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.settings.evaluation import TitleSettings
 from keras_lstm_dssm.settings.kinds import kind_of
+from keras_lstm_dssm.settings.programs import TitleSettings
 
 Baselines = Callable[[list[str]], Mapping[str, System]]
 """Function from the training documents to systems, by name."""

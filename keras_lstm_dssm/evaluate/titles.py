@@ -42,9 +42,9 @@ from keras_lstm_dssm.evaluation.task import (
     measure_systems,
 )
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.settings.choices import RANDOM_ORDER
-from keras_lstm_dssm.settings.evaluation import TitleSettings
+from keras_lstm_dssm.settings.fields import RANDOM_ORDER
 from keras_lstm_dssm.settings.kinds import kind_of
+from keras_lstm_dssm.settings.programs import TitleSettings
 from keras_lstm_dssm.training.word_fit import check_fitted
 
 MODEL, BM25, MIXTURE = "model", "bm25", "mixture"

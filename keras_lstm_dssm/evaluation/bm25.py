@@ -16,7 +16,7 @@ import numpy as np
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.evaluation.runs import kth_largest
 from keras_lstm_dssm.evaluation.systems import CorpusSystem, Scores
-from keras_lstm_dssm.settings import choices
+from keras_lstm_dssm.settings import fields
 from lstm_dssm_client.bm25 import Postings
 from lstm_dssm_client.words import split_words
 
@@ -69,7 +69,7 @@ def stemmer_version() -> str:
 
 TOKENIZERS: dict[str, Tokenizer] = dict(
     zip(
-        choices.TOKENIZERS,
+        fields.TOKENIZERS,
         (space_separated, alphanumeric, stemmed),
         strict=True,
     )

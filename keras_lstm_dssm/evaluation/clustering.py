@@ -12,7 +12,7 @@ from keras_lstm_dssm.errors import InputError, check_at_least, import_optional
 from keras_lstm_dssm.evaluation.index import unit_vectors
 from keras_lstm_dssm.evaluation.measures import QueryMeasures, mean
 from keras_lstm_dssm.evaluation.runs import System
-from keras_lstm_dssm.settings.choices import CLUSTER_MEASURES
+from keras_lstm_dssm.settings.fields import CLUSTER_MEASURES
 
 K_MEANS_SEEDS = 5
 """Default number of k-means runs that are averaged."""

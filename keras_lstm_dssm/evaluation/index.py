@@ -13,8 +13,7 @@ from tqdm import tqdm
 
 from keras_lstm_dssm.errors import InputError, check_at_least, check_lists
 from keras_lstm_dssm.evaluation.runs import TieBreaker, kth_largest
-from lstm_dssm_client.signatures import Hit
-from lstm_dssm_client.texts import distinct_values
+from lstm_dssm_client.signatures import Hit, distinct_values
 
 _T = TypeVar("_T")
 

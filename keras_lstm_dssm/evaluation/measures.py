@@ -12,7 +12,7 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.runs import ListScores, Qrels, Run
-from keras_lstm_dssm.settings.choices import MEASURES, NDCG_CUTOFFS
+from keras_lstm_dssm.settings.fields import MEASURES, NDCG_CUTOFFS
 
 
 class TieGroup(NamedTuple):

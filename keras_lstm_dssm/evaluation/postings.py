@@ -19,7 +19,7 @@ from keras_lstm_dssm.evaluation.bm25 import (
     field_counts,
     stemmer_version,
 )
-from keras_lstm_dssm.settings import choices
+from keras_lstm_dssm.settings import fields
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from lstm_dssm_client.bm25 import (
     FORMS,
@@ -38,7 +38,7 @@ def _stem_of(word: str) -> list[str]:
     return [ROMAN.get(word) or english_stem(word)]
 
 
-STEMS, WORDS, TRIGRAMS = choices.BM25_TERMS
+STEMS, WORDS, TRIGRAMS = fields.BM25_TERMS
 
 _TERMS_OF: dict[str, Callable[[str], list[str]]] = {
     **FORMS, STEMS: _stem_of, WORDS: lambda word: [ROMAN.get(word, word)]

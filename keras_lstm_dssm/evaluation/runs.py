@@ -15,7 +15,7 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import replacing
-from keras_lstm_dssm.text_files import text_lines, write_lines
+from keras_lstm_dssm.plain_files import text_lines, write_lines
 
 Run = dict[str, dict[str, float]]
 """Query id -> document id -> score, best first, strictly descending. Scores

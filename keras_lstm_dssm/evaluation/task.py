@@ -27,7 +27,7 @@ from keras_lstm_dssm.evaluation.runs import (
     System,
     rank_lists,
 )
-from keras_lstm_dssm.settings.choices import LIST_MEASURES, MODES, RANDOM_ORDER
+from keras_lstm_dssm.settings.fields import LIST_MEASURES, MODES, RANDOM_ORDER
 
 if TYPE_CHECKING:  # the data package imports TensorFlow
     from keras_lstm_dssm.data.collection import Collection

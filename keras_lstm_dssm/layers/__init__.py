@@ -1,6 +1,6 @@
 """Keras layers: word hashing, trigram embedding, recurrence, cosine."""
 
-from keras_lstm_dssm.layers.cosine import unit
+from keras_lstm_dssm.layers.fixed_words import WordRows, WordSketch
 from keras_lstm_dssm.layers.interactions import (
     BilinearInteraction,
     CosineInteraction,
@@ -11,18 +11,16 @@ from keras_lstm_dssm.layers.letter_trigrams import (
     LetterTrigrams,
     TrigramEmbedding,
 )
-from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM, PeepholeLSTMCell
 from keras_lstm_dssm.layers.pooling import DynamicPooling, KMaxPooling
-from keras_lstm_dssm.layers.recurrent import Recurrent
-from keras_lstm_dssm.layers.recurrent_cell import RNNCell
-from keras_lstm_dssm.layers.word_rows import WordRows
-from keras_lstm_dssm.layers.word_sketch import WordSketch
+from keras_lstm_dssm.layers.recurrent import PeepholeLSTM, Recurrent
+from keras_lstm_dssm.layers.recurrent_cells import PeepholeLSTMCell, RNNCell
 from keras_lstm_dssm.layers.word_vectors import (
     TrigramVectors,
     VocabularyVectors,
     WordSequences,
     WordVectors,
 )
+from keras_lstm_dssm.ops import unit
 
 __all__ = [
     "BilinearInteraction",

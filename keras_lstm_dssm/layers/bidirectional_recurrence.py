@@ -1,21 +1,112 @@
 """Loops over time that run LSTMs of both directions together.
 
-Their gradient runs the same loop backwards.
+Their sequences are rows of a table, without padding. Their gradient runs the
+same loop backwards.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from keras_lstm_dssm.custom_gradient import custom_gradient
-from keras_lstm_dssm.layers.packed_sequence import (
-    FlatPacking,
-    FlatSequences,
+from keras_lstm_dssm.layers.recurrent import (
+    Arrays,
+    PeepholeLSTM,
+    array_of_steps,
     earlier_values,
 )
-from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM, PeepholeLSTMCell
-from keras_lstm_dssm.layers.recurrent import Arrays, array_of_steps
+from keras_lstm_dssm.layers.recurrent_cells import PeepholeLSTMCell
+from keras_lstm_dssm.ops import custom_gradient
+
+
+class FlatSequences(NamedTuple):
+    """Holds sequences of different lengths whose values are rows of a table.
+
+    `table` is float `(rows, width)`, such as the vectors of distinct words;
+    `index`, int32 `(values,)`, the row of each value, one sequence after the
+    other; `lengths`, int32 `(sequences,)`, in any order, each at least 1.
+    """
+
+    table: tf.Tensor
+    index: tf.Tensor
+    lengths: tf.Tensor
+
+    @classmethod
+    def from_padded(
+        cls, vectors: tf.Tensor, lengths: tf.Tensor
+    ) -> "FlatSequences":
+        """Takes the values without padding from `(sequences, time, width)`."""
+        is_value = tf.sequence_mask(lengths, tf.shape(vectors)[1])
+        table = tf.boolean_mask(vectors, is_value)
+        return cls(table, tf.range(tf.shape(table)[0]), lengths)
+
+    def joined(self, other: "FlatSequences") -> "FlatSequences":
+        """Returns these sequences, followed by those of another object."""
+        return FlatSequences(
+            tf.concat([self.table, other.table], axis=0),
+            tf.concat(
+                [self.index, other.index + tf.shape(self.table)[0]], axis=0
+            ),
+            tf.concat([self.lengths, other.lengths], axis=0),
+        )
+
+    @property
+    def starts(self) -> tf.Tensor:
+        """Index of the first value of each sequence, int32 `(sequences,)`."""
+        return tf.cumsum(self.lengths, exclusive=True)
+
+    def padded(self, values: tf.Tensor) -> tf.Tensor:
+        """Arranges values by sequence; zeros follow the end of each one.
+
+        Returns `(sequences, time, width)`, with the time of the longest one.
+        """
+        time = tf.maximum(tf.reduce_max(self.lengths), 1)
+        is_value = tf.sequence_mask(self.lengths, time)
+        index = self.starts[:, tf.newaxis] + tf.range(time)
+        return tf.where(
+            is_value[:, :, tf.newaxis],
+            tf.gather(values, tf.where(is_value, index, 0)),
+            tf.zeros([], values.dtype),
+        )
+
+
+class FlatPacking(NamedTuple):
+    """Holds the indices that pack sequences for reading forward and backward.
+
+    The values lie one sequence after the other. Packed, all sequences at time 0
+    come first, the longest one before the others, as in `PackedSequence`, with
+    its `counts`; read backward, a sequence begins with its last value. `steps`,
+    int32 `(2, values)`, has the index of the value of each packed step, forward
+    and backward.
+    """
+
+    counts: tf.Tensor
+    steps: tf.Tensor
+
+    @classmethod
+    def from_lengths(cls, lengths: tf.Tensor) -> "FlatPacking":
+        """Computes the indices from lengths `(sequences,)`, in any order."""
+        order = tf.argsort(lengths, direction="DESCENDING", stable=True)
+        descending = tf.gather(lengths, order)
+        starts = tf.gather(tf.cumsum(lengths, exclusive=True), order)
+        # Without sequences there is a time step, too, of no values.
+        time = tf.maximum(tf.reduce_max(lengths), 1)
+        is_value = tf.transpose(tf.sequence_mask(descending, time))
+        steps = tf.cast(tf.where(is_value), tf.int32)  # in order of packing
+        now, sequence = steps[:, 0], steps[:, 1]
+        first = tf.gather(starts, sequence)
+        last = first + tf.gather(descending, sequence) - 1
+        return cls(
+            tf.reduce_sum(tf.cast(is_value, tf.int32), axis=1),
+            tf.stack([first + now, last - now]),
+        )
+
+    @property
+    def places(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """The packed step of each value, `(values,)`, in both directions."""
+        forward, backward = tf.unstack(self.steps)
+        invert = tf.math.invert_permutation
+        return invert(forward), invert(backward)
 
 
 def loop_forward(

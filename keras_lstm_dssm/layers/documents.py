@@ -11,18 +11,20 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.custom_gradient import custom_gradient
 from keras_lstm_dssm.errors import (
     InputError,
     check_at_least,
     check_each_at_least,
 )
-from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
-from keras_lstm_dssm.layers.packed_sequence import FlatSequences
-from keras_lstm_dssm.layers.peephole_lstm import PeepholeLSTM
+from keras_lstm_dssm.layers.bidirectional_recurrence import (
+    FlatSequences,
+    run_on_rows,
+)
+from keras_lstm_dssm.layers.recurrent import PeepholeLSTM
+from keras_lstm_dssm.ops import custom_gradient
 from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.registration import Configured, register
-from keras_lstm_dssm.text.word_batch import WordBatch
+from keras_lstm_dssm.text.word_hashing import WordBatch
 
 
 @register

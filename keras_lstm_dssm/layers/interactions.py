@@ -6,9 +6,9 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import check_at_least, check_choice
-from keras_lstm_dssm.layers.cosine import cosine_pairs, unit
+from keras_lstm_dssm.layers.convolution import near_identity, small_uniform
 from keras_lstm_dssm.layers.letter_trigrams import gather_sum
-from keras_lstm_dssm.layers.scoring_mlp import near_identity, small_uniform
+from keras_lstm_dssm.ops import cosine_pairs, unit
 from keras_lstm_dssm.registration import Configured, register
 
 Prepared = tuple[tf.Tensor, ...]

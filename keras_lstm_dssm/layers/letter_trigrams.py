@@ -11,8 +11,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.custom_gradient import custom_gradient
 from keras_lstm_dssm.errors import InputError, check_at_least
+from keras_lstm_dssm.ops import custom_gradient
 from keras_lstm_dssm.private_api import (
     accept_any_inputs,
     all_layers,
@@ -24,18 +24,17 @@ from keras_lstm_dssm.tables import (
     read_table,
     write_table,
 )
-from keras_lstm_dssm.text.caches import HashedTextCache
-from keras_lstm_dssm.text.strings import as_strings, check_string_input
-from keras_lstm_dssm.text.word_batch import (
+from keras_lstm_dssm.text.many_texts import HashedTextCache
+from keras_lstm_dssm.text.word_hashing import (
+    TRIGRAMS,
     WordBatch,
+    as_strings,
+    check_split,
+    check_string_input,
     distinct_words,
     hash_single_text,
     is_single_short_text,
     pad_rows,
-)
-from keras_lstm_dssm.text.word_hashing import (
-    TRIGRAMS,
-    check_split,
     split_words,
     trigram_ids,
 )

@@ -1,28 +1,80 @@
-"""`Recurrent`, the layer that runs a recurrent cell over sequences.
+"""Layers that run a recurrent cell over sequences, stored without padding.
 
 The loops over time and their gradient, (7) to (10), are functions here; single
 queries have a loop with fewer operations.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.custom_gradient import custom_gradient
 from keras_lstm_dssm.errors import InputError, check_at_least
-from keras_lstm_dssm.layers.packed_sequence import (
-    PackedSequence,
-    earlier_values,
-    last_values,
-    pack,
-    unpack,
+from keras_lstm_dssm.layers.recurrent_cells import (
+    PeepholeLSTMCell,
+    RecurrentCell,
+    Tensors,
 )
-from keras_lstm_dssm.layers.recurrent_cell import RecurrentCell, Tensors
+from keras_lstm_dssm.ops import custom_gradient
 from keras_lstm_dssm.private_api import accept_any_arguments
 from keras_lstm_dssm.registration import register
-from keras_lstm_dssm.text.word_batch import pad_rows
+from keras_lstm_dssm.text.word_hashing import pad_rows
+
+
+class PackedSequence(NamedTuple):
+    """Holds sequences of different lengths without padding.
+
+    The values of all rows at time 0 come first, then those at time 1, and so
+    on. Rows are ordered by descending length, so the rows that have a value
+    at time t are the first `counts[t]` ones. Titles have 12 words on average
+    and 30 at most: in padded batches most steps would be padding.
+    """
+
+    values: tf.Tensor  # the packed values, `(sum of counts, ...)`
+    # int32 `(time,)`, descending, the number of rows longer than t.
+    counts: tf.Tensor
+    # int32 `(rows,)`, descending, the number of values of a row.
+    lengths: tf.Tensor
+
+    @property
+    def starts(self) -> tf.Tensor:
+        """The index in `values` at which each time begins, int32 `(time,)`."""
+        return tf.cumsum(self.counts, exclusive=True)
+
+
+def pack(values: tf.Tensor, lengths: tf.Tensor) -> PackedSequence:
+    """Packs rows `(rows, time, ...)` that are ordered by descending length."""
+    is_value = tf.transpose(tf.sequence_mask(lengths, tf.shape(values)[1]))
+    time_major = tf.transpose(values, [1, 0, *range(2, values.shape.rank)])
+    return PackedSequence(
+        tf.boolean_mask(time_major, is_value),
+        tf.reduce_sum(tf.cast(is_value, tf.int32), axis=1),
+        tf.cast(lengths, tf.int32),
+    )
+
+
+def unpack(steps: PackedSequence) -> tf.Tensor:
+    """Arranges packed values by row, `(rows, time, width)`, padded with 0."""
+    time, rows = tf.size(steps.counts), tf.size(steps.lengths)
+    is_value = tf.transpose(tf.sequence_mask(steps.lengths, time))
+    time_major = tf.scatter_nd(
+        tf.cast(tf.where(is_value), tf.int32),  # in the order of packing
+        steps.values,
+        tf.stack([time, rows, tf.shape(steps.values)[1]]),
+    )
+    return tf.transpose(time_major, [1, 0, 2])
+
+
+def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
+    """Takes the value of the same row one step earlier, from time 1 on.
+
+    Takes packed values `(steps, units)`; those of time 0 have none earlier.
+    """
+    # Row r at time t has the index starts[t] + r, and starts[t-1] + r before.
+    index = tf.range(tf.reduce_sum(counts[:1]), tf.shape(values)[0])
+    return tf.gather(values, index - tf.repeat(counts[:-1], counts[1:]))
+
 
 # An iteration of a loop takes as long as two steps of a cell besides.
 _STEPS = 2
@@ -201,7 +253,10 @@ def run_with_gradient(
             return [dz, *(by_weight[name] for name in names)]
 
         y = now["y"].concat()
-        return (y if at_all_steps else last_values(y, packed)), gradient
+        if not at_all_steps:  # the value of each row at its last step
+            last = tf.gather(packed.starts, packed.lengths - 1)
+            y = tf.gather(y, last + tf.range(tf.size(packed.lengths)))
+        return y, gradient
 
     return outputs(steps.values, *weights.values())
 
@@ -561,3 +616,87 @@ def _pack_any_order(
     lengths = tf.cast(lengths, tf.int32)
     order = tf.argsort(lengths, direction="DESCENDING", stable=True)
     return pack(tf.gather(inputs, order), tf.gather(lengths, order)), order
+
+
+@register
+class PeepholeLSTM(Recurrent):
+    """Runs the LSTM of Palangi et al. 2016, eq. (2), over sequences.
+
+    Replaces `keras.layers.LSTM` and has weights of the same layout: with
+    `peephole=None`, equal weights give equal outputs. Dropout, other
+    activations, `unroll` and `stateful` are not supported.
+
+    Args:
+        units: Number of cells, the width of the output.
+        peephole: `"full"`, the default, `"diagonal"` or `None`; see
+            `PeepholeLSTMCell`.
+        forget_gate: Whether the cells have a forget gate, default `True`.
+        truncate: Number of steps that the gradient goes back. Default `None`
+            for all; see `Recurrent`.
+        project_inputs: Whether the cell has input weights W, default `True`;
+            see `RecurrentCell`.
+        return_sequences: Whether to return all outputs, default `False`.
+        return_state: Whether to return y and c, too, default `False`.
+        go_backwards: Whether to read rows in reverse, default `False`.
+        **kwargs: Initializers, regularizers and constraints, such as
+            `kernel_regularizer`, see `RecurrentCell`; and arguments of
+            `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: `(batch, time, features)`.
+        lengths: Number of steps of each row, int `(batch,)`.
+        initial_state: `[y, c]`, each `(batch, units)`.
+        mask: bool `(batch, time)`, an alternative to `lengths`.
+        training: Whether a gradient will be computed; see `Recurrent`.
+
+    Example:
+    >>> PeepholeLSTM(96)(np.zeros((2, 5, 16), "float32"), [5, 3]).shape
+    TensorShape([2, 96])
+    """
+
+    def __init__(
+        self,
+        units: int,
+        peephole: str | None = "full",
+        forget_gate: bool = True,
+        truncate: int | None = None,
+        project_inputs: bool = True,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        of_cell = {
+            name: kwargs.pop(name)
+            for name in list(kwargs)
+            if name.startswith(("kernel_", "recurrent_", "bias_"))
+        }
+        cell = PeepholeLSTMCell(
+            units,
+            peephole,
+            forget_gate,
+            project_inputs,
+            dtype=kwargs.get("dtype"),
+            name="cell",
+            **of_cell,
+        )
+        super().__init__(
+            cell,
+            truncate,
+            return_sequences,
+            return_state,
+            go_backwards,
+            **kwargs,
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor arguments as a dict, for `from_config`."""
+        config = super().get_config()
+        del config["cell"]
+        # The layer's name, dtype and trainable replace those of the cell.
+        return {**self.cell.get_config(), **config}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "PeepholeLSTM":
+        """Rebuilds the layer from its configuration."""
+        return cls(**config)

@@ -18,10 +18,8 @@ from keras_lstm_dssm.layers.letter_trigrams import (
 )
 from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.registration import Configured, register
-from keras_lstm_dssm.text.strings import as_strings
 from keras_lstm_dssm.text.vocabulary import Vocabulary
-from keras_lstm_dssm.text.word_batch import WordBatch
-from keras_lstm_dssm.text.word_hashing import check_split
+from keras_lstm_dssm.text.word_hashing import WordBatch, as_strings, check_split
 
 
 class WordSequences(NamedTuple):

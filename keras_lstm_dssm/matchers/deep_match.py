@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError, check_at_least, import_optional
-from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP, small_uniform
+from keras_lstm_dssm.layers.convolution import ScoringMLP, small_uniform
 from keras_lstm_dssm.layers.word_vectors import (
     VocabularyVectors,
     WordSequences,

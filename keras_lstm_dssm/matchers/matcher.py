@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError, check_at_least, check_precision
-from keras_lstm_dssm.layers.packed_sequence import FlatSequences
+from keras_lstm_dssm.layers.bidirectional_recurrence import FlatSequences
 from keras_lstm_dssm.layers.word_vectors import WordSequences, WordVectors
 from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.registration import Configured

@@ -14,11 +14,12 @@ from keras_lstm_dssm.errors import (
 from keras_lstm_dssm.layers.convolution import (
     Features,
     KMaxStack,
+    ScoringMLP,
+    small_uniform,
     zero_padding,
 )
 from keras_lstm_dssm.layers.interactions import PhraseSimilarity
 from keras_lstm_dssm.layers.pooling import DynamicPooling
-from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP, small_uniform
 from keras_lstm_dssm.layers.word_vectors import WordSequences
 from keras_lstm_dssm.matchers.matcher import SIDES, Matcher
 from keras_lstm_dssm.registration import register

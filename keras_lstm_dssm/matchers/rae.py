@@ -11,9 +11,9 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
+from keras_lstm_dssm.layers.convolution import ScoringMLP
 from keras_lstm_dssm.layers.interactions import sums_of_squares
 from keras_lstm_dssm.layers.pooling import DynamicPooling
-from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP
 from keras_lstm_dssm.layers.word_vectors import (
     VocabularyVectors,
     WordSequences,

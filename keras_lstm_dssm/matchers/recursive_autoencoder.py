@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
-from keras_lstm_dssm.layers.scoring_mlp import small_uniform
+from keras_lstm_dssm.layers.convolution import small_uniform
 from keras_lstm_dssm.layers.word_vectors import WordSequences, WordVectors
 from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.registration import Configured, register

@@ -9,12 +9,10 @@ from keras_lstm_dssm.settings.kinds import (
     recipe_from_dict,
     register_kind,
 )
-from keras_lstm_dssm.settings.presets import (
+from keras_lstm_dssm.settings.recipes import (
     KEYVEC_PRESETS,
     PRESETS,
     SCORER_PRESETS,
-)
-from keras_lstm_dssm.settings.recipes import (
     KeyVecRecipe,
     ModelRecipe,
     Recipe,

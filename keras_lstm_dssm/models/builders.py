@@ -7,13 +7,15 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import keras
+
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers.letter_trigrams import copy_weights
 from keras_lstm_dssm.losses import CosineSoftmax, Distillation
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.optimizers import NesterovMomentum
-from keras_lstm_dssm.registration import registered_class
+from keras_lstm_dssm.registration import PACKAGE
 from keras_lstm_dssm.settings.kinds import kind_of, named_recipe
 from keras_lstm_dssm.settings.recipes import ModelRecipe, Recipe
 
@@ -106,6 +108,26 @@ def check_arguments(
             " hold; towers of Keras layers are trained by"
             " TwoTower(layer, layer).fit"
         ) from error
+
+
+def registered_class(argument: str, name: str, base: type) -> Any:
+    """Returns the registered class of a name that a recipe has.
+
+    It is `"LSTMEncoder"`, or `"my_package>GRUEncoder"` for a class that is
+    registered with Keras under this name.
+    """
+    names = {
+        full.removeprefix(f"{PACKAGE}>"): cls
+        for full, cls in keras.saving.get_custom_objects().items()
+        if isinstance(cls, type) and issubclass(cls, base) and cls is not base
+    }
+    if not isinstance(name, str) or name not in names:
+        raise InputError(
+            f"{argument} is {name!r}: expected one of "
+            f"{', '.join(sorted(names))}; or import the module that registers "
+            "it"
+        )
+    return names[name]
 
 
 def check_towers(recipe: Recipe) -> None:

@@ -15,10 +15,9 @@ from keras_lstm_dssm.models.text_model import (
     is_hashed,
 )
 from keras_lstm_dssm.text.sentences import split_sentences
-from keras_lstm_dssm.text.strings import as_bytes
 from keras_lstm_dssm.text.vocabulary import Vocabulary
-from keras_lstm_dssm.text.word_batch import WordBatch
-from keras_lstm_dssm.text.word_hashing import normalize_texts
+from keras_lstm_dssm.text.word_hashing import WordBatch, normalize_texts
+from lstm_dssm_client.signatures import as_bytes
 
 
 class DocumentBatch(NamedTuple):

@@ -26,11 +26,11 @@ from keras_lstm_dssm.models.document_batch import (
 from keras_lstm_dssm.models.text_model import TextModel, is_empty
 from keras_lstm_dssm.private_api import DirectedMean
 from keras_lstm_dssm.registration import register
+from keras_lstm_dssm.text.many_texts import run_batches
 from keras_lstm_dssm.text.sentences import graph_sentences
-from keras_lstm_dssm.text.strings import as_strings, run_batches
 from keras_lstm_dssm.text.vocabulary import Vocabulary
-from keras_lstm_dssm.text.word_hashing import normalize
-from lstm_dssm_client.texts import slices_of_size
+from keras_lstm_dssm.text.word_hashing import as_strings, normalize
+from lstm_dssm_client.signatures import slices_of_size
 
 SENTENCES_AT_ONCE = 4096
 DOCUMENTS_AT_ONCE = 256

@@ -16,8 +16,11 @@ from keras_lstm_dssm.models.text_model import (
     is_string_batch,
     sample_weights,
 )
-from keras_lstm_dssm.text.strings import as_strings
-from keras_lstm_dssm.text.word_batch import WordBatch, text_fingerprints
+from keras_lstm_dssm.text.word_hashing import (
+    WordBatch,
+    as_strings,
+    text_fingerprints,
+)
 
 
 def teacher_cosines(

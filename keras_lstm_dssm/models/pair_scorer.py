@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.layers.packed_sequence import FlatSequences
+from keras_lstm_dssm.layers.bidirectional_recurrence import FlatSequences
 from keras_lstm_dssm.layers.word_vectors import WordVectors
 from keras_lstm_dssm.matchers.matcher import Matcher, rows_of
 from keras_lstm_dssm.models.pair_batch import pair_batches
@@ -28,9 +28,9 @@ from keras_lstm_dssm.models.text_model import (
     sample_weights,
 )
 from keras_lstm_dssm.registration import register
-from keras_lstm_dssm.text.strings import as_bytes, as_strings, score_in_batches
-from keras_lstm_dssm.text.word_batch import WordBatch
-from lstm_dssm_client.texts import pairs_as_bytes, query_as_bytes
+from keras_lstm_dssm.text.many_texts import score_in_batches
+from keras_lstm_dssm.text.word_hashing import WordBatch, as_strings
+from lstm_dssm_client.signatures import as_bytes, pairs_as_bytes, query_as_bytes
 
 
 class HashedTriples(NamedTuple):

@@ -15,7 +15,6 @@ from keras_lstm_dssm.data.batches import CorpusNegatives
 from keras_lstm_dssm.encoders.layer_encoder import LayerEncoder
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError, check_at_least, check_choice
-from keras_lstm_dssm.layers.cosine import cosine_matrix, cosine_pairs
 from keras_lstm_dssm.layers.letter_trigrams import SyncedWeights
 from keras_lstm_dssm.models.pair_batch import (
     HashedPairs,
@@ -31,8 +30,9 @@ from keras_lstm_dssm.models.text_model import (
     is_hashed,
     relative_weights,
 )
+from keras_lstm_dssm.ops import cosine_matrix, cosine_pairs
 from keras_lstm_dssm.registration import register
-from keras_lstm_dssm.settings.choices import NEGATIVES
+from keras_lstm_dssm.settings.fields import NEGATIVES
 
 Blocks = Sequence[tf.Tensor]
 """Vectors as blocks of columns, see `TextEncoder.blocks`."""

@@ -15,12 +15,12 @@ from keras_lstm_dssm.losses import KeyVecLoss, PairwiseHinge
 from keras_lstm_dssm.matchers.matcher import Matcher
 from keras_lstm_dssm.models.builders import (
     check_arguments,
+    registered_class,
     seeded_initializers,
 )
 from keras_lstm_dssm.models.keyvec import KeyVec
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.optimizers import Adagrad
-from keras_lstm_dssm.registration import registered_class
 from keras_lstm_dssm.settings.recipes import (
     KeyVecRecipe,
     ScorerRecipe,

@@ -1,17 +1,187 @@
-"""`NesterovMomentum`, the optimizer of Palangi et al. 2016, Algorithm 1."""
+"""The optimizer of Palangi et al. 2016, Algorithm 1, and its schedule of mu.
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+`LazyRows` updates a table of which a batch reads few rows, with equal results;
+`LazyTables` has the tables of an optimizer.
+"""
+
+import math
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.optimizers.lazy_rows import LazyRows, LazyTables
 from keras_lstm_dssm.private_api import JointUpdateOptimizer, only_copy
 from keras_lstm_dssm.registration import register
+
+
+class _Read(NamedTuple):
+    """Rows that a training step has read, and the state of their updates."""
+
+    rows: tf.Tensor
+    ahead: tf.Tensor
+    velocity: tf.Tensor
+    decay: tf.Tensor
+
+
+def _are_rows(indices: tf.Tensor, rows: tf.Tensor) -> bool:
+    """Returns whether the indices of a gradient are exactly these rows.
+
+    TensorFlow reshapes them. A graph of the whole training step then need not
+    gather the rows again; other workers may have added rows.
+    """
+    return (
+        tf.is_symbolic_tensor(indices)
+        and indices.op.type == "Reshape"
+        and indices.op.inputs[0] is rows
+    )
+
+
+class LazyRows:
+    """Updates the rows of a table when they are next read, exactly.
+
+    Momentum moves every row in every training step, whether the batch reads
+    it or not. But a row without gradient moves by a geometric sum: over m
+    training steps with momentum mu,
+
+        V -> mu^m V        W -> W + V (mu + mu^2 + ... + mu^m)
+
+    so its update can wait until a batch reads it. The rows then equal those
+    of the dense update up to rounding, at the cost of the rows read. mu must
+    not change between two updates of a row: before it changes, all rows are
+    brought up to date (`sync`). `updated`, int `[rows]`, is the number of the
+    last training step that each row of W and V `[rows, units]` includes.
+    """
+
+    def __init__(
+        self,
+        table: tf.Variable,
+        velocity: tf.Variable,
+        updated: tf.Variable,
+        mu: tf.Variable,
+        steps: tf.Variable,
+    ) -> None:
+        self.table = table
+        self.velocity = velocity
+        self.updated = updated
+        self.mu = mu
+        self.steps = steps
+        self._read: _Read | None = None
+
+    def read(self, rows: tf.Tensor) -> tf.Tensor:
+        """Returns distinct rows at the look-ahead point, `[r, units]`."""
+        updated = tf.gather(self.updated, rows)
+        decay, distance = self._powers(updated, self.steps + 1)
+        velocity = tf.stop_gradient(tf.gather(self.velocity, rows))
+        ahead = tf.gather(self.table, rows) + velocity * distance
+        self._read = _Read(rows, ahead, velocity, decay)
+        return ahead
+
+    def update(self, change: tf.IndexedSlices) -> None:
+        """Takes distinct rows to the end of the training step.
+
+        `change` is -eps times their gradient at the look-ahead point.
+        """
+        rows = change.indices
+        read, self._read = self._read, None
+        if read is None or not _are_rows(rows, read.rows):
+            self.read(rows)
+            read, self._read = self._read, None
+            assert read is not None
+        done = tf.cast(self.steps + 1, self.updated.dtype)
+        # Not scatter_add, which guards against repeated rows and is slower.
+        for variable, values in (
+            (self.velocity, read.velocity * read.decay + change.values),
+            (self.table, read.ahead + change.values),
+            (self.updated, tf.fill(tf.shape(rows), done)),
+        ):
+            variable.scatter_update(tf.IndexedSlices(values, rows))
+
+    def sync(self) -> None:
+        """Brings all rows up to date with the last complete training step."""
+        if tf.executing_eagerly() and not self._behind():
+            return
+        decay, distance = self._powers(self.updated, self.steps)
+        self.table.assign_add(self.velocity * distance)
+        self.velocity.assign(self.velocity * decay)
+        self.restart()
+
+    def _behind(self) -> bool:
+        return bool(self.updated.numpy().min() < self.steps.numpy())
+
+    def restart(self) -> None:
+        """Marks all rows as up to date with the last complete step."""
+        steps = tf.cast(self.steps, self.updated.dtype)
+        self.updated.assign(tf.fill(tf.shape(self.updated), steps))
+
+    def _powers(
+        self, updated: tf.Tensor, steps: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns mu^m and mu + ... + mu^m, `[r, 1]`, m = steps - updated."""
+        # In double precision: 1 - mu^m cancels most of a float's digits.
+        m = tf.cast(tf.cast(steps, updated.dtype) - updated, tf.float64)
+        mu = tf.cast(self.mu, tf.float64)
+        decay = mu**m
+        rest = 1 - mu
+        distance = tf.where(
+            rest > 0, mu * (1 - decay) / tf.where(rest > 0, rest, 1), m
+        )
+        dtype = self.table.dtype
+        return (
+            tf.expand_dims(tf.cast(decay, dtype), 1),
+            tf.expand_dims(tf.cast(distance, dtype), 1),
+        )
+
+
+class LazyTables:
+    """The tables whose rows an optimizer updates when a batch reads them.
+
+    Tables are found by the key of their variable. A table that is no longer
+    active, because its tower was frozen, stays as it is.
+    """
+
+    def __init__(self) -> None:
+        self.active: dict[str, LazyRows] = {}
+        self._known: dict[str, LazyRows] = {}
+        self._syncing = threading.Lock()
+        self._pending = False
+
+    def activate(self, tables: Mapping[str, Callable[[], LazyRows]]) -> None:
+        """Replaces the active tables. All tables must be up to date.
+
+        New tables are made by the functions.
+        """
+        before, self.active = self.active, {}
+        for key, make in tables.items():
+            if key not in self._known:
+                self._known[key] = make()
+            self.active[key] = self._known[key]
+            if key not in before:
+                self.active[key].restart()
+
+    def sync(self) -> None:
+        """Brings all rows up to date, unless `pending_rows_saved`."""
+        with self._syncing:
+            if not self._pending:
+                for table in self.active.values():
+                    table.sync()
+
+    @contextmanager
+    def pending_rows_saved(self) -> Iterator[None]:
+        """Delays `sync` while a checkpoint is saved.
+
+        `sync` rounds, so that a run which was saved within an epoch and
+        resumed would differ from a run that was not.
+        """
+        self._pending = True
+        try:
+            yield
+        finally:
+            self._pending = False
 
 
 def renormalise(
@@ -348,3 +518,140 @@ class NesterovMomentum(JointUpdateOptimizer):
         own = {"threshold": self.threshold, "lazy": self.lazy}
         momentum = self.initial_momentum
         return {**super().get_config(), "momentum": momentum, **own}
+
+
+class NesterovSchedule(keras.callbacks.Callback):
+    """Sets mu to 0.9 at both ends of the training and to 0.995 in between.
+
+    Palangi et al. 2016, section IV: "in the first and last 2% of all
+    parameter updates mu = 0.9 and for the other 96% mu = 0.995". Updates are
+    counted by `optimizer.iterations`, which checkpoints hold, so that a
+    resumed run continues the schedule. `NesterovMomentum` computes mu inside
+    each training step; `steps_per_execution` changes nothing.
+
+    Each epoch's logs get `momentum`, mu of its last step. Outside of training
+    steps the model holds the weights W of Algorithm 1, not the look-ahead
+    point: in other callbacks, wherever they are listed, in the validation of
+    `fit`, in what they save, and after an exception.
+
+    `keras.optimizers.SGD` reads its momentum when a training step is traced.
+    It works only with `compile(run_eagerly=True)`.
+
+    Args:
+        total_steps: Number of training steps from the optimizer's first
+            step on. By default the schedule spans this `fit`, from its
+            `initial_epoch` to its last epoch, which needs a dataset of known
+            cardinality; but a training that was interrupted, and is resumed
+            by `keras.callbacks.BackupAndRestore`, goes on with its schedule.
+        ends: mu in the first and in the last part. Default 0.9.
+        middle: mu in between. Default 0.995.
+        fraction: Share of the training steps in the first part, and also in
+            the last part. Default 0.02.
+
+    Raises:
+        InputError: The number of training steps is neither given nor known,
+            or the momentum of the optimizer cannot be changed.
+
+    Example:
+    >>> model.fit(pairs, epochs=8, callbacks=[NesterovSchedule()])
+    """
+
+    def __init__(
+        self,
+        total_steps: int | None = None,
+        ends: float = 0.9,
+        middle: float = 0.995,
+        fraction: float = 0.02,
+    ) -> None:
+        super().__init__()
+        self.total_steps = total_steps
+        self.ends = ends
+        self.middle = middle
+        self.fraction = fraction
+        self._phases: Sequence[int] | None = None
+
+    def momentum(self, step: int, total: int) -> float:
+        """Returns mu of a training step, counted from 0, among `total`."""
+        return self._momentum_at(step, self._phases_of(0, total))
+
+    def _phases_of(self, start: int, total: int) -> Sequence[int]:
+        """Returns the first step of the middle, its end, and the last end."""
+        edge = self.fraction * total
+        middle = math.ceil(edge), math.ceil(total - edge)
+        return [start + step for step in (*middle, total)]
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Checks that the momentum can be set and the steps are known."""
+        self._phases = None
+        optimizer, model = self._optimizer(), self.model
+        if isinstance(optimizer, NesterovMomentum):
+            model.train_function = optimizer.from_weights(
+                model.train_function,
+                model.steps_per_execution,
+                model.run_eagerly,
+            )
+        elif not (
+            isinstance(optimizer, keras.optimizers.SGD)
+            and optimizer.momentum
+            and model.run_eagerly
+            and model.steps_per_execution == 1
+        ):
+            raise InputError(
+                "NesterovSchedule cannot change the momentum of "
+                f"{type(optimizer).__name__} in a training step: compile with "
+                "NesterovMomentum, or with SGD, momentum=0.9, "
+                "run_eagerly=True and steps_per_execution=1"
+            )
+        if self.total_steps is None and self.params.get("steps") is None:
+            raise InputError(
+                "NesterovSchedule: the dataset's cardinality is unknown; "
+                "give total_steps (epochs times steps)"
+            )
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Sets the momentum of all steps before the first epoch.
+
+        Not in `on_train_begin`, where other callbacks load checkpoints.
+        """
+        if self._phases is not None:
+            return
+        optimizer = self._optimizer()
+        stored = [0, 0, 0]
+        if isinstance(optimizer, NesterovMomentum):
+            stored = optimizer.phases.numpy().tolist()
+        if self.total_steps is not None:
+            self._phases = self._phases_of(0, self.total_steps)
+        else:
+            done, steps = self._done(), self.params["steps"]
+            total = steps * (self.params["epochs"] - epoch)
+            total //= optimizer.gradient_accumulation_steps or 1
+            # An interrupted training; part of an epoch may be repeated.
+            goes_on = done < stored[2] <= done + total < stored[2] + steps
+            self._phases = stored if goes_on else self._phases_of(done, total)
+        if isinstance(optimizer, NesterovMomentum):
+            optimizer.set_phases(self.ends, self.middle, self._phases)
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """Sets `SGD.momentum` for the next step, which runs eagerly."""
+        optimizer = self._optimizer()
+        if isinstance(optimizer, keras.optimizers.SGD):
+            optimizer.momentum = self._momentum_at(self._done(), self._phases)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Adds mu of the last training step to the logs."""
+        if logs is not None:
+            logs["momentum"] = self._momentum_at(self._done() - 1, self._phases)
+
+    def _momentum_at(self, step: int, phases: Sequence[int] | None) -> float:
+        assert phases is not None  # on_epoch_begin has set them
+        first, end, _ = phases
+        return self.middle if first <= step < end else self.ends
+
+    def _done(self) -> int:
+        """Returns the number of updates that the optimizer has made."""
+        return int(self._optimizer().iterations.numpy())
+
+    def _optimizer(self) -> Any:
+        """Returns the optimizer, without `LossScaleOptimizer` around it."""
+        optimizer = self.model.optimizer
+        return getattr(optimizer, "inner_optimizer", optimizer)

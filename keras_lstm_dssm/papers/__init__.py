@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from keras_lstm_dssm.papers.run_systems import Row, choose_rows
     from keras_lstm_dssm.papers.skip_thought import SkipThoughtSystem
     from keras_lstm_dssm.papers.table import PAPERS
-    from keras_lstm_dssm.settings.papers import TableSettings
+    from keras_lstm_dssm.settings.programs import TableSettings
 
 _NAMES = {
     "papers.baselines": (
@@ -32,7 +32,7 @@ _NAMES = {
     "papers.run_systems": "Row choose_rows",
     "papers.skip_thought": "SkipThoughtSystem",
     "papers.table": "PAPERS",
-    "settings.papers": "TableSettings",
+    "settings.programs": "TableSettings",
 }
 _MODULES = {
     name: f"keras_lstm_dssm.{module}"

@@ -57,7 +57,7 @@ from keras_lstm_dssm.papers.skip_thought import (
 from keras_lstm_dssm.papers.table_data import TableData
 from keras_lstm_dssm.plain_files import check_unpacked_size, read_json
 from keras_lstm_dssm.settings.hybrid import HybridSettings
-from keras_lstm_dssm.settings.papers import TableSettings
+from keras_lstm_dssm.settings.programs import TableSettings
 from keras_lstm_dssm.text.vocabulary import vocabulary_of
 from keras_lstm_dssm.training.hybrid_parts import HybridParts
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors

@@ -9,9 +9,10 @@ from keras_lstm_dssm.papers.baseline_rows import Baseline
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.report import (
     PaperTable,
+    Summary,
+    SystemResults,
     measure_table,
 )
-from keras_lstm_dssm.papers.results import Summary, SystemResults
 from keras_lstm_dssm.papers.run_systems import Row
 
 

@@ -19,7 +19,7 @@ from keras_lstm_dssm.models.keyvec import KeyVec
 from keras_lstm_dssm.papers.run_systems import Hyperparameters, TrainedSystem
 from keras_lstm_dssm.papers.table_data import TableData
 from keras_lstm_dssm.settings.kinds import kind_of
-from keras_lstm_dssm.settings.papers import TableSettings
+from keras_lstm_dssm.settings.programs import TableSettings
 from keras_lstm_dssm.settings.recipes import KeyVecRecipe, ModelRecipe, Recipe
 from keras_lstm_dssm.training.document_targets import DocumentTargets
 from keras_lstm_dssm.training.keyvec_training import new_keyvec, targets_of

@@ -31,7 +31,7 @@ from keras_lstm_dssm.papers.table_data import (
     open_data,
 )
 from keras_lstm_dssm.plain_files import read_json
-from keras_lstm_dssm.settings.papers import TableSettings
+from keras_lstm_dssm.settings.programs import TableSettings
 from keras_lstm_dssm.training.skip_gram import skip_gram_cache
 
 Hyperparameters = dict[str, Any]

@@ -19,16 +19,19 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.data.api_prose import sentence_runs
 from keras_lstm_dssm.data.api_search import build_api_search
-from keras_lstm_dssm.data.api_sources import documented
+from keras_lstm_dssm.data.api_sources import documented, sentence_runs
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import alphanumeric, not_fitted
 from keras_lstm_dssm.evaluation.systems import DenseSystem
 from keras_lstm_dssm.files import replacing, write_json
-from keras_lstm_dssm.plain_files import check_unpacked_size, read_json
-from keras_lstm_dssm.text.strings import encode_in_batches
-from keras_lstm_dssm.text_files import text_lines, write_lines
+from keras_lstm_dssm.plain_files import (
+    check_unpacked_size,
+    read_json,
+    text_lines,
+    write_lines,
+)
+from keras_lstm_dssm.text.many_texts import encode_in_batches
 from keras_lstm_dssm.version import __version__
 
 MAX_WORDS = 30

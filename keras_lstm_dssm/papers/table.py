@@ -12,27 +12,24 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.task import MAIN_MEASURES
 from keras_lstm_dssm.files import write_csv
 from keras_lstm_dssm.papers.baseline_rows import Hybrid, Mixed
-from keras_lstm_dssm.papers.few_clicks import FEW_CLICKS
 from keras_lstm_dssm.papers.keyvec import KEYVEC_TABLE
 from keras_lstm_dssm.papers.mv_lstm import MV_LSTM_TABLE
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.report import (
-    PaperTable,
-    curve,
-    draw_dev_curves,
-    write_table,
-)
-from keras_lstm_dssm.papers.results import (
     MeanAndSpread,
+    PaperTable,
     Summary,
     SystemResults,
+    curve,
+    draw_dev_curves,
     read_results,
     summarise,
+    write_table,
 )
 from keras_lstm_dssm.papers.run_systems import Row, run_systems
 from keras_lstm_dssm.papers.table_data import TableData, open_data
-from keras_lstm_dssm.papers.table_iv import TABLE_IV
-from keras_lstm_dssm.settings.papers import TableSettings
+from keras_lstm_dssm.papers.table_iv import FEW_CLICKS, TABLE_IV
+from keras_lstm_dssm.settings.programs import TableSettings
 
 PAPERS = {
     "table_iv": TABLE_IV,

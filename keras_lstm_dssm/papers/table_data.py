@@ -33,7 +33,7 @@ from keras_lstm_dssm.evaluation.task import (
     document_tasks,
     document_text,
 )
-from keras_lstm_dssm.settings.papers import TableSettings
+from keras_lstm_dssm.settings.programs import TableSettings
 
 
 @dataclass(frozen=True)

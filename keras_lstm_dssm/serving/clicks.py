@@ -31,7 +31,7 @@ from typing import Any
 from keras_lstm_dssm.data.click_log import Pair, click_line, parse_line
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import check_writable, flush_to_disk
-from keras_lstm_dssm.text_files import cleaned
+from keras_lstm_dssm.plain_files import cleaned
 
 UBI = "ubi:"
 """What the name of a folder for a log of UBI begins with."""

@@ -21,7 +21,7 @@ from tensorflow.core.framework.types_pb2 import DataType
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
 from keras_lstm_dssm.serving.servable import InvalidError, StatusError
-from keras_lstm_dssm.settings.server import ServerBounds
+from keras_lstm_dssm.settings.programs import ServerBounds
 
 _COUNTS = ("k", "n")
 """Names of the inputs that are numbers of results for a row."""

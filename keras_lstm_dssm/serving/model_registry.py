@@ -31,16 +31,14 @@ from tensorflow_serving.config.model_server_config_pb2 import ModelConfig
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.graphs.saved_module import SIGNATURE
-from keras_lstm_dssm.export.publish.models_config import (
+from keras_lstm_dssm.export.publish.versions import verify_manifest
+from keras_lstm_dssm.model_folders import (
     MODELS_CONFIG,
     Configs,
     live_versions,
-    read_configs,
-)
-from keras_lstm_dssm.export.publish.versions import (
     model_folder,
     model_folders,
-    verify_manifest,
+    read_configs,
     version_folders,
 )
 from keras_lstm_dssm.serving.servable import (

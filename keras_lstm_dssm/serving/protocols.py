@@ -30,7 +30,7 @@ from keras_lstm_dssm.serving.servable import (
     Servable,
     StatusError,
 )
-from lstm_dssm_client.texts import distinct_values
+from lstm_dssm_client.signatures import distinct_values
 from lstm_dssm_client.words import split_words
 
 Request = Mapping[str, Any]

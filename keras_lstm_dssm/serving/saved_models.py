@@ -17,13 +17,14 @@ import tensorflow as tf
 from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.graphs.saved_module import SIGNATURE, signature_defs
-from keras_lstm_dssm.export.publish.models_config import (
+from keras_lstm_dssm.export.graphs.saved_module import (
+    SIGNATURE,
     saved_fingerprint,
-    served_version,
+    signature_defs,
 )
+from keras_lstm_dssm.model_folders import served_version
 from keras_lstm_dssm.private_api import session_callable
-from keras_lstm_dssm.text.strings import arrays_in_batches, score_in_batches
+from keras_lstm_dssm.text.many_texts import arrays_in_batches, score_in_batches
 from lstm_dssm_client.signatures import (
     EXPLAINED,
     FILTERED,
@@ -32,21 +33,19 @@ from lstm_dssm_client.signatures import (
     ExplainedHit,
     Hit,
     KeyParts,
+    as_bytes,
+    check_known,
+    chunked_to_explain,
+    chunked_with_count,
     explained_from_outputs,
     hits_from_outputs,
     key_parts_from_outputs,
     no_explanations,
     no_tags,
-    tags_from_outputs,
-)
-from lstm_dssm_client.tags import check_known
-from lstm_dssm_client.texts import (
-    as_bytes,
-    chunked_to_explain,
-    chunked_with_count,
     pairs_as_bytes,
     query_as_bytes,
     tags_as_bytes,
+    tags_from_outputs,
 )
 
 GraphFunction = Callable[..., list[np.ndarray]]

@@ -21,7 +21,7 @@ from tensorflow_serving.apis.model_pb2 import ModelSpec
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import STOP_WORDS
-from keras_lstm_dssm.model_cards.record import export_facts
+from keras_lstm_dssm.model_cards import export_facts
 from keras_lstm_dssm.serving.clicks import ClickWriter, TokenError
 from keras_lstm_dssm.serving.limits import Bounds
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
@@ -44,11 +44,12 @@ from lstm_dssm_client.signatures import (
     KNOWN_TAGS,
     ExplainedHit,
     Hit,
+    check_known,
     explained_from_outputs,
+    facets,
+    tags_as_bytes,
     tags_from_outputs,
 )
-from lstm_dssm_client.tags import check_known, facets
-from lstm_dssm_client.texts import tags_as_bytes
 from lstm_dssm_client.words import split_words
 
 MIN_COSINE = 0.3

@@ -22,7 +22,7 @@ from keras_lstm_dssm.export.graphs.request_limits import refusal
 from keras_lstm_dssm.export.graphs.saved_module import SIGNATURE
 from keras_lstm_dssm.export.publish.warmup import WARMUP_FILE
 from keras_lstm_dssm.serving.saved_models import SavedGraph, SavedSignature
-from lstm_dssm_client.messages import has_field, write_tensor
+from lstm_dssm_client.grpc_client import has_field, write_tensor
 
 
 def to_proto(

@@ -5,8 +5,12 @@ from collections.abc import Collection, Container
 from typing import ClassVar
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.settings.choices import BM25_TERMS, HYBRID_PARTS
-from keras_lstm_dssm.settings.fields import Settings, setting
+from keras_lstm_dssm.settings.fields import (
+    BM25_TERMS,
+    HYBRID_PARTS,
+    Settings,
+    setting,
+)
 
 
 @dataclasses.dataclass(frozen=True)

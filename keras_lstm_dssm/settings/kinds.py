@@ -13,12 +13,10 @@ from typing import Any, Literal
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.fields import Settings, help_of
-from keras_lstm_dssm.settings.presets import (
+from keras_lstm_dssm.settings.recipes import (
     KEYVEC_PRESETS,
     PRESETS,
     SCORER_PRESETS,
-)
-from keras_lstm_dssm.settings.recipes import (
     KeyVecRecipe,
     ModelRecipe,
     Recipe,
@@ -71,7 +69,7 @@ class ModelKind:
     training: str
     graphs: str
     check: str = ""
-    report: str = "keras_lstm_dssm.analysis.analyze:report_on_run"
+    report: str = "keras_lstm_dssm.analysis.report:report_on_run"
     table: str = ""
     presets: Mapping[str, ModelRecipe] = dataclasses.field(default_factory=dict)
     reads: Literal["titles", "documents"] = "titles"

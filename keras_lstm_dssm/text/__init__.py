@@ -2,10 +2,10 @@
 
 from keras_lstm_dssm.text.sentences import split_sentences
 from keras_lstm_dssm.text.vocabulary import Vocabulary, vocabulary_of
-from keras_lstm_dssm.text.word_batch import WordBatch
 from keras_lstm_dssm.text.word_hashing import (
     LETTERS,
     WORD_SPLITS,
+    WordBatch,
     normalize,
     normalize_texts,
 )

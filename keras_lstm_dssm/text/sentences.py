@@ -5,7 +5,7 @@ import re
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.text.strings import as_bytes
+from lstm_dssm_client.signatures import as_bytes
 
 MAX_SENTENCE_WORDS = 60
 """Number of words after which a sentence without an end is cut."""

@@ -7,14 +7,16 @@ from typing import Any
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError, check_at_least
-from keras_lstm_dssm.text.strings import as_bytes
-from keras_lstm_dssm.text.word_batch import WordBatch, distinct_texts, pad_rows
 from keras_lstm_dssm.text.word_hashing import (
     EMPTY_TEXT,
+    WordBatch,
+    distinct_texts,
     normalize,
+    pad_rows,
     split_without_stems,
     split_words,
 )
+from lstm_dssm_client.signatures import as_bytes
 
 UNKNOWN = 0
 """The id of all words outside the vocabulary, and of an empty text."""

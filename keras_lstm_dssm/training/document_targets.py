@@ -24,8 +24,7 @@ from keras_lstm_dssm.errors import (
 )
 from keras_lstm_dssm.files import write_json_gz
 from keras_lstm_dssm.plain_files import read_json_gz
-from keras_lstm_dssm.settings.choices import KEY_WORDS_OF
-from keras_lstm_dssm.text.strings import as_bytes
+from keras_lstm_dssm.settings.fields import KEY_WORDS_OF
 from keras_lstm_dssm.text.word_hashing import EMPTY_TEXT, check_split, normalize
 from keras_lstm_dssm.training.salience import (
     SalienceCounts,
@@ -33,6 +32,7 @@ from keras_lstm_dssm.training.salience import (
     salience_threshold,
     salient_sentences,
 )
+from lstm_dssm_client.signatures import as_bytes
 
 KEY_WORDS = 30
 """The largest number of key words of a document, as in Bi and Ma 2017."""

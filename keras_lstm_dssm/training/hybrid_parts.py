@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.encoders import TextEncoder, WordSumEncoder
 from keras_lstm_dssm.encoders.hybrid_encoder import HybridEncoder
-from keras_lstm_dssm.encoders.parts import TOWERS, WORDS
+from keras_lstm_dssm.encoders.text_encoder import TOWERS, WORDS
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.postings import default_terms
 from keras_lstm_dssm.evaluation.systems import DenseSystem, with_cached_vectors
 from keras_lstm_dssm.models.two_tower import TwoTower
-from keras_lstm_dssm.settings.choices import HYBRID_PARTS
+from keras_lstm_dssm.settings.fields import HYBRID_PARTS
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.settings.kinds import kind_of
 from keras_lstm_dssm.training.word_fit import fit_words

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.callbacks.best_epoch import BestEpoch, ValidationLoss
+from keras_lstm_dssm.callbacks import BestEpoch, ValidationLoss
 from keras_lstm_dssm.data.documents import DocumentFolder
 from keras_lstm_dssm.data.sources import open_documents
 from keras_lstm_dssm.errors import InputError
@@ -35,8 +35,8 @@ from keras_lstm_dssm.training.document_targets import (
 )
 from keras_lstm_dssm.training.initial_model import InitialModel
 from keras_lstm_dssm.training.salience import salience_teacher
-from keras_lstm_dssm.training.session import Training
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
+from keras_lstm_dssm.training.train import Training
 
 
 def new_keyvec(

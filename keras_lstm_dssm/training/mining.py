@@ -13,7 +13,7 @@ from keras_lstm_dssm.evaluation.index import Index, IVFIndex, unit_vectors
 from keras_lstm_dssm.files import write_json_gz
 from keras_lstm_dssm.plain_files import read_json_gz
 from keras_lstm_dssm.settings.recipes import Recipe
-from keras_lstm_dssm.text.caches import NormalizedTextCache
+from keras_lstm_dssm.text.many_texts import NormalizedTextCache
 from keras_lstm_dssm.text.word_hashing import normalize
 
 MAX_COMPARISONS = 4 * 10**9

@@ -18,9 +18,13 @@ from keras_lstm_dssm.evaluation.bm25 import alphanumeric
 from keras_lstm_dssm.evaluation.measures import evaluate_queries, mean
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.run_folder import open_towers
-from keras_lstm_dssm.settings.choices import SALIENCE_TEACHERS
-from keras_lstm_dssm.text.strings import as_strings
-from keras_lstm_dssm.text.word_hashing import TRIGRAMS, split_words, trigram_ids
+from keras_lstm_dssm.settings.fields import SALIENCE_TEACHERS
+from keras_lstm_dssm.text.word_hashing import (
+    TRIGRAMS,
+    as_strings,
+    split_words,
+    trigram_ids,
+)
 from lstm_dssm_client.bm25 import idf, term_shares
 
 MAX_SALIENT = 10

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_lstm_dssm.callbacks.failures import DeadNetworkWatch
+from keras_lstm_dssm.callbacks import DeadNetworkWatch
 from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.sources import is_collection, open_collection
 from keras_lstm_dssm.data.triples import JudgedList, Triples, clicked_lists
@@ -21,14 +21,13 @@ from keras_lstm_dssm.matchers.deep_match import SMALL_LEVELS, topic_levels
 from keras_lstm_dssm.models.pair_scorer import PairScorer
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.models.word_builders import build_scorer, compile_scorer
-from keras_lstm_dssm.plain_files import read_json_gz
+from keras_lstm_dssm.plain_files import one_line, read_json_gz
 from keras_lstm_dssm.run_folder import open_towers
 from keras_lstm_dssm.settings.recipes import ScorerRecipe
 from keras_lstm_dssm.text.vocabulary import vocabulary_of
-from keras_lstm_dssm.text_files import one_line
 from keras_lstm_dssm.training.initial_model import InitialModel
-from keras_lstm_dssm.training.session import Training, open_clicks
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
+from keras_lstm_dssm.training.train import Training, open_clicks
 
 FILE_NAME = "mined_lists.json.gz"
 """Name of the file of a run that has the negatives which towers mined."""

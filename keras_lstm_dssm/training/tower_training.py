@@ -1,4 +1,4 @@
-"""The training of two towers: the model, pairs and their order, the teacher."""
+"""Old clicks that are mixed into a training on new ones."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -7,39 +7,103 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.callbacks.nesterov_schedule import NesterovSchedule
 from keras_lstm_dssm.data.augmentation import redrawn_pairs, title_pairs
 from keras_lstm_dssm.data.batches import (
     ClickFrequencies,
     CorpusNegatives,
     GivenNegatives,
+    permutation,
     training_batches,
 )
 from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
-from keras_lstm_dssm.data.sources import open_collection
+from keras_lstm_dssm.data.sources import open_collection, open_log
 from keras_lstm_dssm.data.split import check_not_trained
 from keras_lstm_dssm.data.statistics import alphabet_warning
-from keras_lstm_dssm.data.taught_batches import TaughtBatches
-from keras_lstm_dssm.data.teacher_folder import TeacherVectors
+from keras_lstm_dssm.data.teacher_folder import TaughtBatches, TeacherVectors
 from keras_lstm_dssm.errors import InputError, check_lists
-from keras_lstm_dssm.files import write_json
+from keras_lstm_dssm.files import replacing, write_json
 from keras_lstm_dssm.models.builders import build_towers, compile_towers
 from keras_lstm_dssm.models.two_tower import TwoTower, ZeroLossWarning
+from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovSchedule
 from keras_lstm_dssm.plain_files import (
     TEXTS_BYTES,
     check_plain_file,
     damage_named,
     read_json,
 )
-from keras_lstm_dssm.settings.data import ReplaySpec
 from keras_lstm_dssm.settings.recipes import Recipe
+from keras_lstm_dssm.settings.training import ReplaySpec
 from keras_lstm_dssm.training.initial_model import InitialModel
 from keras_lstm_dssm.training.mining import HardNegatives
-from keras_lstm_dssm.training.replay import Replay
-from keras_lstm_dssm.training.session import Training, open_clicks
+from keras_lstm_dssm.training.train import Training, open_clicks
 from keras_lstm_dssm.training.word_fit import with_fitted_words
+
+_FILE = "epoch_replay.tsv"
+_CLICKS = "replay.train.tsv"
+_STREAM = 1 << 32  # other draws than those of the order of the batches
+
+
+class Replay:
+    """Draws the old clicks of each epoch, as a function of seed and epoch.
+
+    An epoch has `share` old clicks for each of the `new` ones, at most all of
+    them, drawn without repetition; `rows` is their number, `log` has all.
+    """
+
+    def __init__(
+        self,
+        spec: ReplaySpec,
+        new: int,
+        folder: Path,
+        seed: int,
+        min_relevant: int = 1,
+        max_bad_lines: int = 0,
+        fields: str | None = None,
+    ) -> None:
+        self.log = open_log(
+            spec.data, min_relevant, folder / _CLICKS, max_bad_lines, fields
+        )
+        wanted = max(1, round(spec.share * new))
+        self.rows = min(wanted, self.log.count())
+        self.seed = seed
+        self.path = folder / _FILE
+        self._written: int | None = None
+
+    def of_epoch(self, epoch: int) -> ClickLog:
+        """Opens the old clicks of an epoch, counted from 0.
+
+        They are drawn and written once, since mining and batches both read
+        them.
+        """
+        if self._written != epoch:
+            self._write(epoch)
+            self._written = epoch
+        return ClickLog(self.path)
+
+    def _write(self, epoch: int) -> None:
+        """Reads as many blocks of 8 lines, drawn at random, as clicks."""
+        blocks = self.log.blocks()
+        order = permutation(len(blocks), self.seed, epoch, _STREAM)
+        # A block has a click or more, unless all its lines are bad ones.
+        enough = int(
+            np.searchsorted(np.cumsum(blocks.clicks[order] > 0), self.rows) + 1
+        )
+        lines = blocks.read(np.sort(order[:enough]))
+        if len(lines) < self.rows:  # there are fewer blocks than clicks wanted
+            lines = blocks.read(np.arange(len(blocks)))
+        chosen = permutation(len(lines), self.seed, epoch, _STREAM, 1)
+        with replacing(self.path) as partial, partial.open("wb") as file:
+            for row in chosen[: self.rows].tolist():
+                file.write(lines[row] + b"\n")
+
+    def joined(self, log: ClickLog, epoch: int) -> ClickLog:
+        """Returns a log together with the old clicks of an epoch."""
+        old = self.of_epoch(epoch)
+        return ClickLog([*log.paths, *old.paths], log.max_bad_lines)
+
 
 _SEEDS_PER_RUN = 2**32  # more than there are epochs
 

@@ -1,34 +1,500 @@
-"""`train` and `resume`, which train a model by a recipe in one call."""
+"""`train` and `resume`, and what all trainings share: `Training` and `fit`."""
 
 import os
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 import keras
+import tensorflow as tf
 
+from keras_lstm_dssm.callbacks import (
+    BestEpoch,
+    Checkpoint,
+    DeadNetwork,
+    Diverged,
+    HistoryFile,
+    RankingEvaluation,
+    explain_failure,
+)
+from keras_lstm_dssm.data.batches import training_batches
+from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
+from keras_lstm_dssm.data.sources import DataSource, open_files
+from keras_lstm_dssm.data.statistics import data_statistics
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.model_cards.record import record_training
+from keras_lstm_dssm.evaluation.clustering import ClusterTask
+from keras_lstm_dssm.evaluation.measures import MEASURES
+from keras_lstm_dssm.evaluation.task import Task
+from keras_lstm_dssm.model_cards import record_training
 from keras_lstm_dssm.models.builders import find_recipe
-from keras_lstm_dssm.models.two_tower import TwoTower
-from keras_lstm_dssm.run_folder import RunFolder, check_resumable
+from keras_lstm_dssm.run_folder import RunFolder, check_resumable, config_of_run
 from keras_lstm_dssm.settings.kinds import kind_of
 from keras_lstm_dssm.settings.recipes import ModelRecipe
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.initial_model import InitialModel
-from keras_lstm_dssm.training.session import (
-    ONE_PROCESS,
-    Processes,
-    Training,
-    config_of_run,
-    fit,
-    open_validation,
-    restore,
-)
-from keras_lstm_dssm.training.word_fit import with_fitted_words
+from keras_lstm_dssm.training.word_fit import fit_word_sum
 from keras_lstm_dssm.version import __version__
+
+_T = TypeVar("_T")
+
+
+class Processes:
+    """Does what a training asks of its processes, here of one process.
+
+    `distributed.worker.Workers` does it for several workers.
+    """
+
+    first: bool = True  # whether this process writes the run folder
+    size: int = 1  # number of processes
+    rank: int = 0  # number of this process, from 0
+
+    def on_first(self, function: Callable[[], _T]) -> _T:
+        """Calls a function in the first process; all have its result."""
+        return function()
+
+    def on_each(self, function: Callable[[], _T]) -> _T:
+        """Calls a function in each process."""
+        return function()
+
+    def only_on_first(self, function: Callable[[], _T]) -> _T | None:
+        """Calls a function in the first process, which alone has its result."""
+        return function()
+
+    def open_clicks(
+        self, open_log: Callable[[], tuple[ClickLog, DataSource]]
+    ) -> tuple[ClickLog, DataSource]:
+        """Opens the clicks; returns them, and what they were opened from."""
+        log, source = open_log()
+        log.files()  # raises for a wrong file before the work
+        return log, source
+
+    def shard(self, training: "Training", model: Any) -> None:
+        """Lets a training read this process's part of the data."""
+
+    def best_epoch(self, training: "Training") -> BestEpoch | None:
+        """Returns the callback that chooses the best epoch, or `None`."""
+        return training.best_epoch()
+
+    def settings(self) -> dict[str, Any]:
+        """Returns what `config.json` holds of the processes."""
+        return {}
+
+    def start(self, model: Any, run: RunFolder) -> Any:
+        """Returns the model that this process trains."""
+        return model
+
+    def join(
+        self, model: Any, training: "Training"
+    ) -> list[keras.callbacks.Callback]:
+        """Makes the steps of the model those of all processes."""
+        return []
+
+
+ONE_PROCESS = Processes()
+
+
+class Training(ABC):
+    """Opens the data of one kind of model, makes the model and its batches.
+
+    A `resumed` run reads the files that it has written before.
+    """
+
+    examples_name = "pairs"
+    """What the examples are called in messages."""
+
+    spec: str  # data specification from which the data can be opened again
+    # The click log of the examples; `None` if they are no clicks.
+    log: ClickLog | None = None
+    # Whether encoding and mining show progress bars.
+    progress: bool = False
+
+    def __init__(
+        self,
+        config: TrainingConfig,
+        run: RunFolder,
+        resumed: bool = False,
+        processes: Processes = ONE_PROCESS,
+    ) -> None:
+        self.config = config
+        self.recipe: Any = config.recipe
+        self.run = run
+        self.resumed = resumed
+        self.processes = processes
+        self.open()
+
+    @abstractmethod
+    def open(self) -> None:
+        """Opens and checks the data."""
+
+    @abstractmethod
+    def new_model(self, initial: InitialModel | None = None) -> Any:
+        """Builds and compiles the model, from `initial` or random weights."""
+
+    def prepare(self, model: Any) -> None:  # noqa: B027 (most have none)
+        """Writes or reads the files that depend on the model."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """Returns the number of examples in an epoch."""
+
+    @abstractmethod
+    def batches(self, first: int) -> tf.data.Dataset:
+        """Returns the batches from training step `first` on."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Describes the amount of data in one line."""
+
+    @abstractmethod
+    def warn(self, model: Any) -> None:
+        """Prints warnings about the data to standard error."""
+
+    @abstractmethod
+    def dev_task(self, spec: str) -> Any:
+        """Opens `dev`, for `RankingEvaluation`."""
+
+    def best_epoch(self) -> BestEpoch | None:
+        """Returns the callback that chooses the best epoch, or `None`."""
+        config = self.config
+        dev = config.dev
+        if dev is None:
+            return None
+        if not isinstance(dev, Task | ClusterTask):
+            dev = self.dev_task(config.stored_value("dev", dev))
+        known = getattr(dev, "measures", MEASURES)
+        if config.select not in known:
+            raise InputError(
+                f"select is {config.select!r}: expected one of"
+                f" {', '.join(known)}"
+            )
+        return RankingEvaluation(
+            dev, config.select, config.every, True, config.patience,
+            config.min_relevant, self.progress,
+        )  # fmt: skip
+
+    def validation_batches(self, pairs: ClickLog) -> tf.data.Dataset:
+        """Returns batches of `--validation`, for the loss after each epoch.
+
+        The clicks are shuffled, always in one order: negatives come from the
+        batch, and in file order they could be more similar than in training.
+        """
+        return training_batches(pairs, self.recipe.batch_size, epochs=1, seed=0)
+
+    def batches_of_fit(
+        self, first: int, model: Any
+    ) -> tuple[tf.data.Dataset, int]:
+        """Returns the batches for one call of `fit`, from step `first` on.
+
+        With them comes the last epoch, counted from 1, for which they are
+        valid.
+        """
+        return self.batches(first), self.recipe.epochs
+
+    def needs_checkpoint(self, epochs: int) -> bool:
+        """Returns whether a checkpoint must be saved after some epochs.
+
+        It must if the next epoch overwrites a file that a resume from an older
+        checkpoint would need.
+        """
+        return False
+
+    @property
+    def logs(self) -> tuple[ClickLog, ...]:
+        """The click logs that are read while training. Default: none."""
+        return ()
+
+    @property
+    def watches(self) -> list[keras.callbacks.Callback]:
+        """Callbacks for a training that cannot succeed. Default: none."""
+        return []
+
+    def schedules(self, steps: int) -> list[keras.callbacks.Callback]:
+        """Callbacks that set what the optimizer does. Default: none.
+
+        `steps` is the number of training steps in all epochs.
+        """
+        return []
+
+    @property
+    def max_bad_lines(self) -> int:
+        """Number of bad lines of the data that may be left out."""
+        return self.log.max_bad_lines if self.log else 0
+
+    @cached_property
+    def examples(self) -> int:
+        """Number of pairs, triples or documents in an epoch."""
+        return self.count()
+
+    @cached_property
+    def steps_per_epoch(self) -> int:
+        """Training steps in an epoch."""
+        return -(-self.examples // self.recipe.batch_size)
+
+    @cached_property
+    def bad_lines(self) -> Mapping[str, int]:
+        """What is wrong -> number of lines of the data that are left out."""
+        return self.log.bad_lines() if self.log else {}
+
+    def settings(self) -> dict[str, Any]:
+        """Returns what `config.json` holds of the options."""
+        return self.config.replace(
+            data=self.spec, max_bad_lines=self.max_bad_lines
+        ).to_dict()
+
+    def check_same_data(self, stored: Mapping[str, Any]) -> None:
+        """Checks that the data are those that the run was started with."""
+        found = self.examples, sum(self.bad_lines.values())
+        expected = stored["pairs"], stored["bad_lines"]
+        if found != expected:
+            raise InputError(
+                f"{stored['data']}: found {found[0]} {self.examples_name} and "
+                f"{found[1]} bad lines, expected the {expected[0]} and "
+                f"{expected[1]} that the run was started with; restore them, "
+                "or train anew in another --output"
+            )
+        digests = self.digests()
+        for name, digest in stored["digests"].items():
+            if digests.get(name) != digest:
+                raise InputError(
+                    f"{stored[name]}: found other files of --{name} than those "
+                    "that the run was started with (SHA-256 "
+                    f"{digests.get(name, 'unknown'):.12}, expected "
+                    f"{digest:.12}); restore them, or train anew in another "
+                    "--output"
+                )
+
+    def digests(self) -> dict[str, str]:
+        """Returns the SHA-256 of the files of each option that names files.
+
+        These are `data`, `dev` and `validation`, as far as they are given.
+        """
+        settings = self.settings()
+        digests = {}
+        for name in ("data", "dev", "validation"):
+            if settings[name] is not None:
+                facts = data_statistics(settings[name])
+                if "sha256" in facts:
+                    digests[name] = facts["sha256"]
+        return digests
+
+
+def open_clicks(
+    data: Any,
+    run: RunFolder,
+    min_relevant: int = 1,
+    max_bad_lines: int = 0,
+    fields: str | None = None,
+) -> tuple[ClickLog, DataSource]:
+    """Opens the clicks that `train` was given, in any of their forms.
+
+    Returns the log, and a source from which it can be opened again.
+    """
+    if isinstance(data, ClickLog):
+        return data, DataSource(",".join(map(os.fspath, data.paths)))
+    if isinstance(data, str | os.PathLike):
+        source = DataSource(os.fspath(data), fields)
+        copy = run.path / "clicks.train.tsv"
+        return source.log(min_relevant, copy, max_bad_lines), source
+    path = run.path / "clicks.tsv"
+    return write_pairs(data, path), DataSource(str(path))
+
+
+def open_validation(config: TrainingConfig) -> ClickLog | None:
+    """Opens and checks the clicks for the loss after each epoch."""
+    if config.validation is None:
+        return None
+    validation = open_files(os.fspath(config.validation), config.max_bad_lines)
+    validation.files()  # raises for a wrong file before the work
+    return validation
+
+
+def restore(
+    training: Training, best: BestEpoch | None, model: Any, saved: bool
+) -> None:
+    """Restores the metrics of the epochs before a resume."""
+    if best is None:
+        return
+    run, last = training.run, training.recipe.epochs
+    best.on_best = run.save_model if saved else None
+    steps = int(model.optimizer.iterations.numpy())
+    epochs, inside = divmod(steps, training.steps_per_epoch)
+    rows = {int(row["epoch"]): row for row in run.read_history()}
+    for epoch in range(1, epochs + 1):
+        if best.name in rows.get(epoch, {}):
+            best.count(epoch, rows[epoch][best.name])
+    if best.best is not None and best.keep_best:
+        best.best_weights = run.load_model().get_weights()
+    is_due = epochs and epochs not in rows and best.is_due(epochs, last)
+    if is_due and not inside:
+        # Stopped after an epoch's last step, before its evaluation.
+        logs: dict[str, float] = {}
+        callbacks: list[keras.callbacks.Callback] = [best]
+        if saved:
+            callbacks.append(HistoryFile(run, epochs - 1))
+        for callback in callbacks:
+            callback.set_model(model)
+            callback.set_params({"epochs": last})
+            callback.on_epoch_end(epochs - 1, logs)
+
+
+def fit(
+    training: Training,
+    model: Any,
+    best: BestEpoch | None = None,
+    validation: ClickLog | None = None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+    verbose: Any = 0,
+    saved: bool = False,
+) -> Any:
+    """Trains to the end, and writes the model and its metrics.
+
+    The model goes on from its last training step; `best` measures it after
+    epochs and keeps the best one.
+    """
+    run = training.run
+    done = int(model.optimizer.iterations.numpy())
+    files: list[keras.callbacks.Callback] = []
+    if saved:
+        if best:
+            best.on_best = run.save_model
+        minutes = training.config.save_minutes
+        files = [
+            HistoryFile(run, done // training.steps_per_epoch),
+            Checkpoint(run, minutes, training.needs_checkpoint),
+            keras.callbacks.TensorBoard(run.logs, write_graph=False),
+        ]
+    if verbose:
+        print(f"{training.describe()}; {model.count_params():,} parameters")
+    measured = [best] if best else []
+    joined = training.processes.join(model, training)
+    try:
+        if not (best and best.should_stop):
+            _fit_epochs(
+                training,
+                model,
+                # The files last: any of the others may stop the training.
+                [*joined, *training.watches, *measured, *callbacks, *files],
+                verbose,
+                validation and training.validation_batches(validation),
+            )
+    except KeyboardInterrupt:
+        if saved and not (best and best.best_weights):
+            run.save_model(model)
+        raise
+    except (DeadNetwork, Diverged, tf.errors.OpError) as error:
+        logs = (*training.logs, validation) if validation else training.logs
+        explain_failure(
+            error, run if saved else None, model, logs, training.batches
+        )
+        raise
+    if best and best.best_weights is not None:
+        model.set_weights(best.best_weights)
+    if saved:
+        _write_results(training, model, validation)
+    if verbose:
+        epochs = int(model.optimizer.iterations.numpy())
+        epochs //= training.steps_per_epoch
+        print(
+            best.describe(epochs)
+            if best
+            else f"kept the last epoch, {epochs}: without dev, none is measured"
+        )
+    return model
+
+
+def _fit_epochs(
+    training: Training,
+    model: Any,
+    callbacks: Sequence[keras.callbacks.Callback],
+    verbose: Any,
+    validation: tf.data.Dataset | None,
+) -> None:
+    """Fits a model from its last training step to the end.
+
+    The last training step is that of `optimizer.iterations`. Callbacks see
+    one training, although `fit` is called again after each mining.
+    """
+    recipe, steps = training.recipe, training.steps_per_epoch
+    end = recipe.epochs * steps
+    done = int(model.optimizer.iterations.numpy())
+    if done and done % steps == 0:
+        # A checkpoint made just before the end of an epoch: an uninterrupted
+        # run brings its rows up to date there.
+        model.sync_weights()
+    if done >= end:
+        return
+    one_training = _OneTraining(
+        [*model.fit_callbacks(), *callbacks, *training.schedules(end)],
+        add_history=True,
+        add_progbar=verbose != 0,
+        model=model,
+    )
+    while done < end:
+        epoch, inside = divmod(done, steps)
+        batches, last = training.batches_of_fit(done, model)
+        if inside:
+            # `fit` has a fixed number of steps per epoch: the rest of an
+            # interrupted epoch needs a call of its own.
+            last = epoch + 1
+        one_training.set_params(
+            {
+                "verbose": verbose,
+                "epochs": recipe.epochs,
+                "steps": steps - inside,
+            }
+        )
+        model.fit(
+            batches,
+            initial_epoch=epoch,
+            epochs=last,
+            steps_per_epoch=steps - inside,
+            callbacks=one_training,
+            verbose=verbose,
+            validation_data=validation,
+        )
+        done = last * steps
+        if model.stop_training:
+            break
+    one_training.end()
+
+
+class _OneTraining(keras.callbacks.CallbackList):
+    """Lets callbacks see several calls of `fit` as one training."""
+
+    _began = False
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        if not self._began:
+            self._began = True
+            super().on_train_begin(logs)
+
+    def on_train_end(self, logs: Any = None) -> None:
+        self._last_logs = logs
+
+    def end(self) -> None:
+        """Calls `on_train_end` of each callback."""
+        super().on_train_end(self._last_logs)
+
+
+def _write_results(
+    training: Training, model: Any, validation: ClickLog | None
+) -> None:
+    run = training.run
+    run.save_model(model)
+    history = run.read_history()
+    # Empty if stopped between the last step of epoch 1 and its metrics.
+    run.add_metrics("train", history[-1] if history else {})
+    bad_lines = {"data": training.bad_lines}
+    if validation:
+        bad_lines["validation"] = validation.bad_lines()
+    for name, bad in bad_lines.items():
+        if bad:
+            run.add_metrics(f"bad_lines/{name}", dict(bad))
+    record_training(run.path, training.log)
 
 
 def train(
@@ -108,35 +574,10 @@ def train(
         stack.enter_context(run.locked())
         saved = output is not None
         if config.recipe.fitted:
-            return _fit_word_sum(config, run, verbose, saved)
+            return fit_word_sum(config, run, verbose, saved)
         return run_training(
             config, run, callbacks=callbacks, verbose=verbose, saved=saved
         )
-
-
-def _fit_word_sum(
-    config: TrainingConfig, run: RunFolder, verbose: Any, saved: bool
-) -> TwoTower:
-    """Trains two towers of the preset `word_sum`, without epochs.
-
-    Their encoders add up vectors of words, which are computed by least squares
-    so that the sums approximate the text vectors that `lstm-dssm-teach` wrote
-    to `config.teacher`. A damaged folder raises `InputError`.
-    """
-    recipe, teacher = config.recipe, config.teacher
-    model: TwoTower = with_fitted_words(recipe, teacher, config.seed)
-    layer: Any = model.query_encoder.word_rows
-    if verbose:
-        print(
-            f"vectors of {layer.words:,} words and {layer.trigrams:,} trigrams"
-        )
-    if saved:
-        settings = {**config.to_dict(), "data": os.path.abspath(teacher)}
-        run.create({"version": __version__, **settings}, model)
-        run.save(model, run.model)
-        run.add_metrics("train", {"words": layer.words})
-        record_training(run.path)
-    return model
 
 
 def resume(

@@ -14,11 +14,15 @@ from keras_lstm_dssm.data.teacher_folder import (
 )
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import unit_vectors
+from keras_lstm_dssm.layers.fixed_words import WordRows, word_keys
 from keras_lstm_dssm.layers.letter_trigrams import LetterTrigrams
-from keras_lstm_dssm.layers.word_rows import WordRows
-from keras_lstm_dssm.layers.word_sketch import word_keys
+from keras_lstm_dssm.model_cards import record_training
 from keras_lstm_dssm.models.builders import build_towers
+from keras_lstm_dssm.models.two_tower import TwoTower
+from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.recipes import Recipe
+from keras_lstm_dssm.settings.training import TrainingConfig
+from keras_lstm_dssm.version import __version__
 from lstm_dssm_client.bm25 import idf
 
 QUERY_WEIGHT = 3.0
@@ -143,6 +147,31 @@ def with_fitted_words(
     model: Any = build_towers(recipe, seed, **fitted.config)
     for tower in dict.fromkeys(model.towers):
         fitted.write_to(tower.word_rows)
+    return model
+
+
+def fit_word_sum(
+    config: TrainingConfig, run: RunFolder, verbose: Any, saved: bool
+) -> TwoTower:
+    """Trains two towers of the preset `word_sum`, without epochs.
+
+    Their encoders add up vectors of words, which are computed by least squares
+    so that the sums approximate the text vectors that `lstm-dssm-teach` wrote
+    to `config.teacher`. A damaged folder raises `InputError`.
+    """
+    recipe, teacher = config.recipe, config.teacher
+    model: TwoTower = with_fitted_words(recipe, teacher, config.seed)
+    layer: Any = model.query_encoder.word_rows
+    if verbose:
+        print(
+            f"vectors of {layer.words:,} words and {layer.trigrams:,} trigrams"
+        )
+    if saved:
+        settings = {**config.to_dict(), "data": os.path.abspath(teacher)}
+        run.create({"version": __version__, **settings}, model)
+        run.save(model, run.model)
+        run.add_metrics("train", {"words": layer.words})
+        record_training(run.path)
     return model
 
 

@@ -24,7 +24,7 @@ from keras_lstm_dssm.files import write_csv
 from keras_lstm_dssm.models import KeyVec
 from keras_lstm_dssm.plain_files import read_csv
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.settings.reports import ReportSettings
+from keras_lstm_dssm.settings.programs import ReportSettings
 from keras_lstm_dssm.training import DocumentTargets
 from keras_lstm_dssm.training.document_targets import Target
 from keras_lstm_dssm.training.salience import SalienceCounts

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from benchmarks.machine import StepWork, step_work, tower_work
-from keras_lstm_dssm.text.word_batch import distinct_words
+from keras_lstm_dssm.text.word_hashing import distinct_words
 
 
 def test_a_tower_by_hand():

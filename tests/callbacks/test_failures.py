@@ -11,10 +11,10 @@ import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.callbacks import NesterovSchedule
-from keras_lstm_dssm.callbacks.failures import explain_failure
+from keras_lstm_dssm.callbacks import explain_failure
 from keras_lstm_dssm.data import ClickLog, training_batches
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.optimizers.nesterov_momentum import NesterovSchedule
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools import train
 from tests.kit.flags import last_of_each

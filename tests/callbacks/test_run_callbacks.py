@@ -6,7 +6,7 @@ import keras
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.callbacks import checkpoint as checkpoint_module
+from keras_lstm_dssm import callbacks
 from keras_lstm_dssm.run_folder import RunFolder
 from tests.kit.equal import check_equal
 from tests.training.small_trainings import QUICK, EpochWeights, StopAt
@@ -37,8 +37,8 @@ class SavedSteps(keras.callbacks.Callback):
 @pytest.fixture
 def slow(monkeypatch) -> None:
     """Makes `Checkpoint` save only where it must, as if saving took long."""
-    monkeypatch.setattr(checkpoint_module, "_QUICK", -1)
-    monkeypatch.setattr(checkpoint_module, "_RARELY", 1e9)
+    monkeypatch.setattr(callbacks, "_QUICK", -1)
+    monkeypatch.setattr(callbacks, "_RARELY", 1e9)
 
 
 def train(name: str, recipe: dssm.Recipe, *more: Any) -> tuple[Any, list[int]]:
@@ -62,9 +62,7 @@ def test_a_slow_one_before_mining_and_at_the_end(slow, monkeypatch):
     assert steps == [2, 4, 4, 8, 10]
     killed = RunFolder("killed")
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(
-            checkpoint_module.Checkpoint, "on_interrupt", lambda _: None
-        )
+        patch.setattr(callbacks.Checkpoint, "on_interrupt", lambda _: None)
         train("killed", MINED, StopAt(7))
     assert len(killed.read_history()) == 3
     assert killed.load_checkpoint().optimizer.iterations == 4

@@ -12,7 +12,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import Documents, export_portable
 from keras_lstm_dssm.export.export_models import hybrid_graphs
-from keras_lstm_dssm.settings import choices
+from keras_lstm_dssm.settings import fields
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from lstm_dssm_client import ExplainedHit, LocalModel, ServingError, bm25
 from lstm_dssm_client.signatures import HYBRID_PARTS
@@ -190,6 +190,6 @@ def test_what_is_refused(tmp_path):
 
 
 def test_names_are_those_of_the_settings():
-    assert HYBRID_PARTS == (*choices.HYBRID_PARTS, "base")
-    assert bm25.TERM_PARTS == choices.HYBRID_PARTS[2:4]
-    assert tuple(bm25.FORMS) == choices.BM25_TERMS
+    assert HYBRID_PARTS == (*fields.HYBRID_PARTS, "base")
+    assert bm25.TERM_PARTS == fields.HYBRID_PARTS[2:4]
+    assert tuple(bm25.FORMS) == fields.BM25_TERMS

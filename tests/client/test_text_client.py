@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lstm_dssm_client import InputError, ServingError, Signature, TensorInfo
-from lstm_dssm_client.signatures import hits_from_outputs
+from lstm_dssm_client.signatures import (
+    chunked,
+    chunked_pairs,
+    hits_from_outputs,
+    pairs_as_bytes,
+    query_as_bytes,
+    rows_for,
+    tags_as_bytes,
+)
 from lstm_dssm_client.text_client import (
     AsyncTextClient,
     GetMetadata,
@@ -19,14 +27,6 @@ from lstm_dssm_client.text_client import (
     Predict,
     Request,
     run_at_once,
-)
-from lstm_dssm_client.texts import (
-    chunked,
-    chunked_pairs,
-    pairs_as_bytes,
-    query_as_bytes,
-    rows_for,
-    tags_as_bytes,
 )
 
 Method = Callable[[AsyncTextClient], Coroutine[Any, Any, Any]]
@@ -190,7 +190,7 @@ def test_requests_hold_512_texts_or_half_a_megabyte():
 @given(texts=st.lists(st.binary(max_size=30)), most=st.integers(1, 40))
 def test_no_text_is_lost_or_moved(texts, most):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lstm_dssm_client.texts._BYTES", most)
+        patch.setattr("lstm_dssm_client.signatures._BYTES", most)
         lists = [chunk.tolist() for chunk in chunked(texts, 5)]
     assert sum(lists, []) == texts
     for chunk in lists:

@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from keras_lstm_dssm.data.api_prose import (
+from keras_lstm_dssm.data.api_sources import (
     first_sentence,
     prose_sentences,
     sentence_runs,

@@ -59,7 +59,7 @@ def test_documents_are_distinct_in_order_of_appearance(tmp_path):
 
 
 def test_counts_across_chunks_and_names_the_line(tmp_path, monkeypatch):
-    monkeypatch.setattr("keras_lstm_dssm.text_files._CHUNK", 7)
+    monkeypatch.setattr("keras_lstm_dssm.plain_files._CHUNK", 7)
     path = write(tmp_path / "a.tsv", lines(0, 50))
     assert ClickLog(path).count() == 50
     assert list(ClickLog(path))[49] == ("query 49", "title 98")
@@ -70,7 +70,7 @@ def test_counts_across_chunks_and_names_the_line(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("chunk", [1, 3, 1000])
 def test_a_blank_line_within_is_wrong(tmp_path, monkeypatch, chunk):
-    monkeypatch.setattr("keras_lstm_dssm.text_files._CHUNK", chunk)
+    monkeypatch.setattr("keras_lstm_dssm.plain_files._CHUNK", chunk)
     path = write(tmp_path / "a.tsv", b"a\tb\n\n\nc\td\n\n")
     for read_log in WAYS:
         with pytest.raises(InputError, match="a.tsv:2: found no tab"):
@@ -101,8 +101,8 @@ def test_nothing_there(tmp_path):
 
 
 def test_no_line_end_at_all_does_not_fill_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("keras_lstm_dssm.text_files._CHUNK", 1 << 10)
-    monkeypatch.setattr("keras_lstm_dssm.text_files._LONGEST", 1 << 20)
+    monkeypatch.setattr("keras_lstm_dssm.plain_files._CHUNK", 1 << 10)
+    monkeypatch.setattr("keras_lstm_dssm.plain_files._LONGEST", 1 << 20)
     path = write(tmp_path / "a.tsv", b"a\tb\n" + b"\0" * (2 << 20))
     with pytest.raises(InputError, match="a.tsv: found 1 MB without the end"):
         ClickLog(path, max_bad_lines=9).count()

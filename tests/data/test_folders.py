@@ -22,7 +22,7 @@ from keras_lstm_dssm.data import (
 )
 from keras_lstm_dssm.data.documents import LINE_EXPECTED, parse_document
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.settings.data import absolute_spec
+from keras_lstm_dssm.settings.training import absolute_spec
 from tests.limits import largest_file
 
 HEAD = "query-id\tcorpus-id\tscore\n"

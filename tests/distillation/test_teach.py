@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from keras_lstm_dssm import InputError
 from keras_lstm_dssm.data import Pair, teacher_folder, write_collection
-from keras_lstm_dssm.data.taught_batches import TaughtBatches
 from keras_lstm_dssm.data.teacher_folder import (
+    TaughtBatches,
     TeacherFolder,
     TeacherVectors,
 )

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from keras_lstm_dssm.distributed import joint_callbacks
+from keras_lstm_dssm.distributed import worker
 from keras_lstm_dssm.distributed.collectives import Cluster
-from keras_lstm_dssm.distributed.joint_callbacks import (
+from keras_lstm_dssm.distributed.joint_step import JointStep
+from keras_lstm_dssm.distributed.on_ray import stop_by_signal
+from keras_lstm_dssm.distributed.worker import (
     Stopped,
     StopTogether,
 )
-from keras_lstm_dssm.distributed.joint_step import JointStep
-from keras_lstm_dssm.distributed.on_ray import stop_by_signal
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def test_the_file_is_looked_for_once_a_second(
 ):
     now = [100.0]
     clock = SimpleNamespace(monotonic=lambda: now[0])
-    monkeypatch.setattr(joint_callbacks, "time", clock)
-    stop_file = tmp_path / joint_callbacks.STOP_FILE
+    monkeypatch.setattr(worker, "time", clock)
+    stop_file = tmp_path / worker.STOP_FILE
     callback = StopTogether(joint_step, stop_file)
     asked = []
     for seconds, exists in (

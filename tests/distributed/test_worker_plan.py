@@ -8,16 +8,16 @@ import keras
 import numpy as np
 import pytest
 
-from keras_lstm_dssm.callbacks.best_epoch import BestEpoch
+from keras_lstm_dssm.callbacks import BestEpoch
 from keras_lstm_dssm.data import ClickFrequencies, ClickLog
 from keras_lstm_dssm.distributed.collectives import JointError
-from keras_lstm_dssm.distributed.joint_callbacks import (
+from keras_lstm_dssm.distributed.joint_step import JointStep
+from keras_lstm_dssm.distributed.worker import (
     JointEvaluation,
     JointFigures,
     StopTogether,
+    Workers,
 )
-from keras_lstm_dssm.distributed.joint_step import JointStep
-from keras_lstm_dssm.distributed.worker import Workers
 from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig

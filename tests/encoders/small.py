@@ -7,8 +7,8 @@ import numpy as np
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.encoders import WordSumEncoder
 from keras_lstm_dssm.layers import WordSketch
-from keras_lstm_dssm.layers.word_sketch import word_keys
-from keras_lstm_dssm.text.word_batch import distinct_words
+from keras_lstm_dssm.layers.fixed_words import word_keys
+from keras_lstm_dssm.text.word_hashing import distinct_words
 from keras_lstm_dssm.training.word_fit import FittedWords
 from tests import reference
 

@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from keras_lstm_dssm.data import write_collection
-from keras_lstm_dssm.data.query_clicks import query_clicks
+from keras_lstm_dssm.data.statistics import query_clicks
 from keras_lstm_dssm.evaluate.failures import (
     compare_with_bm25,
     find_failures,
@@ -15,7 +15,7 @@ from keras_lstm_dssm.evaluate.failures import (
 from keras_lstm_dssm.evaluate.titles import measured_systems, with_mode
 from keras_lstm_dssm.evaluation import Task
 from keras_lstm_dssm.evaluation.runs import System
-from keras_lstm_dssm.settings.evaluation import TitleSettings
+from keras_lstm_dssm.settings.programs import TitleSettings
 
 TITLES = {"a": "anvil", "b": "bolt", "c": "clamp <b>", "d": "drill"}
 QUERIES = {f"q{n}": f"query {n}" for n in range(10)}

@@ -14,13 +14,9 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import Documents, export_models
 from keras_lstm_dssm.export.graphs import retriever
-from keras_lstm_dssm.export.publish.models_config import read_models_config
-from keras_lstm_dssm.export.publish.versions import (
-    publication,
-    publish,
-    version_folders,
-)
+from keras_lstm_dssm.export.publish.versions import publication, publish
 from keras_lstm_dssm.files import lock_folder
+from keras_lstm_dssm.model_folders import read_models_config, version_folders
 from keras_lstm_dssm.serving import Client, PredictionServer
 from tests.export.agreement import rows_of
 from tests.export.graphs.kinds import pair_scorer

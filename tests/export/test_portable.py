@@ -1,6 +1,7 @@
 """One file has the vectors, hits and errors of the exported graphs."""
 
 import itertools
+import json
 import pickle
 from collections import Counter
 from collections.abc import Callable
@@ -10,15 +11,27 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors import safe_open
+from safetensors.numpy import save
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.export import Documents, export_portable
+from keras_lstm_dssm.export import (
+    Documents,
+    export_models,
+    export_portable,
+)
 from keras_lstm_dssm.export.bulk.documents import DocumentRows
 from keras_lstm_dssm.export.graphs.encoder import EncoderModule
 from keras_lstm_dssm.export.graphs.retriever import RetrieverModule
+from keras_lstm_dssm.serving import SavedRetriever
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from lstm_dssm_client import Hit, LocalModel, ServingError
-from lstm_dssm_client.portable_file import PortableFile, write_portable
+from lstm_dssm_client.portable_file import (
+    PORTABLE_PART,
+    VARIABLES,
+    PortableFile,
+    write_portable,
+)
 from tests.encoders.small import ENCODERS, FITTED, small_encoder
 from tests.export.graphs.kinds import pair_scorer
 from tests.memory import release_graphs
@@ -41,7 +54,8 @@ def write(
 
 @pytest.fixture
 def path(tmp_path) -> Path:
-    return tmp_path / "shop.safetensors"
+    (tmp_path / "shop").mkdir()
+    return tmp_path / "shop" / "shop.safetensors"
 
 
 def random_encoder(name: str, **options: Any) -> dssm.TextEncoder:
@@ -231,6 +245,68 @@ def test_equal_titles_have_one_score(model, path, vectors, count):
                 assert [hit.id for hit in first] == order[:5]
 
 
+@pytest.mark.parametrize("vectors", ["float32", "int8"])
+@pytest.mark.parametrize("hybrid", [None, HybridSettings()])
+def test_beside_a_savedmodel(tmp_path, vectors, hybrid):
+    """It has the hits of the graph, and none of the variables' numbers."""
+    model = dssm.build_model("lstm_32")
+    titles = [f"bolt {n % 290} of steel {n % 7}" for n in range(300)]
+    ids = [f"d{number}" for number in range(300)]
+    tags = [["steel"] if number % 3 else [] for number in range(300)]
+    export_models(
+        model, tmp_path, Documents(ids, titles, (), tags), vectors,
+        hybrid=hybrid,
+    )  # fmt: skip
+    saved = SavedRetriever(tmp_path / "retriever")
+    path = tmp_path / "retriever" / "1" / PORTABLE_PART
+    local, queries = LocalModel(path), ["bolt 17", "steel", "glue of 3"]
+    for options in ({}, {"tags": ["steel"]}):
+        for found, expected in zip(
+            local.search(queries, 9, **options),
+            saved.search(queries, 9, **options),
+            strict=True,
+        ):
+            assert [h.id for h in found] == [h.id for h in expected]
+            assert [h.title for h in found] == [h.title for h in expected]
+            np.testing.assert_allclose(
+                [h.score for h in found], [h.score for h in expected], atol=1e-5
+            )
+    if hybrid:
+        assert [h.id for h in local.explain(["steel"], 3)[0]] == [
+            h.id for h in saved.explain(["steel"], 3)[0]
+        ]
+    where = PortableFile(path).header["variables"]
+    assert "vectors" in where
+    with safe_open(path, "np") as file:
+        assert not where.keys() & {*file.keys()}
+    variables = tmp_path / "retriever" / "1" / VARIABLES
+    whole, start = variables.read_bytes(), where["vectors"][0]
+    changed = bytes([whole[start] ^ 1])
+    for damaged in (
+        whole[:start] + changed + whole[start + 1 :],
+        whole[: start + 5],
+    ):
+        variables.write_bytes(damaged)
+        check_refused(path)
+    variables.unlink()
+    check_refused(path)
+
+
+@pytest.mark.parametrize("place", [
+    [0, "O", [1]], [0, "<f4", [-1]], [-8, "<f4", [1]], [0, "<f4", [2**62]],
+    [0, "?", [4]], "abc", [0, "<f4", "x"], [1e300, "<f4", [1]],
+])  # fmt: skip
+def test_places_of_other_arrays_are_one_line(model, path, place):
+    write(path, model, Documents(IDS, TITLES))
+    file = PortableFile(path)
+    file.header["variables"] = {"vectors": place}
+    (path.parent.parent / "variables").mkdir()
+    (path.parent.parent / VARIABLES).write_bytes(bytes(64))
+    text = json.dumps(file.header)
+    path.write_bytes(save(file._arrays, {"lstm_dssm": text, "crc32": "1"}))
+    check_refused(path)
+
+
 def test_it_answers_as_a_client_does(model, path):
     with write(path, model, Documents(TITLES[:3], TITLES[:3])) as local:
         status = {local.version: ("AVAILABLE", "OK", "")}
@@ -338,6 +414,20 @@ def test_another_header_is_one_line(name, model, path):
     write(path, model, Documents(IDS, TITLES))
     file = PortableFile(path)
     HEADERS[name](file.header)
+    write_portable(path, file.header, file._arrays)
+    check_refused(path)
+
+
+@pytest.mark.parametrize("change", [
+    lambda a: a + 1, lambda a: a - 1, lambda a: a * 2, lambda a: a * 0,
+    lambda a: a[1:], lambda a: a.astype(np.int64), lambda a: None,
+])  # fmt: skip
+def test_numbers_of_other_vectors_are_one_line(change, model, path):
+    write(path, model, Documents(IDS, TITLES))  # of which two are equal
+    file = PortableFile(path)
+    changed = change(file._arrays.pop("vector_of"))
+    if changed is not None:
+        file._arrays["vector_of"] = changed
     write_portable(path, file.header, file._arrays)
     check_refused(path)
 

@@ -23,10 +23,7 @@ _NO_STEP = {"<module>", "__init__", "__post_init__", "<lambda>", "<genexpr>"}
 _ASIDE = {"errors.py", "private_api.py", "tests/kit/walks.py"}
 """Files that are called on the way: checks, and undocumented names."""
 
-_HASHING = (
-    "text/word_hashing.py", "lstm_dssm_client/words.py",
-    "lstm_dssm_client/signs.py",
-)  # fmt: skip
+_HASHING = ("text/word_hashing.py", "lstm_dssm_client/words.py")
 """Files of the graph that hashes words, and of its rules: a process traces it
 once, when the package is imported."""
 

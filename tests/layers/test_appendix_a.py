@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm import PeepholeLSTM, Recurrent, RNNCell
-from keras_lstm_dssm.layers.cosine import cosine_pairs
+from keras_lstm_dssm.ops import cosine_pairs
 from tests import appendix_a, reference
 from tests.reference import Gate
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm import LetterTrigrams, TrigramEmbedding
 from keras_lstm_dssm.layers.letter_trigrams import gather_sum
-from keras_lstm_dssm.text.word_batch import distinct_words
+from keras_lstm_dssm.text.word_hashing import distinct_words
 from tests import reference
 
 TEXTS = ["Hotels in Shanghai", "", "a  b", "上海 hotel", "hotels"]

@@ -12,11 +12,16 @@ import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.layers.bidirectional_recurrence import run_on_rows
-from keras_lstm_dssm.layers.packed_sequence import FlatSequences, pack, unpack
+from keras_lstm_dssm.layers.bidirectional_recurrence import (
+    FlatPacking,
+    FlatSequences,
+    run_on_rows,
+)
 from keras_lstm_dssm.layers.recurrent import (
+    pack,
     run_single_sequence,
     run_to_last_output,
+    unpack,
 )
 from tests import reference
 from tests.matchers.ragged_texts import randomise
@@ -295,3 +300,21 @@ def test_truncated_gradient_is_that_of_constant_older_states(cell, truncate):
     full, _ = gradients(layer, None)
     same = [np.allclose(a, b) for a, b in zip(truncated, full, strict=True)]
     assert all(same) == (truncate is None or truncate >= 4)
+
+
+def test_without_sequences_there_is_one_empty_time_step():
+    packing = FlatPacking.from_lengths(tf.zeros([0], tf.int32))
+    assert packing.counts.numpy().tolist() == [0]
+    assert packing.steps.shape == (2, 0)
+
+
+def test_padding_is_zero():
+    values = np.random.default_rng(0).normal(size=(3, 2))
+    texts = FlatSequences(tf.constant(values), tf.range(3), tf.constant([1, 2]))
+    padded = texts.padded(texts.table).numpy()
+    expected = np.zeros((2, 2, 2))
+    expected[0, :1], expected[1, :2] = values[:1], values[1:]
+    np.testing.assert_array_equal(padded, expected)
+    wider = np.pad(padded, [(0, 0), (0, 1), (0, 0)])
+    again = FlatSequences.from_padded(tf.constant(wider), texts.lengths)
+    np.testing.assert_array_equal(again.table, values)

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.layers import WordSketch
-from keras_lstm_dssm.text.word_batch import distinct_words
+from keras_lstm_dssm.text.word_hashing import distinct_words
 
 TITLES = ["steel hex bolt", "steel bolt kit", "wood glue", "steel"]
 

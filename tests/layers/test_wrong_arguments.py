@@ -12,13 +12,12 @@ from keras_lstm_dssm.layers import (
     VocabularyVectors,
     WordRows,
 )
-from keras_lstm_dssm.layers.convolution import MaskedConvolution
+from keras_lstm_dssm.layers.convolution import MaskedConvolution, ScoringMLP
 from keras_lstm_dssm.layers.documents import (
     DocumentEncoder,
     SentenceEncoder,
     SentenceReader,
 )
-from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP
 
 NO_WIDTH = "is 0: expected a whole number of 1 or more"
 MAX_WORDS = "max_words is 0: expected a whole number of 1 or more, or None"

@@ -4,8 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.layers.convolution import KMaxStack, WindowPoolingStack
-from keras_lstm_dssm.layers.scoring_mlp import ScoringMLP
+from keras_lstm_dssm.layers.convolution import (
+    KMaxStack,
+    ScoringMLP,
+    WindowPoolingStack,
+)
 from tests import reference
 
 

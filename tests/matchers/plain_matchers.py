@@ -5,11 +5,13 @@ from typing import Any
 import numpy as np
 
 from keras_lstm_dssm.layers.interactions import PhraseSimilarity
-from keras_lstm_dssm.matchers.arc import ARCI, ARCII
-from keras_lstm_dssm.matchers.cntn import CNTN
 from keras_lstm_dssm.matchers.multi_gran_cnn import MultiGranCNN
-from keras_lstm_dssm.matchers.mv_lstm import MVLSTM, PositionalBiLSTM
-from keras_lstm_dssm.matchers.recurrent_cosine import RecurrentCosine
+from keras_lstm_dssm.matchers.mv_lstm import (
+    MVLSTM,
+    PositionalBiLSTM,
+    RecurrentCosine,
+)
+from keras_lstm_dssm.matchers.sentence_convolutions import ARCI, ARCII, CNTN
 from tests import reference
 from tests.matchers import plain_convolutions as plain
 

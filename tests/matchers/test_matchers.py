@@ -20,7 +20,7 @@ from keras_lstm_dssm.matchers import (
     MultiGranCNN,
     RecurrentCosine,
 )
-from keras_lstm_dssm.settings.presets import SCORER_PRESETS
+from keras_lstm_dssm.settings.recipes import SCORER_PRESETS
 from tests.matchers import plain_matchers as plain
 from tests.matchers import ragged_texts
 

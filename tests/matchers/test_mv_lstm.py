@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.layers import WordSequences
-from keras_lstm_dssm.layers.packed_sequence import FlatSequences
+from keras_lstm_dssm.layers.bidirectional_recurrence import FlatSequences
 from keras_lstm_dssm.matchers import mv_lstm
 from tests.matchers import ragged_texts
 from tests.matchers.plain_matchers import k_max, mv_lstm_cells

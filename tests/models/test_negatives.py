@@ -9,8 +9,7 @@ from scipy.special import softmax
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import CorpusNegatives
-from keras_lstm_dssm.data.taught_batches import TaughtBatches
-from keras_lstm_dssm.data.teacher_folder import TeacherVectors
+from keras_lstm_dssm.data.teacher_folder import TaughtBatches, TeacherVectors
 from keras_lstm_dssm.models import two_tower as two_tower_module
 from keras_lstm_dssm.models.pair_batch import pair_batches
 from keras_lstm_dssm.models.two_tower import (

@@ -27,7 +27,7 @@ from keras_lstm_dssm.settings.kinds import (
     recipe_from_dict,
     register_kind,
 )
-from keras_lstm_dssm.settings.reports import ReportSettings
+from keras_lstm_dssm.settings.programs import ReportSettings
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training import mine_negatives
 from tests.kit.equal import check_equal

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.layers.cosine import cosine_matrix
 from keras_lstm_dssm.models.pair_batch import pair_batches
+from keras_lstm_dssm.ops import cosine_matrix
 from tests.kit.equal import check_equal
 from tests.models.small_towers import QUERIES, TITLES, fit, one_batch, two_tower
 

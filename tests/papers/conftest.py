@@ -12,7 +12,7 @@ from keras_lstm_dssm.models import ModelRecipe, Recipe, ScorerRecipe
 from keras_lstm_dssm.papers import PAPERS
 from keras_lstm_dssm.papers.run_systems import Row, run_system
 from keras_lstm_dssm.papers.table_data import open_data
-from keras_lstm_dssm.settings.papers import TableSettings
+from keras_lstm_dssm.settings.programs import TableSettings
 from tests.conftest import TOPICS
 from tests.training.small_documents import QUICK_KEYVEC, write_small_documents
 

@@ -42,7 +42,7 @@ from keras_lstm_dssm.papers.baselines import (
 from keras_lstm_dssm.papers.plsa import PLSASystem
 from keras_lstm_dssm.papers.skip_thought import SkipThoughtSystem
 from keras_lstm_dssm.papers.table_data import open_data
-from keras_lstm_dssm.settings.papers import TableSettings
+from keras_lstm_dssm.settings.programs import TableSettings
 from keras_lstm_dssm.text import vocabulary_of
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from tests.bare_package import BARE_PACKAGE

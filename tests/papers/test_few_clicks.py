@@ -18,15 +18,14 @@ from keras_lstm_dssm.evaluate.hybrid import measure_hybrid
 from keras_lstm_dssm.evaluation.measures import mean
 from keras_lstm_dssm.papers import baseline_rows
 from keras_lstm_dssm.papers.baseline_rows import Baseline
-from keras_lstm_dssm.papers.few_clicks import FEW_CLICKS, FEW_CLICKS_ROWS
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.run_systems import run_system
 from keras_lstm_dssm.papers.table import make_table, run_learning_curve
 from keras_lstm_dssm.papers.table_data import open_data
+from keras_lstm_dssm.papers.table_iv import FEW_CLICKS, FEW_CLICKS_ROWS
 from keras_lstm_dssm.plain_files import read_csv, read_json
-from keras_lstm_dssm.settings.choices import HYBRID_PARTS
-from keras_lstm_dssm.settings.evaluation import TitleSettings
-from keras_lstm_dssm.settings.papers import TableSettings
+from keras_lstm_dssm.settings.fields import HYBRID_PARTS
+from keras_lstm_dssm.settings.programs import TableSettings, TitleSettings
 from tests.papers.conftest import SMALL, with_recipe
 
 ENCODER = "encoder_of_few_clicks:encode"

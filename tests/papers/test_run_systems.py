@@ -17,7 +17,7 @@ from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.papers import PAPERS
 from keras_lstm_dssm.papers.baseline_rows import BASELINE_GRIDS, baseline_grid
 from keras_lstm_dssm.papers.neural_rows import Neural
-from keras_lstm_dssm.papers.results import SystemResults, read_results
+from keras_lstm_dssm.papers.report import SystemResults, read_results
 from keras_lstm_dssm.papers.run_systems import (
     Row,
     TrainedSystem,
@@ -37,7 +37,7 @@ from keras_lstm_dssm.papers.table_iv import (
     train_with_one_gamma,
 )
 from keras_lstm_dssm.plain_files import read_csv, read_json
-from keras_lstm_dssm.settings.papers import TableSettings
+from keras_lstm_dssm.settings.programs import TableSettings
 from tests.papers.conftest import KEYVEC, ROWS, SMALL, Table, with_recipe
 
 NEURAL = {"table_iv": "dssm", "mv_lstm": "lstm_rnn_50", "keyvec": "keyvec"}

@@ -18,7 +18,7 @@ from keras_lstm_dssm.papers.table_data import (
     open_data,
 )
 from keras_lstm_dssm.plain_files import read_json
-from keras_lstm_dssm.settings.papers import TableSettings
+from keras_lstm_dssm.settings.programs import TableSettings
 from tests.papers.conftest import ROWS
 from tests.training.small_documents import documents, write_small_documents
 

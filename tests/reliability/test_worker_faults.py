@@ -18,7 +18,7 @@ import time
 import pytest
 
 import keras_lstm_dssm
-from keras_lstm_dssm.distributed.joint_callbacks import STOP_FILE
+from keras_lstm_dssm.distributed.worker import STOP_FILE
 from keras_lstm_dssm.run_folder import RunFolder
 from tests.distributed.processes import (
     free_addresses,

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.publish.models_config import update_models_config
+from keras_lstm_dssm.export.publish.server_files import update_models_config
 from keras_lstm_dssm.serving import SavedEncoder, SavedRetriever, SavedScorer
 from keras_lstm_dssm.serving.saved_models import SavedGraph, SavedSignature
 from lstm_dssm_client import Hit

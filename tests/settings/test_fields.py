@@ -11,12 +11,12 @@ from absl import flags
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.fields import Settings, help_of, setting
+from keras_lstm_dssm.settings.programs import ServerBounds
 from keras_lstm_dssm.settings.recipes import (
     KeyVecRecipe,
     Recipe,
     ScorerRecipe,
 )
-from keras_lstm_dssm.settings.server import ServerBounds
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.tools.settings_flags import define_settings, flag_names
 

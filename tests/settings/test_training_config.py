@@ -12,7 +12,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.models import PRESETS
 from keras_lstm_dssm.plain_files import read_json
-from keras_lstm_dssm.settings.papers import TableSettings
+from keras_lstm_dssm.settings.programs import TableSettings
 from keras_lstm_dssm.settings.training import TrainingConfig
 
 

@@ -14,9 +14,8 @@ from keras_lstm_dssm.text import (
     WordBatch,
     vocabulary_of,
 )
-from keras_lstm_dssm.text.strings import as_bytes
-from keras_lstm_dssm.text.word_batch import distinct_words
-from keras_lstm_dssm.text.word_hashing import split_words
+from keras_lstm_dssm.text.word_hashing import distinct_words, split_words
+from lstm_dssm_client.signatures import as_bytes
 from tests import reference
 
 WORDS = ["bolt", "上海", "x\0", "3"]

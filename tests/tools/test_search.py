@@ -8,7 +8,7 @@ import keras_lstm_dssm as dssm
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import export_retriever
-from keras_lstm_dssm.serving import PredictionServer
+from keras_lstm_dssm.serving import PredictionServer, SavedRetriever
 from keras_lstm_dssm.serving.search_page import SearchPage
 from keras_lstm_dssm.serving.security import Security, ServerTLS, TokenFile
 from keras_lstm_dssm.tools import search
@@ -46,6 +46,20 @@ def test_a_fresh_process_asks_without_tensorflow(server):
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split() == ["bolt", "1", "1.0000", "bolt"]
+
+
+def test_exported_towers_are_searched_without_tensorflow(models, titles):
+    """With the hits of the graph; another model of the folder needs it."""
+    flags = [f"--models={models}", "--k=3", "steel lamp"]
+    done = subprocess.run(
+        [sys.executable, "-c", FRESH, *flags], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    (hits,) = SavedRetriever(models / "retriever").search(["steel lamp"], 3)
+    printed = [line.split(maxsplit=2)[1:] for line in done.stdout.splitlines()]
+    assert printed[1:] == [
+        [f"{hit.score:.4f}", f"{hit.id}  {hit.title}"] for hit in hits
+    ]
 
 
 VECTOR = {"query": "bolt", "vector": pytest.approx([0.6, 0.8])}

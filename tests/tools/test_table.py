@@ -19,7 +19,7 @@ from keras_lstm_dssm.papers.run_systems import run_system, run_systems
 from keras_lstm_dssm.papers.table import make_table
 from keras_lstm_dssm.papers.table_iv import TABLE_IV_ROWS
 from keras_lstm_dssm.plain_files import read_csv
-from keras_lstm_dssm.settings.papers import TableSettings
+from keras_lstm_dssm.settings.programs import TableSettings
 from keras_lstm_dssm.tools import table
 from tests.conftest import TOPICS
 from tests.papers.conftest import with_recipe

@@ -20,7 +20,7 @@ WAITING = f"""
 import time
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.tools import train
-from keras_lstm_dssm.callbacks import NesterovSchedule
+from keras_lstm_dssm.optimizers.nesterov_momentum import (NesterovSchedule)
 
 dssm.PRESETS["dssm"] = dssm.Recipe("DSSMEncoder", {QUICK.encoder_config})
 

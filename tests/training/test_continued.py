@@ -15,9 +15,12 @@ from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.fingerprints import weights_hash
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.training import TrainingConfig
-from keras_lstm_dssm.training import replay as replay_module
-from keras_lstm_dssm.training.replay import Replay, ReplaySpec
-from keras_lstm_dssm.training.tower_training import TowerTraining
+from keras_lstm_dssm.training import tower_training
+from keras_lstm_dssm.training.tower_training import (
+    Replay,
+    ReplaySpec,
+    TowerTraining,
+)
 from tests.kit.equal import check_equal
 from tests.kit.kinds import KEYVEC, KINDS, NEW, PARENT, SCORER
 from tests.training.small_trainings import QUICK
@@ -109,7 +112,7 @@ def test_old_clicks_are_drawn_once_in_an_epoch(monkeypatch):
         written.append(path.name)
         return replacing(path)
 
-    monkeypatch.setattr(replay_module, "replacing", count)
+    monkeypatch.setattr(tower_training, "replacing", count)
     CONTINUED.train()
     assert written == ["epoch_replay.tsv"] * 3
 

@@ -15,7 +15,7 @@ from keras_lstm_dssm.models.word_builders import build_keyvec
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.table_data import open_data
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.settings.papers import TableSettings
+from keras_lstm_dssm.settings.programs import TableSettings
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.text import vocabulary_of
 from keras_lstm_dssm.training import (

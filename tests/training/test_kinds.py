@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.callbacks.best_epoch import ValidationLoss
+from keras_lstm_dssm.callbacks import ValidationLoss
 from keras_lstm_dssm.errors import FailedTraining, InputError
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.tools.train import program

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import keras_lstm_dssm as dssm
-from keras_lstm_dssm.callbacks.failures import DeadNetwork, DeadNetworkWatch
+from keras_lstm_dssm.callbacks import DeadNetwork, DeadNetworkWatch
 from keras_lstm_dssm.data import Collection, Triples
 from keras_lstm_dssm.evaluation import Task, system_of
 from keras_lstm_dssm.models.word_builders import build_scorer

@@ -11,10 +11,10 @@ from keras_lstm_dssm.files import lock_folder
 from keras_lstm_dssm.papers.neural_rows import Neural
 from keras_lstm_dssm.papers.table_data import open_data
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.settings.papers import TableSettings
+from keras_lstm_dssm.settings.programs import TableSettings
 from keras_lstm_dssm.settings.training import TrainingConfig
-from keras_lstm_dssm.training.session import open_clicks
 from keras_lstm_dssm.training.tower_training import TowerTraining
+from keras_lstm_dssm.training.train import open_clicks
 from tests.conftest import TOPICS
 from tests.kit.equal import check_equal
 from tests.training.small_trainings import (

@@ -10,7 +10,7 @@ from scipy import sparse
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import teacher_folder
 from keras_lstm_dssm.layers import WordRows
-from keras_lstm_dssm.layers.word_sketch import word_keys
+from keras_lstm_dssm.layers.fixed_words import word_keys
 from keras_lstm_dssm.training import word_fit
 from keras_lstm_dssm.training.word_fit import fit_words, ridge
 

@@ -32,9 +32,9 @@ from keras_lstm_dssm.data.teacher_folder import (
 from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
 from keras_lstm_dssm.evaluation import DenseSystem, Task
 from keras_lstm_dssm.evaluation.measures import mean
-from keras_lstm_dssm.layers.cosine import unit
 from keras_lstm_dssm.layers.letter_trigrams import gather_sum
-from keras_lstm_dssm.layers.packed_sequence import pack
+from keras_lstm_dssm.layers.recurrent import pack
+from keras_lstm_dssm.ops import unit
 from keras_lstm_dssm.training.word_fit import fit_words
 
 _BATCH = 256

@@ -10,8 +10,8 @@ from keras_lstm_dssm.data.prepare.columns import COMMON, find_columns
 from keras_lstm_dssm.data.prepare.tables import Table, quoted
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.measures import MAX_GRADE
+from keras_lstm_dssm.plain_files import cleaned
 from keras_lstm_dssm.settings.prepare import PrepareSettings
-from keras_lstm_dssm.text_files import cleaned
 
 STORED = "judgements.parquet"
 

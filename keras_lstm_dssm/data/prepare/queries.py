@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from keras_lstm_dssm.data.split import WORDS, percent_of
+from keras_lstm_dssm.plain_files import cleaned
 from keras_lstm_dssm.settings.prepare import PrepareSettings
 from keras_lstm_dssm.text.word_hashing import normalize
-from keras_lstm_dssm.text_files import cleaned
 
 _AT_ONCE = 1 << 16
 

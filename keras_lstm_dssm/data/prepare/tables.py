@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.fingerprints import file_hash
-from keras_lstm_dssm.text_files import reading
+from keras_lstm_dssm.plain_files import reading
 
 _HEAD = 1 << 16
 _CHUNK = 1 << 22

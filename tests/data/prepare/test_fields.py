@@ -18,9 +18,9 @@ from keras_lstm_dssm.evaluate import evaluate_run
 from keras_lstm_dssm.evaluation.bm25 import BM25System, alphanumeric
 from keras_lstm_dssm.export.bulk.documents import read_documents
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.settings.data import ReplaySpec
+from keras_lstm_dssm.settings.training import ReplaySpec
 from keras_lstm_dssm.tools import export
-from keras_lstm_dssm.training.replay import Replay
+from keras_lstm_dssm.training.tower_training import Replay
 from lstm_dssm_client import LocalModel
 from tests.export.agreement import loaded
 from tests.kit.eager import eager_steps

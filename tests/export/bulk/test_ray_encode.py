@@ -26,7 +26,7 @@ from keras_lstm_dssm.export.bulk.encode import (
     encode_with_ray,
 )
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
-from keras_lstm_dssm.export.publish.models_config import saved_fingerprint
+from keras_lstm_dssm.export.graphs.saved_module import saved_fingerprint
 from keras_lstm_dssm.serving.saved_models import SavedEncoder
 from keras_lstm_dssm.tools.encode import load_encoder
 from tests.distributed.processes import ray_processes

@@ -16,8 +16,8 @@ from keras_lstm_dssm.export.graphs.retriever import int8_codes
 from keras_lstm_dssm.layers import TrigramVectors, unit
 from keras_lstm_dssm.models.word_builders import build_scorer
 from keras_lstm_dssm.settings.hybrid import HybridSettings
-from keras_lstm_dssm.text.strings import as_bytes
 from keras_lstm_dssm.training.hybrid_parts import HybridParts
+from lstm_dssm_client.signatures import as_bytes
 from tests.encoders.small import small_encoder
 from tests.matchers.ragged_texts import randomise
 from tests.matchers.small_matchers import SMALL_MATCHERS

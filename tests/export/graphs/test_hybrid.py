@@ -18,7 +18,7 @@ from keras_lstm_dssm.export.graphs.hybrid import (
 )
 from keras_lstm_dssm.export.graphs.terms import letter_grams, shares_as_json
 from keras_lstm_dssm.settings.hybrid import HybridSettings
-from keras_lstm_dssm.text.strings import as_strings
+from keras_lstm_dssm.text.word_hashing import as_strings
 from keras_lstm_dssm.training.hybrid_parts import HybridParts
 from lstm_dssm_client import LocalModel
 from lstm_dssm_client.bm25 import letter_grams as grams_of

@@ -8,7 +8,7 @@ from keras_lstm_dssm import serving
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import Documents, export_models
 from keras_lstm_dssm.layers import unit
-from keras_lstm_dssm.text import strings
+from keras_lstm_dssm.text import many_texts
 from tests.client.conftest import run
 from tests.export.graphs.kinds import LONG_IDS, LONG_TEXTS, Exported
 
@@ -32,7 +32,7 @@ def test_in_process(keyvec, monkeypatch):
     expected = unit(model.encode(LONG_TEXTS)).numpy()
     np.testing.assert_allclose(saved.encode(LONG_TEXTS), expected, atol=1e-6)
     # A batch ends before it has two long documents.
-    monkeypatch.setattr(strings, "_BATCH_BYTES", 2000)
+    monkeypatch.setattr(many_texts, "_BATCH_BYTES", 2000)
     np.testing.assert_allclose(saved.encode(LONG_TEXTS), expected, atol=1e-6)
     assert saved.encode([]).shape == (0, 5)
     assert saved.keys(LONG_TEXTS, 2) == [

@@ -29,8 +29,7 @@ from keras_lstm_dssm.export.graphs.saved_module import predict_signatures
 from keras_lstm_dssm.export.publish.server_files import FIRST_MB, memory_bytes
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.settings.hybrid import HybridSettings
-from lstm_dssm_client import Client, LocalModel, ServingError
-from lstm_dssm_client import texts as client_texts
+from lstm_dssm_client import Client, LocalModel, ServingError, signatures
 from tests.export.agreement import CppError, loaded, run_in_cpp
 from tests.export.graphs import kinds
 
@@ -169,13 +168,13 @@ def test_servers_refuse_with_the_line_alone(folder):
 def test_a_client_sends_few_long_texts_to_be_explained():
     """Half of what the graph allows, as batches are padded."""
     texts = ["a" * 100, "b" * 4000, "c" * 30_000, *["d" * 10] * 600]
-    parts = [*client_texts.chunked_to_explain(texts, 1000, b"")]
+    parts = [*signatures.chunked_to_explain(texts, 1000, b"")]
     # 262 rows of 1,000 hits are the most that a reply of any search has.
     sizes = [len(part["text"]) for part in parts]
     assert sizes == [2, 1, 262 - 3, 262, 603 - 2 * 262]
     assert {*parts[0]["k"].tolist()} == {1000}
     assert [*map(len, (part["tags"] for part in parts))] == sizes
-    parts = [*client_texts.chunked_to_explain(texts, 5, b"")]
+    parts = [*signatures.chunked_to_explain(texts, 5, b"")]
     assert [len(part["text"]) for part in parts] == [512, 91]
 
 

@@ -14,7 +14,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import export_retriever
 from keras_lstm_dssm.export.graphs import retriever
 from keras_lstm_dssm.export.graphs.saved_module import EncodingModule
-from keras_lstm_dssm.text.strings import as_bytes
+from lstm_dssm_client.signatures import as_bytes
 from tests.export.agreement import loaded
 from tests.export.graphs.kinds import (
     IDS,

@@ -10,7 +10,7 @@ from keras_lstm_dssm.export import export_model
 from keras_lstm_dssm.export.graphs.saved_module import save_module
 from keras_lstm_dssm.export.graphs.scorer import ScorerModule
 from keras_lstm_dssm.models.word_builders import build_scorer
-from keras_lstm_dssm.text.strings import as_bytes
+from lstm_dssm_client.signatures import as_bytes
 from tests.export.agreement import check_ops
 from tests.export.graphs import kinds
 from tests.matchers.small_matchers import SMALL_MATCHERS

@@ -15,12 +15,12 @@ from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.publish import server_files
-from keras_lstm_dssm.export.publish.models_config import (
+from keras_lstm_dssm.export.publish.server_files import update_models_config
+from keras_lstm_dssm.model_folders import (
+    find_models,
     read_models_config,
     served_version,
-    update_models_config,
 )
-from keras_lstm_dssm.export.publish.versions import find_models
 from keras_lstm_dssm.serving import PredictionServer
 
 

@@ -14,13 +14,15 @@ import tensorflow as tf
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.publish.versions import (
     MANIFEST,
-    model_folder,
-    model_folders,
     publish,
     publish_together,
     verify_manifest,
-    version_folders,
     write_manifest,
+)
+from keras_lstm_dssm.model_folders import (
+    model_folder,
+    model_folders,
+    version_folders,
 )
 from tests.limits import largest_file
 

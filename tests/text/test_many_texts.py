@@ -1,4 +1,4 @@
-"""Cached hashes and normalised texts equal those computed anew."""
+"""What users hand over as texts, and the batches that are made of it."""
 
 import subprocess
 import sys
@@ -9,9 +9,99 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm import LetterTrigrams
-from keras_lstm_dssm.text import WordBatch, caches, normalize_texts
-from keras_lstm_dssm.text.word_batch import distinct_words
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.text import WordBatch, many_texts, normalize_texts
+from keras_lstm_dssm.text.many_texts import encode_in_batches, score_in_batches
+from keras_lstm_dssm.text.word_hashing import as_strings, distinct_words
+from lstm_dssm_client.signatures import as_bytes, slices_of_size
 from tests.text.rebuilt import rebuilt
+
+TEXTS = ["hex bolt", "", "glue"]
+
+
+@pytest.mark.parametrize("texts", [
+    TEXTS,
+    tuple(TEXTS),
+    (text for text in TEXTS),
+    np.array(TEXTS),
+    np.array(TEXTS, dtype=object),
+    [text.encode() for text in TEXTS],
+    dict.fromkeys(TEXTS),
+    tf.constant(TEXTS),
+], ids=lambda texts: type(texts).__name__)  # fmt: skip
+def test_any_iterable(texts):
+    found = as_strings(texts).numpy().tolist()
+    assert found == [b"hex bolt", b"", b"glue"]
+
+
+def test_lone_surrogates():
+    """A command line's raw bytes come back; others have no bytes."""
+    assert as_bytes(["caf\udce9", "a\ud800"]) == [b"caf\xe9", b"a?"]
+    strings = as_strings(["é", b"\xff", "\ud800", "a\0"])
+    assert strings.numpy().tolist() == ["é".encode(), b"\xff", b"?", b"a\0"]
+    assert as_strings([]).shape == [0]
+
+
+@pytest.mark.parametrize(("texts", "message"), [
+    (None, "got None"),
+    (7, "got 7"),
+    (tf.constant([1]), r"got int32 \(1,\)"),
+    (tf.constant("one"), r"got string \(\)"),
+    (tf.constant([["a"]]), r"got string \(1, 1\)"),
+])  # fmt: skip
+def test_what_is_no_batch_of_texts(texts, message):
+    with pytest.raises(InputError, match=message):
+        as_strings(texts)
+
+
+def test_batches_are_bounded_in_number_and_size():
+    """Of 600 texts of 1 KB at most 524 fit in half a megabyte."""
+    texts = ["x" * (1000 + number % 2) for number in range(600)]
+    batches = []
+
+    def encode(batch: tf.Tensor) -> tf.Tensor:
+        batches.append(tf.strings.length(batch).numpy().tolist())
+        return tf.cast(tf.strings.length(batch), tf.float32)[:, tf.newaxis]
+
+    for batch_size, sizes in ((2048, [524, 76]), (300, [300, 300])):
+        batches.clear()
+        found = encode_in_batches(encode, texts, batch_size, progress=False)
+        assert found[:, 0].tolist() == [len(text) for text in texts]
+        assert [len(batch) for batch in batches] == sizes
+    assert list(slices_of_size([], 2, 10)) == []
+    assert list(slices_of_size([99, 10, 1], 2, 10)) == [
+        slice(0, 1), slice(1, 2), slice(2, 3),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 9])
+def test_scores_of_pairs_are_in_the_order_of_the_rows(batch_size):
+    batches: list[list[int]] = []
+    lengths = [3, 1, 2, 1, 5]
+
+    def score(rows: np.ndarray) -> np.ndarray:
+        batches.append(rows.tolist())
+        return np.float32(rows) / 2
+
+    scores = score_in_batches(score, lengths, batch_size)
+    assert scores.dtype == np.float32
+    assert scores.tolist() == [0, 0.5, 1, 1.5, 2]
+    # Two threads may take the batches in another order.
+    assert sorted(batches, key=lambda rows: (-lengths[rows[0]], rows)) == [
+        [4, 0, 2, 1, 3][start : start + batch_size]
+        for start in range(0, 5, batch_size)
+    ]
+
+
+def test_no_rows_and_no_batch_size():
+    scores = score_in_batches(lambda rows: rows, [], 4)
+    assert (scores.dtype, scores.shape) == (np.float32, (0,))
+    with pytest.raises(
+        InputError,
+        match="batch_size is 0: expected a whole number of 1 or more",
+    ):
+        score_in_batches(lambda rows: rows, [1], 0)
+
 
 BATCHES = [
     [b"hex bolt", b"Hex  BOLT", b"steel hex-bolts 3/8 in.", b"hex bolt", b""],
@@ -52,7 +142,7 @@ def test_equals_the_layer_in_every_pass(rules):
 
 
 def test_a_text_is_hashed_once(monkeypatch):
-    cache = caches.HashedTextCache()
+    cache = many_texts.HashedTextCache()
     strings = tf.constant(BATCHES[0])
     cache.distinct(strings)
     monkeypatch.setattr(cache, "_normalize", None)
@@ -62,7 +152,7 @@ def test_a_text_is_hashed_once(monkeypatch):
 
 
 def test_a_full_cache_stores_no_more():
-    cache = caches.HashedTextCache(max_bytes=60)
+    cache = many_texts.HashedTextCache(max_bytes=60)
     for number in range(20):
         strings = tf.constant([f"text {number}", "bolt", f"again {number}"])
         check(cache.distinct(strings), strings, RULES[0])
@@ -74,7 +164,7 @@ def test_a_full_cache_stores_no_more():
 
 def test_in_parallel_in_a_dataset():
     """Several threads of `tf.data` hash texts that are not cached yet."""
-    cache = caches.HashedTextCache(oov_buckets=7)
+    cache = many_texts.HashedTextCache(oov_buckets=7)
     texts = [f"word{n % 23} bolt{n % 7}" for n in range(400)]
     dataset = tf.data.Dataset.from_tensor_slices(texts).batch(9).repeat(2)
     hashed = dataset.map(cache.distinct, num_parallel_calls=4)
@@ -84,7 +174,7 @@ def test_in_parallel_in_a_dataset():
 
 @pytest.mark.parametrize("split", ["space", "alphanumeric", "stems"])
 def test_normalized_text_cache(split):
-    normal = caches.NormalizedTextCache(split, max_bytes=30)
+    normal = many_texts.NormalizedTextCache(split, max_bytes=30)
     for _ in range(2):
         for texts in BATCHES:
             strings = tf.constant(texts, tf.string)
@@ -98,7 +188,7 @@ def test_normalized_text_cache(split):
 
 
 def test_normalized_texts_are_cached(monkeypatch):
-    normal = caches.NormalizedTextCache()
+    normal = many_texts.NormalizedTextCache()
     normal(tf.constant(["Bolt"]))
     monkeypatch.setattr(normal, "_normalize", None)
     assert normal(tf.constant(["Bolt"] * 3)).numpy().tolist() == [b"bolt"] * 3
@@ -108,7 +198,7 @@ def test_normalized_texts_are_cached(monkeypatch):
 
 PROGRAM = """
 import tensorflow as tf
-from keras_lstm_dssm.text.caches import HashedTextCache
+from keras_lstm_dssm.text.many_texts import HashedTextCache
 
 texts = tf.data.Dataset.range(10_000).map(
     lambda i: tf.strings.as_string(tf.range(i * 500, i * 500 + 500))
@@ -136,12 +226,12 @@ def test_values_and_errors_of_a_data_function():
     def halves(values: np.ndarray) -> list[np.ndarray]:
         return [values // 2, values % 2]
 
-    function = caches.DataFunction(halves, [tf.int64] * 2)
+    function = many_texts.DataFunction(halves, [tf.int64] * 2)
     data = tf.data.Dataset.range(5).map(function, num_parallel_calls=2)
     assert [*data.as_numpy_iterator()] == [
         (0, 0), (0, 1), (1, 0), (1, 1), (2, 0),
     ]  # fmt: skip
-    wrong = caches.DataFunction(lambda value: 1 // value.item(), tf.int64)
+    wrong = many_texts.DataFunction(lambda value: 1 // value.item(), tf.int64)
     with pytest.raises(ZeroDivisionError):
         wrong(tf.constant(0, tf.int64))
     assert wrong(tf.constant(1, tf.int64)).numpy() == 1

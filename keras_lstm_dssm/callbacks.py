@@ -1,20 +1,175 @@
-"""Callbacks that evaluate each epoch, keep the best, and stop early."""
+"""Callbacks: failures explained, the best epoch on dev, files of a run."""
 
-from collections.abc import Callable
+import math
+import time
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_lstm_dssm.data.click_log import ClickLog
 from keras_lstm_dssm.data.collection import Collection
-from keras_lstm_dssm.errors import InputError, check_at_least
+from keras_lstm_dssm.errors import (
+    NOT_FINITE,
+    FailedTraining,
+    InputError,
+    check_at_least,
+)
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
 from keras_lstm_dssm.evaluation.clustering import ClusterTask
 from keras_lstm_dssm.evaluation.measures import MEASURES, mean
 from keras_lstm_dssm.evaluation.runs import System
 from keras_lstm_dssm.evaluation.systems import system_of, words_of
 from keras_lstm_dssm.evaluation.task import Task
+from keras_lstm_dssm.files import replacing, write_csv
+from keras_lstm_dssm.run_folder import RunFolder
+
+_TEXTS = 3
+
+_LOST = (
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.UnavailableError,
+)
+"""Errors of a connection to another worker, which the files do not explain."""
+
+
+class Diverged(ArithmeticError):
+    """Reports that the named variable is NaN or infinite."""
+
+
+class DeadNetwork(ArithmeticError):
+    """Raised after an epoch in which nearly all pairs had the same score."""
+
+    def __init__(self, epoch: int) -> None:
+        super().__init__(f"the scores of epoch {epoch} are equal")
+        self.epoch = epoch
+
+
+def check_finite(model: Any) -> None:
+    """Raises `Diverged` unless all variables of a checkpoint are finite.
+
+    A finite loss does not suffice: an infinite weight saturates a gate, and the
+    loss stays finite.
+    """
+    owners = [
+        (layer.name.replace("_", " "), layer.variables)
+        for layer in model.layers
+    ]
+    for owner, variables in (
+        *owners,
+        ("optimizer", model.optimizer.variables),
+    ):
+        for variable in variables:
+            if variable.dtype.startswith("float") and not tf.reduce_all(
+                tf.math.is_finite(variable.value)
+            ):
+                raise Diverged(f"{variable.path} of the {owner}")
+
+
+def explain_failure(
+    error: Exception,
+    run: RunFolder | None,
+    model: Any,
+    logs: Iterable[ClickLog],
+    batches: Callable[[int], tf.data.Dataset],
+) -> None:
+    """Raises an `InputError` that says what to do, if the cause is known.
+
+    `batches(step)` are those from a step on: it has read hashed words only, but
+    their order is a function of the seed. `logs` are as when training began.
+    """
+    if isinstance(error, _LOST):
+        return
+    if isinstance(error, DeadNetwork):
+        raise FailedTraining(
+            f"epoch {error.epoch}: found equal scores for both documents of"
+            " the triples: the network is dead (its hidden units have one"
+            " value for all texts) and learns nothing more;"
+            f" {_advice('the state before this epoch', run)} with a smaller"
+            " --learning_rate"
+        ) from error
+    steps = int(model.optimizer.iterations.numpy())
+    if isinstance(error, Diverged):
+        # The training step that diverged has been counted.
+        raise _diverged(f"{error} is", run, steps, batches(steps - 1))
+    if NOT_FINITE in str(error):
+        raise _diverged("the loss is", run, steps + 1, batches(steps))
+    if run and str(run.logs) in str(error):
+        raise InputError(
+            f"{run.logs}: cannot be written to ({str(error).splitlines()[0]});"
+            " make room, and go on with --resume"
+        )
+    for log in logs:
+        now = ClickLog(log.paths, log.max_bad_lines)
+        for before, after in zip(log.files(), now.files(), strict=True):
+            if before != after:
+                raise InputError(
+                    f"{after.path}: found {after.lines:,} lines, expected the"
+                    f" {before.lines:,} that were there when training began:"
+                    " restore the file, and go on with --resume"
+                )
+
+
+def _diverged(
+    what: str, run: RunFolder | None, step: int, batches: tf.data.Dataset
+) -> FailedTraining:
+    batch = next(iter(batches))
+    if isinstance(batch[0], tf.RaggedTensor):  # the sentences of documents
+        columns = [[one[0] for one in batch[0][:_TEXTS].to_list()]]
+    else:
+        columns = [column[:_TEXTS].numpy().tolist() for column in batch[:2]]
+    texts = "; ".join(
+        " -> ".join(repr(text.decode(errors="replace")[:60]) for text in each)
+        for each in zip(*columns, strict=True)
+    )
+    advice = _advice("the last good state", run)
+    return FailedTraining(
+        f"training step {step:,}: {what} NaN or infinite; its batch begins"
+        f" with {texts}; {advice} with a smaller --learning_rate, or correct"
+        " the texts"
+    )
+
+
+def _advice(state: str, run: RunFolder | None) -> str:
+    if run is None:
+        return "train anew"
+    return f"{state} is in {run.checkpoint}; train anew in another --output"
+
+
+_TOLERANCE = 1e-4
+_FEW = 0.25  # the accuracy of random scores is 0.5
+
+
+class DeadNetworkWatch(keras.callbacks.Callback):
+    """Stops when the scores of nearly all triples of an epoch are equal.
+
+    If the relu units of the last hidden layer are 0 for every pair of texts, or
+    its tanh units are 1 or -1, all pairs have one score and hardly a weight has
+    a gradient: the loss of each triple is the margin, its accuracy 0.
+    """
+
+    def __init__(self, margin: float, steps: int) -> None:
+        super().__init__()
+        self.margin = margin
+        self.steps = steps
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Compares the epoch's loss with the margin."""
+        # The first epoch is no sign of it, because it starts with equal
+        # scores, and neither is the rest of an epoch that was interrupted. A
+        # few pairs may still differ by rounding.
+        if (
+            epoch
+            and self.params["steps"] == self.steps
+            and logs["accuracy"] < _FEW
+            and math.isclose(logs["loss"], self.margin, rel_tol=_TOLERANCE)
+        ):
+            raise DeadNetwork(epoch + 1)
 
 
 class BestEpoch(keras.callbacks.Callback):
@@ -246,3 +401,85 @@ class ValidationLoss(BestEpoch):
     def is_better(self, metric: float, best: float) -> bool:
         """Returns whether a loss is smaller than the best one so far."""
         return metric < best
+
+
+_QUICK = 0.5
+"""Seconds of saving below which a checkpoint is saved after each epoch."""
+
+_RARELY = 50
+"""Least time between two checkpoints, in multiples of the time of saving."""
+
+
+class Checkpoint(keras.callbacks.Callback):
+    """Saves model and optimizer, so that a run can be resumed.
+
+    It does so after each epoch (but see `on_epoch_end`), and within one if the
+    last checkpoint is older than `minutes`. All numbers must be finite.
+    """
+
+    def __init__(
+        self, run: RunFolder, minutes: float, needed: Callable[[int], bool]
+    ) -> None:
+        super().__init__()
+        self.run = run
+        self.minutes = minutes
+        self.needed = needed
+        self._saved = time.monotonic()
+        self._seconds = 0.0
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Saves a checkpoint when the last one is too old."""
+        if time.monotonic() - self._saved > 60 * self.minutes:
+            self._save()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Saves a checkpoint, unless saving is slow and the last one is new.
+
+        If it takes over half a second, it takes at most a fiftieth of the
+        training, but for epochs for which `needed(epochs)` is true, and for the
+        last one: later, the weights may be those of the best epoch.
+        """
+        if (
+            self._seconds < _QUICK
+            or time.monotonic() - self._saved > _RARELY * self._seconds
+            or self.needed(epoch + 1)
+            or self.model.stop_training
+            or epoch + 1 == self.params["epochs"]
+        ):
+            self._save()
+
+    def on_interrupt(self) -> None:
+        """Saves a checkpoint; `TwoTower.fit` calls this on ctrl-c."""
+        self._save()
+
+    def _save(self) -> None:
+        started = time.monotonic()
+        check_finite(self.model)
+        optimizer = self.model.optimizer
+        with (
+            getattr(optimizer, "pending_rows_saved", nullcontext)(),
+            replacing(self.run.checkpoint) as partial,
+        ):
+            keras.saving.save_model(self.model, partial)
+        self._saved = time.monotonic()
+        self._seconds = self._saved - started
+
+
+class HistoryFile(keras.callbacks.Callback):
+    """Writes the metrics of each epoch to `history.csv`.
+
+    A resumed run keeps the rows of the `initial_epoch` complete epochs.
+    """
+
+    def __init__(self, run: RunFolder, initial_epoch: int) -> None:
+        super().__init__()
+        self.run = run
+        self.rows = [
+            row for row in run.read_history() if row["epoch"] <= initial_epoch
+        ]
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Adds a row: epoch (from 1), training steps, losses, accuracies."""
+        updates = int(self.model.optimizer.iterations.numpy())
+        self.rows.append({"epoch": epoch + 1, "updates": updates, **logs})
+        write_csv(self.run.history, self.rows)

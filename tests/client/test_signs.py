@@ -15,13 +15,12 @@ import tensorflow as tf
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS
 from keras_lstm_dssm.text import normalize, normalize_texts
-from keras_lstm_dssm.text.caches import HashedTextCache, NormalizedTextCache
-from keras_lstm_dssm.text.word_batch import (
+from keras_lstm_dssm.text.many_texts import HashedTextCache, NormalizedTextCache
+from keras_lstm_dssm.text.word_hashing import (
     distinct_words,
     hash_single_text,
 )
-from lstm_dssm_client import signs
-from lstm_dssm_client.words import EMPTY_TEXT, normalizer, split_words
+from lstm_dssm_client.words import EMPTY_TEXT, PLAIN, normalizer, split_words
 from tests import plain_signs, reference
 from tests.export.agreement import run_in_cpp, serving_ops, stock_ops
 from tests.serving.wire import predict_request
@@ -346,7 +345,7 @@ def test_patterns_of_plain_texts():
     rows = [*TABLE["thousands"], *TABLE["apostrophes"]]
     texts = [text for text, words in rows if text.lower() != words]
     plain = ["hex bolt, 3/8 in.", "a,b", "x,, y,", "", "\0\x7f~"]
-    matched = tf.strings.regex_full_match(plain + texts, signs.PLAIN).numpy()
+    matched = tf.strings.regex_full_match(plain + texts, PLAIN).numpy()
     assert matched.tolist() == [True] * len(plain) + [False] * len(texts)
     without = ["Größe, 上海，酒店 5, 6", "комп", "e\u0301", "हिन्दी"]
     none = normalizer().signs.none

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from keras_lstm_dssm import model_cards
 from keras_lstm_dssm.analysis.report import card_section
 from keras_lstm_dssm.data import ClickLog, Document, statistics, write_documents
 from keras_lstm_dssm.distillation.outside_encoder import licence_of
 from keras_lstm_dssm.distillation.teacher_vectors import teach
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.fingerprints import files_hash
-from keras_lstm_dssm.model_cards import record
-from keras_lstm_dssm.model_cards.cards import run_card
+from keras_lstm_dssm.model_cards import run_card
 from keras_lstm_dssm.plain_files import read_json
 from tests.training.small_documents import write_small_documents
 
@@ -43,7 +43,7 @@ def read(card: str) -> tuple[dict, str]:
 
 
 def test_what_was_trained(run, clicks):
-    record.record_training(run, ClickLog(clicks))
+    model_cards.record_training(run, ClickLog(clicks))
     head, text = read((run / "CARD.md").read_text())
     assert head["library_name"] == "keras"
     assert head["pipeline_tag"] == "sentence-similarity"
@@ -74,13 +74,15 @@ def test_how_many_words_are_read(max_words, limit):
 
 
 def test_figures_beside_bm25(run, clicks):
-    record.record_training(run)
+    model_cards.record_training(run)
     measured = {
         "model": {"q": {"mrr@10": 1.0}, "r": {"mrr@10": 0.5}},
         "bm25": {"q": {"mrr@10": 0.5}, "r": {"mrr@10": 0.5}},
     }
     started = read_json(run / "card.json")["training"]["started"]
-    record.record_evaluation(run, "test/retrieve", str(clicks), measured, 1234)
+    model_cards.record_evaluation(
+        run, "test/retrieve", str(clicks), measured, 1234
+    )
     head, text = read((run / "CARD.md").read_text())
     (model,) = head["model-index"]
     (result,) = model["results"]
@@ -94,14 +96,16 @@ def test_figures_beside_bm25(run, clicks):
     assert "| model | 75.0 ± 49.0 |" in text
     assert "| bm25 | 50.0 |" in text
     assert "| difference to bm25 | 25.0 ± 49.0 |" in text
-    training, figures = record.card_tables(run)
+    training, figures = model_cards.card_tables(run)
     section = card_section([training, figures])
     assert section.blocks[0].rows[0] == ["version", "0.3.0"]
     assert section.blocks[1].header == ["", "mrr@10"]
     assert section.blocks[1].rows[2] == ["difference to bm25", "25.0 ± 49.0"]
     # What the training has recorded stays, and a later evaluation replaces.
     assert f"| started | {started} |" in text
-    record.record_evaluation(run, "test/retrieve", str(clicks), measured, 99)
+    model_cards.record_evaluation(
+        run, "test/retrieve", str(clicks), measured, 99
+    )
     text = (run / "CARD.md").read_text()
     assert text.count("documents, 2") == 1
     assert "99 documents" in text
@@ -121,7 +125,7 @@ def test_data_that_are_gone(tmp_path):
     assert statistics.data_statistics(str(tmp_path / "no.tsv")) == {
         "spec": str(tmp_path / "no.tsv")
     }
-    assert record.card_tables(tmp_path) == []
+    assert model_cards.card_tables(tmp_path) == []
     card = run_card(
         "r", {"data": "x", "recipe": {"matcher": "ARCI"}}, {"training": {}}
     )
@@ -159,7 +163,7 @@ def test_the_licence_of_a_teacher(run, tmp_path):
     assert licence_of(str(tmp_path)) == "apache-2.0"
     assert licence_of("pytest:main") == "MIT"
     assert licence_of("no_such_module:f") is None
-    encoder = "tests.model_cards.test_run_card:lengths"
+    encoder = "tests.test_model_cards:lengths"
     teach(None, encoder, tmp_path / "teach", titles=["hex bolt", "glue"])
     settings = tmp_path / "teach" / "teacher.json"
     assert "licence" not in read_json(settings)
@@ -167,11 +171,11 @@ def test_the_licence_of_a_teacher(run, tmp_path):
         write_json(settings, read_json(settings) | {"licence": licence})
         write_json(run / "config.json", read_json(run / "config.json")
                    | {"teacher": str(tmp_path / "teach")})  # fmt: skip
-        record.record_training(run)
+        model_cards.record_training(run)
         known = licence or "not known, ask its authors"
         text = f"`{encoder}` (licence: {known})"
         assert f"| taught by | {text} |" in (run / "CARD.md").read_text()
-        record.write_models_card(
+        model_cards.write_models_card(
             tmp_path, {"retriever": 2}, None, 2, str(tmp_path / "teach")
         )
         assert (

