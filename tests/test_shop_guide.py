@@ -1,0 +1,161 @@
+"""docs/shop.md: its commands, run in their order, print what it shows."""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from keras_lstm_dssm.data import ClickLog, Collection
+from keras_lstm_dssm.text import normalize
+from tests.fresh_process import FreshProcesses
+from tests.kit.hardware_shop import write_shop
+from tests.test_pages import TEXTS
+
+BLOCKS = re.findall(r"(?ms)^```(\w+)\n(.*?)^```", TEXTS["docs/shop"])
+
+
+class Shown(NamedTuple):
+    """What the page says that commands print, and what they printed."""
+
+    commands: str
+    shown: str
+    printed: str
+
+
+def words_of(line: str) -> list[str]:
+    """Returns a command's program and its flags, with free ports."""
+    name, *flags = shlex.split(line)
+    return [
+        name.removeprefix("lstm-dssm-"),
+        *(re.sub(r"(port)=\d+$", r"\1=0", flag) for flag in flags),
+    ]
+
+
+def run(fresh_process: FreshProcesses, line: str, folder: Path) -> str:
+    """Runs a line of the page; returns what it prints."""
+    if not line.startswith("lstm-dssm-"):
+        done = subprocess.run(
+            line, shell=True, cwd=folder, check=True, capture_output=True
+        )
+        return done.stdout.decode("utf-8-sig")
+    with fresh_process.program(*words_of(line), folder=folder) as process:
+        printed, errors = process.communicate()
+    assert process.returncode == 0, (line, errors)
+    return printed
+
+
+def serve(fresh_process: FreshProcesses, line: str, folder: Path) -> None:
+    """Starts the server, and asks for its page."""
+    words = [*words_of(line), "--port=0"]
+    with fresh_process.program(*words, folder=folder) as process:
+        for said in process.stdout:
+            if found := re.search(r"http://127\.0\.0\.1:\d+/", said):
+                break
+        with urllib.request.urlopen(found[0]) as reply:
+            assert b"<title>" in reply.read()
+        process.terminate()
+
+
+@pytest.fixture(scope="module")
+def guided(fresh_process, tmp_path_factory) -> tuple[Path, list[Shown]]:
+    """Runs the page; returns its folder and what was printed."""
+    folder = tmp_path_factory.mktemp("shop")
+    write_shop(folder)
+    found, commands, printed = [], "", ""
+    for language, block in BLOCKS:
+        if language == "text":
+            found.append(Shown(commands, block, printed))
+            commands = printed = ""
+        elif language == "python":
+            fresh_process(block, folder=folder)
+        elif language == "sh":
+            commands += block
+            for line in block.replace("\\\n", " ").splitlines():
+                if line.startswith("lstm-dssm-serve"):
+                    serve(fresh_process, line, folder)
+                else:
+                    printed += run(fresh_process, line, folder)
+    return folder, found
+
+
+def comparable(text: str) -> Iterator[str]:
+    """Yields lines without decimals, which differ among processors."""
+    for line in text.splitlines():
+        yield " ".join(re.sub(r"[-+]?\d+\.\d+", "#", line).split())
+
+
+def test_the_commands_print_what_the_page_shows(guided):
+    """`...` stands for any lines."""
+    _, found = guided
+    assert len(found) == 8
+    for commands, shown, printed in found:
+        lines, position, skips = [*comparable(printed)], 0, False
+        for line in comparable(shown):
+            if line == "...":
+                skips = True
+                continue
+            assert line in lines[position:], (commands, line, printed)
+            place = lines.index(line, position)
+            assert skips or place == position, (commands, line, printed)
+            position, skips = place + 1, False
+        assert skips or position == len(lines), (commands, printed)
+
+
+def words_by_split(shop: Collection) -> dict[str, set[str]]:
+    """Returns the queries of dev and test, as their words."""
+    return {
+        split: {*normalize([shop.queries[q] for q in shop.qrels(split)])}
+        for split in ("dev", "test")
+    }
+
+
+def test_three_nights(guided, fresh_process, tmp_path):
+    """The script of the page, with a small encoder and an epoch."""
+    folder, _ = guided
+    for path in folder.glob("*.csv"):
+        shutil.copy(path, tmp_path)
+    shutil.copytree(folder / "SHOP", tmp_path / "SHOP")
+    first = words_by_split(Collection(tmp_path / "SHOP"))
+    (script,) = (block for language, block in BLOCKS if language == "bash")
+    start, *lines = script.replace("\\\n", " ").splitlines()
+    assert start == "set -e # night.sh LOG OLD_RUN NEW_RUN"
+    train = (
+        "lstm-dssm-train --data=SHOP --preset=dssm --towers=tied --epochs=1"
+        " --output=RUN-1"
+    )
+    run(fresh_process, train, tmp_path)
+    logs = sorted(tmp_path.glob("log-*.csv"))
+    assert len(logs) == 2
+    for night, log in enumerate(logs, 2):
+        if night == 2:  # with a product that nobody has clicked
+            shutil.copy(
+                tmp_path / "catalogue-3.csv", tmp_path / "catalogue.csv"
+            )
+        for line in lines:
+            given = (log.name, f"RUN-{night - 1}", f"RUN-{night}")
+            for number, value in enumerate(given, 1):
+                line = line.replace(f'"${number}"', value)
+            line = line.replace("--epochs=6", "--epochs=1")
+            run(fresh_process, line, tmp_path)
+        shop = Collection(tmp_path / "SHOP")
+        trained = {*normalize(q for q, _ in ClickLog(shop.folder))}
+        data = json.loads((tmp_path / "SHOP" / "data.json").read_text())
+        rows = data["counts"]["log"]
+        assert rows["clicks"] > 300 and rows["unknown id"] < 20
+        for split, words in words_by_split(shop).items():
+            assert words >= first[split]
+            assert not words & trained
+        assert (tmp_path / "MODELS" / "retriever" / f"{night - 1}").is_dir()
+        found = run(
+            fresh_process,
+            'lstm-dssm-search --models=MODELS --k=1 "pipe wrench"',
+            tmp_path,
+        )
+        assert 'Pipe Wrench 14"' in found
