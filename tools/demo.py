@@ -78,7 +78,7 @@ def main(_: list[str]) -> None:
     run, data = f"--run={folder}", f"--data={shop}"
     _step(
         "prepare", f"--catalogue={catalogue}", "--tags=package",
-        f"--clicks={output / 'clicks.csv'}", "--dev_percent=3",
+        f"--clicks={output / 'clicks.csv'}",
         f"--judgements={output / 'judgements.csv'}", f"--output={shop}",
     )  # fmt: skip
     epochs = [f"--epochs={FLAGS.epochs}"] if FLAGS.epochs else []

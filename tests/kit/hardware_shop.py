@@ -86,11 +86,18 @@ def clicks(day: int, count: int) -> list[dict[str, str]]:
     rows = []
     for number in range(count):
         kind = rng.randrange(len(KINDS))
-        *_, sizes, queries = KINDS[kind]
+        _, brand, _, sizes, queries = KINDS[kind]
         size = rng.choices(range(4), [4, 3, 2, 1])[0]
         query = rng.choices(queries, [4, 2, 1])[0]
         if rng.random() < 0.4:
             query += " " + sizes.split()[size]
+        elif rng.random() < 0.3:
+            query = f"{brand.split()[0]} {query}"
+        if rng.random() < 0.1:  # a letter is missing
+            place = rng.randrange(1, len(query))
+            query = query[:place] + query[place + 1 :]
+        if rng.random() < 0.15:  # somebody looks at something else
+            kind = rng.randrange(len(KINDS))
         row = {
             "time": _time(day, 40 * number),
             "session": f"s{day}{rng.randrange(400):03}",
