@@ -4,7 +4,8 @@ import shlex
 from pathlib import Path
 from types import SimpleNamespace
 
-from keras_lstm_dssm.data import Pair, prepare, write_collection
+from keras_lstm_dssm.data import Pair, write_collection
+from keras_lstm_dssm.data.prepare import prepare
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.tools import analyze, demo
