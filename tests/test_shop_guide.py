@@ -1,5 +1,8 @@
 """docs/shop.md: its commands, run in their order, print what it shows."""
 
+import contextlib
+import importlib
+import io
 import json
 import re
 import shlex
@@ -12,12 +15,17 @@ from typing import NamedTuple
 
 import pytest
 
+import lstm_dssm_programs
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.text import normalize
 from tests.fresh_process import FreshProcesses
 from tests.kit.hardware_shop import write_shop
 from tests.test_pages import TEXTS
 
+PROGRAMS = {
+    f"lstm-dssm-{name}": module
+    for name, module in lstm_dssm_programs.PROGRAMS.items()
+}
 BLOCKS = re.findall(r"(?ms)^```(\w+)\n(.*?)^```", TEXTS["docs/shop"])
 
 
@@ -29,31 +37,28 @@ class Shown(NamedTuple):
     printed: str
 
 
-def words_of(line: str) -> list[str]:
-    """Returns a command's program and its flags, with free ports."""
+def run(line: str, folder: Path) -> str:
+    """Runs a line of the page in a folder; returns what it prints."""
     name, *flags = shlex.split(line)
-    return [
-        name.removeprefix("lstm-dssm-"),
-        *(re.sub(r"(port)=\d+$", r"\1=0", flag) for flag in flags),
-    ]
-
-
-def run(fresh_process: FreshProcesses, line: str, folder: Path) -> str:
-    """Runs a line of the page; returns what it prints."""
-    if not line.startswith("lstm-dssm-"):
+    if name not in PROGRAMS:
         done = subprocess.run(
             line, shell=True, cwd=folder, check=True, capture_output=True
         )
         return done.stdout.decode("utf-8-sig")
-    with fresh_process.program(*words_of(line), folder=folder) as process:
-        printed, errors = process.communicate()
-    assert process.returncode == 0, (line, errors)
-    return printed
+    program = importlib.import_module(PROGRAMS[name]).program
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(io.StringIO()) as printed,
+    ):
+        patch.chdir(folder)
+        assert program.run([name, *flags]) == 0, line
+    return printed.getvalue()
 
 
 def serve(fresh_process: FreshProcesses, line: str, folder: Path) -> None:
-    """Starts the server, and asks for its page."""
-    words = [*words_of(line), "--port=0"]
+    """Starts the server at free ports, and asks for its page."""
+    _, *flags = shlex.split(line.replace("=8501", "=0"))
+    words = "serve", *flags, "--port=0"
     with fresh_process.program(*words, folder=folder) as process:
         for said in process.stdout:
             if found := re.search(r"http://127\.0\.0\.1:\d+/", said):
@@ -74,14 +79,16 @@ def guided(fresh_process, tmp_path_factory) -> tuple[Path, list[Shown]]:
             found.append(Shown(commands, block, printed))
             commands = printed = ""
         elif language == "python":
-            fresh_process(block, folder=folder)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.chdir(folder)
+                exec(block, {})
         elif language == "sh":
             commands += block
             for line in block.replace("\\\n", " ").splitlines():
                 if line.startswith("lstm-dssm-serve"):
                     serve(fresh_process, line, folder)
                 else:
-                    printed += run(fresh_process, line, folder)
+                    printed += run(line, folder)
     return folder, found
 
 
@@ -123,7 +130,7 @@ def words_by_split(shop: Collection) -> dict[str, set[str]]:
     }
 
 
-def test_three_nights(guided, fresh_process, tmp_path):
+def test_three_nights(guided, tmp_path):
     """The script of the page, with a small encoder and an epoch."""
     folder, _ = guided
     for path in folder.glob("*.csv"):
@@ -137,7 +144,7 @@ def test_three_nights(guided, fresh_process, tmp_path):
         "lstm-dssm-train --data=SHOP --preset=dssm --towers=tied --epochs=1"
         " --output=RUN-1"
     )
-    run(fresh_process, train, tmp_path)
+    run(train, tmp_path)
     logs = sorted(tmp_path.glob("log-*.csv"))
     assert len(logs) == 2
     for night, log in enumerate(logs, 2):
@@ -150,7 +157,7 @@ def test_three_nights(guided, fresh_process, tmp_path):
             for number, value in enumerate(given, 1):
                 line = line.replace(f'"${number}"', value)
             line = line.replace("--epochs=6", "--epochs=1")
-            run(fresh_process, line, tmp_path)
+            run(line, tmp_path)
         shop = Collection(tmp_path / "SHOP")
         trained = {*normalize([query for query, _ in shop.clicks])}
         data = json.loads((tmp_path / "SHOP" / "data.json").read_text())
@@ -160,9 +167,5 @@ def test_three_nights(guided, fresh_process, tmp_path):
             assert words >= first[split]
             assert not words & trained
         assert (tmp_path / "MODELS" / "retriever" / f"{night - 1}").is_dir()
-        found = run(
-            fresh_process,
-            'lstm-dssm-search --models=MODELS --k=1 "pipe wrench"',
-            tmp_path,
-        )
-        assert 'Pipe Wrench 14"' in found
+        search = 'lstm-dssm-search --models=MODELS --k=1 "pipe wrench"'
+        assert 'Pipe Wrench 14"' in run(search, tmp_path)
