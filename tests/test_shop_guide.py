@@ -100,7 +100,8 @@ def comparable(text: str, folder: Path) -> Iterator[str]:
     """
     for line in text.replace(f"{folder}/", "").splitlines():
         line = re.sub(r"^ +\d+  +\d\.\d+  \w+  (.+) \S+$", r"hit: \1", line)
-        line = re.sub(r"[-+]?\d+\.\d+( +\d+ )?", "# ", line)
+        line = re.sub(r"[-+]?\d+\.\d+( +(\d+|none) )?", "# ", line)
+        line = line.replace("p < #", "p = #")
         line = re.sub(r"kept epoch \d+ of \d+", "kept epoch", line)
         yield " ".join(line.split())
 
