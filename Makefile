@@ -31,7 +31,7 @@ demo: setup
 page: setup
 	test -d build/demo/models || $(MAKE) demo
 	$(BIN)/python tools/serve.py --models=build/demo/models \
-	    --http_port=8501 --click_log=build/demo/clicks.tsv
+	    --http_port=8501 --click_log=ubi:build/demo/page-log
 
 # Speed: `make benchmark ARGS='--suite=train,encode'`, see docs/performance.md.
 benchmark: setup

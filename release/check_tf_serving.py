@@ -8,7 +8,7 @@ that serves the same folder already (`--server`).
 
 Example:
   make demo
-  python release/check_tf_serving.py build/demo/models build/demo/titles.txt
+  python release/check_tf_serving.py build/demo/models build/demo/catalogue.csv
   python release/check_tf_serving.py MODELS titles.txt --server=127.0.0.1:8500
 """
 

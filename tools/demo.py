@@ -1,47 +1,42 @@
 """Demonstrate the whole pipeline on text that every machine has.
 
-Builds the API-search corpus, trains `best`, evaluates it with BM25 and random
-order for comparison, exports it, serves it on a free port, searches for four
-questions over gRPC and writes a report on a query and a title (report.html).
-Each step is one of the programs, whose command line is printed. `make demo`
-runs this program. It ends with what was trained, how good it is, where the
-files are, and what to do next; nothing is left running.
+Writes the docstrings of installed Python packages as a shop has its data, a
+catalogue of functions and a log of clicks. Then runs the programs of
+docs/shop.md, and prints their command lines: prepare, train, evaluate, export,
+search. Last is a report on a query and a title. `make demo` runs this program.
 
 Example:
   python tools/demo.py --output=build/demo
 """
 
+import importlib
+import importlib.metadata
 import os
 import shlex
 import shutil
 import sys
-import time
+from itertools import chain
 from pathlib import Path
-from types import ModuleType
+from typing import TYPE_CHECKING
 
 from absl import app
 
-from lstm_dssm_programs import load_package
+from lstm_dssm_programs import PROGRAMS, load_package
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import write_text
-from keras_lstm_dssm.settings.recipes import PRESETS
-from keras_lstm_dssm.tools.search import print_hits
+from keras_lstm_dssm.files import write_csv
 
-program = Program(__doc__, required=["output", "data"])
+if TYPE_CHECKING:
+    from keras_lstm_dssm.data import Collection
+
+program = Program(__doc__, required=["output"])
 FLAGS = program.flags
 program.string(
     "output", "build/demo",
     "Folder to write; the files of an earlier demo are removed.",
 )  # fmt: skip
-program.string("data", "api", "`api` or a BEIR folder.")
-program.enum(
-    "preset", "best",  # these two are fitted to a teacher
-    [name for name in PRESETS if name not in ("word_sum", "best_words")],
-    "Recipe to train.",
-)  # fmt: skip
 program.integer(
-    "epochs", None, "Passes over the pairs; by default the preset's.", 1
+    "epochs", None, "Passes over the pairs; by default those of `best`.", 1
 )
 
 
@@ -51,7 +46,6 @@ QUESTIONS = (
     "remove a directory",
     "calculate the mean of an aray",  # misspelled on purpose
 )
-_FIGURES = ("mrr@10", "recall@10")
 # The title shares no word with the query.
 PAIR = "compute the inverse of a matrix", "numpy linalg inv"
 
@@ -60,90 +54,95 @@ PAIR = "compute the inverse of a matrix", "numpy linalg inv"
 def main(_: list[str]) -> None:
     """Runs every step; the first one that fails ends the demo."""
     load_package()
-    from keras_lstm_dssm.data import open_collection, write_pairs
-    from keras_lstm_dssm.serving import Client, PredictionServer
-    from keras_lstm_dssm.tools import analyze, evaluate, export, train
+    from keras_lstm_dssm.data import open_collection
 
-    start = time.perf_counter()
     print(
-        f"This demo trains a search model (preset {FLAGS.preset}) on the "
-        "docstrings of the Python packages on this machine, measures it beside "
-        "BM25, exports it and searches with it.\nIt takes 1 to 3 minutes on "
-        "2 idle cores.",
+        "This demo learns to search the functions of this machine's Python"
+        " packages by what they do, in 1 to 3 minutes on 2 idle cores.",
         flush=True,
     )
     output = Path(FLAGS.output)
-    models, titles = output / "models", output / "titles.txt"
-    collection = open_collection(FLAGS.data)
-    for old in (output / "run", models):
-        if old.exists() and not titles.exists():  # which a demo writes first
+    catalogue, shop = output / "catalogue.csv", output / "shop"
+    folder, models = output / "run", output / "models"
+    collection = open_collection("api")
+    for old in (shop, folder, models):
+        if old.exists() and not catalogue.exists():
             raise InputError(
                 f"{old}: found a folder that is not of an earlier demo, which"
                 " would be removed: give another --output"
             )
         shutil.rmtree(old, ignore_errors=True)
     output.mkdir(parents=True, exist_ok=True)
-    print(f"API search: {collection.describe()}")
-    write_text(titles, "\n".join(collection.documents.values()) + "\n")
-    # For `lstm-dssm-train --init --replay`, see docs/local_server.md.
-    clicks = output / "old_clicks.tsv"
-    write_pairs(collection.training_log(write_to=clicks), clicks)
+    write_sources(collection, output)
 
-    data, folder = f"--data={FLAGS.data}", output / "run"
+    run, data = f"--run={folder}", f"--data={shop}"
+    _step(
+        "prepare", f"--catalogue={catalogue}", "--tags=package",
+        f"--clicks={output / 'clicks.csv'}",
+        f"--judgements={output / 'judgements.csv'}", f"--output={shop}",
+    )  # fmt: skip
     epochs = [f"--epochs={FLAGS.epochs}"] if FLAGS.epochs else []
-    preset = f"--preset={FLAGS.preset}"
-    _step(train, data, preset, *epochs, f"--output={folder}")
-    run_flag = f"--run={folder}"
-    _step(evaluate, run_flag, data, "--split=test", "--mode=retrieve")
-    _step(export, run_flag, f"--documents={titles}", f"--output={models}")
-    with PredictionServer(models, port=0) as server:
-        address = f"127.0.0.1:{server.port}"
-        print(f"\nserving {models} on {address}")
-        with Client(address) as client:
-            print_hits(QUESTIONS, client.search(QUESTIONS, k=5))
+    _step("train", data, "--preset=best", *epochs, f"--output={folder}")
+    _step("evaluate", run, data, "--queries=3")
+    _step("export", run, data, f"--output={models}")
+    _step("search", f"--models={models}", *QUESTIONS)
     pair = f"--query={PAIR[0]}", f"--document={PAIR[1]}"
-    _step(analyze, run_flag, data, *pair, f"--output={output / 'report.html'}")
-    seconds = time.perf_counter() - start
-    print("\n" + "\n".join(summary(output, FLAGS.preset, seconds)))
+    _step("analyze", run, data, *pair, f"--output={output / 'report.html'}")
+    print("\n" + "\n".join(summary(output)))
 
 
-def summary(output: Path, preset: str, seconds: float) -> list[str]:
-    """Returns the five lines at the end: results, files, next commands."""
+def write_sources(collection: "Collection", folder: Path) -> None:
+    """Writes API search as a catalogue, a log, and judgements of its test.
+
+    The log has the clicks of all queries; the judgements keep the test queries
+    of the published results.
+    """
+    packages = {*importlib.metadata.packages_distributions()}
+    products = []
+    for key, title in collection.documents.items():
+        (first, *_) = title.split()
+        package = first if first in packages else "python"
+        products.append({"id": key, "title": title, "package": package})
+    clicks = {
+        split: [
+            {"query": collection.queries[query], "id": key}
+            for query, judged in collection.qrels(split).items()
+            for key in judged
+        ]
+        for split in collection.splits
+    }
+    write_csv(folder / "catalogue.csv", products)
+    write_csv(folder / "clicks.csv", [*chain(*clicks.values())])
+    judgements = [{**click, "grade": 1} for click in clicks["test"]]
+    write_csv(folder / "judgements.csv", judgements)
+
+
+def summary(output: Path) -> list[str]:
+    """Returns the lines at the end: results, files, next commands."""
     from keras_lstm_dssm.run_folder import RunFolder
 
-    run = RunFolder(output / "run")
-    pairs = run.read_config()["pairs"]
-    epochs = len(run.read_history())
+    run, models = RunFolder(output / "run"), output / "models"
     measured = run.read_metrics()["test/retrieve"]
-    figures = "; ".join(
-        f"{name} "
-        + ", ".join(f"{m} {100 * measured[key][m]:.1f}" for m in _FIGURES)
-        for name, key in ((preset, "model"), ("BM25", "bm25"))
+    best, bm25 = (
+        ", ".join(f"{m} {100 * of[m]:.1f}" for m in ("mrr@10", "recall@10"))
+        for of in (measured["model"], measured["bm25"])
     )
-    models = output / "models"
-    programs = os.path.relpath(Path(sys.executable).parent)
-    commands = (
-        f'{programs}/lstm-dssm-search --models={models} "split a string"',
-        "make page",
-        f"{programs}/lstm-dssm-train --data=YOUR_CLICKS.tsv --output=RUN",
-    )
+    search = os.path.relpath(Path(sys.executable).parent / "lstm-dssm-search")
     return [
-        f"trained   {preset}: {pairs:,} pairs (clicks, and words of titles), "
-        f"{epochs} epochs; the whole demo took {seconds:.0f} s",
-        f"measured  unseen queries, all titles: {figures}",
+        f"measured  unseen queries, all titles: best {best}; BM25 {bm25}",
         f"report    {output / 'report.html'}, card {run.path / 'CARD.md'}",
-        f"models    {models}; `make page` shows a page for searching them at "
-        "http://127.0.0.1:8501/",
-        f"next      {'  |  '.join(commands)}",
+        f'next      {search} --models={models} --tags=package:numpy "mean"',
+        "          make page, which searches at http://127.0.0.1:8501/",
+        "          docs/shop.md, the same with your own files",
     ]
 
 
-def _step(module: ModuleType, *flags: str) -> None:
+def _step(name: str, *flags: str) -> None:
     """Runs a program as its command line would."""
-    name = f"lstm-dssm-{module.__name__.rpartition('.')[2]}"
-    print("\n$", shlex.join([name, *flags]), flush=True)
-    if module.program.run([name, *flags]):
-        raise InputError(f"{name} failed")
+    command = [f"lstm-dssm-{name}", *flags]
+    print("\n$", shlex.join(command), flush=True)
+    if importlib.import_module(PROGRAMS[name]).program.run(command):
+        raise InputError(f"{command[0]} failed")
 
 
 if __name__ == "__main__":

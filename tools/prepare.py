@@ -5,8 +5,7 @@ Example:
       --text=brand,category --tags=category,in_stock \
       --clicks="log-*.csv.gz" --query=query --clicked=product_id --output=SHOP
   lstm-dssm-prepare --clicks=clicks.tsv --output=SHOP
-  lstm-dssm-train --data=SHOP --output=RUN
-  lstm-dssm-evaluate --run=RUN --data=SHOP --mode=retrieve
+  lstm-dssm-train --data=SHOP --dev=SHOP --preset=best --output=RUN
 
 Files are CSV or TSV in any dialect, JSON lines, JSON arrays or parquet, also
 compressed (.gz). Columns of usual names are found; others are named by flags,

@@ -58,7 +58,7 @@ program.string(
     "click_log", None,
     "File to which results that are followed on the page are appended, query "
     "TAB title; or ubi:FOLDER, for searches and clicks in the form of User "
-    "Behavior Insights (docs/clicks.md).",
+    "Behavior Insights (docs/data.md).",
 )  # fmt: skip
 program.integer(
     "versions", 1,
