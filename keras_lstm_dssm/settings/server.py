@@ -6,7 +6,7 @@ from typing import ClassVar
 from keras_lstm_dssm.settings.choices import BATCH_SIZES
 from keras_lstm_dssm.settings.fields import Settings, setting
 
-PROTOCOLS = ("openai", "rerank")
+PROTOCOLS = ("openai", "embed", "rerank")
 """Those that a server answers beside TF Serving's."""
 
 
@@ -27,8 +27,8 @@ class ServerBounds(Settings):
             computed or wait; others are refused at once (RESOURCE_EXHAUSTED,
             429).
         protocols: The protocols that HTTP has beside TF Serving's: openai
-            (/v1/embeddings and /v1/models) and rerank (/v1/rerank and
-            /v2/rerank).
+            (/v1/embeddings and /v1/models), embed (/v1/embed and /v2/embed)
+            and rerank (/v1/rerank and /v2/rerank).
     """
 
     noun: ClassVar[str] = "server"
