@@ -10,6 +10,7 @@ Example:
   lstm-dssm-mcp --server=http://127.0.0.1:8501 --token_file=tokens
 """
 
+import atexit
 import inspect
 import os
 import socket
@@ -58,19 +59,20 @@ def main(_: list[str]) -> None:
     with socket.create_server(("127.0.0.1", FLAGS.http_port)) as listening:
         host, port = listening.getsockname()
         print(f"MCP on http://{host}:{port}/mcp", flush=True)
-        options = {"log_level": "warning", "timeout_graceful_shutdown": 3}
+        options: Any = {"log_level": "critical", "timeout_graceful_shutdown": 3}
         uvicorn.run(http, fd=listening.fileno(), **options)
 
 
 def opened(titles: dict[str, str], texts: dict[str, str]) -> Any:
     """Returns a search; adds titles and texts, by id, if it has them."""
     if FLAGS.server:
-        from lstm_dssm_client import HttpClient, read_token
+        from lstm_dssm_client import HttpClient
+        from lstm_dssm_client.options import read_token
 
         token = read_token(FLAGS.token_file) if FLAGS.token_file else None
-        search = partial(
-            HttpClient(FLAGS.server, token=token).search, model=FLAGS.model
-        )
+        client = HttpClient(FLAGS.server, token=token)
+        atexit.register(client.close)
+        search: Any = partial(client.search, model=FLAGS.model)
     elif os.path.isdir(FLAGS.models):
         load_package()
         from keras_lstm_dssm.export.publish.versions import model_folder

@@ -170,7 +170,12 @@ def embeddings(models: ModelRegistry, bounds: Bounds, request: Request) -> Any:
 def embed(
     version: int, models: ModelRegistry, bounds: Bounds, request: Request
 ) -> Any:
-    """Encodes texts, `POST /v1/embed` and `/v2/embed` of Cohere."""
+    """Encodes texts, `POST /v1/embed` and `/v2/embed` of Cohere.
+
+    Cohere's own model names stand for `TOWERS`: LlamaIndex sends no others.
+    """
+    if str(request.get("model")).startswith("embed-"):
+        request = {**request, "model": TOWERS}
     texts = _texts("texts", request.get("texts"), bounds)
     forms = request.get("embedding_types") or ["float"]
     if not isinstance(forms, list) or not all(f in [*_FORMS] for f in forms):
@@ -190,7 +195,11 @@ def embed(
         ),
         "texts": texts,
         "model": _name(servable),
-        "meta": {"api_version": {"version": str(version)}},
+        "meta": {
+            "api_version": {"version": str(version)},
+            # Cohere's client adds these up over its requests of 96 texts.
+            "billed_units": {"input_tokens": _usage(texts)["total_tokens"]},
+        },
     }
 
 
