@@ -18,5 +18,5 @@ setup(
     version=VERSION,
     packages=["lstm_dssm_client"],
     package_dir={"lstm_dssm_client": "../lstm_dssm_client"},
-    package_data={"lstm_dssm_client": ["py.typed", "unicode.json"]},
+    package_data={"lstm_dssm_client": ["py.typed"]},
 )

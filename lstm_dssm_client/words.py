@@ -2,8 +2,8 @@
 
 `split_words` is the one splitter of BM25, baselines, statistics and the page.
 Its words are those of the exported graphs, where TF.Text and RE2 normalise.
-`unicode.json` holds what these do with each code point, so that the version of
-Unicode that Python comes with does not matter; release/unicode_tables.py
+`unicode_tables` holds what these do with each code point, so that the version
+of Unicode that Python comes with does not matter; release/unicode_tables.py
 writes it.
 
 Unicode's form NFKC writes many signs (trademarks, fractions, primes) as letters
@@ -20,7 +20,6 @@ import string
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from importlib import resources
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -342,7 +341,7 @@ _ASCII = {
 
 
 class _Tables(NamedTuple):
-    """The content of `unicode.json`, which is read for texts beyond ASCII."""
+    """The content of `unicode_tables`, read for texts beyond ASCII."""
 
     compatible: dict[str, str]  # character -> full compatibility decomposition
     folded: dict[str, str]  # -> decomposition of its folded case, if another
@@ -479,8 +478,10 @@ def _inside(bounds: list[int], char: str) -> bool:
 @functools.cache
 def normalizer() -> Normalizer:
     """Reads the tables, when the first text is not ASCII."""
-    file = resources.files(__package__) / "unicode.json"  # perhaps in a zip
-    return Normalizer(_Tables(**json.loads(file.read_text("utf-8"))))
+    # A module, because programs that freeze others collect no other files.
+    from lstm_dssm_client.unicode_tables import TABLES
+
+    return Normalizer(_Tables(**json.loads(TABLES)))
 
 
 def split_words(

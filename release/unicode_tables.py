@@ -1,11 +1,11 @@
-"""Writes `lstm_dssm_client/unicode.json`: what TF.Text does with Unicode.
+"""Writes `lstm_dssm_client/unicode_tables.py`: what TF.Text does with Unicode.
 
 TF.Text and RE2, which the graphs run, are asked about every code point. A
 later TF.Text may know a later Unicode; then run it again. `_signs` decides by
 classes of characters what the rules of `lstm_dssm_client.words` are applied to.
 
 Example:
-  python release/unicode_tables.py lstm_dssm_client/unicode.json
+  python release/unicode_tables.py lstm_dssm_client/unicode_tables.py
 """
 
 import json
@@ -174,5 +174,9 @@ def _bounds(chars: Iterable[str]) -> list[int]:
 
 if __name__ == "__main__":
     lines = [f'"{name}": {json.dumps(of)}' for name, of in tables().items()]
-    text = "{\n" + ",\n".join(lines) + "\n}\n"
+    head = (
+        '"""Unicode in TF.Text; release/unicode_tables.py writes this file."""'
+    )
+    table = "{\n" + ",\n".join(lines) + "\n}"
+    text = f'{head}\n\nTABLES = r"""{table}"""\n'
     Path(sys.argv[1]).write_text(text, encoding="utf-8")

@@ -114,7 +114,7 @@ def test_the_wheel_installs_and_its_programs_start(sdist, tmp_path):
     for name in (
         "lstm_dssm_client/grpc_client.py",
         "lstm_dssm_client/http_client.py",
-        "lstm_dssm_client/unicode.json",
+        "lstm_dssm_client/unicode_tables.py",
         "keras_lstm_dssm/tools/train.py",
         "keras_lstm_dssm/py.typed",
         "keras_lstm_dssm/templates/card.jinja",

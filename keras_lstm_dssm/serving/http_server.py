@@ -7,9 +7,9 @@ or one of the other routes answers. `HttpServer` starts and stops listening.
 
 import asyncio
 import socket
+import zlib
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import grpc
@@ -28,7 +28,7 @@ from keras_lstm_dssm.serving.limits import QUICK_BYTES, Arrivals, RequestSlots
 from keras_lstm_dssm.serving.metrics import CONTENT_TYPE, RequestMetrics
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
 from keras_lstm_dssm.serving.protocols import error_body
-from keras_lstm_dssm.serving.rest_api import HTTP_CODES, RestApi
+from keras_lstm_dssm.serving.rest_api import HTTP_CODES, Reply, RestApi
 from keras_lstm_dssm.serving.security import NO_TOKEN, Security, ServerTLS
 from keras_lstm_dssm.serving.servable import StatusError
 
@@ -48,7 +48,9 @@ INCOMPLETE_BODIES = 16
 """Limit on the total size of incomplete bodies, in bodies of maximum size."""
 
 METRICS_PATH = "/monitoring/prometheus/metrics"
-REST_PREFIXES = ("/v1/", "/v2/rerank")
+REST_PREFIXES = ("/v1/", "/v2/embed", "/v2/rerank")
+
+_TOO_LARGE = "the request is larger than {:,} bytes"
 
 HEALTH_PATHS = ("/livez", "/readyz")
 """Health checks, without a token: the process runs; all models are served."""
@@ -199,7 +201,9 @@ class Guard:
         hosts = [value for key, value in headers if key == b"host"]
         if not all(self._security.allows_host(self._host, h) for h in hosts):
             raise HTTPException(
-                400, "the header Host names another machine than this one"
+                400,
+                "the header Host names another machine than this one: have a "
+                "proxy send Host: localhost, or give the server --token_file",
             )
         names = [key for key, _ in headers]
         if b"content-length" in names and b"transfer-encoding" in names:
@@ -217,9 +221,7 @@ class Guard:
     async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
         """Returns the body; None if the client goes before."""
         stated = [v for k, v in scope["headers"] if k == b"content-length"]
-        too_large = HTTPException(
-            413, f"the request is larger than {self._max_bytes:,} bytes"
-        )
+        too_large = HTTPException(413, _TOO_LARGE.format(self._max_bytes))
         if stated and int(stated[0]) > self._max_bytes:
             raise too_large
         parts: list[bytes] = []
@@ -242,18 +244,58 @@ class Guard:
     async def _answer(self, scope: Scope, body: bytes) -> Response:
         method = scope["method"]
         path = scope["raw_path"].decode("ascii", errors="replace")
+        codings = [v for k, v in scope["headers"] if k == b"content-encoding"]
         key = None
-        if len(body) <= QUICK_BYTES:
+        if len(body) <= QUICK_BYTES and not codings:
             key = self._rest.known(method, path)
+
+        def answered() -> Reply:
+            sent = unpacked(body, b",".join(codings), self._max_bytes)
+            return self._rest.answer(method, path, sent)
+
         try:
-            status, reply = await self._slots.run(
-                key, partial(self._rest.answer, method, path, body)
-            )
+            reply = await self._slots.run(key, answered)
+        except HTTPException as error:
+            return _error(scope, error.status_code, error.detail)
         except StatusError as error:
             busy = _error(scope, HTTP_CODES[error.code.name], error.details)
             busy.headers["retry-after"] = "1"
             return busy
-        return Response(reply, status, media_type="application/json")
+        headers = {"model-version": reply.version} if reply.version else None
+        return Response(
+            reply.body, reply.status, headers, media_type="application/json"
+        )
+
+
+def unpacked(body: bytes, coding: bytes, max_bytes: int) -> bytes:
+    """Returns a body without its `Content-Encoding`, gzip or deflate.
+
+    No more than `max_bytes` are unpacked. Raises `HTTPException`: 400 for what
+    is damaged, 413 for more bytes, 415 for another coding.
+    """
+    if coding.lower() in (b"", b"identity"):
+        return body
+    if coding.lower() not in (b"gzip", b"x-gzip", b"deflate"):
+        raise HTTPException(
+            415,
+            f"the Content-Encoding is {coding.decode('latin-1'):.99}: expected "
+            "gzip, deflate or none",
+        )
+    unpack = zlib.decompressobj(zlib.MAX_WBITS | 32)  # the header says which
+    try:
+        data = unpack.decompress(body, max_bytes + 1)
+    except zlib.error as error:
+        raise HTTPException(
+            400, f"the body cannot be unpacked: {error}"
+        ) from error
+    if len(data) > max_bytes:
+        raise HTTPException(413, _TOO_LARGE.format(max_bytes))
+    if not unpack.eof or unpack.unused_data:
+        raise HTTPException(
+            400,
+            "the body cannot be unpacked: it is cut, or goes on after its end",
+        )
+    return data
 
 
 def _error(scope: Scope, status: int, message: str) -> Response:
@@ -286,14 +328,17 @@ def new_pages(
     async def measured(_: Request) -> Response:
         return Response(metrics.text(), headers={"content-type": CONTENT_TYPE})
 
-    async def failed(_: Request, error: Exception) -> Response:
+    async def failed(request: Request, error: Exception) -> Response:
         if isinstance(error, StatusError):
-            status, headers = HTTP_CODES[error.code.name], {"retry-after": "1"}
-            return JSONResponse({"error": error.details}, status, headers)
+            reply = _error(
+                request.scope, HTTP_CODES[error.code.name], error.details
+            )
+            reply.headers["retry-after"] = "1"
+            return reply
         assert isinstance(error, HTTPException)
-        return JSONResponse(
-            {"error": error.detail}, error.status_code, error.headers
-        )
+        reply = _error(request.scope, error.status_code, error.detail)
+        reply.headers.update(error.headers or {})
+        return reply
 
     application = Starlette(
         routes=[

@@ -460,17 +460,21 @@ class ModelRegistry:
             )
         return available.versions[version]
 
-    def find_together(self, names: Sequence[str]) -> list[Servable]:
+    def find_together(
+        self, names: Sequence[str], version: int | None = None
+    ) -> list[Servable]:
         """Returns models of one version, the newest that all of them have."""
         served = self._served  # one state for all names
         of_each = [served.get(name, _NOTHING).versions for name in names]
         common = set.intersection(*map(set, of_each))
-        if not common:
+        chosen = max(common, default=None) if version is None else version
+        if chosen not in common:
+            number = "" if version is None else f" {version}"
             raise StatusError(
                 grpc.StatusCode.NOT_FOUND,
-                f"{' and '.join(names)} have no version in common",
+                f"{' and '.join(names)} have no version{number} in common",
             )
-        return [versions[max(common)] for versions in of_each]
+        return [versions[chosen] for versions in of_each]
 
     def known(self, name: str, signature: str) -> tuple[str, str]:
         """Returns the names; "" for names of no model or signature.

@@ -7,6 +7,7 @@ from those services.
 """
 
 import json
+import re
 import uuid
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
@@ -30,79 +31,202 @@ from keras_lstm_dssm.serving.servable import (
     Servable,
     StatusError,
 )
-from lstm_dssm_client.signatures import distinct_values
+from lstm_dssm_client.signatures import distinct_values, slices_of_size
 from lstm_dssm_client.words import split_words
 
 Request = Mapping[str, Any]
 
-_PAIR = {"query": "string", "document": "string"}
+MAX_TEXTS = 2048
+"""Maximum number of texts of a request, as at OpenAI; clients send as many.
+
+They are computed in parts, see `_run`. A larger `Bounds.max_rows` allows more.
+"""
+
+_PART_LETTERS = 1 << 19
+
+TOWERS = "towers"
+"""Name of both encoders; the side that a request names chooses one of them."""
+
 _TOWERS = ("query_encoder", "document_encoder")
+_SIDES = {
+    **dict.fromkeys(("search_query", "retrieval.query", "query"), 0),
+    **dict.fromkeys(("search_document", "retrieval.passage"), 1),
+    **dict.fromkeys(("document", "passage"), 1),
+}
+"""The index of an encoder by the name of a side, as clients send it.
+
+The names are Cohere's, Jina's, Voyage's and NVIDIA's.
+"""
+
+_SIDE_FIELDS = ("input_type", "task")
+_PAIR = {"query": "string", "document": "string"}
 _RERANKERS = ("scorer", "query_encoder", "keyvec")
 """Models that answer a request without `model`, the first that is served."""
 
 
 def list_models(models: ModelRegistry, bounds: Bounds, _: Request) -> Any:
-    """Lists the models that are served, `GET /v1/models` of OpenAI.
+    """Lists the models that are served, `GET /v1/models` of OpenAI."""
+    data = [model_object(models, name) for name in _served(models)]
+    return {"object": "list", "data": data}
+
+
+def model_object(models: ModelRegistry, name: str) -> dict[str, Any]:
+    """Describes a model that is served, in OpenAI's form.
 
     `created` is the time at which the newest version was written.
     """
+    model = spec_of(models, name).name
     return {
-        "object": "list",
-        "data": [
-            {
-                "id": name,
-                "object": "model",
-                "created": models.created(name),
-                "owned_by": "keras_lstm_dssm",
-            }
-            for name in models.names()
-            if models.versions(name)
-        ],
+        "id": name,
+        "object": "model",
+        "created": models.created(_TOWERS[0] if model == TOWERS else model),
+        "owned_by": "keras_lstm_dssm",
     }
 
 
-def _find(models: ModelRegistry, name: str) -> Servable:
-    """Returns a model; without it, the error names those that there are."""
+def _served(models: ModelRegistry) -> list[str]:
+    """Returns the names of the models, and `TOWERS` if both can answer."""
+    names = [name for name in models.names() if models.versions(name)]
+    versions = [set(models.versions(name)) for name in _TOWERS]
+    return names + [TOWERS] * bool(set.intersection(*versions))
+
+
+def spec_of(models: ModelRegistry, name: str) -> ModelSpec:
+    """Returns the model and the version that `NAME` or `NAME@VERSION` asks."""
+    model, _, version = name.rpartition("@")
+    spec = ModelSpec(name=name)
+    if re.fullmatch("[0-9]{1,18}", version) and name not in models.names():
+        spec.name, spec.version.value = model, int(version)
+    return spec
+
+
+def find_models(models: ModelRegistry, name: str) -> list[Servable]:
+    """Returns a model; of `TOWERS` both encoders, of one version.
+
+    Without it, the error names the models that there are.
+    """
+    spec = spec_of(models, name)
     try:
-        return models.find(ModelSpec(name=name))
+        if spec.name != TOWERS:
+            return [models.find(spec)]
+        version = spec.version.value if spec.HasField("version") else None
+        return models.find_together(_TOWERS, version)
     except StatusError as error:
-        served = [each for each in models.names() if models.versions(each)]
+        served = ", ".join(_served(models)) or "no models"
         raise StatusError(
-            error.code,
-            f"{error.details}; there are {', '.join(served) or 'no models'}",
+            error.code, f"{error.details}; there are {served}"
         ) from error
 
 
+def _find_encoder(models: ModelRegistry, request: Request) -> Servable:
+    """Returns the encoder of a request, which may name a side."""
+    found = find_models(models, string_of(request, "model"))
+    sides = {
+        _SIDES[request[field]]: f"{field!r} is {excerpt(request[field])}"
+        for field in _SIDE_FIELDS
+        if isinstance(request.get(field), str) and request[field] in _SIDES
+    }
+    if found[1:]:
+        if len(sides) != 1:
+            raise InvalidError(
+                f"{TOWERS} are {' and '.join(_TOWERS)}: send one of these as "
+                "'model', or a side, as 'input_type' (search_query or "
+                "search_document) or 'task' (retrieval.query or "
+                "retrieval.passage)"
+            )
+        return found[next(iter(sides))]
+    for side, field in sides.items():
+        if found[0].name == _TOWERS[1 - side]:
+            raise InvalidError(
+                f"{field}, and 'model' the encoder of the other side: send "
+                f"{_TOWERS[side]} or {TOWERS}"
+            )
+    return found[0]
+
+
 def embeddings(models: ModelRegistry, bounds: Bounds, request: Request) -> Any:
-    """Encodes texts, `POST /v1/embeddings` of OpenAI."""
-    name, sent = string_of(request, "model"), request.get("input")
+    """Encodes texts, `POST /v1/embeddings` of OpenAI and of Jina."""
+    sent = request.get("input")
     texts = _texts("input", [sent] if isinstance(sent, str) else sent, bounds)
     form = request.get("encoding_format") or "float"
-    if form not in ("float", "base64"):
+    if form not in [*_FORMS]:  # perhaps unhashable
         raise InvalidError(
             f"'encoding_format' is {excerpt(form)}: expected float or base64"
         )
-    servable = _find(models, name)
-    vectors = _encode(servable, bounds, texts)
-    width = vectors.shape[1]
-    if request.get("dimensions") not in (None, width):
-        raise InvalidError(
-            f"'dimensions' is {excerpt(request['dimensions'])}: {name} has "
-            f"{width}, and cannot be shortened"
-        )
-    rows: Any = vectors
-    if form == "base64":
-        little = vectors.astype("<f4")
-        rows = [b64encode(row.tobytes()).decode() for row in little]
+    servable = _find_encoder(models, request)
+    vectors = _encode(models, servable, bounds, texts)
+    _check_width(servable, vectors, request, "dimensions")
     return {
         "object": "list",
         "data": [
             {"object": "embedding", "index": index, "embedding": row}
-            for index, row in enumerate(rows)
+            for index, row in enumerate(_FORMS[form](vectors))
         ],
-        "model": name,
+        "model": _name(servable),
         "usage": _usage(texts),
     }
+
+
+def embed(
+    version: int, models: ModelRegistry, bounds: Bounds, request: Request
+) -> Any:
+    """Encodes texts, `POST /v1/embed` and `/v2/embed` of Cohere.
+
+    Cohere's own model names stand for `TOWERS`: LlamaIndex sends no others.
+    """
+    if str(request.get("model")).startswith("embed-"):
+        request = {**request, "model": TOWERS}
+    texts = _texts("texts", request.get("texts"), bounds)
+    forms = request.get("embedding_types") or ["float"]
+    if not isinstance(forms, list) or not all(f in [*_FORMS] for f in forms):
+        raise InvalidError(
+            f"'embedding_types' is {excerpt(forms)}: expected a list of float "
+            "or base64"
+        )
+    servable = _find_encoder(models, request)
+    vectors = _encode(models, servable, bounds, texts)
+    _check_width(servable, vectors, request, "output_dimension")
+    by_type = version == 2 or request.get("embedding_types") is not None
+    return {
+        "id": str(uuid.uuid4()),
+        "response_type": f"embeddings_{'by_type' if by_type else 'floats'}",
+        "embeddings": (
+            {f: _FORMS[f](vectors) for f in forms} if by_type else vectors
+        ),
+        "texts": texts,
+        "model": _name(servable),
+        "meta": {
+            "api_version": {"version": str(version)},
+            # Cohere's client adds these up over its requests of 96 texts.
+            "billed_units": {"input_tokens": _usage(texts)["total_tokens"]},
+        },
+    }
+
+
+def _in_base64(vectors: np.ndarray) -> list[str]:
+    return [b64encode(row.tobytes()).decode() for row in vectors.astype("<f4")]
+
+
+_FORMS: dict[str, Callable[[np.ndarray], Any]] = {
+    "float": lambda vectors: vectors,
+    "base64": _in_base64,
+}
+
+
+def _name(servable: Servable) -> str:
+    """Returns the name that asks for this version again; see `spec_of`."""
+    return f"{servable.name}@{servable.version}"
+
+
+def _check_width(
+    servable: Servable, vectors: np.ndarray, request: Request, key: str
+) -> None:
+    width = vectors.shape[1]
+    if request.get(key) not in (None, width):
+        raise InvalidError(
+            f"{key!r} is {excerpt(request[key])}: {servable.name} has {width}, "
+            "and cannot be shortened"
+        )
 
 
 def rerank(
@@ -116,8 +240,8 @@ def rerank(
     query, sent = string_of(request, "query"), request.get("documents")
     if isinstance(sent, list):
         sent = [
-            each.get("text") if isinstance(each, dict) else each
-            for each in sent[: bounds.max_rows + 1]
+            each.get("text", each) if isinstance(each, dict) else each
+            for each in sent
         ]
     documents = _texts("documents", sent, bounds)
     count = len(documents)
@@ -126,12 +250,11 @@ def rerank(
     returned = request.get("return_documents")
     if returned not in (None, True, False):
         raise InvalidError("'return_documents' must be true or false")
-    if request.get("model") is None:
-        served = [name for name in _RERANKERS if models.versions(name)]
-        name = served[0] if served else string_of(request, "model")
-    else:
-        name = string_of(request, "model")
-    scores = _scores(models, bounds, name, query, documents)
+    name = request.get("model")
+    if name is None:
+        name = next((n for n in _RERANKERS if models.versions(n)), None)
+    name = string_of({"model": name}, "model")
+    servable, scores = _scores(models, bounds, name, query, documents)
     results = []
     for index in np.argsort(-scores, kind="stable")[:count].tolist():
         result = {"index": index, "relevance_score": scores[index]}
@@ -140,7 +263,7 @@ def rerank(
         results.append(result)
     return {
         "id": str(uuid.uuid4()),
-        "model": name,
+        "model": _name(servable),
         "results": results,
         "usage": _usage([query, *documents]),
         "meta": {"api_version": {"version": str(version)}},
@@ -153,45 +276,76 @@ def _scores(
     name: str,
     query: str,
     documents: Sequence[str],
-) -> np.ndarray:
+) -> tuple[Servable, np.ndarray]:
     """Returns the scores of a pair scorer, or cosines of encoders, `[n]`.
 
-    Equal documents are scored once, so that their scores are equal.
+    Either encoder stands for both.
     """
-    first, row_of = distinct_values(documents)
-    documents = [documents[i] for i in first]
-    servable = _find(models, name)
+    spec = spec_of(models, name)
+    if spec.name in _TOWERS:
+        name = TOWERS + name.removeprefix(spec.name)
+    servable, *others = find_models(models, name)
     call = servable.signature("")
     if call is not None and call.input_dtypes == _PAIR:
-        queries = text_array([query] * len(documents))
-        inputs = {"query": queries, "document": text_array(documents)}
-        bounds.check_arrays(inputs)
-        return _finite(name, call.run_arrays(inputs)["score"])[row_of]
-    if name not in _TOWERS:
-        query_side = document_side = servable
-    else:
-        query_side, document_side = models.find_together(_TOWERS)
-    (vector,) = _encode(query_side, bounds, [query])
-    return (_encode(document_side, bounds, documents) @ vector)[row_of]
+        queries = [query] * len(documents)
+        pairs = {"query": queries, "document": documents}
+        return servable, _run(servable, bounds, "score", **pairs)
+    (vector,) = _encode(models, servable, bounds, [query])
+    document_side = others[0] if others else servable
+    return servable, _encode(models, document_side, bounds, documents) @ vector
 
 
 def _encode(
-    servable: Servable, bounds: Bounds, texts: Sequence[str]
+    models: ModelRegistry,
+    servable: Servable,
+    bounds: Bounds,
+    texts: Sequence[str],
 ) -> np.ndarray:
     """Returns vectors of texts, float32 `[n, d]`."""
-    call = servable.signature("")
-    if (
-        call is None
-        or call.input_dtypes != {"text": "string"}
-        or "embedding" not in call.outputs
-    ):
+    if not _is_encoder(servable):
+        names = [
+            name
+            for name in _served(models)
+            if _is_encoder(find_models(models, name)[0])
+        ]
         raise InvalidError(
-            f"{servable.name} is no encoder of texts; GET /v1/models lists "
-            "the models"
+            f"{servable.name} is no encoder of texts; there are "
+            f"{', '.join(names) or 'no encoders'}"
         )
-    inputs = {"text": text_array(texts)}
-    bounds.check_arrays(inputs)
-    return _finite(servable.name, call.run_arrays(inputs)["embedding"])
+    return _run(servable, bounds, "embedding", text=texts)
+
+
+def _is_encoder(servable: Servable) -> bool:
+    call = servable.signature("")
+    return (
+        call is not None
+        and call.input_dtypes == {"text": "string"}
+        and "embedding" in call.outputs
+    )
+
+
+def _run(
+    servable: Servable, bounds: Bounds, output: str, **columns: Sequence[str]
+) -> np.ndarray:
+    """Runs a model on rows of texts, in parts of `max_rows` or `_PART_LETTERS`.
+
+    Equal rows are computed once, so that they have equal results: the last
+    digits depend on a row's place.
+    """
+    rows = list(zip(*columns.values(), strict=True))
+    first, row_of = distinct_values(rows)
+    sizes = [sum(map(len, rows[index])) for index in first]
+    inputs = {name: text_array(texts)[first] for name, texts in columns.items()}
+    parts = [
+        {name: array[part] for name, array in inputs.items()}
+        for part in slices_of_size(sizes, bounds.max_rows, _PART_LETTERS)
+    ]
+    for part in parts:
+        bounds.check_arrays(part)
+    call = servable.signature("")
+    assert call is not None
+    values = [call.run_arrays(part)[output] for part in parts]
+    return _finite(servable.name, np.concatenate(values))[row_of]
 
 
 def _texts(key: str, sent: Any, bounds: Bounds) -> list[str]:
@@ -200,12 +354,17 @@ def _texts(key: str, sent: Any, bounds: Bounds) -> list[str]:
         raise InvalidError(
             f"{key!r} must be a text, or a list that is not empty"
         )
-    bounds.check_rows(len(sent))
+    limit = max(MAX_TEXTS, bounds.max_rows)
+    if len(sent) > limit:
+        raise InvalidError(
+            f"{key!r} has {len(sent):,} texts, expected at most {limit:,}: "
+            "send them in several requests"
+        )
     for index, text in enumerate(sent):
         if not isinstance(text, str):
             raise InvalidError(
                 f"{key}[{index}] is {excerpt(text)}: expected a text; ids of "
-                "tokens are not supported"
+                "tokens and images are not supported"
             )
     return sent
 
@@ -231,7 +390,7 @@ def _openai_error(status: int, message: str) -> Any:
 
 
 def _cohere_error(status: int, message: str) -> Any:
-    return {"message": message, "detail": message}  # `detail` is Jina's
+    return {"message": message}
 
 
 class Route(NamedTuple):
@@ -256,16 +415,22 @@ ROUTES = {
         "openai", "POST", "Embeddings", embeddings, _openai_error
     ),
     **{
-        f"/v{version}/rerank": Route(
-            "rerank", "POST", "Rerank", partial(rerank, version), _cohere_error
+        f"/v{version}/{name}": Route(
+            name, "POST", name.title(), partial(answer, version), _cohere_error
         )
         for version in (1, 2)
+        for name, answer in (("embed", embed), ("rerank", rerank))
     },
 }
 
 
 def error_body(path: str, status: int, message: str) -> bytes:
-    """Returns an error in the form of the path's protocol, or TF Serving's."""
+    """Returns an error in the form of the path's protocol, or TF Serving's.
+
+    Jina's clients read `detail`, also at a wrong path.
+    """
     route = ROUTES.get(path)
     error = route.error(status, message) if route else {"error": message}
+    if not path.startswith("/v1/models/"):
+        error["detail"] = message
     return json.dumps(error).encode()

@@ -10,7 +10,7 @@ import logging
 import re
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import grpc
@@ -27,7 +27,15 @@ from keras_lstm_dssm.serving.model_registry import (
     model_metadata,
     model_status,
 )
-from keras_lstm_dssm.serving.protocols import ROUTES, Route, error_body
+from keras_lstm_dssm.serving.protocols import (
+    ROUTES,
+    TOWERS,
+    Route,
+    error_body,
+    find_models,
+    model_object,
+    spec_of,
+)
 from keras_lstm_dssm.serving.rest_json import (
     inputs_from_json,
     is_row_format,
@@ -71,10 +79,15 @@ _GET = re.compile(_MODEL + r"(?P<metadata>/metadata)?", _FLAGS)
 
 
 class Reply(NamedTuple):
-    """A reply over HTTP: its status code, and JSON."""
+    """A reply over HTTP: its status code, and JSON.
+
+    `version` is the number of the model's version that answered, "" if none
+    did.
+    """
 
     status: int
     body: bytes
+    version: str = ""
 
 
 class RestApi:
@@ -104,7 +117,7 @@ class RestApi:
         The path is that of the request, percent-encoded, without a query.
         """
         start = time.perf_counter()
-        label = model = signature = ""
+        label = model = signature = version = ""
         code = "OK"
         route = ROUTES.get(path)
         try:
@@ -112,7 +125,7 @@ class RestApi:
                 sent = parse_object(body) if method == "POST" else {}
                 label, model = route.label, str(sent.get("model", ""))
                 value = route.answer(self._models, self._bounds, sent)
-                model = value.get("model", "")
+                model, _, version = value.get("model", "").rpartition("@")
                 reply = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
             else:
                 label, spec = _method_and_model(method, path)
@@ -120,26 +133,41 @@ class RestApi:
                 if label == "Predict":
                     request = parse_object(body)
                     signature = signature_name(request)
-                    reply = self._predict(spec, signature, request)
+                    version, reply = self._predict(spec, signature, request)
                 elif label == "GetModelMetadata":
                     reply = _metadata_json(self._models, spec)
                 else:
-                    status = model_status(self._models, spec)
-                    reply = json.dumps(_as_dict(status)).encode()
+                    reply = json.dumps(self._status(spec)).encode()
         except Exception as error:  # of any kind: the server answers on
             code, message = code_and_message(error, f"{method} {path}")
             reply = error_body(path, HTTP_CODES[code], message)
         if self._metrics is not None:
             self._metrics.record("http", label, model, signature, code, start)
-        return Reply(HTTP_CODES[code], reply)
+        return Reply(HTTP_CODES[code], reply, version)
 
     def _takes(self, route: Route, method: str) -> bool:
         enabled = self._bounds.protocols
         return route.protocol in enabled and route.method == method
 
+    def _status(self, spec: ModelSpec) -> dict[str, Any]:
+        """Returns the states of versions, beside the fields of OpenAI."""
+        models, name = self._models, spec.name
+        if "openai" not in self._bounds.protocols or spec.WhichOneof(
+            "version_choice"
+        ):
+            return _as_dict(model_status(models, spec))
+        spec = spec_of(models, name)
+        if spec.name == TOWERS:
+            find_models(models, name)  # raises if there are none
+            return model_object(models, name)
+        status = _as_dict(model_status(models, spec))
+        if models.versions(spec.name):
+            status |= model_object(models, name)
+        return status
+
     def _predict(
         self, spec: ModelSpec, signature: str, request: Mapping[str, object]
-    ) -> bytes:
+    ) -> tuple[str, bytes]:
         servable = self._models.find(spec)
         call = servable.signature(signature)
         if call is None:
@@ -155,9 +183,9 @@ class RestApi:
         self._bounds.check_rows(row_count(request))
         inputs = inputs_from_json(request, call.input_dtypes)
         self._bounds.check_arrays(inputs)
-        return json_from_outputs(
-            call.run_arrays(inputs), is_row_format(request)
-        )
+        outputs = call.run_arrays(inputs)
+        body = json_from_outputs(outputs, is_row_format(request))
+        return str(servable.version), body
 
 
 def code_and_message(error: Exception, request: str) -> tuple[str, str]:

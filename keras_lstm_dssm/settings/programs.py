@@ -358,7 +358,7 @@ class TableSettings:
                 )
 
 
-PROTOCOLS = ("openai", "rerank")
+PROTOCOLS = ("openai", "embed", "rerank")
 """Those that a server answers beside TF Serving's."""
 
 
@@ -379,8 +379,8 @@ class ServerBounds(Settings):
             computed or wait; others are refused at once (RESOURCE_EXHAUSTED,
             429).
         protocols: The protocols that HTTP has beside TF Serving's: openai
-            (/v1/embeddings and /v1/models) and rerank (/v1/rerank and
-            /v2/rerank).
+            (/v1/embeddings and /v1/models), embed (/v1/embed and /v2/embed)
+            and rerank (/v1/rerank and /v2/rerank).
     """
 
     noun: ClassVar[str] = "server"

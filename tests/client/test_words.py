@@ -14,6 +14,7 @@ import lstm_dssm_client.words as words_without_tensorflow
 from keras_lstm_dssm.text.word_hashing import WORD_SPLITS, split_words
 from keras_lstm_dssm.text.word_hashing import trigram_ids as ids_in_graph
 from lstm_dssm_client import bm25
+from lstm_dssm_client.unicode_tables import TABLES
 from lstm_dssm_client.words import normalizer, trigram_ids
 from tests.test_docs import load
 
@@ -91,9 +92,7 @@ def test_long_words_and_texts_end_where_the_graph_ends_them(size):
 @pytest.mark.slow
 def test_the_tables_are_those_of_this_tf_text():
     made = load("unicode_tables", "release").tables()
-    path = words_without_tensorflow.__file__.replace("words.py", "unicode.json")
-    with open(path, encoding="utf-8") as file:
-        assert made == json.load(file)
+    assert made == json.loads(TABLES)
 
 
 @pytest.mark.parametrize(("text", "words"), [

@@ -1,13 +1,17 @@
 """The HTTP server on its port, and its guard without one."""
 
 import asyncio
+import gzip
 import socket
 import sys
+import tracemalloc
 import urllib.request
+import zlib
 from collections.abc import Coroutine
 from typing import Any
 
 import pytest
+from starlette.exceptions import HTTPException
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.serving import Client, PredictionServer, http_server
@@ -98,6 +102,47 @@ def test_a_huge_body(server, send, size):
     code, reply = send("POST", "/v1/models/x:predict", b" " * size)
     assert code == 413
     assert "16,777,216 bytes" in reply["error"]
+
+
+PREDICT = "/v1/models/query_encoder:predict"
+BODY = b'{"instances": ["bolt"]}'
+
+
+@pytest.mark.parametrize(("coding", "pack"), [
+    ("gzip", gzip.compress), ("GZIP", gzip.compress),
+    ("deflate", zlib.compress), ("identity", bytes),
+])  # fmt: skip
+def test_a_packed_body(send, coding, pack):
+    plain = send("POST", PREDICT, BODY)
+    assert plain[0] == 200
+    packed = send("POST", PREDICT, pack(BODY), Content_Encoding=coding)
+    assert packed == plain
+
+
+@pytest.mark.parametrize(("coding", "body", "status", "message"), [
+    ("br", BODY, 415, "the Content-Encoding is br: expected gzip, deflate"),
+    ("gzip", BODY, 400, "cannot be unpacked: Error -3"),
+    ("gzip", gzip.compress(BODY)[:-9], 400, "it is cut, or goes on"),
+    ("gzip", gzip.compress(BODY) * 2, 400, "it is cut, or goes on"),
+    ("gzip", gzip.compress(b" " * ((16 << 20) + 1)), 413, "16,777,216 bytes"),
+])  # fmt: skip
+def test_a_packed_body_that_is_wrong(send, coding, body, status, message):
+    code, reply = send("POST", PREDICT, body, Content_Encoding=coding)
+    assert code == status
+    assert message in reply["error"]
+
+
+def test_no_more_is_unpacked_than_allowed():
+    """A gigabyte of zeros is a megabyte of gzip."""
+    part = zlib.compressobj(9, zlib.DEFLATED, 31)
+    bomb = b"".join(part.compress(bytes(1 << 24)) for _ in range(64))
+    tracemalloc.start()
+    try:
+        with pytest.raises(HTTPException, match="larger than 1,000 bytes"):
+            http_server.unpacked(bomb, b"gzip", 1000)
+        assert tracemalloc.get_traced_memory()[1] < 2 * len(bomb)
+    finally:
+        tracemalloc.stop()
 
 
 def raw(server: PredictionServer, sent: bytes) -> bytes:
@@ -233,7 +278,10 @@ def test_hosts_on_loopback(name, status):
     """A page of another site whose name points to 127.0.0.1 has its name."""
     header = (b"host", name)
     for host in ("127.0.0.1", "::1", "localhost"):
-        assert Asked(b"a").status(header, host=host) == status
+        asked = Asked(b"a")
+        assert asked.status(header, host=host) == status
+        sent = asked.sent[-1].get("body", b"")
+        assert (b"have a proxy send Host: localhost" in sent) == (status == 400)
     for host in ("127.0.0.1", "0.0.0.0"):
         options = {"security": Security(insecure=True), "host": host}
         assert Asked(b"a").status(header, **options) == 200

@@ -1,4 +1,7 @@
-"""OpenAI's and Cohere's own clients, unchanged, and requests that are wrong."""
+"""OpenAI's and Cohere's own clients, unchanged, and requests that are wrong.
+
+Further clients are in tests/clients_by_hand.
+"""
 
 import json
 import time
@@ -37,6 +40,12 @@ def test_openai_lists_the_models(openai_client):
     for each in listed:  # the models were written before this test, today
         assert 0 <= time.time() - each.created < 24 * 3600
     assert {each.object for each in listed} == {"model"}
+    for name in ("scorer", "query_encoder@2"):
+        found = openai_client.models.retrieve(name)
+        assert (found.id, found.object) == (name, "model")
+        assert found.created in {each.created for each in listed}
+    with pytest.raises(openai.NotFoundError):
+        openai_client.models.retrieve("query_encoder@9")
 
 
 @pytest.mark.parametrize("form", ["float", "base64", None])
@@ -48,7 +57,7 @@ def test_openai_embeddings(openai_client, client, form):
         model="query_encoder", input=TEXTS, dimensions=2, **more
     )
     assert (reply.model, [each.index for each in reply.data]) == (
-        "query_encoder", [0, 1, 2]
+        "query_encoder@2", [0, 1, 2]
     )  # fmt: skip
     rows: list[Any] = [each.embedding for each in reply.data]
     if form == "base64":
@@ -119,7 +128,7 @@ def test_cohere_reranks_by_a_pair_scorer(server):
         (each.index, each.relevance_score, each.document.text)
         for each in every.results
     ] == [(1, 7, "a"), (2, 6, "ab"), (0, 5, "abc")]
-    assert every.id and every.model == "scorer"
+    assert every.id and every.model == "scorer@1"
     assert every.meta and every.meta.api_version.version == "1"
     # Of equal scores the first document comes first.
     assert [(r.index, r.document) for r in plain.results] == [
@@ -131,9 +140,10 @@ def test_cohere_reranks_by_a_pair_scorer(server):
     assert not hasattr(best.results[0], "document")
 
 
-@pytest.fixture
-def towers(tmp_path) -> RestApi:
+@pytest.fixture(scope="module")
+def towers(tmp_path_factory) -> RestApi:
     """Version 2 of both towers, and a version 3 of one that came before it."""
+    tmp_path = tmp_path_factory.mktemp("towers")
     for offset in (1.0, 2.0, 30.0):
         save_encoder(tmp_path / "query_encoder", offset)
         if offset < 3:
@@ -163,9 +173,109 @@ def test_cosines_of_encoders_of_one_version(towers, model, offsets):
     scores = documents @ query[0]
     expected = [(int(i), pytest.approx(scores[i])) for i in np.argsort(-scores)]
     assert reranked(towers, model=model) == expected
-    # The model that answered is counted, also if the request names none.
-    counted = f'method="Rerank",model="{model or "query_encoder"}"'
+    # The encoder of the query is counted, also if the request names none.
+    counted = "keyvec" if model == "keyvec" else "query_encoder"
+    counted = f'method="Rerank",model="{counted}"'
     assert towers._metrics and counted.encode() in towers._metrics.text()
+
+
+SIDES = [
+    {"input_type": "search_query"}, {"input_type": "search_document"},
+    {"task": "retrieval.query"}, {"task": "retrieval.passage"},
+]  # fmt: skip
+
+
+def embedded(api: RestApi, path: str, **request: Any) -> tuple[Any, str]:
+    """Returns the vectors or the error of a request, and the model."""
+    reply = api.answer("POST", path, json.dumps(request).encode())
+    body = json.loads(reply.body)
+    model = body.get("model", "")
+    assert reply.version == model.partition("@")[2]
+    if "data" in body:
+        return [each["embedding"] for each in body["data"]], model
+    return body.get("embeddings", body.get("detail")), model
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize(("version", "chosen"), [("", 2), ("@1", 1)])
+def test_the_side_of_a_request_chooses_the_encoder(
+    towers, side, version, chosen
+):
+    """The newest version that both have, unless the name asks for another."""
+    texts = ["ab", "a b c"]
+    number = int(side in SIDES[1::2])
+    offset = float(10**number * chosen)
+    expected = pytest.approx(encode(texts, offset)["embedding"].numpy())
+    name = f"{('query', 'document')[number]}_encoder@{chosen}"
+    request = {"model": f"towers{version}", **side}
+    openai_form = embedded(towers, "/v1/embeddings", input=texts, **request)
+    assert (np.array(openai_form[0]), openai_form[1]) == (expected, name)
+    older = embedded(towers, "/v1/embed", texts=texts, **request)
+    assert (np.array(older[0]), older[1]) == (expected, name)
+    newer = embedded(towers, "/v2/embed", texts=texts, **request)
+    assert (np.array(newer[0]["float"]), newer[1]) == (expected, name)
+
+
+def test_towers_without_a_side(towers):
+    both = "towers are query_encoder and document_encoder: send one of these"
+    for side in ({}, {"task": "classification"}, {"input_type": ["query"]}):
+        request = {"model": "towers", "input": "a", "texts": ["a"], **side}
+        for path in ("/v1/embeddings", "/v1/embed", "/v2/embed"):
+            assert embedded(towers, path, **request)[0].startswith(both)
+    listed = json.loads(towers.answer("GET", "/v1/models").body)["data"]
+    assert listed[-1]["id"] == "towers"
+    found = towers.answer("GET", "/v1/models/towers")
+    assert json.loads(found.body) == listed[-1]
+    assert towers.answer("GET", "/v1/models/towers@9").status == 404
+
+
+def test_cohere_embeds(tmp_path, tiny_models):
+    for name in ("query_encoder", "document_encoder"):
+        (tmp_path / name).symlink_to(tiny_models / "query_encoder")
+    with serving.PredictionServer(tmp_path, port=0, http_port=0) as server:
+        address = {"base_url": server.http_address, "api_key": "none"}
+        expected = encode(TEXTS, 2.0)["embedding"].numpy()
+        request = {"model": "towers", "texts": TEXTS}
+        side = {"input_type": "search_query"}
+        with (
+            cohere.Client(**address) as client,
+            cohere.ClientV2(**address) as newer,
+        ):
+            floats = client.embed(**request, **side)
+            by_type = newer.embed(
+                **request, **side, embedding_types=["float", "base64"]
+            )
+            with pytest.raises(cohere.BadRequestError, match="document_enco"):
+                client.embed(**request)
+        np.testing.assert_allclose(floats.embeddings, expected, atol=1e-7)
+        vectors = by_type.embeddings
+        np.testing.assert_allclose(vectors.float_, expected, atol=1e-7)
+        rows = [np.frombuffer(b64decode(r), "<f4") for r in vectors.base64]
+        np.testing.assert_allclose(rows, expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/v2/rerank"])
+def test_many_texts_are_computed_in_parts(towers, monkeypatch, path):
+    """As many as clients send by default, in the bounds of one computation."""
+    sizes = []
+    run = SignatureCall.run_arrays
+
+    def counted(call: SignatureCall, inputs: Any) -> Any:
+        sizes.append(len(inputs["text"]))
+        return run(call, inputs)
+
+    monkeypatch.setattr(SignatureCall, "run_arrays", counted)
+    texts = ["a" * (1 + i) + " b" * (i % 7) for i in range(1100)]
+    texts += texts[:900]
+    if path == "/v1/embeddings":
+        vectors, _ = embedded(towers, path, model="query_encoder", input=texts)
+        assert sizes == [512, 512, 76]
+        assert vectors[:900] == vectors[1100:]
+        expected = encode(texts, 30.0)["embedding"].numpy()
+        np.testing.assert_allclose(vectors, expected, atol=1e-6)
+    else:
+        assert len(reranked(towers, documents=texts)) == 2000
+        assert sizes == [1, 512, 512, 76]
 
 
 @pytest.mark.parametrize("count", [2, 11, 40])
@@ -193,16 +303,24 @@ RANK = '"query": "a", "documents": ["b"]'
     ("embeddings", '{"model": "query_encoder", "input": []}', 400,
      "'input' must be a text, or a list that is not empty"),
     ("embeddings", '{"model": "query_encoder", "input": ["a", [7]]}', 400,
-     "input[1] is [\n    7\n]: expected a text; ids of tokens are not"),
+     "input[1] is [\n    7\n]: expected a text; ids of tokens and i"),
     ("embeddings", f'{{{EMBED}, "encoding_format": "hex"}}', 400,
      "'encoding_format' is \"hex\": expected float or base64"),
     ("embeddings", f'{{{EMBED}, "dimensions": 1}}', 400,
      "'dimensions' is 1: query_encoder has 2, and cannot be shortened"),
+    ("embeddings", f'{{{EMBED}, "encoding_format": ["float"]}}', 400,
+     "expected float or base64"),
+    ("embeddings", f'{{{EMBED}, "task": "retrieval.passage"}}', 400,
+     "'task' is \"retrieval.passage\", and 'model' the encoder of the other"),
+    ("embeddings", '{"model": "query_encoder@9", "input": "a"}', 404,
+     "Specific(query_encoder, 9); there are hybrid"),
+    ("embeddings", '{"model": "towers", "input": "a"}', 404,
+     "query_encoder and document_encoder have no version in common; there"),
     ("embeddings", '{"model": "scorer", "input": "a"}', 400,
-     "scorer is no encoder of texts"),
+     "scorer is no encoder of texts; there are query_encoder"),
     ("embeddings", json.dumps({"model": "query_encoder",
-                               "input": [""] * 513}), 400,
-     "Task size 513 is larger than maximum input batch size 512"),
+                               "input": [""] * 2049}), 400,
+     "'input' has 2,049 texts, expected at most 2,048: send them in several"),
     ("embeddings", json.dumps({"model": "query_encoder",
                                "input": "a" * (1 << 20 | 1)}), 400,
      "input text has a text of 1,048,577 bytes"),
@@ -210,9 +328,14 @@ RANK = '"query": "a", "documents": ["b"]'
     ("rerank", '{"query": "a", "documents": "b"}', 400,
      "'documents' must be a text, or a list"),
     ("rerank", '{"query": "a", "documents": [{"title": "b"}]}', 400,
-     "documents[0] is null: expected a text"),
-    ("rerank", json.dumps({"query": "a", "documents": ["b"] * 513}), 400,
-     "Task size 513 is larger than maximum"),
+     'documents[0] is {\n    "title": "b"\n}: expected a text'),
+    ("rerank", json.dumps({"query": "a", "documents": ["b"] * 2049}), 400,
+     "'documents' has 2,049 texts"),
+    ("embed", '{"model": "query_encoder"}', 400, "'texts' must be a text"),
+    ("embed", '{"model": "query_encoder", "texts": ["a"],'
+     ' "embedding_types": ["int8"]}', 400, "expected a list of float or base"),
+    ("embed", '{"model": "query_encoder", "texts": ["a"],'
+     ' "output_dimension": 3}', 400, "'output_dimension' is 3: query_encoder"),
     ("rerank", f'{{{RANK}, "top_n": 0}}', 400, "'top_n' must be a whole"),
     ("rerank", f'{{{RANK}, "return_documents": "no"}}', 400,
      "'return_documents' must be true or false"),
@@ -225,14 +348,15 @@ RANK = '"query": "a", "documents": ["b"]'
      "query_encoder and document_encoder have no version in common"),
 ])  # fmt: skip
 def test_wrong_requests(send, path, body, status, message):
-    for version in (1, 2) if path == "rerank" else (1,):
+    for version in (1,) if path == "embeddings" else (1, 2):
         code, reply = send("POST", f"/v{version}/{path}", body)
+        detail = reply.pop("detail")  # Jina's clients read it
         if path == "embeddings":
             assert reply.keys() == {"error"}
             reply = reply["error"]
             assert reply["type"] == "invalid_request_error"
         assert code == status
-        assert message in reply["message"]
+        assert message in reply["message"] == detail
 
 
 @pytest.mark.parametrize("path", ROUTES)
@@ -264,5 +388,7 @@ def test_protocols_that_are_off(numbers):
     assert b"Malformed request: POST /v1/embeddings" in embed.body
     rerank = f'{{{RANK}, "model": "numbers"}}'.encode()
     assert b"is no encoder" in api.answer("POST", "/v1/rerank", rerank).body
+    status = api.answer("GET", "/v1/models/numbers")
+    assert json.loads(status.body).keys() == {"model_version_status"}
     api = RestApi(models, serving.Bounds(protocols=()))
     assert b"Malformed" in api.answer("POST", "/v1/rerank", rerank).body

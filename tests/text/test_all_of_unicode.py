@@ -26,7 +26,7 @@ DIGESTS = {
 """SHA-256 of all ids.
 
 A later TF.Text may know a later Unicode: then they change, as does
-`lstm_dssm_client/unicode.json`."""
+`lstm_dssm_client/unicode_tables.py`."""
 
 
 def ragged_arrays(layer: LetterTrigrams, texts: list[str]) -> list[np.ndarray]:

@@ -228,11 +228,10 @@ REFUSED = {
     --write=words -> --write=words: value should be one of
 """,
     "mcp_server": """
-    --models= -> give --models, a file or a folder, or --server, an address
+    --models= -> give --models, a file or a folder, or --server
     --models=x --server=y -> give --models, a file or a folder, or
     --models={no_model} --token_file=t -> --token_file is for --server
-    --models={no_model} -> file.safetensors
-    --server=localhost:1 --token_file=absent -> absent: No such file
+    --models=absent -> absent: No such file
 """,
     "serve --models=.": """
     --models=absent -> error: absent: no such folder;
@@ -246,7 +245,7 @@ REFUSED = {
     --grace_seconds=inf -> grace_seconds is inf; expec
     --set max_k=0 -> --set max_k=0
     --click_log=x -> --click_log is for the page: give --http_port, too
-    --protocols=openai,smtp -> expected none, one or more of openai, rerank
+    --protocols=openai,smtp -> expected none, one or more of openai, embed, rer
     --host=0.0.0.0 -> host 0.0.0.0: other machines can
     --tls_cert=x -> both --tls_cert and --tls_key
     --client_ca=x -> both --tls_cert and --tls_key
