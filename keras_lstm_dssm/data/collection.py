@@ -24,7 +24,7 @@ from keras_lstm_dssm.plain_files import (
     text_lines,
     write_lines,
 )
-from keras_lstm_dssm.settings.training import field_weights
+from keras_lstm_dssm.settings.fields import field_weights
 
 SPLITS = ("train", "dev", "test")
 

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.settings.fields import Settings, setting
-from keras_lstm_dssm.settings.training import named_weights
+from keras_lstm_dssm.settings.fields import Settings, named_weights, setting
 
 DEFAULT_ACTIONS = "click:1,click_through:1,item_click:1"
 """The actions of UBI that are clicks, and their weights."""

@@ -16,9 +16,9 @@ from keras_lstm_dssm.settings.fields import (
     TOWERS,
     WORDS,
     Settings,
+    field_weights,
     setting,
 )
-from keras_lstm_dssm.settings.training import field_weights
 
 
 def _arguments() -> Any:

@@ -33,41 +33,6 @@ UBI = "ubi:"
 _EXPECTED = "expected old clicks, a colon and a share, such as old.tsv:0.2"
 
 
-def named_weights(option: str, text: str, example: str) -> dict[str, float]:
-    """Reads an option of names and weights, such as `click:1,purchase:3`.
-
-    Raises:
-        InputError: It is malformed, or a weight is not a number from 0 to 1e6.
-    """
-    pairs = [part.rpartition(":")[::2] for part in text.split(",")]
-    try:
-        weights = {key.strip(): float(weight) for key, weight in pairs}
-    except ValueError:
-        weights = {"": 0.0}
-    if "" in weights or not all(0 <= w <= 1e6 for w in weights.values()):
-        raise InputError(
-            f"{option} is {text!r:.80}: expected names and weights, such as"
-            f" {example}"
-        )
-    return weights
-
-
-def field_weights(fields: str) -> dict[str, float]:
-    """Reads the fields of products and their weights, `title:1,brand:0.5`.
-
-    Raises:
-        InputError: It is malformed, or the title has no weight above 0.
-    """
-    example = "title:1,brand:0.5"
-    weights = named_weights("fields", fields, example)
-    if not weights.get("title"):
-        raise InputError(
-            f"fields is {fields!r:.80}: expected a weight above 0 for title,"
-            f" which each product has, such as {example}"
-        )
-    return weights
-
-
 def parts_of(spec: str | os.PathLike[str]) -> list[str]:
     """Returns the parts of a specification, which commas separate."""
     if not isinstance(spec, str | os.PathLike):
