@@ -27,6 +27,7 @@ Example:
   lstm-dssm-search --server=127.0.0.1:8500 --model=keyvec --k=1 "Sort. Add."
 """
 
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -82,8 +83,13 @@ program.multi(
 )  # fmt: skip
 program.bool(
     "explain", False,
-    "Print below each hit of a hybrid retriever what towers, words and "
-    "BM25, and each word of the query, add to its score.",
+    "Print below each hit of a hybrid retriever what its parts, and each word "
+    "of the query, add to the log-odds of its score.",
+)  # fmt: skip
+program.float(
+    "min_score", None,
+    "Only hits with at least this score, of a hybrid a probability: "
+    "lstm-dssm-evaluate --hybrid prints below which a match is weak.",
 )  # fmt: skip
 program.enum(
     "show", "hits", ["hits", "vectors", "status"],
@@ -318,11 +324,14 @@ def print_hits(
 ) -> dict[str, Any]:
     """Prints each query with its hits below, and returns them for JSON.
 
-    Below a hit that is explained stands why it is.
+    Below a hit that is explained stands why it is. Hits below --min_score are
+    left out.
     """
     results = []
-    for query, hits in zip(queries, hits_of_queries, strict=True):
+    least = -math.inf if FLAGS.min_score is None else FLAGS.min_score
+    for query, found in zip(queries, hits_of_queries, strict=True):
         print(printable(query))
+        hits = [hit for hit in found if hit.score >= least]
         for rank, hit in enumerate(hits, start=1):
             title = f"  {hit.title}" if hit.title not in ("", hit.id) else ""
             print(f"{rank:4}  {hit.score:7.4f}  {printable(hit.id + title)}")

@@ -1,0 +1,137 @@
+"""Measures what a table of rankings does not show of hybrids.
+
+    python measure.py RUN:DATA:TEACH:MIN_RELEVANT ... [--last | --parts]
+
+For each run whose weights `lstm-dssm-evaluate --hybrid` has fitted: test
+queries with a digit; how well probabilities agree with the test judgements; how
+many good first hits, and how many queries of nonsense.txt, are above the cut
+of a weak match; and the first three titles of twenty test queries. Of
+nonsense.txt the odd lines are read, with --last the even ones. With --parts:
+the ranking by default weights, and by weights that are fitted without a part.
+"""
+
+import random
+import sys
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+import keras_lstm_dssm as dssm
+from keras_lstm_dssm.data import open_collection
+from keras_lstm_dssm.data.teacher_folder import TeacherVectors
+from keras_lstm_dssm.evaluate.hybrid import (
+    HybridSystem,
+    _candidates,
+    _fitted,
+    _named,
+    bm25_system,
+    tuned_bm25,
+)
+from keras_lstm_dssm.evaluation import Task, mean
+from keras_lstm_dssm.evaluation.weight_fit import reliability
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.settings.fields import HYBRID_PARTS
+from keras_lstm_dssm.settings.hybrid import HybridSettings
+from keras_lstm_dssm.training.hybrid_parts import HybridParts
+from lstm_dssm_client.hybrid import probability
+
+MEASURE, SEARCHES, HITS = "mrr@10", 20, 10
+
+
+def parts_of(hybrid: HybridSystem, dev: Task, test: Task, clicks: int) -> None:
+    """Prints dev and test by default weights, and without each part."""
+    own = hybrid.settings
+
+    def show(name: str) -> None:
+        values = [
+            100 * mean(task.measure(hybrid)[1], [MEASURE, "recall@100"])[m]
+            for task in (dev, test)
+            for m in (MEASURE, "recall@100")
+        ]
+        print(
+            f"  {name} dev {values[0]:.1f} / {values[1]:.1f}, test"
+            f" {values[2]:.1f} / {values[3]:.1f}"
+        )
+
+    show("all parts")
+    default = HybridSettings.without_dev(clicks)
+    hybrid.settings = default.replace(bm25_words=own.bm25_words)
+    show("default weights")
+    hybrid.settings = own
+    lists = [each.judged for each in _candidates(hybrid, dev)]
+    for part in HYBRID_PARTS:
+        names = [name for name in HYBRID_PARTS if name != part]
+        hybrid.settings = own.replace(**_named(_fitted(lists, names)))
+        show(f"without {part}")
+    hybrid.settings = own
+
+
+def measure(run: str, data: str, teacher: str, least: str, mode: str) -> None:
+    """Prints the figures of one run."""
+    settings = RunFolder(run).read_hybrid()
+    vectors = TeacherVectors.open(teacher)
+    parts = HybridParts.of(dssm.load_run(run), vectors).systems()
+    collection = open_collection(data)
+    dev, test = (
+        Task.from_collection(collection, split, "retrieve", int(least))
+        for split in ("dev", "test")
+    )
+    hybrid = HybridSystem(parts, settings, collection.training_queries())
+    if mode == "--parts":
+        print(f"\n{Path(data).name}")
+        return parts_of(hybrid, dev, test, len(hybrid.queries))
+    last = mode == "--last"
+    found, by_query = test.measure(hybrid)
+    systems = {**parts, "bm25": tuned_bm25(settings, dev, MEASURE)}
+    systems["bm25"] = bm25_system(systems["bm25"])
+    numbers = {
+        q for q, text in test.queries.items() if any(map(str.isdigit, text))
+    }
+    line = {"hybrid": by_query} | {
+        name: test.measure(system)[1] for name, system in systems.items()
+    }
+    print(f"\n{Path(data).name}: {len(numbers)} test queries with a digit")
+    for name, values in line.items():
+        some = {q: values[q] for q in numbers}
+        print(f"  {name} {100 * mean(some, [MEASURE])[MEASURE]:.1f}")
+
+    scores, relevant = [], []
+    for query_id, ranked in found.items():
+        best = dict(islice(ranked.items(), HITS))
+        scores.append([*best.values()])
+        relevant.append(
+            [test.qrels[query_id].get(d, 0) >= int(least) for d in best]
+        )
+    odds, good = np.array(scores), np.array(relevant)
+    checked = reliability(probability(odds).ravel(), good.ravel())
+    print(f"calibration error of ten hits {checked.error:.3f}:")
+    for predicted, share, count in checked.bins:
+        print(f"  {predicted:.2f} {share:.2f} {count}")
+    above = probability(odds[:, 0]) >= settings.weak
+    print(f"weak below {settings.weak:.3f}; first hits above it:")
+    print(f"  good ones {above[good[:, 0]].mean():.3f}")
+    print(f"  the others {above[~good[:, 0]].mean():.3f}")
+    lines = Path(__file__).with_name("nonsense.txt").read_text("utf-8")
+    nonsense = lines.splitlines()[int(last) :: 2]
+    titles = tuple(test.documents.values())
+    largest = np.array([s.max() for s, _ in hybrid.scores(nonsense, titles)])
+    share = (probability(largest) >= settings.weak).mean()
+    print(f"  nonsense {share:.3f}")
+
+    if not last:
+        for query_id in random.Random(7).sample([*test.queries], SEARCHES):
+            hits = [*found[query_id]][:3]
+            shown = "; ".join(
+                f"{'**' * (test.qrels[query_id].get(d, 0) >= int(least))}"
+                f"{test.documents[d][:60]}"
+                for d in hits
+            )
+            print(f"| {test.queries[query_id]} | {shown} |")
+
+
+if __name__ == "__main__":
+    runs = [argument for argument in sys.argv[1:] if argument[0] != "-"]
+    mode = next((a for a in sys.argv[1:] if a[0] == "-"), "")
+    for each in runs:
+        measure(*each.split(":"), mode)
