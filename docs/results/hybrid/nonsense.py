@@ -21,7 +21,8 @@ god morgon allihopa|två kaffe tack|vad är klockan|onde fica a estação
 bom dia senhora|dois cafés por favor|que horas são|hol van az állomás
 jó reggelt kívánok|két kávét kérek|hány óra van|istasyon nerede
 günaydın efendim|iki kahve lütfen|saat kaç|где находится вокзал
-доброе утро всем|два кофе пожалуйста|который час|駅はどこですか|おはようございます
+доброе утро всем|два кофе пожалуйста|который час
+駅はどこですか|おはようございます
 コーヒーを二つください|今何時ですか|火车站在哪里|早上好各位|请给我两杯咖啡
 """.replace("\n", "|").strip("|").split("|")  # fmt: skip
 
