@@ -1,8 +1,11 @@
 """The data that `--data` names: built-in data sets, folders, click files."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 from keras_lstm_dssm.data.api_documents import build_api_documents
 from keras_lstm_dssm.data.api_search import build_api_search
@@ -125,6 +128,23 @@ def open_log(
     return source.log(min_relevant, write_to, max_bad_lines)
 
 
+def training_queries(config: Mapping[str, Any]) -> list[str]:
+    """Returns the query of each training click of a run.
+
+    Args:
+        config: The run's config.json.
+
+    Returns:
+        The queries; none if the data is gone, or was given in Python.
+    """
+    with suppress(InputError):
+        pairs = DataSource(config.get("data") or "").pairs(
+            config.get("max_bad_lines", 0)
+        )
+        return [query for query, _ in pairs]
+    return []
+
+
 class DataSource:
     """What a data specification names; it opens each collection once.
 
@@ -183,14 +203,15 @@ class DataSource:
         return ClickLog(paths, max_bad_lines)
 
     def pairs(self, max_bad_lines: int = 0) -> Iterator[Pair]:
-        """Yields the pairs to train on, without writing a file."""
+        """Yields the pair of each training click, without writing a file."""
         for part in self.parts:
             folder, name = _clicks_of(part)
             if folder is None:
                 yield from ClickLog(part, max_bad_lines)
                 continue
             clicks = self.collection(folder).training_clicks(name=name)
-            yield from (pair for pair, *_ in clicks)
+            for pair, _, count in clicks:
+                yield from repeat(pair, count)
 
     def titles(self, log: ClickLog) -> list[str]:
         """Returns the distinct titles of the collections and of the clicks.

@@ -308,7 +308,7 @@ def _union(matches: Sequence[np.ndarray | None], count: int) -> np.ndarray:
 class ChosenWeights(NamedTuple):
     """The result of `choose_weights`."""
 
-    weights: dict[str, float]  # Name -> weight; their sum is 1
+    weights: dict[str, float]  # Name -> weight
     value: float  # The measure on dev with these weights, from 0 to 1
     alone: dict[str, float]  # Name -> the measure on dev of the part alone
 
@@ -377,7 +377,7 @@ def choose_weights(
         )
         for q in task.queries
     ]
-    fitted = fit_weights(judged, np.zeros(len(systems)))
+    fitted = fit_weights(judged)
     if not fitted.any():
         fitted = np.ones(len(systems))
     weights = mixture_weights(list(systems), fitted.tolist())
