@@ -267,7 +267,7 @@ def hybrid_graphs(
             " --documents, as a file"
         )
     parts = HybridParts.of(model, teacher)
-    settings = parts.settled(settings, documents.titles, bool(queries))
+    settings = parts.settled(settings, documents.titles, queries)
     check_documents(documents)
     pair = parts.encoders(settings.weights)
     graphs: Graphs = {}

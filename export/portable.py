@@ -122,7 +122,7 @@ def export_portable(
             )
         parts = HybridParts.of(model, teacher)
         queries = list(queries)
-        hybrid = parts.settled(hybrid, documents.titles, bool(queries))
+        hybrid = parts.settled(hybrid, documents.titles, queries)
         pair = parts.encoders(hybrid.weights) or ()
         if pair:
             HybridEncoderModule(pair[0])

@@ -173,8 +173,6 @@ def _hybrid() -> dict[str, Any]:
     config = RunFolder(FLAGS.run).read_config() if FLAGS.run else {}
     queries = training_queries(config)
     settings = stored or HybridSettings()
-    if queries and not stored:
-        settings = HybridSettings.without_dev(len(queries))
     if FLAGS.bm25_words:
         settings = settings.replace(bm25_words=FLAGS.bm25_words)
     if settings.hubness and not queries:

@@ -234,11 +234,7 @@ def measure_hybrid(
     titles = list(task.documents.values())
     dev_data = open_collection(dev, collection.fields) if dev else collection
     has_dev = "dev" in dev_data.splits and bool(dev or split != "dev")
-    chosen = HybridSettings()
-    if not has_dev and stored:
-        chosen = stored
-    elif queries:
-        chosen = HybridSettings.without_dev(len(queries))
+    chosen = (not has_dev and stored) or HybridSettings()
     if settings.bm25_words != MODEL:
         if settings.bm25_words not in BM25_TERMS:
             raise InputError(
@@ -264,7 +260,7 @@ def measure_hybrid(
             " the best on dev"
         )
     else:
-        alone = parts.settled(chosen, titles, bool(queries))
+        alone = parts.settled(chosen, titles, queries)
         system = HybridSystem(vectors, alone, queries)
         measured = split == "dev" and not dev
         why = "as dev is what is measured" if measured else "as there is no dev"

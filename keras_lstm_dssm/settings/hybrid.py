@@ -49,13 +49,13 @@ class HybridSettings(Settings):
 
     noun: ClassVar[str] = "hybrid"
 
-    towers: float = setting(5.0, least=0)
-    words: float = setting(4.0, least=0)
-    bm25: float = setting(2.2, least=0)
-    numbers: float = setting(0.4, least=0)
+    towers: float = setting(3.0, least=0)
+    words: float = setting(2.4, least=0)
+    bm25: float = setting(1.3, least=0)
+    numbers: float = setting(0.2, least=0)
     hubness: float = setting(0.0, least=0)
-    base: float = setting(-6.0, least=-1000, most=1000)
-    weak: float = setting(0.1, least=0, most=1)
+    base: float = setting(-4.8, least=-1000, most=1000)
+    weak: float = setting(0.08, least=0, most=1)
     k1: float = setting(0.2, least=0)
     b: float = setting(0.5, least=0, most=1)
     bm25_words: str | None = setting(None, choices=BM25_TERMS)
@@ -67,14 +67,21 @@ class HybridSettings(Settings):
                 "all weights of the hybrid are 0: expected one or more above 0"
             )
 
-    @classmethod
-    def without_dev(cls, clicks: int) -> "HybridSettings":
-        """Returns the defaults for towers that learnt from so many clicks.
+    def without_dev(
+        self, names: Collection[str], clicks: int
+    ) -> "HybridSettings":
+        """Returns settings with default weights for the parts of these names.
 
-        With few clicks towers know little: half of their weight is left at
-        3,000.
+        They were fitted to dev of four data sets together. With few clicks
+        towers know little: half of their weight is left at 3,000. 0 means that
+        the number is not known.
         """
-        return cls(towers=cls.towers * clicks / (clicks + 3000))
+        vectors = tuple(n for n in ("towers", "words") if n in names)
+        settings = self.replace(**_WITHOUT.get(vectors, {}))
+        if clicks:
+            share = clicks / (clicks + 3000)
+            settings = settings.replace(towers=settings.towers * share)
+        return settings
 
     @property
     def weights(self) -> dict[str, float]:
@@ -108,3 +115,11 @@ class HybridSettings(Settings):
             f" {self.weak:.2g}; terms are {self.bm25_words}, k1 {self.k1:g},"
             f" b {self.b:g}"
         )
+
+
+_WITHOUT: dict[tuple[str, ...], dict[str, float]] = {
+    ("towers",): {"towers": 2.8, "bm25": 2.6, "numbers": 0.1, "base": -4.0},
+    ("words",): {"words": 4.8, "bm25": 3.2, "numbers": 0.5, "base": -6.1},
+    (): {"bm25": 5.2, "numbers": 0.4, "base": -4.4},
+}
+"""Parts with vectors -> the weights that differ where others are missing."""

@@ -89,15 +89,18 @@ class HybridParts(NamedTuple):
         self,
         settings: HybridSettings,
         titles: Sequence[str],
-        has_queries: bool = False,
+        queries: Sequence[str] = (),
     ) -> HybridSettings:
         """Returns settings for these parts, with the terms of the titles.
 
-        Without training queries hubness has no weight.
+        Default weights become those of `without_dev`. Without training queries
+        hubness has no weight.
         """
         names = self.names
-        if not has_queries:
+        if not queries:
             names = tuple(name for name in names if name != HUBNESS)
+        if settings.weights == HybridSettings().weights:
+            settings = settings.without_dev(names, len(queries))
         settings = settings.of_parts(names)
         if settings.bm25_words:
             return settings

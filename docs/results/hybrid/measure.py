@@ -56,8 +56,8 @@ def parts_of(hybrid: HybridSystem, dev: Task, test: Task, clicks: int) -> None:
         )
 
     show("all parts")
-    default = HybridSettings.without_dev(clicks)
-    hybrid.settings = default.replace(bm25_words=own.bm25_words)
+    default = HybridSettings(bm25_words=own.bm25_words)
+    hybrid.settings = default.without_dev(HYBRID_PARTS, clicks)
     show("default weights")
     hybrid.settings = own
     lists = [each.judged for each in _candidates(hybrid, dev)]
