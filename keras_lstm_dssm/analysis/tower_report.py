@@ -157,8 +157,7 @@ def measured_sections(
     `failures`, see `find_failures`, and the sections.
     """
     collection = open_collection(data)
-    splits = collection.splits
-    split = "test" if "test" in splits else splits[-1]
+    split = "test" if "test" in collection.splits else collection.last_split
     settings = TitleSettings(split, min_relevant)
     measured = measure_titles(model, collection, settings)
     verdict = compare_with_bm25(measured)
@@ -492,7 +491,7 @@ def read_report_texts(
             clicks = (pair for pair, *_ in collection.training_clicks())
         titles = collection.documents.values()
         judged_pairs = []
-        for query, grades in collection.qrels(collection.splits[-1]).items():
+        for query, grades in collection.qrels(collection.last_split).items():
             best = max(grades, key=lambda document: grades[document])
             if grades[best] > 0:
                 judged_pairs.append(

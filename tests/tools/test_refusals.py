@@ -22,7 +22,7 @@ from tests.tools.conftest import saved_run
 # flags of the same name -> the message. Names in braces are fixtures.
 REFUSED = {
     "prepare --clicks={clicks} --output={new}": """
-    --clicks= -> clicks is missing: expected a log (clicks, or ubi)
+    --clicks= -> clicks is missing: expected a log (clicks, or ubi), a catalo
     --output= -> --output is missing
     --clicks=none.tsv -> none.tsv: no such file
     --clicks=, -> found no file of CSV, TSV, JSON or parquet
@@ -448,5 +448,5 @@ def test_the_table_is_read_as_it_is_written():
     assert ROWS[0] == (
         "prepare --clicks={clicks} --output={new}",
         "--clicks=",
-        "clicks is missing: expected a log (clicks, or ubi)",
+        "clicks is missing: expected a log (clicks, or ubi), a catalo",
     )  # fmt: skip
