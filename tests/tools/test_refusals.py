@@ -14,6 +14,7 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import write_collection
+from keras_lstm_dssm.data.prepare import prepare
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.training.document_targets import TARGETS_FILE
 from tests.tools.conftest import saved_run
@@ -60,6 +61,8 @@ REFUSED = {
     --data=nowhere.tsv -> nowhere.tsv
     --data= -> data is missing: expected
     --data={faulty} -> faulty.tsv:2
+    --data={unclicked} -> clicks.tsv: found no training click, expected one or m
+    --dev={unclicked} -> SHOP: found products without a log, expected queries of
     --data={faulty} --max_bad_lines=0 -> faulty.tsv:2: found no tab
     --resume -> no run here
     --output={clicks}/run -> clicks.tsv: found a file, expected a folder to wri
@@ -116,6 +119,7 @@ REFUSED = {
     --run={tmp_path}/none -> none' is not the folder of a run, nor an enc
     --run={tmp_path} -> no model here
     --data={tmp_path}/none -> none: found
+    --data={unclicked} -> SHOP: found products without a log, expected queries o
     --run=no_such_module:encode -> 'no_such_module:encode' is not the folder of
     --mix=bm25 --mix_weights=1,-1 -> the weight of 'bm25' in the mixture is -1.0
     --mix=bm25 --mix_weights=0,0 -> all weights of the mixture are 0
@@ -388,6 +392,14 @@ def unjudged(tmp_path) -> Path:
     write_collection(folder, {"a": "glue"}, {"q": "wood"}, nothing, [])
     (folder / "clicks.train.tsv.gz").unlink()
     return folder
+
+
+@pytest.fixture
+def unclicked(tmp_path) -> str:
+    """A data folder of a catalogue without a log."""
+    (tmp_path / "catalogue.csv").write_text("id,title\na,wood glue\n")
+    catalogue = tmp_path / "catalogue.csv"
+    return prepare(tmp_path / "SHOP", catalogue=catalogue).collection.folder
 
 
 @pytest.fixture
