@@ -43,11 +43,11 @@ from keras_lstm_dssm.model_folders import find_models
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.settings.kinds import KINDS, kind_of
+from keras_lstm_dssm.training.hybrid_parts import HybridParts
 
 if TYPE_CHECKING:
     from keras_lstm_dssm.models.keyvec import KeyVec
     from keras_lstm_dssm.models.pair_scorer import PairScorer
-from keras_lstm_dssm.training.hybrid_parts import HybridParts
 
 
 def export_models(

@@ -91,8 +91,7 @@ def export_portable(
         queries: See `export_models`.
 
     Returns:
-        The settings of the hybrid in the file, if it is one: weights whose sum
-        is 1, and the terms of BM25.
+        The settings of the hybrid in the file, if it is one.
 
     Raises:
         InputError: The model is no `TwoTower`, or an encoder is of another

@@ -303,7 +303,11 @@ class RunFolder:
             " --hybrid"
         )
         with damage_named(self.hybrid, remedy):
-            return HybridSettings.from_dict(read_json(self.hybrid))
+            values = read_json(self.hybrid)
+            expected = HybridSettings().to_dict().keys()
+            if missing := sorted(expected - values.keys()):
+                raise InputError(f"found no {', '.join(missing)}")
+            return HybridSettings.from_dict(values)
 
     def write_hybrid(self, settings: dict[str, Any]) -> Path:
         """Writes the settings of a hybrid; returns the file's path."""

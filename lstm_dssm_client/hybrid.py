@@ -22,7 +22,7 @@ _LEAST = 5e-5
 
 def probability(log_odds: Any) -> Any:
     """Returns 1 / (1 + exp(-x)), float32, of any shape."""
-    return np.float32(1) / (np.float32(1) + np.exp(-log_odds))
+    return np.float32(1) / (np.float32(1) + np.exp(np.minimum(-log_odds, 80)))
 
 
 def read_postings(file: PortableFile, count: int) -> Postings:

@@ -1,7 +1,7 @@
-"""`WeightedParts`: a score that is the weighted sum of the scores of parts.
+"""`WeightedParts`: the vectors of several parts of a score as one vector.
 
-Mixtures in evaluation, hybrid retrievers in exported graphs, and `LocalModel`
-weight their parts by this class.
+The hybrids of evaluation, of exported graphs and of `LocalModel` join their
+vectors by this class.
 """
 
 import math
@@ -12,56 +12,53 @@ import numpy as np
 
 
 class Part(NamedTuple):
-    """A part of a score.
+    """A part of a score that is a cosine.
 
     Attributes:
         name: Its name in results and in explanations.
-        weight: Its weight; that of a part which is not used is 0.
-        encode: Function from n texts to unit vectors, float32 `[n, width]`, if
-            the scores of the part are cosines, else `None`.
+        weight: Its weight; 0 for a part that is not used.
+        encode: Function from n texts to unit vectors, float32 `[n, width]`.
         width: Number of columns of these vectors, where it is known.
-        source: What computes its scores or its vectors, of a type that the user
-            of the part knows.
+        source: What computes the vectors, of a type that the user of the part
+            knows.
     """
 
     name: str
     weight: float
-    encode: Any = None
+    encode: Any
     width: int = 0
     source: Any = None
 
 
 class WeightedParts:
-    """The parts of the score sum_i w_i s_i(Q, D), and their vectors as one.
+    """The parts of the score sum_i w_i cos_i(Q, D), and their vectors as one.
 
-    With unit vectors v_i of the parts that have some, and W the sum of their
-    weights, the vector of a text is `[sqrt(w_1/W) v_1, sqrt(w_2/W) v_2, ...]`:
+    With unit vectors v_i of the parts, and W the sum of their weights, the
+    vector of a text is `[sqrt(w_1/W) v_1, sqrt(w_2/W) v_2, ...]`:
     the inner product of two such vectors is sum_i w_i cos_i / W.
 
     Args:
         parts: The parts. Those of weight 0 are left out.
 
     Attributes:
-        vectors: The parts with vectors.
-        others: The other parts.
+        vectors: The parts that are used.
         vector_weight: W.
-        shares: w_i/W of each of `vectors`.
-        scales: Their square roots, float32.
+        scales: The square root of w_i/W of each of `vectors`, float32.
         columns: Name of a part -> its columns in the vectors.
 
     Example:
     >>> vectors = Part("towers", 0.36, np.ones), Part("words", 0.64, np.ones)
-    >>> WeightedParts([*vectors, Part("bm25", 1.0)]).encode([1, 1]).round(1)
+    >>> WeightedParts(vectors).encode([1, 1]).round(1)
     array([[0.6, 0.8]])
     """
 
     def __init__(self, parts: Iterable[Part]) -> None:
-        used = [part for part in parts if part.weight]
-        self.vectors = [part for part in used if part.encode is not None]
-        self.others = [part for part in used if part.encode is None]
+        self.vectors = [part for part in parts if part.weight]
         self.vector_weight = math.fsum(part.weight for part in self.vectors)
-        self.shares = [p.weight / self.vector_weight for p in self.vectors]
-        self.scales = [np.float32(np.sqrt(share)) for share in self.shares]
+        self.scales = [
+            np.float32(np.sqrt(part.weight / self.vector_weight))
+            for part in self.vectors
+        ]
         self.columns: dict[str, slice] = {}
         self.dimension = 0
         for part in self.vectors:

@@ -29,7 +29,6 @@ serves BM25 alone, with --teacher=TEACH BM25 and words (docs/serving.md).
 
 import os
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from absl import app
@@ -166,30 +165,21 @@ def main(_: list[str]) -> dict[str, Any]:
 
 def _hybrid() -> dict[str, Any]:
     """Returns the settings of --hybrid, and the training queries."""
+    from keras_lstm_dssm.data.sources import training_queries
     from keras_lstm_dssm.run_folder import RunFolder
     from keras_lstm_dssm.settings.hybrid import HybridSettings
 
     stored = FLAGS.run and RunFolder(FLAGS.run).read_hybrid()
-    queries = _training_queries(FLAGS.run) if FLAGS.run else []
-    settings = stored or HybridSettings.without_dev(len(queries))
+    config = RunFolder(FLAGS.run).read_config() if FLAGS.run else {}
+    queries = training_queries(config)
+    settings = stored or HybridSettings()
+    if queries and not stored:
+        settings = HybridSettings.without_dev(len(queries))
     if FLAGS.bm25_words:
         settings = settings.replace(bm25_words=FLAGS.bm25_words)
     if settings.hubness and not queries:
         print("hybrid: hubness is left out, as there are no training queries")
     return {"hybrid": settings, "queries": queries}
-
-
-def _training_queries(run: str) -> list[str]:
-    """Returns a run's training queries, or none if its data is gone."""
-    from keras_lstm_dssm.data.sources import DataSource
-    from keras_lstm_dssm.run_folder import RunFolder
-
-    config = RunFolder(run).read_config()
-    with suppress(InputError):
-        source = DataSource(config.get("data") or "")
-        pairs = source.pairs(config.get("max_bad_lines", 0))
-        return [query for query, _ in pairs]
-    return []
 
 
 def _portable() -> dict[str, Any]:

@@ -5,8 +5,7 @@ text, title.
 
 With --models, the folder or the file of two towers or of a hybrid, and with
 --server, which TF Serving or lstm-dssm-serve is, TensorFlow is not loaded. With
---run and
---documents, the documents are encoded first, and no export is needed.
+--run and --documents, the documents are encoded first, and no export is needed.
 
 A server also has other models. With that of a pair scorer the first argument is
 the query, and the others are the documents to score. With that of a KeyVec the

@@ -42,6 +42,7 @@ from keras_lstm_dssm.analysis.words import (
     topics,
 )
 from keras_lstm_dssm.data.click_log import ClickLog, Pair
+from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.sources import (
     is_collection,
     open_collection,
@@ -114,7 +115,9 @@ def report_on_towers(
     results: dict[str, Any] = {}
     sections: list[Section] = []
     if is_collection(data):
-        results, sections = measured_sections(model, data, min_relevant)
+        results, sections = measured_sections(
+            model, open_collection(data, run.read_fields()), min_relevant
+        )
     sections += reversed(training)  # the measures are above, not on the card
     sections += _pair_sections(model, recurrent, settings, pictures)
     if recurrent:
@@ -149,14 +152,13 @@ def report_on_towers(
 
 
 def measured_sections(
-    model: TwoTower, data: str, min_relevant: int
+    model: TwoTower, collection: Collection, min_relevant: int
 ) -> tuple[dict[str, Any], list[Section]]:
     """Measures towers beside BM25 on a collection, and finds what they fail on.
 
     The split is `test`, or the last one without it. Returns `verdict` and
     `failures`, see `find_failures`, and the sections.
     """
-    collection = open_collection(data)
     split = "test" if "test" in collection.splits else collection.last_split
     settings = TitleSettings(split, min_relevant)
     measured = measure_titles(model, collection, settings)

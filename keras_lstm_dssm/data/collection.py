@@ -354,14 +354,6 @@ class Collection(JudgedQueries):
         path = find_file(self.folder, CLICKS)
         return ClickLog(path) if path else None
 
-    def training_queries(self) -> list[str]:
-        """Returns the query of each training click."""
-        return [
-            pair.query
-            for pair, _, clicks in self.training_clicks()
-            for _ in range(clicks)
-        ]
-
     def training_clicks(
         self, min_relevant: int = 1, name: str = COUNTED_CLICKS
     ) -> Iterator[tuple[Pair, float, int]]:

@@ -1,8 +1,11 @@
 """The data that `--data` names: built-in data sets, folders, click files."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 from keras_lstm_dssm.data.api_documents import build_api_documents
 from keras_lstm_dssm.data.api_search import build_api_search
@@ -125,6 +128,23 @@ def open_log(
     return source.log(min_relevant, write_to, max_bad_lines)
 
 
+def training_queries(config: Mapping[str, Any]) -> list[str]:
+    """Returns the query of each training click of a run.
+
+    Args:
+        config: The run's config.json.
+
+    Returns:
+        The queries; none if the data is gone, or was given in Python.
+    """
+    with suppress(InputError):
+        pairs = DataSource(config.get("data") or "").pairs(
+            config.get("max_bad_lines", 0)
+        )
+        return [query for query, _ in pairs]
+    return []
+
+
 class DataSource:
     """What a data specification names; it opens each collection once.
 
@@ -185,7 +205,7 @@ class DataSource:
     def pairs(
         self, max_bad_lines: int = 0, min_relevant: int = 1
     ) -> Iterator[Pair]:
-        """Yields the pairs to train on, without writing a file.
+        """Yields the pair of each training click, without writing a file.
 
         The clicks of collections come first.
         """
@@ -196,7 +216,8 @@ class DataSource:
                 files.append(part)
                 continue
             clicks = self.collection(folder).training_clicks(min_relevant, name)
-            yield from (pair for pair, *_ in clicks)
+            for pair, _, count in clicks:
+                yield from repeat(pair, count)
         if files:
             yield from ClickLog(files, max_bad_lines)
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from importlib.util import find_spec
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,15 +46,17 @@ from keras_lstm_dssm.evaluation.systems import (
 from keras_lstm_dssm.evaluation.task import MAIN_MEASURES, Task
 from keras_lstm_dssm.evaluation.weight_fit import (
     JudgedList,
+    Reliability,
     calibrate,
     fit_weights,
+    reliability,
 )
 from keras_lstm_dssm.settings.fields import BM25_TERMS, HYBRID_PARTS
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.settings.programs import TitleSettings
 from keras_lstm_dssm.training.hybrid_parts import HybridParts
 from lstm_dssm_client.bm25 import MAX_WORDS, TERM_PARTS, TermScores
-from lstm_dssm_client.hybrid import HUBNESS
+from lstm_dssm_client.hybrid import HUBNESS, probability
 from lstm_dssm_client.weighted_parts import Part, WeightedParts
 
 HYBRID = "hybrid"
@@ -191,12 +195,14 @@ def measure_hybrid(
     settings: TitleSettings,
     report: Report = lambda line: None,
     stored: HybridSettings | None = None,
+    queries: Sequence[str] = (),
 ) -> Measured:
     """Measures a hybrid ranking, and beside it each score that it adds up.
 
-    The hybrid is that of `HybridSettings`. The weights, and `bm25_words`, `k1`
-    and `b` of BM25, are fitted to the split dev. Data without dev, and dev
-    itself, are measured with the `stored` settings, or with the defaults.
+    The hybrid is that of `HybridSettings`, with weights that are fitted to the
+    split dev; `bm25` is BM25 alone with the terms, `k1` and `b` that are best
+    there. Data without dev, and dev itself, are measured with the `stored`
+    settings, or with the defaults.
 
     Args:
         model: The trained `TwoTower`.
@@ -204,6 +210,7 @@ def measure_hybrid(
         settings: What is measured; `hybrid` is set.
         report: Is given each line of the results.
         stored: The settings of an earlier choice, of the same run.
+        queries: The query of each training click of the run.
 
     Returns:
         The facts are `hybrid_settings` and, if they were chosen,
@@ -227,10 +234,11 @@ def measure_hybrid(
     titles = list(task.documents.values())
     dev_data = open_collection(dev, collection.fields) if dev else collection
     has_dev = "dev" in dev_data.splits and bool(dev or split != "dev")
-    queries = collection.training_queries()
-    chosen = (not has_dev and stored) or HybridSettings.without_dev(
-        len(queries)
-    )
+    chosen = HybridSettings()
+    if not has_dev and stored:
+        chosen = stored
+    elif queries:
+        chosen = HybridSettings.without_dev(len(queries))
     if settings.bm25_words != MODEL:
         if settings.bm25_words not in BM25_TERMS:
             raise InputError(
@@ -249,7 +257,8 @@ def measure_hybrid(
         measure = settings.select or MAIN_MEASURES["retrieve"]
         system, best = fit_hybrid(vectors, chosen, on_dev, measure, queries)
         about = report_choice(HYBRID, best, on_dev, measure, report)
-        alone = tuned_bm25(system.settings, on_dev, measure)
+        given = settings.bm25_words != MODEL
+        alone = tuned_bm25(system.settings, on_dev, measure, given)
         report(
             f"bm25 alone: {alone.bm25_words}, k1 {alone.k1:g}, b {alone.b:g},"
             " the best on dev"
@@ -271,7 +280,7 @@ def measure_hybrid(
         BM25: bm25_system(alone, task.fields),
         HYBRID: system,
     }
-    return measured_systems(
+    found = measured_systems(
         task,
         systems,
         HYBRID,
@@ -279,6 +288,25 @@ def measure_hybrid(
         settings,
         report,
     )
+    checked = _checked(found)
+    report(
+        f"probabilities of the first {_FIRST} titles: expected calibration"
+        f" error {checked.error:.3f}"
+    )
+    found.about["calibration"] = checked._asdict()
+    return found
+
+
+def _checked(found: Measured) -> Reliability:
+    """Compares the probabilities of the first titles with the judgements."""
+    task = found.task
+    scored = [
+        (score, task.qrels[query_id].get(d, 0) >= task.min_relevant)
+        for query_id, ranked in found.run.items()
+        for d, score in islice(ranked.items(), _FIRST)
+    ]
+    scores, relevant = np.array(scored).reshape(-1, 2).T
+    return reliability(probability(scores), relevant > 0)
 
 
 class FittedHybrid(NamedTuple):
@@ -333,15 +361,16 @@ def fit_hybrid(
                 hubness_of, len(titles)
             )[each.rows]
         weights = _fitted(lists, names)
+    if not weights.any():  # no part ranks relevant titles higher
+        weights = np.array([*settings.of_parts(names).weights.values()])
     best = [_best(each, weights) for each in lists]
-    scale, base = calibrate(
-        *(np.concatenate(values) for values in zip(*best, strict=True))
-    )
-    first = [scores[0] for scores, relevant in best if relevant[0]]
-    weak = 0.0
-    if first:
-        cut = scale * np.quantile(first, 1 - _KEPT) + base
-        weak = float(1 / (1 + np.exp(-cut)))
+    scores, relevant = map(np.concatenate, zip(*best, strict=True))
+    scale, base, weak = 1.0, settings.base, settings.weak
+    if 0 < relevant.mean() < 1:
+        scale, base = calibrate(scores, relevant)
+        first = [scores[0] for scores, relevant in best if relevant[0]]
+        cut = np.quantile(first, 1 - _KEPT) if first else scores.min()
+        weak = float(probability(scale * cut + base))
     system.settings = settings.replace(
         **_named(scale * weights), base=base, weak=weak
     )
@@ -367,8 +396,7 @@ def _fitted(lists: Sequence[JudgedList], names: Sequence[str]) -> np.ndarray:
     used = [HYBRID_PARTS.index(name) for name in names]
     weights = np.zeros(len(HYBRID_PARTS))
     weights[used] = fit_weights(
-        [each._replace(parts=each.parts[:, used]) for each in lists],
-        np.zeros(len(used)),
+        [each._replace(parts=each.parts[:, used]) for each in lists]
     )
     return weights
 
@@ -391,7 +419,8 @@ def _candidates(system: HybridSystem, task: Task) -> list[_Candidates]:
         chosen = relevant.copy()
         count = min(CANDIDATES, len(titles))
         for part in parts:
-            chosen[np.argpartition(part, -count)[-count:]] = True
+            if part.min() < part.max():
+                chosen[np.argpartition(part, -count)[-count:]] = True
         rows = np.flatnonzero(chosen)
         judged = JudgedList(parts[:, rows].T.copy(), relevant[rows])
         found.append(_Candidates(rows, judged))
@@ -408,15 +437,24 @@ def _best(
 
 
 def tuned_bm25(
-    settings: HybridSettings, dev: Task, measure: str
+    settings: HybridSettings, dev: Task, measure: str, words: bool = False
 ) -> HybridSettings:
-    """Chooses terms, `k1` and `b` with which BM25 alone is best on dev."""
+    """Chooses terms, `k1` and `b` with which BM25 alone is best on dev.
+
+    With `words` the terms of `settings` stay. Stems are tried where the stemmer
+    is installed.
+    """
+    tried = dict(_TRIED)
+    if words:
+        del tried["bm25_words"]
+    elif find_spec("snowballstemmer") is None:
+        tried["bm25_words"] = BM25_TERMS[1:]
 
     def value(changed: HybridSettings) -> float:
         _, by_query = dev.measure(bm25_system(changed, dev.fields))
         return mean(by_query, [measure])[measure]
 
-    for name, values in _TRIED.items():
-        tried = [settings.replace(**{name: each}) for each in values]
-        settings = max(tried, key=value)
+    for name, values in tried.items():
+        changed = [settings.replace(**{name: each}) for each in values]
+        settings = max(changed, key=value)
     return settings

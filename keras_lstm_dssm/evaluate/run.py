@@ -6,7 +6,11 @@ from typing import Any
 
 from keras_lstm_dssm.data.click_log import describe_bad
 from keras_lstm_dssm.data.documents import DocumentFolder
-from keras_lstm_dssm.data.sources import open_collection, open_documents
+from keras_lstm_dssm.data.sources import (
+    open_collection,
+    open_documents,
+    training_queries,
+)
 from keras_lstm_dssm.data.statistics import query_clicks
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluate.failures import tell_failures
@@ -129,7 +133,10 @@ def evaluate_run(
         collection = open_collection(data, fields)
         if settings.hybrid:
             stored = folder.read_hybrid()
-            found = measure_hybrid(model, collection, settings, report, stored)
+            queries = training_queries(folder.read_config())
+            found = measure_hybrid(
+                model, collection, settings, report, stored, queries
+            )
         else:
             found = measure_titles(model, collection, settings, report)
         mode, about = found.mode, found.about

@@ -235,7 +235,6 @@ def measured_systems(
 ) -> Measured:
     """Measures systems, prints the table and writes the run of `ranked`."""
     runs: dict[str, Run] = {}
-
     pages: dict[str, Occurrences] = {}
 
     def keep(name: str, run: Run) -> None:

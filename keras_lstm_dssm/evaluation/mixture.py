@@ -1,12 +1,12 @@
 """Mixtures: ranking by a weighted sum of the scores of several systems.
 
 The parts of a mixture have scores on a common scale, and `choose_weights`
-finds their weights on dev. A mixture of encoders is itself one encoder.
+fits their weights to dev.
 """
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,34 +37,6 @@ from keras_lstm_dssm.evaluation.systems import (
 )
 from keras_lstm_dssm.evaluation.task import Task
 from keras_lstm_dssm.evaluation.weight_fit import JudgedList, fit_weights
-from lstm_dssm_client.weighted_parts import Part, WeightedParts
-
-
-class MixtureEncoder(WeightedParts):
-    """Encodes texts by several encoders, into one vector of unit length.
-
-    Two columns at the end are 0, unless an encoder gives a zero vector: they
-    then bring the vector to unit length, one for each `side`, and add nothing
-    to an inner product.
-    """
-
-    def __init__(self, parts: Iterable[Part], side: str) -> None:
-        super().__init__(parts)
-        self._filled = ("query", "document").index(side)
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Encodes n texts: float32 `[n, d_1 + d_2 + ... + 2]`, of length 1."""
-        texts = list(texts)
-        vectors = [
-            unit_vectors(
-                encode_texts(part.encode, texts), f"{part.name}: vector"
-            )
-            for part in self.vectors
-        ]
-        fill = np.zeros([len(texts), 2], np.float32)
-        for share, rows in zip(self.shares, vectors, strict=True):
-            fill[:, self._filled] += share * ~rows.any(axis=1)
-        return np.concatenate([*self.scaled(vectors), np.sqrt(fill)], axis=1)
 
 
 class ScaledCorpusSystem(CorpusSystem):
@@ -207,10 +179,6 @@ class Mixture(System):
     weights are scaled so that their sum is 1. Parts of weight 0 are not
     computed.
 
-    If all parts have vectors, a mixture is one encoder of queries and one of
-    documents, whose cosine is exactly the weighted sum: `Index(mixture,
-    titles)` searches them.
-
     Args:
         parts: Name -> part: a trained `TwoTower` or `PairScorer`; an encoder,
             such as `open_outside_encoder` returns, or a function from texts
@@ -248,48 +216,20 @@ class Mixture(System):
     ) -> None:
         self.parts = dict(parts)
         self.weights = mixture_weights(list(self.parts), weights)
-        sides: dict[str, list[Part]] = {"query": [], "document": []}
-        for name, given in self.parts.items():
-            system = mixture_part(name, given)
-            for side, parts_of_side in sides.items():
-                encode = getattr(system, f"encode_{side}", None)
-                parts_of_side.append(
-                    Part(name, self.weights[name], encode, 0, system)
-                )
-        self._query, self._document = (
-            MixtureEncoder(of_side, side) for side, of_side in sides.items()
-        )
-        self._systems: list[tuple[float, System]] = [
-            (part.weight, part.source) for part in self._query.others
-        ]
-        if self._query.vectors:  # they are one system, and have one weight
-            joined = DenseSystem(self._query.encode, self._document.encode)
-            self._systems.insert(0, (self._query.vector_weight, joined))
-
-    @property
-    def query_encoder(self) -> MixtureEncoder:
-        """The encoder of queries, if all parts have vectors.
-
-        Raises:
-            InputError: A part with a weight above 0 has no vectors.
-        """
-        self._check_vectors()
-        return self._query
-
-    @property
-    def document_encoder(self) -> MixtureEncoder:
-        """The encoder of documents, like `query_encoder`."""
-        self._check_vectors()
-        return self._document
+        self._systems = {
+            name: mixture_part(name, part)
+            for name, part in self.parts.items()
+            if self.weights[name]
+        }
 
     def list_scores(
         self, queries: Texts, candidates: Candidates, documents: Texts
     ) -> ListScores:
         """Scores candidates; see `System.list_scores`."""
-        weights = [weight for weight, _ in self._systems]
+        weights = [self.weights[name] for name in self._systems]
         scored = [
             system.list_scores(queries, candidates, documents)
-            for _, system in self._systems
+            for system in self._systems.values()
         ]
         result = {}
         for query_id, candidate_ids in candidates.items():
@@ -314,51 +254,47 @@ class Mixture(System):
         Raises:
             InputError: A part with a weight above 0 only scores lists.
         """
-        others = self._query.others
-        for part in others:
-            if isinstance(part.source, ScaledListSystem):
+        texts, titles = list(queries.values()), tuple(documents.values())
+        weights = [self.weights[name] for name in self._systems]
+        by_part: list[Iterator[Scores]] = []
+        dense: dict[int, tuple[Index, np.ndarray]] = {}
+        for column, (name, system) in enumerate(self._systems.items()):
+            if isinstance(system, ScaledListSystem):
                 raise InputError(
-                    f"part {part.name!r} of the mixture only scores lists of"
+                    f"part {name!r} of the mixture only scores lists of"
                     " candidates and cannot search a corpus: leave it out, or"
                     " rerank judged lists"
                 )
-        texts, titles = list(queries.values()), tuple(documents.values())
-        weights = [weight for weight, _ in self._systems]
-        by_part: list[Iterator[Scores]] = [
-            part.source.scores(texts, titles) for part in others
-        ]
-        index = None
-        if self._query.vectors:
-            index = Index(self._document, titles, documents)
-            vectors = unit_vectors(encode_texts(self._query.encode, texts))
-            cosines_of = ((row, None) for row in index.rough_cosines(vectors))
-            by_part.insert(0, cosines_of)
-            # Sums with other scores are rounded, too.
-            margin = index.margin + 8 * np.finfo(np.float32).eps
+            if isinstance(system, DenseSystem):
+                index = Index(system.encode_document, titles, documents)
+                encoded = encode_texts(system.encode_query, texts)
+                vectors = unit_vectors(encoded)
+                dense[column] = index, vectors
+                rows = index.rough_cosines(vectors)
+                by_part.append((row, None) for row in rows)
+            else:
+                by_part.append(system.scores(texts, titles))
+        # Sums are rounded, too.
+        margins = [weights[n] * index.margin for n, (index, _) in dense.items()]
+        margin = sum(margins) + 8 * np.finfo(np.float32).eps
         ties = TieBreaker(list(documents))
         run = {}
         for number, query_id in enumerate(queries):
             scores, matches = zip(*map(next, by_part), strict=True)
             total = weighted_sum(weights, scores)
-            if index is None:
-                near = _union(matches, len(titles))
-                total = total[near]
-            else:  # see `Index.nearest` on why cosines are computed twice
+            if dense:  # see `Index.nearest` on why cosines are computed twice
                 threshold = kth_largest(total, depth) - margin
                 near = np.flatnonzero(total >= threshold)
-                of_near = [of_part[near] for of_part in scores[1:]]
-                exact = cosines(index.vectors[near], vectors[number])
-                total = weighted_sum(weights, [exact, *of_near])
+                of_near = [of_part[near] for of_part in scores]
+                for column, (index, vectors) in dense.items():
+                    rows_of = index.vectors[near]
+                    of_near[column] = cosines(rows_of, vectors[number])
+                total = weighted_sum(weights, of_near)
+            else:
+                near = _union(matches, len(titles))
+                total = total[near]
             run[query_id] = ties.rank(query_id, total, depth, near)
         return run
-
-    def _check_vectors(self) -> None:
-        for part in self._query.others:
-            raise InputError(
-                f"part {part.name!r} of the mixture has no vectors, and this"
-                " use of a mixture needs vectors of all parts: leave it out, or"
-                " search with Mixture.retrieve"
-            )
 
 
 def _union(matches: Sequence[np.ndarray | None], count: int) -> np.ndarray:
@@ -372,7 +308,7 @@ def _union(matches: Sequence[np.ndarray | None], count: int) -> np.ndarray:
 class ChosenWeights(NamedTuple):
     """The result of `choose_weights`."""
 
-    weights: dict[str, float]  # Name -> weight; their sum is 1
+    weights: dict[str, float]  # Name -> weight
     value: float  # The measure on dev with these weights, from 0 to 1
     alone: dict[str, float]  # Name -> the measure on dev of the part alone
 
@@ -441,7 +377,7 @@ def choose_weights(
         )
         for q in task.queries
     ]
-    fitted = fit_weights(judged, np.zeros(len(systems)))
+    fitted = fit_weights(judged)
     if not fitted.any():
         fitted = np.ones(len(systems))
     weights = mixture_weights(list(systems), fitted.tolist())

@@ -27,21 +27,16 @@ class JudgedList(NamedTuple):
     relevant: np.ndarray
 
 
-def fit_weights(
-    lists: Sequence[JudgedList], start: np.ndarray, l2: float = L2
-) -> np.ndarray:
+def fit_weights(lists: Sequence[JudgedList]) -> np.ndarray:
     """Fits weights of 0 or more, with which relevant candidates come first.
 
     The loss is the mean over queries of -log of the softmax of the weighted
-    sums over the candidates, averaged over the relevant ones, plus `l2` times
-    the squared distance of the weights from `start`. It is convex.
+    sums over the candidates, averaged over the relevant ones, plus `L2` times
+    the sum of the squared weights. It is convex.
 
     Args:
         lists: The candidates of each query. Lists without a relevant
             candidate, or without another one, have no effect.
-        start: Weights that the fit begins with and is drawn to, float
-            `[parts]`.
-        l2: See above.
 
     Returns:
         The weights, float `[parts]`.
@@ -55,7 +50,7 @@ def fit_weights(
     Example:
     >>> parts = np.array([[1.0, 0.0], [0.0, 0.9], [0.5, 0.1]])
     >>> lists = [JudgedList(parts, np.array([True, False, False]))]
-    >>> weights = fit_weights(lists, np.zeros(2))
+    >>> weights = fit_weights(lists)
     >>> bool(weights[0] > 1), bool(weights[1] < 0.01)
     (True, True)
     """
@@ -80,13 +75,13 @@ def fit_weights(
         scores -= np.maximum.reduceat(scores, first)[row]
         powers = np.exp(scores)
         totals = np.add.reduceat(powers, first)
-        off = weights - start
         value = (np.log(totals).sum() - target @ scores) / len(used)
         error = (powers / totals[row] - target) / len(used)
-        return value + l2 * off @ off, parts.T @ error + 2 * l2 * off
+        gradient = parts.T @ error + 2 * L2 * weights
+        return value + L2 * weights @ weights, gradient
 
-    bounds = [(0, None)] * len(start)
-    begin = np.maximum(start, 0.0)
+    begin = np.zeros(parts.shape[1])
+    bounds = [(0, None)] * len(begin)
     found = minimize(loss, begin, jac=True, bounds=bounds, method="L-BFGS-B")
     weights: np.ndarray = found.x
     return weights

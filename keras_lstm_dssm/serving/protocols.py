@@ -174,7 +174,8 @@ def embed(
 
     Cohere's own model names stand for `TOWERS`: LlamaIndex sends no others.
     """
-    if str(request.get("model")).startswith("embed-"):
+    model = str(request.get("model"))
+    if model.startswith("embed-") and model not in models.names():
         request = {**request, "model": TOWERS}
     texts = _texts("texts", request.get("texts"), bounds)
     forms = request.get("embedding_types") or ["float"]

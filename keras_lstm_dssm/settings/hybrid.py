@@ -20,7 +20,7 @@ class HybridSettings(Settings):
     The log-odds that a title is relevant are the weighted sum of its parts,
     plus `base`: the cosine of the towers, the cosine of the words part, two
     parts of terms, each from 0 to 1, see `TermScores`, less the hubness of
-    the title. Defaults are those without dev.
+    the title. Defaults are those without dev, see `without_dev`.
 
     Attributes:
         towers: Weight of the towers.
@@ -54,7 +54,7 @@ class HybridSettings(Settings):
     bm25: float = setting(2.2, least=0)
     numbers: float = setting(0.4, least=0)
     hubness: float = setting(0.0, least=0)
-    base: float = -6.0
+    base: float = setting(-6.0, least=-1000, most=1000)
     weak: float = setting(0.1, least=0, most=1)
     k1: float = setting(0.2, least=0)
     b: float = setting(0.5, least=0, most=1)
@@ -88,6 +88,8 @@ class HybridSettings(Settings):
             InputError: The weights of these parts are 0.
         """
         weights = {n: w * (n in names) for n, w in self.weights.items()}
+        if not (weights["towers"] or weights["words"]):
+            weights["hubness"] = 0.0  # of vectors
         if not any(weights.values()):
             raise InputError(
                 f"the weights of {', '.join(names)} in the hybrid are 0, and it"

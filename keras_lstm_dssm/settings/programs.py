@@ -49,15 +49,15 @@ class TitleSettings(Settings):
             or another encoder that lstm-dssm-teach reads, or its folder.
         mix_weights: With --mix: a weight of 0 or more for the model of --run,
             then one for each system of --mix, separated by commas. By default
-            they are chosen on dev, by --select.
+            they are fitted to dev.
         hybrid: Also measure a search by the towers and the words part of the
-            run with BM25, and by their weighted sum. Weights, k1 and b are
-            chosen on dev and kept in the run, for lstm-dssm-export --hybrid.
-        dev: With --mix or --hybrid: `api` or a BEIR folder whose split dev
-            chooses the weights. By default --data.
-        select: With --mix or --hybrid: the measure on dev that decides which
-            weights are best. By default mrr@10 of --mode=retrieve and ndcg@10
-            of --mode=rerank.
+            run, BM25, numbers and hubness together. Their weights are fitted to
+            dev and kept in the run, for lstm-dssm-export --hybrid.
+        dev: With --mix or --hybrid: `api` or a BEIR folder to whose split dev
+            the weights are fitted. By default --data.
+        select: With --mix or --hybrid: the measure on dev that is printed, and
+            by which BM25 alone is tuned. By default mrr@10 of --mode=retrieve
+            and ndcg@10 of --mode=rerank.
         queries: Length of the lists of the worst and of the most frequent
             queries; 0 leaves out the lists and the verdict.
         html: Also write the results and the lists to this HTML page.

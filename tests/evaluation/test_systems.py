@@ -6,7 +6,6 @@ import pytest
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation import (
     DenseSystem,
-    Index,
     Mixture,
     PairSystem,
     index,
@@ -207,42 +206,6 @@ def test_a_system_caches_once_and_both_sides_together():
     np.testing.assert_array_equal(apart.encode_document(["a"]), [[-1, -1]])
 
 
-@pytest.mark.parametrize("shares", [[1, 1], [0.3, 0.7], [1, 0], [1e-4, 1]])
-def test_concatenated_vectors_are_exact(shares):
-    a, b = np.array(shares) / sum(shares)
-    expected = a * cosines(0) + b * cosines(1)
-    system = Mixture({"a": encoder(0), "b": encoder(1)}, shares)
-    queries = system.query_encoder.encode([*QUERIES.values()])
-    documents = system.document_encoder.encode([*DOCUMENTS.values()])
-    for vectors in (queries, documents):
-        lengths_of = np.linalg.norm(vectors, axis=1)
-        np.testing.assert_allclose(lengths_of, 1, atol=1e-6)
-    np.testing.assert_allclose(queries @ documents.T, expected, atol=1e-6)
-    hits = Index(system, DOCUMENTS.values(), DOCUMENTS).search(
-        [*QUERIES.values()], len(DOCUMENTS)
-    )
-    run = system.retrieve(QUERIES, DOCUMENTS, len(DOCUMENTS))
-    for of_query, row, ranked in zip(hits, expected, run.values(), strict=True):
-        scores = dict(zip(DOCUMENTS, row, strict=True))
-        for found in ({hit.id: hit.score for hit in of_query}, ranked):
-            np.testing.assert_allclose(
-                list(found.values()), [scores[d] for d in found], atol=1e-6
-            )
-
-
-def test_a_zero_vector_has_cosine_0_and_the_sum_stays_exact():
-    def zero(texts: list[str]) -> np.ndarray:
-        return encoder(0)(texts) * [[t != DOCUMENTS["d3"]] for t in texts]
-
-    system = Mixture({"a": zero, "b": encoder(1)}, [0.5, 0.5])
-    vectors = system.document_encoder.encode([*DOCUMENTS.values()])
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
-    products = system.query_encoder.encode([*QUERIES.values()]) @ vectors.T
-    expected = 0.5 * cosines(0) + 0.5 * cosines(1)
-    expected[:, 3] = 0.5 * cosines(1)[:, 3]
-    np.testing.assert_allclose(products, expected, atol=1e-6)
-
-
 def test_words_alone_leave_out_documents_without_them():
     alone = BM25System().retrieve(QUERIES, DOCUMENTS, 100)
     run = Mixture({"bm25": BM25System()}).retrieve(QUERIES, DOCUMENTS, 100)
@@ -310,13 +273,9 @@ def test_wrong_weights(weights, message):
 
 def test_other_wrong_input():
     assert mixture_weights(["a", "b"]) == {"a": 0.5, "b": 0.5}
-    words = Mixture({"a": encoder(0), "bm25": BM25System()})
     for use, message in (
         (lambda: Mixture({}), "found no part of a mixture"),
         (lambda: Mixture({"x": 7}), "part 'x' of the mixture: found 7"),
-        (lambda: words.query_encoder, "part 'bm25' of .* no vectors"),
-        (lambda: words.document_encoder, "part 'bm25' of .* no vectors"),
-        (lambda: Index(words, ["a"]), "part 'bm25' of .* no vectors"),
     ):
         with pytest.raises(InputError, match=message):
             use()

@@ -9,6 +9,7 @@ from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.evaluation.runs import ListScores, System
 from keras_lstm_dssm.evaluation.task import LIST_MEASURES
 from keras_lstm_dssm.evaluation.weight_fit import (
+    L2,
     JudgedList,
     calibrate,
     fit_weights,
@@ -80,16 +81,15 @@ def test_the_fitted_weights_are_a_minimum_of_the_loss():
         JudgedList(RNG.normal(size=(5, 3)), RNG.permutation(5) < 1 + row % 2)
         for row in range(30)
     ]
-    start = np.array([0.5, 0.0, 0.2])
 
     def loss(weights: np.ndarray) -> float:
         total = 0.0
         for parts, relevant in lists:
             scores = np.exp(parts @ weights)
             total -= np.log(scores / scores.sum())[relevant].mean()
-        return total / len(lists) + 0.01 * ((weights - start) ** 2).sum()
+        return total / len(lists) + L2 * (weights**2).sum()
 
-    fitted = fit_weights(lists, start, 0.01)
+    fitted = fit_weights(lists)
     for _ in range(50):
         other = np.maximum(fitted + RNG.normal(0, 0.01, 3), 0)
         assert loss(other) >= loss(fitted) - 1e-9
@@ -97,10 +97,10 @@ def test_the_fitted_weights_are_a_minimum_of_the_loss():
     parts = RNG.normal(size=(2, 3))
     none = JudgedList(parts, np.zeros(2, bool))
     every = JudgedList(parts, np.ones(2, bool))
-    more = fit_weights([none, *lists, every], start, 0.01)
+    more = fit_weights([none, *lists, every])
     np.testing.assert_array_equal(more, fitted)
     with pytest.raises(dssm.InputError, match="found no query with a relevant"):
-        fit_weights([none, every], start)
+        fit_weights([none, every])
 
 
 def test_probabilities_agree_with_what_was_drawn():

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.data.sources import training_queries
 from keras_lstm_dssm.export.bulk import encode as bulk_encode
 from keras_lstm_dssm.export.bulk.encode import PartResult
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
@@ -46,16 +47,16 @@ def test_one_file_is_searched_without_a_folder_of_models(
 
 
 @pytest.mark.parametrize(("data", "expected"), [
-    ("{0}/clicks-*.tsv", ["red bolt", "glue"]),
-    ("{0}/clicks-2.tsv,{0}/clicks-1.tsv", ["glue", "red bolt"]),
-    ("{0}/gone.tsv", []), ("api", []), ("", []),
+    ("{0}/clicks-*.tsv", ["red bolt", "red bolt", "glue"]),
+    ("{0}/clicks-2.tsv,{0}/clicks-1.tsv", ["glue", "red bolt", "red bolt"]),
+    ("{0}/gone.tsv", []), ("", []), (None, []),
 ])  # fmt: skip
 def test_training_queries_that_are_at_hand(tmp_path, data, expected):
-    for number, line in enumerate(("red bolt\tbolt\nbad\n", "glue\tglue\n"), 1):
+    clicks = "red bolt\tbolt\nred bolt\tnut\nbad\n", "glue\tglue\n"
+    for number, line in enumerate(clicks, 1):
         (tmp_path / f"clicks-{number}.tsv").write_text(line)
-    config = {"data": data.format(tmp_path), "max_bad_lines": 1}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    assert export._training_queries(str(tmp_path)) == expected
+    config = {"data": data and data.format(tmp_path), "max_bad_lines": 1}
+    assert training_queries(config) == expected
 
 
 def test_bm25_alone_is_a_file_whose_hits_are_explained(
@@ -66,14 +67,19 @@ def test_bm25_alone_is_a_file_whose_hits_are_explained(
     tagged.write_text("".join(f"{line}\tin:{line[:2]}\n" for line in lines))
     succeed(export, hybrid=True, documents=tagged, portable=file)
     printed = capsys.readouterr().out
-    assert "words 0 (no such part), bm25 1; bm25 of stems" in printed
+    assert "words 0 (no such part), bm25 2.2, numbers 0.4" in printed
     flags = {"models": file, "k": 1, "json": tmp_path / "hits.json"}
     succeed(search, "wood glue", explain=True, **flags)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].split()[:4] == ["1", "1.0000", "t2", "interior"]
-    assert lines[2].strip().startswith("bm25 1.000 (")
+    rank, score, *shown = lines[1].split()
+    assert (rank, *shown[:2]) == ("1", "t2", "interior")
+    assert lines[2].strip().startswith("bm25 2.")
+    assert lines[2].endswith(", base -6.00")
     (found,) = json.loads((tmp_path / "hits.json").read_text())["queries"]
-    assert found["hits"][0]["parts"] == {"towers": 0, "words": 0, "bm25": 1}
+    parts = found["hits"][0]["parts"]
+    assert sum(parts.values()) == pytest.approx(
+        np.log(float(score) / (1 - float(score))), abs=0.02
+    )
     assert found["hits"][0]["words"]["bm25"].keys() == {"wood", "glue"}
     for models in (file, tmp_path / "models"):
         if models != file:

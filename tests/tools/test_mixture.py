@@ -8,6 +8,7 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import Collection
+from keras_lstm_dssm.data.sources import training_queries
 from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluate.hybrid import fit_hybrid
@@ -130,7 +131,7 @@ def test_weights_of_dev_are_kept_and_exported(
     collection = Collection(collection_folder)
     dev = Task.from_collection(collection, "dev", "retrieve")
     parts = HybridParts.of(dssm.load_run(run)).systems()
-    queries = collection.training_queries()
+    queries = training_queries(RunFolder(run).read_config())
     fitted, _ = fit_hybrid(parts, HybridSettings(), dev, "mrr@10", queries)
     assert fitted.settings == stored
     titles = tmp_path / "titles.tsv"

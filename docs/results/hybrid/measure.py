@@ -19,6 +19,7 @@ import numpy as np
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import open_collection
+from keras_lstm_dssm.data.sources import training_queries
 from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.evaluate.hybrid import (
     HybridSystem,
@@ -77,7 +78,8 @@ def measure(run: str, data: str, teacher: str, least: str, mode: str) -> None:
         Task.from_collection(collection, split, "retrieve", int(least))
         for split in ("dev", "test")
     )
-    hybrid = HybridSystem(parts, settings, collection.training_queries())
+    queries = training_queries(RunFolder(run).read_config())
+    hybrid = HybridSystem(parts, settings, queries)
     if mode == "--parts":
         print(f"\n{Path(data).name}")
         return parts_of(hybrid, dev, test, len(hybrid.queries))

@@ -10,19 +10,20 @@ import random
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 LANGUAGES = """
-wo ist der bahnhof|guten morgen liebe sorgen|zwei brötchen bitte|wie wird das wetter morgen
-où est la bibliothèque|je voudrais un café|bonne nuit les petits|quelle heure est il
-dónde está la playa|buenos días señora|una mesa para dos|qué hora es
-dov'è la stazione|buona sera signora|un caffè per favore|che ora è
-gdzie jest dworzec|dzień dobry pani|poproszę dwie kawy|która godzina
-missä on rautatieasema|hyvää huomenta|kaksi kahvia kiitos|mitä kello on
-var ligger stationen|god morgon allihopa|två kaffe tack|vad är klockan
-onde fica a estação|bom dia senhora|dois cafés por favor|que horas são
-hol van az állomás|jó reggelt kívánok|két kávét kérek|hány óra van
-istasyon nerede|günaydın efendim|iki kahve lütfen|saat kaç
-где находится вокзал|доброе утро всем|два кофе пожалуйста|который час
-駅はどこですか|おはようございます|コーヒーを二つください|今何時ですか
-火车站在哪里|早上好各位|请给我两杯咖啡
+wo ist der bahnhof|guten morgen liebe sorgen|zwei brötchen bitte
+wie wird das wetter morgen|où est la bibliothèque|je voudrais un café
+bonne nuit les petits|quelle heure est il|dónde está la playa
+buenos días señora|una mesa para dos|qué hora es|dov'è la stazione
+buona sera signora|un caffè per favore|che ora è|gdzie jest dworzec
+dzień dobry pani|poproszę dwie kawy|która godzina|missä on rautatieasema
+hyvää huomenta|kaksi kahvia kiitos|mitä kello on|var ligger stationen
+god morgon allihopa|två kaffe tack|vad är klockan|onde fica a estação
+bom dia senhora|dois cafés por favor|que horas são|hol van az állomás
+jó reggelt kívánok|két kávét kérek|hány óra van|istasyon nerede
+günaydın efendim|iki kahve lütfen|saat kaç|где находится вокзал
+доброе утро всем|два кофе пожалуйста|который час
+駅はどこですか|おはようございます
+コーヒーを二つください|今何時ですか|火车站在哪里|早上好各位|请给我两杯咖啡
 """.replace("\n", "|").strip("|").split("|")  # fmt: skip
 
 FIRST = """
