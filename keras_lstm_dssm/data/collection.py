@@ -86,7 +86,7 @@ class JudgedQueries:
             if not self.splits and find_file(self.folder, DATA_FILE):
                 raise InputError(
                     f"{self.folder}: found products without a log, expected"
-                    f" queries of {split}: {ADD_LOG}"
+                    f" queries of {split}: {_ADD_LOG}"
                 )
             raise InputError(
                 f"{path}: no such split, expected one of"
@@ -215,7 +215,7 @@ DATA_FILE = "data.json"
 COUNTED_CLICKS, NEW_CLICKS = "clicks.tsv", "clicks.new.tsv"
 """Training clicks of such a folder: all, and those that were added last."""
 
-ADD_LOG = "add a log by lstm-dssm-prepare --append --clicks=LOG"
+_ADD_LOG = "add a log by lstm-dssm-prepare --append --clicks=LOG"
 
 _COUNTED = "query\tid\tweight\tclicks"
 
@@ -436,7 +436,7 @@ class Collection(JudgedQueries):
         if first is None and self.is_prepared:
             raise InputError(
                 f"{os.path.join(self.folder, name)}: found no training click,"
-                f" expected one or more: name another file, or {ADD_LOG}"
+                f" expected one or more: name another file, or {_ADD_LOG}"
             )
         if first is None:
             raise InputError(
