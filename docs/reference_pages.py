@@ -39,7 +39,7 @@ SUBPACKAGES = {
     "data": "click logs, judged collections, documents",
     "evaluate": "a run, as `lstm-dssm-evaluate` does",
     "evaluation": "rankings, measures, significance, BM25, mixtures",
-    "callbacks": "momentum, the best epoch on dev",
+    "callbacks": "the best epoch on dev",
     "run_folder": "the files of a run",
     "distillation": "vectors of other encoders to learn from",
     "training": "from clicks and documents to a run",

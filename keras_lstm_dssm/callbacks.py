@@ -27,6 +27,8 @@ from keras_lstm_dssm.evaluation.task import Task
 from keras_lstm_dssm.files import replacing, write_csv
 from keras_lstm_dssm.run_folder import RunFolder
 
+__all__ = ["RankingEvaluation"]
+
 _TEXTS = 3
 
 _LOST = (

@@ -211,7 +211,7 @@ def folders(tmp_path_factory) -> Path:
         "run": {"name": "R", "config": {"seed": 0}, "facts": training},
     }  # fmt: skip
     write_json(run / "card.json", {**training, "exports": [export]})
-    write_json(run / "hybrid.json", {"towers": 0.5, "bm25": 0.5})
+    write_json(run / "hybrid.json", HybridSettings().to_dict())
     write_json(
         run / "given_texts.json", {"titles": ["a"], "judged": {"q": ["b"]}}
     )

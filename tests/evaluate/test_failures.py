@@ -98,7 +98,7 @@ def test_failing_queries_and_the_page(tmp_path):
     assert "is on 80.0 % of the pages of 10 results: anvil" in text
     assert "   0.00  none  query 4  (5 clicks)" in text
     assert "clicked: anvil" in text
-    assert lines[1] == "\n" + told["verdict"]["sentence"]
+    assert lines[2] == "\n" + told["verdict"]["sentence"]
     html = page.read_text()
     for part in (told["verdict"]["sentence"], "query 4", "Worst queries"):
         assert part in html

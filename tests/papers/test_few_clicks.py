@@ -118,6 +118,7 @@ def test_table_of_towers_and_their_mixture(settings, tmp_path):
         best,
         open_collection(settings.data),
         TitleSettings(mode="retrieve", hybrid=True, teacher=settings.teacher),
+        queries=[query for query, _ in data.examples],
     )
     hybrid, words_bm25 = (
         read_json(folder / name / "seed_0/result.json")

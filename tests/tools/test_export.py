@@ -73,7 +73,7 @@ def test_bm25_alone_is_a_file_whose_hits_are_explained(
     lines = capsys.readouterr().out.splitlines()
     rank, score, *shown = lines[1].split()
     assert (rank, *shown[:2]) == ("1", "t2", "interior")
-    assert lines[2].strip().startswith("bm25 2.")
+    assert lines[2].strip().startswith("bm25 1.")
     assert lines[2].endswith(", base -6.00")
     (found,) = json.loads((tmp_path / "hits.json").read_text())["queries"]
     parts = found["hits"][0]["parts"]

@@ -163,6 +163,7 @@ def test_bm25_needs_no_run(tmp_path, capsys):
 
 
 def test_a_damaged_choice_is_one_line(tmp_path):
-    (Path(tmp_path) / "hybrid.json").write_text('{"towers": -1}')
+    values = HybridSettings().to_dict() | {"towers": -1}
+    (Path(tmp_path) / "hybrid.json").write_text(json.dumps(values))
     with pytest.raises(InputError, match="hybrid.json: towers is -1.* choose"):
         RunFolder(tmp_path).read_hybrid()

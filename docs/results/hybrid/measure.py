@@ -1,12 +1,12 @@
 """Measures what a table of rankings does not show of hybrids.
 
-    python measure.py RUN:DATA:TEACH:MIN_RELEVANT ... [--last | --parts]
+    python measure.py [last | parts] RUN:DATA:TEACH:MIN_RELEVANT ...
 
 For each run whose weights `lstm-dssm-evaluate --hybrid` has fitted: test
 queries with a digit; how well probabilities agree with the test judgements; how
 many good first hits, and how many queries of nonsense.txt, are above the cut
 of a weak match; and the first three titles of twenty test queries. Of
-nonsense.txt the odd lines are read, with --last the even ones. With --parts:
+nonsense.txt the odd lines are read, with last the even ones. With parts:
 the ranking by default weights, and by weights that are fitted without a part.
 """
 
@@ -80,10 +80,10 @@ def measure(run: str, data: str, teacher: str, least: str, mode: str) -> None:
     )
     queries = training_queries(RunFolder(run).read_config())
     hybrid = HybridSystem(parts, settings, queries)
-    if mode == "--parts":
+    if mode == "parts":
         print(f"\n{Path(data).name}")
         return parts_of(hybrid, dev, test, len(hybrid.queries))
-    last = mode == "--last"
+    last = mode == "last"
     found, by_query = test.measure(hybrid)
     systems = {**parts, "bm25": tuned_bm25(settings, dev, MEASURE)}
     systems["bm25"] = bm25_system(systems["bm25"])
@@ -133,7 +133,7 @@ def measure(run: str, data: str, teacher: str, least: str, mode: str) -> None:
 
 
 if __name__ == "__main__":
-    runs = [argument for argument in sys.argv[1:] if argument[0] != "-"]
-    mode = next((a for a in sys.argv[1:] if a[0] == "-"), "")
+    runs = [argument for argument in sys.argv[1:] if ":" in argument]
+    mode = next((a for a in sys.argv[1:] if ":" not in a), "")
     for each in runs:
         measure(*each.split(":"), mode)
