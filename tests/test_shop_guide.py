@@ -78,10 +78,6 @@ def guided(fresh_process, tmp_path_factory) -> tuple[Path, list[Shown]]:
         if language == "text":
             found.append(Shown(commands, block, printed))
             commands = printed = ""
-        elif language == "python":
-            with pytest.MonkeyPatch.context() as patch:
-                patch.chdir(folder)
-                exec(block, {})
         elif language == "sh":
             commands += block
             for line in block.replace("\\\n", " ").splitlines():

@@ -207,7 +207,7 @@ def lists_and_titles(
     """
     if is_collection(data):
         collection = open_collection(data)
-        lists = judged_lists(collection, collection.splits[-1], min_relevant)
+        lists = judged_lists(collection, collection.last_split, min_relevant)
         titles = list(collection.documents.values())
     else:
         log = open_log(os.fspath(data), max_bad_lines=max_bad_lines)

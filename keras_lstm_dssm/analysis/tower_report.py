@@ -159,8 +159,7 @@ def measured_sections(
     The split is `test`, or the last one without it. Returns `verdict` and
     `failures`, see `find_failures`, and the sections.
     """
-    splits = collection.splits
-    split = "test" if "test" in splits else splits[-1]
+    split = "test" if "test" in collection.splits else collection.last_split
     settings = TitleSettings(split, min_relevant)
     measured = measure_titles(model, collection, settings)
     verdict = compare_with_bm25(measured)
@@ -494,7 +493,7 @@ def read_report_texts(
             clicks = (pair for pair, *_ in collection.training_clicks())
         titles = collection.documents.values()
         judged_pairs = []
-        for query, grades in collection.qrels(collection.splits[-1]).items():
+        for query, grades in collection.qrels(collection.last_split).items():
             best = max(grades, key=lambda document: grades[document])
             if grades[best] > 0:
                 judged_pairs.append(

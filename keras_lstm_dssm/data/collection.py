@@ -67,8 +67,8 @@ class JudgedQueries:
 
     @functools.cached_property
     def queries(self) -> dict[str, str]:
-        """Query id -> text."""
-        return self._texts("queries.jsonl", ("text",))
+        """Query id -> text; none without a split."""
+        return self._texts("queries.jsonl", ("text",)) if self.splits else {}
 
     def qrels(self, split: str) -> dict[str, dict[str, int]]:
         """Returns query id -> document id -> score, in the file's order.
@@ -83,6 +83,11 @@ class JudgedQueries:
         """
         path = self._qrels_path(split)
         if split not in self.splits:
+            if not self.splits and find_file(self.folder, DATA_FILE):
+                raise InputError(
+                    f"{self.folder}: found products without a log, expected"
+                    f" queries of {split}: {_ADD_LOG}"
+                )
             raise InputError(
                 f"{path}: no such split, expected one of"
                 f" {', '.join(self.splits) or 'none'}: name one of these"
@@ -210,6 +215,8 @@ DATA_FILE = "data.json"
 COUNTED_CLICKS, NEW_CLICKS = "clicks.tsv", "clicks.new.tsv"
 """Training clicks of such a folder: all, and those that were added last."""
 
+_ADD_LOG = "add a log by lstm-dssm-prepare --append --clicks=LOG"
+
 _COUNTED = "query\tid\tweight\tclicks"
 
 
@@ -232,7 +239,8 @@ class Collection(JudgedQueries):
     Attributes:
         folder: Path of the folder, a `str`.
         splits: Those of "train", "dev", "test", "test_seen" and
-            "test_unseen" that have a qrels file.
+            "test_unseen" that have a qrels file; none in a folder that
+            `prepare` has made without a log.
 
     Raises:
         InputError: A file is missing, or a line is wrong: no JSON, no `_id`,
@@ -256,7 +264,7 @@ class Collection(JudgedQueries):
         self.fields = fields
         for name in ("corpus.jsonl", "queries.jsonl"):
             self._file(name)
-        if not self.splits:
+        if not (self.splits or self.is_prepared):
             raise InputError(
                 f"{os.path.join(self.folder, 'qrels')}: found no split,"
                 " expected train.tsv, dev.tsv or test.tsv: add one"
@@ -310,6 +318,11 @@ class Collection(JudgedQueries):
     def is_prepared(self) -> bool:
         """Whether `prepare` has made the folder, and divided its queries."""
         return find_file(self.folder, DATA_FILE) is not None
+
+    @property
+    def last_split(self) -> str:
+        """The last of the splits, and test where there are none."""
+        return (self.splits or SPLITS)[-1]
 
     @functools.cached_property
     def has_click_counts(self) -> bool:
@@ -423,7 +436,7 @@ class Collection(JudgedQueries):
         if first is None and self.is_prepared:
             raise InputError(
                 f"{os.path.join(self.folder, name)}: found no training click,"
-                " expected one or more: name another file, or the folder"
+                f" expected one or more: name another file, or {_ADD_LOG}"
             )
         if first is None:
             raise InputError(

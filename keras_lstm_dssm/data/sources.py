@@ -1,7 +1,7 @@
 """The data that `--data` names: built-in data sets, folders, click files."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import repeat
 from pathlib import Path
@@ -202,18 +202,26 @@ class DataSource:
             paths += collection.training_log(min_relevant, target, name).paths
         return ClickLog(paths, max_bad_lines)
 
-    def pairs(self, max_bad_lines: int = 0) -> Iterator[Pair]:
-        """Yields the pair of each training click, without writing a file."""
+    def pairs(
+        self, max_bad_lines: int = 0, min_relevant: int = 1
+    ) -> Iterator[Pair]:
+        """Yields the pair of each training click, without writing a file.
+
+        The clicks of collections come first.
+        """
+        files = []
         for part in self.parts:
             folder, name = _clicks_of(part)
             if folder is None:
-                yield from ClickLog(part, max_bad_lines)
+                files.append(part)
                 continue
-            clicks = self.collection(folder).training_clicks(name=name)
+            clicks = self.collection(folder).training_clicks(min_relevant, name)
             for pair, _, count in clicks:
                 yield from repeat(pair, count)
+        if files:
+            yield from ClickLog(files, max_bad_lines)
 
-    def titles(self, log: ClickLog) -> list[str]:
+    def titles(self, pairs: Iterable[Pair]) -> list[str]:
         """Returns the distinct titles of the collections and of the clicks.
 
         Those of the collections come first, clicked or not.
@@ -221,7 +229,7 @@ class DataSource:
         titles: dict[str, None] = {}
         for collection in self.collections:
             titles.update(dict.fromkeys(collection.documents.values()))
-        titles.update(dict.fromkeys(log.documents()))
+        titles.update(dict.fromkeys(pair.document for pair in pairs))
         return list(titles)
 
     def judged_negatives(self, min_relevant: int = 1) -> dict[str, list[str]]:

@@ -47,7 +47,6 @@ class TeacherFolder:
         self.path = Path(path)
         self.settings = self.path / "teacher.json"
         self.texts = self.path / "texts.jsonl.gz"
-        self.clicks = self.path / "clicks.train.tsv"
 
     def block(self, number: int) -> Path:
         """Returns the file of a block of vectors."""

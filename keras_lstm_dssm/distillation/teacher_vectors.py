@@ -1,5 +1,6 @@
 """`teach`: the vectors of a teacher, computed once for all texts."""
 
+import functools
 import os
 from collections.abc import Iterable, Iterator
 from random import Random
@@ -94,9 +95,9 @@ def teach(
         known = dict.fromkeys(map(one_line, titles))
         if data is not None:
             source = DataSource(data)
-            log = source.log(min_relevant, files.clicks, max_bad_lines)
-            queries = {one_line(pair.query) for pair in log}
-            known |= dict.fromkeys(map(one_line, source.titles(log)))
+            pairs = functools.partial(source.pairs, max_bad_lines, min_relevant)
+            queries = {one_line(query) for query, _ in pairs()}
+            known |= dict.fromkeys(map(one_line, source.titles(pairs())))
         texts = list(dict.fromkeys([*sorted(queries), *known]))
         settings = {
             "version": __version__,
@@ -148,7 +149,7 @@ def spans_of(titles: Iterable[str], count: int) -> Iterator[str]:
 
 def _check_content(files: TeacherFolder) -> None:
     """Checks that a folder is new, empty or a teacher's."""
-    own = (files.settings.name, files.texts.name, files.clicks.name, "vectors")
+    own = (files.settings.name, files.texts.name, "vectors")
     if files.path.is_dir() and not files.settings.exists():
         for entry in files.path.iterdir():
             if entry.name not in own and not entry.name.startswith("."):

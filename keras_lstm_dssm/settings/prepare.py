@@ -31,7 +31,8 @@ class PrepareSettings(Settings):
             DataFrame of pandas, polars or Arrow. Without it each clicked text
             is a product.
         clicks: The log: a row a click, with the query and the product. In
-            Python also a DataFrame.
+            Python also a DataFrame. A catalogue without a log is a data folder
+            to export; `append` adds the first log.
         ubi: User Behavior Insights: a folder or files of queries and events,
             which are told apart by their content.
         judgements: Rows of query, product and grade, which become the test
@@ -113,9 +114,11 @@ class PrepareSettings(Settings):
         for name in ("catalogue", "clicks", "ubi", "judgements"):
             if isinstance(getattr(self, name), str) and not getattr(self, name):
                 object.__setattr__(self, name, None)
-        if self.clicks is None and self.ubi is None and not self.append:
+        sources = self.catalogue, self.clicks, self.ubi
+        if all(source is None for source in sources) and not self.append:
             raise InputError(
-                "clicks is missing: expected a log (clicks, or ubi)"
+                "clicks is missing: expected a log (clicks, or ubi), a"
+                " catalogue, or both"
             )
         self.weight_of_action()
 

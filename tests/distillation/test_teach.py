@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm import InputError
 from keras_lstm_dssm.data import Pair, teacher_folder, write_collection
+from keras_lstm_dssm.data.prepare import prepare
 from keras_lstm_dssm.data.teacher_folder import (
     TaughtBatches,
     TeacherFolder,
@@ -116,6 +117,13 @@ def test_queries_of_dev_and_test_are_not_read(tmp_path):
     assert set(texts_read()) == {
         "bolt", "steel bolt", "wood glue 8 oz", "desk lamp",
     }  # fmt: skip
+
+
+def test_products_without_a_log(tmp_path):
+    (tmp_path / "c.csv").write_text("id,title\na,wood glue\nb,glue\n")
+    prepare(tmp_path / "SHOP", catalogue=tmp_path / "c.csv")
+    teach("SHOP", SPEC, "TEACH", words=True)
+    assert texts_read() == ["wood glue", "glue", "wood"]
 
 
 def test_a_killed_program_continues_with_the_blocks_that_are_missing(

@@ -14,6 +14,7 @@ import pytest
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import write_collection
+from keras_lstm_dssm.data.prepare import prepare
 from keras_lstm_dssm.serving import PredictionServer
 from keras_lstm_dssm.training.document_targets import TARGETS_FILE
 from tests.tools.conftest import saved_run
@@ -22,7 +23,7 @@ from tests.tools.conftest import saved_run
 # flags of the same name -> the message. Names in braces are fixtures.
 REFUSED = {
     "prepare --clicks={clicks} --output={new}": """
-    --clicks= -> clicks is missing: expected a log (clicks, or ubi)
+    --clicks= -> clicks is missing: expected a log (clicks, or ubi), a catalo
     --output= -> --output is missing
     --clicks=none.tsv -> none.tsv: no such file
     --clicks=, -> found no file of CSV, TSV, JSON or parquet
@@ -60,6 +61,8 @@ REFUSED = {
     --data=nowhere.tsv -> nowhere.tsv
     --data= -> data is missing: expected
     --data={faulty} -> faulty.tsv:2
+    --data={unclicked} -> clicks.tsv: found no training click, expected one or m
+    --dev={unclicked} -> SHOP: found products without a log, expected queries of
     --data={faulty} --max_bad_lines=0 -> faulty.tsv:2: found no tab
     --resume -> no run here
     --output={clicks}/run -> clicks.tsv: found a file, expected a folder to wri
@@ -116,6 +119,7 @@ REFUSED = {
     --run={tmp_path}/none -> none' is not the folder of a run, nor an enc
     --run={tmp_path} -> no model here
     --data={tmp_path}/none -> none: found
+    --data={unclicked} -> SHOP: found products without a log, expected queries o
     --run=no_such_module:encode -> 'no_such_module:encode' is not the folder of
     --mix=bm25 --mix_weights=1,-1 -> the weight of 'bm25' in the mixture is -1.0
     --mix=bm25 --mix_weights=0,0 -> all weights of the mixture are 0
@@ -391,6 +395,14 @@ def unjudged(tmp_path) -> Path:
 
 
 @pytest.fixture
+def unclicked(tmp_path) -> str:
+    """A data folder of a catalogue without a log."""
+    (tmp_path / "catalogue.csv").write_text("id,title\na,wood glue\n")
+    catalogue = tmp_path / "catalogue.csv"
+    return prepare(tmp_path / "SHOP", catalogue=catalogue).collection.folder
+
+
+@pytest.fixture
 def two_documents(tmp_path) -> Path:
     (tmp_path / "documents.jsonl").write_text(
         '{"_id": 1, "text": "hat", "summary": "hat"}\n'
@@ -448,5 +460,5 @@ def test_the_table_is_read_as_it_is_written():
     assert ROWS[0] == (
         "prepare --clicks={clicks} --output={new}",
         "--clicks=",
-        "clicks is missing: expected a log (clicks, or ubi)",
+        "clicks is missing: expected a log (clicks, or ubi), a catalo",
     )  # fmt: skip

@@ -59,26 +59,12 @@ def define_functions(con: Any) -> None:
           CASE WHEN x LIKE '[%]' AND json_valid(x)
             THEN from_json(CAST(x AS JSON), '["VARCHAR"]') ELSE [x] END;
         CREATE MACRO in_order(x) AS list_filter(
-          x, lambda v, i: v <> '' AND list_position(x, v) = i)""")
-
-
-def id_of(con: Any, table: Table, column: str) -> str:
-    """Returns the SQL of an id: text, without white space around it.
-
-    Where all of the first ids end in `.0`, as numbers of a column with gaps
-    do, this is removed.
-    """
-    expression = table.column(column)
-    ids = con.execute(
-        f"SELECT {expression} FROM {table.sql} WHERE {expression} <> ''"
-        " LIMIT 1000"
-    ).fetchall()
-    if table.form == "text":
-        con.execute("DELETE FROM reject_errors")
-    text = f"trim({expression})"
-    if ids and all(re.fullmatch(r"\s*[0-9]+\.0+\s*", key) for (key,) in ids):
-        text = rf"regexp_replace({text}, '\.0+$', '')"
-    return f"nullif({text}, '')"
+          x, lambda v, i: v <> '' AND list_position(x, v) = i);
+        -- The number of a column with gaps, 655.0, is the id 655. Each value
+        -- is looked at alone, as some files of a log have gaps, others none.
+        CREATE MACRO id_of(x) AS nullif(CASE WHEN contains(x, '.0')
+          THEN regexp_replace(trim(x), '^(\d+)\.0+$', '\1')
+          ELSE trim(x) END, '')""")
 
 
 def read_catalogue(
@@ -86,8 +72,10 @@ def read_catalogue(
 ) -> dict[str, Any]:
     """Makes the table `product` of a catalogue.
 
-    Its columns: `number` (ascending, with gaps), `id`, `title`, `text` (the
-    further columns that encoders read), `tags`, and the fields by name.
+    Its columns: `number` (ascending, with gaps), `id`, by which rows of a log
+    are joined, `key`, the id of the data folder, `title`, `text` (the further
+    columns that encoders read), `tags`, and the fields by name. `key` is the id
+    as it was written, `1.0`, where other ids have decimals, such as `1.10`.
 
     Returns:
         The columns that were taken, and counts of rows by kind.
@@ -103,7 +91,8 @@ def read_catalogue(
     )
     con.execute(f"""
         CREATE TABLE staged AS
-        SELECT {id_of(con, table, columns["id"])} AS id,
+        SELECT trim({table.column(columns["id"])}) AS written,
+          id_of(written) AS id,
           clean({table.column(columns["title"])}) AS title{values}
         FROM {table.sql}""")
     bad = bad_rows(con, table)
@@ -123,10 +112,12 @@ def read_catalogue(
     by_name = f", struct_pack({', '.join(pairs)}) AS fields" if pairs else ""
     con.execute(rf"""
         CREATE TABLE product AS
-        SELECT n AS number, id, id AS key, title, {text} AS text,
+        SELECT n AS number, id, CASE WHEN (
+              SELECT bool_or(regexp_full_match(id, '\d+\.\d+')) FROM staged)
+            THEN written ELSE id END AS key, title, {text} AS text,
           {_tags(fields, settings.tags)} AS tags{by_name}
         FROM (
-          SELECT id, min(n) AS n,
+          SELECT id, min(n) AS n, arg_min(written, n) AS written,
             arg_min(title, n) FILTER (title <> '') AS title{joined}
           FROM (SELECT *, rowid AS n FROM staged)
           WHERE id IS NOT NULL GROUP BY id)
@@ -198,8 +189,9 @@ def read_products(con: Any, folder: Path, settings: PrepareSettings) -> None:
     }
     con.execute(f"""
         CREATE TABLE stored AS
-        SELECT row_number() OVER () - 1 AS number, _id AS id, _id AS key,
-          title, text, coalesce(tags, []) AS tags{", fields" * bool(fields)}
+        SELECT row_number() OVER () - 1 AS number, id_of(_id) AS id,
+          _id AS key, title, text,
+          coalesce(tags, []) AS tags{", fields" * bool(fields)}
         FROM read_json({quoted(str(folder / "corpus.jsonl"))},
           columns={columns}, format='newline_delimited')""")
     con.execute("CREATE VIEW product AS FROM stored")

@@ -18,8 +18,8 @@ def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
 
     `row` adds to each row its kind, split, query (a number of `asked`) and
     product. `click` counts equal rows: spelling of the query, product, weight,
-    part, kind and split; `n` is the first. Only clicks of one known session can
-    be a double click. With `by_time`, each row needs a time.
+    part, file, kind and split; `n` is the first. Only clicks of one known
+    session can be a double click. With `by_time`, each row needs a time.
     """
     wrong_time = "isnan(time)" + " OR time IS NULL" * by_time
     con.execute(f"""
@@ -38,7 +38,7 @@ def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
     is_double = "e.n IN (SELECT n FROM doubled)" if doubles else "false"
     con.execute(f"""
         CREATE VIEW row AS
-        SELECT e.n, e.q, e.id, weight, clicks, client, position, part,
+        SELECT e.n, e.q, e.id, weight, clicks, client, position, part, file,
           w.n AS spelling, w.query, p.number AS product, {split} AS split,
           CASE WHEN e.id IS NULL THEN 'no id'
             WHEN w.query IS NULL THEN 'empty query'
@@ -51,7 +51,7 @@ def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
         LEFT JOIN product p ON e.id = p.id""")
     con.execute("""
         CREATE TABLE click AS
-        SELECT spelling, query, product, weight, part, split, kind,
+        SELECT spelling, query, product, weight, part, file, split, kind,
           sum(clicks) AS clicks, min(n) AS n,
           arg_min(q, n) FILTER (kind <> 'clicks') AS q,
           arg_min(id, n) FILTER (kind <> 'clicks') AS id
@@ -92,6 +92,15 @@ def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
     }
     kinds = {kind: found.get(kind, (0, "", 0)) for kind in KINDS}
     return {k: v[:2] for k, v in kinds.items()}, kinds["clicks"][2]
+
+
+def joined_files(con: Any, part: int) -> set[int]:
+    """Returns the numbers of the files of a part with a row of a product."""
+    rows = con.execute(
+        f"SELECT DISTINCT file FROM click WHERE part = {part}"
+        " AND kind IN ('clicks', 'double click')"
+    )
+    return {number for (number,) in rows.fetchall()}
 
 
 def make_grades(con: Any) -> None:

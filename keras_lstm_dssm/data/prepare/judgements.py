@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_lstm_dssm.data.prepare.catalogue import id_of
 from keras_lstm_dssm.data.prepare.columns import COMMON, find_columns
 from keras_lstm_dssm.data.prepare.tables import Table, quoted
 from keras_lstm_dssm.errors import InputError
@@ -46,7 +45,7 @@ def read_judgements(
             text = _first(table, ("text", *COMMON["query"]))
             if number and text and table.column("title") is None:
                 texts.append(
-                    f"SELECT {id_of(con, table, number)} AS number,"
+                    f"SELECT id_of({table.column(number)}) AS number,"
                     f" {table.column(text)} AS q FROM {table.sql}"
                 )
             continue
@@ -65,10 +64,10 @@ def read_judgements(
         )  # fmt: skip
         query = table.column(columns["query"])
         if number:
-            query = id_of(con, table, number)
+            query = f"id_of({table.column(number)})"
         rows.append(f"""
             SELECT {query} AS q, {bool(number)} AS is_number,
-              {id_of(con, table, columns["clicked"])} AS id,
+              id_of({table.column(columns["clicked"])}) AS id,
               trim({table.column(columns["grade"])}) AS text
             FROM {table.sql}""")
     if not rows:

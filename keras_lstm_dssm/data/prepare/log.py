@@ -1,18 +1,19 @@
 """A log of clicks as the rows that all forms of logs become.
 
-A row is `(q, id, weight, clicks, time, client, page, position)`: the query as
+A row is `(q, id, weight, clicks, time, client, page, position)`, perhaps with
+`file`, the number of its file among those of the table, from 0: the query as
 it was written, the product's id, the weight of the click (0: shown and not
 clicked), how often it was made, seconds since 1970 (NaN if they cannot be
 read), a hash of the session, and, in logs of whole pages of results, a number
-of the page and the position on it, from 1. Equal rows of a log without times
+of the page and the position on it, from 1. Equal rows of a file without times
 are one row.
 """
 
 from typing import Any, NamedTuple
 
-from keras_lstm_dssm.data.prepare.catalogue import id_of
 from keras_lstm_dssm.data.prepare.columns import COMMON, find_columns
 from keras_lstm_dssm.data.prepare.tables import (
+    FILE,
     BadRows,
     Table,
     normal,
@@ -98,7 +99,7 @@ def open_clicks(
             ("time", "session", "weight", "action"),
         )
     expression = {role: table.column(c) or "" for role, c in columns.items()}
-    key = id_of(con, table, columns["clicked"])
+    key = f"id_of({expression['clicked']})"
     if not has_catalogue:
         column = columns["clicked"]
         if settings.clicked is None and normal(column) in _IDS:
@@ -136,16 +137,18 @@ def open_clicks(
             "  no session: double clicks are not looked for; name the column of"
             " the session or of the user by --session",
         )
-    first = f"{expression['query']} AS q, {key} AS id, {weight} AS weight"
+    first = f"""{expression["query"]} AS q, {key} AS id, {weight} AS weight,
+          {FILE} AS file"""
     last = f"""{time} AS time, {client} AS client, CAST(NULL AS BIGINT) AS page,
           CAST(NULL AS INTEGER) AS position"""
     relation = f"{table.sql}{where}"
     rows = f"SELECT {first}, 1 AS clicks, {last} FROM {relation}"
     if "time" not in columns:
         rows = f"""
-            SELECT q, id, weight, CAST(count(*) AS INTEGER) AS clicks, {last}
+            SELECT q, id, weight, file, CAST(count(*) AS INTEGER) AS clicks,
+              {last}
             FROM (SELECT {first}, row_number() OVER () AS n FROM {relation})
-            GROUP BY q, id, weight ORDER BY min(n)"""
+            GROUP BY q, id, weight, file ORDER BY min(n)"""
     return Log(
         name=name,
         rows=rows,

@@ -1,4 +1,4 @@
-"""A catalogue and a log become a data folder: `prepare`."""
+"""A catalogue, a log or both become a data folder: `prepare`."""
 
 import os
 import tempfile
@@ -46,6 +46,11 @@ _LEAST_JOINED = 0.5
 _SAME_CLICKS = 0.9
 _SHOWN = 5  # joined rows for the report
 _ROW_BITS = 40  # of the number of a row within a log
+_NO_ROWS = """
+    SELECT '' AS q, '' AS id, CAST(1 AS DOUBLE) AS weight, 1 AS clicks,
+      CAST(1 AS DOUBLE) AS time, CAST(1 AS UBIGINT) AS client,
+      CAST(1 AS BIGINT) AS page, 1 AS position, 1 AS file,
+      CAST(1 AS BIGINT) AS n, 1 AS part WHERE false"""
 
 
 def prepare(
@@ -73,7 +78,8 @@ def prepare(
     Raises:
         InputError: A file or a column is missing, more rows are bad than
             `max_bad_percent` allows, under half of the clicks are on products
-            of the catalogue, or a split has no query. Nothing is written then.
+            of the catalogue, or a split of a log has no query. Nothing is
+            written then.
 
     Example:
         >>> prepared = dssm.prepare("SHOP", catalogue="catalogue.csv",
@@ -256,7 +262,7 @@ class _Making:
             settings.double_click_seconds,
             self.test_after is not None,
         )
-        train_clicks = self._report_rows(bad, bool(opened))
+        train_clicks = self._report_rows(bad, opened)
         grades.make_grades(self.con)
         if self.test_after is not None:
             grades.divide_test(self.con)
@@ -269,8 +275,14 @@ class _Making:
     @property
     def name(self) -> str:
         """What messages call the log."""
-        sources = (self.settings.clicks, self.settings.ubi, self.before)
+        settings = self.settings
+        sources = settings.clicks, settings.ubi, self.before, settings.catalogue
         return _name(next(s for s in sources if s is not None))
+
+    @property
+    def has_log(self) -> bool:
+        """Whether there is a log, new or not."""
+        return self.parts + self.new_parts > 0
 
     def write(self, folder: Path) -> None:
         """Writes the data folder, or the changed files of one."""
@@ -278,7 +290,7 @@ class _Making:
         (self.work / folders.LOGS).rename(folder / folders.LOGS)
         if self.is_judged:
             folders.write_judged(self.con, folder)
-        if self.parts:
+        if self.data:
             path = folder / NEW_CLICKS
             folders.write_clicks(self.con, path, self.parts)
         write_json(
@@ -423,12 +435,8 @@ class _Making:
             path = self.work / folders.LOGS
             stored.append(folders.write_rows(con, path, part, log.rows))
         self.new_parts = len(opened)
-        if not stored:
-            raise InputError(
-                "clicks is missing: expected a log (clicks, or ubi) beside the"
-                " catalogue"
-            )
-        selects = [
+        selects = [_NO_ROWS]
+        selects += [
             f"""SELECT *, (CAST({part} AS BIGINT) << {_ROW_BITS})
                   + file_row_number AS n, {part} AS part
                 FROM read_parquet({quoted(str(path))}, file_row_number=true)"""
@@ -488,11 +496,11 @@ class _Making:
         self.report("; ".join(sizes))
         settings = self.settings
         is_expected = {
-            "train_clicks": True,
-            "dev_queries": settings.dev_percent > 0,
-            "test_queries": settings.test_percent > 0
-            or settings.test_after is not None
-            or self.is_judged,
+            "train_clicks": self.has_log,
+            "dev_queries": self.has_log and settings.dev_percent > 0,
+            "test_queries": self.is_judged
+            or self.has_log
+            and (settings.test_percent > 0 or settings.test_after is not None),
         }
         for name, expected in is_expected.items():
             if expected and not splits[name]:
@@ -502,7 +510,7 @@ class _Making:
                     " more clicks, or other percentages or times"
                 )
 
-    def _report_rows(self, bad: BadRows, has_new: bool) -> int:
+    def _report_rows(self, bad: BadRows, opened: list[logs.Log]) -> int:
         """Reports joined rows and counts of new rows; checks their shares.
 
         Returns the number of training clicks, new or not.
@@ -515,11 +523,21 @@ class _Making:
         kinds["bad lines"] = bad.lines, repr(bad.example[:60])
         self.counts["log"] = {kind: n for kind, (n, _) in kinds.items()}
         total = sum(n for n, _ in kinds.values())
-        self.report(f"clicks: {kinds['clicks'][0]:,} of {total:,} rows")
+        self.report(
+            f"clicks: {kinds['clicks'][0]:,} of {total:,} rows"
+            if self.has_log
+            else "no log: --append --clicks=LOG adds the first"
+        )
         for kind, (count, example) in kinds.items():
             if count and kind != "clicks":
                 self.report(f"  {kind}: {count:,}, such as {example}")
-        if has_new:
+        for part, log in enumerate(opened, self.parts + 1):
+            joined = grades.joined_files(self.con, part)
+            files = log.table.files if log.table else ()
+            for number, path in enumerate(files):
+                if len(files) > 1 and number not in joined:
+                    self.report(f"  no row is joined with a product: {path}")
+        if opened:
             self._check_shares(kinds, total)
         return train_clicks
 

@@ -21,6 +21,9 @@ from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.fingerprints import file_hash
 from keras_lstm_dssm.plain_files import reading
 
+FILE = '"*file"'
+"""Column of `Table.sql`: the number of a row's file in `Table.files`."""
+
 _HEAD = 1 << 16
 _CHUNK = 1 << 22
 _LONGEST_LINE = 1 << 24
@@ -48,16 +51,17 @@ class File(NamedTuple):
     form: str  # "parquet", "json", "array", "text", "empty"
     first: tuple[list[str], ...] = ()  # the first records of a text
     delimiter: str = ""
+    source: str = ""  # the path that was given
 
 
 class Table(NamedTuple):
     """A relation, and how its columns are read.
 
     Attributes:
-        sql: The rows, what follows FROM.
+        sql: The rows, what follows FROM, with the column `FILE`.
         columns: Name -> SQL expression of the column's text.
         sample: Rows for messages.
-        files: The paths; empty for a DataFrame.
+        files: The paths of the files with rows; empty for a DataFrame.
         has_header: Whether the columns have names of the file.
         is_plain: Whether it is TSV of two or three columns without a header.
         form: The form of the files, see `File`; of a DataFrame "parquet".
@@ -152,7 +156,7 @@ def open_table(
         if hasattr(source, "fetch_arrow_reader"):  # of another connection
             source = import_optional("pyarrow", "parquet").table(source)
         con.register(name, source)
-        return _typed(con, f"FROM {name}")
+        return _typed(con, name)
     paths = find_files(source)
     opened = open_files(paths, folder)
     forms = {file.form for file in opened}
@@ -163,13 +167,19 @@ def open_table(
         )
     if forms == {"parquet"}:
         names = ", ".join(quoted(file.path) for file in opened)
-        relation = f"FROM read_parquet([{names}], union_by_name=true)"
-        return _typed(con, relation)._replace(files=tuple(paths))
-    if forms == {"text"}:
+        relation = f"read_parquet([{names}], union_by_name=true)"
+        table = _typed(con, relation, "file_index")
+    elif forms == {"text"}:
         table = _delimited(opened, known)
     else:
-        table = _of_json(con, f"({' UNION ALL '.join(map(json_rows, opened))})")
-    return table._replace(files=tuple(paths), form=opened[0].form)
+        selects = [
+            f"SELECT *, {number} AS {FILE} FROM ({json_rows(file)})"
+            for number, file in enumerate(opened)
+        ]
+        table = _of_json(con, f"({' UNION ALL '.join(selects)})")
+    return table._replace(
+        files=tuple(file.source for file in opened), form=opened[0].form
+    )
 
 
 _NUMBERS = itertools.count()
@@ -181,7 +191,7 @@ def open_files(paths: Sequence[str], folder: Path) -> list[File]:
     Raises:
         InputError: All are empty.
     """
-    files = [open_file(path, folder) for path in paths]
+    files = [open_file(path, folder)._replace(source=path) for path in paths]
     if all(file.form == "empty" for file in files):
         raise InputError(f"{paths[0]}: found an empty file, expected rows")
     return [file for file in files if file.form != "empty"]
@@ -279,7 +289,7 @@ def _delimited(files: list[File], known: Collection[str]) -> Table:
     """Reads CSV and TSV. Files may have their columns in different orders."""
     names = {normal(name) for name in known}
     selects, sample, headers = [], [], []
-    for file in files:
+    for number, file in enumerate(files):
         first = [value.lstrip("\ufeff").strip() for value in file.first[0]]
         has_header = bool(names & set(map(normal, first)))
         header = [f"{n}" for n in range(1, len(first) + 1)]
@@ -294,7 +304,7 @@ def _delimited(files: list[File], known: Collection[str]) -> Table:
             for row in file.first[has_header:]
             if len(row) == len(header)
         ]
-        selects.append(_select_delimited(file, header, has_header))
+        selects.append(_select_delimited(file, number, header, has_header))
     if len({has_header for _, has_header in headers}) > 1:
         raise InputError(
             f"{files[0].path}: some of these files have a header, and some do"
@@ -313,7 +323,9 @@ def _delimited(files: list[File], known: Collection[str]) -> Table:
     )
 
 
-def _select_delimited(file: File, header: list[str], has_header: bool) -> str:
+def _select_delimited(
+    file: File, number: int, header: list[str], has_header: bool
+) -> str:
     # A tab hardly occurs within a field, while quotes that do not close occur:
     # DuckDB leaves the quotes of TSV alone, and they are removed here.
     is_tsv = file.delimiter == "\t" and not any(
@@ -326,7 +338,8 @@ def _select_delimited(file: File, header: list[str], has_header: bool) -> str:
     )
     columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in header)
     return f"""
-        SELECT {values} FROM read_csv({quoted(file.path)}, auto_detect=false,
+        SELECT {values}, {number} AS {FILE}
+        FROM read_csv({quoted(file.path)}, auto_detect=false,
           delim={quoted(file.delimiter)}, quote={quote}, escape={quote},
           header={str(has_header).lower()}, columns={{{columns}}},
           max_line_size={_LONGEST_LINE}, buffer_size={_BUFFER},
@@ -421,20 +434,23 @@ def _of_json(con: Any, sql: str) -> Table:
     )
 
 
-def _typed(con: Any, relation: str) -> Table:
+def _typed(con: Any, relation: str, file: str = "NULL") -> Table:
     """Reads columns of any type as text; nested ones as JSON."""
     types = {
         name: type_
-        for name, type_, *_ in con.execute(f"DESCRIBE {relation}").fetchall()
+        for name, type_, *_ in con.execute(
+            f"DESCRIBE FROM {relation}"
+        ).fetchall()
     }
     values = ", ".join(
         f"{_as_text(named(name), type_)} AS {named(name)}"
         for name, type_ in types.items()
     )
-    sql = f"(SELECT {values} FROM ({relation}))"
+    sql = f"(SELECT {values}, {file} AS {FILE} FROM {relation})"
     rows = con.execute(f"FROM {sql} LIMIT {_FEW}").fetchall()
     sample = [
-        {k: v or "" for k, v in zip(types, row, strict=True)} for row in rows
+        {k: v or "" for k, v in zip(types, row[:-1], strict=True)}
+        for row in rows
     ]
     return Table(sql, {name: named(name) for name in types}, sample)
 

@@ -48,9 +48,7 @@ def define_functions(con: Any) -> None:
             WHEN 'VARCHAR' THEN CASE
               WHEN json_valid(x ->> '$') AND x ->> '$' LIKE '[%'
               THEN from_json(CAST(x ->> '$' AS JSON), '["VARCHAR"]')
-              ELSE string_split(x ->> '$', ',') END END;
-        CREATE MACRO id_in(x) AS nullif(regexp_replace(
-          one_line(x), '^(\d+)\.0$', '\1'), '')""")
+              ELSE string_split(x ->> '$', ',') END END""")
 
 
 def read_ubi(
@@ -81,7 +79,7 @@ def read_ubi(
             WHEN 'OBJECT' THEN row ->> '$.user_query.query'
             ELSE row ->> '$.user_query' END AS q,
           ids_in(coalesce({shown})) AS shown,
-          id_in(item ->> '$.object.object_id') AS id,
+          id_of(item ->> '$.object.object_id') AS id,
           item ->> '$.object.description' AS title,
           TRY_CAST(coalesce(item ->> '$.position.ordinal.index',
             item ->> '$.position.ordinal') AS DOUBLE) AS ordinal,
@@ -149,7 +147,7 @@ def _make_pages(con: Any, weight: str) -> None:
     con.execute(f"""
         CREATE TABLE ubi_shown AS
         WITH listed AS (
-          SELECT query_id, id_in(shown[i]) AS id, min(i) AS position
+          SELECT query_id, id_of(shown[i]) AS id, min(i) AS position
           FROM (SELECT *, unnest(range(1, len(shown) + 1)) AS i FROM ubi
                 WHERE action IS NULL)
           GROUP BY ALL),

@@ -72,6 +72,35 @@ def test_three_nights_equal_one_log(tmp_path):
     assert data["logs"] == 3 and len(data["sources"]) == 6
 
 
+def test_a_log_is_added_to_a_catalogue(tmp_path):
+    """Until then, and with judgements alone, there is nothing to train on."""
+    catalogue = write_csv(tmp_path / "catalogue.csv", PRODUCTS)
+    log = write_csv(tmp_path / "log.csv", clicks())
+    shop, lines = tmp_path / "SHOP", []
+    prepare(shop, catalogue=catalogue, report=lines.append, **OPTIONS)
+    assert "no log: --append --clicks=LOG adds the first" in lines
+    found = Collection(shop)
+    assert len(found.documents) == 120 and found.splits == ()
+    assert found.describe() == "120 titles, 0 queries\ntrain: 0 clicks"
+    with pytest.raises(InputError, match="without a log, expected queries of t"
+                       "est: add a log by lstm-dssm-prepare"):  # fmt: skip
+        found.qrels(found.last_split)
+    with pytest.raises(InputError, match="found no training click.*add a log"):
+        found.training_log(write_to=tmp_path / "x")
+    judged = [{"query": "bolt", "id": "004", "grade": "2"}]
+    _, judged_shop = prepare(
+        tmp_path / "JUDGED", catalogue=catalogue, **OPTIONS,
+        judgements=write_csv(tmp_path / "judged.csv", judged),
+    )  # fmt: skip
+    assert judged_shop.qrels("test") == {"q1": {"004": 2}}
+    assert judged_shop.queries == {"q1": "bolt"}
+    prepare(shop, clicks=log, append=True)
+    prepare(tmp_path / "ALL", catalogue=catalogue, clicks=log, **OPTIONS)
+    expected = contents(tmp_path / "ALL")
+    new = {"clicks.new.tsv": expected["clicks.tsv"]}
+    assert contents(shop) == {**expected, **new}
+
+
 def test_titles_keep_their_ids(tmp_path):
     for name, first in (("a", 0), ("b", 30)):
         lines = [f"query {n}\ttitle {n}\n" for n in range(first, first + 60)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from keras_lstm_dssm.data import click_grades
+from keras_lstm_dssm.data import Collection, click_grades
 from keras_lstm_dssm.data.prepare import prepare
 from keras_lstm_dssm.data.split import splits_of
 from keras_lstm_dssm.errors import InputError
@@ -280,6 +280,68 @@ def test_ids_are_text(tmp_path):
         ).counts  # fmt: skip
         assert counts["log"]["clicks"] == 299
         assert counts["log"]["no id"] == 1
+
+
+DECIMALS = [
+    {"id": key, "title": f"screw {key}"} for key in ("1.0", "1.1", "1.10", "7")
+]
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_ids_are_equal_across_files(tmp_path, form):
+    """Of the files of a catalogue and of a log, one has a column with gaps."""
+    write = {"csv": write_csv, "jsonl": write_json_lines}[form]
+    log = [{"query": f"q {n % 30}", "id": f"{600 + n % 4}"} for n in range(300)]
+    floats = [{**row, "id": f"{row['id']}.0"} for row in log]
+    write(tmp_path / f"log-1.{form}", log)
+    write(tmp_path / f"log-2.{form}", [*floats, {"query": "q", "id": ""}])
+    products = [{"id": f"{600 + n}", "title": f"bolt {n}"} for n in range(4)]
+    write(tmp_path / f"c-1.{form}", products[:3])
+    gaps = [{**row, "id": f"{row['id']}.0"} for row in products[2:]]
+    write(tmp_path / f"c-2.{form}", gaps)
+    options = {"dev_percent": 20, "test_percent": 20}
+    files = {"catalogue": f"{tmp_path}/c-*", "clicks": f"{tmp_path}/log-*"}
+    counts, shop = prepare(tmp_path / "SHOP", **files, **options)
+    assert list(shop.documents) == ["600", "601", "602", "603"]
+    assert (counts["log"]["clicks"], counts["log"]["unknown id"]) == (600, 0)
+    assert counts["log"]["no id"] == 1
+    write_csv(tmp_path / "decimals.csv", DECIMALS)
+    rows = [{"query": f"q {n}", "id": DECIMALS[n % 4]["id"]} for n in range(99)]
+    write(tmp_path / f"log-1.{form}", rows)
+    write(tmp_path / f"log-2.{form}", [{"query": "x", "id": "7.0"}] * 2)
+    files["catalogue"] = tmp_path / "decimals.csv"
+    found = prepare(tmp_path / "B", **files, **options)
+    assert list(found.collection.documents) == [row["id"] for row in DECIMALS]
+    assert found.counts["log"]["clicks"] == 101
+    more = {"clicks": pd.DataFrame(rows), "append": True}
+    again = prepare(tmp_path / "B", **more).counts["log"]
+    assert (again["clicks"], again["unknown id"]) == (99, 0)
+    clicked = {
+        (pair.query, pair.document): n
+        for pair, _, n in Collection(tmp_path / "B").training_clicks()
+    }
+    pairs = [(row["query"], f"screw {row['id']}") for row in rows]
+    expected = dict.fromkeys([*pairs, ("x", "screw 7")], 2)
+    assert clicked.items() <= expected.items() and len(clicked) > 50
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_a_file_without_a_joined_row_is_named(tmp_path, form):
+    rows = clicks(900)
+    logs = [rows[:400], rows[400:500], rows[500:]]
+    for row in logs[1]:
+        row["product_id"] = f"x{row['product_id']}"
+    for number, part in enumerate(logs):
+        pd.DataFrame(part).to_parquet(path := tmp_path / f"{number}.{form}")
+        if form != "parquet":
+            {"csv": write_csv, "jsonl": write_json_lines}[form](path, part)
+    lines: list[str] = []
+    write_csv(tmp_path / "c", PRODUCTS)
+    files = {"catalogue": tmp_path / "c", "clicks": f"{tmp_path}/[0-9].{form}"}
+    counts = prepare(None, report=lines.append, **files).counts
+    assert counts["log"]["unknown id"] == 100
+    named = [line for line in lines if "no row is joined" in line]
+    assert named == [f"  no row is joined with a product: {tmp_path}/1.{form}"]
 
 
 def test_types_of_parquet(tmp_path):
