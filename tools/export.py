@@ -114,7 +114,8 @@ def main(_: list[str]) -> dict[str, Any]:
     needed = ["run"] * (not FLAGS.hybrid) + ["output"] * (not FLAGS.portable)
     for name in needed:
         if not FLAGS[name].value:
-            raise InputError(f"--{name} is missing: {FLAGS[name].help}")
+            other = " Or give --hybrid, which needs none." * (name == "run")
+            raise InputError(f"--{name} is missing: {FLAGS[name].help}{other}")
     if not FLAGS.hybrid:
         program.check_unused(["bm25_words"], "is used with --hybrid only")
     if FLAGS.data:

@@ -336,6 +336,8 @@ def print_hits(
             print(f"{rank:4}  {hit.score:7.4f}  {printable(hit.id + title)}")
             if why := getattr(hit, "why", ""):
                 print(" " * 15 + printable(why))
+        if not hits:
+            print("      no hits")
         results.append(
             {"query": query, "hits": [hit._asdict() for hit in hits]}
         )

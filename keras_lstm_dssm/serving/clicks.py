@@ -85,6 +85,8 @@ class AppendedFile:
             raise
 
     def _open(self) -> int:
+        # Somebody may have moved the folder, to read the log.
+        self._path.parent.mkdir(parents=True, exist_ok=True)
         # A pipe would be waited for without O_NONBLOCK.
         number = os.open(
             self._path,

@@ -132,12 +132,16 @@ def test_what_a_crash_left_of_a_line_is_removed(tmp_path):
 
 
 def test_a_log_that_another_program_renames(tmp_path):
-    path = tmp_path / "clicks.tsv"
+    (tmp_path / "log").mkdir()
+    path = tmp_path / "log" / "clicks.tsv"
     with ClickWriter(path) as clicks:
         write(clicks)
         path.rename(tmp_path / "yesterday.tsv")
         write(clicks, Pair("lamp", "desk lamp"))
-    assert path.read_text() == "lamp\tdesk lamp\n"
+        assert path.read_text() == "lamp\tdesk lamp\n"
+        path.parent.rename(tmp_path / "older")
+        write(clicks)
+    assert ClickLog(path).count() == 1
     assert ClickLog(tmp_path / "yesterday.tsv").count() == 1
 
 

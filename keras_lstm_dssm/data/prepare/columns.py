@@ -97,7 +97,10 @@ def _unknown(
         for key in table.columns
     )
     if not table.has_header:
-        columns += "; the first line is read as a row, not as a header"
+        columns += (
+            "; the first line is read as a row, since no column has a usual"
+            " name: name columns as they are there"
+        )
     if name is not None:
         return (
             f"{source}: found no column {name!r}, expected --{role} to name one"
