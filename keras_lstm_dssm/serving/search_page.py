@@ -511,7 +511,7 @@ def _explained(
     outputs: Mapping[str, np.ndarray], k: int
 ) -> dict[str, list[str]]:
     """Returns id -> `reasons`, for the first query, if they are known."""
-    if "weak" not in outputs:
+    if not {"parts", "words", "weak"} <= outputs.keys():
         return {}
     names = ("ids", "scores", "titles", "parts", "words", "weak")
     first = {name: outputs[name][:1] for name in names if name in outputs}

@@ -256,7 +256,7 @@ def test_the_folder_says_what_its_retriever_ranks_by(exported, tmp_path):
     assert describe_published(tmp_path) == (
         "hybrid: towers 0 (no such part), words 0 (no such part), bm25 1,"
         " numbers 0 (no such part), hubness 0 (no such part); base -2, weak"
-        " below 0.1; terms are stems, k1 1.6, b 0.4;"
+        " below 0.08; terms are stems, k1 1.6, b 0.4;"
         f" {about['forms']} forms of 2 terms"
     )
     folder = exported("hybrid").cases[0].version
