@@ -74,9 +74,13 @@ def find_columns(
         name = next((n for n in common if n and n not in taken), None)
         if name is not None:
             found[role] = name
-    for role in needed:
-        if role not in found:
-            raise InputError(_unknown(table, source, role))
+    if missing := [role for role in needed if role not in found]:
+        flags = " and ".join(f"--{role}" for role in missing)
+        named = " ".join(f"--{role}=COLUMN" for role in missing)
+        raise InputError(
+            f"{source}: found no column of a usual name for {flags}, expected"
+            f" one: name it by {named}; the columns are: {_columns_of(table)}"
+        )
     return found
 
 
@@ -87,10 +91,15 @@ def check_named(table: Table, source: str, role: str, names: Any) -> None:
             raise InputError(_unknown(table, source, role, name))
 
 
-def _unknown(
-    table: Table, source: str, role: str, name: str | None = None
-) -> str:
-    """Describes the columns of a table, where one is missing."""
+def _unknown(table: Table, source: str, role: str, name: str) -> str:
+    return (
+        f"{source}: found no column {name!r}, expected --{role} to name one of:"
+        f" {_columns_of(table)}"
+    )
+
+
+def _columns_of(table: Table) -> str:
+    """Lists the columns of a table, with the values of the first row."""
     first = table.sample[0] if table.sample else {}
     columns = ", ".join(
         f"{key} ({first[key][:30]!r})" if first.get(key) else key
@@ -101,12 +110,4 @@ def _unknown(
             "; the first line is read as a row, since no column has a usual"
             " name: name columns as they are there"
         )
-    if name is not None:
-        return (
-            f"{source}: found no column {name!r}, expected --{role} to name one"
-            f" of: {columns}"
-        )
-    return (
-        f"{source}: found no column of a usual name for --{role}, expected one:"
-        f" name it by --{role}=COLUMN; the columns are: {columns}"
-    )
+    return columns

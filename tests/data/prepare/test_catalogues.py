@@ -132,7 +132,7 @@ def test_wrong_catalogues(tmp_path, log):
         ("id,name\na,b\n", {"text": ("brand",)}, "no column 'brand', expec"),
         ("id,name,t\n" + "".join(f"a,x,{n}\n" for n in range(40)),
          {"tags": ("t",)}, "found 40 tags of one product, expected 32 or"),
-        ("x,y\na,b\n", {}, r"name it by --id=COLUMN; the columns are: 1 "
+        ("x,y\na,b\n", {}, r"by --id=COLUMN --title=COLUMN; the columns are: 1 "
          r"\('x'\), 2 \('y'\)"),
         ("\0\1\2" * 9 + "x" * 99, {}, "found a NUL, as in binary files"),
     ):  # fmt: skip

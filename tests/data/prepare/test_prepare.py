@@ -462,9 +462,9 @@ def test_columns_are_named_or_listed(shop, tmp_path):
     write_csv(tmp_path / "log.csv", rows)
     options = {"catalogue": base / "catalogue.csv",
                "clicks": tmp_path / "log.csv", **OPTIONS}  # fmt: skip
-    with pytest.raises(InputError, match=r"name it by --query=COLUMN; the col"
-                       r"umns are: 1 \('suchbegriff'\), 2 \('artikel'\); the"
-                       " first line is read as a row"):  # fmt: skip
+    with pytest.raises(InputError, match=r"by --query=COLUMN --clicked=COLUMN"
+                       r"; the columns are: 1 \('suchbegriff'\), 2"
+                       r" \('artikel'\); the first line is"):  # fmt: skip
         prepare(None, **options)
     with pytest.raises(InputError, match="no column 'such', expected --query"
                        " to name one of: suchbegriff"):  # fmt: skip
