@@ -278,7 +278,7 @@ def _store_encoder(
 
 
 def _stored_postings(postings: Postings) -> Arrays:
-    """Returns the arrays of the terms."""
+    """Returns the arrays of BM25's postings, as they are stored in the file."""
     return {
         **stored_texts("terms/forms", [*postings.term_of]),
         "terms/form_terms": np.fromiter(postings.term_of.values(), np.int32),

@@ -176,10 +176,10 @@ def training_table(
 
 
 def teacher_text(facts: Mapping[str, Any]) -> str | None:
-    """Returns a sentence encoder's name and licence, for a card.
+    """Describes the sentence encoder that a model learnt from, for its card.
 
-    `facts` are those of a training or of an export; `None` if no model learnt
-    from the vectors of a pretrained encoder.
+    `facts` is the record of a training or of an export. Returns the encoder's
+    name and licence, or `None` if there was no such encoder.
     """
     if "teacher" not in facts:
         return None

@@ -213,7 +213,8 @@ DATA_FILE = "data.json"
 """Sources, columns, rules and counts of a folder that `prepare` has made."""
 
 COUNTED_CLICKS, NEW_CLICKS = "clicks.tsv", "clicks.new.tsv"
-"""Training clicks of such a folder: all, and those that were added last."""
+"""Files of training clicks in a folder that `prepare` has made: all clicks, and
+the clicks of the last `--append`."""
 
 _ADD_LOG = "add a log by lstm-dssm-prepare --append --clicks=LOG"
 

@@ -261,7 +261,9 @@ def fingerprint(texts: Iterable[str]) -> str:
 
 
 class TaughtBatches:
-    """Adds the vectors of a teacher to batches, for the loss `Distillation`.
+    """Adds to training batches the vectors of a teacher model for the texts.
+
+    The loss `Distillation` compares the trained encoder with these vectors.
 
     The teacher's vector of a row is that of its query. A query that the
     teacher does not know, as a synthetic one made from a title, has the

@@ -1,6 +1,7 @@
-"""The training of one of several workers: Ray Train calls `train_worker`.
+"""What each worker process of a distributed training runs.
 
-Callbacks evaluate, report and stop on all workers together.
+Ray Train calls `train_worker` in every process. Callbacks evaluate, report and
+stop on all workers together.
 """
 
 import os

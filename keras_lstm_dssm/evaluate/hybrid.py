@@ -71,6 +71,9 @@ _TRIED: dict[str, tuple[Any, ...]] = {
 _FIRST = 10
 """Number of hits of each dev query by which probabilities are calibrated."""
 
+_LEAST_SCALE = 1e-3
+"""Scale of scores below which a calibration is not used."""
+
 _KEPT = 0.9
 """Share of relevant first hits of dev that are not called weak."""
 
@@ -364,6 +367,9 @@ def fit_hybrid(
     scale, base, weak = 1.0, settings.base, settings.weak
     if 0 < relevant.mean() < 1:
         scale, base = calibrate(scores, relevant)
+    if scale < _LEAST_SCALE:  # the scores say nothing of relevance
+        scale, base = 1.0, settings.base
+    elif 0 < relevant.mean() < 1:
         first = [scores[0] for scores, relevant in best if relevant[0]]
         cut = np.quantile(first, 1 - _KEPT) if first else scores.min()
         weak = float(probability(scale * cut + base))

@@ -229,9 +229,9 @@ NO_KEY = np.iinfo(np.int64).max
 
 
 class Rows(keras.layers.Layer):
-    """Finds rows of numbers by their keys.
+    """Looks up fixed word vectors by hashes of the words.
 
-    A row is stored as integers from -127 to 127 and a scale, one byte a
+    A vector is stored as integers from -127 to 127 and a scale, one byte a
     number. No weight is trained.
 
     Args:

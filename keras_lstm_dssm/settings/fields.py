@@ -26,10 +26,10 @@ MEASURES = (
     "recall@10",
     "recall@100",
 )
-"""The measures of titles, in the order in which they are shown."""
+"""Ranking measures of searches for titles, in the order of reports."""
 
 LIST_MEASURES = ("p@1", "mrr", "map", "ndcg@3", "ndcg@5")
-"""The measures of judged lists, in the order in which they are shown."""
+"""Ranking measures of lists with relevance grades, in the order of reports."""
 
 CLUSTER_MEASURES = ("f1", "v", "ari", "ami")
 """Measures of clusters: pairwise F1, V-measure, adjusted Rand index and

@@ -1,4 +1,4 @@
-"""Names of data, in options: specifications, and old clicks with a share."""
+"""`TrainingConfig`, and how options name data: `api`, paths, `old.tsv:0.2`."""
 
 import dataclasses
 import math

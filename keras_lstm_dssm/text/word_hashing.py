@@ -494,7 +494,7 @@ def pad_rows(rows: tf.RaggedTensor) -> tf.Tensor:
 _SPACE = ord(" ")
 
 _MOST_BYTES = 127
-"""Maximum size of a short text.
+"""Maximum size, in bytes of UTF-8, of a text that counts as short.
 
 Of each byte the normalisation makes 6 letters at most (U+FDFA, of 3 bytes,
 becomes 4 words of 15 letters), and so no word of more than `MAX_LETTERS`. A

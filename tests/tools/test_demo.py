@@ -1,4 +1,4 @@
-"""What `make demo` writes as a shop's files, and its last lines."""
+"""`make demo`: the catalogue and the log that it writes, and its summary."""
 
 import shlex
 from pathlib import Path
