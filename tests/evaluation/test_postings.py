@@ -156,10 +156,11 @@ def test_weights_of_the_parts_that_there_are():
     chosen = HybridSettings(5, 3, 2, 1, 1).of_parts(["words", "bm25"])
     assert [*chosen.weights.values()] == [0, 3, 2, 0, 0]
     default = HybridSettings()
-    half = default.without_dev(["towers", "words", "bm25"], 3000)
-    assert half == default.replace(towers=default.towers / 2)
-    assert default.without_dev(["towers", "words", "bm25"], 0) == default
-    alone = default.without_dev(["bm25", "numbers"], 0)
+    few = default.without_dev(["towers", "words", "bm25"], 2000, 2000)
+    towers = default.towers / 4
+    assert few == default.replace(towers=towers, hubness=0.6 * towers)
+    assert default.without_dev(["towers", "words", "bm25"], 9, 0) == default
+    alone = default.without_dev(["bm25", "numbers"], 9, 0)
     assert alone.bm25 > 2 * default.bm25 and alone.base > default.base
     for wrong, message in (
         (
