@@ -28,20 +28,27 @@ from lstm_dssm_client.bm25 import (
     STOP,
     Postings,
     number_forms,
+    unaccented,
     word_forms,
 )
+
+
+def _plain(word: str) -> str:
+    """Removes accents, but for a word that would be a stop word: "thé"."""
+    plain = unaccented(word)
+    return word if plain in STOP_WORDS else plain
 
 
 def _stem_of(word: str) -> list[str]:
     if word in STOP_WORDS:
         return []
-    return [ROMAN.get(word) or english_stem(word)]
+    return [ROMAN.get(word) or english_stem(_plain(word))]
 
 
 STEMS, WORDS, TRIGRAMS = fields.BM25_TERMS
 
 _TERMS_OF: dict[str, Callable[[str], list[str]]] = {
-    **FORMS, STEMS: _stem_of, WORDS: lambda word: [ROMAN.get(word, word)]
+    **FORMS, STEMS: _stem_of, WORDS: lambda word: [ROMAN.get(word, _plain(word))]
 }  # fmt: skip
 """Name of `BM25_TERMS` -> function from a word to its terms."""
 
@@ -215,8 +222,9 @@ def _forms_of_stems(
     """Returns form -> stem: words, and inflected forms of the stems."""
     forms = {}
     for word in words:
-        if (stem := english_stem(word)) in stems:
-            forms[word] = stem
+        plain = _plain(word)
+        if (stem := english_stem(plain)) in stems:
+            forms |= {word: stem, plain: stem}
     for stem in stems:
         forms |= dict.fromkeys(inflections(stem), stem)
     return {form: s for form, s in forms.items() if form not in STOP_WORDS}
