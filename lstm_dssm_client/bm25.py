@@ -74,8 +74,8 @@ def unaccented(word: str) -> str:
 def letter_grams(word: str) -> list[str]:
     """Lists a gram for each letter: the letter, and one before and one after.
 
-    Accents are left out. The gram of a letter of `PAIRED` is it and the letter after it: pairs are
-    what Chinese is searched by, since words are not separated.
+    Accents are left out. The gram of a letter of `PAIRED` is the letter and the
+    next: pairs are what Chinese is searched by, since words are not separated.
 
     Example:
     >>> letter_grams("good")

@@ -82,9 +82,7 @@ class TermGraph(tf.Module):
             terms = self._table.lookup(forms)
         else:
             word, terms = tf.range(tf.size(words)), self._table.lookup(words)
-            terms = tf.where(
-                terms == UNKNOWN, self._table.lookup(plain), terms
-            )
+            terms = tf.where(terms == UNKNOWN, self._table.lookup(plain), terms)
         unknown = tf.size(self.idf) - 1
         idf = tf.gather(self.idf, tf.where(terms < 0, unknown, terms))
         idf = tf.where(terms == STOP, 0.0, idf)

@@ -48,8 +48,10 @@ def _stem_of(word: str) -> list[str]:
 STEMS, WORDS, TRIGRAMS = fields.BM25_TERMS
 
 _TERMS_OF: dict[str, Callable[[str], list[str]]] = {
-    **FORMS, STEMS: _stem_of, WORDS: lambda word: [ROMAN.get(word, _plain(word))]
-}  # fmt: skip
+    **FORMS,
+    STEMS: _stem_of,
+    WORDS: lambda word: [ROMAN.get(word, _plain(word))],
+}
 """Name of `BM25_TERMS` -> function from a word to its terms."""
 
 
@@ -220,7 +222,7 @@ def _forms_of_stems(
     words: Iterable[str], stems: Collection[str]
 ) -> dict[str, str]:
     """Returns form -> stem: words, and inflected forms of the stems."""
-    forms = {}
+    forms: dict[str, str] = {}
     for word in words:
         plain = _plain(word)
         if (stem := english_stem(plain)) in stems:

@@ -73,10 +73,10 @@ class HybridSettings(Settings):
         """Returns settings with default weights for the parts of these names.
 
         They were fitted to dev of four data sets together. With few clicks
-        towers know little: a quarter of their weight is left at 2,000. A title that
-        is near many queries is suspicious where a title has few clicks, and
-        popular where it has many: the weight of hubness depends on both
-        numbers. `clicks` is 0 where it is not known.
+        towers know little: a quarter of their weight is left at 2,000. Where
+        titles have few clicks, a title that is near many queries is rarely
+        right; where they have many, it is popular: the weight of hubness
+        depends on both numbers. `clicks` is 0 where it is not known.
         """
         vectors = tuple(n for n in ("towers", "words") if n in names)
         settings = self.replace(**_WITHOUT.get(vectors, {}))

@@ -39,10 +39,21 @@ GERMAN = [
 ]  # fmt: skip
 CHINESE = ["上海酒店", "北京的酒店和机票", "上海到北京", "iPhone 手机壳"]
 CORPORA = {
-    "stems": (ENGLISH, ["drills", "the hexed bolts bolts", "batteries", "x",
-                        "bequilles VÉLO", "the thé"]),
-    "words": (GERMAN, ["schluessel", "SCHLÜSSEL aus grosse", "Hölz",
-                       "schrauben schlussel"]),
+    "stems": (
+        ENGLISH,
+        [
+            "drills",
+            "the hexed bolts bolts",
+            "batteries",
+            "x",
+            "bequilles VÉLO",
+            "the thé",
+        ],
+    ),
+    "words": (
+        GERMAN,
+        ["schluessel", "SCHLÜSSEL aus grosse", "Hölz", "schrauben schlussel"],
+    ),
     "trigrams": (CHINESE, ["酒店", "北京 iphone", "机", "到北京去"]),
 }
 """Terms -> titles, and queries; three of them have no term of a title."""
