@@ -338,7 +338,7 @@ _ASCII = {
 
 
 class _Tables(NamedTuple):
-    """The content of `unicode_tables`; bounds are `[start, end, start, ...]`."""
+    """Content of `unicode_tables`; bounds are `[start, end, start, ...]`."""
 
     compatible: dict[str, str]  # character -> full compatibility decomposition
     folded: dict[str, str]  # the same after case folding, if different
